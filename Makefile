@@ -1,0 +1,1 @@
+# Two commands do everything on a fresh machine with Python:  make demo   and   make test

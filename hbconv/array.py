@@ -1,0 +1,78 @@
+"""Array: a numpy array that is a value, so that it can stand in a frozen dataclass."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Array"]
+
+
+class Array:
+    """A read-only numpy array, equal and hashable by dtype, shape and content.
+
+    Parameters
+    ----------
+    data : array_like
+        Copied unless it is already read-only and contiguous. Numbers, bools, ``U`` strings, or
+        objects of plain Python type (str, int, float, bool, None).
+
+    Examples
+    --------
+    >>> Array([1.0, 2.0]) == Array([1.0, 2.0]), Array([1]) == Array([1.0])
+    (True, False)
+    """
+
+    __slots__ = ("__dict__", "data")
+
+    def __init__(self, data: npt.ArrayLike) -> None:
+        array = np.array(data, order="C")
+        array.setflags(write=False)
+        self.data: npt.NDArray[Any] = array
+
+    @cached_property
+    def key(self) -> str:
+        """Digest of dtype, shape and content."""
+        body = repr(self.data.tolist()).encode() if self.data.dtype.hasobject else self.data.tobytes()
+        return hashlib.sha256(f"{self.data.dtype.str}{self.data.shape}".encode() + body).hexdigest()
+
+    @property
+    def dtype(self) -> str:
+        """Name of the numpy dtype."""
+        return self.data.dtype.name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array."""
+        return self.data.shape
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array(self.data, dtype=dtype) if copy else np.asarray(self.data, dtype=dtype)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.data)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.data[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Array) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        if self.data.size > 6:
+            return f"{self.dtype}{list(self.shape)}"
+        return np.array2string(self.data, separator=", ", precision=6, max_line_width=10_000)
+
+    @staticmethod
+    def of(values: "Iterable[Any] | npt.ArrayLike | Array", dtype: npt.DTypeLike | None = None) -> "Array":
+        """Wrap values, converting to dtype when one is given."""
+        return values if isinstance(values, Array) and dtype is None else Array(np.asarray(values, dtype=dtype))

@@ -1,0 +1,99 @@
+"""What a backend is: a table of the primitives it emits, those it wants rewritten, those it refuses and why."""
+
+from __future__ import annotations
+
+import importlib.util
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.errors import BackendError, MissingPackageError
+from hbconv.tensor.rewrite import rewrite_program
+from hbconv.strategy import lower_trees
+from hbconv.target import Target
+from hbconv.tensor import TensorProgram, Value, verify_program
+
+__all__ = ["Artifact", "Backend", "contiguous"]
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+class Artifact(ABC):
+    """A compiled program, ready to run."""
+
+    @abstractmethod
+    def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
+        """Compute the outputs, in the order of the program's, for C-contiguous inputs of any row count."""
+
+    def files(self) -> dict[str, bytes]:
+        """What to store with a saved model; nothing when compiling again is as good."""
+        return {}
+
+
+class Backend(ABC):
+    """A backend compiles a TensorProgram to an Artifact.
+
+    Attributes
+    ----------
+    name : str
+        Its name, that of its module.
+    needs : tuple of str
+        Packages it imports, and ``extra``: the hbconv extra that installs them.
+    emits : mapping or frozenset
+        Primitives it emits (as it likes: a table of functions, or names).
+    rewrites : mapping of str to function
+        Primitives written as others first: ``function(builder, *operands, **attributes)``.
+    refuses : mapping of str to str
+        Primitives it cannot do, each with the reason. A primitive in none of the three fails a test.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]] = ()
+    extra: ClassVar[str] = ""
+    emits: ClassVar[Mapping[str, Any] | frozenset[str]]
+    rewrites: ClassVar[Mapping[str, Callable[..., Value]]] = {}
+    refuses: ClassVar[Mapping[str, str]] = {}
+    devices: ClassVar[tuple[str, ...]] = ("cpu",)
+
+    def native_trees(self, target: Target) -> frozenset[str]:  # noqa: ARG002
+        """Strategies whose ``tree_scores`` and ``tree_leaves`` it runs itself, not as plain primitives."""
+        return frozenset()
+
+    @abstractmethod
+    def emit(self, program: TensorProgram, target: Target) -> Artifact:
+        """Compile a program that holds only primitives this backend emits."""
+
+    def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:  # noqa: ARG002
+        """Rebuild an artifact from what it stored; by default, compile again."""
+        return self.compile(program, target)
+
+    def compile(self, program: TensorProgram, target: Target) -> Artifact:
+        """Prepare and emit."""
+        self.require_packages()
+        return self.emit(self.prepare(program, target), target)
+
+    def prepare(self, program: TensorProgram, target: Target) -> TensorProgram:
+        """Rewrite the program into primitives this backend emits, or say why it cannot."""
+        program = lower_trees(program, self.native_trees(target))
+        for _ in range(8):
+            if not program.primitives & self.rewrites.keys():
+                break
+            program = rewrite_program(program, self.rewrites)
+        for primitive in sorted(program.primitives - set(self.emits)):
+            reason = self.refuses.get(primitive, "hbconv has not written it yet")
+            raise BackendError(f"Backend {self.name!r} cannot run {primitive!r}: {reason}. Use another backend, such as backend='torch'.")
+        return verify_program(program)
+
+    def require_packages(self) -> None:
+        """Raise MissingPackageError unless the packages it needs are installed."""
+        missing = [p for p in self.needs if importlib.util.find_spec(p) is None]
+        if missing:
+            raise MissingPackageError(f"Backend {self.name!r} needs {', '.join(missing)}. Install with: pip install 'hbconv[{self.extra}]'")
+
+
+def contiguous(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return x itself if it is C-contiguous, aligned and writeable, else a copy (some runtimes demand all three)."""
+    return np.require(x, requirements=["C", "A", "W"])

@@ -1,0 +1,36 @@
+"""The container DAG: what a model computes, in about thirty nouns of meaning.
+
+Each container is a small frozen class: its type rule, its lowering to primitives, and how it prints. Importing this
+package imports every module of the folder, so a new container is one new file.
+"""
+
+import importlib
+import pkgutil
+
+from hbconv.containers.graph import Check, Graph, Output, Traits, verify_graph
+from hbconv.containers.node import NODES, Node, container, current_source, rewrite, source, topological
+from hbconv.containers.show import show, show_rule
+from hbconv.containers.types import Column, Schema, Type
+
+__all__ = [
+    "NODES",
+    "Check",
+    "Column",
+    "Graph",
+    "Node",
+    "Output",
+    "Schema",
+    "Traits",
+    "Type",
+    "container",
+    "current_source",
+    "rewrite",
+    "show",
+    "show_rule",
+    "source",
+    "topological",
+    "verify_graph",
+]
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")

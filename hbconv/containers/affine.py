@@ -1,0 +1,77 @@
+"""Affine: column-wise arithmetic with constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers.node import Node, container
+from hbconv.containers.types import Type
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["Affine", "Step"]
+
+_IDENTITY = {"add": 0.0, "sub": 0.0, "mul": 1.0, "div": 1.0}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation with a constant per column: ``add``, ``sub``, ``mul`` or ``div``."""
+
+    op: str
+    constant: Array
+
+    def __str__(self) -> str:
+        return f"{self.op} {self.constant!r}"
+
+
+@container
+class Affine(Node):
+    """Steps of arithmetic in the source's order, each rounded to x's dtype, so the answer is the source's to the last bit.
+
+    A constant wider than x is first rounded to x's dtype, as scikit-learn does. An int x becomes float64.
+    """
+
+    x: Node
+    steps: tuple[Step, ...]
+
+    finite: ClassVar[str] = "preserves"
+
+    @staticmethod
+    def of(x: Node, **steps: npt.ArrayLike) -> Affine:
+        """``Affine.of(x, sub=mean, div=scale)``: scalars stand for all columns."""
+        width = x.type.width
+        made = tuple(Step(op, Array(np.broadcast_to(np.asarray(c, dtype=np.float64), (width,)))) for op, c in steps.items())
+        return Affine(x, made)
+
+    @property
+    def detail(self) -> str:
+        return ", ".join(str(s) for s in self.steps)
+
+    @property
+    def scale_and_offset(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The steps as one ``x * scale + offset``, in float64."""
+        scale, offset = np.ones(self.x.type.width), np.zeros(self.x.type.width)
+        for step in self.steps:
+            c = step.constant.data.astype(np.float64)
+            if step.op in ("mul", "div"):
+                scale, offset = (scale * c, offset * c) if step.op == "mul" else (scale / c, offset / c)
+            else:
+                offset = offset + c if step.op == "add" else offset - c
+        return scale, offset
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x = b.cast(inputs[0], self.type.dtype)
+        for step in self.steps:
+            if np.any(step.constant.data != _IDENTITY[step.op]):
+                x = b.op(step.op, x, b.constant(step.constant, x.dtype))
+        return x

@@ -1,0 +1,97 @@
+"""The leaves of the DAG: numeric columns, and text columns as codes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers.node import Node, container
+from hbconv.containers.types import Schema, Type
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["Codes", "Columns", "FillText", "Vocabulary"]
+
+
+@container
+class Columns(Node):
+    """Input columns, by position in the schema, in the common dtype of the chosen ones."""
+
+    schema: Schema
+    indices: Array
+
+    finite: ClassVar[str] = "computed"
+
+    @staticmethod
+    def of(schema: Schema) -> Columns:
+        """All columns."""
+        return Columns(schema, Array(np.arange(len(schema.columns), dtype=np.int32)))
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Positions read."""
+        return tuple(self.indices.data.tolist())
+
+    @property
+    def detail(self) -> str:
+        names = [self.schema.columns[i].name for i in self.columns]
+        return ", ".join(names) if len(names) <= 8 else f"{names[0]} ... {names[-1]} ({len(names)} columns)"
+
+    def infer(self) -> Type:
+        return Type(len(self.indices), self.schema.common_dtype(self.columns))
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        raise AssertionError("leaves are declared by lower.py, which knows how the columns are fed")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Text values and their codes (positions); codes of None and of NaN, -1 where they are unknown."""
+
+    values: tuple[str, ...]
+    none: int = -1
+    nan: int = -1
+
+    def __str__(self) -> str:
+        return f"{len(self.values)} categories"
+
+
+@container
+class Codes(Node):
+    """A text column as int32 codes of a vocabulary, -1 for unknown; the host makes them (ONNX: in the graph)."""
+
+    schema: Schema
+    column: int
+    vocabulary: Vocabulary
+
+    finite: ClassVar[str] = "always"
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Positions read."""
+        return (self.column,)
+
+    @property
+    def detail(self) -> str:
+        return f"{self.schema.columns[self.column].name}  {self.vocabulary}"
+
+    def infer(self) -> Type:
+        return Type(1, "int32")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        raise AssertionError("leaves are declared by lower.py, which knows how the columns are fed")
+
+
+@container
+class FillText(Node):
+    """Text columns whose missing values are replaced: exists only between parsers, which fold it into a vocabulary."""
+
+    x: Node
+    fill: tuple[str, ...]
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, "string")

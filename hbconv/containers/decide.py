@@ -1,0 +1,89 @@
+"""Decisions: from scores to class codes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers.node import Node, container
+from hbconv.containers.types import Type
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["ArgMax", "Compare", "IsNonFinite", "Softmax"]
+
+
+
+@container
+class ArgMax(Node):
+    """Position of the largest column, the first of equals, as an int32 code."""
+
+    x: Node
+
+    finite: ClassVar[str] = "always"
+
+    def infer(self) -> Type:
+        return Type(1, "int32")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.reshape(b.reduce("argmax", inputs[0]), 1)
+
+
+@container
+class Compare(Node):
+    """``x <op> constant`` column by column, as ``dtype`` (bool, an int32 code, or 0.0 and 1.0)."""
+
+    x: Node
+    op: str
+    constant: Array
+    dtype: str = "bool"
+
+    finite: ClassVar[str] = "always"
+
+    @staticmethod
+    def of(x: Node, op: str, constant: float, dtype: str = "bool") -> Compare:
+        """Compare all columns with one number."""
+        return Compare(x, op, Array(np.full(x.type.width, constant)), dtype)
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, self.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x, constant = b.promote(inputs[0], b.constant(self.constant))
+        return b.cast(b.op(self.op, x, constant), self.dtype)
+
+
+@container
+class Softmax(Node):
+    """``exp(x - max) / sum`` over the columns."""
+
+    x: Node
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, self.x.type.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        top = b.reshape(b.reduce("reduce_max", inputs[0]), 1)
+        e = b.op("exp", inputs[0] - top)
+        return e / b.reshape(b.reduce("reduce_sum", e), 1)
+
+
+@container
+class IsNonFinite(Node):
+    """Whether each row holds an infinite value (or, unless allowed, NaN): the condition of most checks."""
+
+    x: Node
+    allow_nan: bool
+
+    finite: ClassVar[str] = "always"
+
+    def infer(self) -> Type:
+        return Type(1, "bool")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        bad = b.op("isinf", inputs[0])
+        bad = bad if self.allow_nan else bad | b.op("isnan", inputs[0])
+        return b.reshape(b.reduce("reduce_any", bad), 1)

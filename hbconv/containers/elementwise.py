@@ -1,0 +1,43 @@
+"""Map: one function of one value, entry by entry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hbconv.containers.node import Node, container
+from hbconv.containers.types import Type
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["FUNCTIONS", "Map"]
+
+
+def _primitive(name: str) -> Callable[[Builder, Value], Value]:
+    return lambda b, x: b.op(name, x)
+
+
+FUNCTIONS: dict[str, Callable[[Builder, Value], Value]] = {
+    **{name: _primitive(name) for name in (
+        "abs", "neg", "sign", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh",
+        "sigmoid", "relu", "erf", "floor", "ceil", "rint",
+    )},
+    "square": lambda b, x: x * x,
+    "reciprocal": lambda b, x: b.constant(1.0, x.dtype) / x,
+}  # fmt: skip
+"""Functions a Map may name, each as it lowers."""
+
+
+@container
+class Map(Node):
+    """``function(x)`` entry by entry, in x's dtype (ints become float64)."""
+
+    x: Node
+    function: str
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return FUNCTIONS[self.function](b, b.cast(inputs[0], self.type.dtype))

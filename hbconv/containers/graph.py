@@ -1,0 +1,127 @@
+"""Graph: a whole model as an immutable expression DAG, with an input schema and an output for each method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from hbconv.array import Array
+from hbconv.containers.columns import Codes, Columns
+from hbconv.containers.node import Node, rewrite, topological
+from hbconv.containers.types import Schema
+from hbconv.errors import VerificationError
+
+__all__ = ["Check", "Graph", "Output", "Traits", "verify_graph"]
+
+
+@dataclass(frozen=True)
+class Output:
+    """What one method of the model returns.
+
+    Parameters
+    ----------
+    node : Node
+        The values.
+    classes : Array or None
+        Labels that the node's int32 codes stand for; the host decodes them after the program.
+    vector : bool
+        The method returns (n_rows,) rather than (n_rows, 1).
+    dtype : str or None
+        Dtype of the source's answer where it differs from the node's.
+    sparse : bool
+        The source returns a scipy CSR matrix.
+    """
+
+    node: Node
+    classes: Array | None = None
+    vector: bool = False
+    dtype: str | None = None
+    sparse: bool = False
+
+
+@dataclass(frozen=True)
+class Check:
+    """A condition under which the source refuses the input.
+
+    The node is of dtype bool; a True anywhere makes the model raise InputError with the message.
+    """
+
+    node: Node
+    message: str
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What the model repeats of the estimator: its kind, class labels and output names.
+
+    ``kind`` is "classifier", "regressor", "transformer", "ranker" or "" (unknown).
+    """
+
+    estimator: str = ""
+    kind: str = ""
+    classes: Array | None = None
+    feature_names_out: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Input schema, outputs by method name, checks of the input, traits of the estimator."""
+
+    schema: Schema
+    outputs: Mapping[str, Output]
+    checks: tuple[Check, ...] = ()
+    traits: Traits = field(default_factory=Traits)
+
+    @property
+    def roots(self) -> tuple[Node, ...]:
+        """Nodes of the outputs and of the checks."""
+        return (*self.output_roots, *(c.node for c in self.checks))
+
+    @property
+    def output_roots(self) -> tuple[Node, ...]:
+        """Nodes of the outputs."""
+        return tuple(o.node for o in self.outputs.values())
+
+    def nodes(self) -> list[Node]:
+        """All nodes that an output needs, inputs first."""
+        return topological(self.output_roots)
+
+    def rewritten(self, visit: Callable[[Node], Node]) -> Graph:
+        """Rebuild the outputs, each node through visit; the checks stay."""
+        mapping = rewrite(self.output_roots, visit)
+        return replace(self, outputs={name: replace(o, node=mapping[o.node]) for name, o in self.outputs.items()})
+
+    def with_schema(self, schema: Schema) -> Graph:
+        """Return the same graph over columns of other dtypes."""
+
+        def visit(node: Node) -> Node:
+            return replace(node, schema=schema) if isinstance(node, Columns | Codes) and node.schema != schema else node
+
+        mapping = rewrite(self.roots, visit)
+        outputs = {name: replace(o, node=mapping[o.node]) for name, o in self.outputs.items()}
+        return replace(self, schema=schema, outputs=outputs, checks=tuple(replace(c, node=mapping[c.node]) for c in self.checks))
+
+    def only(self, *methods: str) -> Graph:
+        """Keep the named outputs."""
+        return replace(self, outputs={name: self.outputs[name] for name in methods})
+
+
+def verify_graph(graph: Graph) -> Graph:
+    """Return the graph, or raise VerificationError: types infer, leaves read the schema, codes and vectors fit."""
+    for node in topological(graph.roots):
+        _require(node.type.width >= 0, node, "negative width")
+        if isinstance(node, Columns | Codes):
+            _require(node.schema == graph.schema, node, "reads another schema")
+            _require(all(0 <= i < len(graph.schema.columns) for i in node.columns), node, "column out of range")
+    for name, output in graph.outputs.items():
+        _require(not output.vector or output.node.type.width == 1, output.node, f"output {name} is a vector of width {output.node.type.width}")
+        _require(output.classes is None or output.node.type.dtype == "int32", output.node, f"output {name} has codes of dtype {output.node.type.dtype}")
+    for check in graph.checks:
+        _require(check.node.type.dtype == "bool", check.node, "a check is bool")
+    return graph
+
+
+def _require(condition: bool, node: Node, what: str) -> None:
+    if not condition:
+        raise VerificationError(f"{node.name} of step {node.source!r}: {what}")

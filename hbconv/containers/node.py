@@ -1,0 +1,158 @@
+"""Node: what every container is. A small frozen value that knows its inputs, its type and its source step."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform
+
+from hbconv.array import Array
+from hbconv.containers.types import Schema, Type
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["NODES", "Node", "container", "current_source", "rewrite", "source", "topological"]
+
+_SOURCE: ContextVar[str] = ContextVar("source", default="")
+
+NODES: dict[str, type[Node]] = {}
+"""Every container class by name, filled as the classes are defined."""
+
+
+def current_source() -> str:
+    """Path of the pipeline step being parsed, such as ``"prep/num/StandardScaler"``."""
+    return _SOURCE.get()
+
+
+@contextmanager
+def source(path: str) -> Iterator[None]:
+    """Nodes made inside belong to the step at path."""
+    token = _SOURCE.set(path)
+    try:
+        yield
+    finally:
+        _SOURCE.reset(token)
+
+
+_N = TypeVar("_N", bound="Node")
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def container(cls: type[_N]) -> type[_N]:
+    """Make a container class: a frozen dataclass compared by ``key``."""
+    made = dataclass(frozen=True, eq=False)(cls)
+    NODES[made.__name__] = made
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """Base of all containers: rows x width values, computed from the inputs, row by row.
+
+    A field holding a Node, or a tuple of Nodes, is an input; every other field is a constant. Two nodes are equal when
+    their class, constants and inputs are; the source step does not count.
+    """
+
+    source: str = field(default_factory=current_source, kw_only=True, repr=False)
+
+    finite: ClassVar[str] = "computed"
+    """How infinities and NaN pass: ``"preserves"`` (the output is finite where the inputs are, and only there),
+    ``"always"`` (the output is always finite), ``"computed"`` (only a look at the output tells)."""
+
+    def infer(self) -> Type:
+        """Type of the value, from the types of the inputs."""
+        raise NotImplementedError
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        """Write the node as primitives."""
+        raise NotImplementedError
+
+    @property
+    def detail(self) -> str:
+        """What ``show`` prints after the inputs."""
+        constants = (getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "source")
+        return " ".join(str(c) for c in constants if not _holds_nodes(c))
+
+    @cached_property
+    def type(self) -> Type:
+        """Width and dtype."""
+        return self.infer()
+
+    @property
+    def name(self) -> str:
+        """Printed name: the class name in snake_case."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower()
+
+    @cached_property
+    def inputs(self) -> tuple[Node, ...]:
+        """All input nodes, in field order."""
+        values = (getattr(self, f.name) for f in dataclasses.fields(self))
+        return tuple(n for v in values if _holds_nodes(v) for n in (v if isinstance(v, tuple) else (v,)))
+
+    @cached_property
+    def key(self) -> str:
+        """Digest of class, constants and inputs."""
+        parts = [type(self).__name__, *(_key(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "source")]
+        return hashlib.sha256("|".join(parts).encode()).hexdigest()
+
+    def with_inputs(self, mapping: Mapping[Node, Node]) -> Self:
+        """Replace inputs; the node itself when none changes."""
+        if all(mapping.get(n, n) is n for n in self.inputs):
+            return self
+        changes = {f.name: _mapped(getattr(self, f.name), mapping) for f in dataclasses.fields(self) if _holds_nodes(getattr(self, f.name))}
+        return dataclasses.replace(self, **changes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Node) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+def topological(roots: tuple[Node, ...]) -> list[Node]:
+    """Return each distinct node once, inputs before their users, in a stable order."""
+    order: dict[Node, None] = {}
+    stack = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, ready = stack.pop()
+        if node in order:
+            continue
+        if ready:
+            order[node] = None
+            continue
+        stack.append((node, True))
+        stack.extend((n, False) for n in reversed(node.inputs) if n not in order)
+    return list(order)
+
+
+def rewrite(roots: tuple[Node, ...], visit: Callable[[Node], Node]) -> dict[Node, Node]:
+    """Rebuild a DAG upward: visit each node once, after its inputs were replaced. Maps old nodes to new."""
+    mapping: dict[Node, Node] = {}
+    for node in topological(roots):
+        mapping[node] = visit(node.with_inputs(mapping))
+    return mapping
+
+
+def _holds_nodes(value: Any) -> bool:
+    return isinstance(value, Node) or (isinstance(value, tuple) and bool(value) and isinstance(value[0], Node))
+
+
+def _mapped(value: Any, mapping: Mapping[Node, Node]) -> Any:
+    return tuple(mapping.get(n, n) for n in value) if isinstance(value, tuple) else mapping.get(value, value)
+
+
+def _key(value: Any) -> str:
+    if isinstance(value, Node | Array | Schema):
+        return value.key
+    if isinstance(value, tuple):
+        return "(" + ",".join(_key(v) for v in value) + ")"
+    if dataclasses.is_dataclass(value):
+        return type(value).__name__ + _key(tuple(getattr(value, f.name) for f in dataclasses.fields(value)))
+    return repr(value)

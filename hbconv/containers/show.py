@@ -1,0 +1,60 @@
+"""Print a graph, a node a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hbconv.containers.graph import Graph
+from hbconv.containers.node import Node, topological
+
+__all__ = ["show", "show_rule"]
+
+
+def show(graph: Graph) -> str:
+    """Text of a graph: input columns, numbered nodes with their source steps, outputs, checks.
+
+    Examples
+    --------
+    >>> from hbconv.containers import Graph, Output, Schema
+    >>> from hbconv.containers.affine import Affine
+    >>> from hbconv.containers.columns import Columns
+    >>> schema = Schema.table(["age", "fare"])
+    >>> print(show(Graph(schema, {"transform": Output(Affine.of(Columns.of(schema), sub=[1.0, 2.0]))})))
+    input  age: float64, fare: float64
+    %1 columns  age, fare
+    %2 affine %1  sub [1., 2.]
+    transform = %2
+    """
+    nodes = topological(graph.roots)
+    number = {node: i for i, node in enumerate(nodes, 1)}
+    lines = [_show_schema(graph), *(_show_node(node, number) for node in nodes)]
+    for name, output in graph.outputs.items():
+        target = f"%{number[output.node]}"
+        lines.append(f"{name} = {f'classes[{target}]' if output.classes is not None else target}")
+    lines += [f"check %{number[c.node]}: {c.message.splitlines()[0]}" for c in graph.checks]
+    return "\n".join(lines)
+
+
+def show_rule(rule: Callable[[Node], Node | None], node: Node) -> None:
+    """Print a node and what a rule makes of it, without the leaves: for the examples in the rules' docstrings."""
+    after = rule(node)
+    print(_show_expression(node))
+    print("->", "unchanged" if after is None else _show_expression(after))
+
+
+def _show_expression(node: Node) -> str:
+    inputs = ", ".join(_show_expression(n) for n in node.inputs)
+    return f"{node.name}({', '.join(p for p in (inputs, node.detail) if p)})"
+
+
+def _show_schema(graph: Graph) -> str:
+    columns = graph.schema.columns
+    if len(columns) > 8:
+        return f"input  {columns[0].name} ... {columns[-1].name}: {len(columns)} columns, {', '.join(sorted(set(graph.schema.dtypes)))}"
+    return "input  " + ", ".join(f"{c.name}: {c.dtype}" for c in columns)
+
+
+def _show_node(node: Node, number: dict[Node, int]) -> str:
+    inputs = "".join(f" %{number[n]}" for n in node.inputs)
+    line = f"%{number[node]} {node.name}{inputs}  {node.detail}".rstrip()
+    return f"{line:<70} {node.source}" if node.source else line

@@ -1,0 +1,74 @@
+"""TreeEnsemble and TreeLeaves: a forest's sums, and the leaves it reaches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from hbconv.containers.node import Node, container
+from hbconv.containers.types import Type
+from hbconv.forest import Forest
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["TreeEnsemble", "TreeLeaves"]
+
+
+class _OverForest(Node):
+    """What the two share: the input is float32 or float64, never rounded on the way in."""
+
+    @property
+    def detail(self) -> str:
+        forest: Forest = self.forest  # type: ignore[attr-defined]
+        comparison = "<" if forest.strict else "<="
+        return f"{forest.n_trees} trees, {forest.n_tests} tests, {comparison} {forest.threshold.dtype}, sums {forest.accumulate}"
+
+
+@container
+class TreeEnsemble(_OverForest):
+    """Sums of the leaf values of all trees, one column an output. ``strategy`` is filled in by the plan."""
+
+    x: Node
+    forest: Forest
+    strategy: str = "tree_traversal"
+
+    finite: ClassVar[str] = "always"
+
+    def infer(self) -> Type:
+        return Type(self.forest.n_outputs, self.forest.accumulate)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        dtype = b.dtype(self.forest.accumulate)
+        forest = self.forest if dtype == self.forest.accumulate else self.forest.with_accumulation(dtype)
+        return b.op("tree_scores", b.cast(inputs[0], _float(inputs[0].dtype)), forest=forest, strategy=self.strategy)
+
+    def planned(self, strategy: str) -> TreeEnsemble:
+        """Return the same node with a strategy chosen."""
+        return replace(self, strategy=strategy)
+
+
+@container
+class TreeLeaves(_OverForest):
+    """The source's own number of the leaf each row reaches, one column a tree."""
+
+    x: Node
+    forest: Forest
+    strategy: str = "tree_traversal"
+
+    finite: ClassVar[str] = "always"
+
+    def infer(self) -> Type:
+        return Type(self.forest.n_trees, self.forest.leaf_id.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        leaves = b.op("tree_leaves", b.cast(inputs[0], _float(inputs[0].dtype)), forest=self.forest, strategy=self.strategy)
+        return b.lookup(b.constant(self.forest.leaf_id), leaves)
+
+    def planned(self, strategy: str) -> TreeLeaves:
+        """Return the same node with a strategy chosen."""
+        return replace(self, strategy=strategy)
+
+
+def _float(dtype: str) -> str:
+    return dtype if dtype.startswith("float") else "float64"

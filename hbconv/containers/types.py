@@ -1,0 +1,80 @@
+"""Types of the container DAG: what flows (Type), and what the user feeds (Schema)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+__all__ = ["Column", "Schema", "Type"]
+
+
+@dataclass(frozen=True)
+class Type:
+    """Every value is rows x width; the row count is never known."""
+
+    width: int
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"width {self.width} {self.dtype}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One input column. Dtype is float32, float64, int64 or string."""
+
+    name: str
+    dtype: str = "float64"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns a model reads, in the order the source was fitted on.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        All columns.
+    named : bool
+        The source was fitted on named columns, so a table's columns are found by name; else by position.
+    """
+
+    columns: tuple[Column, ...]
+    named: bool = False
+
+    @staticmethod
+    def matrix(width: int, dtype: str = "float64") -> "Schema":
+        """Unnamed columns of one dtype."""
+        return Schema(tuple(Column(f"x{i}", dtype) for i in range(width)))
+
+    @staticmethod
+    def table(names: Sequence[str], dtype: str = "float64") -> "Schema":
+        """Named columns, all of one dtype."""
+        return Schema(tuple(Column(name, dtype) for name in names), named=True)
+
+    @cached_property
+    def key(self) -> str:
+        """Text that tells one schema from another."""
+        return repr((self.columns, self.named))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names."""
+        return tuple(c.name for c in self.columns)
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """Column dtypes."""
+        return tuple(c.dtype for c in self.columns)
+
+    def with_dtypes(self, dtypes: Sequence[str]) -> "Schema":
+        """Return the same columns with other dtypes."""
+        return replace(self, columns=tuple(replace(c, dtype=d) for c, d in zip(self.columns, dtypes, strict=True)))
+
+    def common_dtype(self, indices: Sequence[int]) -> str:
+        """Dtype numpy gives the chosen columns together; "string" when one of them is text."""
+        dtypes = {self.columns[i].dtype for i in indices}
+        if "string" in dtypes:
+            return "string"
+        return np.result_type(*dtypes).name if dtypes else "float64"

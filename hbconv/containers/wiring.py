@@ -1,0 +1,86 @@
+"""Containers that only move columns about: Select, Concat, Cast, Constant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers.node import Node, container
+from hbconv.containers.types import Type
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["Cast", "Concat", "ConstantRows", "Select"]
+
+
+@container
+class Select(Node):
+    """The given columns of x, in the given order."""
+
+    x: Node
+    indices: Array
+
+    finite: ClassVar[str] = "preserves"
+
+    def infer(self) -> Type:
+        return Type(len(self.indices), self.x.type.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.take(inputs[0], self.indices.data)
+
+
+@container
+class Concat(Node):
+    """The columns of all inputs side by side, in numpy's common dtype."""
+
+    xs: tuple[Node, ...]
+
+    finite: ClassVar[str] = "preserves"
+
+    @property
+    def detail(self) -> str:
+        return f"width {self.type.width}"
+
+    def infer(self) -> Type:
+        dtypes = {x.type.dtype for x in self.xs}
+        dtype = "string" if "string" in dtypes else np.result_type(*dtypes).name
+        return Type(sum(x.type.width for x in self.xs), dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.concat(b.promote(*inputs))
+
+
+@container
+class Cast(Node):
+    """Conversion to a dtype; ``"float"`` keeps floats and makes everything else float64."""
+
+    x: Node
+    dtype: str
+
+    finite: ClassVar[str] = "preserves"
+
+    def infer(self) -> Type:
+        keeps = self.dtype == "float" and self.x.type.dtype.startswith("float")
+        return Type(self.x.type.width, self.x.type.dtype if keeps else "float64" if self.dtype == "float" else self.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.cast(inputs[0], self.type.dtype)
+
+
+@container
+class ConstantRows(Node):
+    """The same values in every row; x only gives the number of rows."""
+
+    x: Node
+    values: Array
+
+    finite: ClassVar[str] = "always"
+
+    def infer(self) -> Type:
+        return Type(len(self.values), self.values.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.op("expand", inputs[0], b.constant(self.values))

@@ -1,0 +1,84 @@
+"""The compiler on one page."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any, Literal
+
+from hbconv.backends import find_backend
+from hbconv.model import Model
+from hbconv.optimize import optimize
+from hbconv.optimize.plan import make_plan
+from hbconv.parse import parse
+from hbconv.runtime.options import check_options
+from hbconv.target import Precision, Target
+
+__all__ = ["convert"]
+
+
+def convert(
+    estimator: object,
+    backend: str = "auto",
+    *,
+    device: str = "cpu",
+    precision: Precision = "exact",
+    strategy: str | None = None,
+    tree_ops: Literal["native", "core"] = "native",
+    sample: Any = None,
+    rows: int = 10_000,
+    memory: int = 2 << 30,
+    threads: int = 1,
+) -> Model:
+    """Compile a fitted estimator or pipeline.
+
+    Parameters
+    ----------
+    estimator : object
+        Fitted scikit-learn, LightGBM or XGBoost model, or a pipeline of them.
+    backend : str
+        ``"reference"``, ``"torch"``, ``"torchscript"``, ``"onnx"``, ``"tvm"``; ``"auto"`` takes tvm on the CPU where it is
+        installed, else torch.
+    device : str
+        ``"cpu"`` or ``"cuda"``.
+    precision : {"exact", "fast"}
+        ``"exact"`` computes in the dtypes the source would; ``"fast"`` in float32 throughout.
+    strategy : str, optional
+        Forces a tree strategy by name; None lets the cost model choose.
+    tree_ops : {"native", "core"}
+        ONNX only: trees as one TreeEnsemble operator, or as core tensor operators.
+    sample : table or array, optional
+        A few rows as they will come: their dtypes are compiled at once instead of at the first call.
+    rows : int
+        Rows in a typical call, for the cost model.
+    memory : int
+        Bytes that one call may take.
+    threads : int
+        Threads that one call may use.
+
+    Returns
+    -------
+    Model
+        Answers as the estimator does.
+
+    Raises
+    ------
+    UnsupportedError
+        Something has no exact form; the message names estimator, step, parameter and value.
+    NotFittedError, OptionError, BackendError, MissingPackageError
+    """
+    target = check_options(Target(_choose(backend, device), device, precision, strategy, tree_ops, rows, memory, threads))
+    compiler = find_backend(target.backend)
+    compiler.require_packages()
+    parsed = parse(estimator, n_features=None if sample is None else sample.shape[1])
+    optimized = optimize(parsed)
+    plan = make_plan(optimized, target, compiler)
+    model = Model(optimized, target, plan, parsed)
+    if sample is not None:
+        model.compile(sample)
+    return model
+
+
+def _choose(backend: str, device: str) -> str:
+    if backend != "auto":
+        return backend
+    return "tvm" if device == "cpu" and importlib.util.find_spec("tvm") else "torch"

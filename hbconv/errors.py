@@ -1,0 +1,74 @@
+"""Every exception hbconv raises. This module imports nothing."""
+
+__all__ = [
+    "BackendError",
+    "ConversionError",
+    "HbconvError",
+    "InputError",
+    "MissingPackageError",
+    "NotFittedError",
+    "OptionError",
+    "StoreError",
+    "UnsupportedError",
+    "VerificationError",
+]
+
+
+class HbconvError(Exception):
+    """Base of all errors of hbconv."""
+
+
+class ConversionError(HbconvError, ValueError):
+    """The object cannot be converted at all (not an estimator, a damaged model file)."""
+
+
+class NotFittedError(ConversionError):
+    """The estimator was not fitted before conversion."""
+
+
+class UnsupportedError(ConversionError):
+    """hbconv has no exact form for this estimator or parameter, so it refuses it by name.
+
+    Parameters
+    ----------
+    estimator : str
+        Class name of the estimator.
+    step : str
+        Where it stands in the pipeline, such as ``"prep/num/StandardScaler"``.
+    parameter : str or None
+        The parameter or fitted attribute that is not handled; None: the estimator as a whole.
+    value : object
+        Its value.
+    hint : str
+        What the user can do.
+    """
+
+    def __init__(self, estimator: str, step: str, parameter: str | None = None, value: object = None, hint: str = "") -> None:
+        self.estimator, self.step, self.parameter, self.value, self.hint = estimator, step, parameter, value, hint
+        what = estimator if parameter is None else f"{estimator} with {parameter}={value!r}"
+        at = f" (step {step!r})" if step and step != estimator else ""
+        super().__init__(f"{what}{at} is not supported.{' ' + hint if hint else ''}")
+
+
+class BackendError(HbconvError, ValueError):
+    """A backend cannot express or run a program; the message says which part, and why."""
+
+
+class OptionError(HbconvError, ValueError):
+    """An option has a value that does not exist; the message lists the nearest ones."""
+
+
+class MissingPackageError(HbconvError, ImportError):
+    """An optional package is needed; the message holds the command that installs it."""
+
+
+class InputError(HbconvError, ValueError):
+    """The rows given to a model do not fit it: width, names, dtypes, text, NaN or infinite values."""
+
+
+class StoreError(HbconvError, ValueError):
+    """A saved model cannot be read: damaged, truncated, or written by a newer format."""
+
+
+class VerificationError(HbconvError, AssertionError):
+    """An intermediate form breaks its own rules: a defect of hbconv, please report it."""

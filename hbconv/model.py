@@ -1,0 +1,1 @@
+"""Model: what the user holds. It answers as the fitted estimator does."""

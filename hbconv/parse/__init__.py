@@ -1,0 +1,85 @@
+"""Parse: a fitted estimator becomes a Graph. Every fitted attribute that changes the answer is read, or refused by name.
+
+One file per estimator family; each registers its parsers by public dotted name and imports no machine-learning library.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Sequence
+from typing import Any
+
+
+from hbconv.containers import Graph, Output, Schema, Traits, topological
+from hbconv.containers.columns import Codes, Columns
+from hbconv.errors import ConversionError
+from hbconv.parse.registry import METHODS, find_parser, parser_names, parses
+from hbconv.parse.step import Step, parse_step, require_fitted
+
+__all__ = ["METHODS", "Step", "parse", "parser_names", "parses"]
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
+
+
+def parse(estimator: object, n_features: int | None = None) -> Graph:
+    """Read a fitted estimator into a Graph.
+
+    Parameters
+    ----------
+    estimator : object
+        Fitted scikit-learn, LightGBM or XGBoost model, or a pipeline of them.
+    n_features : int, optional
+        Width of the input, for the few estimators that do not know it.
+
+    Raises
+    ------
+    UnsupportedError, NotFittedError, ConversionError
+    """
+    schema = read_schema(estimator, n_features)
+    step = Step(estimator, Columns.of(schema))
+    outputs = parse_step(step)
+    ordered = {m: outputs[m] for m in (*METHODS, *outputs) if m in outputs}
+    graph = Graph(schema, ordered, tuple(step.checks), _traits(estimator, ordered))
+    return graph.with_schema(_typed(graph))
+
+
+def read_schema(estimator: object, n_features: int | None = None) -> Schema:
+    """Read the input columns an estimator was fitted on."""
+    entry = find_parser(estimator)
+    require_fitted(estimator, type(estimator).__name__)
+    if entry.features is not None:
+        columns = entry.features(estimator)
+        return Schema.matrix(columns) if isinstance(columns, int) else Schema.table(list(map(str, columns)))
+    names: Sequence[Any] | None = getattr(estimator, "feature_names_in_", None)
+    if names is not None:
+        return Schema.table([str(n) for n in names])
+    width = getattr(estimator, "n_features_in_", n_features)
+    if width is None:
+        raise ConversionError(f"{type(estimator).__name__} does not know how many columns it reads. Pass sample=X[:5] to convert.")
+    return Schema.matrix(int(width))
+
+
+def _typed(graph: Graph) -> Schema:
+    """Mark the columns that are read as text."""
+    text = {n.column for n in topological(graph.roots) if isinstance(n, Codes)}
+    return graph.schema.with_dtypes(["string" if i in text else c.dtype for i, c in enumerate(graph.schema.columns)])
+
+
+def _traits(estimator: Any, outputs: dict[str, Output]) -> Traits:
+    classes = outputs["predict"].classes if "predict" in outputs else None
+    return Traits(type(estimator).__name__, _kind(estimator), classes, _names_out(estimator) if "transform" in outputs else None)
+
+
+def _kind(estimator: Any) -> str:
+    tags = getattr(estimator, "__sklearn_tags__", None)
+    return (tags().estimator_type or "transformer") if tags else ""
+
+
+def _names_out(estimator: Any) -> tuple[str, ...] | None:
+    """Output column names; None where the source itself cannot tell."""
+    try:
+        return tuple(map(str, estimator.get_feature_names_out()))
+    except (AttributeError, ValueError, NotImplementedError):
+        return None

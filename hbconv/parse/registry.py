@@ -1,0 +1,133 @@
+"""Which parser reads which estimator: a table keyed by public dotted names, resolved without importing anything.
+
+An instance can only exist when its library is already imported, so a name is looked up in ``sys.modules`` when an
+object of that package first arrives.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.metadata
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hbconv.errors import ConversionError, UnsupportedError
+
+if TYPE_CHECKING:
+    from hbconv.containers import Node, Output
+    from hbconv.parse.step import Step
+
+    Parsed = Node | dict[str, Output]
+    Parser = Callable[[Step], Parsed]
+
+__all__ = ["METHODS", "Entry", "find_parser", "parser_names", "parses"]
+
+METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples", "apply")
+"""Methods that compute something on new rows, in the order outputs are listed."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A registered parser.
+
+    ``features`` reads the input columns of an estimator that does not follow scikit-learn's ``n_features_in_``:
+    it returns their names, or their number.
+    """
+
+    name: str
+    parse: Parser
+    features: Callable[[Any], Sequence[str] | int] | None = None
+
+
+_ENTRIES: dict[str, Entry] = {}
+_FOUND: dict[type, Entry] = {}
+
+
+def parses(*names: str, features: Callable[[Any], Sequence[str] | int] | None = None) -> Callable[[Parser], Parser]:
+    """Register the decorated function as the parser of the estimators with these public dotted names.
+
+    Parameters
+    ----------
+    *names : str
+        Such as ``"sklearn.preprocessing.StandardScaler"``. A name registered twice raises ValueError.
+    features : callable, optional
+        Reads the input columns where the estimator has no ``n_features_in_``.
+    """
+
+    def register(parser: Parser) -> Parser:
+        for name in names:
+            if name in _ENTRIES:
+                raise ValueError(f"{name} already has a parser")
+            _ENTRIES[name] = Entry(name, parser, features)
+        _FOUND.clear()
+        return parser
+
+    return register
+
+
+def parser_names() -> tuple[str, ...]:
+    """Return the dotted names of all estimators that have a parser."""
+    return tuple(sorted(_ENTRIES))
+
+
+def find_parser(estimator: object, path: str = "") -> Entry:
+    """Return the parser of an estimator's class.
+
+    Raises
+    ------
+    UnsupportedError
+        No parser, or a subclass that changes what a method computes.
+    ConversionError
+        Not an estimator at all.
+    """
+    cls = type(estimator)
+    if cls not in _FOUND:
+        _FOUND[cls] = _search(cls) or _search_plugins(cls) or _refuse(estimator, path)
+    return _FOUND[cls]
+
+
+def _search(cls: type) -> Entry | None:
+    for base in cls.__mro__:
+        for entry in _ENTRIES.values():
+            if _resolve(entry.name) is base:
+                _require_same_methods(cls, base)
+                return entry
+    return None
+
+
+def _search_plugins(cls: type) -> Entry | None:
+    """Read the entry points of third parties (group ``hbconv.parsers``), whose modules register with ``parses``."""
+    for point in importlib.metadata.entry_points(group="hbconv.parsers"):
+        point.load()
+    return _search(cls)
+
+
+def _resolve(name: str) -> object:
+    module, _, attribute = name.rpartition(".")
+    return getattr(sys.modules.get(module), attribute, None)
+
+
+def _require_same_methods(cls: type, base: type) -> None:
+    changed = [m for m in METHODS if _method(cls, m) is not _method(base, m)]
+    if changed:
+        hint = f"It overrides {', '.join(changed)} of {base.__name__}. Register a parser for it with hbconv.parses (docs/adding.md)."
+        raise UnsupportedError(cls.__name__, "", hint=hint)
+
+
+def _method(cls: type, name: str) -> object:
+    return next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), None)
+
+
+def _refuse(estimator: object, path: str) -> Entry:
+    cls = type(estimator)
+    if isinstance(estimator, type):
+        raise ConversionError(f"{estimator.__name__} is a class; pass a fitted instance of it.")
+    if not any(hasattr(estimator, m) for m in METHODS):
+        raise ConversionError(f"{cls.__name__} is not an estimator: it has none of {', '.join(METHODS)}.")
+    known = [name.rpartition(".")[2] for name in _ENTRIES]
+    near = difflib.get_close_matches(cls.__name__, known, n=2, cutoff=0.8)
+    guess = f" Near it, hbconv knows {' and '.join(near)}." if near else ""
+    hint = f"hbconv has no parser for {cls.__module__}.{cls.__name__}.{guess} Register one with hbconv.parses (docs/adding.md)."
+    raise UnsupportedError(cls.__name__, path, hint=hint)

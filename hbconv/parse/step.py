@@ -1,0 +1,132 @@
+"""Step: what a parser is given. One estimator, the node it reads, and where it stands."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Check, Node, Output, source
+from hbconv.containers.columns import Columns
+from hbconv.containers.decide import IsNonFinite
+from hbconv.containers.wiring import Concat, Select
+from hbconv.errors import NotFittedError, UnsupportedError
+from hbconv.parse.registry import find_parser
+
+__all__ = ["Step", "concat", "parse_step", "require_fitted", "select"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One estimator under parsing.
+
+    Parameters
+    ----------
+    estimator : object
+        The fitted estimator.
+    x : Node
+        What it reads.
+    path : str
+        Where it stands, such as ``"prep/num/StandardScaler"``.
+    checks : list of Check
+        Conditions collected for the graph; all steps of one conversion share the list.
+    """
+
+    estimator: Any
+    x: Node
+    path: str = ""
+    checks: list[Check] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Class name of the estimator."""
+        return type(self.estimator).__name__
+
+    @property
+    def where(self) -> str:
+        """Path with the class name at its end: the source step of the nodes made here."""
+        return f"{self.path}/{self.name}" if self.path else self.name
+
+    def refuse(self, parameter: str | None, value: object, hint: str) -> UnsupportedError:
+        """Return the error that refuses a parameter; the caller raises it."""
+        return UnsupportedError(self.name, self.where, parameter, value, hint)
+
+    def require(self, parameter: str, *allowed: object) -> Any:
+        """Return the estimator's parameter if it is one of the allowed values, else refuse it."""
+        value = getattr(self.estimator, parameter)
+        if not any(value is a or (type(value) is type(a) and value == a) for a in allowed):
+            raise self.refuse(parameter, value, f"hbconv handles {', '.join(map(repr, allowed))}.")
+        return value
+
+    def check(self, node: Node, message: str) -> None:
+        """Refuse rows where the bool node is True."""
+        self.checks.append(Check(node, message, self.where))
+
+    def require_finite(self, x: Node | None = None, *, allow_nan: bool = False) -> Node:
+        """Refuse rows as scikit-learn does: with infinite values and, unless allowed, NaN. Returns x."""
+        node = self.x if x is None else x
+        if node.type.dtype == "string":
+            return node
+        what = "infinity or a value too large" if allow_nan else "NaN, infinity or a value too large"
+        self.check(IsNonFinite(node, allow_nan), f"Input X contains {what} for {self.name} (step {self.where!r}), which refuses it.")
+        return node
+
+    def child(self, estimator: object, x: Node, name: str) -> dict[str, Output]:
+        """Parse an inner estimator reading x; name is its part of the path."""
+        path = "/".join(p for p in (self.path, name) if p)
+        return parse_step(replace(self, estimator=estimator, x=x, path=path))
+
+    def transform(self, estimator: object, x: Node, name: str) -> Node:
+        """Parse an inner transformer and return what it makes of x."""
+        outputs = self.child(estimator, x, name)
+        if "transform" not in outputs:
+            raise UnsupportedError(type(estimator).__name__, f"{self.path}/{name}", hint="A step before the last needs a transform method.")
+        return outputs["transform"].node
+
+
+def parse_step(step: Step) -> dict[str, Output]:
+    """Find the parser of a step's estimator and run it; a parser that returns a bare node gives ``transform``."""
+    entry = find_parser(step.estimator, step.where)
+    require_fitted(step.estimator, step.where)
+    with source(step.where):
+        parsed = entry.parse(step)
+    return {"transform": Output(parsed)} if isinstance(parsed, Node) else parsed
+
+
+def require_fitted(estimator: object, path: str) -> None:
+    """Raise NotFittedError for an estimator that was not fitted and needs to be."""
+    validation = sys.modules.get("sklearn.utils.validation")
+    if validation is None or not hasattr(estimator, "__sklearn_tags__"):
+        return
+    exceptions = sys.modules["sklearn.exceptions"]
+    try:
+        validation.check_is_fitted(estimator)
+    except exceptions.NotFittedError as error:
+        raise NotFittedError(f"{type(estimator).__name__} (step {path!r}) is not fitted. Call fit before converting it.") from error
+
+
+def select(x: Node, indices: Sequence[int]) -> Node:
+    """Columns of x, reading through leaves and concatenations so that text columns stay recognisable.
+
+    Examples
+    --------
+    >>> from hbconv.containers import Schema
+    >>> select(Columns.of(Schema.table(["a", "b", "c"])), [2, 0]).detail
+    'c, a'
+    """
+    positions = np.asarray(indices, dtype=np.int32)
+    if np.array_equal(positions, np.arange(x.type.width)):
+        return x
+    if isinstance(x, Columns):
+        return Columns(x.schema, Array(x.indices.data[positions]))
+    return Select(x, Array(positions))
+
+
+def concat(xs: Sequence[Node]) -> Node:
+    """Nodes side by side; a single one stays itself, and those of no width vanish."""
+    wide = [x for x in xs if x.type.width] or list(xs[:1])
+    return wide[0] if len(wide) == 1 else Concat(tuple(wide))

@@ -1,0 +1,96 @@
+"""What a tree strategy is, how they are found, and how one lowers the trees of a program."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+
+from hbconv.forest import Forest
+from hbconv.names import unknown
+from hbconv.target import Target
+from hbconv.tensor import Builder, TensorProgram, Value
+from hbconv.tensor.rewrite import rewrite_program
+
+__all__ = ["Refusal", "Strategy", "find_strategy", "lower_trees", "strategies", "sum_leaves"]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a strategy may not be used for a forest."""
+
+    reason: str
+
+
+class Strategy(Protocol):
+    """One algorithm for finding the leaf that each tree of a forest reaches.
+
+    A strategy module defines these three functions at its top level; the module's name is the strategy's.
+    """
+
+    __name__: str
+
+    def check(self, forest: Forest, target: Target) -> Refusal | None:
+        """Say why it may not be used, or None."""
+
+    def cost(self, forest: Forest, target: Target) -> float:
+        """Predicted seconds for ``target.rows`` rows on one core."""
+
+    def lower(self, forest: Forest, x: Value, b: Builder) -> Value:
+        """Write primitives giving the leaf of each tree, numbered over the forest: int32 (rows, n_trees)."""
+
+
+@cache
+def strategies() -> dict[str, Strategy]:
+    """All strategies by name: the modules of the package ``hbconv_strategies``, helpers (``_name``) left out."""
+    package = importlib.import_module("hbconv_strategies")
+    names = sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_"))
+    return {name: importlib.import_module(f"hbconv_strategies.{name}") for name in names}  # type: ignore[misc]
+
+
+def find_strategy(name: str) -> Strategy:
+    """Return the strategy of that name, or raise OptionError with the nearest names."""
+    if name not in strategies():
+        raise unknown("strategy", name, strategies())
+    return strategies()[name]
+
+
+def lower_trees(program: TensorProgram, native: frozenset[str]) -> TensorProgram:
+    """Write the trees as plain primitives, except where the backend runs their strategy natively."""
+
+    def tree_leaves(b: Builder, x: Value, **trees: Any) -> Value:
+        if trees["strategy"] in native:
+            return b.op("tree_leaves", x, **trees)
+        return find_strategy(trees["strategy"]).lower(trees["forest"], x, b)
+
+    def tree_scores(b: Builder, x: Value, **trees: Any) -> Value:
+        if trees["strategy"] in native:
+            return b.op("tree_scores", x, **trees)
+        return sum_leaves(trees["forest"], tree_leaves(b, x, **trees), b)
+
+    rules: dict[str, Any] = {"tree_leaves": tree_leaves, "tree_scores": tree_scores}
+    return rewrite_program(program, rules) if program.primitives & rules.keys() else program
+
+
+def sum_leaves(forest: Forest, leaves: Value, b: Builder) -> Value:
+    """Add up the values of the leaves reached, tree after tree, from the start value.
+
+    The start value stands in the sum as a first term, so the additions are the source's, in its order.
+    """
+    values = b.constant(forest.values)
+    if forest.values.shape[1] > 1:
+        return _ordered_sum(b.lookup(values, leaves), b.constant(forest.start), b)
+    flat = b.constant(forest.values.data[:, 0])
+    columns = []
+    for output, start in enumerate(forest.start.data):
+        trees = (forest.target.data == output).nonzero()[0]
+        terms = b.lookup(flat, b.take(leaves, trees))
+        columns.append(b.reshape(_ordered_sum(terms, b.constant(start), b), 1))
+    return b.concat(columns)
+
+
+def _ordered_sum(terms: Value, start: Value, b: Builder) -> Value:
+    first = b.op("expand", terms, b.reshape(start, 1, *start.shape))
+    return b.reduce("ordered_sum", b.concat([first, terms]), axis=0)

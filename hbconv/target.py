@@ -1,0 +1,46 @@
+"""Target: what to compile for. A frozen value that is passed down and never changed."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+__all__ = ["Precision", "Target"]
+
+Precision = Literal["exact", "fast"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a model is compiled for.
+
+    Parameters
+    ----------
+    backend : str
+        Name of a backend: ``"reference"``, ``"torch"``, ``"torchscript"``, ``"onnx"`` or ``"tvm"``.
+    device : str
+        ``"cpu"`` or ``"cuda"``, ``"cuda:1"``...
+    precision : {"exact", "fast"}
+        ``"exact"`` computes in the dtypes of the source model; ``"fast"`` in float32 throughout.
+    strategy : str or None
+        Forces one tree strategy by name; None lets the cost model choose.
+    tree_ops : {"native", "core"}
+        ONNX only: trees as the TreeEnsemble operator, or as core tensor operators.
+    rows : int
+        Number of rows in a typical call, for the cost model.
+    memory : int
+        Bytes that the temporaries and tables of one call may take.
+    threads : int
+        Threads one call may use.
+    """
+
+    backend: str = "reference"
+    device: str = "cpu"
+    precision: Precision = "exact"
+    strategy: str | None = None
+    tree_ops: Literal["native", "core"] = "native"
+    rows: int = 10_000
+    memory: int = 2 << 30
+    threads: int = 1
+
+    def replace(self, **changes: Any) -> "Target":
+        """Return a copy with the given fields changed."""
+        return replace(self, **changes)

@@ -1,0 +1,8 @@
+"""The tensor DAG: what every container lowers to and every backend takes."""
+
+from hbconv.tensor.builder import Builder, Value
+from hbconv.tensor.primitives import PRIMITIVES, Primitive, TensorType
+from hbconv.tensor.program import Constant, Input, Op, TensorProgram, show_program
+from hbconv.tensor.verify import verify_program
+
+__all__ = ["PRIMITIVES", "Builder", "Constant", "Input", "Op", "Primitive", "TensorProgram", "TensorType", "Value", "show_program", "verify_program"]

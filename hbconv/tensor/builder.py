@@ -1,0 +1,176 @@
+"""Builder: writes a TensorProgram; lowerings read like numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.forest import Forest
+from hbconv.target import Precision
+from hbconv.tensor.primitives import PRIMITIVES, TensorType
+from hbconv.tensor.program import Constant, Input, Instruction, Op, TensorProgram, renumber
+
+__all__ = ["Builder", "Value"]
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """An instruction under construction; arithmetic on it appends primitives."""
+
+    builder: Builder
+    index: int
+    type: TensorType
+
+    @property
+    def dtype(self) -> str:
+        """Dtype name."""
+        return self.type.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Static shape, without the rows."""
+        return self.type.shape
+
+    def __add__(self, other: Value) -> Value:
+        return self.builder.op("add", self, other)
+
+    def __sub__(self, other: Value) -> Value:
+        return self.builder.op("sub", self, other)
+
+    def __mul__(self, other: Value) -> Value:
+        return self.builder.op("mul", self, other)
+
+    def __truediv__(self, other: Value) -> Value:
+        return self.builder.op("div", self, other)
+
+    def __lt__(self, other: Value) -> Value:
+        return self.builder.op("lt", self, other)
+
+    def __le__(self, other: Value) -> Value:
+        return self.builder.op("le", self, other)
+
+    def __gt__(self, other: Value) -> Value:
+        return self.builder.op("gt", self, other)
+
+    def __ge__(self, other: Value) -> Value:
+        return self.builder.op("ge", self, other)
+
+    def __and__(self, other: Value) -> Value:
+        return self.builder.op("and", self, other)
+
+    def __or__(self, other: Value) -> Value:
+        return self.builder.op("or", self, other)
+
+    def __invert__(self) -> Value:
+        return self.builder.op("not", self)
+
+    def __neg__(self) -> Value:
+        return self.builder.op("neg", self)
+
+
+class Builder:
+    """Collects instructions, merging equal ones; ``program`` closes it.
+
+    Parameters
+    ----------
+    precision : {"exact", "fast"}
+        ``"fast"`` turns every float64 into float32 as it is written, so lowerings need not know.
+    """
+
+    def __init__(self, precision: Precision = "exact") -> None:
+        self.precision = precision
+        self.source = ""
+        self._instructions: list[Instruction] = []
+        self._known: dict[Any, Value] = {}
+
+    def dtype(self, name: str) -> str:
+        """Dtype to use where the source model uses the named one."""
+        return "float32" if self.precision == "fast" and name == "float64" else name
+
+    def input(self, name: str, dtype: str, width: int) -> Value:
+        """Declare a matrix the program reads."""
+        kind = TensorType(dtype, (width,))
+        return self._append(Input(name, kind), ("input", name))
+
+    def constant(self, value: Array | npt.ArrayLike, dtype: str | None = None) -> Value:
+        """Write a constant, in the given dtype or its own."""
+        array = Array.of(value)
+        wanted = self.dtype(dtype or array.dtype)
+        array = array if array.dtype == wanted else Array.of(array, wanted)
+        return self._append(Constant(array, TensorType(array.dtype, array.shape, rows=False)), array)
+
+    def op(self, primitive: str, *operands: Value, **attributes: Any) -> Value:
+        """Append a primitive."""
+        kind = PRIMITIVES[primitive].infer(*(v.type for v in operands), **attributes)
+        indexes = tuple(v.index for v in operands)
+        known = (primitive, indexes, tuple((k, id(v) if isinstance(v, Forest) else v) for k, v in attributes.items()))
+        return self._append(Op(primitive, indexes, kind, attributes, self.source), known)
+
+    def program(self, outputs: Mapping[str, Value]) -> TensorProgram:
+        """Close the program, dropping what no output needs; declared inputs stay."""
+        needed = {v.index for v in outputs.values()} | {i for i, x in enumerate(self._instructions) if isinstance(x, Input)}
+        for index in range(len(self._instructions) - 1, -1, -1):
+            instruction = self._instructions[index]
+            if index in needed and isinstance(instruction, Op):
+                needed.update(instruction.operands)
+        position = {old: new for new, old in enumerate(sorted(needed))}
+        kept = tuple(renumber(self._instructions[old], position) for old in position)
+        return TensorProgram(kept, {name: position[v.index] for name, v in outputs.items()})
+
+    def _append(self, instruction: Instruction, known: Any) -> Value:
+        if known not in self._known:
+            self._known[known] = Value(self, len(self._instructions), instruction.type)
+            self._instructions.append(instruction)
+        return self._known[known]
+
+    # Shorthands for the primitives that are not operators.
+
+    def cast(self, x: Value, dtype: str) -> Value:
+        """Convert to a dtype; nothing where x has it."""
+        wanted = self.dtype(dtype)
+        return x if x.dtype == wanted else self.op("cast", x, dtype=wanted)
+
+    def promote(self, *xs: Value) -> tuple[Value, ...]:
+        """Cast all to numpy's common dtype."""
+        common = np.result_type(*(x.dtype for x in xs)).name
+        return tuple(self.cast(x, common) for x in xs)
+
+    def where(self, condition: Value, x: Value, y: Value) -> Value:
+        """Take x where the condition holds, else y."""
+        return self.op("where", condition, x, y)
+
+    def matmul(self, x: Value, w: Value) -> Value:
+        """Multiply by a constant matrix."""
+        return self.op("matmul", x, w)
+
+    def take(self, x: Value, indices: npt.ArrayLike, axis: int = 0) -> Value:
+        """Take fixed positions of a static axis; nothing where they are all of it in order."""
+        positions = np.asarray(indices, dtype=np.int32)
+        if np.array_equal(positions, np.arange(x.shape[axis])):
+            return x
+        return self.op("take", x, self.constant(positions), axis=axis)
+
+    def lookup(self, table: Value, index: Value) -> Value:
+        """Read a constant table at computed positions."""
+        return self.op("lookup", table, index)
+
+    def gather(self, x: Value, index: Value) -> Value:
+        """Read each row of x at its own positions."""
+        return self.op("gather", x, index)
+
+    def concat(self, xs: Sequence[Value], axis: int = 0) -> Value:
+        """Join along a static axis."""
+        return xs[0] if len(xs) == 1 else self.op("concat", *xs, axis=axis)
+
+    def reshape(self, x: Value, *shape: int) -> Value:
+        """Change the static shape."""
+        return x if x.shape == shape else self.op("reshape", x, shape=shape)
+
+    def reduce(self, primitive: str, x: Value, axis: int = 0) -> Value:
+        """Reduce a static axis away."""
+        return self.op(primitive, x, axis=axis)

@@ -1,0 +1,100 @@
+"""TensorProgram: a flat list of primitives in SSA form, which every backend takes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hbconv.array import Array
+from hbconv.forest import Forest
+from hbconv.tensor.primitives import TensorType
+
+__all__ = ["Constant", "Input", "Instruction", "Op", "TensorProgram", "renumber", "show_program"]
+
+
+@dataclass(frozen=True)
+class Input:
+    """A matrix the program reads: (rows, width)."""
+
+    name: str
+    type: TensorType
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A fixed array, without rows."""
+
+    value: Array
+    type: TensorType
+
+
+@dataclass(frozen=True)
+class Op:
+    """One primitive applied to earlier instructions, named by their position in the program."""
+
+    primitive: str
+    operands: tuple[int, ...]
+    type: TensorType
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
+
+
+Instruction = Input | Constant | Op
+
+
+@dataclass(frozen=True)
+class TensorProgram:
+    """Instructions in order; an instruction's position is its name. Outputs name the results."""
+
+    instructions: tuple[Instruction, ...]
+    outputs: Mapping[str, int]
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The matrices the program reads, in order."""
+        return tuple(i for i in self.instructions if isinstance(i, Input))
+
+    @property
+    def primitives(self) -> frozenset[str]:
+        """Names of the primitives in use."""
+        return frozenset(i.primitive for i in self.instructions if isinstance(i, Op))
+
+    def __str__(self) -> str:
+        return show_program(self)
+
+
+def renumber(instruction: Instruction, position: Mapping[int, int]) -> Instruction:
+    """Return the instruction with its operands at their new positions."""
+    if not isinstance(instruction, Op):
+        return instruction
+    return replace(instruction, operands=tuple(position[i] for i in instruction.operands))
+
+
+def show_program(program: TensorProgram) -> str:
+    """Print a program, an instruction a line.
+
+    Examples
+    --------
+    >>> from hbconv.tensor.builder import Builder
+    >>> b = Builder()
+    >>> x = b.input("x", "float32", 2)
+    >>> print(b.program({"y": x * b.constant([2.0, 3.0], "float32")}))
+    %0 = input x : float32[n, 2]
+    %1 = constant [2., 3.] : float32[2]
+    %2 = mul %0 %1 : float32[n, 2]
+    return y=%2
+    """
+    lines = [f"%{i} = {_show(instruction)} : {instruction.type}" for i, instruction in enumerate(program.instructions)]
+    return "\n".join([*lines, "return " + ", ".join(f"{name}=%{i}" for name, i in program.outputs.items())])
+
+
+def _show(instruction: Instruction) -> str:
+    if isinstance(instruction, Input):
+        return f"input {instruction.name}"
+    if isinstance(instruction, Constant):
+        return f"constant {instruction.value!r}"
+    operands = "".join(f" %{i}" for i in instruction.operands)
+    return instruction.primitive + operands + "".join(f" {k}={_show_attribute(v)}" for k, v in instruction.attributes.items())
+
+
+def _show_attribute(value: Any) -> str:
+    return f"<{value.n_trees} trees, {value.n_tests} tests>" if isinstance(value, Forest) else str(value)

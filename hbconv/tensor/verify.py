@@ -1,0 +1,36 @@
+"""Check that a TensorProgram keeps its own rules."""
+
+from hbconv.errors import VerificationError
+from hbconv.tensor.primitives import PRIMITIVES
+from hbconv.tensor.program import Constant, Op, TensorProgram
+
+__all__ = ["verify_program"]
+
+
+def verify_program(program: TensorProgram) -> TensorProgram:
+    """Return the program, or raise VerificationError.
+
+    Operands precede their use, types are what the primitives infer, constants hold what they declare, outputs exist.
+    """
+    for position, instruction in enumerate(program.instructions):
+        if isinstance(instruction, Constant):
+            _require(instruction.value.shape == instruction.type.shape and not instruction.type.rows, position, "constant type")
+        if isinstance(instruction, Op):
+            _verify_op(program, position, instruction)
+    for name, index in program.outputs.items():
+        _require(0 <= index < len(program.instructions), index, f"output {name}")
+        _require(program.instructions[index].type.rows, index, f"output {name} has no rows")
+    return program
+
+
+def _verify_op(program: TensorProgram, position: int, op: Op) -> None:
+    _require(op.primitive in PRIMITIVES, position, f"unknown primitive {op.primitive}")
+    _require(all(0 <= i < position for i in op.operands), position, "operand order")
+    types = [program.instructions[i].type for i in op.operands]
+    inferred = PRIMITIVES[op.primitive].infer(*types, **op.attributes)
+    _require(inferred == op.type, position, f"type {op.type} where {inferred} is inferred")
+
+
+def _require(condition: bool, position: int, what: str) -> None:
+    if not condition:
+        raise VerificationError(f"instruction %{position}: {what}")
