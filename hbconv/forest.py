@@ -141,7 +141,7 @@ class Forest:
         return np.where(exact == -np.inf, np.array(np.nan, dtype), below)
 
     def leaves(self, x: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-        """Leaf that each row of x reaches in each tree: int32, shape (n_rows, n_trees).
+        """Find the leaf that each row of x reaches in each tree: int32, shape (n_rows, n_trees).
 
         Compares in the wider of the two dtypes, which no rounding precedes: the definition all strategies must meet.
         """
@@ -158,7 +158,7 @@ class Forest:
         return (~at).astype(np.int32)
 
     def scores(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Sums of the leaf values in the order of the trees: accumulation dtype, shape (n_rows, n_outputs)."""
+        """Add up the leaf values in the order of the trees: accumulation dtype, shape (n_rows, n_outputs)."""
         leaves = self.leaves(x)
         total = np.tile(self.start.data, (len(x), 1))
         for tree, output in enumerate(self.target.data):

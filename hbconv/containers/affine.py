@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
 from hbconv.containers.types import Type
+from hbconv.containers.wiring import Select
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -55,6 +56,11 @@ class Affine(Node):
         return ", ".join(str(s) for s in self.steps)
 
     @property
+    def is_identity(self) -> bool:
+        """Whether no step changes anything."""
+        return all(np.all(s.constant.data == _IDENTITY[s.op]) for s in self.steps)
+
+    @property
     def scale_and_offset(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """The steps as one ``x * scale + offset``, in float64."""
         scale, offset = np.ones(self.x.type.width), np.zeros(self.x.type.width)
@@ -65,6 +71,10 @@ class Affine(Node):
             else:
                 offset = offset + c if step.op == "add" else offset - c
         return scale, offset
+
+    def narrowed(self, columns: Array) -> Node:
+        steps = tuple(Step(s.op, Array(s.constant.data[columns.data])) for s in self.steps)
+        return replace(self, x=Select(self.x, columns), steps=steps)
 
     def infer(self) -> Type:
         return Type(self.x.type.width, self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64")

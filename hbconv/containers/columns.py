@@ -1,18 +1,18 @@
-"""The leaves of the DAG: numeric columns, and text columns as codes."""
+"""The leaves of the DAG: numeric columns, and text columns as codes.
+
+Leaves have no ``lower``: hbconv.lower declares them, since it knows how the columns are fed.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
 from hbconv.containers.types import Schema, Type
-
-if TYPE_CHECKING:
-    from hbconv.tensor.builder import Builder, Value
 
 __all__ = ["Codes", "Columns", "FillText", "Vocabulary"]
 
@@ -41,11 +41,11 @@ class Columns(Node):
         names = [self.schema.columns[i].name for i in self.columns]
         return ", ".join(names) if len(names) <= 8 else f"{names[0]} ... {names[-1]} ({len(names)} columns)"
 
+    def narrowed(self, columns: Array) -> Node:
+        return Columns(self.schema, Array(self.indices.data[columns.data]))
+
     def infer(self) -> Type:
         return Type(len(self.indices), self.schema.common_dtype(self.columns))
-
-    def lower(self, b: Builder, *inputs: Value) -> Value:
-        raise AssertionError("leaves are declared by lower.py, which knows how the columns are fed")
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,6 @@ class Codes(Node):
 
     def infer(self) -> Type:
         return Type(1, "int32")
-
-    def lower(self, b: Builder, *inputs: Value) -> Value:
-        raise AssertionError("leaves are declared by lower.py, which knows how the columns are fed")
 
 
 @container

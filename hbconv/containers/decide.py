@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -9,12 +10,12 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
 from hbconv.containers.types import Type
+from hbconv.containers.wiring import Select
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
 __all__ = ["ArgMax", "Compare", "IsNonFinite", "Softmax"]
-
 
 
 @container
@@ -47,6 +48,9 @@ class Compare(Node):
     def of(x: Node, op: str, constant: float, dtype: str = "bool") -> Compare:
         """Compare all columns with one number."""
         return Compare(x, op, Array(np.full(x.type.width, constant)), dtype)
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, x=Select(self.x, columns), constant=Array(self.constant.data[columns.data]))
 
     def infer(self) -> Type:
         return Type(self.x.type.width, self.dtype)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hbconv.array import Array
 from hbconv.containers.node import Node, container
 from hbconv.containers.types import Type
+from hbconv.containers.wiring import Select
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -35,6 +38,9 @@ class Map(Node):
 
     x: Node
     function: str
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, x=Select(self.x, columns))
 
     def infer(self) -> Type:
         return Type(self.x.type.width, self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +39,9 @@ class Linear(Node):
     @property
     def detail(self) -> str:
         return f"{self.weights!r} + {self.bias!r}"
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, weights=Array(self.weights.data[:, columns.data]), bias=Array(self.bias.data[columns.data]))
 
     def infer(self) -> Type:
         return Type(self.weights.shape[1], np.result_type(self.x.type.dtype, self.weights.dtype, self.bias.dtype).name)

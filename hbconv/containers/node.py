@@ -74,6 +74,13 @@ class Node:
         """Write the node as primitives."""
         raise NotImplementedError
 
+    def narrowed(self, columns: Array) -> Node | None:  # noqa: ARG002
+        """Return the node that computes only these output columns, for less work; None where that cannot be.
+
+        This is how a column selection is pushed down: through one-to-one containers, into the constants of others.
+        """
+        return None
+
     @property
     def detail(self) -> str:
         """What ``show`` prints after the inputs."""

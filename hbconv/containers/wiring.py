@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
@@ -25,6 +26,9 @@ class Select(Node):
 
     finite: ClassVar[str] = "preserves"
 
+    def narrowed(self, columns: Array) -> Node:
+        return Select(self.x, Array(self.indices.data[columns.data]))
+
     def infer(self) -> Type:
         return Type(len(self.indices), self.x.type.dtype)
 
@@ -44,6 +48,18 @@ class Concat(Node):
     def detail(self) -> str:
         return f"width {self.type.width}"
 
+    def narrowed(self, columns: Array) -> Node:
+        """Cut the columns into runs of one input each; inputs that no column needs vanish."""
+        ends = np.cumsum([x.type.width for x in self.xs])
+        owners = np.searchsorted(ends, columns.data, side="right")
+        cuts = np.flatnonzero(np.diff(owners)) + 1
+        parts = tuple(self._part(int(owners[run[0]]), columns.data[run]) for run in np.split(np.arange(len(columns)), cuts) if len(run))
+        return Cast(parts[0], self.type.dtype) if len(parts) == 1 else Concat(parts)
+
+    def _part(self, owner: int, columns: npt.NDArray[np.int32]) -> Node:
+        first = sum(x.type.width for x in self.xs[:owner])
+        return Select(self.xs[owner], Array(columns - first))
+
     def infer(self) -> Type:
         dtypes = {x.type.dtype for x in self.xs}
         dtype = "string" if "string" in dtypes else np.result_type(*dtypes).name
@@ -62,6 +78,9 @@ class Cast(Node):
 
     finite: ClassVar[str] = "preserves"
 
+    def narrowed(self, columns: Array) -> Node:
+        return Cast(Select(self.x, columns), self.dtype)
+
     def infer(self) -> Type:
         keeps = self.dtype == "float" and self.x.type.dtype.startswith("float")
         return Type(self.x.type.width, self.x.type.dtype if keeps else "float64" if self.dtype == "float" else self.dtype)
@@ -78,6 +97,9 @@ class ConstantRows(Node):
     values: Array
 
     finite: ClassVar[str] = "always"
+
+    def narrowed(self, columns: Array) -> Node:
+        return ConstantRows(self.x, Array(self.values.data[columns.data]))
 
     def infer(self) -> Type:
         return Type(len(self.values), self.values.dtype)

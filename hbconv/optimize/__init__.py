@@ -1,24 +1,50 @@
-"""Optimize: rules rewrite the container DAG to a fixed point, then the plan picks a strategy for each forest."""
+"""Optimize: rules rewrite the container DAG to a fixed point."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from hbconv.containers import Graph, Node
+from hbconv.optimize.rules.fold_affine_into_affine import fold_affine_into_affine
+from hbconv.optimize.rules.fold_affine_into_linear import fold_affine_into_linear
+from hbconv.optimize.rules.fold_linear_into_linear import fold_linear_into_linear
+from hbconv.optimize.rules.inject_selection import inject_selection
+from hbconv.optimize.rules.push_selection import push_selection
+from hbconv.optimize.rules.remove_identity import remove_identity
 
-__all__ = ["RULES", "Rule", "apply_rules"]
+__all__ = ["RULES", "Rule", "optimize"]
 
 Rule = Callable[[Node], Node | None]
 """A rule takes a node and returns what replaces it, or None where it does not apply."""
 
-RULES: tuple[Rule, ...] = ()
-"""The rules in the order they are tried at each node."""
+RULES: tuple[Rule, ...] = (
+    remove_identity,
+    push_selection,
+    fold_affine_into_affine,
+    fold_affine_into_linear,
+    fold_linear_into_linear,
+    inject_selection,
+)
+"""The rules, in the order they are tried at each node: columns are dropped before arithmetic is folded, and folding
+comes before injection so that the folded weights say which columns matter."""
 
-_ROUNDS = 50
+_ROUNDS = 100
 
 
-def apply_rules(graph: Graph, rules: Sequence[Rule] = RULES) -> Graph:
-    """Apply the rules bottom-up, again and again, until none applies."""
+def optimize(graph: Graph, rules: Sequence[Rule] = RULES) -> Graph:
+    """Apply the rules bottom-up, again and again, until none applies. The checks of the input stay as they were.
+
+    Equal sub-expressions become one on the way, because nodes are compared by content:
+
+    >>> from hbconv.containers import Output, Schema
+    >>> from hbconv.containers.columns import Columns
+    >>> from hbconv.containers.elementwise import Map
+    >>> from hbconv.containers.wiring import Concat
+    >>> x = Columns.of(Schema.matrix(2))
+    >>> twice = Graph(x.schema, {"transform": Output(Concat((Map(x, "exp"), Map(x, "exp"))))})
+    >>> [node.name for node in optimize(twice).nodes()]
+    ['columns', 'map', 'concat']
+    """
 
     def visit(node: Node) -> Node:
         for rule in rules:
@@ -28,6 +54,6 @@ def apply_rules(graph: Graph, rules: Sequence[Rule] = RULES) -> Graph:
     for _ in range(_ROUNDS):
         after = graph.rewritten(visit)
         if after.output_roots == graph.output_roots:
-            break
+            return after
         graph = after
     return graph

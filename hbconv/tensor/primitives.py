@@ -6,9 +6,10 @@ Operands never mix dtypes: conversions are explicit ``cast``s. NaN behaves as in
 ``minimum`` and ``reduce_max`` propagate it). ``int32`` is the dtype of indexes and codes.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -97,16 +98,16 @@ def sigmoid(x: NumpyArray) -> NumpyArray:
 
 def erf(x: NumpyArray) -> NumpyArray:
     """Error function."""
-    import math  # noqa: PLC0415
+    values: NumpyArray = np.vectorize(math.erf, otypes=[x.dtype])(x)
+    return values
 
-    return np.vectorize(math.erf, otypes=[x.dtype])(x)
 
-
-for _name, _function in {
+_UNARY: dict[str, Callable[..., NumpyArray]] = {
     "neg": np.negative, "abs": np.abs, "sign": np.sign, "sqrt": np.sqrt, "exp": np.exp, "expm1": np.expm1, "log": np.log,
     "log1p": np.log1p, "log2": np.log2, "log10": np.log10, "sin": np.sin, "cos": np.cos, "tan": np.tan, "tanh": np.tanh,
     "sigmoid": sigmoid, "relu": lambda x: np.maximum(x, 0), "erf": erf, "floor": np.floor, "ceil": np.ceil, "rint": np.rint,
-}.items():  # fmt: skip
+}  # fmt: skip
+for _name, _function in _UNARY.items():
     define(_name, elementwise((*FLOATS, *INTS) if _name in ("neg", "abs", "sign") else FLOATS), _function)
 
 define("isnan", elementwise(FLOATS, "bool"), np.isnan)
@@ -281,7 +282,7 @@ def infer_bucketize(x: TensorType, edges: TensorType, right: bool) -> TensorType
 
 def bucketize(x: NumpyArray, edges: NumpyArray, right: bool) -> NumpyArray:
     """Count, for each column, the edges at or below x."""
-    side = "right" if right else "left"
+    side: Literal["left", "right"] = "right" if right else "left"
     counts = [np.searchsorted(e[~np.isnan(e)], x[:, j], side=side) for j, e in enumerate(edges)]
     return np.stack(counts, axis=1).astype(np.int32) if counts else np.zeros(x.shape, np.int32)
 

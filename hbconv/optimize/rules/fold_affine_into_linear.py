@@ -1,0 +1,57 @@
+"""Fold a scaler into the linear model after it."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node
+from hbconv.containers.affine import Affine
+from hbconv.containers.linear import Linear
+from hbconv.containers.wiring import Concat
+
+__all__ = ["fold_affine_into_linear"]
+
+MAX_OFFSET = 100.0
+"""An offset this many scales from zero would cost two digits to cancellation: such a scaler stays."""
+
+
+def fold_affine_into_linear(node: Node) -> Node | None:
+    """Scale the weights and shift the bias instead of the columns; also where the scaled columns are one part of several.
+
+    Rounds differently from the source (within its dtype's tolerance), so it is done only into sums of products, never
+    before a threshold.
+
+    Examples
+    --------
+    >>> from hbconv.containers import Schema, show_rule
+    >>> from hbconv.containers.columns import Columns
+    >>> x = Columns.of(Schema.table(["a", "b"]))
+    >>> show_rule(fold_affine_into_linear, Linear.of(Affine.of(x, sub=[1.0, 2.0], div=[2.0, 4.0]), [6.0, 8.0]))
+    linear(affine(columns(a, b), sub [1., 2.], div [2., 4.]), [[6.], [8.]] + [0.])
+    -> linear(columns(a, b), [[3.], [2.]] + [-7.])
+    """
+    if not isinstance(node, Linear):
+        return None
+    parts = node.x.xs if isinstance(node.x, Concat) else (node.x,)
+    if not any(_folds(part) for part in parts):
+        return None
+    scales, offsets = zip(*(_scale_and_offset(part) for part in parts), strict=True)
+    weights = node.weights.data.astype(np.float64)
+    scaled, shift = weights * np.concatenate(scales)[:, None], np.concatenate(offsets) @ weights
+    inner = tuple(part.x if isinstance(part, Affine) and _folds(part) else part for part in parts)
+    x = replace(node.x, xs=inner) if isinstance(node.x, Concat) else inner[0]
+    return replace(node, x=x, weights=Array.of(scaled, node.weights.dtype), bias=Array.of(node.bias.data + shift, node.bias.dtype))
+
+
+def _folds(part: Node) -> bool:
+    if not isinstance(part, Affine):
+        return False
+    scale, offset = part.scale_and_offset
+    return bool(np.all(np.isfinite(scale)) and np.all(np.abs(offset) <= MAX_OFFSET))
+
+
+def _scale_and_offset(part: Node) -> tuple[np.ndarray, np.ndarray]:
+    if isinstance(part, Affine) and _folds(part):
+        return part.scale_and_offset
+    return np.ones(part.type.width), np.zeros(part.type.width)

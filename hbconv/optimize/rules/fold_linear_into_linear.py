@@ -1,0 +1,34 @@
+"""Fold a projection into the linear model after it."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node
+from hbconv.containers.linear import Linear
+
+__all__ = ["fold_linear_into_linear"]
+
+
+def fold_linear_into_linear(node: Node) -> Node | None:
+    """Multiply the two matrices now, where one product then costs no more than two.
+
+    Examples
+    --------
+    >>> from hbconv.containers import Schema, show_rule
+    >>> from hbconv.containers.columns import Columns
+    >>> x = Columns.of(Schema.table(["a", "b"]))
+    >>> show_rule(fold_linear_into_linear, Linear.of(Linear.of(x, [[1.0], [2.0]], 1.0), [[3.0]], 4.0))
+    linear(linear(columns(a, b), [[1.], [2.]] + [1.]), [[3.]] + [4.])
+    -> linear(columns(a, b), [[3.], [6.]] + [7.])
+    """
+    if not (isinstance(node, Linear) and isinstance(node.x, Linear)):
+        return None
+    inner, outer = node.x.weights.data, node.weights.data
+    if inner.shape[0] * outer.shape[1] > inner.size + outer.size:
+        return None
+    weights = np.asarray(inner.astype(np.float64) @ outer.astype(np.float64))
+    bias = node.x.bias.data.astype(np.float64) @ outer.astype(np.float64) + node.bias.data
+    dtype = np.result_type(inner, outer)
+    return replace(node, x=node.x.x, weights=Array.of(weights, dtype), bias=Array.of(bias, dtype))

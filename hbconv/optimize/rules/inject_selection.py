@@ -1,0 +1,49 @@
+"""Inject a column selection where a model ignores columns: zero weights, features that no tree tests."""
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node
+from hbconv.containers.linear import Linear
+from hbconv.containers.trees import TreeEnsemble, TreeLeaves
+from hbconv.containers.wiring import Select
+
+__all__ = ["inject_selection"]
+
+
+def inject_selection(node: Node) -> Node | None:
+    """Read only the columns that the answer depends on.
+
+    1. Linear: rows of weights that are all zero (the source refuses infinite values, so zero times x is zero).
+    2. Trees: features that no test reads.
+
+    Examples
+    --------
+    >>> from hbconv.containers import Schema, show_rule
+    >>> from hbconv.containers.columns import Columns
+    >>> x = Columns.of(Schema.table(["a", "b", "c"]))
+    >>> show_rule(inject_selection, Linear.of(x, [0.0, 2.0, 0.0], 1.0))
+    linear(columns(a, b, c), [[0.], [2.], [0.]] + [1.])
+    -> linear(select(columns(a, b, c), [1]), [[2.]] + [1.])
+    """
+    if isinstance(node, Linear):
+        used = _at_least_one(np.flatnonzero(np.any(node.weights.data != 0, axis=1)))
+        return _selected(node, used, weights=Array(node.weights.data[used]))
+    if isinstance(node, TreeEnsemble | TreeLeaves):
+        used = _at_least_one(node.forest.used_features)
+        return None if len(used) == node.x.type.width else _selected(node, used, forest=node.forest.with_features(used))
+    return None
+
+
+def _selected(node: Linear | TreeEnsemble | TreeLeaves, used: npt.NDArray[np.int32], **changes: object) -> Node | None:
+    if len(used) == node.x.type.width:
+        return None
+    return replace(node, x=Select(node.x, Array(used)), **changes)  # type: ignore[arg-type]
+
+
+def _at_least_one(used: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
+    """Keep one column where none matters, for the number of rows."""
+    return (used if len(used) else np.zeros(1)).astype(np.int32)

@@ -1,0 +1,29 @@
+"""Push a column selection towards the input, so that columns nobody reads are never computed."""
+
+from hbconv.containers import Node
+from hbconv.containers.wiring import Select
+
+__all__ = ["push_selection"]
+
+
+def push_selection(node: Node) -> Node | None:
+    """Let what is selected from compute only the selected columns.
+
+    Selections pass one-to-one containers, merge into leaves and other selections, and are absorbed by the constants of
+    Linear, OneHot and Polynomial. What mixes columns (Normalize, Softmax) blocks them. Bit-exact.
+
+    Examples
+    --------
+    >>> from hbconv.array import Array
+    >>> from hbconv.containers import Schema, show_rule
+    >>> from hbconv.containers.affine import Affine
+    >>> from hbconv.containers.columns import Columns
+    >>> x = Columns.of(Schema.table(["a", "b", "c"]))
+    >>> show_rule(push_selection, Select(Affine.of(x, sub=[1.0, 2.0, 3.0]), Array([2])))
+    select(affine(columns(a, b, c), sub [1., 2., 3.]), [2])
+    -> affine(select(columns(a, b, c), [2]), sub [3.])
+    >>> show_rule(push_selection, Select(x, Array([2])))
+    select(columns(a, b, c), [2])
+    -> columns(c)
+    """
+    return node.x.narrowed(node.indices) if isinstance(node, Select) else None

@@ -1,0 +1,44 @@
+"""Remove nodes that do nothing."""
+
+import numpy as np
+
+from hbconv.containers import Node
+from hbconv.containers.affine import Affine
+from hbconv.containers.wiring import Cast, Concat, Select
+
+__all__ = ["remove_identity"]
+
+
+def remove_identity(node: Node) -> Node | None:
+    """Replace a node by its input where every input row comes out as it was.
+
+    1. Select of all columns in order.
+    2. Affine whose steps are all ``+ 0``, ``- 0``, ``* 1`` or ``/ 1``: what stays is the conversion to float.
+    3. Concat of one part, and parts of no width.
+    4. Cast of a Cast to the same dtype.
+
+    Examples
+    --------
+    >>> from hbconv.containers import Schema, show_rule
+    >>> from hbconv.containers.columns import Columns
+    >>> x = Columns.of(Schema.table(["a", "b"]))
+    >>> show_rule(remove_identity, Affine.of(x, sub=[0.0, 0.0], div=[1.0, 1.0]))
+    affine(columns(a, b), sub [0., 0.], div [1., 1.])
+    -> cast(columns(a, b), float)
+    """
+    if isinstance(node, Select) and np.array_equal(node.indices.data, np.arange(node.x.type.width)):
+        return node.x
+    if isinstance(node, Affine) and node.is_identity:
+        return Cast(node.x, "float")
+    if isinstance(node, Concat):
+        return _without_empty_parts(node)
+    if isinstance(node, Cast) and isinstance(node.x, Cast) and node.dtype == node.x.dtype:
+        return node.x
+    return None
+
+
+def _without_empty_parts(node: Concat) -> Node | None:
+    parts = tuple(x for x in node.xs if x.type.width) or node.xs[:1]
+    if len(parts) == 1:
+        return parts[0]
+    return None if len(parts) == len(node.xs) else Concat(parts)
