@@ -131,7 +131,8 @@ class Forest:
         value below t)``, and NaN (never true) where there is none.
         """
         exact = self.threshold.data
-        rounded = exact.astype(dtype)
+        with np.errstate(over="ignore"):
+            rounded = exact.astype(dtype)
         above = rounded.astype(np.float64) > exact.astype(np.float64)
         lowest = np.array(-np.inf, dtype)
         down = np.nextafter(rounded, lowest)

@@ -1,0 +1,149 @@
+"""Random forests of every shape, and rows made to hurt them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.forest import Forest
+
+__all__ = ["forests", "hostile_rows", "random_forest"]
+
+Tree = tuple["Tree | None", "Tree | None"]
+
+AWKWARD = (0.0, -0.0, 1.0, -1.0, 0.1, 1 / 3, 1e-35, 5e-324, 1e-45, -1e-45, 1e300, -1e300, 16777217.0, np.inf, -np.inf)
+"""Thresholds that break careless code: no float32 equal, denormal, beyond float32, infinite."""
+
+
+def random_forest(
+    rng: np.random.Generator,
+    n_trees: int = 5,
+    n_features: int = 4,
+    max_depth: int = 5,
+    n_outputs: int = 1,
+    *,
+    vector: bool = False,
+    strict: bool = False,
+    dtype: str = "float64",
+    accumulate: str = "float64",
+    missing: str = "mixed",
+    awkward: float = 0.3,
+) -> Forest:
+    """Grow trees that are full, ragged, one-sided or a single leaf, at random.
+
+    Parameters
+    ----------
+    n_outputs : int
+        Trees of scalar leaves add to output ``t % n_outputs``; with ``vector`` each leaf has n_outputs values.
+    dtype, accumulate : str
+        Dtypes of the thresholds and of the leaf values.
+    missing : {"left", "right", "mixed"}
+        Where NaN goes.
+    awkward : float
+        Share of thresholds taken from AWKWARD; the others are normal deviates, some of them twice.
+    """
+    shapes = [_grow(rng, max_depth) if n_features else None for _ in range(n_trees)]
+    left, right, roots, first_leaf = _flatten(shapes)
+    n_tests, n_leaves = len(left), first_leaf[-1]
+    default_left = {"left": np.ones(n_tests, bool), "right": np.zeros(n_tests, bool), "mixed": rng.random(n_tests) < 0.5}[missing]
+    return Forest(
+        feature=Array(rng.integers(0, max(n_features, 1), n_tests, dtype=np.int32)),
+        threshold=Array(_thresholds(rng, n_tests, dtype, awkward)),
+        default_left=Array(default_left),
+        left=Array.of(left, "int32"),
+        right=Array.of(right, "int32"),
+        roots=Array.of(roots, "int32"),
+        first_leaf=Array.of(first_leaf, "int32"),
+        values=Array.of(rng.standard_normal((n_leaves, n_outputs if vector else 1)), accumulate),
+        target=Array.of(np.zeros(n_trees) if vector else np.arange(n_trees) % n_outputs, "int32"),
+        start=Array.of(rng.standard_normal(n_outputs), accumulate),
+        strict=strict,
+        n_features=n_features,
+        leaf_id=Array(rng.permutation(n_leaves).astype(np.int32)),
+    )
+
+
+def hostile_rows(rng: np.random.Generator, forest: Forest, dtype: str = "float64", n: int = 64) -> npt.NDArray[Any]:
+    """Rows of the forest's own thresholds and their neighbours, NaN, infinities, zeros, denormals and ordinary values."""
+    with np.errstate(over="ignore"):
+        thresholds = forest.threshold.data.astype(dtype)
+    special = np.array(
+        [0.0, -0.0, np.nan, np.inf, -np.inf, np.finfo(dtype).tiny, np.finfo(dtype).smallest_subnormal, -np.finfo(dtype).smallest_subnormal], dtype
+    )
+    low, high = np.array(-np.inf, dtype), np.array(np.inf, dtype)
+    pool = np.concatenate([thresholds, np.nextafter(thresholds, low), np.nextafter(thresholds, high), np.tile(special, 1 + len(thresholds) // 8)])
+    rows = rng.standard_normal((n, forest.n_features)).astype(dtype)
+    hostile = rng.random(rows.shape) < 0.7
+    rows[hostile] = rng.choice(pool, int(hostile.sum()))
+    return rows
+
+
+@st.composite
+def forests(draw: st.DrawFn, max_trees: int = 6, max_depth: int = 6) -> Forest:
+    """Any forest: no trees, no features, single leaves, deep and skinny, scalar or vector leaves."""
+    n_outputs = draw(st.integers(1, 3))
+    return random_forest(
+        np.random.default_rng(draw(st.integers(0, 2**32 - 1))),
+        n_trees=draw(st.integers(0, max_trees)),
+        n_features=draw(st.integers(0, 5)),
+        max_depth=draw(st.integers(0, max_depth)),
+        n_outputs=n_outputs,
+        vector=n_outputs > 1 and draw(st.booleans()),
+        strict=draw(st.booleans()),
+        dtype=draw(st.sampled_from(["float32", "float64"])),
+        accumulate=draw(st.sampled_from(["float32", "float64"])),
+        missing=draw(st.sampled_from(["left", "right", "mixed"])),
+    )
+
+
+def _thresholds(rng: np.random.Generator, n: int, dtype: str, awkward: float) -> npt.NDArray[Any]:
+    with np.errstate(over="ignore"):
+        ordinary, traps = rng.standard_normal(max(n // 2, 1)).astype(dtype), np.array(AWKWARD).astype(dtype)
+    return np.where(rng.random(n) < awkward, rng.choice(traps, n), rng.choice(ordinary, n))
+
+
+def _grow(rng: np.random.Generator, max_depth: int) -> Tree | None:
+    """Return nested pairs of children; a leaf is None."""
+    kind = rng.choice(["leaf", "full", "ragged", "ragged", "one-sided"])
+    if kind == "full":
+        return _split(rng, min(max_depth, 6), 1.0)
+    if kind == "ragged":
+        return _split(rng, max_depth, 0.6)
+    tree: Tree | None = None
+    for _ in range(max_depth if kind == "one-sided" else 0):
+        tree = (tree, None) if rng.random() < 0.5 else (None, tree)
+    return tree
+
+
+def _split(rng: np.random.Generator, depth: int, chance: float) -> Tree | None:
+    if depth == 0 or rng.random() >= chance:
+        return None
+    return (_split(rng, depth - 1, chance), _split(rng, depth - 1, chance))
+
+
+def _flatten(shapes: list[Tree | None]) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Number tests in the order they are met from the root, leaves from left to right."""
+    left: list[int] = []
+    right: list[int] = []
+    first_leaf = [0]
+
+    def visit(tree: Tree | None) -> int:
+        if tree is None:
+            first_leaf[-1] += 1
+            return ~(first_leaf[-1] - 1)
+        test = len(left)
+        left.append(0)
+        right.append(0)
+        left[test] = visit(tree[0])
+        right[test] = visit(tree[1])
+        return test
+
+    roots = []
+    for tree in shapes:
+        first_leaf.append(first_leaf[-1])
+        roots.append(visit(tree))
+    return left, right, roots, first_leaf
