@@ -1,0 +1,175 @@
+"""What the tree readers share: node tables of any library become one Forest, as array code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node
+from hbconv.containers.affine import Affine
+from hbconv.containers.wiring import Concat
+from hbconv.errors import ConversionError
+from hbconv.forest import Forest
+
+__all__ = ["NodeTable", "FlatTrees", "assemble", "beside_complement"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FlatTrees:
+    """The inner nodes of all trees, tree after tree, and the leaves in the source's own order.
+
+    ``left`` and ``right`` name tests (``>= 0``) or leaves (``~leaf``) over the whole forest, ``roots`` likewise; ``values``
+    (n_leaves, n_values) and ``leaf_id`` have an entry for each leaf.
+    """
+
+    feature: npt.NDArray[Any]
+    threshold: npt.NDArray[Any]
+    default_left: npt.NDArray[Any]
+    left: Ints
+    right: Ints
+    roots: Ints
+    values: npt.NDArray[Any]
+    leaf_id: npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class NodeTable:
+    """The trees of a library that numbers tests and leaves together: one entry for each node, tree after tree.
+
+    ``left`` and ``right`` are numbers within the tree, negative at a leaf; each tree's first node is its root.
+    """
+
+    sizes: Sequence[int]
+    feature: npt.NDArray[Any]
+    threshold: npt.NDArray[Any]
+    default_left: npt.NDArray[Any]
+    left: npt.NDArray[Any]
+    right: npt.NDArray[Any]
+    values: npt.NDArray[Any]
+
+    def split(self) -> FlatTrees:
+        """Tell tests from leaves.
+
+        Examples
+        --------
+        >>> a = np.array
+        >>> table = NodeTable([3], a([7, 0, 0]), a([0.5, 0, 0]), a([1, 0, 0]), a([1, -1, -1]), a([2, -1, -1]), a([[0.0], [4.0], [5.0]]))
+        >>> trees = table.split()
+        >>> trees.feature, trees.left, trees.right, trees.values[:, 0], trees.leaf_id
+        (array([7]), array([-1]), array([-2]), array([4., 5.]), array([1, 2]))
+        """
+        sizes = np.asarray(self.sizes, dtype=np.int64)
+        first = np.cumsum(sizes) - sizes
+        offset = np.repeat(first, sizes)
+        leaf = np.asarray(self.left) < 0
+        number = np.where(leaf, ~(np.cumsum(leaf) - 1), np.cumsum(~leaf) - 1)
+        test = ~leaf
+        children = [number[np.asarray(child, dtype=np.int64)[test] + offset[test]] for child in (self.left, self.right)]
+        within = np.arange(len(leaf)) - offset
+        return FlatTrees(self.feature[test], self.threshold[test], self.default_left[test], *children, number[first], self.values[leaf], within[leaf])
+
+
+def assemble(trees: FlatTrees, start: npt.NDArray[Any], *, strict: bool, n_features: int, target: npt.ArrayLike | None = None) -> Forest:
+    """Number the leaves left to right, tree after tree, and close the forest. Leaves that nothing reaches are left out.
+
+    Parameters
+    ----------
+    trees : FlatTrees
+        Trees as the source has them.
+    start : array, shape (n_outputs,)
+        What the sums start from, in the accumulation dtype.
+    strict : bool
+        The test is ``<`` (else ``<=``).
+    n_features : int
+        Width of the input.
+    target : array_like of int, optional
+        Output each tree adds to; by default the first.
+
+    Raises
+    ------
+    ConversionError
+        The arrays are no trees.
+    """
+    place, first_leaf = _left_to_right(trees)
+    reached = np.flatnonzero(place >= 0)
+    order = reached[np.argsort(place[reached])]
+    if np.any((trees.feature < 0) | (trees.feature >= n_features)):
+        raise ConversionError(f"The model is damaged: a test reads a column that does not exist (there are {n_features}).")
+    return Forest(
+        feature=Array.of(trees.feature, np.int32),
+        threshold=Array(trees.threshold),
+        default_left=Array.of(trees.default_left, np.bool_),
+        left=Array.of(_renumbered(trees.left, place), np.int32),
+        right=Array.of(_renumbered(trees.right, place), np.int32),
+        roots=Array.of(_renumbered(trees.roots, place), np.int32),
+        first_leaf=Array.of(first_leaf, np.int32),
+        values=Array.of(trees.values[order], start.dtype),
+        target=Array.of(np.zeros(len(trees.roots)) if target is None else target, np.int32),
+        start=Array(start),
+        strict=strict,
+        n_features=n_features,
+        leaf_id=Array.of(trees.leaf_id[order], np.int32),
+    )
+
+
+def beside_complement(p: Node) -> Node:
+    """Two columns ``1 - p, p``: the probabilities of two classes."""
+    return Concat((Affine.of(p, mul=-1.0, add=1.0), p))
+
+
+def _renumbered(children: Ints, place: Ints) -> Ints:
+    leaf = children < 0
+    return np.where(leaf, ~place[~children * leaf], children)
+
+
+def _left_to_right(trees: FlatTrees) -> tuple[Ints, Ints]:
+    """Place of each leaf, -1 where nothing reaches it, and the first place of each tree: level by level, all trees at once."""
+    levels = _levels(trees)
+    leaves_under = np.zeros(len(trees.left), np.int64)
+    for level in reversed(levels):
+        leaves_under[level] = _leaves(trees.left[level], leaves_under) + _leaves(trees.right[level], leaves_under)
+    first_leaf = np.concatenate([[0], np.cumsum(_leaves(trees.roots, leaves_under))])
+    place, start = np.full(len(trees.leaf_id), -1, np.int64), np.zeros(len(trees.left), np.int64)
+
+    def put(children: Ints, places: Ints) -> None:
+        leaf = children < 0
+        place[~children[leaf]] = places[leaf]
+        start[children[~leaf]] = places[~leaf]
+
+    put(trees.roots, first_leaf[:-1])
+    for level in levels:
+        put(trees.left[level], start[level])
+        put(trees.right[level], start[level] + _leaves(trees.left[level], leaves_under))
+    return place, first_leaf
+
+
+def _leaves(children: Ints, leaves_under: Ints) -> Ints:
+    """Leaves under each child: one under a leaf."""
+    inner = children >= 0
+    return np.where(inner, leaves_under[children * inner] if len(leaves_under) else 1, 1)
+
+
+def _levels(trees: FlatTrees) -> list[Ints]:
+    """Tests by depth; raise unless each test, and each leaf at most, is reached exactly once."""
+    levels, reached = [trees.roots[trees.roots >= 0]], 0
+    while len(levels[-1]):
+        level = levels[-1]
+        reached += len(level)
+        if reached > len(trees.left) or level.max() >= len(trees.left):
+            break
+        children = np.concatenate([trees.left[level], trees.right[level]])
+        levels.append(children[children >= 0])
+    ends = [c[c < 0] for c in (trees.left, trees.right, trees.roots)]
+    leaves = ~np.concatenate(ends)
+    seen = np.concatenate(levels)
+    whole = reached == len(trees.left) == len(np.unique(seen)) and len(leaves) == len(np.unique(leaves)) and leaves.max(initial=-1) < len(trees.leaf_id)
+    if not whole:
+        raise ConversionError("The model is damaged: its nodes do not form trees.")
+    return levels
