@@ -88,6 +88,7 @@ class IsNonFinite(Node):
         return Type(1, "bool")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        bad = b.op("isinf", inputs[0])
-        bad = bad if self.allow_nan else bad | b.op("isnan", inputs[0])
+        x = b.cast(inputs[0], inputs[0].dtype if inputs[0].dtype.startswith("float") else "float64")
+        bad = b.op("isinf", x)
+        bad = bad if self.allow_nan else bad | b.op("isnan", x)
         return b.reshape(b.reduce("reduce_any", bad), 1)

@@ -20,7 +20,7 @@ __all__ = ["Linear"]
 
 @container
 class Linear(Node):
-    """``x @ weights + bias``, in numpy's common dtype of x and weights.
+    """``x @ weights + bias``: the product in numpy's common dtype of x and weights, the sum in that of product and bias.
 
     weights are (inputs, outputs), bias (outputs,).
     """
@@ -31,10 +31,11 @@ class Linear(Node):
 
     @staticmethod
     def of(x: Node, weights: npt.ArrayLike, bias: npt.ArrayLike = 0.0) -> Linear:
-        """Bias may be a scalar; a vector of weights gives one output."""
+        """Bias may be a scalar, a Python number taking the weights' dtype; a vector of weights gives one output."""
         w = np.asarray(weights)
         w = w[:, None] if w.ndim == 1 else w
-        return Linear(x, Array(w), Array(np.broadcast_to(np.asarray(bias, dtype=w.dtype), (w.shape[1],))))
+        dtype = w.dtype if isinstance(bias, int | float) and not isinstance(bias, np.generic) else None
+        return Linear(x, Array(w), Array(np.broadcast_to(np.asarray(bias, dtype=dtype), (w.shape[1],))))
 
     @property
     def detail(self) -> str:
@@ -47,6 +48,6 @@ class Linear(Node):
         return Type(self.weights.shape[1], np.result_type(self.x.type.dtype, self.weights.dtype, self.bias.dtype).name)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        dtype = self.type.dtype
-        product = b.matmul(b.cast(inputs[0], dtype), b.constant(self.weights, dtype))
-        return product if not np.any(self.bias.data) else product + b.constant(self.bias, dtype)
+        product = b.matmul(*b.promote(inputs[0], b.constant(self.weights)))
+        product = b.cast(product, self.type.dtype)
+        return product if not np.any(self.bias.data) else product + b.constant(self.bias, self.type.dtype)

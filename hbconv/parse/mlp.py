@@ -1,0 +1,64 @@
+"""Multi-layer perceptrons: Linear and Map in turn."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.decide import ArgMax, Compare, Softmax
+from hbconv.containers.elementwise import Map
+from hbconv.containers.linear import Linear
+from hbconv.containers.wiring import ConstantRows
+from hbconv.parse.linear_classifiers import complement, with_probabilities
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+_FUNCTIONS = {"logistic": "sigmoid", "tanh": "tanh", "relu": "relu", "exp": "exp"}
+
+
+@parses("sklearn.neural_network.MLPRegressor")
+def parse_mlp_regressor(step: Step) -> dict[str, Output]:
+    """Return the last layer; a vector where it has one column."""
+    y = _forward(step)
+    return {"predict": Output(y, vector=y.type.width == 1)}
+
+
+@parses("sklearn.neural_network.MLPClassifier")
+def parse_mlp_classifier(step: Step) -> dict[str, Output]:
+    """Read the probabilities off the last layer, and the decision off them."""
+    p = _forward(step)
+    probabilities = complement(p) if step.estimator.n_outputs_ == 1 else p
+    return with_probabilities({"predict": _decide(step, p)}, probabilities)
+
+
+def _decide(step: Step, p: Node) -> Output:
+    """More than two classes: the largest; two, or several labels a row: above one half."""
+    binarizer = step.estimator._label_binarizer  # noqa: SLF001
+    classes = Array(binarizer.classes_)
+    if binarizer.y_type_ == "multiclass":
+        return Output(ArgMax(p), classes, vector=True)
+    if binarizer.y_type_ == "multilabel-indicator":
+        return Output(Compare.of(p, "gt", 0.5, "int64"), sparse=binarizer.sparse_input_)
+    if binarizer.y_type_ != "binary":
+        raise step.refuse("y_type_", binarizer.y_type_, "hbconv handles binary, multiclass and multilabel targets.")
+    codes = Compare.of(p, "gt", 0.5, "int32") if len(classes) == 2 else ConstantRows(p, Array(np.zeros(1, np.int32)))
+    return Output(codes, classes, vector=True)
+
+
+def _forward(step: Step) -> Node:
+    """All layers: the hidden ones share an activation, the last has its own."""
+    x, est = step.require_finite(), step.estimator
+    last = est.n_layers_ - 2
+    for layer, (weights, bias) in enumerate(zip(est.coefs_, est.intercepts_, strict=True)):
+        x = Linear.of(x, weights, bias)
+        parameter = "out_activation_" if layer == last else "activation"
+        x = _activate(step, x, parameter)
+    return x
+
+
+def _activate(step: Step, x: Node, parameter: str) -> Node:
+    name = step.require(parameter, "identity", "softmax", *_FUNCTIONS)
+    if name == "identity":
+        return x
+    return Softmax(x) if name == "softmax" else Map(x, _FUNCTIONS[name])
