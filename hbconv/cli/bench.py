@@ -1,0 +1,87 @@
+"""Time a model on random rows or a table, at several batch sizes, on one or more backends, beside its source.
+
+Medians of repeated calls in this process; the machine's speed drifts, so compare within one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from hbconv.cli import answer
+from hbconv.cli.sources import convert_options, load_source, model_arguments
+from hbconv.cli.tables import read_all
+from hbconv.containers import Graph
+from hbconv.errors import InputError
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    model_arguments(command)
+    command.add_argument("--data", help="table of rows (default: standard normal float32 rows, for numeric models)")
+    command.add_argument("--method", help="method to call (default: predict_proba, predict or the first)")
+    command.add_argument("--batch", default="1,100,10000", help="batch sizes, separated by commas")
+    command.add_argument("--repeat", type=int, default=7, help="calls timed for each figure")
+    command.add_argument("--backends", help="backends to compare, separated by commas (default: the one of --backend)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Time each backend, and the source where there is one."""
+    import hbconv
+
+    path = Path(options.model)
+    source = None if path.suffix == ".hbc" else load_source(path, allow_pickle=options.allow_pickle)
+    backends = options.backends.split(",") if options.backends else [options.backend]
+    models = {name: _model(hbconv, path, source, options, name) for name in backends}
+    first = next(iter(models.values()))
+    method = options.method or next(m for m in ("predict_proba", *first.methods) if m in first.methods)
+    contenders: dict[str, Callable[[Any], Any]] = {model.backend: getattr(model, method) for model in models.values()}
+    if source is not None and not isinstance(source, Graph):
+        contenders = {"source": getattr(source, method), **contenders}
+    sizes = [int(size) for size in options.batch.split(",")]
+    rows = _rows(first, options.data, max(sizes))
+    figures = [_time(name, call, rows[:size], options.repeat) for size in sizes for name, call in contenders.items()]
+    answer(options, {"method": method, "figures": figures}, _table(method, figures))
+    return 0
+
+
+def _model(hbconv: Any, path: Path, source: Any, options: argparse.Namespace, backend: str) -> Any:
+    if source is None:
+        return hbconv.load(path, backend=None if backend == "auto" else backend)
+    return hbconv.convert(source, **(convert_options(options) | {"backend": backend}))
+
+
+def _rows(model: Any, data: str | None, count: int) -> Any:
+    if data is None:
+        if "string" in model.schema.dtypes:
+            raise InputError("The model reads text columns; give rows with --data.")
+        return np.random.default_rng(0).standard_normal((count, len(model.schema.columns)), np.float32)
+    names = getattr(model, "feature_names_in_", None)
+    table = read_all(Path(data), None if names is None else [str(n) for n in names], count).to_pandas()
+    if not len(table):
+        raise InputError(f"{data} holds no rows.")
+    return table.iloc[np.arange(count) % len(table)].reset_index(drop=True)
+
+
+def _time(name: str, call: Callable[[Any], Any], rows: Any, repeat: int) -> dict[str, Any]:
+    call(rows)
+    seconds = []
+    for _ in range(max(1, repeat)):
+        began = time.perf_counter()
+        call(rows)
+        seconds.append(time.perf_counter() - began)
+    return {"backend": name, "rows": len(rows), "seconds": median(seconds), "fastest": min(seconds), "slowest": max(seconds)}
+
+
+def _table(method: str, figures: list[dict[str, Any]]) -> str:
+    lines = [f"{method}: median of the repeats (fastest to slowest)", f"{'backend':<12} {'rows':>9} {'us a call':>12} {'ns a row':>12}   spread"]
+    for f in figures:
+        spread = f"{f['fastest'] * 1e6:,.0f} to {f['slowest'] * 1e6:,.0f} us"
+        lines.append(f"{f['backend']:<12} {f['rows']:>9,} {f['seconds'] * 1e6:>12,.1f} {f['seconds'] / f['rows'] * 1e9:>12,.0f}   {spread}")
+    return "\n".join(lines)

@@ -1,0 +1,30 @@
+"""Convert a model file and save it, or export it for another runtime.
+
+The suffix of the output decides: .hbc (hbconv's own), .onnx, .pt (TorchScript), .pt2 (torch.export).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from hbconv.cli import answer
+from hbconv.cli.sources import load_model, model_arguments
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    model_arguments(command)
+    command.add_argument("-o", "--output", required=True, help="file to write: .hbc, .onnx, .pt or .pt2")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Convert and write."""
+    began = time.perf_counter()
+    model = load_model(options)
+    model.export(options.output)
+    seconds, size = time.perf_counter() - began, Path(options.output).stat().st_size
+    result = {"output": str(options.output), "bytes": size, "seconds": round(seconds, 3), "backend": model.backend, "methods": list(model.methods)}
+    answer(options, result, f"{options.output}: {size:,} bytes, methods {', '.join(model.methods)}, converted in {seconds:.2f} s")
+    return 0

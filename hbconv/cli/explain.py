@@ -1,0 +1,40 @@
+"""Show why: the plan with costs and refusals, and the graph before and after the optimizer."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+from pathlib import Path
+
+from hbconv.cli import answer
+from hbconv.cli.sources import load_model, model_arguments
+from hbconv.containers.dot import dot
+from hbconv.errors import MissingPackageError
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    model_arguments(command)
+    command.add_argument("--dot", metavar="FILE", help="write the optimized graph in graphviz' language")
+    command.add_argument("--svg", metavar="FILE", help="draw the optimized graph (needs graphviz' dot)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Explain, and draw where asked."""
+    model = load_model(options)
+    explanation = model.explain()
+    answer(options, explanation.to_dict(), str(explanation))
+    picture = dot(model.graph)
+    if options.dot:
+        Path(options.dot).write_text(picture, encoding="utf-8")
+    if options.svg:
+        _draw(picture, Path(options.svg))
+    return 0
+
+
+def _draw(picture: str, path: Path) -> None:
+    program = shutil.which("dot")
+    if program is None:
+        raise MissingPackageError("--svg needs graphviz' dot on the PATH. Install graphviz (such as: apt install graphviz), or write --dot FILE.")
+    subprocess.run([program, "-Tsvg", "-o", str(path)], input=picture.encode(), check=True)  # noqa: S603

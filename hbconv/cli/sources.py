@@ -1,0 +1,108 @@
+"""Reading models from files: data formats freely, formats that can run code only when the user allows it."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hbconv.errors import ConversionError, MissingPackageError, OptionError
+
+if TYPE_CHECKING:
+    from hbconv.model import Model
+
+__all__ = ["convert_options", "load_model", "load_source", "model_arguments"]
+
+TRUSTED = (
+    "collections.OrderedDict",
+    "lightgbm.basic.Booster",
+    "lightgbm.sklearn.LGBMClassifier",
+    "lightgbm.sklearn.LGBMRanker",
+    "lightgbm.sklearn.LGBMRegressor",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.tree._tree.Tree",
+    "xgboost.core.Booster",
+    "xgboost.sklearn.XGBClassifier",
+    "xgboost.sklearn.XGBRanker",
+    "xgboost.sklearn.XGBRegressor",
+)
+"""Types beyond skops' own list that a .skops file may hold: exactly those that hbconv converts."""
+
+
+def load_source(path: Path, *, allow_pickle: bool = False) -> Any:
+    """Read a fitted model, or the Graph of a LightGBM or XGBoost file, by the file's suffix.
+
+    Raises
+    ------
+    ConversionError
+        Unknown suffix, a damaged file, or one that needs ``--allow-pickle``.
+    """
+    if not path.is_file():
+        raise ConversionError(f"No file {path}.")
+    if path.suffix == ".txt":
+        from hbconv.parse.lightgbm import parse_lightgbm_text
+
+        return parse_lightgbm_text(path.read_text(encoding="utf-8"))
+    if path.suffix in (".json", ".ubj"):
+        from hbconv.parse.xgboost import parse_xgboost_bytes
+
+        return parse_xgboost_bytes(path.read_bytes())
+    if path.suffix == ".skops":
+        return _load_skops(path)
+    if path.suffix in (".pkl", ".pickle", ".joblib"):
+        return _load_pickle(path, allow_pickle=allow_pickle)
+    raise ConversionError(f"{path.name}: unknown model format. Known: .txt (LightGBM), .json and .ubj (XGBoost), .skops, .joblib and .pkl, .hbc.")
+
+
+def load_model(options: argparse.Namespace) -> Model:
+    """Load a saved .hbc model, or convert any other model file, with the options of ``model_arguments``."""
+    import hbconv
+
+    path = Path(options.model)
+    if path.suffix == ".hbc":
+        backend = None if options.backend == "auto" else options.backend
+        return hbconv.load(path, backend=backend)
+    return hbconv.convert(load_source(path, allow_pickle=options.allow_pickle), **convert_options(options))
+
+
+def model_arguments(command: argparse.ArgumentParser) -> None:
+    """Add the arguments that name a model and how to compile it."""
+    command.add_argument("model", help="model file: .txt (LightGBM), .json or .ubj (XGBoost), .skops, .joblib or .pkl, .hbc")
+    command.add_argument("--allow-pickle", action="store_true", help="load .pkl and .joblib files, which can run any code: only from people you trust")
+    command.add_argument("--backend", default="auto", help="reference, torch, torchscript, onnx or tvm (default: the best installed)")
+    command.add_argument("--device", default="cpu", help="cpu or cuda")
+    command.add_argument("--precision", default="exact", help="exact (the source's dtypes) or fast (float32)")
+    command.add_argument("--strategy", help="force a tree strategy by name")
+    command.add_argument("--threads", type=int, default=1, help="threads one call may use")
+
+
+def convert_options(options: argparse.Namespace) -> dict[str, Any]:
+    """Keyword arguments of ``hbconv.convert``."""
+    return {name: getattr(options, name) for name in ("backend", "device", "precision", "strategy", "threads")}
+
+
+def _load_skops(path: Path) -> Any:
+    try:
+        from skops import io
+    except ImportError as error:
+        raise MissingPackageError("Reading .skops files needs skops. Install with: pip install skops") from error
+    unknown = sorted(set(io.get_untrusted_types(file=path)) - set(TRUSTED))
+    if unknown:
+        raise ConversionError(f"{path.name} holds types that are not trusted: {', '.join(unknown)}. Load it yourself and call hbconv.convert.")
+    return io.load(path, trusted=list(TRUSTED))
+
+
+def _load_pickle(path: Path, *, allow_pickle: bool) -> Any:
+    if not allow_pickle:
+        raise OptionError(f"{path.name} is a pickle, which can run any code when loaded. If you trust it, add --allow-pickle; or save it with skops.")
+    try:
+        import joblib
+    except ImportError as error:
+        raise MissingPackageError("Reading .pkl and .joblib files needs joblib. Install with: pip install joblib") from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")  # a version mismatch of the training library is worth a line, not a failure
+        try:
+            return joblib.load(path)
+        except Exception as error:  # a damaged pickle can raise anything
+            raise ConversionError(f"{path.name} cannot be loaded: {type(error).__name__}: {error}") from error
