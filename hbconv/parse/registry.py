@@ -106,7 +106,8 @@ def _search_plugins(cls: type) -> Entry | None:
 
 def _resolve(name: str) -> object:
     module, _, attribute = name.rpartition(".")
-    return getattr(sys.modules.get(module), attribute, None)
+    loaded = sys.modules.get(module)
+    return vars(loaded).get(attribute) if loaded else None  # not getattr: a module's __getattr__ may import or raise
 
 
 def _require_same_methods(cls: type, base: type) -> None:
