@@ -71,19 +71,24 @@ class Concat(Node):
 
 @container
 class Cast(Node):
-    """Conversion to a dtype; ``"float"`` keeps floats and makes everything else float64."""
+    """Conversion to a dtype; ``"float"`` keeps floats and makes everything else ``others``. Float32 may overflow."""
 
     x: Node
     dtype: str
+    others: str = "float64"
 
-    finite: ClassVar[str] = "preserves"
+    finite: ClassVar[str] = "computed"
+
+    @property
+    def detail(self) -> str:
+        return self.dtype if self.others == "float64" else f"{self.dtype}, others {self.others}"
 
     def narrowed(self, columns: Array) -> Node:
-        return Cast(Select(self.x, columns), self.dtype)
+        return Cast(Select(self.x, columns), self.dtype, self.others)
 
     def infer(self) -> Type:
         keeps = self.dtype == "float" and self.x.type.dtype.startswith("float")
-        return Type(self.x.type.width, self.x.type.dtype if keeps else "float64" if self.dtype == "float" else self.dtype)
+        return Type(self.x.type.width, self.x.type.dtype if keeps else self.others if self.dtype == "float" else self.dtype)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.cast(inputs[0], self.type.dtype)

@@ -16,7 +16,7 @@ from hbconv.containers.wiring import Concat
 from hbconv.errors import ConversionError
 from hbconv.forest import Forest
 
-__all__ = ["NodeTable", "FlatTrees", "assemble", "beside_complement"]
+__all__ = ["FlatTrees", "NodeTable", "assemble", "beside_complement"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -71,9 +71,9 @@ class NodeTable:
         leaf = np.asarray(self.left) < 0
         number = np.where(leaf, ~(np.cumsum(leaf) - 1), np.cumsum(~leaf) - 1)
         test = ~leaf
-        children = [number[np.asarray(child, dtype=np.int64)[test] + offset[test]] for child in (self.left, self.right)]
+        left, right = (number[np.asarray(child, dtype=np.int64)[test] + offset[test]] for child in (self.left, self.right))
         within = np.arange(len(leaf)) - offset
-        return FlatTrees(self.feature[test], self.threshold[test], self.default_left[test], *children, number[first], self.values[leaf], within[leaf])
+        return FlatTrees(self.feature[test], self.threshold[test], self.default_left[test], left, right, number[first], self.values[leaf], within[leaf])
 
 
 def assemble(trees: FlatTrees, start: npt.NDArray[Any], *, strict: bool, n_features: int, target: npt.ArrayLike | None = None) -> Forest:
@@ -157,7 +157,7 @@ def _leaves(children: Ints, leaves_under: Ints) -> Ints:
 
 
 def _levels(trees: FlatTrees) -> list[Ints]:
-    """Tests by depth; raise unless each test, and each leaf at most, is reached exactly once."""
+    """List the tests by depth; raise unless each test, and each leaf at most, is reached once."""
     levels, reached = [trees.roots[trees.roots >= 0]], 0
     while len(levels[-1]):
         level = levels[-1]
