@@ -1,3 +1,75 @@
-"""hbconv: a compiler for classical machine learning."""
+"""hbconv: a compiler for classical machine learning.
+
+>>> import hbconv
+>>> model = hbconv.convert(pipeline, backend="torch")  # doctest: +SKIP
+>>> model.predict(X)                                   # doctest: +SKIP
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from hbconv.errors import (
+    BackendError,
+    ConversionError,
+    HbconvError,
+    InputError,
+    MissingPackageError,
+    NotFittedError,
+    OptionError,
+    StoreError,
+    UnsupportedError,
+    VerificationError,
+)
+
+if TYPE_CHECKING:
+    from hbconv.compiler import convert
+    from hbconv.model import Model
+    from hbconv.parse import parses
+    from hbconv.runtime.store import load
+    from hbconv.target import Target
+    from hbconv.verification import Report, verify
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "BackendError",
+    "ConversionError",
+    "HbconvError",
+    "InputError",
+    "MissingPackageError",
+    "Model",
+    "NotFittedError",
+    "OptionError",
+    "Report",
+    "StoreError",
+    "Target",
+    "UnsupportedError",
+    "VerificationError",
+    "__version__",
+    "convert",
+    "load",
+    "parses",
+    "verify",
+]
+
+_HOMES = {
+    "convert": "hbconv.compiler",
+    "load": "hbconv.runtime.store",
+    "Model": "hbconv.model",
+    "parses": "hbconv.parse",
+    "Report": "hbconv.verification",
+    "Target": "hbconv.target",
+    "verify": "hbconv.verification",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'hbconv' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,78 @@
+"""Numbers: any numpy array as float32, float64 or int64, and nothing lost on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.errors import InputError
+
+__all__ = ["numeric", "object_numbers"]
+
+_REFUSED = {
+    "c": "complex numbers",
+    "M": "dates",
+    "m": "time spans",
+    "S": "bytes",
+    "V": "records",
+    "U": "text",
+}
+_HINTS = {
+    "c": "Pass real numbers.",
+    "M": "Convert dates to numbers first, as was done before fitting.",
+    "m": "Convert time spans to numbers first, as was done before fitting.",
+    "S": "Decode bytes to text, or convert them to numbers.",
+    "V": "Pass a plain two-dimensional array.",
+    "U": "The model was fitted on numbers here.",
+}
+
+
+def numeric(values: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
+    """Return numbers as float32, float64 or int64: the array itself where it has one of these dtypes.
+
+    float16 becomes float32; bools and ints become int64; longdouble is rounded to float64.
+
+    Parameters
+    ----------
+    values : ndarray of any shape
+    where : str
+        What the values are called in messages, such as ``"Column 'age'"``.
+
+    Raises
+    ------
+    InputError
+        Complex numbers, dates, bytes, text, or unsigned ints beyond int64.
+    """
+    kind = values.dtype.kind
+    if kind == "O":
+        return object_numbers(values, where)
+    if kind in _REFUSED:
+        shown = f" such as {values.flat[0]!s:.40}" if values.size and kind == "U" else ""
+        raise InputError(f"{where} holds {_REFUSED[kind]} (dtype {values.dtype}{shown}), where the model needs numbers. {_HINTS[kind]}")
+    if kind == "f":
+        return values.astype("float32" if values.itemsize <= 4 else "float64", copy=False)
+    if values.dtype == np.uint64 and values.size and values.max() > np.iinfo(np.int64).max:
+        raise InputError(f"{where} holds {values.max()}, which is beyond int64. Convert it to float64.")
+    return values.astype("int64", copy=False)
+
+
+def object_numbers(values: npt.NDArray[Any], where: str) -> npt.NDArray[np.float64]:
+    """Return an object array of numbers as float64, None as NaN; text and everything else is refused with its value."""
+    text = next((v for v in values.flat if isinstance(v, str | bytes)), None)
+    if text is not None:
+        raise InputError(f"{where} holds the text {text!r}, where the model needs numbers. Convert it to numbers, or pass the columns in their order.")
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        odd = next(v for v in values.flat if not _is_number(v))
+        raise InputError(f"{where} holds {odd!r} of type {type(odd).__name__}, where the model needs numbers.") from error
+
+
+def _is_number(value: object) -> bool:
+    try:
+        np.float64(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True

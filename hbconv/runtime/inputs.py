@@ -1,0 +1,212 @@
+"""What the user gives becomes a Table, and a Table feeds a program."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.containers import Graph, Schema, topological
+from hbconv.containers.columns import Codes, Columns
+from hbconv.errors import InputError
+from hbconv.lower import CodesFeed, Feed
+from hbconv.runtime.arrays import numeric
+from hbconv.runtime.tables import Data, Frame, find_columns, read_frame
+from hbconv.runtime.text import Categories, Text, encode
+
+__all__ = ["Reads", "Table", "read_table"]
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Which columns of the schema a model reads, as numbers and as text."""
+
+    schema: Schema
+    numbers: frozenset[int]
+    text: frozenset[int]
+    owner: str = "The model"
+
+    @staticmethod
+    def of(graph: Graph) -> Reads:
+        """Collect the columns that the outputs and checks of a graph read."""
+        nodes = topological(graph.roots)
+        text = frozenset(n.column for n in nodes if isinstance(n, Codes))
+        numbers = frozenset(i for n in nodes if isinstance(n, Columns) for i in n.columns)
+        return Reads(graph.schema, numbers - text, text, graph.traits.estimator or "The model")
+
+    @property
+    def needed(self) -> frozenset[int]:
+        """All columns that are read."""
+        return self.numbers | self.text
+
+    def where(self, column: int) -> str:
+        """Return what a column is called in messages."""
+        return f"Column {self.schema.names[column]!r}" if self.schema.named else f"Column {column}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows as the model reads them: one matrix, or its columns apart.
+
+    Parameters
+    ----------
+    reads : Reads
+        The columns.
+    rows : int
+        Number of rows.
+    dtypes : tuple of str
+        Dtype of each column of the schema; ``"string"`` for text and for what is not read.
+    matrix : ndarray of shape (rows, width), scipy sparse matrix, or None
+        All columns in one.
+    columns : mapping
+        Else the columns that are read, by position in the schema.
+    """
+
+    reads: Reads
+    rows: int
+    dtypes: tuple[str, ...]
+    matrix: Any = None
+    columns: Mapping[int, Data] = field(default_factory=dict)
+
+    def part(self, rows: slice) -> Table:
+        """Return some of the rows; the table itself for all of them."""
+        if rows == slice(0, self.rows):
+            return self.dense()
+        columns = {i: c.part(rows) if isinstance(c, Text | Categories) else c[rows] for i, c in self.columns.items()}
+        matrix = None if self.matrix is None else self.matrix[rows]
+        return replace(self, rows=rows.stop - rows.start, matrix=matrix, columns=columns).dense()
+
+    def dense(self) -> Table:
+        """Return the table with a sparse matrix written out."""
+        return replace(self, matrix=self.matrix.toarray()) if hasattr(self.matrix, "toarray") else self
+
+    def column(self, position: int) -> Data:
+        """Return one column of the schema."""
+        return self.columns[position] if self.matrix is None else self.matrix[:, position]
+
+    def feed(self, feed: Feed | CodesFeed) -> npt.NDArray[Any]:
+        """Return a program input, C-contiguous; without a copy where a matrix already is."""
+        if isinstance(feed, CodesFeed):
+            return self._codes(feed)
+        if self.matrix is not None:
+            whole = feed.columns == tuple(range(self.matrix.shape[1]))
+            return np.require(self.matrix if whole else self.matrix[:, list(feed.columns)], feed.dtype, ["C", "A"])
+        out = np.empty((self.rows, len(feed.columns)), feed.dtype)
+        for place, position in enumerate(feed.columns):
+            out[:, place] = self.columns[position]
+        return out
+
+    def _codes(self, feed: CodesFeed) -> npt.NDArray[np.int32]:
+        out = np.empty((self.rows, len(feed.leaves)), np.int32)
+        for place, leaf in enumerate(feed.leaves):
+            out[:, place] = encode(self.column(leaf.column), leaf.vocabulary, self.reads.where(leaf.column))
+        return out
+
+
+def read_table(x: Any, reads: Reads) -> Table:
+    """Read any table or array.
+
+    Parameters
+    ----------
+    x : array, table or list of lists
+        numpy array, list of lists, pandas or polars DataFrame, Arrow Table or RecordBatch, dict of columns, structured array,
+        torch tensor, scipy sparse matrix. Of shape (rows, columns); no rows are allowed.
+    reads : Reads
+        The columns the model reads.
+
+    Raises
+    ------
+    InputError
+        Whatever does not fit: width, names, dimensions, dtypes, text where numbers are read.
+    """
+    frame = read_frame(x)
+    if frame is not None:
+        return _read_columns(frame, reads)
+    matrix = x.tocsr() if hasattr(x, "tocsr") else _as_array(x)
+    if matrix.ndim != 2:
+        raise InputError(_not_two_dimensional(matrix))
+    _require_width(matrix.shape[1], reads)
+    if reads.schema.named:
+        _warn(f"X does not have feature names, but {reads.owner} was fitted with feature names; columns are taken in order.")
+    if matrix.dtype.kind in "OU" and (reads.text or matrix.dtype.kind == "O"):
+        return _read_columns(Frame(reads.schema.names, len(matrix), lambda i: matrix[:, i]), reads)
+    values = _numeric_matrix(matrix, reads)
+    return Table(reads, matrix.shape[0], (values.dtype.name,) * matrix.shape[1], values)
+
+
+def _read_columns(frame: Frame, reads: Reads) -> Table:
+    place = _places(frame, reads)
+    columns: dict[int, Data] = {i: frame.read(place[i]) for i in sorted(reads.text)}
+    columns |= {i: _numbers(frame.read(place[i]), reads.where(i)) for i in sorted(reads.numbers)}
+    dtypes = tuple(columns[i].dtype.name if i in reads.numbers else "string" for i in range(len(reads.schema.columns)))  # type: ignore[union-attr]
+    return Table(reads, frame.rows, dtypes, columns=columns)
+
+
+def _places(frame: Frame, reads: Reads) -> dict[int, int]:
+    """Find the columns by name where the model was fitted on names, else by position."""
+    texts = [isinstance(name, str) for name in frame.names]
+    if any(texts) and not all(texts):
+        raise InputError("Column names mix text and other types. Make them all text: X.columns = X.columns.astype(str).")
+    if reads.schema.named and all(texts):
+        return find_columns(frame.names, reads.schema.names, reads.needed)
+    _require_width(len(frame.names), reads)
+    if reads.schema.named:
+        _warn(f"X does not have feature names, but {reads.owner} was fitted with feature names; columns are taken in order.")
+    return {i: i for i in range(len(frame.names))}
+
+
+def _numbers(data: Data, where: str) -> npt.NDArray[Any]:
+    if isinstance(data, Text | Categories):
+        text = data.values.values if isinstance(data, Categories) else data.values
+        raise InputError(f"{where} holds text such as {_first(text)!r}, where the model needs numbers.")
+    return numeric(data, where)
+
+
+def _first(values: Any) -> object:
+    return next((v for v in (getattr(v, "as_py", lambda v=v: v)() for v in values[:1000]) if isinstance(v, str)), None)
+
+
+def _numeric_matrix(matrix: Any, reads: Reads) -> Any:
+    if isinstance(matrix, np.ndarray):
+        return numeric(matrix, "X")
+    return matrix.astype(numeric(matrix.data[:0], "X").dtype, copy=False)
+
+
+def _as_array(x: Any) -> npt.NDArray[Any]:
+    if hasattr(x, "detach"):
+        return _from_tensor(x)
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        raise InputError("X is a masked array with masked values. Pass X.filled(np.nan).")
+    try:
+        array = np.asarray(x)
+        return array if array.dtype.kind not in "US" or isinstance(x, np.ndarray) else np.array(x, dtype=object)
+    except ValueError as error:
+        raise InputError(f"The rows of X differ in length, or hold other things than numbers and text: {error}") from error
+
+
+def _from_tensor(x: Any) -> npt.NDArray[Any]:
+    x = x.detach().cpu()
+    if str(x.dtype) == "torch.bfloat16":
+        x = x.float()
+    return np.asarray((x.to_dense() if str(x.layout) != "torch.strided" else x).numpy())
+
+
+def _not_two_dimensional(array: npt.NDArray[Any]) -> str:
+    if array.ndim == 0:
+        return f"Expected a table or a two-dimensional array, got {type(array.item() if array.size else array).__name__}."
+    hint = " Use X.reshape(1, -1) for one row, X.reshape(-1, 1) for one column." if array.ndim == 1 else ""
+    return f"Expected a two-dimensional array, got {array.ndim} dimensions (shape {array.shape}).{hint}"
+
+
+def _require_width(width: int, reads: Reads) -> None:
+    expected = len(reads.schema.columns)
+    if width != expected:
+        raise InputError(f"X has {width} columns, but {reads.owner} expects {expected}.")
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, UserWarning, stacklevel=2)

@@ -1,0 +1,65 @@
+"""Check the options of a conversion before any work is done."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from hbconv.backends import Backend, find_backend
+from hbconv.errors import OptionError
+from hbconv.names import unknown
+from hbconv.strategy import find_strategy
+from hbconv.target import Precision, Target
+
+__all__ = ["check_options"]
+
+_TREE_OPS = ("native", "core")
+
+
+def check_options(target: Target) -> Target:
+    """Return the target, or raise OptionError for a value that does not exist, with the nearest ones that do.
+
+    Raises
+    ------
+    OptionError
+        Unknown backend, device, precision, strategy or tree_ops; rows, memory or threads that are no positive ints.
+    MissingPackageError
+        The backend's packages are not installed; the message holds the command that installs them.
+    """
+    backend = find_backend(target.backend)
+    backend.require_packages()
+    _require_known("precision", target.precision, get_args(Precision))
+    _require_known("tree_ops", target.tree_ops, _TREE_OPS)
+    if target.strategy is not None:
+        find_strategy(target.strategy)
+    for name in ("rows", "memory", "threads"):
+        _require_positive(name, getattr(target, name))
+    _check_device(target.device, backend)
+    return target
+
+
+def _require_known(option: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise unknown(option, value, known)
+
+
+def _require_positive(option: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise OptionError(f"{option}={value!r} must be a positive whole number.")
+
+
+def _check_device(device: str, backend: Backend) -> None:
+    kind, _, number = str(device).partition(":")
+    if kind not in ("cpu", "cuda") or (number and not number.isdigit()):
+        raise unknown("device", device, ("cpu", "cuda", "cuda:0"))
+    if kind not in backend.devices:
+        raise OptionError(f"Backend {backend.name!r} runs on {', '.join(backend.devices)}, not on {device!r}. Use backend='torch' for CUDA.")
+    if kind == "cuda":
+        _require_cuda(int(number or 0))
+
+
+def _require_cuda(number: int) -> None:
+    import torch
+
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if number >= count:
+        raise OptionError(f"Device 'cuda:{number}' is not available: torch sees {count} CUDA devices. Use device='cpu', or install torch with CUDA.")

@@ -1,0 +1,163 @@
+"""Tables of every kind as named columns: pandas, polars, Arrow, dicts, structured arrays. None is imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.errors import InputError
+from hbconv.runtime.text import Categories, Text, has_arrow
+
+__all__ = ["Frame", "read_frame"]
+
+Data = npt.NDArray[Any] | Text | Categories
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A table: names, number of rows, and a function that reads one column by position."""
+
+    names: tuple[Any, ...]
+    rows: int
+    read: Callable[[int], Data]
+
+
+def read_frame(x: Any) -> Frame | None:
+    """Return x as a Frame, or None where it is no table of named columns."""
+    if isinstance(x, Mapping):
+        return _from_mapping(x)
+    if isinstance(x, np.ndarray):
+        return None if x.dtype.names is None or x.ndim != 1 else _from_mapping({name: x[name] for name in x.dtype.names})
+    library = type(x).__module__.partition(".")[0]
+    if library == "polars" and not hasattr(x, "columns"):
+        return None
+    if library == "polars":
+        return _from_polars(x)
+    if hasattr(x, "iloc") and hasattr(x, "columns"):
+        return Frame(tuple(x.columns), len(x), lambda i: _pandas_column(x.iloc[:, i]))
+    return _from_arrow(x) if hasattr(x, "__arrow_c_stream__") or hasattr(x, "__arrow_c_array__") else None
+
+
+def _from_mapping(x: Mapping[Any, Any]) -> Frame:
+    columns = {name: _plain_column(name, values) for name, values in x.items()}
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"Columns differ in length: {', '.join(f'{n!r} has {k}' for n, k in lengths.items())}.")
+    arrays = list(columns.values())
+    return Frame(tuple(columns), max(lengths.values(), default=0), arrays.__getitem__)
+
+
+def _plain_column(name: Any, values: Any) -> npt.NDArray[Any]:
+    array = np.asarray(values)
+    if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
+        array = np.array(values, dtype=object)
+    if array.ndim != 1:
+        raise InputError(f"Column {name!r} must be one-dimensional, and has {array.ndim} dimensions. Give each column as a list or a vector.")
+    return array
+
+
+def _from_polars(x: Any) -> Frame:
+    if hasattr(x, "collect"):
+        raise InputError("Expected a table, got a polars LazyFrame. Call .collect() first.")
+    if has_arrow():
+        return _from_arrow(x)
+    return Frame(tuple(x.columns), x.height, lambda i: x[x.columns[i]].to_numpy())
+
+
+def _pandas_column(series: Any) -> Data:
+    dtype = series.dtype
+    if isinstance(dtype, np.dtype):
+        return np.asarray(series)
+    if dtype.name == "category":
+        return _pandas_categories(series)
+    if type(dtype).__name__ == "ArrowDtype":
+        return _arrow_column(series.array.__arrow_array__(), "unknown")
+    if type(dtype).__name__ == "StringDtype":
+        return _pandas_text(series)
+    if dtype.kind in "iufb":
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(series)
+
+
+def _pandas_categories(series: Any) -> Data:
+    """Categories that are text stay codes; others become their values, as scikit-learn reads them."""
+    values = series.cat.categories.to_numpy(dtype=object)
+    if not all(isinstance(v, str) for v in values):
+        return np.asarray(series)
+    return Categories(series.cat.codes.to_numpy(), Text(values, "nan"))
+
+
+def _pandas_text(series: Any) -> Text:
+    null = "nan" if isinstance(series.dtype.na_value, float) else "unknown"
+    if has_arrow():
+        import pyarrow as pa
+
+        return Text(pa.array(series), null)
+    return Text(series.to_numpy(dtype=object), null)
+
+
+def _from_arrow(x: Any) -> Frame:
+    import pyarrow as pa
+
+    table = x if isinstance(x, pa.Table | pa.RecordBatch) else pa.table(x)
+    return Frame(tuple(table.schema.names), table.num_rows, lambda i: _arrow_column(table.column(i), "none", table.schema.names[i]))
+
+
+def _arrow_column(column: Any, null: str, name: str = "") -> Data:
+    import pyarrow.types as types
+
+    kind = column.type
+    if _is_text(kind):
+        return Text(column, null)
+    if types.is_dictionary(kind):
+        return _arrow_categories(column, null) if _is_text(kind.value_type) else _arrow_column(column.cast(kind.value_type), null, name)
+    if types.is_null(kind):
+        return np.full(len(column), np.nan)
+    if types.is_decimal(kind):
+        return np.asarray(column.cast("float64"))
+    if types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+        raise InputError(f"Column {name!r} has Arrow type {kind}, where the model needs numbers or text.")
+    return np.asarray(column.to_numpy(zero_copy_only=False) if hasattr(column, "offset") else column.to_numpy())
+
+
+def _arrow_categories(column: Any, null: str) -> Categories:
+    import pyarrow as pa
+
+    array = column.unify_dictionaries().combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    codes = np.asarray(array.indices.fill_null(-1))
+    return Categories(codes, Text(array.dictionary, null))
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow.types as types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def find_columns(names: Sequence[Any], wanted: Sequence[str], needed: frozenset[int]) -> dict[int, int]:
+    """Return the position in the table of each wanted column, by name; those not needed may be missing.
+
+    Raises
+    ------
+    InputError
+        Needed columns are missing (all are listed), or a wanted name stands twice.
+    """
+    places: dict[Any, list[int]] = {}
+    for position, name in enumerate(names):
+        places.setdefault(name, []).append(position)
+    missing = [name for i, name in enumerate(wanted) if i in needed and name not in places]
+    if missing:
+        raise InputError(f"Columns are missing: {', '.join(map(repr, missing))}. The table has {_some(names)}.")
+    twice = [name for name in wanted if len(places.get(name, ())) > 1]
+    if twice:
+        raise InputError(f"Columns stand more than once in the table: {', '.join(map(repr, twice))}. Rename or drop the others.")
+    return {i: places[name][0] for i, name in enumerate(wanted) if name in places}
+
+
+def _some(names: Sequence[Any]) -> str:
+    listed = ", ".join(map(repr, names[:20]))
+    return listed + (f" and {len(names) - 20} more" if len(names) > 20 else "") if names else "no columns"
