@@ -105,8 +105,11 @@ class Builder:
         return self._append(Constant(array, TensorType(array.dtype, array.shape, rows=False)), array)
 
     def op(self, primitive: str, *operands: Value, **attributes: Any) -> Value:
-        """Append a primitive."""
+        """Append a primitive; one of a constant alone (a cast, a reshape) is computed at once, as if for a single row."""
         kind = PRIMITIVES[primitive].infer(*(v.type for v in operands), **attributes)
+        first = self._instructions[operands[0].index]
+        if isinstance(first, Constant) and not kind.rows:
+            return self.constant(PRIMITIVES[primitive].evaluate(first.value.data[None], **attributes)[0])
         indexes = tuple(v.index for v in operands)
         known = (primitive, indexes, tuple((k, id(v) if isinstance(v, Forest) else v) for k, v in attributes.items()))
         return self._append(Op(primitive, indexes, kind, attributes, self.source), known)

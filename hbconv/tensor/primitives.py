@@ -3,7 +3,8 @@
 A value is ``(rows, *shape)``; the row count is never known. A constant has no rows and broadcasts: its rank is at most
 that of the static shape beside it. Axes count static dimensions: axis 0 is the first dimension after the rows.
 Operands never mix dtypes: conversions are explicit ``cast``s. NaN behaves as in numpy (``lt`` and ``le`` are False,
-``minimum`` and ``reduce_max`` propagate it). ``int32`` is the dtype of indexes and codes.
+``minimum`` and ``reduce_max`` propagate it). ``int32`` is the dtype of indexes and codes: arithmetic on it never
+overflows, ``gather`` and ``lookup`` read at positions from 0 to the last.
 """
 
 import math
@@ -137,7 +138,7 @@ define("where", infer_where, np.where)
 
 
 def infer_cast(x: TensorType, dtype: str) -> TensorType:
-    """``cast(x, dtype)``: float to int truncates."""
+    """``cast(x, dtype)``: float to int truncates; what the int dtype cannot hold (NaN too) gives any value."""
     require(dtype in (*FLOATS, *INTS, "bool"), f"no dtype {dtype}")
     return TensorType(dtype, x.shape, x.rows)
 
@@ -160,7 +161,7 @@ define("matmul", infer_matmul, lambda x, w: x @ w if x.ndim == 2 else np.einsum(
 def infer_take(x: TensorType, indices: TensorType, axis: int) -> TensorType:
     """``take(x, indices, axis)``: the given positions of a static axis; indices are a constant vector."""
     require(not indices.rows and len(indices.shape) == 1 and indices.dtype in INTS, f"take at {indices}")
-    require(0 <= axis < len(x.shape), f"axis {axis} of {x}")
+    require(x.rows and 0 <= axis < len(x.shape), f"axis {axis} of {x}")
     return TensorType(x.dtype, (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :]))
 
 
@@ -173,7 +174,7 @@ def infer_gather(x: TensorType, index: TensorType) -> TensorType:
     return TensorType(x.dtype, index.shape)
 
 
-define("gather", infer_gather, lambda x, index: np.take_along_axis(x, index.reshape(len(x), -1), axis=1).reshape(index.shape))
+define("gather", infer_gather, lambda x, index: x[np.arange(len(x)).reshape(-1, *[1] * (index.ndim - 1)), index])
 
 
 def infer_lookup(table: TensorType, index: TensorType) -> TensorType:
@@ -198,8 +199,8 @@ define("concat", infer_concat, lambda *xs, axis: np.concatenate(xs, axis=axis + 
 
 def infer_reshape(x: TensorType, shape: tuple[int, ...]) -> TensorType:
     """``reshape(x, shape)`` of the static dimensions."""
-    require(int(np.prod(x.shape)) == int(np.prod(shape)), f"reshape of {x} to {shape}")
-    return TensorType(x.dtype, tuple(shape), x.rows)
+    require(x.rows and int(np.prod(x.shape)) == int(np.prod(shape)), f"reshape of {x} to {shape}")
+    return TensorType(x.dtype, tuple(shape))
 
 
 define("reshape", infer_reshape, lambda x, shape: x.reshape(len(x), *shape))
