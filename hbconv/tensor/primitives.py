@@ -199,8 +199,8 @@ define("concat", infer_concat, lambda *xs, axis: np.concatenate(xs, axis=axis + 
 
 def infer_reshape(x: TensorType, shape: tuple[int, ...]) -> TensorType:
     """``reshape(x, shape)`` of the static dimensions."""
-    require(x.rows and int(np.prod(x.shape)) == int(np.prod(shape)), f"reshape of {x} to {shape}")
-    return TensorType(x.dtype, tuple(shape))
+    require(int(np.prod(x.shape)) == int(np.prod(shape)), f"reshape of {x} to {shape}")
+    return TensorType(x.dtype, tuple(shape), x.rows)
 
 
 define("reshape", infer_reshape, lambda x, shape: x.reshape(len(x), *shape))
