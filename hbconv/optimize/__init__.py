@@ -8,6 +8,7 @@ from hbconv.containers import Graph, Node
 from hbconv.optimize.rules.fold_affine_into_affine import fold_affine_into_affine
 from hbconv.optimize.rules.fold_affine_into_linear import fold_affine_into_linear
 from hbconv.optimize.rules.fold_linear_into_linear import fold_linear_into_linear
+from hbconv.optimize.rules.fold_one_hot_into_linear import fold_one_hot_into_linear
 from hbconv.optimize.rules.inject_selection import inject_selection
 from hbconv.optimize.rules.push_selection import push_selection
 from hbconv.optimize.rules.remove_identity import remove_identity
@@ -23,6 +24,7 @@ RULES: tuple[Rule, ...] = (
     fold_affine_into_affine,
     fold_affine_into_linear,
     fold_linear_into_linear,
+    fold_one_hot_into_linear,
     inject_selection,
 )
 """The rules, in the order they are tried at each node: columns are dropped before arithmetic is folded, and folding

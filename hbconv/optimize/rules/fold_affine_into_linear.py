@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Node
@@ -51,7 +52,7 @@ def _folds(part: Node) -> bool:
     return bool(np.all(np.isfinite(scale)) and np.all(np.abs(offset) <= MAX_OFFSET))
 
 
-def _scale_and_offset(part: Node) -> tuple[np.ndarray, np.ndarray]:
+def _scale_and_offset(part: Node) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     if isinstance(part, Affine) and _folds(part):
         return part.scale_and_offset
     return np.ones(part.type.width), np.zeros(part.type.width)

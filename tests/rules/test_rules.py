@@ -1,0 +1,112 @@
+"""Where rules apply, and where they must not."""
+
+import numpy as np
+import pytest
+from forests import random_forest
+
+from hbconv.array import Array
+from hbconv.containers import Graph, Output, Schema
+from hbconv.containers.affine import Affine
+from hbconv.containers.columns import Columns
+from hbconv.containers.decide import Softmax
+from hbconv.containers.elementwise import Map
+from hbconv.containers.find_code import FindCode
+from hbconv.containers.linear import Linear
+from hbconv.containers.one_hot import OneHot
+from hbconv.containers.trees import TreeEnsemble
+from hbconv.containers.wiring import Cast, Concat, Select
+from hbconv.optimize import optimize
+from hbconv.optimize.rules.fold_affine_into_linear import fold_affine_into_linear
+from hbconv.optimize.rules.fold_linear_into_linear import fold_linear_into_linear
+from hbconv.optimize.rules.inject_selection import inject_selection
+from hbconv.optimize.rules.push_selection import push_selection
+from hbconv.optimize.rules.remove_identity import remove_identity
+
+SCHEMA = Schema.matrix(4)
+X = Columns.of(SCHEMA)
+
+
+def pick(x, *columns):
+    return Select(x, Array(np.array(columns, np.int32)))
+
+
+def optimized(node):
+    return optimize(Graph(SCHEMA, {"transform": Output(node)})).outputs["transform"].node
+
+
+def test_selection_reaches_the_leaf_through_one_to_one_containers():
+    node = optimized(pick(Map(Affine.of(X, sub=[1.0, 2.0, 3.0, 4.0]), "exp"), 3, 1))
+    assert node == Map(Affine.of(Columns(SCHEMA, Array(np.array([3, 1], np.int32))), sub=[4.0, 2.0]), "exp")
+
+
+def test_selection_is_cut_at_a_concatenation_and_drops_unread_parts():
+    node = optimized(pick(Concat((Map(X, "exp"), Map(X, "log"), Map(X, "sqrt"))), 1, 8))
+    assert [n.name for n in Graph(SCHEMA, {"t": Output(node)}).nodes()] == ["columns", "map", "columns", "map", "concat"]
+    assert node.xs[1].function == "sqrt"
+
+
+def test_selection_is_absorbed_by_linear_outputs():
+    assert optimized(pick(Linear.of(X, np.arange(8.0).reshape(4, 2)), 1)).weights.shape == (4, 1)
+
+
+def test_selection_is_blocked_by_what_mixes_columns():
+    assert push_selection(pick(Softmax(X), 0)) is None
+
+
+def test_zero_weights_are_injected_down_to_the_input():
+    node = optimized(Linear.of(Affine.of(X, sub=[1.0, 2.0, 3.0, 4.0]), [0.0, 5.0, 0.0, 0.0]))
+    assert node.x == Columns(SCHEMA, Array(np.array([1], np.int32)))
+    assert node.bias[0] == -10.0
+
+
+def test_a_model_of_zeros_keeps_one_column_for_the_rows():
+    assert inject_selection(Linear.of(X, np.zeros(4), 7.0)).x.type.width == 1
+    assert inject_selection(Linear.of(pick(X, 2), np.zeros(1), 7.0)) is None
+
+
+def test_features_no_tree_reads_are_dropped():
+    forest = random_forest(np.random.default_rng(0), n_trees=1, n_features=4, max_depth=1, n_outputs=1)
+    node = optimized(TreeEnsemble(X, forest))
+    assert node.x.columns == tuple(forest.used_features)
+    assert node.forest.n_features == len(forest.used_features)
+
+
+@pytest.mark.parametrize("offset", [1e3, -1e9, np.inf])
+def test_a_scaler_far_from_zero_is_not_folded(offset):
+    assert fold_affine_into_linear(Linear.of(Affine.of(X, sub=np.full(4, offset)), np.ones(4))) is None
+
+
+def test_a_scaler_beside_other_columns_is_folded():
+    node = fold_affine_into_linear(Linear.of(Concat((Affine.of(X, mul=np.full(4, 2.0)), Map(X, "exp"))), np.ones(8)))
+    assert node.x == Concat((X, Map(X, "exp")))
+    np.testing.assert_array_equal(node.weights.data[:, 0], [2, 2, 2, 2, 1, 1, 1, 1])
+
+
+def test_nothing_is_folded_into_trees():
+    forest = random_forest(np.random.default_rng(0), n_trees=2, n_features=4, max_depth=3, n_outputs=1)
+    scaler = Affine.of(X, sub=[1.0, 2.0, 3.0, 4.0])
+    assert any(isinstance(n, Affine) for n in Graph(SCHEMA, {"t": Output(optimized(TreeEnsemble(scaler, forest)))}).nodes())
+
+
+def test_a_narrow_waist_stays_two_products():
+    narrow = Linear.of(X, np.ones((4, 1)))
+    assert fold_linear_into_linear(Linear.of(narrow, np.ones((1, 9)))) is None
+    assert fold_linear_into_linear(Linear.of(narrow, np.ones((1, 1)))).x == X
+
+
+def test_one_hot_becomes_a_lookup():
+    encoding = OneHot(FindCode(pick(X, 0), Array(np.array([1.0, 2.0, 3.0]))), (3,))
+    names = [n.name for n in Graph(SCHEMA, {"t": Output(optimized(Linear.of(Concat((encoding, X)), np.ones(7))))}).nodes()]
+    assert "one_hot" not in names
+    assert {"lookup_sum", "add", "linear"} <= set(names)
+
+
+def test_identity_keeps_the_dtype():
+    ints = Columns.of(Schema.matrix(4, "int64"))
+    assert remove_identity(Affine.of(ints, mul=np.ones(4))) == Cast(ints, "float")
+    assert remove_identity(pick(X, 1, 0, 2, 3)) is None
+
+
+def test_equal_steps_are_computed_once():
+    graph = optimize(Graph(SCHEMA, {"t": Output(Concat((Map(X, "exp"), Map(Columns.of(SCHEMA), "exp"))))}))
+    assert [n.name for n in graph.nodes()] == ["columns", "map", "concat"]
