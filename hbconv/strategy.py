@@ -1,4 +1,4 @@
-"""What a tree strategy is, how they are found, and how one lowers the trees of a program."""
+"""What a tree strategy is, what its work costs, how strategies are found, and how one lowers the trees of a program."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from hbconv.forest import Forest
 from hbconv.names import unknown
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram, Value
 from hbconv.tensor.rewrite import rewrite_program
 
-__all__ = ["Refusal", "Strategy", "find_strategy", "lower_trees", "strategies", "sum_leaves"]
+__all__ = ["Prices", "Refusal", "Strategy", "Work", "find_strategy", "lower_trees", "strategies", "sum_leaves"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,61 @@ class Refusal:
     """Why a strategy may not be used for a forest."""
 
     reason: str
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a strategy does, counted on the primitives it writes: in entries computed per row, unless said otherwise.
+
+    Parameters
+    ----------
+    operators : int
+        Primitives in all, not per row; reshapes are free.
+    elementwise, take, lookup, gather : int
+        Entries made by arithmetic and copies, read at fixed positions, read from tables, read at positions of each row's own.
+    multiplications : int
+        Multiply-adds of matrix products.
+    visits : int
+        Tests that a kernel of its own would evaluate.
+    tables : int
+        Bytes of constants, not per row.
+    temporaries : int
+        Bytes alive at once, at most.
+    """
+
+    operators: int = 0
+    elementwise: int = 0
+    take: int = 0
+    lookup: int = 0
+    gather: int = 0
+    multiplications: int = 0
+    visits: int = 0
+    tables: int = 0
+    temporaries: int = 0
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Seconds for each unit of work on some backend and device; what is not named costs nothing."""
+
+    operator: float = 0.0
+    elementwise: float = 0.0
+    take: float = 0.0
+    lookup: float = 0.0
+    gather: float = 0.0
+    multiplication: float = 0.0
+    visit: float = 0.0
+
+    def seconds(self, work: Work, rows: int) -> float:
+        """Price of the work for so many rows.
+
+        Examples
+        --------
+        >>> Prices(operator=1e-5, take=1e-9).seconds(Work(operators=2, take=30), rows=1000)
+        5e-05
+        """
+        streams = work.elementwise * self.elementwise + work.take * self.take + work.lookup * self.lookup + work.gather * self.gather
+        return work.operators * self.operator + rows * (streams + work.multiplications * self.multiplication + work.visits * self.visit)
 
 
 class Strategy(Protocol):
@@ -35,8 +93,8 @@ class Strategy(Protocol):
     def check(self, forest: Forest, target: Target) -> Refusal | None:
         """Say why it may not be used, or None."""
 
-    def cost(self, forest: Forest, target: Target) -> float:
-        """Predicted seconds for ``target.rows`` rows on one core."""
+    def cost(self, forest: Forest, target: Target, prices: Prices) -> float:
+        """Predicted seconds for ``target.rows`` rows on one core, at the prices of a backend."""
 
     def lower(self, forest: Forest, x: Value, b: Builder) -> Value:
         """Write primitives giving the leaf of each tree, numbered over the forest: int32 (rows, n_trees)."""
@@ -47,7 +105,7 @@ def strategies() -> dict[str, Strategy]:
     """All strategies by name: the modules of the package ``hbconv_strategies``, helpers (``_name``) left out."""
     package = importlib.import_module("hbconv_strategies")
     names = sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_"))
-    return {name: importlib.import_module(f"hbconv_strategies.{name}") for name in names}  # type: ignore[misc]
+    return {name: importlib.import_module(f"hbconv_strategies.{name}") for name in names}
 
 
 def find_strategy(name: str) -> Strategy:
@@ -77,20 +135,26 @@ def lower_trees(program: TensorProgram, native: frozenset[str]) -> TensorProgram
 def sum_leaves(forest: Forest, leaves: Value, b: Builder) -> Value:
     """Add up the values of the leaves reached, tree after tree, from the start value.
 
-    The start value stands in the sum as a first term, so the additions are the source's, in its order.
+    The start value stands in the sum as a first term, so the additions are the source's, in its order. Where every
+    output has equally many trees, all outputs are summed at once: (rows, iterations, outputs) over the iterations.
     """
-    values = b.constant(forest.values)
+    if not forest.n_trees:
+        return b.op("expand", leaves, b.constant(forest.start))
     if forest.values.shape[1] > 1:
-        return _ordered_sum(b.lookup(values, leaves), b.constant(forest.start), b)
-    flat = b.constant(forest.values.data[:, 0])
-    columns = []
-    for output, start in enumerate(forest.start.data):
-        trees = (forest.target.data == output).nonzero()[0]
-        terms = b.lookup(flat, b.take(leaves, trees))
-        columns.append(b.reshape(_ordered_sum(terms, b.constant(start), b), 1))
-    return b.concat(columns)
+        return _ordered_sum(b.lookup(b.constant(forest.values), leaves), forest.start.data, b)
+    trees = np.argsort(forest.target.data, kind="stable")
+    counts = np.bincount(forest.target.data, minlength=forest.n_outputs)
+    values = b.constant(forest.values.data[:, 0])
+    if len(set(counts.tolist())) == 1:
+        turns = trees.reshape(forest.n_outputs, -1).T
+        terms = b.lookup(values, b.take(leaves, turns.ravel()))
+        return _ordered_sum(b.reshape(terms, *turns.shape), forest.start.data, b)
+    terms = b.lookup(values, leaves)
+    own = [b.take(terms, part) for part in np.split(trees, np.cumsum(counts)[:-1])]
+    return b.concat([_ordered_sum(b.reshape(t, *t.shape, 1), forest.start.data[k : k + 1], b) for k, t in enumerate(own)])
 
 
-def _ordered_sum(terms: Value, start: Value, b: Builder) -> Value:
-    first = b.op("expand", terms, b.reshape(start, 1, *start.shape))
+def _ordered_sum(terms: Value, start: npt.NDArray[Any], b: Builder) -> Value:
+    """Sum terms (rows, n, outputs) over n, from the start (outputs,)."""
+    first = b.op("expand", terms, b.constant(start[None]))
     return b.reduce("ordered_sum", b.concat([first, terms]), axis=0)

@@ -1,0 +1,108 @@
+"""GEMM: every test decided, then a batched matrix product of decisions and paths finds the leaf whose path was taken.
+
+Over a tree's tests, the path matrix has +1 where a leaf lies to the left, -1 to the right, 0 where the test is not
+above it. ``decisions @ paths`` minus the number of lefts on the path is 0 for the leaf reached and negative for all
+others, so its argmax is the leaf. Work grows with trees x tests x leaves: for shallow trees, and where matrix products
+are cheap.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.forest import Forest
+from hbconv.strategy import Prices, Refusal, Work
+from hbconv.target import Target
+from hbconv.tensor import Builder, Value
+from hbconv_strategies._tests import VALUE, fixed_leaves, prepare_tests, refuse_memory, tests_work
+
+__all__ = ["check", "cost", "lower", "work"]
+
+_EXACT = 2**24
+"""Counts below this are exact in float32."""
+
+
+def check(forest: Forest, target: Target) -> Refusal | None:
+    """Refuse large trees: their path matrices, or the products of a chunk, do not fit."""
+    if forest.depth >= _EXACT:
+        return Refusal(f"paths of {forest.depth} tests cannot be counted in float32")
+    return refuse_memory(work(forest), target, "its path matrices", "the decisions and matches")
+
+
+def cost(forest: Forest, target: Target, prices: Prices) -> float:
+    """Predicted seconds for ``target.rows`` rows."""
+    return prices.seconds(work(forest), target.rows)
+
+
+def work(forest: Forest) -> Work:
+    """Count: trees padded to the tests and the leaves of the largest."""
+    trees, tests, leaves = _padded(forest)
+    prepared = tests_work(forest)
+    if not tests:
+        return Work(operators=1, elementwise=trees, temporaries=4 * trees)
+    return Work(
+        operators=prepared.operators + 7,
+        elementwise=prepared.elementwise + trees * (2 * tests + 2 * leaves + 1),
+        take=trees * tests,
+        multiplications=trees * tests * leaves,
+        visits=trees * tests * leaves,
+        tables=4 * trees * (tests * leaves + tests + leaves) + trees * tests * VALUE,
+        temporaries=prepared.temporaries + trees * max(tests * (VALUE + 1), 5 * tests, 4 * (tests + leaves), 8 * leaves),
+    )
+
+
+def lower(forest: Forest, x: Value, b: Builder) -> Value:
+    """Decide, multiply, compare."""
+    trees, tests, leaves = _padded(forest)
+    if not tests:
+        return fixed_leaves(forest, x, b)
+    prepared = prepare_tests(forest, x, b)
+    slots = _slots(forest, tests)
+    filled = slots >= 0
+    column = np.where(filled, prepared.column[slots], 0)
+    threshold = np.where(filled, prepared.threshold[slots], 0)
+    paths, lefts = _paths(forest, slots, leaves)
+
+    left = b.take(prepared.x, column.ravel()) <= b.constant(threshold.ravel())
+    decisions = b.reshape(b.cast(left, "float32"), trees, tests)
+    matches = b.matmul(decisions, b.constant(paths)) - b.constant(lefts)
+    return b.reduce("argmax", matches, axis=1) + b.constant(forest.first_leaf.data[:-1])
+
+
+def _padded(forest: Forest) -> tuple[int, int, int]:
+    """Trees, and the tests and leaves of the largest tree."""
+    leaves = int(np.diff(forest.first_leaf.data).max(initial=0))
+    return forest.n_trees, max(leaves - 1, 0), leaves
+
+
+def _slots(forest: Forest, tests: int) -> npt.NDArray[np.intp]:
+    """Test in each slot of each tree, -1 in spare slots: (n_trees, tests)."""
+    order = np.argsort(forest.tree_of_tests, kind="stable")
+    tree = forest.tree_of_tests[order]
+    first = np.searchsorted(tree, np.arange(forest.n_trees))
+    slots = np.full((forest.n_trees, tests), -1, np.intp)
+    slots[tree, np.arange(len(order)) - first[tree]] = order
+    return slots
+
+
+def _paths(forest: Forest, slots: npt.NDArray[np.intp], leaves: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Path matrices (n_trees, tests, leaves), and the lefts on the way to each leaf, out of reach for spare leaves."""
+    first, middle, last = (np.where(slots >= 0, bound[slots] - forest.first_leaf.data[:-1, None], 0)[..., None] for bound in _spans(forest))
+    leaf = np.arange(leaves)
+    to_left, to_right = (first <= leaf) & (leaf < middle), (middle <= leaf) & (leaf < last)
+    spare = leaf >= np.diff(forest.first_leaf.data)[:, None]
+    paths = to_left.astype(np.float32) - to_right
+    return paths, np.where(spare, np.float32(leaves), to_left.sum(axis=1, dtype=np.float32))
+
+
+def _spans(forest: Forest) -> tuple[npt.NDArray[np.int32], ...]:
+    """First leaf below each test, first leaf to its right, and the leaf after the last: leaves stand left to right."""
+    first, middle, last = (np.zeros(forest.n_tests, np.int32) for _ in range(3))
+    for depth in reversed(range(forest.depth)):
+        level = np.flatnonzero(forest.depth_of_tests == depth)
+        left, right = forest.left.data[level], forest.right.data[level]
+        first[level] = np.where(left >= 0, first[np.maximum(left, 0)], ~left)
+        middle[level] = np.where(right >= 0, first[np.maximum(right, 0)], ~right)
+        last[level] = np.where(right >= 0, last[np.maximum(right, 0)], ~right + 1)
+    return first, middle, last

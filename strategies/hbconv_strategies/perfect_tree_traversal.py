@@ -1,0 +1,80 @@
+"""Perfect tree traversal: trees padded to perfect ones of the forest's depth, so that the next place is ``2 * at + left``.
+
+At level d all trees stand in one row of ``trees * 2**d`` places; a leaf above the last level is padded by tests that
+never hold and by copies of itself. One lookup a level less than tree traversal; tables grow as 2**depth.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.forest import Forest
+from hbconv.strategy import Prices, Refusal, Work
+from hbconv.target import Target
+from hbconv.tensor import Builder, Value
+from hbconv_strategies._tests import VALUE, Tests, fixed_leaves, prepare_tests, refuse_memory, tests_work
+
+__all__ = ["check", "cost", "lower", "work"]
+
+_PLACES = 2**31
+"""Places that an int32 can number."""
+
+
+def check(forest: Forest, target: Target) -> Refusal | None:
+    """Refuse deep forests: their padded trees do not fit."""
+    if forest.n_trees << forest.depth >= _PLACES:
+        return Refusal(f"{forest.n_trees} trees padded to depth {forest.depth} have {forest.n_trees} * 2**{forest.depth} leaves, more than int32 can number")
+    return refuse_memory(work(forest), target, f"trees padded to depth {forest.depth}", "the places of all trees")
+
+
+def cost(forest: Forest, target: Target, prices: Prices) -> float:
+    """Predicted seconds for ``target.rows`` rows."""
+    return prices.seconds(work(forest), target.rows)
+
+
+def work(forest: Forest) -> Work:
+    """Count: the first level reads fixed columns, each level below looks up column and threshold."""
+    trees, below, prepared = forest.n_trees, forest.depth - 1, tests_work(forest)
+    if not forest.n_tests:
+        return Work(operators=1, elementwise=trees, temporaries=4 * trees)
+    return Work(
+        operators=prepared.operators + 4 + 7 * below + 1,
+        elementwise=prepared.elementwise + trees * (3 + 4 * below),
+        take=trees,
+        lookup=trees * (2 * below + 1),
+        gather=trees * below,
+        visits=trees * forest.depth,
+        tables=(trees << forest.depth) * (8 + VALUE),
+        temporaries=prepared.temporaries + trees * (8 + 2 * VALUE),
+    )
+
+
+def lower(forest: Forest, x: Value, b: Builder) -> Value:
+    """Walk ``forest.depth`` levels, then read the leaf."""
+    if not forest.n_tests:
+        return fixed_leaves(forest, x, b)
+    tests = prepare_tests(forest, x, b)
+    node = forest.roots.data
+    column, threshold = _level(tests, node)
+    left = b.take(tests.x, column) <= b.constant(threshold)
+    at = b.cast(left, "int32") + b.constant(2 * np.arange(forest.n_trees, dtype=np.int32))
+    for _ in range(forest.depth - 1):
+        node = _children(forest, node)
+        column, threshold = _level(tests, node)
+        left = b.gather(tests.x, b.lookup(b.constant(column), at)) <= b.lookup(b.constant(threshold), at)
+        at = at + at + b.cast(left, "int32")
+    return b.lookup(b.constant(~_children(forest, node)), at)
+
+
+def _level(tests: Tests, node: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.floating]]:
+    """Column and threshold at each place of a level; under a leaf, a test that never holds."""
+    inner, test = node >= 0, np.maximum(node, 0)
+    never = np.array(np.nan, tests.threshold.dtype)
+    return np.where(inner, tests.column[test], np.int32(0)), np.where(inner, tests.threshold[test], never)
+
+
+def _children(forest: Forest, node: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return the level below, right child first; a leaf is copied twice."""
+    pairs = [np.where(node >= 0, side.data[np.maximum(node, 0)], node) for side in (forest.right, forest.left)]
+    return np.stack(pairs, axis=1).ravel()
