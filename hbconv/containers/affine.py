@@ -23,10 +23,15 @@ _IDENTITY = {"add": 0.0, "sub": 0.0, "mul": 1.0, "div": 1.0}
 
 @dataclass(frozen=True)
 class Step:
-    """One operation with a constant per column: ``add``, ``sub``, ``mul`` or ``div``."""
+    """One operation with a constant per column: ``add``, ``sub``, ``mul`` or ``div``.
+
+    ``wide`` computes in the wider dtype of x and the constant and rounds the result to x's, as numpy's in-place operators
+    do; else the constant is rounded first.
+    """
 
     op: str
     constant: Array
+    wide: bool = False
 
     def __str__(self) -> str:
         return f"{self.op} {self.constant!r}"
@@ -36,7 +41,7 @@ class Step:
 class Affine(Node):
     """Steps of arithmetic in the source's order, each rounded to x's dtype, so the answer is the source's to the last bit.
 
-    A constant wider than x is first rounded to x's dtype, as scikit-learn does. An int x becomes float64.
+    A constant wider than x is rounded to x's dtype, unless its step is wide. An int x becomes float64.
     """
 
     x: Node
@@ -50,6 +55,12 @@ class Affine(Node):
         width = x.type.width
         made = tuple(Step(op, Array(np.broadcast_to(np.asarray(c, dtype=np.float64), (width,)))) for op, c in steps.items())
         return Affine(x, made)
+
+    @staticmethod
+    def in_place(x: Node, **steps: npt.ArrayLike) -> Affine:
+        """``x -= center; x /= scale`` with arrays for constants: every step is wide, the constants keep their dtypes."""
+        width = x.type.width
+        return Affine(x, tuple(Step(op, Array(np.broadcast_to(np.asarray(c), (width,))), wide=True) for op, c in steps.items()))
 
     @property
     def detail(self) -> str:
@@ -73,7 +84,7 @@ class Affine(Node):
         return scale, offset
 
     def narrowed(self, columns: Array) -> Node:
-        steps = tuple(Step(s.op, Array(s.constant.data[columns.data])) for s in self.steps)
+        steps = tuple(replace(s, constant=Array(s.constant.data[columns.data])) for s in self.steps)
         return replace(self, x=Select(self.x, columns), steps=steps)
 
     def infer(self) -> Type:
@@ -83,5 +94,11 @@ class Affine(Node):
         x = b.cast(inputs[0], self.type.dtype)
         for step in self.steps:
             if np.any(step.constant.data != _IDENTITY[step.op]):
-                x = b.op(step.op, x, b.constant(step.constant, x.dtype))
+                x = _apply(b, step, x)
         return x
+
+
+def _apply(b: Builder, step: Step, x: Value) -> Value:
+    if not step.wide:
+        return b.op(step.op, x, b.constant(step.constant, x.dtype))
+    return b.cast(b.op(step.op, *b.promote(x, b.constant(step.constant))), x.dtype)

@@ -85,10 +85,14 @@ class Codes(Node):
 
 @container
 class FillText(Node):
-    """Text columns whose missing values are replaced: exists only between parsers, which fold it into a vocabulary."""
+    """Text columns whose missing values are replaced: exists only between parsers, which fold it into a vocabulary.
+
+    ``missing`` holds the values that count as missing: None, NaN, or a text.
+    """
 
     x: Node
     fill: tuple[str, ...]
+    missing: tuple[str | float | None, ...] = (float("nan"),)
 
     def infer(self) -> Type:
         return Type(self.x.type.width, "string")

@@ -36,7 +36,7 @@ class LookupSum(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         starts = np.cumsum([1, *(len(t) for t in self.tables[:-1])])
-        rows = b.lookup(b.constant(np.concatenate([t.data for t in self.tables])), inputs[0] + b.constant(starts, "int32"))
+        rows = b.lookup(b.constant(np.concatenate([t.data for t in self.tables])), b.cast(inputs[0], "int32") + b.constant(starts, "int32"))
         return b.reduce("reduce_sum", rows)
 
 

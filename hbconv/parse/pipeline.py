@@ -1,4 +1,4 @@
-"""Meta-estimators that only wire sub-graphs together."""
+"""Pipeline: each step reads what the one before it made."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from hbconv.parse.step import Step
 
 @parses("sklearn.pipeline.Pipeline")
 def parse_pipeline(step: Step) -> dict[str, Output]:
-    """Each step reads what the one before it made; the last gives the methods."""
-    x, last = step.x, len(step.estimator.steps) - 1
-    for name, estimator in step.estimator.steps[:last]:
-        x = x if estimator is None or estimator == "passthrough" else step.transform(estimator, x, name)
-    name, estimator = step.estimator.steps[last]
-    return {"transform": Output(x)} if estimator is None or estimator == "passthrough" else step.child(estimator, x, name)
+    """Pass the value from step to step; the last gives the methods."""
+    *before, (name, last) = step.estimator.steps
+    output = Output(step.x, sparse=step.sparse)
+    for inner, estimator in before:
+        output = output if _passes(estimator) else step.transform_output(estimator, output.node, inner, sparse=output.sparse)
+    return {"transform": output} if _passes(last) else step.child(last, output.node, name, sparse=output.sparse)
+
+
+def _passes(estimator: object) -> bool:
+    return estimator is None or (isinstance(estimator, str) and estimator == "passthrough")

@@ -34,12 +34,15 @@ class Step:
         Where it stands, such as ``"prep/num/StandardScaler"``.
     checks : list of Check
         Conditions collected for the graph; all steps of one conversion share the list.
+    sparse : bool
+        The source gives x to this estimator as a sparse matrix, for which some compute in another order.
     """
 
     estimator: Any
     x: Node
     path: str = ""
     checks: list[Check] = field(default_factory=list)
+    sparse: bool = False
 
     @property
     def name(self) -> str:
@@ -75,17 +78,21 @@ class Step:
         self.check(IsNonFinite(node, allow_nan), f"Input X contains {what} for {self.name} (step {self.where!r}), which refuses it.")
         return node
 
-    def child(self, estimator: object, x: Node, name: str) -> dict[str, Output]:
+    def child(self, estimator: object, x: Node, name: str, *, sparse: bool = False) -> dict[str, Output]:
         """Parse an inner estimator reading x; name is its part of the path."""
         path = "/".join(p for p in (self.path, name) if p)
-        return parse_step(replace(self, estimator=estimator, x=x, path=path))
+        return parse_step(replace(self, estimator=estimator, x=x, path=path, sparse=sparse))
 
     def transform(self, estimator: object, x: Node, name: str) -> Node:
         """Parse an inner transformer and return what it makes of x."""
-        outputs = self.child(estimator, x, name)
+        return self.transform_output(estimator, x, name).node
+
+    def transform_output(self, estimator: object, x: Node, name: str, *, sparse: bool = False) -> Output:
+        """Parse an inner transformer and return its output: what it makes of x, and how the source returns it."""
+        outputs = self.child(estimator, x, name, sparse=sparse)
         if "transform" not in outputs:
             raise UnsupportedError(type(estimator).__name__, f"{self.path}/{name}", hint="A step before the last needs a transform method.")
-        return outputs["transform"].node
+        return outputs["transform"]
 
 
 def parse_step(step: Step) -> dict[str, Output]:
@@ -110,7 +117,9 @@ def require_fitted(estimator: object, path: str) -> None:
 
 
 def select(x: Node, indices: Sequence[int]) -> Node:
-    """Columns of x, reading through leaves and concatenations so that text columns stay recognisable.
+    """Columns of a table, each of which keeps its own dtype where x is the input itself.
+
+    What the source first makes one array (of the common dtype) is selected from with the container Select instead.
 
     Examples
     --------

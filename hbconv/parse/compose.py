@@ -1,0 +1,57 @@
+"""ColumnTransformer and FeatureUnion: parts of the input, each transformed, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hbconv.containers import Node, Output
+from hbconv.containers.affine import Affine
+from hbconv.containers.wiring import Cast
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step, concat, select
+
+
+@parses("sklearn.compose.ColumnTransformer")
+def parse_column_transformer(step: Step) -> dict[str, Output]:
+    """Give each transformer its columns, by the positions the source resolved when fitting."""
+    est = step.estimator
+    if any(name == "remainder" for name, *_ in est.transformers):
+        raise step.refuse("transformers", "remainder", "Rename the transformer: the source uses this name for the columns left over.")
+    outputs = []
+    for name, transformer, _ in est.transformers_:
+        columns = est._transformer_to_input_indices[name]  # noqa: SLF001
+        if len(columns) and not _is(transformer, "drop"):
+            outputs.append(_part(step, name, transformer, select(step.x, columns)))
+    return {"transform": _stack(step, outputs, sparse=getattr(est, "sparse_output_", False))}
+
+
+@parses("sklearn.pipeline.FeatureUnion")
+def parse_feature_union(step: Step) -> dict[str, Output]:
+    """Give each transformer the whole input; one sparse part makes the whole sparse."""
+    parts = [(name, t) for name, t in step.estimator.transformer_list if not _is(t, "drop")]
+    outputs = [_part(step, name, transformer, step.x) for name, transformer in parts]
+    return {"transform": _stack(step, outputs, sparse=any(o.sparse for o in outputs))}
+
+
+def _part(step: Step, name: str, transformer: object, x: Node) -> Output:
+    output = Output(x, sparse=step.sparse) if _is(transformer, "passthrough") else step.transform_output(transformer, x, name, sparse=step.sparse)
+    weight = (step.estimator.transformer_weights or {}).get(name)
+    if weight is None:
+        return output
+    wide = Cast(output.node, "float64") if isinstance(weight, np.floating) else output.node
+    return Output(Affine.of(wide, mul=weight), sparse=output.sparse)
+
+
+def _stack(step: Step, outputs: Sequence[Output], *, sparse: bool) -> Output:
+    """Concatenate; where all parts declare the dtype of their answer, so does the whole."""
+    if not outputs:
+        return Output(Cast(select(step.x, []), "float64"))
+    dtypes = [o.dtype for o in outputs if o.dtype is not None]
+    dtype = np.result_type(*dtypes).name if len(dtypes) == len(outputs) else None
+    return Output(concat([o.node for o in outputs]), dtype=dtype, sparse=sparse)
+
+
+def _is(transformer: object, keyword: str) -> bool:
+    return isinstance(transformer, str) and transformer == keyword

@@ -1,0 +1,95 @@
+"""Imputers: missing numbers become Impute, missing texts are folded into the vocabulary of the encoder after them."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.columns import FillText
+from hbconv.containers.impute import Impute, IsMissing
+from hbconv.containers.wiring import Cast
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step, concat
+from hbconv.parse.text import column_of, is_missing_text, is_nan
+
+_STATISTICS = ("mean", "median")
+
+
+@parses("sklearn.impute.SimpleImputer")
+def parse_simple_imputer(step: Step) -> dict[str, Output]:
+    """Fill each column with its statistic; columns without one are dropped."""
+    est = step.estimator
+    texts = [isinstance(s, str) for s in est.statistics_.tolist()]
+    kept = [j for j, s in enumerate(est.statistics_.tolist()) if est.keep_empty_features or not is_nan(s)]
+    _require_finite(step, [j for j in range(len(texts)) if not texts[j]])
+    parts = [_filled(step, list(run), is_text=is_text) for is_text, run in groupby(kept, key=texts.__getitem__)]
+    if est.indicator_ is not None:
+        parts += [_mask(step, list(run), is_text=is_text) for is_text, run in groupby(est.indicator_.features_.tolist(), key=texts.__getitem__)]
+    is_object = est._fit_dtype.kind == "O" and not any(texts)  # noqa: SLF001
+    return {"transform": Output(concat(parts) if parts else column_of(step.x, []), dtype="object" if is_object else None)}
+
+
+@parses("sklearn.impute.MissingIndicator")
+def parse_missing_indicator(step: Step) -> dict[str, Output]:
+    """Show where values are missing; a column that had none when fitting may be refused."""
+    est = step.estimator
+    step.require("features", "missing-only", "all")
+    is_text = isinstance(est.missing_values, str) or est.missing_values is None
+    if not is_text:
+        _require_finite(step, list(range(est.n_features_in_)))
+    fresh = sorted(set(range(est.n_features_in_)) - set(est.features_.tolist()))
+    if est.features == "missing-only" and est.error_on_new and fresh:
+        message = f"Columns that had no missing values when fitting have some now, among columns {fresh} (step {step.where!r})."
+        step.check(_mask(step, fresh, is_text=is_text), message)
+    return {"transform": Output(_mask(step, est.features_.tolist(), is_text=is_text), sparse=est.sparse is True)}
+
+
+def _filled(step: Step, columns: list[int], *, is_text: bool) -> Node:
+    est = step.estimator
+    x, fill = column_of(step.x, columns), est.statistics_[columns]
+    if is_text:
+        return FillText(x, tuple(fill.tolist()), _missing_texts(step))
+    dtype = "float64" if est._fill_dtype.kind == "O" else est._fill_dtype  # noqa: SLF001
+    x = Cast(x, "float") if est.strategy in _STATISTICS or callable(est.strategy) else x
+    return Impute(x, Array(fill.astype(dtype)), _missing_number(step))
+
+
+def _mask(step: Step, columns: list[int], *, is_text: bool) -> Node:
+    if is_text:
+        return concat([is_missing_text(step, j, _missing_texts(step)) for j in columns])
+    return IsMissing(column_of(step.x, columns), _missing_number(step))
+
+
+def _missing_texts(step: Step) -> tuple[str | float | None, ...]:
+    missing = step.estimator.missing_values
+    if _is_pandas_na(missing):
+        return (None, float("nan"))
+    if missing is None or is_nan(missing) or isinstance(missing, str):
+        return (missing,)
+    raise step.refuse("missing_values", missing, "In text columns hbconv handles NaN, None, pandas.NA and texts.")
+
+
+def _missing_number(step: Step) -> float:
+    missing = step.estimator.missing_values
+    if _is_pandas_na(missing):
+        return float("nan")
+    if not isinstance(missing, int | float | np.number):
+        raise step.refuse("missing_values", missing, "In columns of numbers hbconv handles NaN and numbers.")
+    if isinstance(missing, np.floating) and not is_nan(missing) and float(np.float32(missing)) != float(missing):
+        raise step.refuse("missing_values", missing, "numpy compares it with float32 columns in float64. Pass a Python number.")
+    return float(missing)
+
+
+def _require_finite(step: Step, columns: list[int]) -> None:
+    """Infinite numbers are refused, and NaN unless it is what counts as missing."""
+    if columns:
+        missing: Any = step.estimator.missing_values
+        step.require_finite(column_of(step.x, columns), allow_nan=is_nan(missing) or _is_pandas_na(missing))
+
+
+def _is_pandas_na(value: object) -> bool:
+    return type(value).__name__ == "NAType"
