@@ -27,6 +27,7 @@ FUNCTIONS: dict[str, Callable[[Builder, Value], Value]] = {
         "sigmoid", "relu", "erf", "floor", "ceil", "rint",
     )},
     "square": lambda b, x: x * x,
+    "signed_square": lambda b, x: b.op("sign", x) * x * x,
     "reciprocal": lambda b, x: b.constant(1.0, x.dtype) / x,
 }  # fmt: skip
 """Functions a Map may name, each as it lowers."""

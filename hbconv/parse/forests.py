@@ -77,7 +77,7 @@ class NodeTable:
 
 
 def assemble(trees: FlatTrees, start: npt.NDArray[Any], *, strict: bool, n_features: int, target: npt.ArrayLike | None = None) -> Forest:
-    """Number the leaves left to right, tree after tree, and close the forest. Leaves that nothing reaches are left out.
+    """Close the forest, its leaves numbered left to right, tree after tree. Leaves that nothing reaches are left out.
 
     Parameters
     ----------

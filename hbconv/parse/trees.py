@@ -24,14 +24,14 @@ __all__ = ["read_trees"]
 
 @parses("sklearn.tree.DecisionTreeClassifier", "sklearn.tree.ExtraTreeClassifier")
 def parse_tree_classifier(step: Step) -> dict[str, Output]:
-    """The leaf's class fractions; predict takes the largest."""
+    """Class fractions of the leaf; predict takes the largest."""
     x, forest = _input(step, step.estimator), _forest(step, [step.estimator])
     return {**_classified(step, TreeEnsemble(x, forest)), "apply": Output(TreeLeaves(x, forest), vector=True, dtype="int64")}
 
 
 @parses("sklearn.tree.DecisionTreeRegressor", "sklearn.tree.ExtraTreeRegressor")
 def parse_tree_regressor(step: Step) -> dict[str, Output]:
-    """The leaf's value, a column for each target."""
+    """Value of the leaf, a column for each target."""
     x, forest = _input(step, step.estimator), _forest(step, [step.estimator])
     return {
         "predict": Output(TreeEnsemble(x, forest), vector=step.estimator.n_outputs_ == 1),
