@@ -1,0 +1,139 @@
+"""What each primitive of the tensor vocabulary is in torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+__all__ = ["DTYPES", "FUNCTIONS", "MAY_ALIAS", "PREPARED"]
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "int32": torch.int64, "int64": torch.int64, "bool": torch.bool}
+"""Torch's dtype for each of the program's: ``int64`` is the only one that all its indexing takes."""
+
+
+def sqrt(x: Tensor) -> Tensor:
+    """Take the root in double: torch's own float32 root on the CPU is not the nearest number."""
+    return x.double().sqrt().to(x.dtype)
+
+
+def sign(x: Tensor) -> Tensor:
+    """Sign, NaN of NaN."""
+    return torch.where(x.isnan(), x, x.sign())
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    """Compute ``1 / (1 + exp(-x))`` in these steps, which err less than ``torch.sigmoid``."""
+    return (torch.exp(-x) + 1).reciprocal()
+
+
+def cast(x: Tensor, dtype: str) -> Tensor:
+    """Convert to the named dtype."""
+    return x.to(DTYPES[dtype])
+
+
+def matmul(x: Tensor, w: Tensor) -> Tensor:
+    """Multiply (rows, k) by (k, m), or (rows, b, k) by (b, k, m)."""
+    return x @ w if x.dim() == 2 else torch.bmm(x.transpose(0, 1), w).transpose(0, 1)
+
+
+def take(x: Tensor, indices: Tensor, dim: int) -> Tensor:
+    """Select positions of a static axis."""
+    return x.index_select(dim, indices)
+
+
+def gather(x: Tensor, index: Tensor) -> Tensor:
+    """Read each row at its own positions."""
+    return x.gather(1, index.unsqueeze(-1).flatten(1)).reshape(index.shape)
+
+
+def lookup(table: Tensor, index: Tensor) -> Tensor:
+    """Read entries of a table: ``index_select`` is two to three times as fast as ``table[index]``."""
+    return table.index_select(0, index.reshape(-1)).reshape(*index.shape, *table.shape[1:])
+
+
+def concat(*xs: Tensor, dim: int) -> Tensor:
+    """Join along a static axis."""
+    return torch.cat(xs, dim=dim)
+
+
+def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
+    """Change the static shape."""
+    return x.reshape(x.shape[0], *shape)
+
+
+def expand(x: Tensor, value: Tensor) -> Tensor:
+    """Repeat a constant for each row of x."""
+    return value.expand(x.shape[0], *value.shape)
+
+
+def ordered_sum(x: Tensor, dim: int) -> Tensor:
+    """Add one term after another in a single call (``sum`` adds pairs, and a loop is a call for each term).
+
+    On the CPU this is the sequential sum to the last bit: ``cumsum`` goes along each row, but holds float32 sums in
+    double, so float32 terms are added column by column by ``index_add``. Elsewhere ``cumsum`` goes down the leading
+    dimension, where one thread of the device adds for each row. Only a compiler may reorder float32 terms.
+    """
+    if x.device.type == "cpu" and x.dtype == torch.float64:
+        return x.cumsum(dim).select(dim, -1)
+    terms = x.movedim(dim, 0).contiguous()
+    if x.device.type != "cpu":
+        return terms.cumsum(0)[-1]
+    first = terms.new_zeros(terms.shape[:1], dtype=torch.int64)
+    return torch.zeros_like(terms[:1]).index_add(0, first, terms)[0]
+
+
+def sort(x: Tensor, dim: int) -> Tensor:
+    """Ascending, NaN last."""
+    return x.sort(dim=dim).values
+
+
+def topk(x: Tensor, k: int) -> Tensor:
+    """Positions of the k smallest; a stable sort keeps ties in order, as ``torch.topk`` does not."""
+    return x.sort(dim=1, stable=True).indices[:, :k]
+
+
+def bucketize(x: Tensor, edges: Tensor, counts: Tensor, right: bool) -> Tensor:
+    """Count edges at or below x, and no more than there are."""
+    return torch.minimum(torch.searchsorted(edges, x.t().contiguous(), right=right).t(), counts)
+
+
+def prepare_edges(edges: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Pad with infinity, as a binary search needs, and count the real edges of each column.
+
+    Examples
+    --------
+    >>> prepare_edges(np.array([[1.0, np.nan], [1.0, 2.0]]))
+    (array([[ 1., inf], [ 1., 2.]]), array([1, 2]))
+    """
+    padding = np.isnan(edges)
+    return np.where(padding, np.array(np.inf, edges.dtype), edges) if padding.any() else edges, (~padding).sum(axis=1)
+
+
+FUNCTIONS: dict[str, Callable[..., Tensor]] = {
+    "neg": torch.neg, "abs": torch.abs, "sign": sign, "sqrt": sqrt, "exp": torch.exp, "expm1": torch.expm1, "log": torch.log,
+    "log1p": torch.log1p, "log2": torch.log2, "log10": torch.log10, "sin": torch.sin, "cos": torch.cos, "tan": torch.tan,
+    "tanh": torch.tanh, "sigmoid": sigmoid, "relu": torch.relu, "erf": torch.erf, "floor": torch.floor, "ceil": torch.ceil,
+    "rint": torch.round, "isnan": torch.isnan, "isinf": torch.isinf, "not": torch.logical_not,
+    "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "pow": torch.pow,
+    "minimum": torch.minimum, "maximum": torch.maximum,
+    "and": torch.bitwise_and, "or": torch.bitwise_or, "xor": torch.bitwise_xor,
+    "shift_left": torch.bitwise_left_shift, "shift_right": torch.bitwise_right_shift,
+    "lt": torch.lt, "le": torch.le, "eq": torch.eq, "ne": torch.ne, "gt": torch.gt, "ge": torch.ge,
+    "where": torch.where, "cast": cast, "matmul": matmul, "take": take, "gather": gather, "lookup": lookup,
+    "concat": concat, "reshape": reshape, "expand": expand,
+    "reduce_sum": torch.sum, "ordered_sum": ordered_sum, "reduce_prod": torch.prod, "reduce_max": torch.amax,
+    "reduce_min": torch.amin, "reduce_any": torch.any, "argmax": torch.argmax, "logsumexp": torch.logsumexp,
+    "cumsum": torch.cumsum, "sort": sort, "topk": topk, "bucketize": bucketize,
+}  # fmt: skip
+"""What each primitive is in torch; attributes are keyword arguments, an ``axis`` being torch's ``dim``, which counts the rows."""
+
+PREPARED: dict[str, Callable[[npt.NDArray[Any]], tuple[npt.NDArray[Any], ...]]] = {"bucketize": prepare_edges}
+"""Primitives whose constant last operand is replaced by others, computed once."""
+
+MAY_ALIAS = frozenset({"reshape", "cast", "expand"})
+"""Primitives whose result may lie in their last operand's memory."""

@@ -1,0 +1,112 @@
+"""Backend ``torch``: the program as an ``nn.Module`` of plain tensor operators.
+
+The module follows ``.to(device)``, traces, exports with any number of rows, and compiles without graph breaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from hbconv.backends._torch_functions import FUNCTIONS
+from hbconv.backends._torch_module import TensorModule
+from hbconv.backends.base import Arrays, Artifact, Backend, contiguous
+from hbconv.errors import BackendError
+from hbconv.target import Target
+from hbconv.tensor import TensorProgram
+
+__all__ = ["BACKEND", "TensorModule", "Torch", "TorchArtifact", "export_module", "find_device"]
+
+
+class TorchArtifact(Artifact):
+    """A module on its device.
+
+    Attributes
+    ----------
+    module : torch.nn.Module
+        Takes and returns tensors; what users build on.
+    """
+
+    def __init__(self, module: torch.nn.Module, program: TensorProgram, target: Target) -> None:
+        self.module = module
+        self._device, self._threads = find_device(target), target.threads
+        self._inputs = tuple(i.name for i in program.inputs)
+        self._outputs = {name: program.instructions[index].type.dtype for name, index in program.outputs.items()}
+
+    def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
+        """Compute the outputs on the device, with the target's number of threads."""
+        tensors = [torch.from_numpy(contiguous(inputs[name])).to(self._device) for name in self._inputs]
+        with torch.inference_mode(), threads(self._threads):
+            result = self.module(*tensors)
+        results = (result,) if isinstance(result, Tensor) else result
+        return {name: _to_numpy(tensor, dtype) for tensor, (name, dtype) in zip(results, self._outputs.items(), strict=True)}
+
+
+def _to_numpy(tensor: Tensor, dtype: str) -> npt.NDArray[Any]:
+    return np.ascontiguousarray(tensor.cpu().numpy(), dtype=dtype)
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Let this thread's operators use that many threads, and put its former number back.
+
+    Torch keeps the number per thread that has run an operator, so other threads at work are not disturbed; one that
+    runs its first operator in the meantime starts out with ``count``.
+    """
+    before = torch.get_num_threads()
+    if before == count:
+        yield
+        return
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def find_device(target: Target) -> torch.device:
+    """Return the target's device, or raise BackendError where this torch cannot use it."""
+    device = torch.device(target.device)
+    count = torch.cuda.device_count() if device.type == "cuda" else 0
+    if device.type == "cuda" and (device.index or 0) >= count:
+        seen = f"torch {torch.__version__} sees {count} CUDA devices"
+        raise BackendError(f"Device {target.device!r} is not there: {seen}. Use device='cpu', or install a CUDA build of torch.")
+    return device
+
+
+def export_module(module: TensorModule) -> torch.export.ExportedProgram:
+    """Export with any number of rows.
+
+    Examples
+    --------
+    >>> from hbconv.tensor import Builder
+    >>> b = Builder()
+    >>> exported = export_module(TensorModule(b.program({"y": -b.input("x", "float32", 2)})))
+    >>> exported.module()(torch.ones(1, 2))
+    tensor([[-1., -1.]])
+    """
+    example = module.example()
+    rows = torch.export.Dim("n")
+    return torch.export.export(module, example, dynamic_shapes=(tuple({0: rows} for _ in example),))
+
+
+class Torch(Backend):
+    """Eager torch, on the CPU or a CUDA device."""
+
+    name = "torch"
+    needs = ("torch",)
+    emits = FUNCTIONS
+    devices = ("cpu", "cuda")
+
+    def emit(self, program: TensorProgram, target: Target) -> Artifact:
+        """Make the module and move it to the device."""
+        return TorchArtifact(TensorModule(program).to(find_device(target)).eval(), program, target)
+
+
+BACKEND = Torch()
