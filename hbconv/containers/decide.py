@@ -35,12 +35,16 @@ class ArgMax(Node):
 
 @container
 class Compare(Node):
-    """``x <op> constant`` column by column, as ``dtype`` (bool, an int32 code, or 0.0 and 1.0)."""
+    """``x <op> constant`` column by column, as ``dtype`` (bool, an int32 code, or 0.0 and 1.0; None: x's).
+
+    A weak constant is first rounded to a float x's dtype, as numpy does with Python numbers.
+    """
 
     x: Node
     op: str
     constant: Array
-    dtype: str = "bool"
+    dtype: str | None = "bool"
+    weak: bool = False
 
     finite: ClassVar[str] = "always"
 
@@ -53,11 +57,12 @@ class Compare(Node):
         return replace(self, x=Select(self.x, columns), constant=Array(self.constant.data[columns.data]))
 
     def infer(self) -> Type:
-        return Type(self.x.type.width, self.dtype)
+        return Type(self.x.type.width, self.dtype or self.x.type.dtype)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        x, constant = b.promote(inputs[0], b.constant(self.constant))
-        return b.cast(b.op(self.op, x, constant), self.dtype)
+        rounds = self.weak and inputs[0].dtype.startswith("float")
+        x, constant = b.promote(inputs[0], b.constant(self.constant, inputs[0].dtype if rounds else None))
+        return b.cast(b.op(self.op, x, constant), self.type.dtype)
 
 
 @container

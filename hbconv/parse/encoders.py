@@ -69,7 +69,10 @@ def parse_ordinal_encoder(step: Step) -> Node:
 
 @parses("sklearn.preprocessing.LabelEncoder", features=lambda _: 1)
 def parse_label_encoder(step: Step) -> dict[str, Output]:
-    """Encode labels. The source first converts them to the dtype of its classes: to an int by cutting the fraction off."""
+    """Encode labels. The source first converts them to the dtype of its classes: to an int by cutting the fraction off.
+
+    A text longer than any class, which the source cuts short where its classes are a ``U`` array, is unknown here.
+    """
     classes = np.asarray(step.estimator.classes_)
     if classes.dtype.kind in "biu":
         dtype = "bool" if classes.dtype.kind == "b" else "int64"
@@ -86,11 +89,11 @@ def _one_hot_table(est: Any, j: int) -> npt.NDArray[np.int32]:
     n_categories = len(est.categories_[j])
     columns = np.arange(n_categories) if groups is None else np.asarray(groups)
     takes_unknown = groups is not None and est.handle_unknown in ("infrequent_if_exist", "warn")
-    columns = np.array([columns.max() if takes_unknown else -1, *columns], dtype=np.int32)
+    columns = np.array([columns.max() if takes_unknown else -1, *columns])
     dropped = None if est._drop_idx_after_grouping is None else est._drop_idx_after_grouping[j]  # noqa: SLF001
-    if dropped is None:
-        return columns
-    return np.asarray(np.where(columns == dropped, -1, columns - (columns > dropped)), dtype=np.int32)
+    if dropped is not None:
+        columns = np.where(columns == dropped, -1, columns - (columns > dropped))
+    return columns.astype(np.int32)
 
 
 def _recoded(codes: Node, tables: list[npt.NDArray[np.int32]]) -> Node:

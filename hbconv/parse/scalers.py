@@ -1,29 +1,83 @@
-"""Scalers: all become Affine, and Clip where they clip."""
+"""Scalers: all become Affine, and Clip where they clip.
+
+The source scales a sparse matrix by the reciprocal of the scale.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from hbconv.containers import Node
+from hbconv.array import Array
+from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
+from hbconv.containers.clip import Clip
+from hbconv.containers.decide import Compare
+from hbconv.containers.normalize import Normalize
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
 
 @parses("sklearn.preprocessing.StandardScaler")
-def parse_standard_scaler(step: Step) -> Node:
-    """Subtract ``mean_``, divide by ``scale_``; either may be off."""
+def parse_standard_scaler(step: Step) -> dict[str, Output]:
+    """Subtract ``mean_``, divide by ``scale_``; either may be off. Both are rounded to the input's dtype first."""
     x, est = step.require_finite(allow_nan=True), step.estimator
-    steps = {}
+    if step.sparse:
+        return _sparse(Affine.in_place(x, **({} if est.scale_ is None else {"mul": 1 / est.scale_})))
+    steps: dict[str, npt.ArrayLike] = {}
     if est.with_mean:
         steps["sub"] = est.mean_
     if est.with_std:
         steps["div"] = est.scale_
-    return Affine.of(x, **steps)
+    return {"transform": Output(Affine.of(x, **steps))}
 
 
 @parses("sklearn.preprocessing.MaxAbsScaler")
-def parse_max_abs_scaler(step: Step) -> Node:
+def parse_max_abs_scaler(step: Step) -> dict[str, Output]:
     """Divide by ``scale_``."""
-    x = step.require_finite(allow_nan=True)
-    return Affine.of(x, div=np.asarray(step.estimator.scale_))
+    x, scale = step.require_finite(allow_nan=True), np.asarray(step.estimator.scale_)
+    clip = getattr(step.estimator, "clip", False)
+    node: Node = Affine.in_place(x, mul=1.0 / scale) if step.sparse else Affine.in_place(x, div=scale)
+    node = Clip.of(node, -1.0, 1.0) if clip else node
+    return _sparse(node) if step.sparse else {"transform": Output(node)}
+
+
+@parses("sklearn.preprocessing.MinMaxScaler")
+def parse_min_max_scaler(step: Step) -> Node:
+    """Multiply by ``scale_``, add ``min_``."""
+    est = step.estimator
+    scaled = Affine.in_place(step.require_finite(allow_nan=True), mul=est.scale_, add=est.min_)
+    return Clip.of(scaled, *est.feature_range) if est.clip else scaled
+
+
+@parses("sklearn.preprocessing.RobustScaler")
+def parse_robust_scaler(step: Step) -> dict[str, Output]:
+    """Subtract ``center_``, divide by ``scale_``; either may be off."""
+    x, est = step.require_finite(allow_nan=True), step.estimator
+    if step.sparse:
+        return _sparse(Affine.in_place(x, **({"mul": 1.0 / est.scale_} if est.with_scaling else {})))
+    steps: dict[str, npt.ArrayLike] = {}
+    if est.with_centering:
+        steps["sub"] = est.center_
+    if est.with_scaling:
+        steps["div"] = est.scale_
+    return {"transform": Output(Affine.in_place(x, **steps))}
+
+
+@parses("sklearn.preprocessing.Normalizer")
+def parse_normalizer(step: Step) -> dict[str, Output]:
+    """Divide each row by its norm."""
+    norm = step.require("norm", "l1", "l2", "max")
+    return {"transform": Output(Normalize(step.require_finite(), norm, step.sparse), sparse=step.sparse)}
+
+
+@parses("sklearn.preprocessing.Binarizer")
+def parse_binarizer(step: Step) -> dict[str, Output]:
+    """Compare with the threshold, which numpy rounds to the input's dtype unless it is a numpy scalar."""
+    x, threshold = step.require_finite(), step.estimator.threshold
+    constant = Array(np.full(x.type.width, threshold, dtype=np.float64))
+    return {"transform": Output(Compare(x, "gt", constant, None, weak=not isinstance(threshold, np.generic)), sparse=step.sparse)}
+
+
+def _sparse(node: Node) -> dict[str, Output]:
+    return {"transform": Output(node, sparse=True)}

@@ -1,0 +1,50 @@
+"""Feature makers: bins and polynomials."""
+
+from __future__ import annotations
+
+from itertools import chain, combinations, combinations_with_replacement
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.bins import Bins
+from hbconv.containers.one_hot import OneHot
+from hbconv.containers.polynomial import Polynomial
+from hbconv.containers.wiring import Cast
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+
+@parses("sklearn.preprocessing.KBinsDiscretizer")
+def parse_k_bins_discretizer(step: Step) -> dict[str, Output]:
+    """Count the inner edges at or below the value: the outer bins are open. Then perhaps one column for each bin."""
+    est = step.estimator
+    encode = step.require("encode", "onehot", "onehot-dense", "ordinal")
+    x: Node = Cast(step.x, "float" if est.dtype is None else np.dtype(est.dtype).name)
+    bins = Bins(step.require_finite(x), Array(_padded([np.asarray(edges)[1:-1] for edges in est.bin_edges_])))
+    if encode == "ordinal":
+        return {"transform": Output(bins)}
+    return {"transform": Output(OneHot(bins, tuple(int(n) for n in est.n_bins_), None), sparse=encode == "onehot")}
+
+
+@parses("sklearn.preprocessing.PolynomialFeatures")
+def parse_polynomial_features(step: Step) -> dict[str, Output]:
+    """List the terms by degree; the source multiplies the columns of a term from last to first, of a sparse matrix from first to last."""
+    est, x = step.estimator, step.require_finite()
+    choose = combinations if est.interaction_only else combinations_with_replacement
+    degrees = range(max(1, est._min_degree), est._max_degree + 1)  # noqa: SLF001
+    terms = list(chain.from_iterable(choose(range(x.type.width), d) for d in degrees))
+    terms = [(), *terms] if est.include_bias else terms
+    table = np.full((len(terms), max(1, est._max_degree)), -1, dtype=np.int32)  # noqa: SLF001
+    for row, term in zip(table, terms, strict=True):
+        row[: len(term)] = term if step.sparse else term[::-1]
+    return {"transform": Output(Polynomial(x, Array(table)), sparse=step.sparse)}
+
+
+def _padded(rows: list[np.ndarray]) -> np.ndarray:
+    """Rows of one length, at least 1, the shorter ones with NaN at the end."""
+    table = np.full((len(rows), max(1, *map(len, rows))), np.nan, dtype=np.result_type(*rows))
+    for row, values in zip(table, rows, strict=True):
+        row[: len(values)] = values
+    return table

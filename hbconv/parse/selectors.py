@@ -1,0 +1,41 @@
+"""Feature selection: some of the columns, as they are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.wiring import Select
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+
+@parses(
+    "sklearn.feature_selection.GenericUnivariateSelect",
+    "sklearn.feature_selection.SelectFdr",
+    "sklearn.feature_selection.SelectFpr",
+    "sklearn.feature_selection.SelectFromModel",
+    "sklearn.feature_selection.SelectFwe",
+    "sklearn.feature_selection.SelectKBest",
+    "sklearn.feature_selection.SelectPercentile",
+    "sklearn.feature_selection.SequentialFeatureSelector",
+    "sklearn.feature_selection.VarianceThreshold",
+)
+def parse_selector(step: Step) -> dict[str, Output]:
+    """Keep the columns that ``get_support`` tells."""
+    return {"transform": Output(_selected(step), sparse=step.sparse)}
+
+
+@parses("sklearn.feature_selection.RFE", "sklearn.feature_selection.RFECV")
+def parse_recursive_elimination(step: Step) -> dict[str, Output]:
+    """Keep the columns, and answer as the estimator fitted on them."""
+    selected = _selected(step)
+    outputs = step.child(step.estimator.estimator_, selected, "estimator", sparse=step.sparse)
+    return {**outputs, "transform": Output(selected, sparse=step.sparse)}
+
+
+def _selected(step: Step) -> Node:
+    """Select from the whole input as one array, whose common dtype the columns keep."""
+    x = step.require_finite(allow_nan=step.estimator.__sklearn_tags__().input_tags.allow_nan)
+    return Select(x, Array(np.flatnonzero(step.estimator.get_support()).astype(np.int32)))
