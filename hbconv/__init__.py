@@ -23,9 +23,8 @@ from hbconv.errors import (
 
 if TYPE_CHECKING:
     from hbconv.compiler import convert
-    from hbconv.model import Model
+    from hbconv.model import Model, load
     from hbconv.parse import parses
-    from hbconv.runtime.store import load
     from hbconv.target import Target
     from hbconv.verification import Report, verify
 
@@ -54,7 +53,7 @@ __all__ = [
 
 _HOMES = {
     "convert": "hbconv.compiler",
-    "load": "hbconv.runtime.store",
+    "load": "hbconv.model",
     "Model": "hbconv.model",
     "parses": "hbconv.parse",
     "Report": "hbconv.verification",

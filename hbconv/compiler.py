@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib.util
 from typing import Any, Literal
 
-from hbconv.backends import find_backend
-from hbconv.model import Model
+from hbconv.containers import Graph
+from hbconv.model import Model, plan_for
 from hbconv.optimize import optimize
-from hbconv.optimize.plan import Plan, make_plan
 from hbconv.parse import parse
+from hbconv.runtime.inputs import count_columns
 from hbconv.runtime.options import check_options
 from hbconv.target import Precision, Target
 
@@ -34,7 +34,7 @@ def convert(
     Parameters
     ----------
     estimator : object
-        Fitted scikit-learn, LightGBM or XGBoost model, or a pipeline of them.
+        Fitted scikit-learn, LightGBM or XGBoost model, or a pipeline of them; or the Graph of one.
     backend : str
         ``"reference"``, ``"torch"``, ``"torchscript"``, ``"onnx"``, ``"tvm"``; ``"auto"`` takes tvm on the CPU where it is
         installed, else torch.
@@ -67,18 +67,11 @@ def convert(
     NotFittedError, OptionError, BackendError, MissingPackageError
     """
     target = check_options(Target(_choose(backend, device), device, precision, strategy, tree_ops, rows, memory, threads))
-    compiler = find_backend(target.backend)
-    compiler.require_packages()
-    parsed = parse(estimator, n_features=None if sample is None else sample.shape[1])
+    parsed = estimator if isinstance(estimator, Graph) else parse(estimator, None if sample is None else count_columns(sample))
     optimized = optimize(parsed)
-    try:
-        plan = make_plan(optimized, target, compiler)
-    except NotImplementedError:  # until the plan is written
-        plan = Plan()
-    model = Model(optimized, target, plan, parsed)
-    if sample is not None:
-        model.compile(sample)
-    return model
+    plan = plan_for(optimized, target)
+    model = Model(plan.apply(optimized) if plan.choices else optimized, target, plan, parsed)
+    return model if sample is None else model.compile(sample)
 
 
 def _choose(backend: str, device: str) -> str:

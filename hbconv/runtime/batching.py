@@ -42,5 +42,5 @@ def chunks(rows: int, size: int) -> Iterator[slice]:
 
 
 def _tree_bytes(op: Op) -> int:
-    """A native kernel holds a leaf number and a value for each tree, at most."""
+    """Count a leaf number and a value for each tree: what a native kernel holds at most."""
     return 16 * int(op.attributes["forest"].n_trees)

@@ -1,29 +1,95 @@
-"""Checks: the conditions under which the source refuses rows, looked at before the program runs."""
+"""Checks: the conditions under which the source refuses rows, looked at before the program runs.
+
+Nearly all ask whether some intermediate value is infinite or NaN. One look at the input answers that for ordinary rows:
+when they are within a bound that no step can blow up to infinity, every such check holds. Only rows beyond the bound, or
+with NaN where it matters, have the checks themselves evaluated, step by step as the source does.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
 from hbconv.backends.reference import evaluate
-from hbconv.containers import Graph
+from hbconv.containers import Check, Graph
+from hbconv.containers.decide import IsNonFinite
 from hbconv.errors import InputError
-from hbconv.lower import Lowered, lower_nodes
+from hbconv.lower import CodesFeed, Lowered, lower_nodes
+from hbconv.runtime.bounds import spread
 from hbconv.runtime.inputs import Table
 
 __all__ = ["Checker"]
 
+_BOUNDS = (1e18, 1e15, 1e12, 1e9, 1e6, 1e3)
+
 
 class Checker:
-    """The checks of a graph, compiled for one combination of column dtypes."""
+    """The checks of a graph, compiled for one combination of column dtypes.
+
+    Parameters
+    ----------
+    graph : Graph
+        Over the schema with these dtypes.
+    """
 
     def __init__(self, graph: Graph) -> None:
-        self.messages = {f"check{i}": check.message for i, check in enumerate(graph.checks)}
-        roots = {name: check.node for name, check in zip(self.messages, graph.checks, strict=True)}
-        self.lowered: Lowered = lower_nodes(graph, roots)
+        checks = tuple({check.node: check for check in reversed(graph.checks)}.values())[::-1]
+        bounds = [_safe_bound(check) for check in checks]
+        self.bound = min((b for b in bounds if b is not None), default=0.0)
+        self.strict = frozenset().union(*(_strict_columns(c, self.bound) for c, b in zip(checks, bounds, strict=True) if b is not None))
+        self.all = _Conditions(graph, checks)
+        self.rest = _Conditions(graph, tuple(c for c, b in zip(checks, bounds, strict=True) if b is None))
 
     def __call__(self, table: Table) -> None:
         """Raise InputError with the message of the first check that some row violates."""
+        conditions = self.rest if self._is_ordinary(table) else self.all
+        conditions.require(table)
+
+    def _is_ordinary(self, table: Table) -> bool:
+        if not self.bound:
+            return False
+        feeds = [f for f in self.all.lowered.feeds if not isinstance(f, CodesFeed) and f.dtype.startswith("float")]
+        return all(_within(table.feed(f), self.bound, [i for i, c in enumerate(f.columns) if c in self.strict]) for f in feeds)
+
+
+class _Conditions:
+    """Some checks as one program."""
+
+    def __init__(self, graph: Graph, checks: tuple[Check, ...]) -> None:
+        self.messages = {f"check{i}": check.message for i, check in enumerate(checks)}
+        self.lowered: Lowered = lower_nodes(graph, dict(zip(self.messages, (c.node for c in checks), strict=True)))
+
+    def require(self, table: Table) -> None:
         if not self.messages:
             return
         inputs = {feed.name: table.feed(feed) for feed in self.lowered.feeds}
         for name, violated in evaluate(self.lowered.program, inputs).items():
             if violated.any():
                 raise InputError(self.messages[name])
+
+
+def _safe_bound(check: Check) -> float | None:
+    """Return how large the input may be for the check to hold whatever the rows are; None where that depends on the rows."""
+    if not isinstance(check.node, IsNonFinite):
+        return None
+    return next((bound for bound in _BOUNDS if spread(check.node.x, bound) is not None), None)
+
+
+def _strict_columns(check: Check, bound: float) -> frozenset[int]:
+    """Columns in which NaN violates the check."""
+    if not isinstance(check.node, IsNonFinite) or check.node.allow_nan:
+        return frozenset()
+    found = spread(check.node.x, bound)
+    return frozenset() if found is None else found.nan_from
+
+
+def _within(x: npt.NDArray[Any], bound: float, strict: list[int]) -> bool:
+    """Whether all values are within the bound, or NaN outside the strict columns. A sum of squares usually tells at once."""
+    flat = x.reshape(-1)
+    with np.errstate(all="ignore"):
+        if flat.dot(flat) <= bound * bound:
+            return True
+        low, high = np.fmin.reduce(flat, initial=0.0), np.fmax.reduce(flat, initial=0.0)
+    return bool(-bound <= low and high <= bound and not np.isnan(x[:, strict]).any())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from hbconv.runtime.arrays import numeric
 from hbconv.runtime.tables import Data, Frame, find_columns, read_frame
 from hbconv.runtime.text import Categories, Text, encode
 
-__all__ = ["Reads", "Table", "read_table"]
+__all__ = ["Reads", "Table", "count_columns", "read_table"]
 
 
 @dataclass(frozen=True)
@@ -71,27 +71,28 @@ class Table:
     dtypes: tuple[str, ...]
     matrix: Any = None
     columns: Mapping[int, Data] = field(default_factory=dict)
+    _fed: dict[Feed | CodesFeed, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
 
     def part(self, rows: slice) -> Table:
-        """Return some of the rows; the table itself for all of them."""
-        if rows == slice(0, self.rows):
-            return self.dense()
+        """Return some of the rows, written out where they are sparse; the table itself for all of them."""
+        sparse = hasattr(self.matrix, "toarray")
+        if rows == slice(0, self.rows) and not sparse:
+            return self
         columns = {i: c.part(rows) if isinstance(c, Text | Categories) else c[rows] for i, c in self.columns.items()}
-        matrix = None if self.matrix is None else self.matrix[rows]
-        return replace(self, rows=rows.stop - rows.start, matrix=matrix, columns=columns).dense()
-
-    def dense(self) -> Table:
-        """Return the table with a sparse matrix written out."""
-        return replace(self, matrix=self.matrix.toarray()) if hasattr(self.matrix, "toarray") else self
+        matrix = None if self.matrix is None else self.matrix[rows].toarray() if sparse else self.matrix[rows]
+        return Table(self.reads, rows.stop - rows.start, self.dtypes, matrix, columns)
 
     def column(self, position: int) -> Data:
         """Return one column of the schema."""
         return self.columns[position] if self.matrix is None else self.matrix[:, position]
 
     def feed(self, feed: Feed | CodesFeed) -> npt.NDArray[Any]:
-        """Return a program input, C-contiguous; without a copy where a matrix already is."""
-        if isinstance(feed, CodesFeed):
-            return self._codes(feed)
+        """Return a program input, C-contiguous; without a copy where a matrix already is. Made once for each feed."""
+        if feed not in self._fed:
+            self._fed[feed] = self._codes(feed) if isinstance(feed, CodesFeed) else self._numbers(feed)
+        return self._fed[feed]
+
+    def _numbers(self, feed: Feed) -> npt.NDArray[Any]:
         if self.matrix is not None:
             whole = feed.columns == tuple(range(self.matrix.shape[1]))
             return np.require(self.matrix if whole else self.matrix[:, list(feed.columns)], feed.dtype, ["C", "A"])
@@ -105,6 +106,15 @@ class Table:
         for place, leaf in enumerate(feed.leaves):
             out[:, place] = encode(self.column(leaf.column), leaf.vocabulary, self.reads.where(leaf.column))
         return out
+
+
+def count_columns(x: Any) -> int:
+    """Return the number of columns of any table or two-dimensional array."""
+    frame = read_frame(x)
+    shape = (0, len(frame.names)) if frame is not None else np.shape(x)
+    if len(shape) != 2:
+        raise InputError(f"The sample must be a table or a two-dimensional array, and has shape {shape}.")
+    return shape[1]
 
 
 def read_table(x: Any, reads: Reads) -> Table:
@@ -134,7 +144,7 @@ def read_table(x: Any, reads: Reads) -> Table:
         _warn(f"X does not have feature names, but {reads.owner} was fitted with feature names; columns are taken in order.")
     if matrix.dtype.kind in "OU" and (reads.text or matrix.dtype.kind == "O"):
         return _read_columns(Frame(reads.schema.names, len(matrix), lambda i: matrix[:, i]), reads)
-    values = _numeric_matrix(matrix, reads)
+    values = _numeric_matrix(matrix)
     return Table(reads, matrix.shape[0], (values.dtype.name,) * matrix.shape[1], values)
 
 
@@ -170,7 +180,7 @@ def _first(values: Any) -> object:
     return next((v for v in (getattr(v, "as_py", lambda v=v: v)() for v in values[:1000]) if isinstance(v, str)), None)
 
 
-def _numeric_matrix(matrix: Any, reads: Reads) -> Any:
+def _numeric_matrix(matrix: Any) -> Any:
     if isinstance(matrix, np.ndarray):
         return numeric(matrix, "X")
     return matrix.astype(numeric(matrix.data[:0], "X").dtype, copy=False)

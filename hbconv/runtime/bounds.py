@@ -1,0 +1,124 @@
+"""How large a node's values can get, from how large its input columns are: most checks need no more to be passed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node
+from hbconv.containers.affine import Affine
+from hbconv.containers.clip import Clip
+from hbconv.containers.columns import Columns
+from hbconv.containers.elementwise import Map
+from hbconv.containers.impute import Impute
+from hbconv.containers.linear import Linear
+from hbconv.containers.wiring import Cast, Concat, Select
+
+__all__ = ["Spread", "spread"]
+
+_LARGEST = {"float32": 1e37, "float64": 1e300}
+_INTS = 2.0**63
+_ALWAYS = 1e15
+"""Stands for the size of codes, flags and sums of leaves: far above what they reach, far below overflow."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """All values are within ``+-bound``, or NaN; and NaN only in rows that have NaN in one of the columns."""
+
+    bound: float
+    nan_from: frozenset[int] = frozenset()
+
+
+def spread(node: Node, bound: float) -> Spread | None:
+    """Return the spread of a node where all float columns are within ``+-bound`` or NaN; None where it cannot be told.
+
+    Examples
+    --------
+    >>> from hbconv.containers import Schema
+    >>> x = Columns.of(Schema.matrix(2))
+    >>> found = spread(Affine.of(x, sub=[1.0, 2.0], div=0.5), 10.0)
+    >>> found.bound, sorted(found.nan_from)
+    (24.0, [0, 1])
+    """
+    if isinstance(node, Columns):
+        return _columns(node, bound)
+    if node.finite == "always":
+        return Spread(_ALWAYS)
+    rule = _RULES.get(type(node))
+    inputs = [spread(n, bound) for n in node.inputs]
+    if rule is None or any(s is None for s in inputs):
+        return None
+    found: Spread | None = rule(node, *inputs)
+    return found if found is not None and found.bound < _LARGEST.get(node.type.dtype, 0.0) else None
+
+
+def _columns(node: Columns, bound: float) -> Spread | None:
+    if node.type.dtype == "string":
+        return None
+    floats = frozenset(i for i in node.columns if node.schema.dtypes[i] in _LARGEST)
+    return Spread(bound if len(floats) == len(node.columns) else max(bound, _INTS), floats)
+
+
+def _affine(node: Affine, x: Spread) -> Spread | None:
+    """Bound each step; what is large between two steps counts too, for it may overflow there."""
+    bound = largest = x.bound
+    for step in node.steps:
+        constant = np.abs(step.constant.data.astype(np.float64))
+        low, high = constant.min(initial=np.inf), constant.max(initial=0.0)
+        if not high < np.inf or (step.op == "div" and low == 0):
+            return None
+        bound = bound * high if step.op == "mul" else bound / low if step.op == "div" else bound + high
+        largest = max(largest, bound)
+    return Spread(float(largest), x.nan_from)
+
+
+def _union(node: Node, *inputs: Spread) -> Spread:  # noqa: ARG001
+    return Spread(max((s.bound for s in inputs), default=0.0), frozenset().union(*(s.nan_from for s in inputs)))
+
+
+def _cast(node: Cast, x: Spread) -> Spread | None:
+    return x if node.type.dtype in _LARGEST else None
+
+
+def _impute(node: Impute, x: Spread) -> Spread | None:
+    largest = _largest(node.fill)
+    if largest is None:
+        return None
+    return Spread(max(x.bound, largest), frozenset() if np.isnan(node.missing) else x.nan_from)
+
+
+def _map(node: Map, x: Spread) -> Spread | None:
+    if node.function in ("sigmoid", "tanh", "sin", "cos", "sign", "erf"):
+        return Spread(1.0, x.nan_from)
+    if node.function in ("abs", "neg", "relu", "floor", "ceil", "rint"):
+        return Spread(x.bound + 1.0, x.nan_from)
+    return Spread(x.bound**2, x.nan_from) if node.function == "square" and x.bound < 1e150 else None
+
+
+def _linear(node: Linear, x: Spread) -> Spread | None:
+    weights, bias = _largest(node.weights), _largest(node.bias)
+    if weights is None or bias is None:
+        return None
+    return Spread(x.bound * weights * max(1, node.weights.shape[0]) + bias, x.nan_from)
+
+
+def _largest(values: Array) -> float | None:
+    """Largest magnitude; None where some value is no finite number."""
+    largest = np.abs(values.data.astype(np.float64)).max(initial=0.0)
+    return float(largest) if largest < np.inf else None
+
+
+_RULES: dict[type[Node], Callable[..., Spread | None]] = {
+    Affine: _affine,
+    Cast: _cast,
+    Clip: lambda node, x: x,
+    Concat: _union,
+    Impute: _impute,
+    Linear: _linear,
+    Map: _map,
+    Select: _union,
+}

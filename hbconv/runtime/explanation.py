@@ -1,0 +1,83 @@
+"""Why a model runs as it does: the plan, the graph before and after the optimizer, the size of its programs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hbconv.containers import Graph, show
+from hbconv.lower import lower
+from hbconv.optimize.plan import Plan
+from hbconv.runtime.batching import bytes_per_row
+from hbconv.target import Target
+from hbconv.tensor import Constant, TensorProgram
+
+__all__ = ["Explanation", "ProgramSize"]
+
+
+@dataclass(frozen=True)
+class ProgramSize:
+    """Size of one method's program, for float64 columns."""
+
+    method: str
+    instructions: int
+    constant_bytes: int
+    bytes_per_row: int
+
+    @staticmethod
+    def of(method: str, program: TensorProgram) -> ProgramSize:
+        """Measure a program."""
+        constants = sum(i.value.data.nbytes for i in program.instructions if isinstance(i, Constant))
+        return ProgramSize(method, len(program.instructions), constants, bytes_per_row(program))
+
+    def __str__(self) -> str:
+        return f"{self.method}: {self.instructions} instructions, {self.constant_bytes:,} bytes of constants, {self.bytes_per_row:,} bytes a row at most"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What ``Model.explain()`` returns: print it, or read it as a dict."""
+
+    estimator: str
+    target: Target
+    plan: Plan
+    before: str
+    after: str
+    programs: tuple[ProgramSize, ...]
+
+    @staticmethod
+    def of(graph: Graph, parsed: Graph, target: Target, plan: Plan) -> Explanation:
+        """Collect what there is to say."""
+        sizes = tuple(ProgramSize.of(m, lower(graph.only(m), target.precision).program) for m in graph.outputs)
+        return Explanation(graph.traits.estimator, target, plan, show(parsed), show(graph), sizes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "estimator": self.estimator,
+            "target": asdict(self.target),
+            "plan": [{"source": c.source, "strategy": c.strategy, "costs": dict(c.costs), "refusals": dict(c.refusals)} for _, c in self.plan.choices],
+            "programs": [asdict(size) for size in self.programs],
+            "before": self.before.splitlines(),
+            "after": self.after.splitlines(),
+        }
+
+    def __str__(self) -> str:
+        target = self.target
+        parts = {
+            "Target": f"{self.estimator} on backend {target.backend}, device {target.device}, precision {target.precision}",
+            "Plan": _show_plan(self.plan),
+            "Programs": "\n".join(map(str, self.programs)),
+            "Graph as parsed": self.before,
+            "Graph as optimized": self.after,
+        }
+        return "\n\n".join(f"{title}\n{'-' * len(title)}\n{text}" for title, text in parts.items())
+
+
+def _show_plan(plan: Plan) -> str:
+    lines = []
+    for forest, choice in plan.choices:
+        lines.append(f"{choice.source or 'trees'}: {forest.n_trees} trees, {forest.n_tests} tests -> {choice.strategy}")
+        lines += [f"  {name:<26} {seconds * 1e3:10.3f} ms predicted" for name, seconds in sorted(choice.costs.items(), key=lambda item: item[1])]
+        lines += [f"  {name:<26} refused: {reason}" for name, reason in choice.refusals.items()]
+    return "\n".join(lines) or "No trees, so nothing to choose."

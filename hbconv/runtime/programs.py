@@ -1,0 +1,96 @@
+"""Programs of a model: compiled when first needed, once for each set of methods and combination of column dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import RLock
+from typing import Any
+
+import numpy.typing as npt
+
+from hbconv.backends import Artifact, find_backend
+from hbconv.containers import Graph
+from hbconv.lower import Lowered, lower
+from hbconv.runtime.batching import rows_per_chunk
+from hbconv.runtime.checks import Checker
+from hbconv.runtime.inputs import Table
+from hbconv.target import Target
+
+__all__ = ["Key", "Program", "Programs"]
+
+Key = tuple[tuple[str, ...], tuple[str, ...]]
+"""Methods, and the dtype of each column."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """Some methods, compiled for some column dtypes; ``chunk`` rows fit in the memory of one call."""
+
+    lowered: Lowered
+    artifact: Artifact
+    chunk: int
+
+    def run(self, table: Table) -> dict[str, npt.NDArray[Any]]:
+        """Compute the methods' values."""
+        return self.artifact.run({feed.name: table.feed(feed) for feed in self.lowered.feeds})
+
+
+class Programs:
+    """All programs of a graph, safe to ask from many threads.
+
+    Parameters
+    ----------
+    graph : Graph
+    target : Target
+    files : mapping
+        What the backend stored for programs compiled before.
+    """
+
+    def __init__(self, graph: Graph, target: Target, files: Mapping[Key, Mapping[str, bytes]] | None = None) -> None:
+        self.graph, self.target = graph, target
+        self._stored = dict(files or {})
+        self._programs: dict[Key, Program] = {}
+        self._checkers: dict[tuple[str, ...], Checker] = {}
+        self._lock = RLock()
+
+    def program(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> Program:
+        """Return a program, compiling it the first time."""
+        found = self._programs.get((methods, dtypes))
+        if found is not None:
+            return found
+        with self._lock:
+            if (methods, dtypes) not in self._programs:
+                self._programs[methods, dtypes] = self._compile(methods, dtypes)
+            return self._programs[methods, dtypes]
+
+    def checker(self, dtypes: tuple[str, ...]) -> Checker:
+        """Return the checks, compiled the first time."""
+        found = self._checkers.get(dtypes)
+        if found is not None:
+            return found
+        with self._lock:
+            if dtypes not in self._checkers:
+                self._checkers[dtypes] = Checker(self.typed(dtypes))
+            return self._checkers[dtypes]
+
+    def files(self) -> dict[Key, dict[str, bytes]]:
+        """Return what the backend stores of all programs compiled so far, and of those stored before."""
+        with self._lock:
+            compiled = {key: program.artifact.files() for key, program in self._programs.items()}
+            return {key: dict(files) for key, files in {**self._stored, **compiled}.items() if files}
+
+    def lowered(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> Lowered:
+        """Return the methods as a program that no backend has seen."""
+        return lower(self.typed(dtypes).only(*methods), self.target.precision)
+
+    def typed(self, dtypes: tuple[str, ...]) -> Graph:
+        """Return the graph over columns of these dtypes."""
+        return self.graph.with_schema(self.graph.schema.with_dtypes(dtypes))
+
+    def _compile(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> Program:
+        backend, lowered = find_backend(self.target.backend), self.lowered(methods, dtypes)
+        prepared = backend.prepare(lowered.program, self.target)
+        files = self._stored.get((methods, dtypes))
+        artifact = backend.load(files, lowered.program, self.target) if files else backend.compile(lowered.program, self.target)
+        return Program(lowered, artifact, rows_per_chunk(prepared, self.target.memory))

@@ -1,0 +1,197 @@
+"""Saved models: one zip of a manifest (JSON), the arrays (safetensors) and what the backend compiled. Data only, no pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import platform
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from hbconv.containers import Graph
+from hbconv.errors import StoreError
+from hbconv.optimize.plan import Plan
+from hbconv.runtime.forms import decode, encode
+from hbconv.runtime.programs import Key
+from hbconv.target import Target
+
+__all__ = ["FORMAT", "Stored", "pack", "unpack", "write"]
+
+FORMAT = 1
+"""Number of the format written; files of a larger number are refused."""
+
+_MANIFEST, _ARRAYS = "manifest.json", "arrays.safetensors"
+_PACKAGES = ("numpy", "torch", "apache-tvm", "onnx", "onnxruntime")
+_ORDINARY_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a file holds.
+
+    Parameters
+    ----------
+    graph, parsed : Graph
+        After and before the optimizer.
+    target : Target
+    plan : Plan
+    dtypes : tuple of str
+        Column dtypes that exports take.
+    programs : mapping
+        Files that the backend wrote for each set of methods and combination of column dtypes.
+    """
+
+    graph: Graph
+    parsed: Graph
+    target: Target
+    plan: Plan
+    dtypes: tuple[str, ...]
+    programs: Mapping[Key, Mapping[str, bytes]] = field(default_factory=dict)
+
+
+def pack(stored: Stored) -> bytes:
+    """Return the file's bytes; equal models give equal bytes."""
+    from safetensors.numpy import save
+
+    document, arrays = encode({"graph": stored.graph, "parsed": stored.parsed, "target": stored.target, "plan": stored.plan, "dtypes": stored.dtypes})
+    members = {_ARRAYS: save(arrays)}
+    programs = []
+    for number, ((methods, dtypes), files) in enumerate(stored.programs.items()):
+        names = {name: f"programs/{number}/{name}" for name in files}
+        members |= {names[name]: data for name, data in files.items()}
+        programs.append({"methods": list(methods), "dtypes": list(dtypes), "files": names})
+    manifest = {
+        "format": FORMAT,
+        "versions": _versions(),
+        "model": document,
+        "programs": programs,
+        "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
+    }
+    return _zip({_MANIFEST: json.dumps(manifest, allow_nan=False).encode(), **members})
+
+
+def unpack(data: bytes) -> Stored:
+    """Read the bytes of a file.
+
+    Programs compiled by other versions, or on another kind of machine, are left out: they are compiled again.
+
+    Raises
+    ------
+    StoreError
+        No model file, damaged, truncated, or of a newer format.
+    """
+    members = _unzip(data)
+    manifest = _manifest(members)
+    for name, digest in manifest["sha256"].items():
+        if name not in members:
+            raise StoreError(f"The model file is damaged: {name} is missing. Save the model again.")
+        if hashlib.sha256(members[name]).hexdigest() != digest:
+            raise StoreError(f"The model file is damaged: {name} is not what was written (its checksum differs). Save the model again.")
+    try:
+        return _stored(manifest, members)
+    except StoreError:
+        raise
+    except Exception as error:
+        raise StoreError(f"The model file cannot be read: {type(error).__name__}: {error}. It is damaged, or from another version of hbconv.") from error
+
+
+def write(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file so that it is there complete, or not at all."""
+    target = Path(path)
+    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync_directory(target.parent)
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+def _sync_directory(path: Path) -> None:
+    """Make the new name itself durable, where the system lets a directory be opened."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _zip(members: Mapping[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name, _ORDINARY_TIME), data)
+    return out.getvalue()
+
+
+def _unzip(data: bytes) -> dict[str, bytes]:
+    """Read all members. A damaged zip raises nearly anything, so that all is caught."""
+    if not data.startswith(b"PK"):
+        raise StoreError("This is not a model file of hbconv: it is no zip archive.")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            infos = archive.infolist()
+            if any(i.compress_type != zipfile.ZIP_STORED or i.file_size > len(data) for i in infos):
+                raise StoreError("This is not a model file of hbconv: its members are compressed.")
+            return {i.filename: archive.read(i) for i in infos}
+    except StoreError:
+        raise
+    except Exception as error:
+        raise StoreError(f"The model file is damaged or truncated ({error}). Save the model again.") from error
+
+
+def _manifest(members: Mapping[str, bytes]) -> dict[str, Any]:
+    if _MANIFEST not in members:
+        raise StoreError(f"This is not a model file of hbconv, or a damaged one: {_MANIFEST} is missing.")
+    try:
+        manifest: dict[str, Any] = json.loads(members[_MANIFEST])
+        written = int(manifest["format"])
+        versions, _ = manifest["versions"]["hbconv"], manifest["sha256"][_ARRAYS]
+    except (ValueError, TypeError, KeyError) as error:
+        raise StoreError(f"The model file is damaged: {_MANIFEST} cannot be read ({type(error).__name__}: {error}).") from error
+    if written > FORMAT:
+        raise StoreError(f"The model file has format {written}, written by hbconv {versions}; this hbconv reads up to {FORMAT}. Upgrade hbconv.")
+    return manifest
+
+
+def _stored(manifest: dict[str, Any], members: Mapping[str, bytes]) -> Stored:
+    from safetensors.numpy import load
+
+    model = decode(manifest["model"], load(members[_ARRAYS]))
+    programs = {}
+    if manifest["versions"] == _versions():
+        for entry in manifest["programs"]:
+            programs[tuple(entry["methods"]), tuple(entry["dtypes"])] = {name: members[member] for name, member in entry["files"].items()}
+    return Stored(**model, programs=programs)
+
+
+def _versions() -> dict[str, str]:
+    from hbconv import __version__
+
+    found = {"hbconv": __version__, "machine": f"{platform.system()} {platform.machine()}"}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,134 @@
+"""Compare a model with the estimator it came from."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.model import Model
+
+__all__ = ["Difference", "Report", "verify"]
+
+_TOLERANCE = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-10}
+"""Largest difference, relative to values above one, that another order of the same additions explains."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How one method's answers differ from the source's.
+
+    Parameters
+    ----------
+    method : str
+    values : int
+        Values compared.
+    absolute, relative : float
+        Largest differences of numbers; of finite ones, an infinity or NaN on one side only counts as infinite.
+    ulp : float
+        Largest difference in units of the last place of the source's value, in the coarser dtype of the two.
+    flipped : int
+        Rows whose label, code or leaf differs (answers that are no floats).
+    tolerance : float
+        What ``absolute`` may be, for values up to one, and relative to larger ones.
+    within : bool
+        Shapes are equal, no row flipped, and all numbers within the tolerance.
+    """
+
+    method: str
+    values: int
+    absolute: float
+    relative: float
+    ulp: float
+    flipped: int
+    tolerance: float
+    within: bool
+
+    def __str__(self) -> str:
+        verdict = "equal" if self.within and not self.absolute else "within tolerance" if self.within else "DIFFERENT"
+        return (
+            f"{self.method:<20} {self.values:>10,} values  largest difference {self.absolute:.2e} absolute, {self.relative:.2e} relative,"
+            f" {self.ulp:.1f} ulp  {self.flipped} flipped  {verdict}"
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """What ``verify`` found: print it, or read it as a dict."""
+
+    rows: int
+    backend: str
+    differences: tuple[Difference, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every method answers as the source does."""
+        return all(d.within for d in self.differences)
+
+    @property
+    def flipped(self) -> int:
+        """Decisions that differ, in all methods."""
+        return sum(d.flipped for d in self.differences)
+
+    @property
+    def largest(self) -> float:
+        """Largest absolute difference of all methods."""
+        return max((d.absolute for d in self.differences), default=0.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {"ok": self.ok, "rows": self.rows, "backend": self.backend, "methods": {d.method: asdict(d) for d in self.differences}}
+
+    def __str__(self) -> str:
+        verdict = "The model answers as its source does." if self.ok else "The model differs from its source."
+        return "\n".join([f"{self.rows:,} rows on backend {self.backend}", *map(str, self.differences), verdict])
+
+
+def verify(estimator: Any, model: Model, X: Any) -> Report:  # noqa: N803
+    """Run both on the same rows and compare every method that both have.
+
+    Parameters
+    ----------
+    estimator : object
+        The fitted source.
+    model : Model
+        What it was converted to.
+    X : table or array
+        Rows, in a form that the source takes too.
+    """
+    methods = [m for m in model.methods if hasattr(estimator, m)]
+    differences = tuple(_compare(m, getattr(estimator, m)(X), getattr(model, m)(X)) for m in methods)
+    rows = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    return Report(rows, model.backend, differences)
+
+
+def _compare(method: str, expected: Any, found: Any) -> Difference:
+    expected, found = _plain(expected), _plain(found)
+    if expected.shape != found.shape:
+        return Difference(method, expected.size, np.inf, np.inf, np.inf, len(expected), 0.0, within=False)
+    if expected.dtype.kind != "f" or found.dtype.kind != "f":
+        flipped = int(np.count_nonzero((expected != found).reshape(len(expected), -1).any(axis=1))) if expected.size else 0
+        return Difference(method, expected.size, 0.0, 0.0, 0.0, flipped, 0.0, within=flipped == 0)
+    return _compare_floats(method, expected, found)
+
+
+def _compare_floats(method: str, expected: npt.NDArray[Any], found: npt.NDArray[Any]) -> Difference:
+    coarse = min(expected.dtype, found.dtype, key=lambda dtype: dtype.itemsize)
+    a, b = expected.astype(np.float64), found.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    with np.errstate(all="ignore"):
+        gap = np.where(same, 0.0, np.where(np.isfinite(a) & np.isfinite(b), np.abs(a - b), np.inf))
+        relative = np.where(same, 0.0, gap / np.abs(a))
+        ulp = np.where(same, 0.0, gap / np.spacing(np.abs(expected.astype(coarse))).astype(np.float64))
+        beyond = gap > _TOLERANCE[coarse.name] * np.maximum(1.0, np.abs(a))
+    absolute, relative_gap, ulps = (float(np.nan_to_num(g, nan=np.inf, posinf=np.inf).max(initial=0.0)) for g in (gap, relative, ulp))
+    return Difference(method, expected.size, absolute, relative_gap, ulps, 0, _TOLERANCE[coarse.name], within=not beyond.any())
+
+
+def _plain(values: Any) -> npt.NDArray[Any]:
+    """Return an answer of any form as an array: frames, sparse matrices and lists of one array an output."""
+    if hasattr(values, "toarray"):
+        return np.asarray(values.toarray())
+    return np.concatenate([np.asarray(v) for v in values], axis=1) if isinstance(values, list) else np.asarray(values)
