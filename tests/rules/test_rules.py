@@ -13,6 +13,7 @@ from hbconv.containers.elementwise import Map
 from hbconv.containers.find_code import FindCode
 from hbconv.containers.linear import Linear
 from hbconv.containers.one_hot import OneHot
+from hbconv.containers.polynomial import Polynomial
 from hbconv.containers.trees import TreeEnsemble
 from hbconv.containers.wiring import Cast, Concat, Select
 from hbconv.optimize import optimize
@@ -69,6 +70,13 @@ def test_features_no_tree_reads_are_dropped():
     node = optimized(TreeEnsemble(X, forest))
     assert node.x.columns == tuple(forest.used_features)
     assert node.forest.n_features == len(forest.used_features)
+
+
+def test_terms_of_a_polynomial_that_nothing_weighs_are_never_multiplied():
+    terms = Array(np.array([[0, -1], [1, -1], [1, 3], [2, 2]], np.int32))
+    node = optimized(Linear.of(Polynomial(X, terms), [0.0, 0.0, 2.0, 0.0]))
+    assert node.x.x.columns == (1, 3)
+    assert node.x.terms == Array(np.array([[0, 1]], np.int32))
 
 
 @pytest.mark.parametrize("offset", [1e3, -1e9, np.inf])

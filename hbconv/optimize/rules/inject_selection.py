@@ -8,6 +8,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Node
 from hbconv.containers.linear import Linear
+from hbconv.containers.polynomial import Polynomial
 from hbconv.containers.trees import TreeEnsemble, TreeLeaves
 from hbconv.containers.wiring import Select
 
@@ -19,6 +20,7 @@ def inject_selection(node: Node) -> Node | None:
 
     1. Linear: rows of weights that are all zero (the source refuses infinite values, so zero times x is zero).
     2. Trees: features that no test reads.
+    3. Polynomial: columns that no term multiplies.
 
     Examples
     --------
@@ -34,11 +36,15 @@ def inject_selection(node: Node) -> Node | None:
         return _selected(node, used, weights=Array(node.weights.data[used]))
     if isinstance(node, TreeEnsemble | TreeLeaves):
         used = _at_least_one(node.forest.used_features)
-        return None if len(used) == node.x.type.width else _selected(node, used, forest=node.forest.with_features(used))
+        return _selected(node, used, forest=node.forest.with_features(used))
+    if isinstance(node, Polynomial):
+        used = _at_least_one(np.unique(node.terms.data[node.terms.data >= 0]))
+        terms = np.where(node.terms.data < 0, -1, np.searchsorted(used, node.terms.data)).astype(np.int32)
+        return _selected(node, used, terms=Array(terms))
     return None
 
 
-def _selected(node: Linear | TreeEnsemble | TreeLeaves, used: npt.NDArray[np.int32], **changes: object) -> Node | None:
+def _selected(node: Linear | TreeEnsemble | TreeLeaves | Polynomial, used: npt.NDArray[np.int32], **changes: object) -> Node | None:
     if len(used) == node.x.type.width:
         return None
     return replace(node, x=Select(node.x, Array(used)), **changes)  # type: ignore[arg-type]
