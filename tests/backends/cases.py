@@ -1,0 +1,364 @@
+"""One table of small programs, at least one for each primitive, over inputs made to hurt; every backend runs all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from forests import hostile_rows, random_forest
+
+from hbconv.strategy import strategies
+from hbconv.tensor import Builder, TensorProgram, Value
+
+__all__ = ["CASES", "FLOATS", "ROWS", "Case"]
+
+NumpyArray = npt.NDArray[Any]
+Rng = np.random.Generator
+Values = Callable[[Rng, tuple[int, ...], str], NumpyArray]
+Check = Callable[[NumpyArray, NumpyArray], None]
+
+FLOATS, INTS = ("float32", "float64"), ("int32", "int64")
+ROWS = (0, 1, 7, 64, 1000)
+WIDTH = 6
+
+
+# What the inputs hold: values(rng, shape, dtype).
+
+
+def special(dtype: str) -> NumpyArray:
+    """NaN, infinities, both zeros, denormals, the smallest and largest normal numbers, halves, ordinary numbers."""
+    info = np.finfo(dtype)
+    positive = [0.0, info.smallest_subnormal, 3 * info.smallest_subnormal, info.tiny, info.max, np.inf, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 1e10]
+    return np.array([np.nan, *positive, *(-v for v in positive)], dtype)
+
+
+def anything(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
+    """Special values and numbers of all magnitudes."""
+    numbers = (rng.standard_normal(shape) * 10.0 ** rng.integers(-30, 30, shape)).astype(dtype)
+    return np.where(rng.random(shape) < 0.5, rng.choice(special(dtype), shape), np.where(rng.random(shape) < 0.5, rng.standard_normal(shape), numbers)).astype(
+        dtype
+    )
+
+
+def ties(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
+    """Few different values, so that most are met twice in a row, NaN and infinities among them."""
+    return rng.choice(np.array([1.0, 2.0, 2.0, -1.0, 0.0, -0.0, np.nan, np.inf, -np.inf], dtype), shape)
+
+
+def whole(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
+    """Small whole numbers, whose sums and products are exact in any order, with rare NaN and infinities in float."""
+    numbers = rng.integers(-9, 10, shape).astype(dtype)
+    return numbers if dtype in INTS else np.where(rng.random(shape) < 0.02, rng.choice(np.array([np.nan, np.inf, -np.inf], dtype), shape), numbers)
+
+
+def positive(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
+    """Zeros, denormals and positive numbers: no sum of them cancels."""
+    few = np.array([0.0, np.finfo(dtype).smallest_subnormal, np.finfo(dtype).tiny, 1.0], dtype)
+    return np.where(rng.random(shape) < 0.2, rng.choice(few, shape), rng.lognormal(0, 3, shape)).astype(dtype)
+
+
+def uneven(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
+    """Numbers of both signs and of magnitudes so far apart that each order of addition gives its own sum."""
+    return (rng.standard_normal(shape) * 10.0 ** rng.integers(-4, 4, shape)).astype(dtype)
+
+
+def integers(bits: int) -> Values:
+    """Whole numbers below a power of two, both signs."""
+
+    def of_bits(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
+        return rng.integers(-(2**bits) + 1, 2**bits, shape).astype(dtype)
+
+    return of_bits
+
+
+def below(n: int) -> Values:
+    """Positions 0..n-1."""
+
+    def positions(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
+        return rng.integers(0, n, shape).astype(dtype)
+
+    return positions
+
+
+# How answers must agree: check(got, expected).
+
+
+def same_bits(got: NumpyArray, expected: NumpyArray) -> None:
+    """Equal, signs of zeros and places of NaN included."""
+    np.testing.assert_array_equal(got, expected)
+    if expected.dtype.kind == "f":
+        zero = expected == 0
+        np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(expected[zero]))
+
+
+def equal(got: NumpyArray, expected: NumpyArray) -> None:
+    """Equal as numbers: numpy leaves it open which of two zeros comes out."""
+    np.testing.assert_array_equal(got, expected)
+
+
+def within(ulps: int) -> Check:
+    """NaN and infinities in the same places, all else within so many units in the last place."""
+
+    def check(got: NumpyArray, expected: NumpyArray) -> None:
+        finite = np.isfinite(expected)
+        np.testing.assert_array_equal(got[~finite], expected[~finite])
+        ulp = np.spacing(np.minimum(np.abs(expected[finite]), np.finfo(expected.dtype).max / 2))
+        difference = np.abs(got[finite] - expected[finite]) / ulp
+        assert difference.max(initial=0) <= ulps, f"{difference.max()} ulps where {ulps} are allowed, at {expected[finite][difference.argmax()]!r}"
+
+    return check
+
+
+FUNCTION = within(6)
+"""numpy's vector code errs by up to 4 ulps (its float32 exp and log), libraries of functions by 1 or 2."""
+
+SIGMOID = within(8)
+"""As FUNCTION, and two more roundings."""
+
+ROOT = within(1)
+"""Vector libraries may take a root that is the next number to the nearest."""
+
+SUM = within(WIDTH)
+"""Positive terms in any order: half an ulp for each addition, of either side."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """A program input; dtype None: the case's own."""
+
+    values: Values = anything
+    width: int = WIDTH
+    dtype: str | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """A small program: ``write(b, *inputs)`` gives its output, or a mapping of outputs."""
+
+    primitive: str
+    label: str
+    write: Callable[..., Value | Mapping[str, Value]]
+    inputs: tuple[Input, ...] = (Input(),)
+    agrees: Check = same_bits
+    dtypes: tuple[str, ...] = FLOATS
+
+    def __str__(self) -> str:
+        return f"{self.primitive}-{self.label}"
+
+    def program(self, dtype: str) -> TensorProgram:
+        """Write the program for inputs of the given dtype."""
+        b = Builder()
+        result = self.write(b, *(b.input(f"x{i}", given.dtype or dtype, given.width) for i, given in enumerate(self.inputs)))
+        return b.program({"y": result} if isinstance(result, Value) else result)
+
+    def rows(self, n: int, dtype: str) -> dict[str, NumpyArray]:
+        """Make n rows of input, the same at every call."""
+        rng = np.random.default_rng(n)
+        return {f"x{i}": given.values(rng, (n, given.width), given.dtype or dtype) for i, given in enumerate(self.inputs)}
+
+
+def constant(b: Builder, values: Values, like: Value, *shape: int) -> Value:
+    """Write a constant of random values, in the dtype of another value."""
+    return b.constant(values(np.random.default_rng(5), shape, like.dtype))
+
+
+# The table, family by family.
+
+
+def unary(primitive: str, agrees: Check = same_bits, values: Values = anything, dtypes: tuple[str, ...] = FLOATS) -> list[Case]:
+    """Build the case of a function of one value."""
+    return [Case(primitive, f"of {values.__name__}", lambda b, x: b.op(primitive, x), (Input(values),), agrees, dtypes)]
+
+
+def binary(primitive: str, agrees: Check = same_bits, values: Values = anything, dtypes: tuple[str, ...] = FLOATS, second: Values | None = None) -> list[Case]:
+    """Two matrices; a matrix and a constant, both ways round; a cube and constants of each lower rank."""
+    second = second or values
+
+    def constants(b: Builder, x: Value) -> Value:
+        return b.concat([b.op(primitive, x, constant(b, second, x, WIDTH)), b.op(primitive, constant(b, values, x, WIDTH), b.op("maximum", x, x))])
+
+    def cube(b: Builder, x: Value) -> Value:
+        x = b.reshape(x, 2, 3)
+        shapes = ((2, 3), (2, 1), (3,), (1,), ())
+        return b.concat([b.op(primitive, x, constant(b, second, x, *shape)) for shape in shapes], axis=1)
+
+    one, two, name = (Input(values),), (Input(values), Input(second)), values.__name__
+    cases = [
+        Case(primitive, f"two of {name}", lambda b, x, y: b.op(primitive, x, y), two, agrees, dtypes),
+        Case(primitive, f"cube of {name}", cube, one, agrees, dtypes),
+    ]
+    return cases if second is not values else [*cases, Case(primitive, f"constants of {name}", constants, one, agrees, dtypes)]
+
+
+ELEMENTWISE = [
+    *(case for name in ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "erf") for case in unary(name, FUNCTION)),
+    *(case for name in ("neg", "abs", "floor", "ceil", "rint", "isnan", "isinf") for case in unary(name)),
+    *unary("sqrt", ROOT), *unary("sigmoid", SIGMOID), *unary("sign", equal), *unary("relu", equal),
+    *(case for name in ("neg", "abs", "sign") for case in unary(name, values=whole, dtypes=INTS)),
+    *(case for name in ("add", "sub", "mul", "div", "lt", "le", "eq", "ne", "gt", "ge") for case in binary(name)),
+    *(case for name in ("lt", "le", "eq", "ne", "gt", "ge") for case in binary(name, values=ties)),
+    *(case for name in ("add", "sub", "mul", "minimum", "maximum", "lt", "le", "eq", "ne", "gt", "ge") for case in binary(name, values=whole, dtypes=INTS)),
+    *(case for name in ("minimum", "maximum") for case in binary(name, equal)),
+    *binary("pow", FUNCTION),
+    *(case for name in ("and", "or", "xor") for case in binary(name, values=integers(30), dtypes=INTS)),
+    *(case for name in ("shift_left", "shift_right") for case in binary(name, values=integers(20), second=below(10), dtypes=INTS)),
+    Case("and", "of tests", lambda b, x, y: (x < y) & (x <= x), (Input(), Input())),
+    Case("or", "of tests", lambda b, x, y: (x < y) | (x <= x), (Input(), Input())),
+    Case("xor", "of tests", lambda b, x, y: b.op("xor", x < y, x <= x), (Input(), Input())),
+    Case("not", "of a test", lambda b, x, y: ~(x < y), (Input(), Input())),
+    Case("eq", "of tests", lambda b, x, y: b.op("eq", x < y, x <= x), (Input(), Input())),
+    Case("ne", "of tests", lambda b, x, y: b.op("ne", x < y, x <= x), (Input(), Input())),
+    Case("where", "of three", lambda b, x, y: b.where(x < y, x, y), (Input(), Input())),
+    Case("where", "constants", lambda b, x: b.where(b.op("isnan", x), constant(b, anything, x, WIDTH), constant(b, anything, x))),
+    Case("where", "constant mask", lambda b, x, y: b.where(b.constant([True, False] * 3), x, y), (Input(), Input())),
+    Case("where", "cube", lambda b, x: b.where(b.reshape(b.op("isinf", x), 2, 3), b.constant([[1.0], [2.0]], x.dtype), b.reshape(x, 2, 3))),
+    Case("where", "integers", lambda b, x, y: b.where(x < y, x, b.constant(7, x.dtype)), (Input(whole), Input(whole)), dtypes=INTS),
+]  # fmt: skip
+
+
+def cast_to(dtype: str, values: Values, dtypes: tuple[str, ...], agrees: Check = same_bits) -> Case:
+    """Build the case of one conversion."""
+    return Case("cast", f"to {dtype}", lambda b, x: b.cast(x, dtype), (Input(values),), agrees, dtypes)
+
+
+def fractions(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
+    """Numbers with a fraction, of both signs, that an int32 holds."""
+    return rng.choice(np.array([0.0, -0.0, 0.5, -0.5, 0.999999, 1.5, -1.5, 2.5, -2.5, 1e9 + 0.75, -1e9 - 0.75, 5e-324], dtype), shape)
+
+
+CASTS = [
+    cast_to("int32", fractions, FLOATS), cast_to("int64", fractions, FLOATS), cast_to("bool", anything, FLOATS),
+    cast_to("float32", anything, ("float64",)), cast_to("float64", anything, ("float32",)),
+    cast_to("float32", integers(30), INTS), cast_to("float64", integers(30), INTS), cast_to("bool", whole, INTS),
+    cast_to("int64", integers(30), ("int32",)), cast_to("int32", integers(30), ("int64",)),
+    *(Case("cast", f"test to {dtype}", lambda b, x, dtype=dtype: b.cast(b.op("isnan", x), dtype)) for dtype in (*FLOATS, *INTS)),
+]  # fmt: skip
+
+TABLE = Input(below(20), 4, "int32")
+SQUARES = np.arange(20, dtype=np.int32) ** 2
+
+MOVEMENT = [
+    Case("take", "columns", lambda b, x: b.take(x, [5, 0, 0, 3])),
+    Case("take", "none", lambda b, x: {"y": b.concat([b.take(x, []), x])}),
+    Case("take", "inner axis", lambda b, x: b.take(b.reshape(x, 2, 3), [2, 0], axis=1)),
+    Case("take", "outer axis", lambda b, x: b.take(b.reshape(x, 3, 2), [2, 0], axis=0)),
+    Case("take", "many", lambda b, x: b.take(x, np.random.default_rng(0).integers(0, WIDTH, 500))),
+    Case("gather", "columns", lambda b, x, i: b.gather(x, i), (Input(), Input(below(WIDTH), 9, "int32"))),
+    Case("gather", "cube", lambda b, x, i: b.gather(x, b.reshape(i, 2, 1, 2)), (Input(), Input(below(WIDTH), 4, "int32"))),
+    Case("gather", "at the largest", lambda b, x: b.reshape(b.gather(x, b.reduce("argmax", x)), 1), (Input(whole),)),
+    Case("lookup", "numbers", lambda b, i: b.lookup(b.constant(special("float64")), i), (TABLE,), dtypes=("int32",)),
+    Case("lookup", "of lookup", lambda b, i: b.lookup(b.constant(SQUARES), b.lookup(b.constant(SQUARES % 20), i)), (TABLE,), dtypes=("int32",)),
+    Case("lookup", "tests", lambda b, i: b.lookup(b.constant(np.arange(20) % 3 == 0), i), (TABLE,), dtypes=("int32",)),
+    Case("lookup", "vectors", lambda b, i: b.lookup(b.constant(np.arange(60, dtype=np.float32).reshape(20, 3)), i), (TABLE,), dtypes=("int32",)),
+    Case("lookup", "matrices", lambda b, i: b.lookup(b.constant(np.arange(120.0).reshape(20, 2, 3)), b.reshape(i, 2, 2)), (TABLE,), dtypes=("int32",)),
+    Case("concat", "columns", lambda b, x, y: b.concat([y, x, y, b.take(x, [1])]), (Input(), Input(width=3))),
+    Case("concat", "inner axis", lambda b, x, y: b.concat([b.reshape(x, 2, 3), b.reshape(y, 2, 2)], axis=1), (Input(), Input(width=4))),
+    Case("concat", "outer axis", lambda b, x, y: b.concat([b.reshape(x, 2, 3), b.reshape(y, 1, 3)], axis=0), (Input(), Input(width=3))),
+    Case("concat", "tests", lambda b, x, y: b.concat([x < y, b.op("isnan", x)]), (Input(), Input())),
+    Case("concat", "integers", lambda b, x, y: b.concat([x, y]), (Input(integers(30)), Input(integers(30))), dtypes=INTS),
+    Case("reshape", "up and down", lambda b, x: b.reshape(b.op("neg", b.reshape(x, 3, 2)), 6)),
+    Case("reshape", "many axes", lambda b, x: b.reshape(x, 1, 2, 1, 3, 1)),
+    Case("expand", "vector", lambda b, x: b.op("expand", x, constant(b, anything, x, 4))),
+    Case("expand", "matrix", lambda b, x: b.op("expand", x, constant(b, anything, x, 2, 3))),
+    Case("expand", "integers beside numbers", lambda b, x: b.concat([b.cast(b.op("expand", x, b.constant([1, 2], "int32")), x.dtype), x])),
+]  # fmt: skip
+
+
+def reductions(primitive: str, agrees: Check, values: Values, dtypes: tuple[str, ...] = FLOATS) -> list[Case]:
+    """Over all columns, over each axis of a cube, over a single column."""
+    inputs = (Input(values),)
+
+    def single(b: Builder, x: Value) -> Value:
+        return b.reshape(b.reduce(primitive, b.take(x, [2])), 1)
+
+    return [
+        Case(primitive, f"{values.__name__}, columns", lambda b, x: b.reshape(b.reduce(primitive, x), 1), inputs, agrees, dtypes),
+        Case(primitive, f"{values.__name__}, outer axis", lambda b, x: b.reduce(primitive, b.reshape(x, 2, 3), axis=0), inputs, agrees, dtypes),
+        Case(primitive, f"{values.__name__}, inner axis", lambda b, x: b.reduce(primitive, b.reshape(x, 2, 3), axis=1), inputs, agrees, dtypes),
+        Case(primitive, f"{values.__name__}, one column", single, inputs, agrees, dtypes),
+    ]
+
+
+def raised(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
+    """Numbers from 1 to 90: their logsumexp does not cancel, and the sum of their exponentials overflows in float32."""
+    return rng.uniform(1, 90, shape).astype(dtype)
+
+
+REDUCTIONS = [
+    *(case for values, agrees in ((positive, SUM), (whole, equal)) for case in reductions("reduce_sum", agrees, values)),
+    *(case for name in ("reduce_sum", "reduce_max", "reduce_min") for case in reductions(name, equal, whole, INTS)),
+    *reductions("reduce_prod", SUM, positive), *reductions("reduce_prod", equal, whole), *reductions("reduce_prod", equal, whole, INTS),
+    *(case for name in ("reduce_max", "reduce_min") for values in (anything, ties) for case in reductions(name, equal, values)),
+    *reductions("argmax", equal, ties), *reductions("argmax", equal, anything), *reductions("argmax", equal, whole, INTS),
+    *reductions("logsumexp", FUNCTION, raised), *reductions("logsumexp", within(1 << 20), ties),
+    *reductions("ordered_sum", same_bits, uneven), *reductions("ordered_sum", same_bits, anything),
+    Case("ordered_sum", "500 terms", lambda b, x: b.reduce("ordered_sum", b.reshape(x, 500, 2)), (Input(uneven, 1000),)),
+    Case("ordered_sum", "500 terms, one output", lambda b, x: b.reduce("ordered_sum", b.reshape(x, 500, 1)), (Input(uneven, 500),)),
+    Case("reduce_any", "columns", lambda b, x: b.reshape(b.reduce("reduce_any", b.op("isnan", x)), 1), (Input(whole),)),
+    Case("reduce_any", "inner axis", lambda b, x: b.reduce("reduce_any", b.reshape(b.op("isnan", x), 2, 3), axis=1), (Input(ties),)),
+    Case("matmul", "exact", lambda b, x: b.matmul(x, constant(b, integers(4), x, WIDTH, 4)), (Input(whole),), equal),
+    Case("matmul", "positive", lambda b, x: b.matmul(x, constant(b, positive, x, WIDTH, 4)), (Input(positive),), within(2 * WIDTH)),
+    Case("matmul", "one output", lambda b, x: b.matmul(x, constant(b, integers(4), x, WIDTH, 1)), (Input(whole),), equal),
+    Case("matmul", "batched", lambda b, x: b.matmul(b.reshape(x, 2, 3), constant(b, integers(4), x, 2, 3, 5)), (Input(whole),), equal),
+    Case("matmul", "large", lambda b, x: b.matmul(b.take(x, np.arange(300) % WIDTH), constant(b, integers(4), x, 300, 70)), (Input(whole),), equal),
+]  # fmt: skip
+
+
+def bucketize(right: bool, values: Values) -> Case:
+    """Columns with no edges, one, some with repeats and zeros, and infinite ones."""
+    nan, inf = np.nan, np.inf
+    edges = [
+        [nan] * 5,
+        [0.0, nan, nan, nan, nan],
+        [-1.0, 0.0, 2.0, 2.0, 3.0],
+        [-inf, -1.0, 1.0, inf, nan],
+        [0.5, 1.5, nan, nan, nan],
+        [-1e10, 1.0, 2.5, 1e10, inf],
+    ]
+    name = f"{values.__name__}, {'right' if right else 'left'}"
+    return Case("bucketize", name, lambda b, x: b.op("bucketize", x, b.constant(edges, x.dtype), right=right), (Input(values),))
+
+
+ALONG = [
+    *(Case("cumsum", f"axis {axis}", lambda b, x, axis=axis: b.reduce("cumsum", b.reshape(x, 2, 3), axis=axis), (Input(positive),), SUM) for axis in (0, 1)),
+    Case("cumsum", "exact", lambda b, x: b.reduce("cumsum", x), (Input(whole),), equal),
+    Case("cumsum", "integers", lambda b, x: b.reduce("cumsum", x), (Input(whole),), dtypes=INTS),
+    *(Case("sort", f"axis {axis}", lambda b, x, axis=axis: b.reduce("sort", b.reshape(x, 2, 3), axis=axis), agrees=equal) for axis in (0, 1)),
+    Case("sort", "ties", lambda b, x: b.reduce("sort", x), (Input(ties),), equal),
+    Case("sort", "integers", lambda b, x: b.reduce("sort", x), (Input(whole),), dtypes=INTS),
+    *(Case("topk", f"{k} of {WIDTH}", lambda b, x, k=k: b.op("topk", x, k=k), (Input(ties),)) for k in (1, 3, WIDTH)),
+    Case("topk", "5 of 200", lambda b, x: b.op("topk", x, k=5), (Input(ties, 200),)),
+    Case("topk", "integers", lambda b, x: b.op("topk", x, k=3), (Input(whole),), dtypes=INTS),
+    *(bucketize(right, values) for right in (True, False) for values in (anything, ties)),
+]  # fmt: skip
+
+
+def trees(primitive: str, strategy: str, *, vector: bool, accumulate: str) -> Case:
+    """Build the case of a random forest of every shape, over its own thresholds and their neighbours."""
+    forest = random_forest(np.random.default_rng(3), n_trees=30, n_features=WIDTH, n_outputs=3, vector=vector, accumulate=accumulate, strict=vector)
+
+    def rows(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
+        return hostile_rows(rng, forest, dtype, shape[0])
+
+    label = f"{strategy}, {'vectors' if vector else 'scalars'} of {accumulate}"
+    return Case(primitive, label, lambda b, x: b.op(primitive, x, forest=forest, strategy=strategy), (Input(rows),), equal)
+
+
+TREES = [
+    *(trees("tree_scores", s, vector=vector, accumulate=dtype) for s in strategies() for vector in (False, True) for dtype in FLOATS),
+    *(trees("tree_leaves", s, vector=False, accumulate="float64") for s in strategies()),
+]
+
+PROGRAMS = [
+    Case("neg", "two outputs, one of them twice", lambda b, x: {"y": -x, "same": -x, "z": x * x}),
+    Case("add", "an input given back", lambda b, x: {"x": x, "y": x + x}),
+    Case("reshape", "an input given back in another shape", lambda b, x: b.reshape(x, 3, 2)),
+    Case("mul", "an input that is not read", lambda b, x, y: x * x, (Input(), Input(width=2))),
+    Case("cast", "codes given back", lambda b, x, i: {"i": i, "y": x}, (Input(), TABLE)),
+    Case("expand", "a constant given back", lambda b, x: {"y": b.op("expand", x, constant(b, anything, x, 3)), "z": x * x}),
+]
+
+CASES = [*ELEMENTWISE, *CASTS, *MOVEMENT, *REDUCTIONS, *ALONG, *TREES, *PROGRAMS]

@@ -1,0 +1,62 @@
+"""Every backend gives every primitive its meaning, over inputs made to hurt and any number of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from backends.cases import CASES, ROWS, Case
+
+from hbconv.backends import backend_names, find_backend
+from hbconv.backends.base import Backend
+from hbconv.backends.reference import evaluate
+from hbconv.errors import BackendError
+from hbconv.target import Target
+from hbconv.tensor import PRIMITIVES, verify_program
+
+TREES = {"tree_scores", "tree_leaves"}
+RUNS = [pytest.param(case, dtype, id=f"{case}-{dtype}") for case in CASES for dtype in case.dtypes]
+
+
+@pytest.fixture(params=[name for name in backend_names() if name != "reference"])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    """All but the one that the others are measured by."""
+    return find_backend(request.param)
+
+
+def test_every_primitive_has_a_case() -> None:
+    assert {case.primitive for case in CASES} == set(PRIMITIVES)
+
+
+def test_every_run_has_its_own_name() -> None:
+    assert len({run.id for run in RUNS}) == len(RUNS)
+
+
+def test_backend_says_what_it_does_with_every_primitive(backend: Backend) -> None:
+    """Trees are lowered to the others wherever they are not native."""
+    assert {*backend.emits, *backend.rewrites, *backend.refuses} | TREES == set(PRIMITIVES)
+    assert not set(backend.refuses) & {*backend.emits, *backend.rewrites}
+
+
+@pytest.mark.parametrize(("case", "dtype"), RUNS)
+def test_primitive(case: Case, dtype: str, backend: Backend) -> None:
+    program = verify_program(case.program(dtype))
+    target = Target(backend.name)
+    if refused := program.primitives & set(backend.refuses):
+        with pytest.raises(BackendError, match="|".join(refused)):
+            backend.compile(program, target)
+        return
+    artifact = backend.compile(program, target)
+    for n in ROWS:
+        inputs = case.rows(n, dtype)
+        expected = evaluate(program, inputs)
+        answer = artifact.run({name: x.copy() for name, x in inputs.items()})
+        assert list(answer) == list(expected)
+        for name, values in expected.items():
+            compare(case, answer[name], values)
+
+
+def compare(case: Case, got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> None:
+    assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+    case.agrees(got, expected)
