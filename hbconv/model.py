@@ -50,7 +50,7 @@ class Model:
         self.graph, self.target, self.plan, self.parsed = graph, target, plan, parsed
         self.dtypes = tuple("string" if d == "string" else "float32" for d in graph.schema.dtypes)
         self._reads = Reads.of(parsed)
-        self._programs = Programs(graph, target)
+        self.programs = Programs(graph, target)
 
     # What it is.
 
@@ -112,7 +112,7 @@ class Model:
 
     def _call(self, method: str, X: Any) -> Any:  # noqa: N803
         table = read_table(X, self._reads)
-        program, check = self._programs.program((method,), table.dtypes), self._programs.checker(table.dtypes)
+        program, check = self.programs.program((method,), table.dtypes), self.programs.checker(table.dtypes)
         answers = []
         for rows in chunks(table.rows, program.chunk):
             part = table.part(rows)
@@ -133,9 +133,9 @@ class Model:
         """
         table = read_table(sample, self._reads)
         self.dtypes = table.dtypes
-        self._programs.checker(table.dtypes)
+        self.programs.checker(table.dtypes)
         for method in self.methods:
-            self._programs.program((method,), table.dtypes)
+            self.programs.program((method,), table.dtypes)
         return self
 
     # Where it runs.
@@ -151,7 +151,7 @@ class Model:
         BackendError
             The backend is not torch or torchscript.
         """
-        artifact = self._programs.program(self.methods, self.dtypes).artifact if self.backend in ("torch", "torchscript") else None
+        artifact = self.programs.program(self.methods, self.dtypes).artifact if self.backend in ("torch", "torchscript") else None
         if artifact is None:
             raise BackendError(f"Backend {self.backend!r} has no torch module. Convert with backend='torch', or use model.for_target(backend='torch').module.")
         return artifact.module  # type: ignore[attr-defined]
@@ -190,10 +190,10 @@ class Model:
             return self.save(path)
         writer = export.find_writer(path)
         model = self.for_target(backend=writer.backend, device="cpu")
-        return store.write(path, writer.write(model._programs, model.dtypes))
+        return store.write(path, writer.write(model.programs, model.dtypes))
 
     def _bytes(self) -> bytes:
-        return store.pack(store.Stored(self.graph, self.parsed, self.target, self.plan, self.dtypes, self._programs.files()))
+        return store.pack(store.Stored(self.graph, self.parsed, self.target, self.plan, self.dtypes, self.programs.files()))
 
     def __reduce__(self) -> tuple[Callable[[bytes], Model], tuple[bytes]]:
         return _from_bytes, (self._bytes(),)
@@ -258,5 +258,5 @@ def _from_bytes(data: bytes, backend: str | None = None, device: str | None = No
     if changes:
         return model.for_target(**changes)
     check_options(stored.target)
-    model._programs = Programs(stored.graph, stored.target, stored.programs)
+    model.programs = Programs(stored.graph, stored.target, stored.programs)
     return model

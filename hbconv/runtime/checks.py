@@ -41,6 +41,8 @@ class Checker:
         self.strict = frozenset().union(*(_strict_columns(c, self.bound) for c, b in zip(checks, bounds, strict=True) if b is not None))
         self.all = _Conditions(graph, checks)
         self.rest = _Conditions(graph, tuple(c for c, b in zip(checks, bounds, strict=True) if b is None))
+        floats = [f for f in self.all.lowered.feeds if not isinstance(f, CodesFeed) and f.dtype.startswith("float")]
+        self.floats = [(feed, [i for i, column in enumerate(feed.columns) if column in self.strict]) for feed in floats]
 
     def __call__(self, table: Table) -> None:
         """Raise InputError with the message of the first check that some row violates."""
@@ -48,10 +50,7 @@ class Checker:
         conditions.require(table)
 
     def _is_ordinary(self, table: Table) -> bool:
-        if not self.bound:
-            return False
-        feeds = [f for f in self.all.lowered.feeds if not isinstance(f, CodesFeed) and f.dtype.startswith("float")]
-        return all(_within(table.feed(f), self.bound, [i for i, c in enumerate(f.columns) if c in self.strict]) for f in feeds)
+        return self.bound > 0 and all(_within(table.feed(feed), self.bound, strict) for feed, strict in self.floats)
 
 
 class _Conditions:

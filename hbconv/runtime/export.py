@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hbconv.names import unknown
 from hbconv.runtime.programs import Programs
@@ -47,8 +48,9 @@ def _torch_export(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
 
     from hbconv.backends.torch import export_module
 
+    artifact: Any = programs.program(tuple(programs.graph.outputs), dtypes).artifact
     out = io.BytesIO()
-    torch.export.save(export_module(programs.program(tuple(programs.graph.outputs), dtypes).artifact.module), out)
+    torch.export.save(export_module(artifact.module), out)
     return out.getvalue()
 
 

@@ -105,10 +105,10 @@ class _Encoder:
         self.shared.append(written)
 
     def _fields(self, value: Any) -> dict[str, Any]:
-        name = type(value).__name__
+        name, names = type(value).__name__, [f.name for f in dataclasses.fields(value)]
         if _known(name) is not type(value):
-            raise StoreError(f"{name} cannot be saved: it is defined in no module of hbconv.containers, nor a registered container.")
-        return {"is": name, **{f.name: self.value(getattr(value, f.name)) for f in dataclasses.fields(value)}}
+            raise StoreError(f"{name} cannot be saved: it is neither a registered container nor part of one.")
+        return {"is": name, **{n: self.value(getattr(value, n)) for n in names}}
 
     def _array(self, array: Array) -> dict[str, Any]:
         if array.data.dtype.kind not in "biuf":
@@ -147,9 +147,7 @@ class _Decoder:
         name = fields.pop("is")
         cls = _known(name)
         if cls is None:
-            raise StoreError(
-                f"The model file holds a {name!r}, which this version of hbconv does not know. Upgrade hbconv, or install the package that adds it."
-            )
+            raise StoreError(f"The model file holds a {name!r}, which this hbconv does not know. Upgrade it, or install the package that adds that.")
         return cls(**{key: self.value(v) for key, v in fields.items()})
 
     def _text(self, value: dict[str, Any]) -> Array:

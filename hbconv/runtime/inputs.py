@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from hbconv.containers import Graph, Schema, topological
 from hbconv.containers.columns import Codes, Columns
 from hbconv.errors import InputError
 from hbconv.lower import CodesFeed, Feed
-from hbconv.runtime.arrays import numeric
+from hbconv.runtime.arrays import dtype_name, numeric
 from hbconv.runtime.tables import Data, Frame, find_columns, read_frame
 from hbconv.runtime.text import Categories, Text, encode
 
@@ -95,7 +95,7 @@ class Table:
     def _numbers(self, feed: Feed) -> npt.NDArray[Any]:
         if self.matrix is not None:
             whole = feed.columns == tuple(range(self.matrix.shape[1]))
-            return np.require(self.matrix if whole else self.matrix[:, list(feed.columns)], feed.dtype, ["C", "A"])
+            return _contiguous(self.matrix if whole else self.matrix[:, list(feed.columns)])
         out = np.empty((self.rows, len(feed.columns)), feed.dtype)
         for place, position in enumerate(feed.columns):
             out[:, place] = self.columns[position]
@@ -135,24 +135,23 @@ def read_table(x: Any, reads: Reads) -> Table:
     """
     frame = read_frame(x)
     if frame is not None:
-        return _read_columns(frame, reads)
+        return _read_columns(frame, _places(frame, reads), reads)
     matrix = x.tocsr() if hasattr(x, "tocsr") else _as_array(x)
     if matrix.ndim != 2:
         raise InputError(_not_two_dimensional(matrix))
     _require_width(matrix.shape[1], reads)
     if reads.schema.named:
-        _warn(f"X does not have feature names, but {reads.owner} was fitted with feature names; columns are taken in order.")
+        _warn(f"X does not have valid feature names, but {reads.owner} was fitted with feature names")
     if matrix.dtype.kind in "OU" and (reads.text or matrix.dtype.kind == "O"):
-        return _read_columns(Frame(reads.schema.names, len(matrix), lambda i: matrix[:, i]), reads)
+        return _read_columns(Frame((), len(matrix), lambda i: matrix[:, i]), range(matrix.shape[1]), reads)
     values = _numeric_matrix(matrix)
-    return Table(reads, matrix.shape[0], (values.dtype.name,) * matrix.shape[1], values)
+    return Table(reads, matrix.shape[0], (dtype_name(values.dtype),) * matrix.shape[1], values)
 
 
-def _read_columns(frame: Frame, reads: Reads) -> Table:
-    place = _places(frame, reads)
+def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads: Reads) -> Table:
     columns: dict[int, Data] = {i: frame.read(place[i]) for i in sorted(reads.text)}
     columns |= {i: _numbers(frame.read(place[i]), reads.where(i)) for i in sorted(reads.numbers)}
-    dtypes = tuple(columns[i].dtype.name if i in reads.numbers else "string" for i in range(len(reads.schema.columns)))  # type: ignore[union-attr]
+    dtypes = tuple(dtype_name(columns[i].dtype) if i in reads.numbers else "string" for i in range(len(reads.schema.columns)))  # type: ignore[union-attr]
     return Table(reads, frame.rows, dtypes, columns=columns)
 
 
@@ -165,7 +164,9 @@ def _places(frame: Frame, reads: Reads) -> dict[int, int]:
         return find_columns(frame.names, reads.schema.names, reads.needed)
     _require_width(len(frame.names), reads)
     if reads.schema.named:
-        _warn(f"X does not have feature names, but {reads.owner} was fitted with feature names; columns are taken in order.")
+        _warn(f"X does not have valid feature names, but {reads.owner} was fitted with feature names")
+    elif all(texts) and frame.names:
+        _warn(f"X has feature names, but {reads.owner} was fitted without feature names")
     return {i: i for i in range(len(frame.names))}
 
 
@@ -178,6 +179,11 @@ def _numbers(data: Data, where: str) -> npt.NDArray[Any]:
 
 def _first(values: Any) -> object:
     return next((v for v in (getattr(v, "as_py", lambda v=v: v)() for v in values[:1000]) if isinstance(v, str)), None)
+
+
+def _contiguous(matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    flags = matrix.flags
+    return matrix if flags.c_contiguous and flags.aligned else np.require(matrix, requirements=["C", "A"])
 
 
 def _numeric_matrix(matrix: Any) -> Any:

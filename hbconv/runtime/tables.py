@@ -32,14 +32,15 @@ def read_frame(x: Any) -> Frame | None:
         return _from_mapping(x)
     if isinstance(x, np.ndarray):
         return None if x.dtype.names is None or x.ndim != 1 else _from_mapping({name: x[name] for name in x.dtype.names})
-    library = type(x).__module__.partition(".")[0]
-    if library == "polars" and not hasattr(x, "columns"):
+    if hasattr(x, "collect") and hasattr(x, "lazy"):
+        raise InputError(f"Expected a table, got a {type(x).__name__}. Call .collect() first.")
+    if not any(hasattr(x, attribute) for attribute in ("columns", "column_names")):
         return None
-    if library == "polars":
-        return _from_polars(x)
-    if hasattr(x, "iloc") and hasattr(x, "columns"):
+    if hasattr(x, "iloc"):
         return Frame(tuple(x.columns), len(x), lambda i: _pandas_column(x.iloc[:, i]))
-    return _from_arrow(x) if hasattr(x, "__arrow_c_stream__") or hasattr(x, "__arrow_c_array__") else None
+    if type(x).__module__.partition(".")[0] == "polars" and not has_arrow():
+        return Frame(tuple(x.columns), x.height, lambda i: x[x.columns[i]].to_numpy())
+    return _from_arrow(x) if hasattr(x, "__arrow_c_stream__") else None
 
 
 def _from_mapping(x: Mapping[Any, Any]) -> Frame:
@@ -58,14 +59,6 @@ def _plain_column(name: Any, values: Any) -> npt.NDArray[Any]:
     if array.ndim != 1:
         raise InputError(f"Column {name!r} must be one-dimensional, and has {array.ndim} dimensions. Give each column as a list or a vector.")
     return array
-
-
-def _from_polars(x: Any) -> Frame:
-    if hasattr(x, "collect"):
-        raise InputError("Expected a table, got a polars LazyFrame. Call .collect() first.")
-    if has_arrow():
-        return _from_arrow(x)
-    return Frame(tuple(x.columns), x.height, lambda i: x[x.columns[i]].to_numpy())
 
 
 def _pandas_column(series: Any) -> Data:
@@ -128,7 +121,7 @@ def _arrow_categories(column: Any, null: str) -> Categories:
     import pyarrow as pa
 
     array = column.unify_dictionaries().combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    codes = np.asarray(array.indices.fill_null(-1))
+    codes = np.asarray(array.indices.cast("int64").fill_null(-1))
     return Categories(codes, Text(array.dictionary, null))
 
 

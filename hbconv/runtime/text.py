@@ -112,6 +112,8 @@ def _encode_arrow(values: Any, vocabulary: Vocabulary, null: int) -> npt.NDArray
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_string_view(values.type):
+        values = values.cast(pa.large_string())
     codes = pc.index_in(values, value_set=pa.array(vocabulary.values, values.type))
     codes = codes.combine_chunks() if isinstance(codes, pa.ChunkedArray) else codes
     found = np.asarray(pc.fill_null(codes, UNKNOWN), dtype=np.int32)

@@ -1,0 +1,116 @@
+"""Text becomes codes exactly, in every form that text comes in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from hbconv.containers.columns import Vocabulary
+from hbconv.errors import InputError
+from hbconv.runtime import tables, text
+from hbconv.runtime.tables import read_frame
+from hbconv.runtime.text import encode
+
+WORDS = ["abcd", "abcdX", "abc", "", "é", "日本", "ABCD", " abcd", "a\x00", "a"]
+VOCABULARY = Vocabulary(("abcd", "", "é", "日本", "a"))
+CODES = [0, -1, -1, 1, 2, 3, -1, -1, -1, 4]
+
+FORMS = {
+    "object": np.array(WORDS, dtype=object),
+    "list": WORDS,
+    "pandas str": pd.Series(WORDS, dtype="str"),
+    "pandas string": pd.Series(WORDS, dtype="string"),
+    "pandas object": pd.Series(WORDS, dtype=object),
+    "pandas category": pd.Series(pd.Categorical(WORDS)),
+    "pandas arrow": pd.Series(WORDS, dtype="string[pyarrow]"),
+    "pandas ArrowDtype": pd.Series(WORDS, dtype=pd.ArrowDtype(pa.string())),
+    "pandas ArrowDtype dictionary": pd.Series(WORDS, dtype=pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))),
+    "polars": pl.Series(WORDS),
+    "polars categorical": pl.Series(WORDS, dtype=pl.Categorical),
+    "polars enum": pl.Series(WORDS, dtype=pl.Enum(WORDS)),
+    "arrow": pa.array(WORDS),
+    "arrow large": pa.array(WORDS, pa.large_string()),
+    "arrow view": pa.array(WORDS, pa.string_view()),
+    "arrow chunks": pa.chunked_array([WORDS[:3], WORDS[3:]]),
+    "arrow dictionary": pa.array(WORDS).dictionary_encode(),
+    "arrow dictionary chunks": pa.chunked_array([pa.array(WORDS[:3]).dictionary_encode(), pa.array(WORDS[3:]).dictionary_encode()]),
+}
+
+
+def frame(values):
+    kind = type(values).__module__.partition(".")[0]
+    return {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}.get(kind, dict)({"t": values})
+
+
+def codes(values, vocabulary=VOCABULARY):
+    return encode(read_frame(frame(values)).read(0), vocabulary, "Column 't'").tolist()
+
+
+@pytest.mark.parametrize("values", FORMS.values(), ids=FORMS)
+def test_every_form_of_text_has_the_same_codes(values):
+    assert codes(values) == CODES
+
+
+@pytest.mark.parametrize("values", [v for k, v in FORMS.items() if "arrow" not in k.lower()], ids=[k for k in FORMS if "arrow" not in k.lower()])
+def test_without_pyarrow_the_codes_are_the_same(values, monkeypatch):
+    monkeypatch.setattr(tables, "has_arrow", lambda: False)
+    assert codes(values) == CODES
+
+
+def test_numpy_text_drops_trailing_nulls_and_is_else_the_same():
+    assert encode(np.array(WORDS), VOCABULARY, "t").tolist() == [*CODES[:8], 4, 4]
+
+
+NONE, NAN = 7, 8
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [
+        (np.array([None], dtype=object), NONE),
+        (np.array([np.nan], dtype=object), NAN),
+        (np.array([float("nan")], dtype=object), NAN),
+        (np.array([np.float32("nan")], dtype=object), -1),
+        (np.array([pd.NA], dtype=object), -1),
+        (np.array([1], dtype=object), -1),
+        (pd.Series(["a", None], dtype="str")[1:], NAN),
+        (pd.Series(["a", None], dtype="string")[1:], -1),
+        (pd.Series(["a", None], dtype=pd.ArrowDtype(pa.string()))[1:], -1),
+        (pd.Series(pd.Categorical(["a", None]))[1:], NAN),
+        (pl.Series(["a", None])[1:], NONE),
+        (pl.Series(["a", None], dtype=pl.Categorical)[1:], NONE),
+        (pa.array(["a", None])[1:], NONE),
+        (pa.array(["a", None]).dictionary_encode()[1:], NONE),
+        (np.array([np.nan]), NAN),
+        (pa.nulls(1), NAN),
+    ],
+    ids=str,
+)
+def test_none_nan_and_na_are_told_apart(values, code):
+    assert codes(values, Vocabulary(("a",), none=NONE, nan=NAN)) == [code]
+
+
+def test_an_arrow_null_is_nan_for_a_model_that_knows_only_nan():
+    assert codes(pa.array(["a", None]), Vocabulary(("a",), nan=NAN)) == [0, NAN]
+    assert codes(pa.array(["a", None]), Vocabulary(("a",))) == [0, -1]
+
+
+@pytest.mark.parametrize("values", [np.array([1.0, np.nan]), np.array([1, 2]), np.array([True])], ids=str)
+def test_numbers_in_a_text_column_are_refused(values):
+    with pytest.raises(InputError, match="Column 't' holds numbers .* where the model was fitted on text"):
+        codes(values)
+
+
+def test_a_list_in_a_text_column_is_refused():
+    values = np.empty(2, dtype=object)
+    values[:] = ["a", ["b"]]
+    with pytest.raises(InputError, match=r"Column 't' holds \['b'\] of type list, where the model needs text"):
+        codes(values)
+
+
+def test_no_rows_have_no_codes():
+    assert codes(np.array([], dtype=object)) == codes(pa.array([], pa.string())) == []
+    assert text.has_arrow()
