@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from hbconv.containers import Graph, Node
+from hbconv.containers import Graph, Node, source
 from hbconv.optimize.rules.fold_affine_into_affine import fold_affine_into_affine
 from hbconv.optimize.rules.fold_affine_into_linear import fold_affine_into_linear
 from hbconv.optimize.rules.fold_linear_into_linear import fold_linear_into_linear
@@ -50,7 +50,8 @@ def optimize(graph: Graph, rules: Sequence[Rule] = RULES) -> Graph:
 
     def visit(node: Node) -> Node:
         for rule in rules:
-            node = rule(node) or node
+            with source(node.source):  # what a rule makes belongs to the step of what it replaces
+                node = rule(node) or node
         return node
 
     for _ in range(_ROUNDS):

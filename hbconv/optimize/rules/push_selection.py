@@ -1,6 +1,6 @@
 """Push a column selection towards the input, so that columns nobody reads are never computed."""
 
-from hbconv.containers import Node
+from hbconv.containers import Node, source
 from hbconv.containers.wiring import Select
 
 __all__ = ["push_selection"]
@@ -26,4 +26,7 @@ def push_selection(node: Node) -> Node | None:
     select(columns(a, b, c), [2])
     -> columns(c)
     """
-    return node.x.narrowed(node.indices) if isinstance(node, Select) else None
+    if not isinstance(node, Select):
+        return None
+    with source(node.x.source):
+        return node.x.narrowed(node.indices)
