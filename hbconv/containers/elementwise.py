@@ -32,10 +32,13 @@ FUNCTIONS: dict[str, Callable[[Builder, Value], Value]] = {
 }  # fmt: skip
 """Functions a Map may name, each as it lowers."""
 
+_KEEPS_INTS = frozenset({"abs", "neg", "sign", "square"})
+"""Functions that numpy computes in ints where x is int."""
+
 
 @container
 class Map(Node):
-    """``function(x)`` entry by entry, in x's dtype (ints become float64)."""
+    """``function(x)`` entry by entry, in x's dtype; ints become float64 but for ``abs``, ``neg``, ``sign`` and ``square``."""
 
     x: Node
     function: str
@@ -44,7 +47,9 @@ class Map(Node):
         return replace(self, x=Select(self.x, columns))
 
     def infer(self) -> Type:
-        return Type(self.x.type.width, self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64")
+        dtype = self.x.type.dtype
+        keeps = dtype.startswith("float") or (dtype.startswith("int") and self.function in _KEEPS_INTS)
+        return Type(self.x.type.width, dtype if keeps else "float64")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return FUNCTIONS[self.function](b, b.cast(inputs[0], self.type.dtype))

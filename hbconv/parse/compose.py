@@ -11,19 +11,19 @@ from hbconv.containers.affine import Affine
 from hbconv.containers.wiring import Cast
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat, select
+from hbconv.parse.text import columns_of
 
 
 @parses("sklearn.compose.ColumnTransformer")
 def parse_column_transformer(step: Step) -> dict[str, Output]:
     """Give each transformer its columns, by the positions the source resolved when fitting."""
     est = step.estimator
-    if any(name == "remainder" for name, *_ in est.transformers):
-        raise step.refuse("transformers", "remainder", "Rename the transformer: the source uses this name for the columns left over.")
     outputs = []
     for name, transformer, _ in est.transformers_:
         columns = est._transformer_to_input_indices[name]  # noqa: SLF001
         if len(columns) and not _is(transformer, "drop"):
-            outputs.append(_part(step, name, transformer, select(step.x, columns)))
+            x = columns_of(step.x, columns) if step.x.type.dtype == "string" else select(step.x, columns)
+            outputs.append(_part(step, name, transformer, x))
     return {"transform": _stack(step, outputs, sparse=getattr(est, "sparse_output_", False))}
 
 
@@ -40,7 +40,7 @@ def _part(step: Step, name: str, transformer: object, x: Node) -> Output:
     weight = (step.estimator.transformer_weights or {}).get(name)
     if weight is None:
         return output
-    wide = Cast(output.node, "float64") if isinstance(weight, np.floating) else output.node
+    wide = Cast(output.node, "float64") if isinstance(weight, np.float64) else output.node
     return Output(Affine.of(wide, mul=weight), sparse=output.sparse)
 
 

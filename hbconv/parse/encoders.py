@@ -16,7 +16,7 @@ from hbconv.containers.recode import Recode
 from hbconv.containers.wiring import Cast
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
-from hbconv.parse.text import are_numbers, category_codes, column_of
+from hbconv.parse.text import are_numbers, category_codes, columns_of
 
 __all__ = ["category_matrix"]
 
@@ -37,7 +37,7 @@ def category_matrix(step: Step) -> Node:
         codes.append(node)
     numbers = [j for j, categories in enumerate(est.categories_) if are_numbers(categories)]
     if numbers:
-        step.require_finite(column_of(step.x, numbers), allow_nan=True)
+        step.require_finite(columns_of(step.x, numbers), allow_nan=True)
     return concat(codes)
 
 

@@ -10,22 +10,21 @@ from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
 _NAMES = {
-    "absolute": "abs", "fabs": "abs", "negative": "neg", "sign": "sign", "sqrt": "sqrt", "exp": "exp", "expm1": "expm1", "log": "log",
-    "log1p": "log1p", "log2": "log2", "log10": "log10", "sin": "sin", "cos": "cos", "tan": "tan", "tanh": "tanh", "floor": "floor",
-    "ceil": "ceil", "rint": "rint", "square": "square", "reciprocal": "reciprocal",
+    "absolute": "abs", "negative": "neg", "sign": "sign", "sqrt": "sqrt", "exp": "exp", "expm1": "expm1", "log": "log", "log1p": "log1p",
+    "log2": "log2", "log10": "log10", "sin": "sin", "cos": "cos", "tan": "tan", "tanh": "tanh", "rint": "rint", "square": "square",
 }  # fmt: skip
-"""numpy's universal functions, and the Map functions they are."""
+"""numpy's universal functions, and the Map functions they are. Those that round ints differently from floats are not here."""
 
 
 @parses("sklearn.preprocessing.FunctionTransformer")
 def parse_function_transformer(step: Step) -> Node:
     """Leave x alone without a function; refuse any function that is not one of numpy's."""
     est = step.estimator
+    if est.kw_args:
+        raise step.refuse("kw_args", est.kw_args, "hbconv handles no keyword arguments.")
     x = step.require_finite() if est.validate else step.x
     if est.func is None or est.func is np.positive:
         return x
     if not isinstance(est.func, np.ufunc) or est.func.__name__ not in _NAMES:
         raise step.refuse("func", est.func, f"hbconv handles None and numpy's {', '.join(sorted(_NAMES))}. Or register a parser for your own transformer.")
-    if est.kw_args:
-        raise step.refuse("kw_args", est.kw_args, "hbconv handles no keyword arguments.")
     return Map(x, _NAMES[est.func.__name__])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
@@ -11,10 +10,10 @@ from hbconv.array import Array
 from hbconv.containers import Node, Output
 from hbconv.containers.columns import FillText
 from hbconv.containers.impute import Impute, IsMissing
-from hbconv.containers.wiring import Cast
+from hbconv.containers.wiring import Cast, Select
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
-from hbconv.parse.text import column_of, is_missing_text, is_nan
+from hbconv.parse.text import columns_of, is_missing_text, is_nan
 
 _STATISTICS = ("mean", "median")
 
@@ -25,12 +24,12 @@ def parse_simple_imputer(step: Step) -> dict[str, Output]:
     est = step.estimator
     texts = [isinstance(s, str) for s in est.statistics_.tolist()]
     kept = [j for j, s in enumerate(est.statistics_.tolist()) if est.keep_empty_features or not is_nan(s)]
-    _require_finite(step, [j for j in range(len(texts)) if not texts[j]])
+    _require_finite(step, texts)
     parts = [_filled(step, list(run), is_text=is_text) for is_text, run in groupby(kept, key=texts.__getitem__)]
     if est.indicator_ is not None:
         parts += [_mask(step, list(run), is_text=is_text) for is_text, run in groupby(est.indicator_.features_.tolist(), key=texts.__getitem__)]
     is_object = est._fit_dtype.kind == "O" and not any(texts)  # noqa: SLF001
-    return {"transform": Output(concat(parts) if parts else column_of(step.x, []), dtype="object" if is_object else None)}
+    return {"transform": Output(concat(parts) if parts else _columns(step, []), dtype="object" if is_object else None)}
 
 
 @parses("sklearn.impute.MissingIndicator")
@@ -39,8 +38,7 @@ def parse_missing_indicator(step: Step) -> dict[str, Output]:
     est = step.estimator
     step.require("features", "missing-only", "all")
     is_text = isinstance(est.missing_values, str) or est.missing_values is None
-    if not is_text:
-        _require_finite(step, list(range(est.n_features_in_)))
+    _require_finite(step, [is_text] * est.n_features_in_)
     fresh = sorted(set(range(est.n_features_in_)) - set(est.features_.tolist()))
     if est.features == "missing-only" and est.error_on_new and fresh:
         message = f"Columns that had no missing values when fitting have some now, among columns {fresh} (step {step.where!r})."
@@ -50,18 +48,28 @@ def parse_missing_indicator(step: Step) -> dict[str, Output]:
 
 def _filled(step: Step, columns: list[int], *, is_text: bool) -> Node:
     est = step.estimator
-    x, fill = column_of(step.x, columns), est.statistics_[columns]
+    x, fill = _columns(step, columns), est.statistics_[columns]
     if is_text:
         return FillText(x, tuple(fill.tolist()), _missing_texts(step))
-    dtype = "float64" if est._fill_dtype.kind == "O" else est._fill_dtype  # noqa: SLF001
+    if est._fit_dtype.kind == "O":  # noqa: SLF001
+        return Impute(Cast(x, "float64"), Array(fill.astype(np.float64)), _missing_number(step))
     x = Cast(x, "float") if est.strategy in _STATISTICS or callable(est.strategy) else x
-    return Impute(x, Array(fill.astype(dtype)), _missing_number(step))
+    return Impute(x, Array(fill.astype(est._fill_dtype)), _missing_number(step))  # noqa: SLF001
 
 
 def _mask(step: Step, columns: list[int], *, is_text: bool) -> Node:
-    if is_text:
+    if is_text and columns:
         return concat([is_missing_text(step, j, _missing_texts(step)) for j in columns])
-    return IsMissing(column_of(step.x, columns), _missing_number(step))
+    return IsMissing(_columns(step, columns), _missing_number(step))
+
+
+def _columns(step: Step, columns: list[int]) -> Node:
+    """Columns of the input: of one array, whose common dtype they keep, unless texts may be among them."""
+    if columns == list(range(step.x.type.width)):
+        return step.x
+    if getattr(step.estimator, "_fit_dtype", np.dtype(float)).kind == "O":
+        return columns_of(step.x, columns)
+    return Select(step.x, Array(np.array(columns, dtype=np.int32)))
 
 
 def _missing_texts(step: Step) -> tuple[str | float | None, ...]:
@@ -84,11 +92,15 @@ def _missing_number(step: Step) -> float:
     return float(missing)
 
 
-def _require_finite(step: Step, columns: list[int]) -> None:
-    """Infinite numbers are refused, and NaN unless it is what counts as missing."""
-    if columns:
-        missing: Any = step.estimator.missing_values
-        step.require_finite(column_of(step.x, columns), allow_nan=is_nan(missing) or _is_pandas_na(missing))
+def _require_finite(step: Step, texts: list[bool]) -> None:
+    """Infinite numbers are refused, and NaN, in texts too, unless it is what counts as missing."""
+    missing = step.estimator.missing_values
+    allow_nan = is_nan(missing) or _is_pandas_na(missing)
+    numbers = [j for j, is_text in enumerate(texts) if not is_text]
+    if numbers:
+        step.require_finite(_columns(step, numbers), allow_nan=allow_nan)
+    for j in () if allow_nan else np.flatnonzero(texts):
+        step.check(is_missing_text(step, int(j), (float("nan"),)), f"Input X contains NaN in column {j} (step {step.where!r}), which the step refuses.")
 
 
 def _is_pandas_na(value: object) -> bool:

@@ -6,6 +6,7 @@ imputer) is folded into the vocabulary by which the host encodes it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -18,9 +19,9 @@ from hbconv.containers.decide import Compare
 from hbconv.containers.find_code import FindCode
 from hbconv.containers.recode import Recode
 from hbconv.containers.wiring import Concat, Select
-from hbconv.parse.step import Step, select
+from hbconv.parse.step import Step, concat, select
 
-__all__ = ["are_numbers", "category_codes", "column_of", "is_missing_text", "is_nan", "text_column"]
+__all__ = ["are_numbers", "category_codes", "columns_of", "is_missing_text", "is_nan", "text_column"]
 
 Raw = str | float | None
 """A raw text, or one of the two ways to say that it is missing."""
@@ -50,17 +51,13 @@ class TextColumn:
 
 def text_column(x: Node, position: int) -> TextColumn | None:
     """Follow one column of x back to the input; None where it was computed on the way."""
+    x, position = _origin(x, position)
     if isinstance(x, Columns):
         return TextColumn(x.schema, x.columns[position])
-    if isinstance(x, Select):
-        return text_column(x.x, int(x.indices[position]))
-    if isinstance(x, Concat):
-        part, position = _part(x, position)
-        return text_column(part, position)
-    if isinstance(x, FillText):
-        found = text_column(x.x, position)
-        return found and TextColumn(found.schema, found.column, (*found.fills, (x.missing, x.fill[position])))
-    return None
+    if not isinstance(x, FillText):
+        return None
+    found = text_column(x.x, position)
+    return found and TextColumn(found.schema, found.column, (*found.fills, (x.missing, x.fill[position])))
 
 
 def category_codes(step: Step, position: int, categories: Any) -> Node:
@@ -68,7 +65,7 @@ def category_codes(step: Step, position: int, categories: Any) -> Node:
     values = np.asarray(categories)
     known = {type(v) for v in values.tolist() if v is not None and not is_nan(v)}
     if are_numbers(values):
-        return FindCode(column_of(step.x, [position]), Array(_numbers(step, position, values)))
+        return FindCode(columns_of(step.x, [position]), Array(_numbers(step, position, values)))
     if values.dtype.kind in "OU" and known <= {str, np.str_}:
         return _text_codes(step, position, [v if v is None or is_nan(v) else str(v) for v in values.tolist()])
     raise step.refuse("categories_", sorted(t.__name__ for t in known), f"Column {position} must hold texts alone or numbers alone.")
@@ -81,9 +78,9 @@ def are_numbers(categories: Any) -> bool:
     return values.dtype.kind in "biuf" or (bool(known) and all(isinstance(v, int | float | np.number) for v in known))
 
 
-def column_of(x: Node, positions: list[int]) -> Node:
-    """Columns of x: of a table, each in its own dtype."""
-    return select(x, positions) if isinstance(x, Columns) or x.type.width == len(positions) else Select(x, Array(np.array(positions, dtype=np.int32)))
+def columns_of(x: Node, positions: Sequence[int]) -> Node:
+    """Columns of x, each followed back as far as it was only moved: texts may stand beside it on the way."""
+    return select(x, positions) if isinstance(x, Columns) else concat([_column_of(x, j) for j in positions])
 
 
 def is_missing_text(step: Step, position: int, missing: tuple[Raw, ...]) -> Node:
@@ -130,9 +127,17 @@ def _canonical(value: Raw) -> Raw:
     return _NAN if is_nan(value) else value
 
 
-def _part(x: Concat, position: int) -> tuple[Node, int]:
-    for part in x.xs:
-        if position < part.type.width:
-            return part, position
-        position -= part.type.width
-    raise IndexError(position)
+def _origin(x: Node, position: int) -> tuple[Node, int]:
+    """Node that made a column, behind the selections and concatenations, and the column's place in it."""
+    if isinstance(x, Select):
+        return _origin(x.x, int(x.indices[position]))
+    if not isinstance(x, Concat):
+        return x, position
+    ends = np.cumsum([part.type.width for part in x.xs])
+    owner = int(np.searchsorted(ends, position, side="right"))
+    return _origin(x.xs[owner], position - int(ends[owner]) + x.xs[owner].type.width)
+
+
+def _column_of(x: Node, position: int) -> Node:
+    made, position = _origin(x, position)
+    return select(made, [position])

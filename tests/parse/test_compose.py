@@ -1,0 +1,163 @@
+import numpy as np
+import pandas as pd
+import pytest
+from agreement import agree, transform
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
+
+from hbconv.errors import NotFittedError, UnsupportedError
+from hbconv.parse import parse
+
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(30, 5))
+ROWS = RNG.normal(size=(9, 5))
+TABLE = pd.DataFrame(
+    {"age": X[:, 0].astype(np.float32), "sex": ["f", "m", "é"] * 10, "fare": X[:, 1], "class": np.arange(30) % 3, "old": np.arange(30) % 2 == 0}
+)
+
+
+@pytest.mark.parametrize(
+    "columns", [[0, 2], [2, 0], [-1, 1], slice(1, 4), [True, False, False, True, False], lambda X: [3, 1], 2 * [3], [], slice(0, None)], ids=str
+)
+@pytest.mark.parametrize("remainder", ["drop", "passthrough", MinMaxScaler()], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_takes_columns_of_a_matrix(columns, remainder, dtype):
+    transformer = ColumnTransformer([("a", StandardScaler(), columns), ("b", "drop", [4]), ("c", "passthrough", [0])], remainder=remainder)
+    agree(transformer.fit(X), (ROWS * 10).astype(dtype))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ["fare", "age"],
+        slice("fare", "old"),
+        [2, 0],
+        [-1],
+        make_column_selector(dtype_include=np.number),
+        make_column_selector(pattern="^a|^f"),
+        lambda t: ["class"],
+    ],
+)
+@pytest.mark.parametrize("remainder", ["drop", OrdinalEncoder()], ids=str)
+def test_takes_columns_of_a_table(columns, remainder):
+    agree(ColumnTransformer([("a", StandardScaler(), columns)], remainder=remainder).fit(TABLE), TABLE)
+
+
+def test_each_part_of_a_table_keeps_its_dtype():
+    parts = [("narrow", StandardScaler(), ["age"]), ("same", "passthrough", ["age"])]
+    agree(ColumnTransformer(parts).fit(TABLE), TABLE)
+    agree(ColumnTransformer([*parts, ("wide", MinMaxScaler(), ["class", "fare"])]).fit(TABLE), TABLE)
+    agree(ColumnTransformer([("ints", "passthrough", ["class"]), ("bools", "passthrough", ["class"])]).fit(TABLE), TABLE)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(
+    "encoder", [OneHotEncoder(handle_unknown="ignore"), OneHotEncoder(sparse_output=False, dtype=np.uint8), OneHotEncoder(dtype=np.float32)], ids=str
+)
+def test_is_sparse_where_the_source_is(encoder, threshold):
+    transformer = ColumnTransformer([("texts", encoder, ["sex", "class"]), ("rest", "passthrough", ["age"])], sparse_threshold=threshold)
+    agree(transformer.fit(TABLE), TABLE)
+    agree(ColumnTransformer([("texts", encoder, ["sex"]), ("more", encoder, ["class"])], sparse_threshold=threshold).fit(TABLE), TABLE)
+
+
+@pytest.mark.parametrize("weight", [2, 0.1, np.float64(0.1), np.float32(3)], ids=repr)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_weights(weight, dtype):
+    parts = [("a", StandardScaler(), [0, 1]), ("b", "passthrough", [2])]
+    agree(ColumnTransformer(parts, transformer_weights={"a": weight, "b": 0.3}).fit(X), ROWS.astype(dtype))
+    union = FeatureUnion([("a", StandardScaler()), ("b", MinMaxScaler())], transformer_weights={"b": weight})
+    agree(union.fit(X), ROWS.astype(dtype))
+
+
+def test_names_do_not_change_the_values():
+    transformer = ColumnTransformer([("a", StandardScaler(), ["age"])], verbose_feature_names_out=False, remainder="drop").fit(TABLE)
+    agree(transformer, TABLE)
+    assert parse(transformer).traits.feature_names_out == ("age",)
+
+
+def test_drops_everything():
+    assert agree(ColumnTransformer([("a", "drop", [0])]).fit(X), ROWS).shape == (9, 0)
+
+
+def test_nests():
+    inner = ColumnTransformer([("texts", OneHotEncoder(), [0]), ("numbers", StandardScaler(), [1, 2])])
+    outer = ColumnTransformer(
+        [("inner", inner, ["sex", "fare", "class"]), ("union", FeatureUnion([("a", MaxAbsScaler()), ("b", "passthrough")]), ["fare", "class"])]
+    )
+    agree(outer.fit(TABLE), TABLE)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_union(dtype):
+    union = FeatureUnion([("a", StandardScaler()), ("b", "drop"), ("c", "passthrough"), ("d", make_pipeline(MinMaxScaler(), StandardScaler()))])
+    agree(union.fit(X), (ROWS * 10).astype(dtype))
+
+
+def test_union_is_sparse_where_one_part_is():
+    agree(FeatureUnion([("a", OneHotEncoder()), ("b", OrdinalEncoder())]).fit(TABLE[["sex", "class"]]), TABLE[["sex", "class"]])
+
+
+def test_union_of_values_and_missing_marks():
+    rows = np.where(ROWS > 1, np.nan, ROWS)
+    agree(FeatureUnion([("a", SimpleImputer()), ("b", MissingIndicator(features="all"))]).fit(rows), rows)
+
+
+@pytest.mark.parametrize("steps", [
+    [("a", StandardScaler()), ("b", "passthrough")],
+    [("a", StandardScaler()), ("b", None), ("c", MinMaxScaler())],
+    [("a", Pipeline([("b", StandardScaler()), ("c", Pipeline([("d", MinMaxScaler())]))])), ("e", "passthrough")],
+    [("a", FunctionTransformer()), ("b", StandardScaler())],
+], ids=str)  # fmt: skip
+def test_pipeline(steps):
+    agree(Pipeline(steps).fit(X), ROWS)
+
+
+def test_a_pipeline_has_the_methods_of_its_last_step():
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, X[:, 0] > 0)
+    assert "transform" not in parse(pipeline).outputs
+    assert {"predict", "predict_proba"} <= set(parse(pipeline).outputs)
+
+
+FUNCTIONS = ["absolute", "negative", "sign", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "rint", "square", "positive"]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_numpy_functions(name, dtype):
+    rows = np.concatenate([ROWS, np.array([[0.0, -0.0, 1.0, -1.0, 0.5]]), np.full((1, 5), np.nan)])
+    rows = (np.nan_to_num(rows * 10) if dtype == "int64" else rows).astype(dtype)
+    agree(FunctionTransformer(getattr(np, name)).fit(X), rows)
+
+
+def test_functions_that_validate_refuse_nan():
+    rows = np.full((1, 5), np.nan)
+    agree(FunctionTransformer(np.exp).fit(X), rows)
+    with pytest.raises(ValueError, match="NaN"):
+        transform(FunctionTransformer(np.exp, validate=True).fit(X), rows)
+
+
+@pytest.mark.parametrize("options", [
+    {"func": lambda x: x * 2}, {"func": np.clip, "kw_args": {"a_min": 0, "a_max": 1}}, {"func": np.exp, "kw_args": {"dtype": np.float32}},
+    {"func": np.reciprocal}, {"func": np.floor}, {"func": np.cumsum}, {"kw_args": {"a": 1}},
+], ids=str)  # fmt: skip
+def test_refuses_other_functions(options):
+    transformer = FunctionTransformer(**options)
+    with pytest.raises(UnsupportedError, match=r"FunctionTransformer with (func|kw_args)="):
+        parse(make_pipeline(StandardScaler().fit(X), transformer))
+
+
+def test_names_the_step_that_is_not_supported():
+    class Odd(StandardScaler):
+        def transform(self, X):
+            return X + 1
+
+    with pytest.raises(UnsupportedError, match="overrides transform"):
+        parse(ColumnTransformer([("odd", Odd(), [0])]).fit(X))
+
+
+def test_refuses_what_was_not_fitted():
+    with pytest.raises(NotFittedError, match="Call fit"):
+        parse(ColumnTransformer([("a", StandardScaler(), [0])]))
