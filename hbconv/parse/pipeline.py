@@ -9,12 +9,13 @@ from hbconv.parse.step import Step
 
 @parses("sklearn.pipeline.Pipeline")
 def parse_pipeline(step: Step) -> dict[str, Output]:
-    """Pass the value from step to step; the last gives the methods."""
+    """Pass the value from step to step; the last gives the methods, but for those that a pipeline does not pass on."""
     *before, (name, last) = step.estimator.steps
     output = Output(step.x, sparse=step.sparse)
     for inner, estimator in before:
         output = output if _passes(estimator) else step.transform_output(estimator, output.node, inner, sparse=output.sparse)
-    return {"transform": output} if _passes(last) else step.child(last, output.node, name, sparse=output.sparse)
+    outputs = {"transform": output} if _passes(last) else step.child(last, output.node, name, sparse=output.sparse)
+    return {method: made for method, made in outputs.items() if method != "apply"}
 
 
 def _passes(estimator: object) -> bool:

@@ -10,8 +10,6 @@ from hbconv.errors import UnsupportedError
 from hbconv.parse.registry import find_parser, parses
 from hbconv.parse.step import Step
 
-_PASSED_ON = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples")
-
 
 def _best(search: Any) -> Any:
     if not search.refit:
@@ -39,5 +37,5 @@ def _features(search: Any) -> Sequence[str] | int:
 )
 def parse_search(step: Step) -> dict[str, Output]:
     """Keep the methods that a search passes on to its best estimator."""
-    outputs = step.child(_best(step.estimator), step.x, "")
-    return {name: output for name, output in outputs.items() if name in _PASSED_ON}
+    outputs = step.child(_best(step.estimator), step.x, "", sparse=step.sparse)
+    return {name: output for name, output in outputs.items() if name != "apply"}

@@ -36,6 +36,6 @@ def parse_recursive_elimination(step: Step) -> dict[str, Output]:
 
 
 def _selected(step: Step) -> Node:
-    """Select from the whole input as one array, whose common dtype the columns keep."""
-    x = step.require_finite(allow_nan=step.estimator.__sklearn_tags__().input_tags.allow_nan)
+    """Select from the whole input as one array, whose common dtype the columns keep; a selector that takes NaN takes infinity too."""
+    x = step.x if step.estimator.__sklearn_tags__().input_tags.allow_nan else step.require_finite()
     return Select(x, Array(np.flatnonzero(step.estimator.get_support()).astype(np.int32)))
