@@ -67,17 +67,20 @@ class Compare(Node):
 
 @container
 class Softmax(Node):
-    """``exp(x - max) / sum`` over the columns."""
+    """``exp(x - max) / sum`` over the columns. Where ``within`` names a wider dtype, exponentials and sum are rounded from it."""
 
     x: Node
+    within: str = ""
 
     def infer(self) -> Type:
         return Type(self.x.type.width, self.x.type.dtype)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        top = b.reshape(b.reduce("reduce_max", inputs[0]), 1)
-        e = b.op("exp", inputs[0] - top)
-        return e / b.reshape(b.reduce("reduce_sum", e), 1)
+        x, within = inputs[0], self.within or inputs[0].dtype
+        top = b.reshape(b.reduce("reduce_max", x), 1)
+        e = b.cast(b.op("exp", b.cast(x - top, within)), x.dtype)
+        total = b.cast(b.reduce("reduce_sum", b.cast(e, within)), x.dtype)
+        return e / b.reshape(total, 1)
 
 
 @container

@@ -54,6 +54,12 @@ class NodeTable:
     right: npt.NDArray[Any]
     values: npt.NDArray[Any]
 
+    def first(self, trees: int) -> NodeTable:
+        """Keep the first trees."""
+        nodes = slice(sum(self.sizes[:trees]))
+        arrays = (self.feature, self.threshold, self.default_left, self.left, self.right, self.values)
+        return NodeTable(self.sizes[:trees], *(array[nodes] for array in arrays))
+
     def split(self) -> FlatTrees:
         """Tell tests from leaves.
 
