@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from backends.cases import CASES, ROWS, Case
+from backends.cases import CASES, ROWS, Case, equal, same_bits
 
 from hbconv.backends import backend_names, find_backend
 from hbconv.backends.base import Backend
@@ -16,6 +16,9 @@ from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, verify_program
 
 TREES = {"tree_scores", "tree_leaves"}
+
+ZEROS_LOSE_THEIR_SIGN = {("onnx", "where"), ("onnx", "ordered_sum")}
+"""ONNX Runtime's Where gives every zero as a positive one; its running sums start from the first term, not from zero."""
 RUNS = [pytest.param(case, dtype, id=f"{case}-{dtype}") for case in CASES for dtype in case.dtypes]
 
 
@@ -54,9 +57,10 @@ def test_primitive(case: Case, dtype: str, backend: Backend) -> None:
         answer = artifact.run({name: x.copy() for name, x in inputs.items()})
         assert list(answer) == list(expected)
         for name, values in expected.items():
-            compare(case, answer[name], values)
+            compare(case, backend, answer[name], values)
 
 
-def compare(case: Case, got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> None:
+def compare(case: Case, backend: Backend, got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> None:
     assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
-    case.agrees(got, expected)
+    lenient = case.agrees is same_bits and (backend.name, case.primitive) in ZEROS_LOSE_THEIR_SIGN
+    (equal if lenient else case.agrees)(got, expected)

@@ -1,0 +1,91 @@
+"""Backend ``onnx``: the program written directly as an ONNX graph, run by ONNX Runtime; trees as ``TreeEnsemble`` operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from hbconv.backends.base import Artifact, Backend
+from hbconv.backends.onnx.rewrites import REWRITES
+from hbconv.backends.onnx.table import EMITS
+from hbconv.backends.onnx.trees import fit_trees
+from hbconv.errors import StoreError
+from hbconv.strategy import lower_trees, strategies
+
+if TYPE_CHECKING:
+    from hbconv.containers import Graph
+    from hbconv.lower import Lowered
+    from hbconv.target import Target
+    from hbconv.tensor import TensorProgram
+
+__all__ = ["BACKEND", "Onnx", "export_onnx"]
+
+
+class Onnx(Backend):
+    """Opset 20 and ai.onnx.ml 5, one operator or a few for each primitive."""
+
+    name = "onnx"
+    needs = ("onnx", "onnxruntime")
+    extra = "onnx"
+    emits = EMITS
+    rewrites = REWRITES
+
+    def native_trees(self, target: Target) -> frozenset[str]:
+        """All strategies where trees may be TreeEnsemble operators, none where core operators are asked for."""
+        return frozenset(strategies()) if target.tree_ops == "native" else frozenset()
+
+    def prepare(self, program: TensorProgram, target: Target) -> TensorProgram:
+        """Bring the native trees to the forms that TreeEnsemble computes exactly, then the rest."""
+        return super().prepare(fit_trees(lower_trees(program, self.native_trees(target))), target)
+
+    def emit(self, program: TensorProgram, target: Target) -> Artifact:
+        """Write the graph and open a session on it."""
+        from hbconv.backends.onnx.artifact import OnnxArtifact
+        from hbconv.backends.onnx.emit import emit_model
+
+        return OnnxArtifact(emit_model(program), target)
+
+    def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:
+        """Open a session on the stored graph; compile again where there is none."""
+        if "model.onnx" not in files:
+            return self.compile(program, target)
+        self.require_packages()
+        from hbconv.backends.onnx.artifact import OnnxArtifact
+
+        try:
+            return OnnxArtifact(files["model.onnx"], target)
+        except Exception as error:  # each kind of damage has its own class in ONNX Runtime, with no common base
+            raise StoreError(f"ONNX Runtime cannot read the stored model: {error}") from error
+
+
+BACKEND = Onnx()
+
+
+def export_onnx(lowered: Lowered, graph: Graph, target: Target) -> bytes:
+    """Write a self-contained ONNX file: text columns encoded, class labels decoded and input checks made in the graph.
+
+    Parameters
+    ----------
+    lowered : Lowered
+        The graph's outputs as a program.
+    graph : Graph
+        Names the columns, the methods and the classes.
+    target : Target
+        ``tree_ops`` and ``precision`` are read.
+
+    Returns
+    -------
+    bytes
+        A serialized ``onnx.ModelProto``. Its inputs are one matrix ``X`` (n, width) where all columns are numbers of one
+        dtype, else an (n, 1) input for each column the model reads, under the column's name. Its outputs are named after
+        the methods and shaped as the source's answers, except that sparse ones are dense.
+
+    Raises
+    ------
+    BackendError
+        Labels or names that ONNX cannot hold, or more than 2 GB.
+    """
+    BACKEND.require_packages()
+    from hbconv.backends.onnx.export import export_model
+
+    return export_model(lowered, graph, target, BACKEND)

@@ -1,0 +1,61 @@
+"""OnnxArtifact: an ONNX Runtime session on a program."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+
+from hbconv.backends.base import Artifact, contiguous
+
+if TYPE_CHECKING:
+    from hbconv.backends.base import Arrays
+    from hbconv.target import Target
+
+__all__ = ["OnnxArtifact"]
+
+MIN_ROWS = 256
+"""Rows that are worth a thread."""
+
+ERRORS_ONLY = 3
+
+
+class OnnxArtifact(Artifact):
+    """Runs a serialized program.
+
+    The session itself has one thread, since with more ONNX Runtime adds up blocks of trees apart and their order is lost;
+    ``target.threads`` threads share the rows instead.
+    """
+
+    def __init__(self, model: bytes, target: Target) -> None:
+        self.model, self.threads = model, target.threads
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = ERRORS_ONLY
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        self.session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self.outputs = [o.name for o in self.session.get_outputs()]
+        self.pool = ThreadPoolExecutor(self.threads)
+
+    def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
+        """Run the session, on parts of the rows where there are threads for them."""
+        rows = len(next(iter(inputs.values())))
+        parts = max(1, min(self.threads, rows // MIN_ROWS))
+        if parts == 1:
+            return self._run(inputs)
+        bounds = np.linspace(0, rows, parts + 1).astype(int)
+        slices = [{name: x[start:stop] for name, x in inputs.items()} for start, stop in pairwise(bounds)]
+        results = list(self.pool.map(self._run, slices))
+        return {name: np.concatenate([r[name] for r in results]) for name in self.outputs}
+
+    def files(self) -> dict[str, bytes]:
+        """Store the model."""
+        return {"model.onnx": self.model}
+
+    def _run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
+        answers = self.session.run(self.outputs, {name: contiguous(x) for name, x in inputs.items()})
+        return dict(zip(self.outputs, answers, strict=True))

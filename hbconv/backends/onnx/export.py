@@ -1,0 +1,130 @@
+"""Write the file that users take away: named inputs, text, checks, labels and metadata in one ONNX graph."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from hbconv import __version__
+from hbconv.backends.onnx.emit import emit_program
+from hbconv.backends.onnx.text import encode, labels
+from hbconv.backends.onnx.writer import GraphWriter, Tensor
+from hbconv.errors import BackendError
+from hbconv.lower import CodesFeed, Feed, Lowered, lower_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hbconv.backends.base import Backend
+    from hbconv.containers import Graph, Output, Schema
+    from hbconv.target import Target
+
+__all__ = ["export_model"]
+
+MATRIX = "X"
+
+
+def export_model(lowered: Lowered, graph: Graph, target: Target, backend: Backend) -> bytes:
+    """Write the graph's outputs, decoded, behind its checks."""
+    checks = lower_nodes(graph, {str(i): check.node for i, check in enumerate(graph.checks)}, target.precision)
+    schema = graph.schema
+    columns = _columns_read(lowered, checks)
+    matrix = _is_matrix(schema)
+    names = [MATRIX] if matrix else [schema.columns[c].name for c in columns]
+    _require_distinct([*names, *graph.outputs])
+
+    w = GraphWriter([*names, *graph.outputs])
+    _declare_inputs(w, schema, [] if matrix else columns)
+    values = emit_program(w, backend.prepare(lowered.program, target), _inputs(w, lowered, schema, matrix=matrix))
+    refused = emit_program(w, backend.prepare(checks.program, target), _inputs(w, checks, schema, matrix=matrix)) if graph.checks else {}
+    passed = _checks(w, [(refused[str(i)], check.message) for i, check in enumerate(graph.checks)])
+    for name, output in graph.outputs.items():
+        _write_output(w, name, output, values[name], passed)
+    return w.model(graph.traits.estimator or "model", _describe(graph), _metadata(graph))
+
+
+def _columns_read(*programs: Lowered) -> list[int]:
+    """Columns of the schema that some feed reads, ascending."""
+    feeds = [feed for program in programs for feed in program.feeds]
+    return sorted({c for feed in feeds for c in (feed.columns if isinstance(feed, Feed) else (leaf.column for leaf in feed.leaves))})
+
+
+def _is_matrix(schema: Schema) -> bool:
+    """Whether all columns are numbers of one dtype, which go in as one matrix."""
+    return len(set(schema.dtypes)) == 1 and "string" not in schema.dtypes
+
+
+def _require_distinct(names: list[str]) -> None:
+    clashing = sorted({name for name in names if names.count(name) > 1 or not name})
+    if clashing:
+        raise BackendError(f"ONNX needs a name for each input and output, but {clashing} are empty or taken twice. Rename the columns and fit again.")
+
+
+def _declare_inputs(w: GraphWriter, schema: Schema, columns: Iterable[int]) -> None:
+    if _is_matrix(schema):
+        w.input(MATRIX, schema.dtypes[0], len(schema.columns), "Columns: " + ", ".join(schema.names))
+    for c in columns:
+        text = schema.columns[c].dtype == "string"
+        w.input(schema.columns[c].name, schema.columns[c].dtype, 1, "Text; a missing value is the empty text." if text else "")
+
+
+def _inputs(w: GraphWriter, lowered: Lowered, schema: Schema, *, matrix: bool) -> dict[str, str]:
+    """Write what each feed of the program reads: the matrix, columns side by side, or text encoded."""
+    if matrix:
+        return {feed.name: MATRIX for feed in lowered.feeds}
+    return {feed.name: _side_by_side(w, _parts(w, feed, schema)) for feed in lowered.feeds}
+
+
+def _parts(w: GraphWriter, feed: Feed | CodesFeed, schema: Schema) -> list[str]:
+    if isinstance(feed, Feed):
+        return [schema.columns[c].name for c in feed.columns]
+    return [encode(w, schema.columns[leaf.column].name, leaf) for leaf in feed.leaves]
+
+
+def _side_by_side(w: GraphWriter, parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else w.node("Concat", *parts, axis=1)
+
+
+def _checks(w: GraphWriter, checks: list[tuple[Tensor, str]]) -> str:
+    """Write the checks and return a zero that exists only when they pass.
+
+    ONNX has no operator that fails, so each check reads a table of one zero at the number of refused values: beyond zero
+    the runtime reports an index out of bounds at the node of that name, which is the check's message.
+    """
+    zero = w.constant([0], "int64")
+    passed = zero
+    for refused, message in checks:
+        count = w.node("ReduceSum", w.cast(refused.name, "int64"), keepdims=0)
+        passed = w.node("Add", passed, w.named_node(w.fresh("passed"), "Gather", zero, count, name=message))
+    return passed
+
+
+def _write_output(w: GraphWriter, name: str, output: Output, value: Tensor, passed: str) -> None:
+    """Decode, convert and shape one output; its shape is computed from the zero of the checks, so that they come first."""
+    data, dtype = value.name, value.dtype
+    if output.classes is not None:
+        table = labels(output.classes.data)
+        data, dtype = w.node("Gather", w.constant(table), data, axis=0), "string" if table.dtype.kind == "U" else table.dtype.name
+    elif output.dtype is not None and output.dtype != dtype:
+        data, dtype = w.cast(data, output.dtype), output.dtype
+    shape = () if output.vector else value.shape
+    target = w.node("Add", w.constant([0, *shape], "int64"), passed)  # a zero in the target shape of Reshape means "as before"
+    w.output(w.named_node(name, "Reshape", data, target), dtype, shape, _returns(output))
+
+
+def _returns(output: Output) -> str:
+    return "Dense; the source returns a sparse matrix." if output.sparse else ""
+
+
+def _describe(graph: Graph) -> str:
+    return f"{graph.traits.estimator} compiled by hbconv {__version__}. Rows the estimator refuses make the run fail at the node named after the reason."
+
+
+def _metadata(graph: Graph) -> dict[str, str]:
+    return {
+        "hbconv_version": __version__,
+        "estimator": graph.traits.estimator,
+        "kind": graph.traits.kind,
+        "features": json.dumps(graph.schema.names),
+        "methods": json.dumps(list(graph.outputs)),
+    }

@@ -1,0 +1,67 @@
+"""Text in the graph: columns to codes on the way in, codes to labels on the way out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.errors import BackendError
+
+if TYPE_CHECKING:
+    from hbconv.backends.onnx.writer import GraphWriter
+    from hbconv.containers.columns import Codes, Vocabulary
+
+__all__ = ["encode", "labels", "texts"]
+
+MISSING = {"None": "none", "nan": "nan"}
+"""What ONNX Runtime's Python makes of missing values in an array of objects, and the vocabulary's field for each."""
+
+
+def encode(w: GraphWriter, name: str, codes: Codes) -> str:
+    """Write the int32 codes of the text input of that name."""
+    keys = texts(codes.vocabulary, codes.schema.columns[codes.column].name)
+    encoded = w.ml_node("LabelEncoder", name, keys_strings=list(keys), values_int64s=list(keys.values()), default_int64=-1)
+    return w.cast(encoded, "int32")
+
+
+def texts(vocabulary: Vocabulary, column: str) -> dict[str, int]:
+    """Texts and their codes. ONNX has no missing text, so some texts stand for missing values the vocabulary knows.
+
+    They are the empty text, where None and NaN do not differ, and what ONNX Runtime's Python writes for missing objects; a
+    category of the same text comes first.
+
+    Examples
+    --------
+    >>> from hbconv.containers.columns import Vocabulary
+    >>> texts(Vocabulary(("a", "b"), nan=2), "city")
+    {'a': 0, 'b': 1, 'nan': 2, '': 2}
+    >>> texts(Vocabulary(("a", "b")), "city")
+    {'a': 0, 'b': 1}
+    """
+    keys = {value: code for code, value in enumerate(vocabulary.values)}
+    known = {getattr(vocabulary, field) for field in MISSING.values()} - {-1}
+    for text, field in MISSING.items():
+        if getattr(vocabulary, field) != -1:
+            keys.setdefault(text, getattr(vocabulary, field))
+    if len(known) == 1:
+        keys.setdefault("", *known)
+    lost = [code for code in known if code not in keys.values()]
+    if lost:
+        raise BackendError(f"Text column {column!r} has missing values, and categories named as every text that could stand for them in ONNX. Rename those.")
+    return keys or {"": -1}
+
+
+def labels(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return class labels in a dtype that ONNX holds: text, int64, float or bool."""
+    if classes.dtype.kind == "O":
+        kinds = {type(label) for label in classes.tolist()}
+        if len(kinds) != 1 or not kinds <= {str, int, float, bool}:
+            raise BackendError(f"ONNX cannot hold the class labels {classes.tolist()[:5]}: they must all be text, or all numbers.")
+        classes = np.array(classes.tolist())
+    if classes.dtype.kind in "iu":
+        return classes.astype(np.int64)
+    if classes.dtype.kind == "U" or classes.dtype.name in ("float32", "float64", "bool"):
+        return classes
+    raise BackendError(f"ONNX cannot hold class labels of dtype {classes.dtype}. Encode them before fitting (LabelEncoder).")

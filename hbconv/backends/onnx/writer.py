@@ -1,0 +1,147 @@
+"""GraphWriter: collects the nodes and constants of an ONNX graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+import onnx
+from google.protobuf.message import EncodeError  # type: ignore[import-untyped]
+from onnx import helper, numpy_helper
+
+from hbconv import __version__
+from hbconv.array import Array
+from hbconv.errors import BackendError
+from hbconv.tensor import TensorType
+
+__all__ = ["GraphWriter", "Tensor"]
+
+ML = "ai.onnx.ml"
+OPSET, ML_OPSET, IR_VERSION = 20, 5, 10
+MAX_BYTES = 2**31 - 1
+"""What one protobuf message may hold."""
+
+DTYPES: dict[str, int] = {
+    "float32": onnx.TensorProto.FLOAT,
+    "float64": onnx.TensorProto.DOUBLE,
+    "int32": onnx.TensorProto.INT32,
+    "int64": onnx.TensorProto.INT64,
+    "uint8": onnx.TensorProto.UINT8,
+    "uint64": onnx.TensorProto.UINT64,
+    "bool": onnx.TensorProto.BOOL,
+    "string": onnx.TensorProto.STRING,
+}
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A named value of the graph; ``value`` holds the content of a constant."""
+
+    name: str
+    type: TensorType
+    value: npt.NDArray[Any] | None = None
+
+    @property
+    def dtype(self) -> str:
+        """Dtype name."""
+        return self.type.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Static shape, without the rows."""
+        return self.type.shape
+
+
+class GraphWriter:
+    """Appends nodes under fresh names; equal constants and equal nodes are written once.
+
+    Parameters
+    ----------
+    reserved : sequence of str
+        Names of the inputs and outputs, which no other value may take.
+    """
+
+    def __init__(self, reserved: Sequence[str] = ()) -> None:
+        self.source = ""
+        self._names = set(reserved)
+        self._nodes: list[onnx.NodeProto] = []
+        self._known: dict[tuple[str, tuple[str, ...], str], str] = {}
+        self._constants: dict[str, onnx.TensorProto] = {}
+        self._inputs: list[onnx.ValueInfoProto] = []
+        self._outputs: list[onnx.ValueInfoProto] = []
+
+    def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """Append a core operator and return its result's name."""
+        key = (operator, inputs, repr(attributes))
+        if key not in self._known:
+            self._known[key] = self.named_node(self.fresh(operator), operator, *inputs, **attributes)
+        return self._known[key]
+
+    def named_node(self, output: str, operator: str, *inputs: str, name: str = "", domain: str = "", **attributes: Any) -> str:
+        """Append a node whose result has the given name; the node's own name is the same unless given."""
+        self._nodes.append(helper.make_node(operator, inputs, [output], name or output, self.source, domain, **attributes))
+        return output
+
+    def ml_node(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """Append an operator of ``ai.onnx.ml`` and return its result's name."""
+        return self.named_node(self.fresh(operator), operator, *inputs, domain=ML, **attributes)
+
+    def topk(self, name: str, k: int, axis: int) -> tuple[str, str]:
+        """Append TopK, the one operator of two results: the smallest values, ascending, and their positions."""
+        names = self.fresh("smallest"), self.fresh("positions")
+        self._nodes.append(helper.make_node("TopK", [name, self.constant([k], "int64")], names, names[0], self.source, axis=axis, largest=0, sorted=1))
+        return names
+
+    def constant(self, value: npt.ArrayLike, dtype: str | None = None) -> str:
+        """Store a constant (text where its dtype is ``U``) and return its name."""
+        array = Array.of(value, dtype)
+        if array.key not in self._constants:
+            data = array.data.astype(object) if array.data.dtype.kind == "U" else array.data
+            self._constants[array.key] = numpy_helper.from_array(data, self.fresh("constant"))
+        return str(self._constants[array.key].name)
+
+    def cast(self, name: str, dtype: str) -> str:
+        """Append a conversion."""
+        return self.node("Cast", name, to=DTYPES[dtype])
+
+    def rows(self, name: str) -> str:
+        """Append the row count of a value, as a vector of one."""
+        return self.node("Shape", name, start=0, end=1)
+
+    def input(self, name: str, dtype: str, width: int, doc: str = "") -> str:
+        """Declare an input of (n, width)."""
+        self._inputs.append(helper.make_tensor_value_info(name, DTYPES[dtype], ["n", width], doc))
+        return name
+
+    def output(self, name: str, dtype: str, shape: tuple[int, ...], doc: str = "") -> None:
+        """Declare an output of (n, *shape)."""
+        self._outputs.append(helper.make_tensor_value_info(name, DTYPES[dtype], ["n", *shape], doc))
+
+    def model(self, name: str, doc: str = "", metadata: Mapping[str, str] | None = None) -> bytes:
+        """Close the graph and serialize it; more than 2 GB is refused."""
+        graph = helper.make_graph(self._nodes, name, self._inputs, self._outputs, list(self._constants.values()), doc)
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="hbconv", producer_version=__version__)
+        helper.set_model_props(model, dict(metadata or {}))
+        try:
+            serialized: bytes = model.SerializeToString()
+        except (EncodeError, ValueError) as error:
+            raise too_large() from error
+        if len(serialized) > MAX_BYTES:
+            raise too_large()
+        return serialized
+
+    def fresh(self, hint: str) -> str:
+        """Return a name that nothing has."""
+        number = len(self._names)
+        while (name := f"{hint}_{number}") in self._names:
+            number += 1
+        self._names.add(name)
+        return name
+
+
+def too_large() -> BackendError:
+    """Return the error for a model that no single ONNX file can hold."""
+    return BackendError("The model takes more than 2 GB, which one ONNX file cannot hold. Use another backend, such as backend='torch'.")

@@ -1,0 +1,102 @@
+"""Trees on ONNX Runtime: each decision, leaf number and sum as the forest defines it, natively and in core operators."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from forests import forests, hostile_rows, random_forest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hbconv.array import Array
+from hbconv.backends import find_backend
+from hbconv.forest import Forest
+from hbconv.strategy import strategies
+from hbconv.target import Target
+from hbconv.tensor import Builder, TensorProgram
+
+BACKEND = find_backend("onnx")
+NATIVE, CORE = Target("onnx"), Target("onnx", tree_ops="core")
+
+
+def program_of(forest: Forest, dtype: str, strategy: str = "tree_traversal") -> TensorProgram:
+    b = Builder()
+    x = b.input("x", dtype, forest.n_features)
+    return b.program({name: b.op(f"tree_{name}", x, forest=forest, strategy=strategy) for name in ("scores", "leaves")})
+
+
+def require_exact(forest: Forest, x: np.ndarray, target: Target = NATIVE) -> None:
+    got = BACKEND.compile(program_of(forest, x.dtype.name), target).run({"x": x})
+    np.testing.assert_array_equal(got["leaves"], forest.leaves(x))
+    np.testing.assert_array_equal(got["scores"], forest.scores(x))
+    assert (got["leaves"].dtype, got["scores"].dtype) == (np.int32, forest.accumulate)
+
+
+def operators(forest: Forest, target: Target, dtype: str = "float64") -> list[tuple[str, str]]:
+    model = onnx.load_from_string(BACKEND.compile(program_of(forest, dtype), target).files()["model.onnx"])
+    onnx.checker.check_model(model, full_check=True)
+    return [(node.domain, node.op_type) for node in model.graph.node]
+
+
+@settings(max_examples=120, deadline=None)
+@given(forests(), st.sampled_from(["float32", "float64"]), st.sampled_from([0, 1, 7, 60]), st.integers(0, 999))
+def test_any_forest_is_exact(forest: Forest, dtype: str, n: int, seed: int) -> None:
+    """Values on thresholds and one unit beside, NaN, infinities, denormals; the sums to the last bit."""
+    require_exact(forest, hostile_rows(np.random.default_rng(seed), forest, dtype, n))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("accumulate", ["float32", "float64"])
+@pytest.mark.parametrize(("n_outputs", "vector"), [(1, False), (3, False), (3, True)])
+def test_many_rows_and_trees_keep_the_order(dtype: str, accumulate: str, n_outputs: int, vector: bool) -> None:
+    """More rows and trees than ONNX Runtime takes at a time."""
+    rng = np.random.default_rng(0)
+    forest = random_forest(rng, 150, 8, 6, n_outputs, vector=vector, dtype="float64", accumulate=accumulate)
+    require_exact(forest, hostile_rows(rng, forest, dtype, 3000))
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_core_operators_alone(dtype: str, strict: bool) -> None:
+    rng = np.random.default_rng(1)
+    forest = random_forest(rng, 6, 4, 4, 2, strict=strict)
+    require_exact(forest, hostile_rows(rng, forest, dtype, 200), CORE)
+    assert {domain for domain, _ in operators(forest, CORE)} == {""}
+
+
+@pytest.mark.parametrize("strategy", sorted(strategies()))
+def test_every_strategy_runs_natively(strategy: str) -> None:
+    forest = random_forest(np.random.default_rng(2), 5)
+    x = hostile_rows(np.random.default_rng(3), forest, "float64", 50)
+    got = BACKEND.compile(program_of(forest, "float64", strategy), NATIVE).run({"x": x})
+    np.testing.assert_array_equal(got["scores"], forest.scores(x))
+
+
+def test_scalar_leaves_are_one_operator() -> None:
+    """The scores of scalar leaves need no other operator than TreeEnsemble, start values included."""
+    forest = random_forest(np.random.default_rng(2), 5, n_outputs=2)
+    b = Builder()
+    program = b.program({"y": b.op("tree_scores", b.input("x", "float64", 4), forest=forest, strategy="select")})
+    model = onnx.load_from_string(BACKEND.compile(program, NATIVE).files()["model.onnx"])
+    assert [node.op_type for node in model.graph.node] == ["TreeEnsemble", "Identity"]
+
+
+@pytest.mark.parametrize("n_trees", [0, 1, 3])
+def test_forests_without_tests(n_trees: int) -> None:
+    """No trees, or single leaves only, over no columns at all."""
+    forest = random_forest(np.random.default_rng(4), n_trees, n_features=0, n_outputs=2)
+    for dtype in ("float32", "float64"):
+        require_exact(forest, np.zeros((5, 0), dtype))
+        require_exact(forest, np.zeros((0, 0), dtype))
+
+
+def test_output_without_trees_and_infinite_start() -> None:
+    """An output that no tree adds to is its start value."""
+    forest = random_forest(np.random.default_rng(5), 3, n_outputs=1, max_depth=3)
+    x = hostile_rows(np.random.default_rng(6), forest, "float64", 40)
+    require_exact(Forest(**{**vars_of(forest), "start": Array([0.5, -np.inf, 0.0])}), x)
+
+
+def vars_of(forest: Forest) -> dict[str, object]:
+    return {name: getattr(forest, name) for name in Forest.__dataclass_fields__}
