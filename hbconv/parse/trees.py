@@ -59,13 +59,13 @@ def parse_forest_regressor(step: Step) -> dict[str, Output]:
     }
 
 
-def read_trees(trees: Sequence[Any]) -> FlatTrees:
-    """Read the ``tree_`` arrays: float64 thresholds, values (n_nodes, n_outputs * n_classes)."""
+def read_trees(trees: Sequence[Any], scale: float = 1.0) -> FlatTrees:
+    """Read the ``tree_`` arrays: float64 thresholds, values (n_nodes, n_outputs * n_classes) times scale."""
 
     def joined(name: str) -> Any:
         return np.concatenate([getattr(tree, name) for tree in trees])
 
-    values = np.concatenate([tree.value.reshape(tree.node_count, -1) for tree in trees])
+    values = np.concatenate([tree.value.reshape(tree.node_count, -1) for tree in trees]) * scale
     sizes = [tree.node_count for tree in trees]
     return NodeTable(
         sizes, joined("feature"), joined("threshold"), joined("missing_go_to_left"), joined("children_left"), joined("children_right"), values

@@ -16,7 +16,7 @@ _DEEPEST = 64
 
 
 def decode_ubjson(data: bytes) -> Any:
-    """Decode one value: dict, list, numpy array (typed arrays of numbers), str, int, float, bool or None.
+    r"""Decode one value: dict, list, numpy array (typed arrays of numbers), str, int, float, bool or None.
 
     Raises
     ------
@@ -25,7 +25,7 @@ def decode_ubjson(data: bytes) -> Any:
 
     Examples
     --------
-    >>> decode_ubjson(b"{U\\x01x[$d#U\\x01\\x3f\\x80\\x00\\x00}")
+    >>> decode_ubjson(b"{U\x01x[$d#U\x01\x3f\x80\x00\x00}")
     {'x': array([1.], dtype=float32)}
     """
     try:
