@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import pkgutil
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,10 @@ from hbconv.names import unknown
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram, Value
 from hbconv.tensor.rewrite import rewrite_program
+
+_CACHE = 1 << 21
+"""Bytes of temporaries that one core works on fastest: larger ones are mapped anew at each operator."""
+_LEAST_ROWS = 64
 
 __all__ = ["Prices", "Refusal", "Strategy", "Work", "find_strategy", "lower_trees", "strategies", "sum_leaves"]
 
@@ -57,6 +62,11 @@ class Work:
     tables: int = 0
     temporaries: int = 0
 
+    def rows_at_once(self, target: Target) -> int:
+        """Rows that one run should take: as many as keep the temporaries in a core's cache, or in a GPU's memory."""
+        room = _CACHE if target.device == "cpu" else target.memory // 2
+        return min(target.rows, max(_LEAST_ROWS, room // max(self.temporaries, 1)))
+
 
 @dataclass(frozen=True)
 class Prices:
@@ -70,16 +80,18 @@ class Prices:
     multiplication: float = 0.0
     visit: float = 0.0
 
-    def seconds(self, work: Work, rows: int) -> float:
-        """Price of the work for so many rows.
+    def seconds(self, work: Work, target: Target) -> float:
+        """Price of the work for ``target.rows`` rows, in runs of as many as the work takes at once.
 
         Examples
         --------
-        >>> Prices(operator=1e-5, take=1e-9).seconds(Work(operators=2, take=30), rows=1000)
-        5e-05
+        >>> Prices(operator=0.5, take=0.125).seconds(Work(operators=2, take=3), Target(rows=4))
+        2.5
         """
+        runs = math.ceil(target.rows / work.rows_at_once(target))
         streams = work.elementwise * self.elementwise + work.take * self.take + work.lookup * self.lookup + work.gather * self.gather
-        return work.operators * self.operator + rows * (streams + work.multiplications * self.multiplication + work.visits * self.visit)
+        row = streams + work.multiplications * self.multiplication + work.visits * self.visit
+        return runs * work.operators * self.operator + target.rows * row
 
 
 class Strategy(Protocol):

@@ -3,10 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-__all__ = ["CHUNK_ROWS", "Precision", "Target"]
+__all__ = ["Precision", "Target"]
 
 Precision = Literal["exact", "fast"]
-CHUNK_ROWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -41,11 +40,6 @@ class Target:
     rows: int = 10_000
     memory: int = 2 << 30
     threads: int = 1
-
-    @property
-    def chunk_rows(self) -> int:
-        """Rows that one run of a program takes at most: longer calls are cut, so that temporaries stay bounded."""
-        return min(self.rows, CHUNK_ROWS)
 
     def replace(self, **changes: Any) -> "Target":
         """Return a copy with the given fields changed."""

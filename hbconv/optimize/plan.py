@@ -3,29 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from hbconv.backends.base import Backend
 from hbconv.containers import Graph, Node
 from hbconv.containers.trees import TreeEnsemble, TreeLeaves
+from hbconv.errors import BackendError
 from hbconv.forest import Forest
+from hbconv.optimize.costs import find_prices
+from hbconv.strategy import find_strategy, strategies
 from hbconv.target import Target
 
-__all__ = ["Choice", "Plan", "make_plan"]
+__all__ = ["Choice", "Plan", "make_plan", "show_plan"]
 
 
 @dataclass(frozen=True)
 class Choice:
     """What was decided for one forest.
 
-    ``costs`` holds predicted seconds for ``target.rows`` rows of each strategy that may be used, ``refusals`` the reason
-    of each that may not.
+    Parameters
+    ----------
+    source : str
+        Step of the pipeline that the forest comes from.
+    strategy : str
+        The strategy taken.
+    costs : mapping of str to float
+        Predicted seconds for ``target.rows`` rows, of each strategy that may be used.
+    refusals : mapping of str to str
+        Reason of each that may not.
+    native : bool
+        The backend runs these trees by a kernel of its own, not as plain primitives.
+    forced : bool
+        The target named the strategy.
     """
 
     source: str
     strategy: str
     costs: Mapping[str, float] = field(default_factory=dict)
     refusals: Mapping[str, str] = field(default_factory=dict)
+    native: bool = False
+    forced: bool = False
+
+    def __str__(self) -> str:
+        how = "forced" if self.forced else "the cheapest" if len(self.costs) > 1 else "the only one"
+        return f"{self.strategy} ({how}{', native kernel' if self.native else ''})"
 
 
 @dataclass(frozen=True)
@@ -36,14 +58,92 @@ class Plan:
 
     def apply(self, graph: Graph) -> Graph:
         """Write the chosen strategies into the graph's tree nodes."""
-        chosen = {id(forest): choice.strategy for forest, choice in self.choices}
+        chosen = {forest: choice.strategy for forest, choice in self.choices}
 
         def visit(node: Node) -> Node:
-            return node.planned(chosen[id(node.forest)]) if isinstance(node, TreeEnsemble | TreeLeaves) else node
+            return node.planned(chosen[node.forest]) if isinstance(node, TreeEnsemble | TreeLeaves) else node
 
         return graph.rewritten(visit)
 
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return plain values for JSON, an entry for each forest."""
+        return [{**_size(forest), **asdict(choice)} for forest, choice in self.choices]
+
+    def __str__(self) -> str:
+        return show_plan(self)
+
 
 def make_plan(graph: Graph, target: Target, backend: Backend) -> Plan:
-    """Ask every strategy what it would cost, and take the cheapest, or the one the target forces."""
-    raise NotImplementedError
+    """Ask every strategy what it would cost, and take the cheapest, or the one the target forces.
+
+    Raises
+    ------
+    OptionError
+        The target names a strategy that does not exist.
+    BackendError
+        The strategy it names, or every one, may not be used; the message holds the reasons.
+    """
+    if target.strategy is not None:
+        find_strategy(target.strategy)
+    sources: dict[Forest, str] = {}
+    for node in graph.nodes():
+        if isinstance(node, TreeEnsemble | TreeLeaves):
+            sources.setdefault(node.forest, node.source)
+    return Plan(tuple((forest, _choose(forest, source, target, backend.native_trees(target))) for forest, source in sources.items()))
+
+
+def _choose(forest: Forest, source: str, target: Target, native: frozenset[str]) -> Choice:
+    if native >= strategies().keys():
+        return _native_choice(forest, source, target)
+    checks = {name: None if name in native else strategy.check(forest, target) for name, strategy in strategies().items()}
+    refusals = {name: refusal.reason for name, refusal in checks.items() if refusal}
+    usable = {name: strategy for name, strategy in strategies().items() if name not in refusals}
+    costs = {name: strategy.cost(forest, target, find_prices(target, native=name in native)) for name, strategy in usable.items()}
+    if target.strategy in refusals:
+        hint = f"Leave strategy out to take {' or '.join(costs)}." if costs else ""
+        raise BackendError(f"Strategy {target.strategy!r} cannot be used for the trees of {_step(source)}: it {refusals[target.strategy]}. {hint}".strip())
+    if not costs:
+        reasons = "; ".join(f"{name} {reason}" for name, reason in refusals.items())
+        raise BackendError(f"No strategy can be used for the trees of {_step(source)}: {reasons}. Allow more with memory=.")
+    chosen = target.strategy or min(costs, key=costs.__getitem__)
+    return Choice(source, chosen, costs, refusals, native=chosen in native, forced=target.strategy is not None)
+
+
+def _native_choice(forest: Forest, source: str, target: Target) -> Choice:
+    """Of a backend that runs all strategies by one operator of its own: they are names for the same thing."""
+    name = target.strategy or "tree_traversal"
+    cost = find_strategy("tree_traversal").cost(forest, target, find_prices(target, native=True))
+    return Choice(source, name, {name: cost}, native=True, forced=target.strategy is not None)
+
+
+def show_plan(plan: Plan) -> str:
+    """Print a plan: a heading for each forest, then a line for each strategy, the cheapest first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbconv.array import Array
+    >>> none, leaf = Array(np.zeros(0, np.int32)), Array(np.zeros(1, np.int32))
+    >>> forest = Forest(none, Array(np.zeros(0)), Array(np.zeros(0, bool)), none, none, Array.of([-1], "int32"), Array.of([0, 1], "int32"),
+    ...                 Array([[1.0]]), leaf, Array([0.0]), False, 4, leaf)
+    >>> print(show_plan(Plan(((forest, Choice("RandomForestRegressor", "select", {"gemm": 2e-3, "select": 1e-3}, {"other": "needs 3.1 GB"})),))))
+    RandomForestRegressor: 1 trees, 0 tests, depth 0 -> select (the cheapest)
+      select                          1.000 ms predicted
+      gemm                            2.000 ms predicted
+      other                       refused: needs 3.1 GB
+    """
+    lines = []
+    for forest, choice in plan.choices:
+        size = ", ".join(f"{count} {what}" if what != "depth" else f"depth {count}" for what, count in _size(forest).items())
+        lines.append(f"{choice.source or 'trees'}: {size} -> {choice}")
+        lines += [f"  {name:<26} {seconds * 1e3:10.3f} ms predicted" for name, seconds in sorted(choice.costs.items(), key=lambda item: item[1])]
+        lines += [f"  {name:<26}  refused: {reason}" for name, reason in choice.refusals.items()]
+    return "\n".join(lines) or "No trees, so nothing to choose."
+
+
+def _size(forest: Forest) -> dict[str, int]:
+    return {"trees": forest.n_trees, "tests": forest.n_tests, "depth": forest.depth}
+
+
+def _step(source: str) -> str:
+    return f"step {source!r}" if source else "the model"

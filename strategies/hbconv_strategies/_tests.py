@@ -55,12 +55,16 @@ def prepare_tests(forest: Forest, x: Value, b: Builder) -> Tests:
 
 def tests_work(forest: Forest) -> Work:
     """Count what ``prepare_tests`` writes."""
-    kind = _kinds(forest, (forest.threshold.data == -np.inf) & forest.strict)
-    used = len(np.unique(kind))
-    copies = used - (0 in kind)
-    operators = copies + (copies > 0) + (used > 1)
-    width = forest.n_features * (operators + (used - 1 if used > 1 else 0))
-    return Work(operators=operators, elementwise=width, temporaries=forest.n_features * (2 * used * VALUE + 1))
+    kinds = np.unique(_kinds(forest, (forest.threshold.data == -np.inf) & forest.strict))
+    copies = len(kinds) - (0 in kinds)
+    if not copies:
+        return Work()
+    joined = len(kinds) if len(kinds) > 1 else 0
+    return Work(
+        operators=1 + copies + (joined > 0),
+        elementwise=forest.n_features * (1 + copies + joined),
+        temporaries=forest.n_features * (VALUE * (copies + joined) + 1),
+    )
 
 
 def fixed_leaves(forest: Forest, x: Value, b: Builder) -> Value:
@@ -72,9 +76,10 @@ def refuse_memory(work: Work, target: Target, tables: str, temporaries: str) -> 
     """Refuse work that needs more memory than the target allows, and say how much."""
     if work.tables > target.memory:
         return Refusal(f"needs {_bytes(work.tables)} for {tables}, allowed {_bytes(target.memory)}")
-    needed = work.tables + work.temporaries * target.chunk_rows
+    rows = work.rows_at_once(target)
+    needed = work.tables + work.temporaries * rows
     if needed > target.memory:
-        return Refusal(f"needs {_bytes(needed)} for {temporaries} of {target.chunk_rows} rows, allowed {_bytes(target.memory)}")
+        return Refusal(f"needs {_bytes(needed)} for {temporaries} of {rows} rows, allowed {_bytes(target.memory)}")
     return None
 
 
@@ -91,4 +96,4 @@ def _bytes(count: int) -> str:
     >>> _bytes(3_100_000_000), _bytes(512)
     ('3.1 GB', '0.0 MB')
     """
-    return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"

@@ -30,7 +30,7 @@ def check(forest: Forest, target: Target) -> Refusal | None:
 
 def cost(forest: Forest, target: Target, prices: Prices) -> float:
     """Predicted seconds for ``target.rows`` rows."""
-    return prices.seconds(work(forest), target.rows)
+    return prices.seconds(work(forest), target)
 
 
 def work(forest: Forest) -> Work:
