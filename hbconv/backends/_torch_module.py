@@ -88,12 +88,19 @@ def _check(tensor: Tensor, declared: Input) -> None:
         raise InputError(f"Input {declared.name!r} is {given}; the module was compiled for {kind}, where n is any number of rows.")
 
 
+class _Reader(fx.Tracer):
+    """Reads a pickled body, which is stored as code, taking the functions of the table for single operators."""
+
+    def __init__(self) -> None:
+        super().__init__(autowrap_functions=tuple(FUNCTIONS.values()))
+
+
 class _Writer:
     """Writes each instruction as a node of an fx graph, and each constant as a buffer."""
 
     def __init__(self, program: TensorProgram) -> None:
         self.program = program
-        self.root, self.graph = torch.nn.Module(), fx.Graph()
+        self.root, self.graph = torch.nn.Module(), fx.Graph(tracer_cls=_Reader)
         self.nodes: list[fx.Node] = []
 
     def body(self) -> fx.GraphModule:

@@ -1,0 +1,252 @@
+"""What users do with the module: compile, export, trace, move, copy, save; and what the artifact leaves alone."""
+
+from __future__ import annotations
+
+import copy
+import io
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from backends.cases import CASES, Case
+from forests import random_forest
+
+from hbconv.backends import find_backend
+from hbconv.backends.reference import evaluate
+from hbconv.backends.torch import TensorModule, export_module
+from hbconv.backends.torchscript import FILE, without_deprecation
+from hbconv.errors import BackendError, InputError
+from hbconv.target import Target
+from hbconv.tensor import PRIMITIVES, Builder, TensorProgram
+
+TREES = {"tree_scores", "tree_leaves"}
+EVERY_PRIMITIVE = [next(c for c in CASES if c.primitive == name) for name in PRIMITIVES if name not in TREES]
+EAGER = ("torch", "torchscript")
+
+
+def pipeline() -> TensorProgram:
+    """Scaled numbers beside looked-up codes, through trees and a linear model: numbers that sum exactly in any order."""
+    b = Builder()
+    x, codes = b.input("x", "float32", 3), b.input("codes", "int32", 2)
+    table = b.constant(np.arange(5.0) / 8, "float32")
+    features = b.concat([x * b.constant([2.0, 0.25, 0.125], "float32"), b.lookup(table, codes)])
+    forest = random_forest(np.random.default_rng(0), n_trees=8, n_features=5, n_outputs=2)
+    scores = b.op("tree_scores", features, forest=forest, strategy="tree_traversal")
+    linear = b.matmul(features, b.constant(np.arange(10).reshape(5, 2), "float32"))
+    return find_backend("torch").prepare(b.program({"scores": scores, "linear": linear, "codes": codes}), Target("torch"))
+
+
+def rows(n: int) -> dict[str, np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(n)
+    return {"x": rng.integers(-9, 9, (n, 3)).astype(np.float32), "codes": rng.integers(0, 5, (n, 2), dtype=np.int32)}
+
+
+def tensors(n: int) -> list[torch.Tensor]:
+    return [torch.tensor(x) for x in rows(n).values()]
+
+
+def check_answers(answers: Any, n: int) -> None:
+    expected = evaluate(pipeline(), rows(n))
+    for got, values in zip(answers, expected.values(), strict=True):
+        np.testing.assert_array_equal(got.numpy(), values)
+
+
+@pytest.mark.parametrize("case", EVERY_PRIMITIVE, ids=str)
+def test_compiles_without_graph_breaks(case: Case) -> None:
+    program = case.program(case.dtypes[0])
+    torch.compiler.reset()
+    compiled = torch.compile(TensorModule(program), backend="eager", fullgraph=True, dynamic=True)
+    for n in (7, 64):
+        check_case(case, program, compiled, n)
+
+
+@pytest.mark.parametrize("case", EVERY_PRIMITIVE, ids=str)
+def test_exports_for_any_number_of_rows(case: Case) -> None:
+    program = case.program(case.dtypes[0])
+    exported = export_module(TensorModule(program)).module()
+    for n in (0, 1, 7):
+        check_case(case, program, exported, n)
+
+
+def check_case(case: Case, program: TensorProgram, function: Any, n: int) -> None:
+    inputs = case.rows(n, case.dtypes[0])
+    widened = [torch.tensor(x.astype(np.int64) if x.dtype == np.int32 else x) for x in inputs.values()]
+    answer = function(*widened)
+    (expected,) = evaluate(program, inputs).values()
+    case.agrees(answer.numpy().astype(expected.dtype), expected)
+
+
+def test_exported_program_is_saved_and_loaded() -> None:
+    buffer = io.BytesIO()
+    torch.export.save(export_module(TensorModule(pipeline())), buffer)
+    buffer.seek(0)
+    loaded = torch.export.load(buffer).module()
+    for n in (0, 1, 5):
+        x, codes = tensors(n)
+        check_answers(loaded(x, codes.long()), n)
+
+
+def test_module_takes_tensors_of_any_number_of_rows() -> None:
+    module = TensorModule(pipeline())
+    assert module.output_names == ("scores", "linear", "codes")
+    for n in (0, 1, 7):
+        check_answers(module(*tensors(n)), n)
+
+
+def test_user_may_trace_the_module() -> None:
+    module = TensorModule(pipeline())
+    traced = without_deprecation(torch.jit.trace, module, tuple(tensors(4)))
+    for n in (0, 1, 7):
+        check_answers(traced(*tensors(n)), n)
+
+
+@pytest.mark.parametrize("convert", [lambda m: m.half(), lambda m: m.double(), lambda m: m.to(torch.bfloat16), lambda m: m.float()])
+def test_dtypes_are_kept(convert: Any) -> None:
+    module = TensorModule(pipeline())
+    before = {name: buffer.clone() for name, buffer in module.state_dict().items()}
+    assert convert(module) is module
+    for name, buffer in module.state_dict().items():
+        assert buffer.dtype == before[name].dtype
+        np.testing.assert_array_equal(buffer.numpy(), before[name].numpy())
+    check_answers(module(*tensors(7)), 7)
+
+
+def test_all_constants_move() -> None:
+    """On the meta device, an operator that still meets a constant of the CPU raises."""
+    module = TensorModule(pipeline()).to("meta")
+    assert {buffer.device.type for buffer in module.buffers()} == {"meta"}
+    assert [tuple(y.shape) for y in module(*module.example())] == [(2, 2), (2, 2), (2, 2)]
+
+
+def test_module_stands_inside_another() -> None:
+    class Doubled(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = TensorModule(pipeline())
+
+        def forward(self, x: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
+            return self.inner(x, codes)[1] * 2
+
+    expected = evaluate(pipeline(), rows(7))["linear"] * 2
+    np.testing.assert_array_equal(Doubled().half()(*tensors(7)).numpy(), expected)
+
+
+def test_module_is_copied_and_pickled() -> None:
+    module = TensorModule(pipeline())
+    check_answers(copy.deepcopy(module)(*tensors(7)), 7)
+    buffer = io.BytesIO()
+    torch.save(module, buffer)
+    buffer.seek(0)
+    check_answers(torch.load(buffer, weights_only=False)(*tensors(7)), 7)
+
+
+@pytest.mark.parametrize(
+    ("x", "codes", "message"),
+    [
+        (torch.zeros(4, 2), torch.zeros(4, 2, dtype=torch.int64), r"'x' is float32\[4, 2\]; .* float32\[n, 3\]"),
+        (torch.zeros(4, 3, dtype=torch.float64), torch.zeros(4, 2, dtype=torch.int64), r"'x' is float64\[4, 3\]"),
+        (torch.zeros(3), torch.zeros(4, 2, dtype=torch.int64), r"'x' is float32\[3\]"),
+        (torch.zeros(4, 3), torch.zeros(4, 2), r"'codes' is float32\[4, 2\]; .* int32\[n, 2\]"),
+    ],
+)
+def test_module_refuses_other_inputs(x: torch.Tensor, codes: torch.Tensor, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        TensorModule(pipeline())(x, codes)
+
+
+@pytest.mark.parametrize("name", EAGER)
+def test_inputs_are_left_alone(name: str) -> None:
+    """Read-only arrays are taken, writeable ones stay as they were."""
+    artifact = find_backend(name).compile(pipeline(), Target(name))
+    inputs, given = rows(7), rows(7)
+    artifact.run(given)
+    frozen = {key: x.copy() for key, x in inputs.items()}
+    for x in frozen.values():
+        x.setflags(write=False)
+    answers = artifact.run(frozen)
+    for key, x in inputs.items():
+        np.testing.assert_array_equal(given[key], x)
+    np.testing.assert_array_equal(answers["scores"], evaluate(pipeline(), inputs)["scores"])
+
+
+@pytest.mark.parametrize("name", EAGER)
+@pytest.mark.parametrize("n", [1, 7])
+def test_answers_belong_to_the_caller(name: str, n: int) -> None:
+    """Writing into them changes neither the inputs nor the model."""
+    b = Builder()
+    x = b.input("x", "float32", 3)
+    constant = b.op("expand", x, b.constant([1.0, 2.0], "float32"))
+    artifact = find_backend(name).compile(b.program({"same": x, "other": b.reshape(x, 1, 3), "constant": constant}), Target(name))
+    given = rows(n)["x"]
+    first = artifact.run({"x": given})
+    for answer in first.values():
+        assert answer.flags.c_contiguous
+        answer[...] = 99
+    np.testing.assert_array_equal(given, rows(n)["x"])
+    second = artifact.run({"x": given})
+    np.testing.assert_array_equal(second["same"], given)
+    np.testing.assert_array_equal(second["constant"], np.tile(np.float32([1, 2]), (n, 1)))
+
+
+def test_number_of_threads_is_put_back() -> None:
+    artifact: Any = find_backend("torch").compile(pipeline(), Target("torch", threads=2))
+    seen = []
+    artifact.module.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        artifact.run(rows(7))
+        assert (seen, torch.get_num_threads()) == ([2], 1)
+        with pytest.raises(InputError):
+            artifact.run({**rows(7), "x": np.zeros((7, 9), np.float32)})
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", EAGER)
+def test_threads_may_share_an_artifact(name: str) -> None:
+    artifact = find_backend(name).compile(pipeline(), Target(name))
+    sizes = [1, 0, 7, 64, 1000, 3] * 5
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda n: artifact.run(rows(n))["scores"], sizes))
+    for n, answer in zip(sizes, answers, strict=True):
+        np.testing.assert_array_equal(answer, evaluate(pipeline(), rows(n))["scores"])
+
+
+@pytest.mark.parametrize("name", EAGER)
+def test_missing_device_is_refused(name: str) -> None:
+    with pytest.raises(BackendError, match=r"'cuda:99' is not there: torch .* Use device='cpu'"):
+        find_backend(name).compile(pipeline(), Target(name, device="cuda:99"))
+
+
+def test_torchscript_file_is_loaded_again() -> None:
+    backend, target = find_backend("torchscript"), Target("torchscript")
+    files = backend.compile(pipeline(), target).files()
+    assert list(files) == [FILE]
+    loaded = backend.load(files, pipeline(), target)
+    for n in (0, 1, 7):
+        answers, expected = loaded.run(rows(n)), evaluate(pipeline(), rows(n))
+        for name, values in expected.items():
+            np.testing.assert_array_equal(answers[name], values)
+            assert answers[name].dtype == values.dtype
+
+
+def test_torchscript_file_needs_torch_alone(tmp_path: Any) -> None:
+    (tmp_path / FILE).write_bytes(find_backend("torchscript").compile(pipeline(), Target("torchscript")).files()[FILE])
+    for n in (0, 1, 7):
+        torch.save(tensors(n), tmp_path / f"rows{n}.pt")
+    script = (
+        "import sys, torch\n"
+        f"model = torch.jit.load({FILE!r})\n"
+        "for n in (0, 1, 7):\n"
+        "    torch.save(model(*torch.load(f'rows{n}.pt')), f'answers{n}.pt')\n"
+        "assert 'hbconv' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-I", "-c", script], cwd=tmp_path, check=True, capture_output=True)
+    for n in (0, 1, 7):
+        check_answers(torch.load(tmp_path / f"answers{n}.pt"), n)
