@@ -26,7 +26,8 @@ MATRIX = "X"
 
 def export_model(lowered: Lowered, graph: Graph, target: Target, backend: Backend) -> bytes:
     """Write the graph's outputs, decoded, behind its checks."""
-    checks = lower_nodes(graph, {str(i): check.node for i, check in enumerate(graph.checks)}, target.precision)
+    messages = {check.node: check.message for check in graph.checks}
+    checks = lower_nodes(graph, {str(number): node for number, node in enumerate(messages)}, target.precision)
     schema = graph.schema
     columns = _columns_read(lowered, checks)
     matrix = _is_matrix(schema)
@@ -37,7 +38,7 @@ def export_model(lowered: Lowered, graph: Graph, target: Target, backend: Backen
     _declare_inputs(w, schema, [] if matrix else columns)
     values = emit_program(w, backend.prepare(lowered.program, target), _inputs(w, lowered, schema, matrix=matrix))
     refused = emit_program(w, backend.prepare(checks.program, target), _inputs(w, checks, schema, matrix=matrix)) if graph.checks else {}
-    passed = _checks(w, [(refused[str(i)], check.message) for i, check in enumerate(graph.checks)])
+    passed = _checks(w, list(zip(refused.values(), messages.values(), strict=True)))
     for name, output in graph.outputs.items():
         _write_output(w, name, output, values[name], passed)
     return w.model(graph.traits.estimator or "model", _describe(graph), _metadata(graph))
@@ -88,14 +89,14 @@ def _side_by_side(w: GraphWriter, parts: list[str]) -> str:
 def _checks(w: GraphWriter, checks: list[tuple[Tensor, str]]) -> str:
     """Write the checks and return a zero that exists only when they pass.
 
-    ONNX has no operator that fails, so each check reads a table of one zero at the number of refused values: beyond zero
-    the runtime reports an index out of bounds at the node of that name, which is the check's message.
+    ONNX has no operator that fails. So each check reads the zero of the one before at the number of refused values: beyond
+    zero the runtime reports an index out of bounds, at the node of that name, which is the check's message.
     """
-    zero = w.constant([0], "int64")
-    passed = zero
+    passed = w.constant([0], "int64")
     for refused, message in checks:
-        count = w.node("ReduceSum", w.cast(refused.name, "int64"), keepdims=0)
-        passed = w.node("Add", passed, w.named_node(w.fresh("passed"), "Gather", zero, count, name=message))
+        flat = w.node("Reshape", w.cast(refused.name, "int64"), w.constant([-1], "int64"))
+        count = w.node("ReduceSum", flat, keepdims=1)
+        passed = w.named_node(w.fresh("passed"), "Gather", passed, count, name=message)
     return passed
 
 
