@@ -49,7 +49,7 @@ class Model:
     def __init__(self, graph: Graph, target: Target, plan: Plan, parsed: Graph) -> None:
         self.graph, self.target, self.plan, self.parsed = graph, target, plan, parsed
         self.dtypes = tuple("string" if d == "string" else "float32" for d in graph.schema.dtypes)
-        self._reads = Reads.of(parsed)
+        self.reads = Reads.of(parsed)
         self.programs = Programs(graph, target)
 
     # What it is.
@@ -111,7 +111,7 @@ class Model:
         return sorted({*super().__dir__(), *self.methods})
 
     def _call(self, method: str, X: Any) -> Any:  # noqa: N803
-        table = read_table(X, self._reads)
+        table = read_table(X, self.reads)
         program, check = self.programs.program((method,), table.dtypes), self.programs.checker(table.dtypes)
         answers = []
         for rows in chunks(table.rows, program.chunk):
@@ -131,7 +131,7 @@ class Model:
         sample : table or array
             A few rows as they will come.
         """
-        table = read_table(sample, self._reads)
+        table = read_table(sample, self.reads)
         self.dtypes = table.dtypes
         self.programs.checker(table.dtypes)
         for method in self.methods:

@@ -45,24 +45,29 @@ class Programs:
     target : Target
     files : mapping
         What the backend stored for programs compiled before.
+
+    Attributes
+    ----------
+    compiled : dict
+        The programs so far.
     """
 
     def __init__(self, graph: Graph, target: Target, files: Mapping[Key, Mapping[str, bytes]] | None = None) -> None:
         self.graph, self.target = graph, target
         self._stored = dict(files or {})
-        self._programs: dict[Key, Program] = {}
+        self.compiled: dict[Key, Program] = {}
         self._checkers: dict[tuple[str, ...], Checker] = {}
         self._lock = RLock()
 
     def program(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> Program:
         """Return a program, compiling it the first time."""
-        found = self._programs.get((methods, dtypes))
+        found = self.compiled.get((methods, dtypes))
         if found is not None:
             return found
         with self._lock:
-            if (methods, dtypes) not in self._programs:
-                self._programs[methods, dtypes] = self._compile(methods, dtypes)
-            return self._programs[methods, dtypes]
+            if (methods, dtypes) not in self.compiled:
+                self.compiled[methods, dtypes] = self._compile(methods, dtypes)
+            return self.compiled[methods, dtypes]
 
     def checker(self, dtypes: tuple[str, ...]) -> Checker:
         """Return the checks, compiled the first time."""
@@ -77,8 +82,8 @@ class Programs:
     def files(self) -> dict[Key, dict[str, bytes]]:
         """Return what the backend stores of all programs compiled so far, and of those stored before."""
         with self._lock:
-            compiled = {key: program.artifact.files() for key, program in self._programs.items()}
-            return {key: dict(files) for key, files in {**self._stored, **compiled}.items() if files}
+            fresh = {key: program.artifact.files() for key, program in self.compiled.items()}
+            return {key: dict(files) for key, files in {**self._stored, **fresh}.items() if files}
 
     def lowered(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> Lowered:
         """Return the methods as a program that no backend has seen."""

@@ -100,7 +100,7 @@ def test_an_arrow_null_is_nan_for_a_model_that_knows_only_nan():
 
 @pytest.mark.parametrize("values", [np.array([1.0, np.nan]), np.array([1, 2]), np.array([True])], ids=str)
 def test_numbers_in_a_text_column_are_refused(values):
-    with pytest.raises(InputError, match="Column 't' holds numbers .* where the model was fitted on text"):
+    with pytest.raises(InputError, match=r"Column 't' holds numbers .* where the model was fitted on text"):
         codes(values)
 
 
