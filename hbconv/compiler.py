@@ -6,8 +6,7 @@ import importlib.util
 from typing import Any, Literal
 
 from hbconv.containers import Graph
-from hbconv.model import Model, plan_for
-from hbconv.optimize import optimize
+from hbconv.model import Model
 from hbconv.parse import parse
 from hbconv.runtime.inputs import count_columns
 from hbconv.runtime.options import check_options
@@ -68,10 +67,8 @@ def convert(
     """
     target = check_options(Target(_choose(backend, device), device, precision, strategy, tree_ops, rows, memory, threads))
     parsed = estimator if isinstance(estimator, Graph) else parse(estimator, None if sample is None else count_columns(sample))
-    optimized = optimize(parsed)
-    plan = plan_for(optimized, target)
-    model = Model(plan.apply(optimized) if plan.choices else optimized, target, plan, parsed)
-    return model if sample is None else model.compile(sample)
+    model = Model(parsed, target)
+    return model.compile(sample) if sample is not None else model.check()
 
 
 def _choose(backend: str, device: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,17 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends import find_backend
 from hbconv.containers import Graph, Schema
 from hbconv.errors import BackendError, HbconvError
-from hbconv.optimize.plan import Plan, make_plan
+from hbconv.optimize.plan import Plan
 from hbconv.runtime import export, store
 from hbconv.runtime.answers import answer, join
 from hbconv.runtime.batching import chunks
 from hbconv.runtime.explanation import Explanation
 from hbconv.runtime.inputs import Reads, read_table
 from hbconv.runtime.options import check_options
-from hbconv.runtime.programs import Programs
+from hbconv.runtime.programs import Key, Programs
 from hbconv.target import Target
 
 __all__ = ["Model", "load"]
@@ -36,33 +35,43 @@ class Model:
 
     Parameters
     ----------
-    graph : Graph
-        Optimized and planned.
-    target : Target
-        What it is compiled for.
-    plan : Plan
-        The strategies chosen.
     parsed : Graph
         As the parsers made it.
+    target : Target
+        What it is compiled for.
+    dtypes : tuple of str, optional
+        Column dtypes that exports take and ``explain`` shows: those of the sample; float32 where there is none.
+    files : mapping, optional
+        What the backend stored for programs compiled before.
     """
 
-    def __init__(self, graph: Graph, target: Target, plan: Plan, parsed: Graph) -> None:
-        self.graph, self.target, self.plan, self.parsed = graph, target, plan, parsed
-        self.dtypes = tuple("string" if d == "string" else "float32" for d in graph.schema.dtypes)
+    def __init__(self, parsed: Graph, target: Target, dtypes: tuple[str, ...] | None = None, files: Mapping[Key, Mapping[str, bytes]] | None = None) -> None:
+        self.parsed, self.target = parsed, target
+        self.dtypes = dtypes or tuple("string" if d == "string" else "float32" for d in parsed.schema.dtypes)
         self.reads = Reads.of(parsed)
-        self.programs = Programs(graph, target)
+        self.programs = Programs(parsed, target, files)
 
     # What it is.
 
     @property
+    def graph(self) -> Graph:
+        """The graph as optimized, its strategies chosen, for columns of ``dtypes``."""
+        return self.programs.planned(self.dtypes).graph
+
+    @property
+    def plan(self) -> Plan:
+        """The strategies chosen, with what others would cost and why some were refused."""
+        return self.programs.planned(self.dtypes).plan
+
+    @property
     def methods(self) -> tuple[str, ...]:
         """Names of the methods it has."""
-        return tuple(self.graph.outputs)
+        return tuple(self.parsed.outputs)
 
     @property
     def schema(self) -> Schema:
         """The input columns."""
-        return self.graph.schema
+        return self.parsed.schema
 
     @property
     def backend(self) -> str:
@@ -84,22 +93,22 @@ class Model:
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """Class labels of a classifier."""
-        if self.graph.traits.classes is None:
+        if self.parsed.traits.classes is None:
             raise AttributeError("classes_")
-        return self.graph.traits.classes.data.copy()
+        return self.parsed.traits.classes.data.copy()
 
     def explain(self) -> Explanation:
         """Say why it runs as it does: print the result, or read its ``to_dict()``."""
-        return Explanation.of(self.graph, self.parsed, self.target, self.plan)
+        return Explanation.of(self.graph, self.parsed.with_schema(self.graph.schema), self.target, self.plan)
 
     def __repr__(self) -> str:
-        estimator = self.graph.traits.estimator or "graph"
+        estimator = self.parsed.traits.estimator or "graph"
         return f"<hbconv.Model of {estimator}: {', '.join(self.methods)}; {self.n_features_in_} columns; {self.backend} on {self.target.device}>"
 
     # What it computes.
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        graph: Graph | None = self.__dict__.get("graph")
+        graph: Graph | None = self.__dict__.get("parsed")
         if graph is not None and name in graph.outputs:
             return partial(self._call, name)
         if graph is not None and name == "get_feature_names_out" and graph.traits.feature_names_out is not None:
@@ -117,11 +126,11 @@ class Model:
         for rows in chunks(table.rows, program.chunk):
             part = table.part(rows)
             check(part)
-            answers.append(answer(self.graph.outputs[method], program.run(part)[method]))
+            answers.append(answer(self.parsed.outputs[method], program.run(part)[method]))
         return join(answers)
 
     def _feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:  # noqa: ARG002
-        return np.array(self.graph.traits.feature_names_out, dtype=object)
+        return np.array(self.parsed.traits.feature_names_out, dtype=object)
 
     def compile(self, sample: Any) -> Model:
         """Compile every method for the dtypes of a sample now, rather than at the first call; exports take its dtypes too.
@@ -136,6 +145,11 @@ class Model:
         self.programs.checker(table.dtypes)
         for method in self.methods:
             self.programs.program((method,), table.dtypes)
+        return self
+
+    def check(self) -> Model:
+        """Raise what compiling would raise (a strategy refused, a primitive the backend lacks), without the time it takes."""
+        self.programs.prepared(self.methods, self.dtypes)
         return self
 
     # Where it runs.
@@ -164,10 +178,7 @@ class Model:
     def for_target(self, **changes: Any) -> Model:
         """Return the same model compiled for another target, such as ``for_target(backend="onnx", tree_ops="core")``."""
         target = check_options(self.target.replace(**changes))
-        plan = plan_for(self.graph, target)
-        model = Model(plan.apply(self.graph) if plan.choices else self.graph, target, plan, self.parsed)
-        model.dtypes = self.dtypes
-        return model
+        return Model(self.parsed, target, self.dtypes)
 
     # Where it is kept.
 
@@ -193,7 +204,7 @@ class Model:
         return store.write(path, writer.write(model.programs, model.dtypes))
 
     def _bytes(self) -> bytes:
-        return store.pack(store.Stored(self.graph, self.parsed, self.target, self.plan, self.dtypes, self.programs.files()))
+        return store.pack(store.Stored(self.parsed, self.target, self.dtypes, self.programs.files()))
 
     def __reduce__(self) -> tuple[Callable[[bytes], Model], tuple[bytes]]:
         return _from_bytes, (self._bytes(),)
@@ -213,7 +224,7 @@ class Model:
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import ClassifierTags, RegressorTags, Tags, TargetTags, TransformerTags
 
-        kind = self.graph.traits.kind
+        kind = self.parsed.traits.kind
         return Tags(
             estimator_type=kind if kind in ("classifier", "regressor") else None,
             target_tags=TargetTags(required=False),
@@ -221,14 +232,6 @@ class Model:
             regressor_tags=RegressorTags() if kind == "regressor" else None,
             transformer_tags=TransformerTags() if "transform" in self.methods else None,
         )
-
-
-def plan_for(graph: Graph, target: Target) -> Plan:
-    """Choose the strategies of a graph's trees."""
-    try:
-        return make_plan(graph, target, find_backend(target.backend))
-    except NotImplementedError:  # until the plan is written
-        return Plan()
 
 
 def load(path: str | os.PathLike[str], backend: str | None = None, device: str | None = None) -> Model:
@@ -252,11 +255,6 @@ def load(path: str | os.PathLike[str], backend: str | None = None, device: str |
 
 def _from_bytes(data: bytes, backend: str | None = None, device: str | None = None) -> Model:
     stored = store.unpack(data)
-    model = Model(stored.graph, stored.target, stored.plan, stored.parsed)
-    model.dtypes = stored.dtypes
     changes = {k: v for k, v in {"backend": backend, "device": device}.items() if v is not None and v != getattr(stored.target, k)}
-    if changes:
-        return model.for_target(**changes)
-    check_options(stored.target)
-    model.programs = Programs(stored.graph, stored.target, stored.programs)
-    return model
+    target = check_options(stored.target.replace(**changes))
+    return Model(stored.parsed, target, stored.dtypes, None if changes else stored.programs)

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import BackendError, MissingPackageError
-from hbconv.tensor.rewrite import rewrite_program
 from hbconv.strategy import lower_trees
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram, Value, verify_program
+from hbconv.tensor.rewrite import rewrite_program
 
 __all__ = ["Artifact", "Backend", "contiguous"]
 
@@ -29,7 +29,7 @@ class Artifact(ABC):
         """Compute the outputs, in the order of the program's, for C-contiguous inputs of any row count."""
 
     def files(self) -> dict[str, bytes]:
-        """What to store with a saved model; nothing when compiling again is as good."""
+        """Return what to store with a saved model; nothing when compiling again is as good."""
         return {}
 
 

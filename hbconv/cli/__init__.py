@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in COMMANDS:
         module = importlib.import_module(f"hbconv.cli.{name}")
-        command = commands.add_parser(name, help=module.__doc__.splitlines()[0], description=module.__doc__)
+        command = commands.add_parser(name, help=(module.__doc__ or "").splitlines()[0], description=module.__doc__)
         command.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
         module.arguments(command)
         command.set_defaults(run=module.run)

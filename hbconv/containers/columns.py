@@ -13,6 +13,7 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
 from hbconv.containers.types import Schema, Type
+from hbconv.containers.wiring import Cast
 
 __all__ = ["Codes", "Columns", "FillText", "Vocabulary"]
 
@@ -42,7 +43,9 @@ class Columns(Node):
         return ", ".join(names) if len(names) <= 8 else f"{names[0]} ... {names[-1]} ({len(names)} columns)"
 
     def narrowed(self, columns: Array) -> Node:
-        return Columns(self.schema, Array(self.indices.data[columns.data]))
+        """Fewer columns may have a narrower common dtype; a Cast keeps that of all."""
+        fewer = Columns(self.schema, Array(self.indices.data[columns.data]))
+        return fewer if fewer.type.dtype == self.type.dtype else Cast(fewer, self.type.dtype)
 
     def infer(self) -> Type:
         return Type(len(self.indices), self.schema.common_dtype(self.columns))

@@ -54,7 +54,8 @@ class Concat(Node):
         owners = np.searchsorted(ends, columns.data, side="right")
         cuts = np.flatnonzero(np.diff(owners)) + 1
         parts = tuple(self._part(int(owners[run[0]]), columns.data[run]) for run in np.split(np.arange(len(columns)), cuts) if len(run))
-        return Cast(parts[0], self.type.dtype) if len(parts) == 1 else Concat(parts)
+        narrow = parts[0] if len(parts) == 1 else Concat(parts)
+        return narrow if narrow.type.dtype == self.type.dtype else Cast(narrow, self.type.dtype)
 
     def _part(self, owner: int, columns: npt.NDArray[np.int32]) -> Node:
         first = sum(x.type.width for x in self.xs[:owner])

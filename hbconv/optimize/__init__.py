@@ -36,6 +36,8 @@ _ROUNDS = 100
 def optimize(graph: Graph, rules: Sequence[Rule] = RULES) -> Graph:
     """Apply the rules bottom-up, again and again, until none applies. The checks of the input stay as they were.
 
+    Rules go by the types of the columns at hand: a graph over columns of other dtypes is optimized anew.
+
     Equal sub-expressions become one on the way, because nodes are compared by content:
 
     >>> from hbconv.containers import Output, Schema

@@ -10,7 +10,6 @@ import pkgutil
 from collections.abc import Sequence
 from typing import Any
 
-
 from hbconv.containers import Graph, Output, Schema, Traits, topological
 from hbconv.containers.columns import Codes, Columns
 from hbconv.errors import ConversionError

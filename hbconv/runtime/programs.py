@@ -12,15 +12,26 @@ import numpy.typing as npt
 from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
 from hbconv.lower import Lowered, lower
+from hbconv.optimize import optimize
+from hbconv.optimize.plan import Plan, make_plan
 from hbconv.runtime.batching import rows_per_chunk
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.inputs import Table
 from hbconv.target import Target
+from hbconv.tensor import TensorProgram
 
-__all__ = ["Key", "Program", "Programs"]
+__all__ = ["Key", "Planned", "Program", "Programs"]
 
 Key = tuple[tuple[str, ...], tuple[str, ...]]
 """Methods, and the dtype of each column."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """An optimized graph with its strategies chosen, and the plan that chose them."""
+
+    graph: Graph
+    plan: Plan
 
 
 @dataclass(frozen=True)
@@ -41,7 +52,8 @@ class Programs:
 
     Parameters
     ----------
-    graph : Graph
+    parsed : Graph
+        As the parsers made it: it is optimized and planned for each combination of column dtypes.
     target : Target
     files : mapping
         What the backend stored for programs compiled before.
@@ -52,8 +64,9 @@ class Programs:
         The programs so far.
     """
 
-    def __init__(self, graph: Graph, target: Target, files: Mapping[Key, Mapping[str, bytes]] | None = None) -> None:
-        self.graph, self.target = graph, target
+    def __init__(self, parsed: Graph, target: Target, files: Mapping[Key, Mapping[str, bytes]] | None = None) -> None:
+        self.parsed, self.target = parsed, target
+        self._planned: dict[tuple[str, ...], Planned] = {}
         self._stored = dict(files or {})
         self.compiled: dict[Key, Program] = {}
         self._checkers: dict[tuple[str, ...], Checker] = {}
@@ -89,9 +102,22 @@ class Programs:
         """Return the methods as a program that no backend has seen."""
         return lower(self.typed(dtypes).only(*methods), self.target.precision)
 
+    def prepared(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> TensorProgram:
+        """Return the methods as the backend will emit them."""
+        return find_backend(self.target.backend).prepare(self.lowered(methods, dtypes).program, self.target)
+
     def typed(self, dtypes: tuple[str, ...]) -> Graph:
-        """Return the graph over columns of these dtypes."""
-        return self.graph.with_schema(self.graph.schema.with_dtypes(dtypes))
+        """Return the optimized graph over columns of these dtypes."""
+        return self.planned(dtypes).graph
+
+    def planned(self, dtypes: tuple[str, ...]) -> Planned:
+        """Run the middle of the compiler, optimize and plan, the first time that columns of these dtypes come."""
+        with self._lock:
+            if dtypes not in self._planned:
+                graph = optimize(self.parsed.with_schema(self.parsed.schema.with_dtypes(dtypes)))
+                plan = make_plan(graph, self.target, find_backend(self.target.backend))
+                self._planned[dtypes] = Planned(plan.apply(graph), plan)
+            return self._planned[dtypes]
 
     def _compile(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> Program:
         backend, lowered = find_backend(self.target.backend), self.lowered(methods, dtypes)

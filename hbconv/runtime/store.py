@@ -17,7 +17,6 @@ from typing import Any
 
 from hbconv.containers import Graph
 from hbconv.errors import StoreError
-from hbconv.optimize.plan import Plan
 from hbconv.runtime.forms import decode, encode
 from hbconv.runtime.programs import Key
 from hbconv.target import Target
@@ -38,20 +37,17 @@ class Stored:
 
     Parameters
     ----------
-    graph, parsed : Graph
-        After and before the optimizer.
+    parsed : Graph
+        As the parsers made it.
     target : Target
-    plan : Plan
     dtypes : tuple of str
         Column dtypes that exports take.
     programs : mapping
         Files that the backend wrote for each set of methods and combination of column dtypes.
     """
 
-    graph: Graph
     parsed: Graph
     target: Target
-    plan: Plan
     dtypes: tuple[str, ...]
     programs: Mapping[Key, Mapping[str, bytes]] = field(default_factory=dict)
 
@@ -60,7 +56,7 @@ def pack(stored: Stored) -> bytes:
     """Return the file's bytes; equal models give equal bytes."""
     from safetensors.numpy import save
 
-    document, arrays = encode({"graph": stored.graph, "parsed": stored.parsed, "target": stored.target, "plan": stored.plan, "dtypes": stored.dtypes})
+    document, arrays = encode({"parsed": stored.parsed, "target": stored.target, "dtypes": stored.dtypes})
     members = {_ARRAYS: save(arrays)}
     programs = []
     for number, ((methods, dtypes), files) in enumerate(stored.programs.items()):

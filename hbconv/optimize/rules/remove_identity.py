@@ -15,7 +15,7 @@ def remove_identity(node: Node) -> Node | None:
     1. Select of all columns in order.
     2. Affine whose steps are all ``+ 0``, ``- 0``, ``* 1`` or ``/ 1``: what stays is the conversion to float.
     3. Concat of one part, and parts of no width.
-    4. Cast of a Cast to the same dtype.
+    4. Cast to the dtype its input has, for the column dtypes at hand.
 
     Examples
     --------
@@ -32,13 +32,14 @@ def remove_identity(node: Node) -> Node | None:
         return Cast(node.x, "float")
     if isinstance(node, Concat):
         return _without_empty_parts(node)
-    if isinstance(node, Cast) and isinstance(node.x, Cast) and node.dtype == node.x.dtype:
+    if isinstance(node, Cast) and node.type.dtype == node.x.type.dtype:
         return node.x
     return None
 
 
 def _without_empty_parts(node: Concat) -> Node | None:
     parts = tuple(x for x in node.xs if x.type.width) or node.xs[:1]
-    if len(parts) == 1:
-        return parts[0]
-    return None if len(parts) == len(node.xs) else Concat(parts)
+    if len(parts) == len(node.xs) > 1:
+        return None
+    rest = parts[0] if len(parts) == 1 else Concat(parts)
+    return rest if rest.type.dtype == node.type.dtype else Cast(rest, node.type.dtype)
