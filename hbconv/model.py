@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +109,7 @@ class Model:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         graph: Graph | None = self.__dict__.get("parsed")
         if graph is not None and name in graph.outputs:
-            return partial(self._call, name)
+            return self._method(name)
         if graph is not None and name == "get_feature_names_out" and graph.traits.feature_names_out is not None:
             return self._feature_names_out
         of = f" of {graph.traits.estimator}" if graph is not None else ""
@@ -118,6 +117,14 @@ class Model:
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.methods})
+
+    def _method(self, name: str) -> Callable[[Any], Any]:
+        def method(X: Any) -> Any:  # noqa: N803
+            return self._call(name, X)
+
+        method.__name__, method.__qualname__ = name, f"Model.{name}"
+        method.__doc__ = f"Answer as {name} of {self.parsed.traits.estimator} does, for rows of shape (n, {self.n_features_in_})."
+        return method
 
     def _call(self, method: str, X: Any) -> Any:  # noqa: N803
         table = read_table(X, self.reads)

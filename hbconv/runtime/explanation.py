@@ -56,7 +56,7 @@ class Explanation:
         return {
             "estimator": self.estimator,
             "target": asdict(self.target),
-            "plan": [{"source": c.source, "strategy": c.strategy, "costs": dict(c.costs), "refusals": dict(c.refusals)} for _, c in self.plan.choices],
+            "plan": self.plan.to_dict(),
             "programs": [asdict(size) for size in self.programs],
             "before": self.before.splitlines(),
             "after": self.after.splitlines(),
@@ -66,18 +66,9 @@ class Explanation:
         target = self.target
         parts = {
             "Target": f"{self.estimator} on backend {target.backend}, device {target.device}, precision {target.precision}",
-            "Plan": _show_plan(self.plan),
+            "Plan": str(self.plan),
             "Programs": "\n".join(map(str, self.programs)),
             "Graph as parsed": self.before,
             "Graph as optimized": self.after,
         }
         return "\n\n".join(f"{title}\n{'-' * len(title)}\n{text}" for title, text in parts.items())
-
-
-def _show_plan(plan: Plan) -> str:
-    lines = []
-    for forest, choice in plan.choices:
-        lines.append(f"{choice.source or 'trees'}: {forest.n_trees} trees, {forest.n_tests} tests -> {choice.strategy}")
-        lines += [f"  {name:<26} {seconds * 1e3:10.3f} ms predicted" for name, seconds in sorted(choice.costs.items(), key=lambda item: item[1])]
-        lines += [f"  {name:<26} refused: {reason}" for name, reason in choice.refusals.items()]
-    return "\n".join(lines) or "No trees, so nothing to choose."
