@@ -20,6 +20,7 @@ TRUSTED = (
     "lightgbm.sklearn.LGBMClassifier",
     "lightgbm.sklearn.LGBMRanker",
     "lightgbm.sklearn.LGBMRegressor",
+    "numpy.dtype",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.tree._tree.Tree",
     "xgboost.core.Booster",

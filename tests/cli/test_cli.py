@@ -1,0 +1,182 @@
+"""The commands, as a user runs them: exit codes, JSON, files that appear only when complete."""
+
+import json
+
+import joblib
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from lightgbm import LGBMClassifier
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from xgboost import XGBClassifier
+
+from hbconv.cli import main
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    rows = 500
+    age = np.where(rng.random(rows) < 0.1, np.nan, rng.normal(40, 10, rows))
+    return pd.DataFrame({"age": age, "fare": rng.gamma(2, 20, rows), "city": rng.choice(["Paris", "Zürich", "Rome"], rows)})
+
+
+@pytest.fixture(scope="module")
+def pipeline(table):
+    prepare = make_column_transformer((make_pipeline(SimpleImputer(), StandardScaler()), ["age", "fare"]), (OneHotEncoder(handle_unknown="ignore"), ["city"]))
+    return make_pipeline(prepare, LogisticRegression()).fit(table, np.where(table.fare > 35, "yes", "no"))
+
+
+@pytest.fixture
+def files(tmp_path, table, pipeline):
+    joblib.dump(pipeline, tmp_path / "model.joblib")
+    pq.write_table(pa.Table.from_pandas(table, preserve_index=False), tmp_path / "rows.parquet", row_group_size=100)
+    return tmp_path
+
+
+def run(capsys, *argv):
+    code = main([str(a) for a in argv])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def converted(capsys, files):
+    code, _, error = run(capsys, "convert", files / "model.joblib", "--allow-pickle", "--backend", "reference", "-o", files / "model.hbc")
+    assert (code, error) == (0, "")
+    return files / "model.hbc"
+
+
+def test_convert_says_what_it_wrote(capsys, files):
+    code, out, _ = run(capsys, "convert", files / "model.joblib", "--allow-pickle", "--backend", "reference", "-o", files / "m.hbc", "--json")
+    result = json.loads(out)
+    assert code == 0
+    assert result["bytes"] == (files / "m.hbc").stat().st_size
+    assert result["methods"][:2] == ["predict", "predict_proba"]
+
+
+def test_a_pickle_is_loaded_only_when_allowed(capsys, files):
+    code, out, error = run(capsys, "convert", files / "model.joblib", "-o", files / "m.hbc")
+    assert (code, out) == (1, "")
+    assert "--allow-pickle" in error
+    assert not (files / "m.hbc").exists()
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow"])
+def test_score_answers_as_the_source(capsys, files, table, pipeline, suffix):
+    path, rows = files / f"in{suffix}", pa.Table.from_pandas(table, preserve_index=False)
+    {".parquet": pq.write_table, ".csv": pa.csv.write_csv, ".arrow": pa.feather.write_feather}[suffix](rows, path)
+    model = converted(capsys, files)
+    code, out, error = run(capsys, "score", model, path, "-o", files / "out.parquet", "--batch-rows", 64, "--keep", "fare,city", "--json")
+    assert (code, error) == (0, "")
+    assert json.loads(out)["rows"] == len(table)
+    answers = pq.read_table(files / "out.parquet")
+    assert answers.column_names == ["fare", "city", "predict"]
+    assert answers["predict"].to_pylist() == pipeline.predict(table).tolist()
+    assert answers["city"].to_pylist() == table.city.tolist()
+
+
+def test_score_probabilities_are_named_by_class(capsys, files, table, pipeline):
+    model = converted(capsys, files)
+    assert run(capsys, "score", model, files / "rows.parquet", "-o", files / "p.parquet", "--method", "predict_proba")[0] == 0
+    answers = pq.read_table(files / "p.parquet")
+    assert answers.column_names == ["predict_proba_no", "predict_proba_yes"]
+    np.testing.assert_allclose(answers["predict_proba_yes"], pipeline.predict_proba(table)[:, 1], rtol=1e-10)
+
+
+def test_score_leaves_nothing_behind_when_rows_are_bad(capsys, files, table):
+    bad = table.assign(fare=np.where(np.arange(len(table)) == 450, np.inf, table.fare))
+    pq.write_table(pa.Table.from_pandas(bad, preserve_index=False), files / "bad.parquet")
+    (files / "out.parquet").write_text("the answers of yesterday")
+    code, _, error = run(capsys, "score", converted(capsys, files), files / "bad.parquet", "-o", files / "out.parquet", "--batch-rows", 100)
+    assert code == 1
+    assert "infinity" in error
+    assert (files / "out.parquet").read_text() == "the answers of yesterday"
+    assert not list(files.glob("*.partial"))
+
+
+def test_score_no_rows(capsys, files, table):
+    pq.write_table(pa.Table.from_pandas(table.head(0).astype({"city": "str"}), preserve_index=False), files / "none.parquet")
+    assert run(capsys, "score", converted(capsys, files), files / "none.parquet", "-o", files / "out.parquet")[0] == 0
+    assert pq.read_table(files / "out.parquet").num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["score", "model.hbc", "nothing.parquet", "-o", "o.parquet"], "No file"),
+        (["score", "model.hbc", "text.csv", "-o", "o.parquet"], "lacks the columns age, fare, city"),
+        (["score", "model.hbc", "damaged.parquet", "-o", "o.parquet"], "cannot be read as parquet"),
+        (["score", "model.hbc", "rows.parquet", "-o", "o.parquet", "--method", "transform"], "no method 'transform'. It has: predict"),
+        (["score", "model.hbc", "rows.parquet", "-o", "o.parquet", "--keep", "name"], "lacks the columns name"),
+        (["convert", "nothing.joblib", "-o", "o.hbc"], "No file"),
+        (["convert", "rows.parquet", "-o", "o.hbc"], "unknown model format"),
+        (["convert", "damaged.joblib", "--allow-pickle", "-o", "o.hbc"], "cannot be loaded"),
+        (["explain", "model.hbc", "--backend", "torhc"], "Did you mean 'torch'"),
+        (["explain", "damaged.hbc"], "This is not a model file of hbconv"),
+    ],
+)
+def test_errors_are_one_sentence_and_exit_1(capsys, files, monkeypatch, argv, message):
+    converted(capsys, files)
+    (files / "text.csv").write_text("a,b\n1,x\n")
+    for name in ("damaged.parquet", "damaged.joblib", "damaged.hbc"):
+        (files / name).write_bytes(b"PAR1 not really")
+    monkeypatch.chdir(files)
+    code, out, error = run(capsys, *argv)
+    assert (code, out) == (1, "")
+    assert message in error
+    assert "Traceback" not in error
+    code, out, _ = run(capsys, *argv, "--json")
+    assert code == 1
+    assert message in json.loads(out)["error"]
+
+
+def test_usage_errors_exit_2(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["scroe"])
+    assert "invalid choice" in capsys.readouterr().err
+
+
+def test_explain_shows_plan_and_graphs(capsys, files):
+    code, out, _ = run(capsys, "explain", converted(capsys, files), "--dot", files / "g.dot")
+    assert code == 0
+    assert "StandardScaler" in out
+    assert (files / "g.dot").read_text().startswith("digraph")
+    assert {"plan", "before", "after"} <= json.loads(run(capsys, "explain", files / "model.hbc", "--json")[1]).keys()
+
+
+def test_verify_compares_with_the_source(capsys, files):
+    code, out, _ = run(capsys, "verify", files / "model.joblib", "--allow-pickle", files / "rows.parquet", "--backend", "reference", "--json")
+    assert code == 0
+    assert set(json.loads(out)["methods"]) >= {"predict", "predict_proba"}
+
+
+def test_bench_times_the_source_beside(capsys, files):
+    argv = ("bench", files / "model.joblib", "--allow-pickle", "--data", files / "rows.parquet", "--backend", "reference", "--batch", "1,50", "--repeat", "2")
+    figures = json.loads(run(capsys, *argv, "--json")[1])["figures"]
+    assert [(f["backend"], f["rows"]) for f in figures] == [("source", 1), ("reference", 1), ("source", 50), ("reference", 50)]
+
+
+def test_model_files_of_lightgbm_and_xgboost_need_no_flag(capsys, tmp_path):
+    x = np.random.default_rng(0).normal(size=(200, 4))
+    y = (x[:, 0] > 0).astype(int)
+    LGBMClassifier(n_estimators=3, verbose=-1).fit(x, y).booster_.save_model(tmp_path / "lgbm.txt")
+    for suffix in ("json", "ubj"):
+        XGBClassifier(n_estimators=3).fit(x, y).save_model(tmp_path / f"xgb.{suffix}")
+    for name in ("lgbm.txt", "xgb.json", "xgb.ubj"):
+        assert run(capsys, "convert", tmp_path / name, "--backend", "reference", "-o", tmp_path / f"{name}.hbc")[0] == 0
+
+
+def test_skops_files_load_when_they_hold_only_known_types(capsys, tmp_path, pipeline, table):
+    import skops.io
+
+    skops.io.dump(pipeline, tmp_path / "model.skops")
+    code, _, error = run(capsys, "convert", tmp_path / "model.skops", "--backend", "reference", "-o", tmp_path / "m.hbc")
+    assert (code, error) == (0, "")
