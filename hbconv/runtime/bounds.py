@@ -68,12 +68,12 @@ def _affine(node: Affine, x: Spread) -> Spread | None:
     bound = largest = x.bound
     for step in node.steps:
         constant = np.abs(step.constant.data.astype(np.float64))
-        low, high = constant.min(initial=np.inf), constant.max(initial=0.0)
+        low, high = float(constant.min(initial=np.inf)), float(constant.max(initial=0.0))
         if not high < np.inf or (step.op == "div" and low == 0):
             return None
         bound = bound * high if step.op == "mul" else bound / low if step.op == "div" else bound + high
         largest = max(largest, bound)
-    return Spread(float(largest), x.nan_from)
+    return Spread(largest, x.nan_from)
 
 
 def _union(node: Node, *inputs: Spread) -> Spread:  # noqa: ARG001

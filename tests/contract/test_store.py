@@ -123,7 +123,7 @@ def test_a_file_of_a_newer_format(saved):
 
 def test_a_container_that_this_version_does_not_know(saved):
     edit_manifest(saved, lambda m: m["model"]["shared"][0].update({"is": "Telepathy"}))
-    with pytest.raises(hbconv.StoreError, match="holds a 'Telepathy', which this hbconv does not know. Upgrade it"):
+    with pytest.raises(hbconv.StoreError, match=r"holds a 'Telepathy', which this hbconv does not know. Upgrade it"):
         hbconv.load(saved)
 
 
@@ -160,7 +160,7 @@ def test_a_damaged_manifest(saved):
 @pytest.mark.parametrize("content", [b"", b"not a zip", b"PK\x03\x04 nor this"])
 def test_a_file_that_is_no_model(content, tmp_path):
     (tmp_path / "m.hbc").write_bytes(content)
-    with pytest.raises(hbconv.StoreError, match="not a model file|damaged or truncated"):
+    with pytest.raises(hbconv.StoreError, match=r"not a model file|damaged or truncated"):
         hbconv.load(tmp_path / "m.hbc")
 
 

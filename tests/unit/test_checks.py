@@ -1,0 +1,108 @@
+"""One look at the input passes a check only where the check itself would."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hbconv.array import Array
+from hbconv.containers import Check, Graph, Output, Schema
+from hbconv.containers.affine import Affine
+from hbconv.containers.clip import Clip
+from hbconv.containers.columns import Columns
+from hbconv.containers.decide import Compare, IsNonFinite
+from hbconv.containers.elementwise import Map
+from hbconv.containers.impute import Impute
+from hbconv.containers.linear import Linear
+from hbconv.containers.wiring import Cast, Concat, Select
+from hbconv.errors import InputError
+from hbconv.runtime.bounds import spread
+from hbconv.runtime.checks import Checker
+from hbconv.runtime.inputs import Reads, read_table
+
+WIDTH = 3
+
+
+def chains(schema):
+    """Nodes whose finiteness is looked at, by name."""
+    x = Columns.of(schema)
+    filled = Impute(x, Array(np.array([1.0, 2.0, 3.0])))
+    return {
+        "columns": x,
+        "affine": Affine.of(x, sub=[1.0, 2.0, 3.0], div=[1e-9, 1e-3, 1.0]),
+        "grows and shrinks": Affine.of(x, mul=1e30, div=1e30),
+        "divides by zero": Affine.of(x, div=[1.0, 0.0, 1.0]),
+        "huge constants": Affine.of(x, mul=1e308),
+        "select": Select(Affine.of(x, mul=2.0), Array(np.array([2, 0], np.int32))),
+        "narrow": Cast(x, "float32"),
+        "filled": Affine.of(filled, sub=1.0),
+        "filled by half": Concat((Select(filled, Array(np.array([0], np.int32))), x)),
+        "clip": Clip.of(x, -1.0, 1.0),
+        "linear": Linear.of(x, np.full((WIDTH, 2), 1e5), [1.0, 2.0]),
+        "log": Map(x, "log"),
+        "square": Map(Map(x, "square"), "square"),
+        "sigmoid": Map(x, "sigmoid"),
+    }
+
+
+HOSTILE = [0.0, -0.0, 1.0, -2.5, 5e-324, 1e3, 1e8, -1e16, 1e30, 3e38, -1e45, 1e200, 1e308, np.inf, -np.inf, np.nan]
+
+
+def reason(function):
+    try:
+        function()
+    except InputError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("allow_nan", [False, True])
+@pytest.mark.parametrize("name", chains(Schema.matrix(WIDTH)))
+def test_a_look_at_the_input_finds_what_the_checks_find(name, allow_nan, dtype):
+    schema = Schema.matrix(WIDTH, dtype)
+    node = chains(schema)[name]
+    graph = Graph(schema, {"transform": Output(node)}, (Check(IsNonFinite(node, allow_nan), "refused"),))
+    checker, rng = Checker(graph), np.random.default_rng(0)
+    for _ in range(200):
+        x = rng.normal(size=(rng.integers(0, 4), WIDTH))
+        chosen = rng.random(x.shape) < 0.3
+        x[chosen] = rng.choice(HOSTILE if dtype != "int64" else [0.0, 1e3, -(2.0**62)], chosen.sum())
+        with np.errstate(over="ignore"):
+            table = read_table(x.astype(dtype), Reads.of(graph))
+        assert reason(lambda table=table: checker(table)) == reason(lambda table=table: checker.all.require(table))
+
+
+@pytest.mark.parametrize("name", ["columns", "affine", "select", "narrow", "filled", "filled by half", "clip", "linear", "sigmoid"])
+def test_ordinary_rows_need_but_one_look(name):
+    schema = Schema.matrix(WIDTH)
+    node = chains(schema)[name]
+    checker = Checker(Graph(schema, {"transform": Output(node)}, (Check(IsNonFinite(node, allow_nan=False), "refused"),)))
+    assert checker.bound >= 1e3
+    assert not checker.rest.messages
+
+
+def test_equal_checks_are_made_once_and_the_first_message_is_told():
+    schema = Schema.matrix(WIDTH)
+    x = Columns.of(schema)
+    checks = (Check(IsNonFinite(x, allow_nan=False), "first"), Check(IsNonFinite(x, allow_nan=False), "second"), Check(Compare.of(x, "lt", 0.0), "third"))
+    graph = Graph(schema, {"transform": Output(x)}, checks)
+    checker = Checker(graph)
+    assert list(checker.all.messages.values()) == ["first", "third"]
+    assert list(checker.rest.messages.values()) == ["third"]
+    assert reason(lambda: checker(read_table(np.full((1, WIDTH), np.nan), Reads.of(graph)))) == "first"
+    assert reason(lambda: checker(read_table(np.full((1, WIDTH), -1.0), Reads.of(graph)))) == "third"
+    assert reason(lambda: checker(read_table(np.ones((1, WIDTH)), Reads.of(graph)))) is None
+
+
+def test_a_graph_without_checks_takes_everything():
+    schema = Schema.matrix(WIDTH)
+    graph = Graph(schema, {"transform": Output(Columns.of(schema))})
+    Checker(graph)(read_table(np.full((2, WIDTH), np.nan), Reads.of(graph)))
+
+
+def test_the_spread_of_what_holds_ints_is_that_of_ints():
+    schema = Schema.matrix(2).with_dtypes(["int64", "float64"])
+    found = spread(Columns.of(schema), 10.0)
+    assert found is not None
+    assert (found.bound, set(found.nan_from)) == (2.0**63, {1})
