@@ -1,0 +1,81 @@
+"""Case: one fitted estimator of the matrix, and how to ask it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matrix.data import rows
+
+from hbconv.parse import METHODS
+
+__all__ = ["Case", "as_dtype", "fitted"]
+
+
+def as_dtype(x: Any, dtype: str) -> Any:
+    """Return rows with their numbers in a dtype; text columns stay."""
+    if isinstance(x, pd.DataFrame):
+        return x.astype({name: dtype for name in x.columns if x[name].dtype.kind in "fi"})
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        return x.astype(dtype) if x.dtype.kind in "fi" else x
+
+
+def ask_method(estimator: Any, method: str, x: Any) -> Any:
+    """Call a method as scikit-learn has it."""
+    return getattr(estimator, method)(x)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One fitted estimator.
+
+    Parameters
+    ----------
+    estimator : str
+        Public dotted name, as the parser is registered.
+    setting : str
+        What is special in this one; settings of an estimator differ.
+    fit : callable
+        Returns the fitted estimator.
+    kind : str
+        Which row of the tolerance table judges it.
+    rows : callable
+        Makes n rows, of float64 or a table.
+    ask : callable
+        ``ask(estimator, method, x)`` calls the source.
+    methods : tuple of str
+        Methods of an estimator that does not show them as attributes.
+    same_as : str
+        The estimator whose parser reads this one too, so that programs differ in their constants alone.
+    """
+
+    estimator: str
+    setting: str
+    fit: Callable[[], Any]
+    kind: str = "linear"
+    rows: Callable[[int], Any] = rows
+    ask: Callable[[Any, str, Any], Any] = ask_method
+    methods: tuple[str, ...] = ()
+    same_as: str = ""
+
+    def __str__(self) -> str:
+        name = self.estimator.rpartition(".")[2] if self.estimator.startswith("sklearn.") else self.estimator
+        return f"{name}[{self.setting}]"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Methods that compute something on new rows."""
+        return self.methods or tuple(m for m in METHODS if hasattr(fitted(self), m))
+
+
+@cache
+def fitted(case: Case) -> Any:
+    """Fit once; a small model need not converge."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return case.fit()
