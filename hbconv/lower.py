@@ -93,10 +93,11 @@ def _feeds(graph: Graph, nodes: list[Node]) -> tuple[Feed | CodesFeed, ...]:
     codes = tuple(n for n in nodes if isinstance(n, Codes))
     if len(set(dtypes)) == 1 and dtypes[0] != "string" and (used or not codes):
         used = tuple(range(len(dtypes)))
-    planes = sorted({dtypes[c] for c in used} - {"string"})
+    fed = {c: "int64" if dtypes[c] == "int16" else dtypes[c] for c in used if dtypes[c] != "string"}
+    planes = sorted(set(fed.values()))
     feeds: list[Feed | CodesFeed] = []
     for dtype in planes:
-        columns = tuple(c for c in used if dtypes[c] == dtype)
+        columns = tuple(c for c in used if fed.get(c) == dtype)
         feeds.append(Feed("x" if len(planes) == 1 else f"x_{dtype}", dtype, columns))
     return (*feeds, CodesFeed(codes)) if codes else tuple(feeds)
 

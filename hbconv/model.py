@@ -148,7 +148,7 @@ class Model:
             A few rows as they will come.
         """
         table = read_table(sample, self.reads)
-        self.dtypes = table.dtypes
+        self.dtypes = tuple("int64" if d == "int16" else d for d in table.dtypes)
         self.programs.checker(table.dtypes)
         for method in self.methods:
             self.programs.program((method,), table.dtypes)

@@ -22,7 +22,7 @@ class Type:
 
 @dataclass(frozen=True)
 class Column:
-    """One input column. Dtype is float32, float64, int64 or string."""
+    """One input column. Dtype is float32, float64, int64 or string; or int16: ints beside which numpy keeps float32."""
 
     name: str
     dtype: str = "float64"
@@ -77,4 +77,5 @@ class Schema:
         dtypes = {self.columns[i].dtype for i in indices}
         if "string" in dtypes:
             return "string"
-        return np.result_type(*dtypes).name if dtypes else "float64"
+        common = np.result_type(*dtypes).name if dtypes else "float64"
+        return "int64" if common == "int16" else common

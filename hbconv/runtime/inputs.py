@@ -149,10 +149,18 @@ def read_table(x: Any, reads: Reads) -> Table:
 
 
 def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads: Reads) -> Table:
-    columns: dict[int, Data] = {i: frame.read(place[i]) for i in sorted(reads.text)}
-    columns |= {i: _numbers(frame.read(place[i]), reads.where(i)) for i in sorted(reads.numbers)}
-    dtypes = tuple(dtype_name(columns[i].dtype) if i in reads.numbers else "string" for i in range(len(reads.schema.columns)))  # type: ignore[union-attr]
-    return Table(reads, frame.rows, dtypes, columns=columns)
+    given = {i: frame.read(place[i]) for i in sorted(reads.needed)}
+    columns = {i: _numbers(data, reads.where(i)) if i in reads.numbers else data for i, data in given.items()}
+    dtypes = {i: _small_or_own(given[i], columns[i]) for i in reads.numbers}
+    if "float32" not in dtypes.values():
+        dtypes = {i: "int64" if dtype == "int16" else dtype for i, dtype in dtypes.items()}
+    return Table(reads, frame.rows, tuple(dtypes.get(i, "string") for i in range(len(reads.schema.columns))), columns=columns)
+
+
+def _small_or_own(given: Any, numbers: Any) -> str:
+    """Return a column's dtype; int16 for bools and ints of up to 16 bits, which leave a float32 beside them float32."""
+    small = given.dtype.kind in "bui" and given.dtype.itemsize <= 2
+    return "int16" if small else dtype_name(numbers.dtype)
 
 
 def _places(frame: Frame, reads: Reads) -> dict[int, int]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse
 from fitted import NAMES, available_backends, fit, matrix, rows, table
+from sklearn.preprocessing import StandardScaler
 
 import hbconv
 
@@ -124,6 +125,14 @@ def test_each_dtype_is_compiled_for_itself(dtype):
     for name in ("linear", "forest", "scaler"):
         report = hbconv.verify(fit(name), model_of(name), x)
         assert report.ok, report
+
+
+def test_a_table_of_small_ints_and_float32_is_computed_in_float32_as_the_source_does():
+    x = pd.DataFrame({"a": matrix()[:, 0] * 9, "b": matrix()[:, 1]}).astype({"a": "int8", "b": "float32"})
+    scaler = StandardScaler().fit(x)
+    found = hbconv.convert(scaler, "reference").transform(x)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, scaler.transform(x))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -261,6 +261,16 @@ def test_columns_of_several_dtypes_feed_planes():
     assert table.feed(Feed("x_int64", "int64", (1,))).tolist() == [[3], [4]]
 
 
+def test_small_ints_and_bools_leave_a_float32_beside_them_as_it_is():
+    frame = pd.DataFrame({"a": np.float32([1, 2]), "b": np.int8([3, 4]), "c": [True, False]})
+    table = read_table(frame, named())
+    assert table.dtypes == ("float32", "int16", "int16")
+    assert table.feed(Feed("x_int64", "int64", (1, 2))).tolist() == [[3, 1], [4, 0]]
+    schema = table.reads.schema.with_dtypes(table.dtypes)
+    assert (schema.common_dtype([0, 1]), schema.common_dtype([1, 2])) == ("float32", "int64")
+    assert read_table(frame.astype({"a": "float64"}), named()).dtypes == ("float64", "int64", "int64")
+
+
 def test_text_columns_feed_codes():
     schema = Schema.table(["n", "t"]).with_dtypes(["float64", "string"])
     leaf = Codes(schema, 1, Vocabulary(("x", "y"), none=2))
