@@ -135,7 +135,7 @@ def read_table(x: Any, reads: Reads) -> Table:
     """
     frame = read_frame(x)
     if frame is not None:
-        return _read_columns(frame, _places(frame, reads), reads)
+        return _read_frame(frame, reads)
     matrix = x.tocsr() if hasattr(x, "tocsr") else _as_array(x)
     if matrix.ndim != 2:
         raise InputError(_not_two_dimensional(matrix))
@@ -144,8 +144,20 @@ def read_table(x: Any, reads: Reads) -> Table:
         _warn(f"X does not have valid feature names, but {reads.owner} was fitted with feature names")
     if matrix.dtype.kind in "OU" and (reads.text or matrix.dtype.kind == "O"):
         return _read_columns(Frame((), len(matrix), lambda i: matrix[:, i]), range(matrix.shape[1]), reads)
-    values = _numeric_matrix(matrix)
-    return Table(reads, matrix.shape[0], (dtype_name(values.dtype),) * matrix.shape[1], values)
+    return _whole(reads, _numeric_matrix(matrix))
+
+
+def _read_frame(frame: Frame, reads: Reads) -> Table:
+    place = _places(frame, reads)
+    if frame.matrix is None or reads.text or len(place) < len(reads.schema.columns):
+        return _read_columns(frame, place, reads)
+    order = [place[i] for i in range(len(place))]
+    values = numeric(frame.matrix, "X")
+    return _whole(reads, values if order == list(range(values.shape[1])) else values[:, order])
+
+
+def _whole(reads: Reads, values: Any) -> Table:
+    return Table(reads, values.shape[0], (dtype_name(values.dtype),) * values.shape[1], values)
 
 
 def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads: Reads) -> Table:

@@ -19,11 +19,12 @@ Data = npt.NDArray[Any] | Text | Categories
 
 @dataclass(frozen=True)
 class Frame:
-    """A table: names, number of rows, and a function that reads one column by position."""
+    """A table: names, number of rows, a function that reads one column by position; all of it where that is one array of numbers."""
 
     names: tuple[Any, ...]
     rows: int
     read: Callable[[int], Data]
+    matrix: npt.NDArray[Any] | None = None
 
 
 def read_frame(x: Any) -> Frame | None:
@@ -37,7 +38,7 @@ def read_frame(x: Any) -> Frame | None:
     if not any(hasattr(x, attribute) for attribute in ("columns", "column_names")):
         return None
     if hasattr(x, "iloc"):
-        return Frame(tuple(x.columns), len(x), lambda i: _pandas_column(x.iloc[:, i]))
+        return Frame(tuple(x.columns), len(x), lambda i: _pandas_column(x.iloc[:, i]), _pandas_matrix(x))
     if type(x).__module__.partition(".")[0] == "polars" and not has_arrow():
         return Frame(tuple(x.columns), x.height, lambda i: x[x.columns[i]].to_numpy())
     return _from_arrow(x) if hasattr(x, "__arrow_c_stream__") else None
@@ -74,6 +75,13 @@ def _pandas_column(series: Any) -> Data:
     if dtype.kind in "iufb":
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.asarray(series)
+
+
+def _pandas_matrix(x: Any) -> npt.NDArray[Any] | None:
+    """Read columns of one numeric dtype at once: many times as fast as one by one."""
+    dtypes = set(x.dtypes)
+    dtype = dtypes.pop() if len(dtypes) == 1 else None
+    return x.to_numpy() if isinstance(dtype, np.dtype) and dtype.kind in "fiub" else None
 
 
 def _pandas_categories(series: Any) -> Data:
