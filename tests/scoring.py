@@ -1,7 +1,8 @@
-"""Score rows with a converted estimator, without a Model: parse, retype, lower, run, decode."""
+"""Score rows with a converted estimator, without a Model, and compare with the estimator: parse, retype, lower, run, decode."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from hbconv.backends import find_backend
 from hbconv.backends.reference import evaluate
 from hbconv.containers import Graph, Output, verify_graph
+from hbconv.containers.trees import TreeEnsemble
+from hbconv.forest import Forest
 from hbconv.lower import Feed, Lowered, lower, lower_nodes
 from hbconv.parse import parse
 from hbconv.target import Target
@@ -37,3 +40,44 @@ def decode(output: Output, values: np.ndarray) -> np.ndarray:
 def _run(lowered: Lowered, X: np.ndarray, backend: str) -> dict[str, np.ndarray]:
     feeds = {f.name: np.ascontiguousarray(X[:, list(f.columns)]) for f in lowered.feeds if isinstance(f, Feed)}
     return evaluate(lowered.program, feeds) if backend == "reference" else find_backend(backend).compile(lowered.program, Target(backend)).run(feeds)
+
+
+def forest_of(graph: Graph) -> Forest:
+    """Return the forest that the model sums."""
+    return next(node.forest for node in graph.nodes() if isinstance(node, TreeEnsemble))
+
+
+def threshold_rows(forest: Forest, dtype: str, *, nan: bool = True, infinite: bool = True, rows: int = 400) -> np.ndarray:
+    """Rows of thresholds, their neighbours in float32 and in float64, zeros, denormals; NaN and values beyond float32 where wanted."""
+    rng = np.random.default_rng(0)
+    wide = forest.threshold.data.astype(np.float64)
+    wide = wide[np.abs(wide) < 1e38]
+    pools = [np.array([0.0, -0.0, 1e-35, -1e-35, 1e-36, 1e-45, 5e-324, 3e38, -3e38])]
+    for thresholds in (wide, wide.astype(np.float32)):
+        pools += [f(thresholds, d).astype(np.float64) for d in (np.inf, -np.inf) for f in (np.nextafter, lambda t, _: t)]
+    zero = np.float64(np.float32(1e-35))
+    pools += [np.array([zero, -zero, np.nextafter(zero, 1), np.nextafter(zero, 0), np.nextafter(-zero, -1), np.nextafter(-zero, 0)])]
+    pools += [np.full(len(wide) // 4 + 1, np.nan)] * nan + [np.array([np.inf, -np.inf, 1e300, -1e300])] * infinite
+    with np.errstate(over="ignore"):
+        return rng.choice(np.concatenate(pools), (rows, forest.n_features)).astype(dtype)
+
+
+def assert_same(estimator: Any, X: np.ndarray, *methods: str, ulp: int = 0) -> None:
+    """Assert the answers of the fitted estimator: dtype, shape, labels, and floats within ulp units in the last place."""
+    for method in methods:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            want = getattr(estimator, method)(X)
+        got = score(estimator, X, method)
+        assert (got.dtype, got.shape) == (want.dtype, want.shape), method
+        assert_near(got, want, ulp if method.startswith("predict") and want.dtype.kind == "f" else 0)
+
+
+def assert_near(got: np.ndarray, want: np.ndarray, ulp: int = 0) -> None:
+    """Assert equal arrays, or floats within ulp units in the last place of want."""
+    if ulp == 0:
+        np.testing.assert_array_equal(got, want)
+        return
+    finite = np.isfinite(want)
+    np.testing.assert_array_equal(np.isfinite(got), finite)
+    assert np.all(np.abs(got - want)[finite] <= ulp * np.spacing(np.abs(want[finite])))

@@ -172,10 +172,12 @@ def _levels(trees: FlatTrees) -> list[Ints]:
             break
         children = np.concatenate([trees.left[level], trees.right[level]])
         levels.append(children[children >= 0])
-    ends = [c[c < 0] for c in (trees.left, trees.right, trees.roots)]
-    leaves = ~np.concatenate(ends)
-    seen = np.concatenate(levels)
-    whole = reached == len(trees.left) == len(np.unique(seen)) and len(leaves) == len(np.unique(leaves)) and leaves.max(initial=-1) < len(trees.leaf_id)
-    if not whole:
+    leaves = ~np.concatenate([children[children < 0] for children in (trees.left, trees.right, trees.roots)])
+    if reached != len(trees.left) or _repeats(np.concatenate(levels), len(trees.left)) or _repeats(leaves, len(trees.leaf_id)):
         raise ConversionError("The model is damaged: its nodes do not form trees.")
     return levels
+
+
+def _repeats(numbers: Ints, size: int) -> bool:
+    """Whether a number comes twice, or is not below size."""
+    return len(numbers) > 0 and (int(numbers.max()) >= size or int(np.bincount(numbers).max()) > 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,12 +122,12 @@ def _refuse_categories(text: str) -> None:
 def _flat(trees: list[dict[str, str]]) -> FlatTrees:
     leaves = np.array([int(tree["num_leaves"]) for tree in trees], dtype=np.int64)
     _require_sizes(trees, leaves)
-    left, right = (_children(_joined(trees, key, int), leaves) for key in ("left_child", "right_child"))
-    threshold, decision = _joined(trees, "threshold", float), _joined(trees, "decision_type", int)
-    values = _joined(trees, "leaf_value", float)
+    left, right = (_children(_joined(trees, key, np.int64), leaves) for key in ("left_child", "right_child"))
+    threshold, decision = _joined(trees, "threshold", np.float64), _joined(trees, "decision_type", np.int64)
+    values = _joined(trees, "leaf_value", np.float64)
     first_leaf, first_test = np.cumsum(leaves) - leaves, np.cumsum(leaves - 1) - (leaves - 1)
     return FlatTrees(
-        feature=_joined(trees, "split_feature", int),
+        feature=_joined(trees, "split_feature", np.int64),
         threshold=_past_zero(threshold),
         default_left=_default_left(threshold, decision),
         left=left,
@@ -140,14 +140,18 @@ def _flat(trees: list[dict[str, str]]) -> FlatTrees:
 
 def _require_sizes(trees: list[dict[str, str]], leaves: npt.NDArray[np.int64]) -> None:
     for key, less in {"leaf_value": 0, "split_feature": 1, "threshold": 1, "decision_type": 1, "left_child": 1, "right_child": 1}.items():
-        counts = [len(tree[key].split()) for tree in trees]
+        counts = [tree[key].count(" ") + bool(tree[key]) for tree in trees]
         if not np.array_equal(counts, leaves - less):
             raise ConversionError(_DAMAGED.format(f"{key} has the wrong length"))
 
 
-def _joined(trees: Sequence[dict[str, str]], key: str, kind: Callable[[str], Any]) -> npt.NDArray[Any]:
+def _joined(trees: Sequence[dict[str, str]], key: str, dtype: type[np.generic]) -> npt.NDArray[Any]:
     """One array over all trees."""
-    return np.array(list(map(kind, " ".join(tree[key] for tree in trees).split())), dtype=np.float64 if kind is float else np.int64)
+    text = " ".join(tree[key] for tree in trees if tree[key])
+    numbers = np.fromstring(text, dtype=dtype, sep=" ")
+    if len(numbers) != text.count(" ") + bool(text):
+        raise ConversionError(_DAMAGED.format(f"{key} holds what is no number"))
+    return numbers
 
 
 def _children(within: npt.NDArray[np.int64], leaves: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -1,0 +1,236 @@
+import lightgbm as lgb
+import numpy as np
+import pandas as pd
+import pytest
+from scoring import assert_near, assert_same, forest_of, score, threshold_rows
+
+from hbconv.errors import ConversionError, UnsupportedError
+from hbconv.parse import parse
+from hbconv.parse.lightgbm import parse_lightgbm_text
+from hbconv.parse.lightgbm_text import ZERO, read_lightgbm_text
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((500, 5))
+X[:, 4] = RNG.integers(-1, 3, 500)
+X[RNG.random(X.shape) < 0.1] = np.nan
+LABELS = np.array(["ash", "birch", "cedar"])[RNG.integers(0, 3, 500)]
+TARGET = np.abs(np.nan_to_num(X[:, 0])) / 5 + 0.1
+SMALL = {"n_estimators": 8, "num_leaves": 8, "min_child_samples": 5, "verbose": -1, "n_jobs": 1}
+OBJECTIVES = [
+    "regression", "regression_l1", "huber", "fair", "quantile", "mape",
+    "poisson", "gamma", "tweedie", "cross_entropy", "cross_entropy_lambda",
+]  # fmt: skip
+BOOSTERS = [{}, {"boosting_type": "dart"}, {"boosting_type": "rf", "subsample": 0.5, "subsample_freq": 1}, {"data_sample_strategy": "goss"}]
+DTYPES = ["float32", "float64"]
+METHODS = ("predict", "predict_proba", "decision_function")
+
+
+def rows_of(model, dtype="float64"):
+    return threshold_rows(forest_of(parse(model)), dtype)
+
+
+def booster_of(model):
+    return getattr(model, "booster_", model)
+
+
+def assert_raw_and_leaves(model, rows):
+    """Leaf numbers and raw scores, bit for bit."""
+    forest, booster = forest_of(parse(model)), booster_of(model)
+    np.testing.assert_array_equal(forest.leaf_id.data[forest.leaves(rows)], booster.predict(rows, pred_leaf=True))
+    np.testing.assert_array_equal(forest.scores(rows), booster.predict(rows, raw_score=True).reshape(len(rows), -1))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("labels", [LABELS, LABELS == "ash", RNG.integers(3, 5, 500) * 4], ids=["text", "bool", "int"])
+@pytest.mark.parametrize("parameters", BOOSTERS, ids=lambda p: next(iter(p.values()), "gbdt"))
+def test_classifiers_at_their_thresholds(parameters, labels, dtype):
+    model = lgb.LGBMClassifier(**SMALL, **parameters).fit(X, labels)
+    rows = rows_of(model, dtype)
+    assert_raw_and_leaves(model, rows)
+    assert_same(model, rows, *METHODS, ulp=2)
+
+
+@pytest.mark.parametrize("reg_sqrt", [False, True])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_objectives(objective, reg_sqrt):
+    model = lgb.LGBMRegressor(**SMALL, objective=objective, reg_sqrt=reg_sqrt).fit(X, TARGET)
+    rows = rows_of(model)
+    assert_same(model, rows, "predict", ulp=2)
+    assert_same(model.booster_, rows, "predict", ulp=2)
+    assert_near(score(parse_lightgbm_text(model.booster_.model_to_string()), rows), model.predict(rows), ulp=2)
+
+
+@pytest.mark.parametrize("parameters", [{"sigmoid": 0.7}, {"objective": "multiclassova", "sigmoid": 1.5}, {"is_unbalance": True}], ids=lambda p: next(iter(p)))
+def test_classifier_objectives(parameters):
+    labels = LABELS if "objective" in parameters else LABELS == "ash"
+    model = lgb.LGBMClassifier(**SMALL, **parameters).fit(X, labels)
+    assert_same(model, rows_of(model), *METHODS, ulp=2)
+    assert_same(model.booster_, rows_of(model), "predict", ulp=2)
+
+
+@pytest.mark.parametrize("objective", ["lambdarank", "rank_xendcg"])
+def test_rankers(objective):
+    model = lgb.LGBMRanker(**SMALL, objective=objective).fit(X, RNG.integers(0, 3, 500), group=[200, 300])
+    assert_same(model, rows_of(model), "predict")
+
+
+@pytest.mark.parametrize("cls", [lgb.LGBMClassifier, lgb.LGBMRegressor])
+def test_custom_objective_gives_raw_scores(cls):
+    model = cls(**SMALL, objective=lambda y, raw: (raw - y, np.ones_like(y))).fit(X, LABELS == "ash")
+    assert_same(model, rows_of(model), "predict")
+
+
+@pytest.mark.parametrize("parameters", [{"use_missing": False}, {"zero_as_missing": False}, {"max_bin": 3}, {"extra_trees": True}], ids=lambda p: next(iter(p)))
+def test_missing_rules_and_bins(parameters):
+    model = lgb.LGBMRegressor(**SMALL, **parameters).fit(X, TARGET)
+    assert_raw_and_leaves(model, rows_of(model))
+
+
+def test_values_near_zero_count_as_zero():
+    column = np.repeat([-1.0, 0.0, 1.0], 50)[:, None]
+    model = lgb.LGBMRegressor(**SMALL).fit(column, np.repeat([1.0, 5.0, 2.0], 50))
+    thresholds = forest_of(parse(model)).threshold.data
+    assert ZERO in thresholds
+    near = [0.0, -0.0, ZERO, -ZERO, np.nextafter(ZERO, 1), np.nextafter(-ZERO, -1), np.nextafter(ZERO, 0), 1e-36, -1e-36, 5e-324, -5e-324]
+    for dtype in DTYPES:
+        assert_raw_and_leaves(model, np.array(near, dtype)[:, None])
+
+
+@pytest.mark.parametrize("threshold", ["0", "-0", "1e-36", "-1e-36", "-1.0000000180025095e-35", "-1.0000000180025097e-35", "inf", "-inf"])
+@pytest.mark.parametrize("decision", ["0", "2", "8", "10"])
+def test_thresholds_about_zero_written_by_hand(threshold, decision):
+    text = lgb.LGBMRegressor(**{**SMALL, "n_estimators": 1, "num_leaves": 2}).fit(X[:, :1], TARGET).booster_.model_to_string()
+    lines = dict.fromkeys(text.split("\n"))
+    for key, value in {"threshold": threshold, "decision_type": decision, "split_feature": "0"}.items():
+        old = next(line for line in lines if line.startswith(f"{key}="))
+        text = text.replace(old, f"{key}={value}")
+    rows = np.array([0.0, -0.0, ZERO, -ZERO, 1e-36, -1e-36, np.nextafter(-ZERO, -1), 1.0, -1.0, np.nan, np.inf, -np.inf])[:, None]
+    np.testing.assert_array_equal(score(parse_lightgbm_text(text), rows), sized_as(text, rows))
+
+
+def sized_as(text, rows):
+    """Predict with a text whose tree changed its length."""
+    size = len(text[text.index("Tree=0") : text.index("end of trees")])
+    line = next(line for line in text.split("\n") if line.startswith("tree_sizes="))
+    return lgb.Booster(model_str=text.replace(line, f"tree_sizes={size}")).predict(rows)
+
+
+@pytest.mark.parametrize("rows", [X[:1], np.asfortranarray(X[:7]), X[::2], RNG.integers(-(2**40), 2**40, (9, 5))], ids=["one", "fortran", "strided", "int64"])
+def test_row_layouts(rows):
+    model = lgb.LGBMClassifier(**SMALL).fit(np.nan_to_num(X), LABELS)
+    assert_same(model, rows, *METHODS, ulp=2)
+
+
+def test_ints_of_an_array_are_read_as_float32_and_of_a_table_as_float64():
+    column = np.arange(2**24, 2**24 + 64)[:, None]
+    target = (column[:, 0] % 2).astype(float)
+    parameters = {**SMALL, "min_child_samples": 1, "max_bin": 255, "num_leaves": 64}
+    model = lgb.LGBMRegressor(**parameters).fit(column.astype(np.float64), target)
+    assert_same(model, column, "predict")
+    frame = pd.DataFrame({"a": column[:, 0]})
+    model = lgb.LGBMRegressor(**parameters).fit(frame, target)
+    np.testing.assert_array_equal(score(model, column), model.predict(frame))
+
+
+def test_no_rows():
+    model = lgb.LGBMClassifier(**SMALL).fit(X, LABELS)
+    assert score(model, X[:0], "predict_proba").shape == (0, 3)
+
+
+def test_early_stopping_keeps_the_best_iteration():
+    model = lgb.LGBMRegressor(**{**SMALL, "n_estimators": 60})
+    model.fit(X[:300], TARGET[:300], eval_X=X[300:], eval_y=TARGET[300:], callbacks=[lgb.early_stopping(2, verbose=False)])
+    assert forest_of(parse(model)).n_trees == model.best_iteration_
+    assert_same(model, X, "predict")
+    booster = lgb.train({"verbose": -1, "num_leaves": 8, "num_threads": 1}, lgb.Dataset(X, TARGET), 8)
+    booster.best_iteration = 3
+    assert forest_of(parse(booster)).n_trees == 3
+    assert_same(booster, X, "predict")
+
+
+def test_single_leaf_trees():
+    model = lgb.LGBMRegressor(**SMALL).fit(X[:6], TARGET[:6])
+    assert forest_of(parse(model)).n_tests == 0
+    assert_same(model, X, "predict")
+
+
+def test_one_class():
+    assert_same(lgb.LGBMClassifier(**SMALL).fit(X, np.full(500, 7)), X, "predict", "predict_proba", ulp=2)
+
+
+def test_names():
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    named, unnamed = (lgb.LGBMRegressor(**SMALL).fit(data, TARGET) for data in (frame, X))
+    for model in (named, named.booster_):
+        assert parse(model).schema.named
+        assert parse(model).schema.names == tuple("abcde")
+    assert not parse(unnamed).schema.named
+    assert not parse(unnamed.booster_).schema.named
+    assert parse_lightgbm_text(named.booster_.model_to_string()).schema == parse(named).schema
+
+
+def test_categorical_splits_are_refused():
+    codes = RNG.integers(0, 5, (500, 1))
+    model = lgb.LGBMRegressor(**SMALL).fit(codes, (codes[:, 0] % 2).astype(float), categorical_feature=[0])
+    with pytest.raises(UnsupportedError, match=r"LightGBM with num_cat=\d+ \(step 'LGBMRegressor'\) is not supported.*OrdinalEncoder"):
+        parse(model)
+
+
+def test_category_columns_are_refused_even_unsplit():
+    frame = pd.DataFrame({"a": pd.Categorical(["x", "y"] * 250), "b": X[:, 1]})
+    model = lgb.LGBMRegressor(**SMALL).fit(frame, np.nan_to_num(X[:, 1]))
+    with pytest.raises(UnsupportedError, match="pandas_categorical"):
+        parse(model)
+
+
+def test_linear_trees_are_refused():
+    model = lgb.LGBMRegressor(**SMALL, linear_tree=True).fit(np.nan_to_num(X), TARGET)
+    with pytest.raises(UnsupportedError, match="LightGBM with linear_tree=True"):
+        parse(model)
+
+
+def test_zero_as_missing_is_refused():
+    model = lgb.LGBMRegressor(**SMALL, zero_as_missing=True).fit(np.nan_to_num(X), TARGET)
+    with pytest.raises(UnsupportedError, match="LightGBM with zero_as_missing=True"):
+        parse(model)
+
+
+def test_early_stopped_prediction_is_refused():
+    model = lgb.LGBMClassifier(**SMALL, pred_early_stop=True).fit(X, LABELS)
+    with pytest.raises(UnsupportedError, match="LGBMClassifier with pred_early_stop=True"):
+        parse(model)
+
+
+def test_a_sigmoid_of_more_digits_than_the_text_keeps_is_refused():
+    model = lgb.LGBMClassifier(**SMALL, sigmoid=0.123456789).fit(X, LABELS == "ash")
+    with pytest.raises(UnsupportedError, match=r"LGBMClassifier with sigmoid=0\.123456789"):
+        parse(model)
+    text = model.booster_.model_to_string()
+    assert_near(score(parse_lightgbm_text(text), X), lgb.Booster(model_str=text).predict(X), ulp=2)
+
+
+TEXT = lgb.LGBMRegressor(**SMALL).fit(X, TARGET).booster_.model_to_string()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no LightGBM model text"),
+        ("{}", "no LightGBM model text"),
+        (TEXT[: len(TEXT) // 4], "ends before the last tree"),
+        (TEXT.replace("leaf_value=", "leaf_value=1 ", 1), "leaf_value has the wrong length"),
+        (TEXT.replace("threshold=", "threshold=x", 1), "damaged"),
+        (TEXT.replace("left_child=", "left_child=9", 1), "damaged"),
+        (TEXT.replace("split_feature=", "split_feature=9", 1), "damaged: a test reads a column"),
+        (TEXT.replace("leaf_value", "leaf_worth"), "damaged"),
+        (TEXT.replace("version=v4", "version=v9"), "LightGBM with version='v9'"),
+        (TEXT.replace("objective=regression", "objective=surprise"), "LightGBM with objective='surprise'"),
+    ],
+)
+def test_damaged_and_foreign_text(text, message):
+    with pytest.raises(ConversionError, match=message):
+        parse_lightgbm_text(text)
+
+
+def test_windows_line_ends():
+    assert read_lightgbm_text(TEXT.replace("\n", "\r\n")) == read_lightgbm_text(TEXT)
