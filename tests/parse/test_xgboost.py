@@ -1,0 +1,267 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost as xgb
+from scoring import assert_near, assert_same, forest_of, score, threshold_rows
+
+from hbconv.errors import ConversionError, UnsupportedError
+from hbconv.parse import parse
+from hbconv.parse.ubjson import decode_ubjson
+from hbconv.parse.xgboost import parse_xgboost_bytes
+from hbconv.parse.xgboost_file import LINKS, read_xgboost_bytes
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((500, 5))
+X[:, 4] = RNG.integers(-1, 3, 500)
+X[RNG.random(X.shape) < 0.1] = np.nan
+LABELS = RNG.integers(0, 3, 500)
+TARGET = RNG.random(500) * 0.8 + 0.1
+SMALL = {"n_estimators": 8, "max_depth": 4, "n_jobs": 1}
+BOOSTERS = [
+    {},
+    {"booster": "dart", "rate_drop": 0.4},
+    {"num_parallel_tree": 3, "subsample": 0.5},
+    {"tree_method": "exact", "gamma": 1.0},
+    {"grow_policy": "lossguide", "max_depth": 0, "max_leaves": 9},
+]
+DTYPES = ["float32", "float64"]
+
+
+def answers_as_booster(model, booster, rows, ulp=0):
+    assert_near(score(model, rows), booster.predict(xgb.DMatrix(rows)), ulp)
+
+
+def assert_raw_and_leaves(model, rows):
+    """Leaf numbers and margins, bit for bit."""
+    forest, narrow = forest_of(parse(model)), rows.astype(np.float32)
+    leaves, finite = forest.leaf_id.data[forest.leaves(narrow)], ~np.isinf(narrow).any(axis=1)
+    np.testing.assert_array_equal(leaves[finite], model.apply(rows[finite]).reshape(-1, forest.n_trees))
+    np.testing.assert_array_equal(forest.scores(narrow), model.predict(rows, output_margin=True).reshape(len(rows), -1))
+
+
+def rows_of(model, dtype="float64", **kinds):
+    return threshold_rows(forest_of(parse(model)), dtype, **kinds)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("labels", [LABELS, LABELS == 1, np.stack([LABELS == 0, LABELS > 0, LABELS == 2], axis=1)], ids=["three", "two", "multilabel"])
+@pytest.mark.parametrize("parameters", BOOSTERS, ids=lambda p: next(iter(p), "gbtree"))
+def test_classifiers_at_their_thresholds(parameters, labels, dtype):
+    model = xgb.XGBClassifier(**{**SMALL, **parameters}).fit(X, labels)
+    rows = rows_of(model, dtype)
+    with np.errstate(over="ignore"):
+        assert_raw_and_leaves(model, rows)
+    assert_same(model, rows, "predict", "predict_proba", ulp=2)
+    finite = rows_of(model, dtype, infinite=False)
+    answers_as_booster(model.get_booster(), model.get_booster(), finite, ulp=2)
+
+
+@pytest.mark.parametrize("base_score", [None, 0.3, 1e-7])
+@pytest.mark.parametrize("objective", sorted(o for o in LINKS if not o.startswith(("multi", "rank", "survival:aft")) and o != "reg:linear"))
+def test_objectives(objective, base_score):
+    target = (TARGET > 0.5) if objective.startswith("binary") else TARGET
+    alpha = {"quantile_alpha": [0.1, 0.5, 0.9]} if "quantile" in objective else {}
+    model = xgb.XGBRegressor(**SMALL, **alpha, objective=objective, base_score=base_score).fit(X, target)
+    rows = rows_of(model, infinite=False)
+    assert_raw_and_leaves(model, rows)
+    assert_same(model, rows, "predict", "apply", ulp=2)
+    booster = model.get_booster()
+    for made_of in (booster, *(parse_xgboost_bytes(bytes(booster.save_raw(form))) for form in ("json", "ubj"))):
+        answers_as_booster(made_of, booster, rows, ulp=2)
+
+
+def test_accelerated_failure_time():
+    data = xgb.DMatrix(X, label_lower_bound=TARGET, label_upper_bound=TARGET + 1)
+    booster = xgb.train({"objective": "survival:aft", "max_depth": 3}, data, 5)
+    answers_as_booster(booster, booster, rows_of(booster, infinite=False), ulp=2)
+
+
+@pytest.mark.parametrize("objective", ["multi:softmax", "multi:softprob"])
+def test_multiclass_objectives(objective):
+    model = xgb.XGBClassifier(**SMALL, objective=objective).fit(X, LABELS)
+    assert_same(model, rows_of(model), "predict", ulp=2)
+    # The wrapper takes this softmax in numpy's float32, whose exponential is good to 2 units.
+    assert_same(model, rows_of(model), "predict_proba", ulp=4)
+    answers_as_booster(model.get_booster(), model.get_booster(), rows_of(model, infinite=False), ulp=2)
+
+
+@pytest.mark.parametrize("objective", ["binary:logitraw", "binary:hinge"])
+def test_classifiers_of_other_binary_objectives(objective):
+    model = xgb.XGBClassifier(**SMALL, objective=objective).fit(X, LABELS == 1)
+    assert_same(model, rows_of(model), "predict")
+    assert ("predict_proba" in parse(model).outputs) == (objective == "binary:hinge")
+
+
+@pytest.mark.parametrize("objective", ["rank:ndcg", "rank:map", "rank:pairwise"])
+def test_rankers(objective):
+    model = xgb.XGBRanker(**SMALL, objective=objective).fit(X, LABELS == 1, group=[200, 300])
+    assert_same(model, rows_of(model), "predict")
+
+
+@pytest.mark.parametrize("parameters", BOOSTERS[:3], ids=lambda p: next(iter(p), "gbtree"))
+def test_several_targets(parameters):
+    model = xgb.XGBRegressor(**SMALL, **parameters).fit(X, np.stack([TARGET, -TARGET, LABELS], axis=1))
+    assert_same(model, rows_of(model), "predict")
+
+
+@pytest.mark.parametrize("cls", [xgb.XGBRFClassifier, xgb.XGBRFRegressor])
+def test_random_forests(cls):
+    assert_same(cls(n_estimators=6, max_depth=3, random_state=0).fit(X, LABELS == 1), X, "predict", ulp=2)
+
+
+@pytest.mark.parametrize("rows", [X[:1], np.asfortranarray(X[:7]), X[::2], RNG.integers(-(2**40), 2**40, (9, 5))], ids=["one", "fortran", "strided", "int64"])
+def test_row_layouts(rows):
+    model = xgb.XGBClassifier(**SMALL).fit(X, LABELS)
+    assert_same(model, rows, "predict", "predict_proba", "apply", ulp=2)
+
+
+def test_no_rows():
+    model = xgb.XGBClassifier(**SMALL).fit(X, LABELS)
+    assert score(model, X[:0], "predict_proba").shape == (0, 3)
+
+
+def test_the_best_iteration_counts_for_the_wrapper_alone():
+    model = xgb.XGBClassifier(**{**SMALL, "n_estimators": 40}, early_stopping_rounds=3, num_parallel_tree=2, subsample=0.5)
+    model.fit(X, LABELS, eval_set=[(X, np.roll(LABELS, 1))], verbose=False)
+    assert forest_of(parse(model)).n_trees == (model.best_iteration + 1) * 6 < len(model.get_booster().get_dump())
+    assert_same(model, X, "predict", "predict_proba", "apply", ulp=2)
+    answers_as_booster(model.get_booster(), model.get_booster(), X, ulp=2)
+
+
+def test_dart_sums_differ_between_wrapper_and_booster():
+    model = xgb.XGBRegressor(**{**SMALL, "n_estimators": 40}, booster="dart", rate_drop=0.5).fit(X, TARGET)
+    wrapper, booster = model.predict(X), model.get_booster().predict(xgb.DMatrix(X))
+    assert not np.array_equal(wrapper, booster)
+    np.testing.assert_array_equal(score(model, X), wrapper)
+    np.testing.assert_array_equal(score(model.get_booster(), X), booster)
+
+
+def test_single_leaf_trees_and_one_tree():
+    assert_same(xgb.XGBRegressor(**SMALL, gamma=1e9).fit(X, TARGET), X, "predict", "apply")
+    assert_same(xgb.XGBRegressor(n_estimators=1).fit(X, TARGET), X, "predict", "apply")
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
+def test_a_matrix_refuses_infinity_and_in_place_prediction_does_not(value):
+    model, rows = xgb.XGBRegressor(**SMALL).fit(X, TARGET), X[:4].copy()
+    rows[1, 2] = value
+    assert_same(model, rows, "predict")
+    with pytest.raises(xgb.core.XGBoostError, match="contains `inf`"):
+        model.get_booster().predict(xgb.DMatrix(rows))
+    with pytest.raises(ValueError, match="Input X contains infinity or a value too large for Booster"):
+        score(model.get_booster(), rows)
+
+
+def test_names():
+    frame = pd.DataFrame(X, columns=["a", "leaf", "f1", "f10", "yes"])
+    named, unnamed = (xgb.XGBRegressor(**SMALL).fit(data, TARGET) for data in (frame, X))
+    assert all(parse(model).schema.named for model in (named, named.get_booster()))
+    assert not any(parse(model).schema.named for model in (unnamed, unnamed.get_booster()))
+    assert parse(named).schema.names == tuple(frame.columns)
+    for form in ("json", "ubj"):
+        assert parse_xgboost_bytes(bytes(named.get_booster().save_raw(form))).schema == parse(named).schema
+        assert parse_xgboost_bytes(bytes(unnamed.get_booster().save_raw(form))).schema == parse(unnamed).schema
+
+
+def test_a_linear_booster_is_refused():
+    with pytest.raises(UnsupportedError, match=r"XGBoost with booster='gblinear' \(step 'XGBRegressor'\)"):
+        parse(xgb.XGBRegressor(n_estimators=2, booster="gblinear").fit(X, TARGET))
+
+
+def test_categorical_splits_are_refused():
+    frame = pd.DataFrame({"a": pd.Categorical(RNG.integers(0, 5, 500)), "b": X[:, 1]})
+    model = xgb.XGBRegressor(**SMALL, enable_categorical=True).fit(frame, TARGET)
+    with pytest.raises(UnsupportedError, match="XGBoost with enable_categorical=True"):
+        parse(model)
+
+
+def test_vector_leaves_are_refused():
+    model = xgb.XGBRegressor(**SMALL, multi_strategy="multi_output_tree").fit(X, np.stack([TARGET, TARGET], axis=1))
+    with pytest.raises(UnsupportedError, match="XGBoost with multi_strategy='multi_output_tree'"):
+        parse(model)
+
+
+def test_another_missing_value_is_refused():
+    model = xgb.XGBRegressor(**SMALL, missing=-1.0).fit(np.nan_to_num(X), TARGET)
+    with pytest.raises(UnsupportedError, match=r"XGBRegressor with missing=-1\.0"):
+        parse(model)
+
+
+BOOSTER = xgb.XGBRegressor(**SMALL).fit(X, TARGET).get_booster()
+JSON, UBJ = (bytes(BOOSTER.save_raw(form)) for form in ("json", "ubj"))
+
+
+def edited(path, value):
+    """Return the JSON with one entry replaced."""
+    model = json.loads(JSON)
+    *way, last = path.split("/")
+    at = model["learner"]
+    for key in way:
+        at = at[int(key) if key.isdigit() else key]
+    at[last] = value
+    return json.dumps(model).encode()
+
+
+TREE = "gradient_booster/model/trees/0/"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "no valid UBJSON|damaged"),
+        (b"binf....", "damaged"),
+        (b'{"learner": 3}', "no XGBoost model"),
+        (b'{"a": 1}', "no XGBoost model"),
+        (JSON[:500], "damaged"),
+        (UBJ[:500], "ends before its last value"),
+        (UBJ[: len(UBJ) // 2], "ends before its last value"),
+        (edited("objective/name", "reg:surprise"), "XGBoost with objective='reg:surprise'"),
+        (edited(TREE + "left_children", [0]), "damaged: the arrays of its trees differ in length"),
+        (
+            edited(TREE + "split_indices", [99] * len(json.loads(JSON)["learner"]["gradient_booster"]["model"]["trees"][0]["split_indices"])),
+            "a column that does not",
+        ),
+        (edited("learner_model_param/base_score", "half"), "damaged"),
+    ],
+)
+def test_damaged_and_foreign_files(data, message):
+    with pytest.raises(ConversionError, match=message):
+        parse_xgboost_bytes(data)
+
+
+def test_older_files():
+    """One base score for all outputs, no ends of iterations, no categories, default directions as booleans."""
+    model = json.loads(JSON)
+    learner = model["learner"]
+    learner["learner_model_param"]["base_score"] = "2.5E-1"
+    del learner["learner_model_param"]["num_target"], learner["gradient_booster"]["model"]["iteration_indptr"], learner["gradient_booster"]["model"]["cats"]
+    for tree in learner["gradient_booster"]["model"]["trees"]:
+        tree["default_left"] = [bool(left) for left in tree["default_left"]]
+    read = read_xgboost_bytes(json.dumps(model, indent=2).encode())
+    assert read.margin.tolist() == [0.25]
+    assert list(read.ends) == list(range(9))
+    assert read.forest().default_left == read_xgboost_bytes(UBJ).forest().default_left
+
+
+def test_json_and_ubjson_say_the_same():
+    assert read_xgboost_bytes(JSON).forest() == read_xgboost_bytes(UBJ).forest()
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        (b"i\xff", -1), (b"U\xff", 255), (b"I\xff\xfe", -2), (b"l\x00\x01\x00\x00", 65536), (b"L" + bytes(7) + b"\x05", 5), (b"d\x3f\x80\x00\x00", 1.0),
+        (b"D\x3f\xf0" + bytes(6), 1.0), (b"T", True), (b"F", False), (b"Z", None), (b"SU\x02hi", "hi"), (b"[U\x01[]{}]", [1, [], {}]),
+        (b"[#U\x02TF", [True, False]), (b"{#U\x01U\x01aT", {"a": True}), (b"[$S#U\x01U\x01x", ["x"]),
+    ],
+)  # fmt: skip
+def test_ubjson_values(data, value):
+    assert decode_ubjson(data) == value
+
+
+@pytest.mark.parametrize("data", [b"?", b"[", b"{U\x01", b"[" * 1000, b"SU\xff", b"[$?#U\x01", b"[$d#i\xff", b"SU\x01\xff"])
+def test_damaged_ubjson(data):
+    with pytest.raises(ConversionError, match="damaged"):
+        decode_ubjson(data)
