@@ -13,6 +13,7 @@ from hbconv.backends._torch_functions import FUNCTIONS
 from hbconv.backends._torch_module import TensorModule
 from hbconv.backends.base import Artifact, Backend
 from hbconv.backends.torch import TorchArtifact, find_device
+from hbconv.errors import StoreError
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 
@@ -55,8 +56,14 @@ class TorchScript(Backend):
         return TorchScriptArtifact(traced, program, target)
 
     def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:
-        """Load the traced module onto the device."""
-        traced = without_deprecation(torch.jit.load, io.BytesIO(files[FILE]), map_location=find_device(target))
+        """Load the traced module onto the device; trace again where none is stored, StoreError where it cannot be read."""
+        if FILE not in files:
+            return self.compile(program, target)
+        device = find_device(target)
+        try:
+            traced = without_deprecation(torch.jit.load, io.BytesIO(files[FILE]), map_location=device)
+        except RuntimeError as error:
+            raise StoreError(f"torch {torch.__version__} cannot read the stored {FILE}: {error}") from error
         return TorchScriptArtifact(traced, program, target)
 
 

@@ -19,7 +19,7 @@ from hbconv.backends import find_backend
 from hbconv.backends.reference import evaluate
 from hbconv.backends.torch import TensorModule, export_module
 from hbconv.backends.torchscript import FILE, without_deprecation
-from hbconv.errors import BackendError, InputError
+from hbconv.errors import BackendError, InputError, StoreError
 from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, Builder, TensorProgram
 
@@ -234,6 +234,15 @@ def test_torchscript_file_is_loaded_again() -> None:
         for name, values in expected.items():
             np.testing.assert_array_equal(answers[name], values)
             assert answers[name].dtype == values.dtype
+
+
+def test_damaged_torchscript_file_is_refused() -> None:
+    backend, target = find_backend("torchscript"), Target("torchscript")
+    content = backend.compile(pipeline(), target).files()[FILE]
+    for damaged in (b"", b"no file", content[: len(content) // 2]):
+        with pytest.raises(StoreError, match=FILE):
+            backend.load({FILE: damaged}, pipeline(), target)
+    assert backend.load({}, pipeline(), target).run(rows(1))["codes"].shape == (1, 2)
 
 
 def test_torchscript_file_needs_torch_alone(tmp_path: Any) -> None:
