@@ -75,8 +75,7 @@ def read_trees(trees: Sequence[Any], scale: float = 1.0) -> FlatTrees:
 def _input(step: Step, tree: Any) -> Node:
     """Round to float32, as the trees do, then refuse what they refuse: infinity, and NaN unless the tree handles it."""
     x = Cast(step.x, "float32")
-    step.require_finite(x, allow_nan=tree.__sklearn_tags__().input_tags.allow_nan)
-    return x
+    return step.require_finite(x, allow_nan=bool(tree._support_missing_values(np.zeros(0))))  # noqa: SLF001
 
 
 def _forest(step: Step, members: Sequence[Any]) -> Forest:
