@@ -70,7 +70,7 @@ class Array:
     def __repr__(self) -> str:
         if self.data.size > 6:
             return f"{self.dtype}{list(self.shape)}"
-        return np.array2string(self.data, separator=", ", precision=6, max_line_width=10_000)
+        return np.array2string(self.data, separator=", ", precision=6, max_line_width=10_000).replace("\n", "")
 
     @staticmethod
     def of(values: "Iterable[Any] | npt.ArrayLike | Array", dtype: npt.DTypeLike | None = None) -> "Array":

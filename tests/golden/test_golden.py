@@ -1,0 +1,29 @@
+"""The printed forms of pipelines: as parsed, as optimized, as a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from golden.conftest import EXPECTED
+from golden.pipelines import PIPELINES, fitted
+
+from hbconv.containers import show, verify_graph
+from hbconv.lower import lower
+from hbconv.optimize import optimize
+from hbconv.parse import parse
+from hbconv.tensor import verify_program
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_forms(name: str, golden: Callable[[str], None]) -> None:
+    """A change of what any stage makes of a pipeline shows in the diff of a text file."""
+    parsed = verify_graph(parse(fitted(name)))
+    optimized = verify_graph(optimize(parsed))
+    program = verify_program(lower(optimized).program)
+    golden(f"{show(parsed)}\n---- optimized ----\n{show(optimized)}\n---- program ----\n{program}")
+
+
+def test_no_golden_is_left_over() -> None:
+    """Each file belongs to a pipeline."""
+    assert {path.stem for path in EXPECTED.glob("*.txt")} == {f"forms_{name}" for name in PIPELINES}
