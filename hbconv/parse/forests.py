@@ -10,13 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.containers.affine import Affine
-from hbconv.containers.wiring import Concat
 from hbconv.errors import ConversionError
 from hbconv.forest import Forest
 
-__all__ = ["FlatTrees", "NodeTable", "assemble", "beside_complement"]
+__all__ = ["FlatTrees", "NodeTable", "assemble"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -123,11 +120,6 @@ def assemble(trees: FlatTrees, start: npt.NDArray[Any], *, strict: bool, n_featu
         n_features=n_features,
         leaf_id=Array.of(trees.leaf_id[order], np.int32),
     )
-
-
-def beside_complement(p: Node) -> Node:
-    """Two columns ``1 - p, p``: the probabilities of two classes."""
-    return Concat((Affine.of(p, mul=-1.0, add=1.0), p))
 
 
 def _renumbered(children: Ints, place: Ints) -> Ints:

@@ -16,7 +16,8 @@ from hbconv.containers.elementwise import Map
 from hbconv.containers.trees import TreeEnsemble, TreeLeaves
 from hbconv.containers.wiring import Cast
 from hbconv.forest import Forest
-from hbconv.parse.forests import NodeTable, assemble, beside_complement
+from hbconv.parse.forests import NodeTable, assemble
+from hbconv.parse.probabilities import beside_complement
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 from hbconv.parse.trees import read_trees

@@ -14,8 +14,8 @@ from hbconv.containers.elementwise import Map
 from hbconv.containers.trees import TreeEnsemble
 from hbconv.containers.wiring import Cast
 from hbconv.errors import UnsupportedError
-from hbconv.parse.forests import beside_complement
 from hbconv.parse.lightgbm_text import LightGBMModel, read_lightgbm_text
+from hbconv.parse.probabilities import beside_complement
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

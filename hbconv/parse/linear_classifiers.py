@@ -14,10 +14,11 @@ from hbconv.containers.elementwise import Map
 from hbconv.containers.proportions import Proportions
 from hbconv.containers.wiring import Cast, Concat
 from hbconv.parse.linear import linear_scores
+from hbconv.parse.probabilities import beside_complement, with_probabilities
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
-__all__ = ["complement", "decide", "with_probabilities"]
+__all__ = ["decide"]
 
 
 def decide(step: Step) -> dict[str, Output]:
@@ -26,16 +27,6 @@ def decide(step: Step) -> dict[str, Output]:
     one = scores.type.width == 1
     codes = Compare.of(scores, "gt", 0.0, "int32") if one else ArgMax(scores)
     return {"predict": Output(codes, classes, vector=True), "decision_function": Output(scores, vector=one)}
-
-
-def complement(p: Node) -> Node:
-    """Return ``[1 - p, p]``."""
-    return Concat((Affine.of(p, mul=-1.0, add=1.0), p))
-
-
-def with_probabilities(outputs: dict[str, Output], probabilities: Node) -> dict[str, Output]:
-    """Add predict_proba and its logarithm."""
-    return {**outputs, "predict_proba": Output(probabilities), "predict_log_proba": Output(Map(probabilities, "log"))}
 
 
 @parses(
@@ -87,7 +78,7 @@ def _one_against_rest(step: Step) -> bool:
 
 def _one_against_rest_probabilities(scores: Node) -> Node:
     p = Map(scores, "sigmoid")
-    return complement(p) if scores.type.width == 1 else Proportions(p)
+    return beside_complement(p) if scores.type.width == 1 else Proportions(p)
 
 
 @parses("sklearn.linear_model.SGDClassifier")
@@ -106,4 +97,4 @@ def _huber_probabilities(scores: Node) -> Node:
     """``(clip(score, -1, 1) + 1) / 2``; for two classes in float64 whatever the score's dtype."""
     two = scores.type.width == 1
     p = Affine.of(Clip.of(Cast(scores, "float64") if two else scores, -1.0, 1.0), add=1.0, div=2.0)
-    return complement(p) if two else Proportions(p)
+    return beside_complement(p) if two else Proportions(p)

@@ -10,7 +10,7 @@ from hbconv.containers.decide import ArgMax, Compare, Softmax
 from hbconv.containers.elementwise import Map
 from hbconv.containers.linear import Linear
 from hbconv.containers.wiring import ConstantRows
-from hbconv.parse.linear_classifiers import complement, with_probabilities
+from hbconv.parse.probabilities import beside_complement, with_probabilities
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -28,7 +28,7 @@ def parse_mlp_regressor(step: Step) -> dict[str, Output]:
 def parse_mlp_classifier(step: Step) -> dict[str, Output]:
     """Read the probabilities off the last layer, and the decision off them."""
     p = _forward(step)
-    probabilities = complement(p) if step.estimator.n_outputs_ == 1 else p
+    probabilities = beside_complement(p) if step.estimator.n_outputs_ == 1 else p
     return with_probabilities({"predict": _decide(step, p)}, probabilities)
 
 

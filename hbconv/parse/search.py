@@ -11,10 +11,10 @@ from hbconv.parse.registry import find_parser, parses
 from hbconv.parse.step import Step
 
 
-def _best(search: Any) -> Any:
+def _best(search: Any, path: str = "") -> Any:
     if not search.refit:
         hint = "Without refit it cannot predict: fit it with refit=True, or convert an estimator fitted with best_params_."
-        raise UnsupportedError(type(search).__name__, "", "refit", search.refit, hint)
+        raise UnsupportedError(type(search).__name__, path, "refit", search.refit, hint)
     return search.best_estimator_
 
 
@@ -37,5 +37,5 @@ def _features(search: Any) -> Sequence[str] | int:
 )
 def parse_search(step: Step) -> dict[str, Output]:
     """Keep the methods that a search passes on to its best estimator."""
-    outputs = step.child(_best(step.estimator), step.x, "", sparse=step.sparse)
+    outputs = step.child(_best(step.estimator, step.where), step.x, "", sparse=step.sparse)
     return {name: output for name, output in outputs.items() if name != "apply"}

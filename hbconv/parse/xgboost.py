@@ -17,7 +17,7 @@ from hbconv.containers.elementwise import Map
 from hbconv.containers.trees import TreeEnsemble, TreeLeaves
 from hbconv.containers.wiring import Cast
 from hbconv.forest import Forest
-from hbconv.parse.forests import beside_complement
+from hbconv.parse.probabilities import beside_complement
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 from hbconv.parse.xgboost_file import LINKS, XGBoostModel, read_xgboost_bytes

@@ -1,0 +1,20 @@
+"""What classifiers of every family share once they have probabilities."""
+
+from __future__ import annotations
+
+from hbconv.containers import Node, Output
+from hbconv.containers.affine import Affine
+from hbconv.containers.elementwise import Map
+from hbconv.containers.wiring import Concat
+
+__all__ = ["beside_complement", "with_probabilities"]
+
+
+def beside_complement(p: Node) -> Node:
+    """Two columns ``1 - p, p``: the probabilities of two classes."""
+    return Concat((Affine.of(p, mul=-1.0, add=1.0), p))
+
+
+def with_probabilities(outputs: dict[str, Output], probabilities: Node) -> dict[str, Output]:
+    """Add predict_proba and its logarithm."""
+    return {**outputs, "predict_proba": Output(probabilities), "predict_log_proba": Output(Map(probabilities, "log"))}
