@@ -24,7 +24,7 @@ from hbconv.backends.onnx import export_onnx
 from hbconv.backends.onnx.text import labels, texts
 from hbconv.containers import Graph
 from hbconv.containers.columns import Vocabulary
-from hbconv.errors import BackendError
+from hbconv.errors import BackendError, MissingPackageError
 from hbconv.lower import lower
 from hbconv.parse import parse
 from hbconv.target import Target
@@ -230,6 +230,14 @@ def test_file_tells_what_it_is() -> None:
     assert json.loads(metadata["methods"]) == list(graph.outputs)
     assert "LogisticRegression" in model.graph.doc_string
     assert {node.doc_string for node in model.graph.node} >= {"LogisticRegression"}
+
+
+def test_runtime_that_misreads_trees_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = numbers()
+    graph = graph_of(LogisticRegression().fit(x, y), "float32")
+    monkeypatch.setattr(onnxruntime, "__version__", "1.23.2")
+    with pytest.raises(MissingPackageError, match=r"onnxruntime 1.24 or later \(found 1.23.2\)"):
+        export_onnx(lower(graph), graph, TARGET)
 
 
 def test_fast_precision_is_float32_throughout() -> None:

@@ -9,7 +9,7 @@ from hbconv.backends.base import Artifact, Backend
 from hbconv.backends.onnx.rewrites import REWRITES
 from hbconv.backends.onnx.table import EMITS
 from hbconv.backends.onnx.trees import fit_trees
-from hbconv.errors import StoreError
+from hbconv.errors import MissingPackageError, StoreError
 from hbconv.strategy import lower_trees, strategies
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["BACKEND", "Onnx", "export_onnx"]
 
 
+OLDEST = (1, 24)
+"""First version of ONNX Runtime that reads every TreeEnsemble right."""
+
+
 class Onnx(Backend):
     """Opset 20 and ai.onnx.ml 5, one operator or a few for each primitive."""
 
@@ -29,6 +33,17 @@ class Onnx(Backend):
     extra = "onnx"
     emits = EMITS
     rewrites = REWRITES
+
+    def require_packages(self) -> None:
+        """Raise MissingPackageError unless the packages are installed, and not too old."""
+        super().require_packages()
+        import onnxruntime
+
+        if tuple(map(int, onnxruntime.__version__.split(".")[:2])) < OLDEST:
+            found, needed = onnxruntime.__version__, ".".join(map(str, OLDEST))
+            raise MissingPackageError(
+                f"Backend 'onnx' needs onnxruntime {needed} or later (found {found}), since those before misread trees. Install with: pip install 'hbconv[onnx]'"
+            )
 
     def native_trees(self, target: Target) -> frozenset[str]:
         """All strategies where trees may be TreeEnsemble operators, none where core operators are asked for."""
@@ -76,7 +91,7 @@ def export_onnx(lowered: Lowered, graph: Graph, target: Target) -> bytes:
     Returns
     -------
     bytes
-        A serialized ``onnx.ModelProto``. Its inputs are one matrix ``X`` (n, width) where all columns are numbers of one
+        A serialized ``onnx.ModelProto``, for ONNX Runtime 1.24 or later. Its inputs are one matrix ``X`` (n, width) where all columns are numbers of one
         dtype, else an (n, 1) input for each column the model reads, under the column's name. Its outputs are named after
         the methods and shaped as the source's answers, except that sparse ones are dense.
 

@@ -118,7 +118,10 @@ def _returns(output: Output) -> str:
 
 
 def _describe(graph: Graph) -> str:
-    return f"{graph.traits.estimator} compiled by hbconv {__version__}. Rows the estimator refuses make the run fail at the node named after the reason."
+    return (
+        f"{graph.traits.estimator} compiled by hbconv {__version__}, for ONNX Runtime 1.24 or later. Rows that the estimator refuses make the run "
+        "fail, at the node named after the reason. Sums keep their order, and so their last bits, in sessions of one thread."
+    )
 
 
 def _metadata(graph: Graph) -> dict[str, str]:

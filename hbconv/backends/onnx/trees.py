@@ -24,6 +24,8 @@ __all__ = ["fit_trees", "tree_leaves", "tree_scores"]
 
 SUM = 1
 
+_Array = npt.NDArray[Any]
+
 
 def fit_trees(program: TensorProgram) -> TensorProgram:
     """Write the native trees so that each ``tree_scores`` has scalar leaves and reads the dtype it sums in."""
@@ -45,7 +47,7 @@ def _fit_leaves(b: Builder, x: Value, forest: Forest, strategy: str) -> Value:
     return b.op("tree_leaves", x, forest=forest, strategy=strategy)
 
 
-def _row(forest: Forest) -> npt.NDArray[Any]:
+def _row(forest: Forest) -> _Array:
     """Return a row of zeros: any row will do where nothing is tested."""
     return np.zeros((1, forest.n_features), np.float32)
 
@@ -53,10 +55,9 @@ def _row(forest: Forest) -> npt.NDArray[Any]:
 def tree_scores(w: GraphWriter, x: Tensor, forest: Forest, strategy: str) -> str:  # noqa: ARG001
     """Write the sums of scalar leaves."""
     started = np.flatnonzero(forest.start.data)
-    trees = _trees(forest, x.dtype, n_starts=len(started))
     values = np.concatenate([forest.start.data[started], forest.values.data[:, 0]])
     targets = np.concatenate([started, np.repeat(forest.target.data, np.diff(forest.first_leaf.data))])
-    return _tree_ensemble(w, x, trees, values, targets, forest.n_outputs)
+    return _tree_ensemble(w, x, forest, values, targets, forest.n_outputs)
 
 
 def tree_leaves(w: GraphWriter, x: Tensor, forest: Forest, strategy: str) -> str:  # noqa: ARG001
@@ -64,40 +65,45 @@ def tree_leaves(w: GraphWriter, x: Tensor, forest: Forest, strategy: str) -> str
     sizes = np.diff(forest.first_leaf.data)
     places = np.arange(forest.n_leaves) - np.repeat(forest.first_leaf.data[:-1], sizes)
     targets = np.repeat(np.arange(forest.n_trees), sizes)
-    reached = _tree_ensemble(w, x, _trees(forest, x.dtype), places, targets, forest.n_trees)
+    reached = _tree_ensemble(w, x, forest, places, targets, forest.n_trees)
     return w.node("Add", w.cast(reached, "int32"), w.constant(forest.first_leaf.data[:-1], "int32"))
 
 
-def _trees(forest: Forest, dtype: str, n_starts: int = 0) -> dict[str, npt.NDArray[Any]]:
-    """Attributes that hold the tests: the forest's, then one for each single leaf, with that leaf on both sides.
+def _tree_ensemble(w: GraphWriter, x: Tensor, forest: Forest, values: _Array, targets: _Array, n_targets: int) -> str:
+    """Write the forest with these leaf values and targets; those more than its leaves stand in front, as trees of their own.
 
-    The first n_starts leaves are trees of their own, before those of the forest.
+    The operator knows no tree of a single leaf: it gets a test with that leaf on one side and its like on the other (leaves
+    that are shared come out wrong in ONNX Runtime before 1.29).
     """
-    roots = np.concatenate([~np.arange(n_starts), np.where(forest.roots.data < 0, forest.roots.data - n_starts, forest.roots.data)])
-    single = roots < 0
-    left, right = (np.concatenate([np.where(c < 0, c - n_starts, c), roots[single]]) for c in (forest.left.data, forest.right.data))
-    more = np.zeros(np.count_nonzero(single))
-    roots[single] = forest.n_tests + np.arange(len(more))
-    return {
+    from onnx import numpy_helper
+
+    n_starts = len(values) - forest.n_leaves
+    roots = np.concatenate([~np.arange(n_starts), _shifted(forest.roots.data, n_starts)])
+    single = np.flatnonzero(roots < 0)
+    leaves, zeros = ~roots[single], np.zeros(len(single))
+    roots[single] = forest.n_tests + np.arange(len(single))
+    left = np.concatenate([_shifted(forest.left.data, n_starts), ~leaves])
+    right = np.concatenate([_shifted(forest.right.data, n_starts), ~(len(values) + np.arange(len(single)))])
+    lists = {
         "tree_roots": roots,
-        "nodes_featureids": np.concatenate([forest.feature.data, more]),
-        "nodes_splits": np.concatenate([forest.less_equal_thresholds(dtype), more]),
-        "nodes_missing_value_tracks_true": np.concatenate([forest.default_left.data, more]),
+        "nodes_featureids": np.concatenate([forest.feature.data, zeros]),
+        "nodes_missing_value_tracks_true": np.concatenate([forest.default_left.data, zeros]),
         "nodes_truenodeids": np.where(left < 0, ~left, left),
         "nodes_falsenodeids": np.where(right < 0, ~right, right),
         "nodes_trueleafs": left < 0,
         "nodes_falseleafs": right < 0,
+        "leaf_targetids": np.concatenate([targets, targets[leaves]]),
     }
-
-
-def _tree_ensemble(w: GraphWriter, x: Tensor, trees: dict[str, npt.NDArray[Any]], values: npt.NDArray[Any], targets: npt.NDArray[Any], n_targets: int) -> str:
-    from onnx import numpy_helper
-
-    tests = {name: array.astype(np.int64).tolist() for name, array in trees.items() if name != "nodes_splits"}
     tensors = {
-        "nodes_splits": trees["nodes_splits"].astype(x.dtype),
-        "nodes_modes": np.zeros(len(trees["nodes_splits"]), np.uint8),  # 0 is x <= split
-        "leaf_weights": values.astype(x.dtype),
+        "nodes_splits": np.concatenate([forest.less_equal_thresholds(x.dtype), zeros]).astype(x.dtype),
+        "nodes_modes": np.zeros(len(left), np.uint8),  # 0 is x <= split
+        "leaf_weights": np.concatenate([values, values[leaves]]).astype(x.dtype),
     }
-    tests |= {name: numpy_helper.from_array(array, name) for name, array in tensors.items()}
-    return w.ml_node("TreeEnsemble", x.name, n_targets=n_targets, aggregate_function=SUM, leaf_targetids=targets.tolist(), **tests)
+    attributes = {name: array.astype(np.int64).tolist() for name, array in lists.items()}
+    attributes |= {name: numpy_helper.from_array(array, name) for name, array in tensors.items()}
+    return w.ml_node("TreeEnsemble", x.name, n_targets=n_targets, aggregate_function=SUM, **attributes)
+
+
+def _shifted(children: _Array, n_leaves: int) -> _Array:
+    """Renumber the leaves (negative) to follow so many others."""
+    return np.where(children < 0, children - n_leaves, children)

@@ -1,0 +1,95 @@
+"""Elementwise primitives that are more than one operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from hbconv.backends.onnx.writer import GraphWriter, Tensor
+
+__all__ = ["cast", "circular", "logical", "not_equal", "shift", "tanh", "where"]
+
+_QUARTER_TURN = Fraction("3.14159265358979323846264338327950288419716939937510") / 2
+
+
+def cast(w: GraphWriter, x: Tensor, dtype: str) -> str:
+    """Convert."""
+    return w.cast(x.name, dtype)
+
+
+def logical(of_bools: str, of_ints: str) -> Callable[..., str]:
+    """Combine bools, or the bits of ints."""
+    return lambda w, x, y: w.node(of_bools if x.dtype == "bool" else of_ints, x.name, y.name)
+
+
+def tanh(w: GraphWriter, x: Tensor) -> str:
+    """Write tanh, in float64: ONNX Runtime's in float32 loses digits and passes 1."""
+    return w.cast(w.node("Tanh", w.cast(x.name, "float64")), x.dtype)
+
+
+def circular(operator: str, quarter: int) -> Callable[..., str]:
+    """Write sine, or cosine (a quarter of a turn on), in float64.
+
+    ONNX Runtime's own keep 16 digits of 1, not of results near 0. So they are given what is left of x after the nearest
+    quarter turns. Beyond a million, where these have too many bits, they are given x itself.
+    """
+
+    def emit(w: GraphWriter, x: Tensor) -> str:
+        wide = w.cast(x.name, "float64")
+        quarters, rest = _quarter_turns(w, wide)
+        place = w.node("Mod", w.node("Add", w.cast(quarters, "int64"), w.constant(quarter, "int64")), w.constant(4, "int64"))
+        odd = w.node("Equal", w.node("Mod", place, w.constant(2, "int64")), w.constant(1, "int64"))
+        size = w.node("Where", odd, w.node("Cos", rest), w.node("Sin", rest))
+        near = w.node("Where", w.node("Less", place, w.constant(2, "int64")), size, w.node("Neg", size))
+        is_near = w.node("Less", w.node("Abs", wide), w.constant(1e6, "float64"))
+        return w.cast(w.node("Where", is_near, near, w.node(operator, wide)), x.dtype)
+
+    return emit
+
+
+def _quarter_turns(w: GraphWriter, x: str) -> tuple[str, str]:
+    """Split x into its nearest number of quarter turns and the rest.
+
+    A quarter turn is taken away in parts of 30 bits, whose products with that number are exact.
+    """
+    quarters = w.node("Round", w.node("Mul", x, w.constant(2 / np.pi, "float64")))
+    rest, left = x, _QUARTER_TURN
+    for bits in (30, 60, 90, 120):
+        part = left // Fraction(1, 2**bits) * Fraction(1, 2**bits)
+        rest, left = w.node("Sub", rest, w.node("Mul", quarters, w.constant(float(part), "float64"))), left - part
+    return quarters, rest
+
+
+def not_equal(w: GraphWriter, x: Tensor, y: Tensor) -> str:
+    """Write not-equal, True where one is NaN."""
+    return w.node("Not", w.node("Equal", x.name, y.name))
+
+
+def where(w: GraphWriter, condition: Tensor, x: Tensor, y: Tensor) -> str:
+    """Write where; of bools, which ONNX Runtime's Where does not take, by logic. Its zeros come out positive."""
+    if x.dtype != "bool":
+        return w.node("Where", condition.name, x.name, y.name)
+    chosen = w.node("And", condition.name, x.name)
+    return w.node("Or", chosen, w.node("And", w.node("Not", condition.name), y.name))
+
+
+def shift(direction: str) -> Callable[..., str]:
+    """Shift as unsigned numbers, the only ones BitShift takes.
+
+    A negative x keeps its sign: its complement is shifted right and complemented back. Counts outside the width of the
+    dtype shift everything out, as in numpy.
+    """
+
+    def emit(w: GraphWriter, x: Tensor, count: Tensor) -> str:
+        zero, ones = w.constant(0, x.dtype), w.constant(-1, x.dtype)
+        sign = w.node("Where", w.node("Less", x.name, zero), ones, zero) if direction == "RIGHT" else zero
+        valid = w.node("And", w.node("GreaterOrEqual", count.name, zero), w.node("Less", count.name, w.constant(np.iinfo(x.dtype).bits, x.dtype)))
+        bits = w.cast(w.node("BitwiseXor", x.name, sign), "uint64")
+        shifted = w.cast(w.node("BitShift", bits, w.cast(w.node("Where", valid, count.name, zero), "uint64"), direction=direction), x.dtype)
+        return w.node("BitwiseXor", w.node("Where", valid, shifted, zero), sign)
+
+    return emit
