@@ -42,7 +42,7 @@ class Onnx(Backend):
         if tuple(map(int, onnxruntime.__version__.split(".")[:2])) < OLDEST:
             found, needed = onnxruntime.__version__, ".".join(map(str, OLDEST))
             raise MissingPackageError(
-                f"Backend 'onnx' needs onnxruntime {needed} or later (found {found}), since those before misread trees. Install with: pip install 'hbconv[onnx]'"
+                f"Backend 'onnx' needs onnxruntime {needed} or later (found {found}), since older ones misread trees. Install with: pip install 'hbconv[onnx]'"
             )
 
     def native_trees(self, target: Target) -> frozenset[str]:

@@ -72,8 +72,8 @@ def tree_leaves(w: GraphWriter, x: Tensor, forest: Forest, strategy: str) -> str
 def _tree_ensemble(w: GraphWriter, x: Tensor, forest: Forest, values: _Array, targets: _Array, n_targets: int) -> str:
     """Write the forest with these leaf values and targets; those more than its leaves stand in front, as trees of their own.
 
-    The operator knows no tree of a single leaf: it gets a test with that leaf on one side and its like on the other (leaves
-    that are shared come out wrong in ONNX Runtime before 1.29).
+    The operator knows no tree of a single leaf: it gets a test with that leaf on one side and its like on the other (a
+    leaf that two branches share is misread by ONNX Runtime 1.28).
     """
     from onnx import numpy_helper
 
