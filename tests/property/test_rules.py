@@ -32,7 +32,7 @@ def _constants(draw, width):
 
 def _affine(draw, x):
     scale = _constants(draw, x.type.width)
-    return Affine.of(x, sub=_constants(draw, x.type.width), div=np.where(scale == 0, 1, scale))
+    return Affine.of(x, sub=_constants(draw, x.type.width), div=np.where(np.isin(scale, (0.0, 3.0)), 1.0, scale))  # thirds are not exact
 
 
 def _linear(draw, x):

@@ -21,7 +21,7 @@ def fold_affine_into_linear(node: Node) -> Node | None:
     """Scale the weights and shift the bias instead of the columns; also where the scaled columns are one part of several.
 
     Rounds differently from the source (within its dtype's tolerance), so it is done only into sums of products, never
-    before a threshold. Weights of float32 stay as they are: a product of them, rounded, would cost float64 rows half their digits.
+    before a threshold. Weights narrower than the answer stay: rounding the scaled ones would cost it half its digits.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def fold_affine_into_linear(node: Node) -> Node | None:
     linear(affine(columns(a, b), sub [1., 2.], div [2., 4.]), [[6.], [8.]] + [0.])
     -> linear(columns(a, b), [[3.], [2.]] + [-7.])
     """
-    if not isinstance(node, Linear) or node.weights.dtype != "float64":
+    if not isinstance(node, Linear) or node.weights.dtype != node.type.dtype:
         return None
     parts = node.x.xs if isinstance(node.x, Concat) else (node.x,)
     if not any(_folds(part) for part in parts):
@@ -42,7 +42,7 @@ def fold_affine_into_linear(node: Node) -> Node | None:
     scaled, shift = weights * np.concatenate(scales)[:, None], np.concatenate(offsets) @ weights
     inner = tuple(part.x if isinstance(part, Affine) and _folds(part) else part for part in parts)
     x = replace(node.x, xs=inner) if isinstance(node.x, Concat) else inner[0]
-    return replace(node, x=x, weights=Array.of(scaled, node.weights.dtype), bias=Array.of(node.bias.data + shift, node.bias.dtype))
+    return replace(node, x=x, weights=Array.of(scaled, node.weights.dtype), bias=Array.of(node.bias.data + shift, node.type.dtype))
 
 
 def _folds(part: Node) -> bool:

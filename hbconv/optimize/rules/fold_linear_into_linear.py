@@ -14,7 +14,7 @@ __all__ = ["fold_linear_into_linear"]
 def fold_linear_into_linear(node: Node) -> Node | None:
     """Multiply the two matrices now, where one product then costs no more than two.
 
-    Only for matrices of float64: a product rounded to float32 would cost float64 rows half their digits.
+    Matrices that are both narrower than the answer stay: rounding their product would cost it half its digits.
 
     Examples
     --------
@@ -28,8 +28,11 @@ def fold_linear_into_linear(node: Node) -> Node | None:
     if not (isinstance(node, Linear) and isinstance(node.x, Linear)):
         return None
     inner, outer = node.x.weights.data, node.weights.data
-    if inner.dtype != np.float64 or outer.dtype != np.float64:
+    dtype = np.result_type(inner, outer)
+    if dtype != node.type.dtype:
         return None
     if inner.shape[0] * outer.shape[1] > inner.size + outer.size:
         return None
-    return replace(node, x=node.x.x, weights=Array(inner @ outer), bias=Array(node.x.bias.data @ outer + node.bias.data))
+    weights = inner.astype(np.float64) @ outer.astype(np.float64)
+    bias = node.x.bias.data.astype(np.float64) @ outer.astype(np.float64) + node.bias.data
+    return replace(node, x=node.x.x, weights=Array.of(weights, dtype), bias=Array.of(bias, dtype))
