@@ -18,8 +18,8 @@ from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram, Value
 from hbconv.tensor.rewrite import rewrite_program
 
-_CACHE = 1 << 21
-"""Bytes of temporaries that one core works on fastest: larger ones are mapped anew at each operator."""
+_CACHE = 8 << 20
+"""Bytes of temporaries that one core works on fastest: larger ones leave the cache, and are mapped anew at each operator."""
 _LEAST_ROWS = 64
 
 __all__ = ["Prices", "Refusal", "Strategy", "Work", "find_strategy", "lower_trees", "strategies", "sum_leaves"]
@@ -40,8 +40,8 @@ class Work:
     ----------
     operators : int
         Primitives in all, not per row; reshapes are free.
-    elementwise, take, lookup, gather : int
-        Entries made by arithmetic and copies, read at fixed positions, read from tables, read at positions of each row's own.
+    elementwise, takes, reads : int
+        Entries made by arithmetic and copies, read at fixed positions, read at computed positions (``lookup``, ``gather``).
     multiplications : int
         Multiply-adds of matrix products.
     visits : int
@@ -54,9 +54,8 @@ class Work:
 
     operators: int = 0
     elementwise: int = 0
-    take: int = 0
-    lookup: int = 0
-    gather: int = 0
+    takes: int = 0
+    reads: int = 0
     multiplications: int = 0
     visits: int = 0
     tables: int = 0
@@ -70,28 +69,31 @@ class Work:
 
 @dataclass(frozen=True)
 class Prices:
-    """Seconds for each unit of work on some backend and device; what is not named costs nothing."""
+    """Seconds for each unit of work on some backend and device; what is not named costs nothing.
+
+    ``tile`` is the number of rows that a backend computes at least, wanted or not.
+    """
 
     operator: float = 0.0
     elementwise: float = 0.0
     take: float = 0.0
-    lookup: float = 0.0
-    gather: float = 0.0
+    read: float = 0.0
     multiplication: float = 0.0
     visit: float = 0.0
+    tile: int = 1
 
     def seconds(self, work: Work, target: Target) -> float:
         """Price of the work for ``target.rows`` rows, in runs of as many as the work takes at once.
 
         Examples
         --------
-        >>> Prices(operator=0.5, take=0.125).seconds(Work(operators=2, take=3), Target(rows=4))
+        >>> Prices(operator=0.5, take=0.125).seconds(Work(operators=2, takes=3), Target(rows=4))
         2.5
         """
         runs = math.ceil(target.rows / work.rows_at_once(target))
-        streams = work.elementwise * self.elementwise + work.take * self.take + work.lookup * self.lookup + work.gather * self.gather
+        streams = work.elementwise * self.elementwise + work.takes * self.take + work.reads * self.read
         row = streams + work.multiplications * self.multiplication + work.visits * self.visit
-        return runs * work.operators * self.operator + target.rows * row
+        return runs * work.operators * self.operator + max(target.rows, self.tile) * row
 
 
 class Strategy(Protocol):

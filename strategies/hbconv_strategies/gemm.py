@@ -44,7 +44,7 @@ def work(forest: Forest) -> Work:
     return Work(
         operators=prepared.operators + 7,
         elementwise=prepared.elementwise + trees * (2 * tests + 2 * leaves + 1),
-        take=trees * tests,
+        takes=trees * tests,
         multiplications=trees * tests * leaves,
         visits=trees * tests * leaves,
         tables=4 * trees * (tests * leaves + tests + leaves) + trees * tests * VALUE,

@@ -41,9 +41,8 @@ def work(forest: Forest) -> Work:
     return Work(
         operators=prepared.operators + 4 + 7 * below + 1,
         elementwise=prepared.elementwise + trees * (3 + 4 * below),
-        take=trees,
-        lookup=trees * (2 * below + 1),
-        gather=trees * below,
+        takes=trees,
+        reads=trees * (3 * below + 1),
         visits=trees * forest.depth,
         tables=(trees << forest.depth) * (8 + VALUE),
         temporaries=prepared.temporaries + trees * (8 + 2 * VALUE),

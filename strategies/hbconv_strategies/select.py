@@ -43,7 +43,7 @@ def work(forest: Forest) -> Work:
     return Work(
         operators=prepared.operators + 3 * len(levels) + len(inner) + 2 * sum(fixed > 0 for fixed in pools),
         elementwise=prepared.elementwise + 2 * forest.n_tests + laid,
-        take=forest.n_tests + sum(map(len, inner)),
+        takes=forest.n_tests + sum(map(len, inner)),
         visits=forest.n_tests,
         tables=forest.n_tests * (12 + VALUE) + 4 * forest.n_leaves,
         temporaries=prepared.temporaries + 25 * max(map(len, levels)) + 8 * forest.n_trees,

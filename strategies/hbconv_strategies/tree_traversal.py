@@ -35,9 +35,8 @@ def work(forest: Forest) -> Work:
     return Work(
         operators=prepared.operators + 4 + 7 * below + 1,
         elementwise=prepared.elementwise + trees * (3 + 3 * below),
-        take=trees,
-        lookup=trees * (3 * below + 1),
-        gather=trees * below,
+        takes=trees,
+        reads=trees * (4 * below + 1),
         visits=trees * forest.depth,
         tables=(trees + 2 * forest.n_tests) * (12 + VALUE),
         temporaries=prepared.temporaries + trees * (8 + 2 * VALUE),

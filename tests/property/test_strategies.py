@@ -22,7 +22,7 @@ from hbconv.tensor import Builder, Op, TensorProgram, verify_program
 NAMES = sorted(strategies())
 AMPLE = Target(memory=8 << 30)
 DTYPES = st.sampled_from(["float32", "float64"])
-UNITS = {"take": "take", "lookup": "lookup", "gather": "gather", "matmul": "multiplications", "reshape": "free"}
+UNITS = {"take": "takes", "lookup": "reads", "gather": "reads", "matmul": "multiplications", "reshape": "free"}
 
 
 def tree_program(forest, dtype, strategy):
@@ -113,7 +113,7 @@ def test_work_is_what_the_program_does(strategy, missing, n_trees, max_depth):
     b = Builder()
     program = b.program({"leaves": find_strategy(strategy).lower(forest, b.input("x", "float64", forest.n_features), b)})
     counted, measured = find_strategy(strategy).work(forest), measured_work(program)
-    for unit in ("operators", "elementwise", "take", "lookup", "gather", "multiplications"):
+    for unit in ("operators", "elementwise", "takes", "reads", "multiplications"):
         assert getattr(counted, unit) == getattr(measured, unit), unit
     assert measured.tables <= 1.1 * counted.tables + 200
     assert measured.temporaries <= counted.temporaries <= 4 * measured.temporaries
@@ -150,7 +150,7 @@ def test_torch(strategy, dtype, vector):
 
 def measured_work(program: TensorProgram) -> Work:
     """Count a program as Work counts: reductions by what they read, everything else by what it makes."""
-    counts = dict.fromkeys(("take", "lookup", "gather", "multiplications", "elementwise", "free"), 0)
+    counts = dict.fromkeys(("takes", "reads", "multiplications", "elementwise", "free"), 0)
     types = [i.type for i in program.instructions]
     size = [int(np.prod(t.shape)) for t in types]
     ops = [(i, op) for i, op in enumerate(program.instructions) if isinstance(op, Op)]

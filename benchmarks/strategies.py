@@ -1,0 +1,157 @@
+"""Time every tree strategy on a backend, beside what the cost model predicts; ``--fit`` derives the prices anew.
+
+    python benchmarks/strategies.py --backend torch
+    python benchmarks/strategies.py --backend torch --fit --json prices.json
+
+``--fit`` finds the prices of ``hbconv/optimize/costs.py``: non-negative least squares of the relative errors, with the
+counts of ``Work`` as coefficients, over the forests and numbers of rows below. On the CPU the clock is the process's own,
+with one thread, so that other work on the machine disturbs little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import nnls
+from sklearn.ensemble import RandomForestRegressor
+
+from hbconv.backends import find_backend
+from hbconv.containers.trees import TreeEnsemble
+from hbconv.forest import Forest
+from hbconv.optimize.costs import find_prices
+from hbconv.parse import parse
+from hbconv.strategy import Prices, Work, strategies
+from hbconv.target import Target
+from hbconv.tensor import Builder
+
+SHAPES = [(10, 3, None), (100, 1, None), (100, 3, None), (100, 5, None), (100, 8, None), (500, 6, None), (100, None, 31), (20, None, None)]
+"""Forests: trees, largest depth, largest number of leaves."""
+
+UNITS = ("operator", "elementwise", "take", "read", "multiplication")
+"""The prices of primitives."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One strategy on one forest: seconds for all rows, measured and predicted."""
+
+    forest: str
+    rows: int
+    strategy: str
+    native: bool
+    seconds: float
+    predicted: float
+    work: Work
+
+    def again(self, prices: Prices, target: Target) -> Timing:
+        """Predict by other prices."""
+        return replace(self, predicted=prices.seconds(self.work, target.replace(rows=self.rows)))
+
+
+def main() -> None:
+    """Time, fit where asked, print."""
+    parser = argparse.ArgumentParser(description="Time every tree strategy beside what the cost model predicts.")
+    parser.add_argument("--backend", default="torch")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--rows", type=int, nargs="+", default=[1, 30, 300, 10_000])
+    parser.add_argument("--longest", type=float, default=0.3, help="leave out what is predicted to take more seconds")
+    parser.add_argument("--fit", action="store_true", help="derive prices from these timings")
+    parser.add_argument("--json", metavar="FILE", help="write everything; - for standard output")
+    options = parser.parse_args()
+    target = Target(backend=options.backend, device=options.device)
+    timings = [t for shape in SHAPES for rows in options.rows for t in time_forest(shape, target.replace(rows=rows), options.longest)]
+    prices = {native: fit([t for t in timings if t.native == native], target) for native in {t.native for t in timings}} if options.fit else {}
+    timings = [t.again(prices[t.native], target) if options.fit else t for t in timings]
+    report = {
+        "backend": options.backend,
+        "prices": {"native" if n else "primitives": asdict(p) for n, p in prices.items()},
+        "timings": list(map(asdict, timings)),
+    }
+    if options.json == "-":
+        json.dump(report, sys.stdout, indent=1)
+        return
+    if options.json:
+        Path(options.json).write_text(json.dumps(report, indent=1))
+    print_timings(timings)
+    print(report["prices"])
+
+
+def time_forest(shape: tuple[int, int | None, int | None], target: Target, longest: float) -> Iterator[Timing]:
+    """Time each strategy that may be used; one where the backend runs them all by one operator."""
+    forest, backend = train(*shape), find_backend(target.backend)
+    x = np.random.default_rng(1).standard_normal((target.rows, forest.n_features)).astype(np.float32)
+    natives = backend.native_trees(target)
+    known = strategies() if natives < strategies().keys() else {"tree_traversal": strategies()["tree_traversal"]}
+    for name, strategy in known.items():
+        native = name in natives
+        refused = None if native else strategy.check(forest, target)
+        predicted = math.inf if refused else strategy.cost(forest, target, find_prices(target, native=native))
+        if predicted > longest:
+            continue
+        work = strategy.work(forest)  # type: ignore[attr-defined]
+        rows = target.rows if native else work.rows_at_once(target)
+        seconds = time_strategy(forest, name, [x[i : i + rows] for i in range(0, len(x), rows)], target)
+        yield Timing(f"{shape[0]} trees, depth {shape[1]}, leaves {shape[2]}", target.rows, name, native, seconds, predicted, work)
+
+
+def train(n_trees: int, max_depth: int | None, max_leaves: int | None, n_features: int = 28) -> Forest:
+    """Fit a random forest to noise, whose trees grow as far as they may, and take its Forest."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((3000, n_features)).astype(np.float32), rng.standard_normal(3000)
+    model = RandomForestRegressor(n_trees, max_depth=max_depth, max_leaf_nodes=max_leaves, max_features=5, random_state=0).fit(X, y)
+    return next(node.forest for node in parse(model).nodes() if isinstance(node, TreeEnsemble))
+
+
+def time_strategy(forest: Forest, strategy: str, chunks: list[npt.NDArray[Any]], target: Target) -> float:
+    """Least time of several for all chunks of rows, in seconds of the processor (of the wall on a GPU)."""
+    clock = time.process_time if target.device == "cpu" else time.perf_counter
+    b = Builder()
+    leaves = b.op("tree_leaves", b.input("x", "float32", forest.n_features), forest=forest, strategy=strategy)
+    artifact = find_backend(target.backend).compile(b.program({"leaves": leaves}), target)
+    artifact.run({"x": chunks[0]})
+    times: list[float] = []
+    end = time.perf_counter() + 0.3
+    while len(times) < 3 or time.perf_counter() < end:
+        start = clock()
+        for x in chunks:
+            artifact.run({"x": x})
+        times.append(clock() - start)
+    return min(times)
+
+
+def fit(timings: list[Timing], target: Target) -> Prices:
+    """Find the prices, none negative, of the least relative error; a kernel of the backend's own has but one."""
+    if timings[0].native:
+        return Prices(visit=float(np.median([t.seconds / (t.rows * t.work.visits) for t in timings if t.rows == max(s.rows for s in timings)])))
+    tile = find_prices(target, native=False).tile
+    units = [replace(Prices(**{name: 1.0}), tile=tile) for name in UNITS]
+    counts = [[unit.seconds(t.work, target.replace(rows=t.rows)) / t.seconds for unit in units] for t in timings]
+    matrix = np.array(counts)
+    scale = matrix.max(axis=0)
+    found, _ = nnls(matrix / scale, np.ones(len(timings)))
+    return Prices(**dict(zip(UNITS, (found / scale).tolist(), strict=True)), tile=tile)
+
+
+def print_timings(timings: list[Timing]) -> None:
+    """Print the strategies of each case, the fastest first, and how the one the plan would take does."""
+    for (forest, rows), group in groupby(timings, key=lambda t: (t.forest, t.rows)):
+        ranked = sorted(group, key=lambda t: t.seconds)
+        chosen = min(ranked, key=lambda t: t.predicted)
+        print(f"\n{forest}, {rows} rows: chosen {chosen.strategy}, {chosen.seconds / ranked[0].seconds:.2f} times the best")
+        for t in ranked:
+            print(f"  {t.strategy:<24}{t.seconds * 1e3:10.3f} ms  predicted {t.predicted * 1e3:10.3f} ms{'  native' if t.native else ''}")
+
+
+if __name__ == "__main__":
+    main()
