@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -65,3 +66,8 @@ def hostile(X: np.ndarray, *values: float) -> np.ndarray:
     """Rows of X, then every given value and its two neighbours in every column."""
     near = np.array([w for v in values for w in (v, np.nextafter(v, -np.inf), np.nextafter(v, np.inf))])
     return np.concatenate([X, np.repeat(near[:, None], X.shape[1], axis=1)])
+
+
+def label(value):
+    """Name of a test's parameter, without the address that tells one process's functions from another's."""
+    return re.sub(r" at 0x[0-9a-f]+", "", str(value))

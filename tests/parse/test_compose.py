@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from agreement import agree, transform
+from agreement import agree, label, transform
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -20,9 +20,9 @@ TABLE = pd.DataFrame(
 
 
 @pytest.mark.parametrize(
-    "columns", [[0, 2], [2, 0], [-1, 1], slice(1, 4), [True, False, False, True, False], lambda X: [3, 1], 2 * [3], [], slice(0, None)], ids=str
+    "columns", [[0, 2], [2, 0], [-1, 1], slice(1, 4), [True, False, False, True, False], lambda X: [3, 1], 2 * [3], [], slice(0, None)], ids=label
 )
-@pytest.mark.parametrize("remainder", ["drop", "passthrough", MinMaxScaler()], ids=str)
+@pytest.mark.parametrize("remainder", ["drop", "passthrough", MinMaxScaler()], ids=label)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 def test_takes_columns_of_a_matrix(columns, remainder, dtype):
     transformer = ColumnTransformer([("a", StandardScaler(), columns), ("b", "drop", [4]), ("c", "passthrough", [0])], remainder=remainder)
@@ -41,7 +41,7 @@ def test_takes_columns_of_a_matrix(columns, remainder, dtype):
         lambda t: ["class"],
     ],
 )
-@pytest.mark.parametrize("remainder", ["drop", OrdinalEncoder()], ids=str)
+@pytest.mark.parametrize("remainder", ["drop", OrdinalEncoder()], ids=label)
 def test_takes_columns_of_a_table(columns, remainder):
     agree(ColumnTransformer([("a", StandardScaler(), columns)], remainder=remainder).fit(TABLE), TABLE)
 
@@ -55,7 +55,7 @@ def test_each_part_of_a_table_keeps_its_dtype():
 
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize(
-    "encoder", [OneHotEncoder(handle_unknown="ignore"), OneHotEncoder(sparse_output=False, dtype=np.uint8), OneHotEncoder(dtype=np.float32)], ids=str
+    "encoder", [OneHotEncoder(handle_unknown="ignore"), OneHotEncoder(sparse_output=False, dtype=np.uint8), OneHotEncoder(dtype=np.float32)], ids=label
 )
 def test_is_sparse_where_the_source_is(encoder, threshold):
     transformer = ColumnTransformer([("texts", encoder, ["sex", "class"]), ("rest", "passthrough", ["age"])], sparse_threshold=threshold)
@@ -110,7 +110,7 @@ def test_union_of_values_and_missing_marks():
     [("a", StandardScaler()), ("b", None), ("c", MinMaxScaler())],
     [("a", Pipeline([("b", StandardScaler()), ("c", Pipeline([("d", MinMaxScaler())]))])), ("e", "passthrough")],
     [("a", FunctionTransformer()), ("b", StandardScaler())],
-], ids=str)  # fmt: skip
+], ids=label)  # fmt: skip
 def test_pipeline(steps):
     agree(Pipeline(steps).fit(X), ROWS)
 
@@ -142,7 +142,7 @@ def test_functions_that_validate_refuse_nan():
 @pytest.mark.parametrize("options", [
     {"func": lambda x: x * 2}, {"func": np.clip, "kw_args": {"a_min": 0, "a_max": 1}}, {"func": np.exp, "kw_args": {"dtype": np.float32}},
     {"func": np.reciprocal}, {"func": np.floor}, {"func": np.cumsum}, {"kw_args": {"a": 1}},
-], ids=str)  # fmt: skip
+], ids=label)  # fmt: skip
 def test_refuses_other_functions(options):
     transformer = FunctionTransformer(**options)
     with pytest.raises(UnsupportedError, match=r"FunctionTransformer with (func|kw_args)="):
