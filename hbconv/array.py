@@ -17,7 +17,7 @@ class Array:
     Parameters
     ----------
     data : array_like
-        Copied unless it is already read-only and contiguous. Numbers, bools, ``U`` strings, or
+        Copied, for even a read-only array may be written to through its base. Numbers, bools, ``U`` strings, or
         objects of plain Python type (str, int, float, bool, None).
 
     Examples
@@ -66,6 +66,9 @@ class Array:
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+    def __reduce__(self) -> tuple[type["Array"], tuple[npt.NDArray[Any]]]:
+        return Array, (self.data,)
 
     def __repr__(self) -> str:
         if self.data.size > 6:

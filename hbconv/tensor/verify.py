@@ -14,7 +14,8 @@ def verify_program(program: TensorProgram) -> TensorProgram:
     """
     for position, instruction in enumerate(program.instructions):
         if isinstance(instruction, Constant):
-            _require(instruction.value.shape == instruction.type.shape and not instruction.type.rows, position, "constant type")
+            value, declared = instruction.value, instruction.type
+            _require((value.dtype, value.shape, False) == (declared.dtype, declared.shape, declared.rows), position, "constant type")
         if isinstance(instruction, Op):
             _verify_op(program, position, instruction)
     for name, index in program.outputs.items():
