@@ -55,7 +55,7 @@ class Check:
 class Traits:
     """What the model repeats of the estimator: its kind, class labels and output names.
 
-    ``kind`` is "classifier", "regressor", "transformer", "ranker" or "" (unknown).
+    ``kind`` is "classifier", "regressor", "transformer", another that scikit-learn knows, or "" (such as a ranker).
     """
 
     estimator: str = ""

@@ -68,12 +68,12 @@ def _typed(graph: Graph) -> Schema:
 
 def _traits(estimator: Any, outputs: dict[str, Output]) -> Traits:
     classes = outputs["predict"].classes if "predict" in outputs else None
-    return Traits(type(estimator).__name__, _kind(estimator), classes, _names_out(estimator) if "transform" in outputs else None)
+    return Traits(type(estimator).__name__, _kind(estimator, outputs), classes, _names_out(estimator) if "transform" in outputs else None)
 
 
-def _kind(estimator: Any) -> str:
+def _kind(estimator: Any, outputs: dict[str, Output]) -> str:
     tags = getattr(estimator, "__sklearn_tags__", None)
-    return (tags().estimator_type or "transformer") if tags else ""
+    return (tags().estimator_type if tags else None) or ("transformer" if "transform" in outputs else "")
 
 
 def _names_out(estimator: Any) -> tuple[str, ...] | None:
