@@ -13,7 +13,7 @@ from hbconv.optimize.rules.inject_selection import inject_selection
 from hbconv.optimize.rules.push_selection import push_selection
 from hbconv.optimize.rules.remove_identity import remove_identity
 
-__all__ = ["RULES", "Rule", "optimize"]
+__all__ = ["RULES", "Rule", "applied_rules", "optimize"]
 
 Rule = Callable[[Node], Node | None]
 """A rule takes a node and returns what replaces it, or None where it does not apply."""
@@ -62,3 +62,31 @@ def optimize(graph: Graph, rules: Sequence[Rule] = RULES) -> Graph:
             return after
         graph = after
     return graph
+
+
+def applied_rules(graph: Graph) -> list[str]:
+    """Say which rules ``optimize`` applies, in order, and at which step of the source.
+
+    Examples
+    --------
+    >>> from hbconv.array import Array
+    >>> from hbconv.containers import Output, Schema
+    >>> from hbconv.containers.columns import Columns
+    >>> from hbconv.containers.wiring import Select
+    >>> x = Columns.of(Schema.table(["a", "b"]))
+    >>> applied_rules(Graph(x.schema, {"transform": Output(Select(x, Array([1]), source="SelectKBest"))}))
+    ['push_selection at SelectKBest']
+    """
+    applied: list[str] = []
+
+    def recorded(rule: Rule) -> Rule:
+        def record(node: Node) -> Node | None:
+            after = rule(node)
+            if after is not None:
+                applied.append(f"{rule.__name__} at {node.source}")
+            return after
+
+        return record
+
+    optimize(graph, [recorded(rule) for rule in RULES])
+    return applied

@@ -7,6 +7,7 @@ from typing import Any
 
 from hbconv.containers import Graph, show
 from hbconv.lower import lower
+from hbconv.optimize import applied_rules
 from hbconv.optimize.plan import Plan
 from hbconv.runtime.batching import bytes_per_row
 from hbconv.target import Target
@@ -43,13 +44,14 @@ class Explanation:
     plan: Plan
     before: str
     after: str
+    rules: tuple[str, ...]
     programs: tuple[ProgramSize, ...]
 
     @staticmethod
     def of(graph: Graph, parsed: Graph, target: Target, plan: Plan) -> Explanation:
         """Collect what there is to say."""
         sizes = tuple(ProgramSize.of(m, lower(graph.only(m), target.precision).program) for m in graph.outputs)
-        return Explanation(graph.traits.estimator, target, plan, show(parsed), show(graph), sizes)
+        return Explanation(graph.traits.estimator, target, plan, show(parsed), show(graph), tuple(applied_rules(parsed)), sizes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -58,6 +60,7 @@ class Explanation:
             "target": asdict(self.target),
             "plan": self.plan.to_dict(),
             "programs": [asdict(size) for size in self.programs],
+            "rules": list(self.rules),
             "before": self.before.splitlines(),
             "after": self.after.splitlines(),
         }
@@ -69,6 +72,7 @@ class Explanation:
             "Plan": str(self.plan),
             "Programs": "\n".join(map(str, self.programs)),
             "Graph as parsed": self.before,
+            "Rules applied": "\n".join(self.rules) or "None.",
             "Graph as optimized": self.after,
         }
         return "\n\n".join(f"{title}\n{'-' * len(title)}\n{text}" for title, text in parts.items())
