@@ -1,0 +1,36 @@
+"""Backend ``tvm``: the whole program as one compiled loop over tiles of rows. TVM itself is imported at the first compile."""
+
+from __future__ import annotations
+
+from hbconv.backends.base import Artifact, Backend
+from hbconv.backends.tvm.rewrites import REWRITES
+from hbconv.backends.tvm.schedule import Schedule
+from hbconv.target import Target
+from hbconv.tensor import PRIMITIVES, TensorProgram
+
+__all__ = ["BACKEND", "Tvm"]
+
+NATIVE = frozenset({"select", "tree_traversal", "perfect_tree_traversal"})
+
+
+class Tvm(Backend):
+    """The tile compiler."""
+
+    name = "tvm"
+    needs = ("tvm", "tvm_ffi")
+    extra = "tvm"
+    emits = frozenset(PRIMITIVES) - frozenset(REWRITES)
+    rewrites = REWRITES
+
+    def native_trees(self, target: Target) -> frozenset[str]:  # noqa: ARG002
+        """Strategies run by table-driven kernels."""
+        return NATIVE
+
+    def emit(self, program: TensorProgram, target: Target) -> Artifact:
+        """Compile the program to one function."""
+        from hbconv.backends.tvm.compiler import compile_program
+
+        return compile_program(program, Schedule.construct(program), target)
+
+
+BACKEND = Tvm()

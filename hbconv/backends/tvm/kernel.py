@@ -1,0 +1,171 @@
+"""Kernel: writes one TIR function over row tiles. Emitters speak to it in loops, loads and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tvm import tirx
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.backends.tvm.memory import Place, Scratch, Tables, storage
+from hbconv.backends.tvm.schedule import Schedule
+
+__all__ = ["Kernel", "Register", "literal"]
+
+SCRATCH = ("float32", "float64", "int32", "int64", "uint8", "uint16")
+TABLES = ("float32", "float64", "int32", "int64", "uint8")
+ARGUMENTS = (("table", TABLES), ("scratch", SCRATCH))
+ANY = 2**31 - 1
+"""Size of a buffer as far as the kernel knows."""
+
+
+def literal(value: float, dtype: str, lanes: int) -> Any:
+    """Return a number, in all lanes."""
+    scalar = tirx.FloatImm(dtype, float(value)) if dtype.startswith("float") else tirx.IntImm(dtype, int(value))
+    return scalar if lanes == 1 else tirx.Broadcast(scalar, lanes)
+
+
+class Register:
+    """A vector that lives in processor registers: a buffer so small that LLVM never gives it memory."""
+
+    def __init__(self, dtype: str, lanes: int, value: Any) -> None:
+        self.buffer = T.alloc_buffer((lanes,), dtype)
+        self.index = tirx.Ramp(0, 1, lanes) if lanes > 1 else 0
+        self.set(value)
+
+    def set(self, value: Any) -> None:
+        """Assign."""
+        T.buffer_store(self.buffer, value, [self.index])
+
+    def get(self) -> Any:
+        """Read."""
+        return self.buffer[self.index]
+
+
+class Kernel:
+    """The function under construction, inside the loop over tiles.
+
+    A value of static shape (d, e) is held as (d, e, tile): an operator is a loop over d and e, and inside it vectors over the
+    rows. Lanes past the last row hold leftovers, which nothing reads by: whatever looks up by a value loops over live rows.
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.tile, self.lanes = schedule.tile, schedule.lanes
+        self.tables = Tables()
+        self.scratch = {dtype: Scratch() for dtype in SCRATCH}
+        self.rows_live: Any = None
+        self._pointers: dict[tuple[str, str], Any] = {}
+        self._buffers: dict[tuple[str, str], Any] = {}
+
+    def declare_arguments(self) -> None:
+        """Add tables and scratch to the function's arguments. Bare pointers: checks of arrays would be most of the code."""
+        self._pointers = {(kind, dtype): T.arg(f"{kind}_{dtype}", T.ptr(dtype)) for kind, dtypes in ARGUMENTS for dtype in dtypes}
+
+    def declare_buffers(self) -> None:
+        """Let the body read and write through the pointers."""
+        self._buffers = {key: T.decl_buffer((ANY,), key[1], data=pointer, align=64) for key, pointer in self._pointers.items()}
+
+    # Memory.
+
+    def constant(self, data: npt.NDArray[Any]) -> Place:
+        """Place a constant."""
+        return Place(data.dtype.name, data.shape, data=data)
+
+    def take(self, dtype: str, shape: tuple[int, ...]) -> Place:
+        """Take scratch for a value."""
+        return Place(dtype, shape, self.scratch[storage(dtype)].take(int(np.prod(shape))))
+
+    def give(self, place: Place) -> None:
+        """Give a value's scratch back."""
+        if place.data is None:
+            self.scratch[storage(place.dtype)].give(place.offset, place.size)
+
+    @contextmanager
+    def temporary(self, dtype: str, shape: tuple[int, ...]) -> Iterator[Place]:
+        """Take scratch for as long as the block lasts."""
+        place = self.take(dtype, shape)
+        yield place
+        self.give(place)
+
+    # Loops.
+
+    @contextmanager
+    def over(self, shape: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
+        """Loop over static dimensions."""
+        with ExitStack() as stack:
+            yield tuple(stack.enter_context(T.serial(extent)) for extent in shape)
+
+    @contextmanager
+    def vectors(self, lanes: int = 0) -> Iterator[Any]:
+        """Loop over the tile a vector at a time: gives the vector of row positions."""
+        lanes = lanes or self.lanes
+        with T.serial((self.rows_live + (lanes - 1)) // lanes) as group:
+            yield tirx.Ramp(group * lanes, 1, lanes)
+
+    @contextmanager
+    def rows(self) -> Iterator[Any]:
+        """Loop over the live rows one at a time."""
+        with T.serial(self.rows_live) as row:
+            yield row
+
+    # Loads and stores.
+
+    def bind(self, value: Any) -> Any:
+        """Compute a value once, here."""
+        return T.Bind(value)
+
+    def load(self, place: Place, index: tuple[Any, ...], row: Any) -> Any:
+        """Read an entry for one row, or for a vector of rows; ``index`` broadcasts over the place's shape from the right."""
+        if place.data is not None:
+            value = self.entry(place, flat(place.shape, index))
+            return tirx.Broadcast(value, lanes(row)) if lanes(row) > 1 else value
+        return self._buffers["scratch", storage(place.dtype)][self._address(place, flat(place.shape, index), row)]
+
+    def entry(self, place: Place, position: Any) -> Any:
+        """Read one number of a constant, by its flat position."""
+        return self._buffers["table", storage(place.dtype)][position + self.tables.offset(place.known())]
+
+    def store(self, place: Place, index: tuple[Any, ...], row: Any, value: Any) -> None:
+        """Write an entry for one row, or for a vector of rows."""
+        T.buffer_store(self._buffers["scratch", storage(place.dtype)], value, [self._address(place, flat(place.shape, index), row)])
+
+    def _address(self, place: Place, position: Any, row: Any) -> Any:
+        start = (position + place.offset) * self.tile
+        return tirx.Ramp(start + row.base, row.stride, row.lanes) if lanes(row) > 1 else start + row
+
+    def register(self, dtype: str, value: Any, width: int = 0) -> Register:
+        """Make a register of the tile's lanes."""
+        return Register(dtype, width or self.lanes, value)
+
+    def variable(self, dtype: str, value: Any) -> Register:
+        """Make a register of one number."""
+        return Register(dtype, 1, value)
+
+    # Patterns that many primitives share.
+
+    def map_vectors(self, out: Place, operands: tuple[Place, ...], function: Callable[..., Any]) -> None:
+        """Compute every entry of out from the operands' entries there, in vectors."""
+        with self.over(out.shape) as index, self.vectors() as row:
+            self.store(out, index, row, function(*(self.load(x, index, row) for x in operands)))
+
+    def map_rows(self, out: Place, operands: tuple[Place, ...], function: Callable[..., Any]) -> None:
+        """Compute every entry of out from the operands' entries there, a row at a time."""
+        with self.over(out.shape) as index, self.rows() as row:
+            self.store(out, index, row, function(*(self.load(x, index, row) for x in operands)))
+
+
+def lanes(row: Any) -> int:
+    """Return how many rows a row position stands for."""
+    return int(row.lanes) if isinstance(row, tirx.Ramp) else 1
+
+
+def flat(shape: tuple[int, ...], index: tuple[Any, ...]) -> Any:
+    """Position of an index in row-major order; dimensions of one entry are broadcast."""
+    position: Any = 0
+    for extent, i in zip(shape, index[len(index) - len(shape) :], strict=True):
+        position = position * extent + (i if extent != 1 else 0)
+    return position

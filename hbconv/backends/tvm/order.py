@@ -1,0 +1,111 @@
+"""Primitives that put entries in order: sorting networks over vectors of rows, and searches in constant edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from tvm import tirx
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.backends.tvm.kernel import Kernel, literal
+from hbconv.backends.tvm.memory import Place
+from hbconv.backends.tvm.reduce import insert
+
+__all__ = ["EMITTERS"]
+
+FEW_EDGES = 16
+"""Edges up to which counting them all beats a search."""
+
+
+def before(dtype: str, a: Any, b: Any) -> Any:
+    """Whether a stands strictly before b: NaN stands last."""
+    return (a < b) | ((a <= a) & tirx.isnan(b)) if dtype.startswith("float") else a < b
+
+
+def sort(k: Kernel, out: Place, x: Place, axis: int) -> None:
+    """Emit ``sort``: Batcher's odd-even merging network, a comparator at a time over all rows."""
+    width = x.shape[axis]
+    k.map_vectors(out, (x,), lambda value: value)
+    outer = (*x.shape[:axis], *x.shape[axis + 1 :])
+    run = 1
+    while run < width:
+        gap = run
+        while gap >= 1:
+            _merge(k, out, axis, outer, run, gap)
+            gap //= 2
+        run *= 2
+
+
+def _merge(k: Kernel, out: Place, axis: int, outer: tuple[int, ...], run: int, gap: int) -> None:
+    """One stage: compare entries ``gap`` apart that belong to the same pair of sorted runs."""
+    width = out.shape[axis]
+    first = gap % run
+    pairs = max(0, -(-(width - gap - first) // (2 * gap)))
+    with k.over(outer) as index, k.over((pairs, gap)) as (pair, within):
+        low = k.bind(pair * (2 * gap) + (within + first))
+        high = k.bind(low + gap)
+        with T.If((high < width) & tirx.EQ(low // (2 * run), high // (2 * run))), T.Then(), k.vectors() as row:
+            a, b = (k.bind(k.load(out, insert(index, axis, i), row)) for i in (low, high))
+            swap = before(out.dtype, b, a)
+            k.store(out, insert(index, axis, low), row, tirx.Select(swap, b, a))
+            k.store(out, insert(index, axis, high), row, tirx.Select(swap, a, b))
+
+
+def topk(k: Kernel, out: Place, x: Place) -> None:
+    """Emit ``topk``: each entry sinks into a short sorted list, behind those equal to it."""
+    none = literal(-1, "int32", k.lanes)
+    with k.temporary(x.dtype, out.shape) as best:
+        with k.over(out.shape) as slot, k.vectors() as row:
+            k.store(out, slot, row, none)
+        with k.over(x.shape) as position, k.vectors() as row:
+            entry = k.register(x.dtype, k.load(x, position, row))
+            number = k.register("int32", tirx.Broadcast(position[0], k.lanes))
+            with k.over(out.shape) as slot:
+                value, held = (k.bind(k.load(place, slot, row)) for place in (best, out))
+                sinks = tirx.EQ(held, none) | before(x.dtype, entry.get(), value) | (number.get() < held)
+                k.store(best, slot, row, tirx.Select(sinks, entry.get(), value))
+                k.store(out, slot, row, tirx.Select(sinks, number.get(), held))
+                number.set(tirx.Select(sinks, held, number.get()))
+                entry.set(tirx.Select(sinks, value, entry.get()))
+
+
+def bucketize(k: Kernel, out: Place, x: Place, edges: Place, right: bool) -> None:
+    """Emit ``bucketize``: count the edges passed, one by one when they are few, else by halving."""
+    real = k.constant((~np.isnan(edges.known())).sum(axis=1).astype(np.int32))
+    passed: Callable[[Any, Any], Any] = (lambda edge, value: edge <= value) if right else (lambda edge, value: edge < value)
+    if edges.shape[1] <= FEW_EDGES:
+        _count(k, out, x, edges, real, passed)
+    else:
+        _search(k, out, x, edges, real, passed)
+
+
+def _count(k: Kernel, out: Place, x: Place, edges: Place, real: Place, passed: Callable[[Any, Any], Any]) -> None:
+    one, zero = literal(1, "int32", k.lanes), literal(0, "int32", k.lanes)
+    with k.over(out.shape) as index, k.vectors() as row:
+        value = k.bind(k.load(x, index, row))
+        count = k.register("int32", zero)
+        with T.serial(edges.shape[1]) as edge:
+            count.set(count.get() + tirx.Select(passed(k.load(edges, (*index, edge), row), value), one, zero))
+        k.store(out, index, row, tirx.Select(tirx.isnan(value), k.load(real, index, row), count.get()))
+
+
+def _search(k: Kernel, out: Place, x: Place, edges: Place, real: Place, passed: Callable[[Any, Any], Any]) -> None:
+    """Halving over the edges: a step that would end past them is not taken."""
+    width = edges.shape[1]
+    with k.over(out.shape) as index, k.rows() as row:
+        value = k.bind(k.load(x, index, row))
+        count = k.variable("int32", literal(0, "int32", 1))
+        for step in (1 << bit for bit in reversed(range(width.bit_length()))):
+            reached = k.bind(count.get() + step)
+            edge = k.entry(edges, index[0] * width + tirx.min(reached, tirx.IntImm("int32", width)) - 1)
+            count.set(tirx.Select((reached <= width) & passed(edge, value), reached, count.get()))
+        k.store(out, index, row, tirx.Select(tirx.isnan(value), k.entry(real, index[0]), count.get()))
+
+
+EMITTERS: dict[str, Callable[..., None]] = {
+    "sort": sort,
+    "topk": lambda kernel, out, x, k: topk(kernel, out, x),
+    "bucketize": bucketize,
+}

@@ -1,0 +1,126 @@
+"""Turn a TensorProgram into one function: for each tile of rows, read inputs, run every primitive, write outputs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tvm import tirx
+from tvm.script.ir_builder import IRBuilder
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.backends.tvm import elementwise, movement, order, reduce, trees
+from hbconv.backends.tvm.kernel import ANY, SCRATCH, TABLES, Kernel
+from hbconv.backends.tvm.memory import Place, storage
+from hbconv.backends.tvm.schedule import Schedule
+from hbconv.tensor import Constant, Input, Op, TensorProgram, TensorType
+
+__all__ = ["EMITTERS", "TileFunction", "write_function"]
+
+EMITTERS: dict[str, Callable[..., None]] = {**elementwise.EMITTERS, **movement.EMITTERS, **order.EMITTERS, **reduce.EMITTERS, **trees.EMITTERS}
+
+
+@dataclass(frozen=True)
+class TileFunction:
+    """A TIR function, and what to call it with: its tables, and how many entries of scratch of each dtype."""
+
+    function: Any
+    tables: tuple[npt.NDArray[Any], ...]
+    scratch: dict[str, int]
+
+
+def write_function(program: TensorProgram, schedule: Schedule) -> TileFunction:
+    """Write the function ``main(rows, inputs..., outputs..., tables..., scratch...)``."""
+    kernel = Kernel(schedule)
+    with IRBuilder() as builder, T.prim_func(s_tir=True):
+        T.func_name("main")
+        T.func_attr({"tirx.noalias": True})
+        rows = T.arg("rows", T.int32())
+        types = {name: program.instructions[index].type for name, index in program.outputs.items()}
+        inputs = {i.name: _pointer(i.name, i.type) for i in program.inputs}
+        outputs = {name: _pointer(f"output_{position}", kind) for position, (name, kind) in enumerate(types.items())}
+        kernel.declare_arguments()
+        inputs = {i.name: _matrix(inputs[i.name], i.type) for i in program.inputs}
+        outputs = {name: _matrix(outputs[name], kind) for name, kind in types.items()}
+        kernel.declare_buffers()
+        with T.serial((rows + (schedule.tile - 1)) // schedule.tile) as tile:
+            first = T.Bind(tile * schedule.tile)
+            kernel.rows_live = T.Bind(tirx.min(rows - first, tirx.IntImm("int32", schedule.tile)))
+            _Writer(kernel, program, first, inputs, outputs).write()
+    tables = tuple(kernel.tables.packed(dtype) for dtype in TABLES)
+    return TileFunction(builder.get(), tables, {dtype: kernel.scratch[dtype].size * schedule.tile for dtype in SCRATCH})
+
+
+def _pointer(name: str, kind: TensorType) -> Any:
+    """Add a matrix to the function's arguments."""
+    return T.arg(name, T.ptr(storage(kind.dtype)))
+
+
+def _matrix(pointer: Any, kind: TensorType) -> Any:
+    """Let the body read or write a row-major matrix of any height and alignment."""
+    shape = (ANY, int(np.prod(kind.shape)))
+    return T.decl_buffer(shape, storage(kind.dtype), data=pointer, align=np.dtype(kind.dtype).itemsize)
+
+
+class _Writer:
+    """Writes the body of the loop over tiles, giving scratch back as soon as a value is last used."""
+
+    def __init__(self, kernel: Kernel, program: TensorProgram, first: Any, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
+        self.kernel, self.program, self.first, self.inputs, self.outputs = kernel, program, first, inputs, outputs
+        self.places: dict[int, Place] = {}
+        self.owner: dict[int, int] = {}
+        self.pending = Counter(i for op in program.instructions if isinstance(op, Op) for i in op.operands) + Counter(program.outputs.values())
+
+    def write(self) -> None:
+        """Write every instruction in order."""
+        for position, instruction in enumerate(self.program.instructions):
+            self._place(position, instruction)
+            for name in (n for n, index in self.program.outputs.items() if index == position):
+                self._write_output(self.outputs[name], self.places[position])
+                self._release(position)
+            for operand in instruction.operands if isinstance(instruction, Op) else ():
+                self._release(operand)
+
+    def _place(self, position: int, instruction: Any) -> None:
+        self.owner[position] = position
+        if isinstance(instruction, Constant):
+            self.places[position] = self.kernel.constant(instruction.value.data)
+        elif isinstance(instruction, Input):
+            self.places[position] = self._read_input(self.inputs[instruction.name], instruction)
+        else:
+            self._compute(position, instruction)
+
+    def _compute(self, position: int, op: Op) -> None:
+        operands = tuple(self.places[i] for i in op.operands)
+        seen = movement.view(op.primitive, operands, op.attributes)
+        if seen is not None:
+            viewed = 1 if op.primitive == "expand" else 0
+            self.places[position], self.owner[position] = seen, self.owner[op.operands[viewed]]
+            self.pending[self.owner[position]] += self.pending[position]
+            return
+        self.places[position] = self.kernel.take(op.type.dtype, op.type.shape)
+        if np.prod(op.type.shape):
+            EMITTERS[op.primitive](self.kernel, self.places[position], *operands, **op.attributes)
+
+    def _release(self, position: int) -> None:
+        """Count one use of a value as done."""
+        owner = self.owner[position]
+        self.pending[owner] -= 1
+        if not self.pending[owner]:
+            self.kernel.give(self.places[owner])
+
+    def _read_input(self, matrix: Any, instruction: Input) -> Place:
+        """Turn rows into columns."""
+        place = self.kernel.take(instruction.type.dtype, instruction.type.shape)
+        with self.kernel.over(place.shape) as (column,), self.kernel.rows() as row:
+            self.kernel.store(place, (column,), row, matrix[self.first + row, column])
+        return place
+
+    def _write_output(self, matrix: Any, place: Place) -> None:
+        """Turn columns into rows."""
+        with self.kernel.over((place.size,)) as (column,), self.kernel.rows() as row:
+            T.buffer_store(matrix, self.kernel.load(place.view((place.size,)), (column,), row), [self.first + row, column])

@@ -1,0 +1,126 @@
+"""Primitives along a static axis: reductions, running sums, matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tvm import tirx
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.backends.tvm.elementwise import Kind, larger, product, smaller
+from hbconv.backends.tvm.kernel import Kernel, literal
+from hbconv.backends.tvm.memory import Place, storage
+
+__all__ = ["EMITTERS"]
+
+WIDE = 8
+"""Partial sums of ``reduce_sum``, and the rows of its vectors: all partial sums fit the registers."""
+PANEL = 4
+"""Columns of a matrix product computed together, so that a row's entry is loaded once for all."""
+
+
+def insert(index: tuple[Any, ...], axis: int, position: Any) -> tuple[Any, ...]:
+    """Index the operand, from one of the result and a position on the axis that is gone."""
+    return (*index[:axis], position, *index[axis:])
+
+
+def fold(k: Kernel, out: Place, x: Place, axis: int, step: Callable[..., Any], start: float | None = None) -> None:
+    """Take the entries of an axis in order: ``total = step(kind, total, entry)``, from start or the first entry."""
+    kind = Kind(storage(out.dtype), k.lanes)
+    with k.over(out.shape) as index, k.vectors() as row:
+        first = k.load(x, insert(index, axis, 0), row) if start is None else kind.number(start)
+        total = k.register(kind.dtype, first)
+        with T.serial(int(start is None), x.shape[axis]) as i:
+            total.set(step(kind, total.get(), k.load(x, insert(index, axis, i), row)))
+        k.store(out, index, row, total.get())
+
+
+def add(_: Kind, a: Any, b: Any) -> Any:
+    """Sum of two."""
+    return a + b
+
+
+def reduce_sum(k: Kernel, out: Place, x: Place, axis: int) -> None:
+    """Emit ``reduce_sum``: many terms as eight partial sums, added in pairs, as numpy does: a rounding error that grows little."""
+    width = x.shape[axis]
+    if width < WIDE or not out.dtype.startswith("float"):
+        fold(k, out, x, axis, add, 0)
+        return
+    whole = width - width % WIDE
+    with k.over(out.shape) as index, k.vectors(WIDE) as row:
+
+        def entry(i: Any) -> Any:
+            return k.load(x, insert(index, axis, i), row)
+
+        partial = [k.register(out.dtype, entry(i), WIDE) for i in range(WIDE)]
+        with T.serial(1, whole // WIDE) as block:
+            for i, total in enumerate(partial):
+                total.set(total.get() + entry(block * WIDE + i))
+        a, b, c, d, e, f, g, h = (total.get() for total in partial)
+        whole_sum = k.register(out.dtype, ((a + b) + (c + d)) + ((e + f) + (g + h)), WIDE)
+        with T.serial(whole, width) as i:
+            whole_sum.set(whole_sum.get() + entry(i))
+        k.store(out, index, row, whole_sum.get())
+
+
+def argmax(k: Kernel, out: Place, x: Place, axis: int) -> None:
+    """Emit ``argmax``: the first NaN, else the first of the largest."""
+    floating = x.dtype.startswith("float")
+    with k.over(out.shape) as index, k.vectors() as row:
+        best = k.register(x.dtype, k.load(x, insert(index, axis, 0), row))
+        place = k.register("int32", literal(0, "int32", k.lanes))
+        with T.serial(1, x.shape[axis]) as i:
+            entry = k.bind(k.load(x, insert(index, axis, i), row))
+            better = entry > best.get()
+            if floating:
+                better = better | (tirx.isnan(entry) & (best.get() <= best.get()))
+            # An expression is computed where it is used: best, which it reads, changes last.
+            place.set(tirx.Select(better, tirx.Broadcast(i, k.lanes), place.get()))
+            best.set(tirx.Select(better, entry, best.get()))
+        k.store(out, index, row, place.get())
+
+
+def cumsum(k: Kernel, out: Place, x: Place, axis: int) -> None:
+    """Emit ``cumsum``."""
+    outer = (*x.shape[:axis], *x.shape[axis + 1 :])
+    with k.over(outer) as index, k.vectors() as row:
+        total = k.register(x.dtype, k.load(x, insert(index, axis, 0), row))
+        k.store(out, insert(index, axis, 0), row, total.get())
+        with T.serial(1, x.shape[axis]) as i:
+            total.set(total.get() + k.load(x, insert(index, axis, i), row))
+            k.store(out, insert(index, axis, i), row, total.get())
+
+
+def matmul(k: Kernel, out: Place, x: Place, w: Place) -> None:
+    """Emit ``matmul``, a panel of columns at a time."""
+    columns = out.shape[-1]
+    whole = columns - columns % PANEL
+    for first, panels, width in ((0, whole // PANEL, PANEL), (whole, 1, columns - whole)):
+        if panels and width:
+            _panels(k, out, x, w, first, panels, width)
+
+
+def _panels(k: Kernel, out: Place, x: Place, w: Place, first: int, panels: int, width: int) -> None:
+    lanes = k.lanes // 2
+    with k.over(x.shape[:-1]) as batch, k.over((panels,)) as (panel,), k.vectors(lanes) as row:
+        totals = [k.register(out.dtype, literal(0, out.dtype, lanes), lanes) for _ in range(width)]
+        with T.serial(x.shape[-1]) as i:
+            entry = k.bind(k.load(x, (*batch, i), row))
+            for column, total in enumerate(totals):
+                total.set(total.get() + entry * k.load(w, (*batch, i, panel * width + (first + column)), row))
+        for column, total in enumerate(totals):
+            k.store(out, (*batch, panel * width + (first + column)), row, total.get())
+
+
+EMITTERS: dict[str, Callable[..., None]] = {
+    "reduce_sum": reduce_sum,
+    "ordered_sum": lambda k, out, x, axis: fold(k, out, x, axis, add, 0),
+    "reduce_prod": lambda k, out, x, axis: fold(k, out, x, axis, product, 1),
+    "reduce_max": lambda k, out, x, axis: fold(k, out, x, axis, larger),
+    "reduce_min": lambda k, out, x, axis: fold(k, out, x, axis, smaller),
+    "reduce_any": lambda k, out, x, axis: fold(k, out, x, axis, lambda _, a, b: a | b, 0),
+    "argmax": argmax,
+    "cumsum": cumsum,
+    "matmul": matmul,
+}

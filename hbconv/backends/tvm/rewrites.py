@@ -1,0 +1,35 @@
+"""Primitives that the tile compiler takes as others: each is a few passes over rows that stay in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hbconv.tensor import Builder, Value
+
+__all__ = ["REWRITES"]
+
+
+def relu(b: Builder, x: Value) -> Value:
+    """``maximum(x, 0)``."""
+    return b.op("maximum", x, b.constant(0.0, x.dtype))
+
+
+def sigmoid(b: Builder, x: Value) -> Value:
+    """``1 / (1 + exp(-x))``."""
+    one = b.constant(1.0, x.dtype)
+    return one / (b.op("exp", -x) + one)
+
+
+def logsumexp(b: Builder, x: Value, axis: int) -> Value:
+    """``log(sum(exp(x - top))) + top``; a top that is not finite is not subtracted."""
+    top = b.reduce("reduce_max", x, axis)
+    infinite = b.op("isinf", top) | b.op("isnan", top)
+    shift = b.where(infinite, b.constant(np.zeros(()), x.dtype), top)
+    beside = b.reshape(shift, *x.shape[:axis], 1, *x.shape[axis + 1 :])
+    return b.op("log", b.reduce("reduce_sum", b.op("exp", x - beside), axis)) + shift
+
+
+REWRITES: dict[str, Callable[..., Any]] = {"relu": relu, "sigmoid": sigmoid, "logsumexp": logsumexp}

@@ -1,0 +1,27 @@
+"""Tree ensembles: which kernel runs which strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hbconv.backends.tvm import select, walk
+from hbconv.backends.tvm.kernel import Kernel
+from hbconv.backends.tvm.memory import Place
+from hbconv.forest import Forest
+
+__all__ = ["EMITTERS"]
+
+KERNELS = {"select": select, "tree_traversal": walk, "perfect_tree_traversal": walk}
+
+
+def scores(k: Kernel, out: Place, x: Place, forest: Forest, strategy: str) -> None:
+    """Emit ``tree_scores``."""
+    KERNELS[strategy].scores(k, out, x, forest)
+
+
+def leaves(k: Kernel, out: Place, x: Place, forest: Forest, strategy: str) -> None:
+    """Emit ``tree_leaves``."""
+    KERNELS[strategy].leaves(k, out, x, forest)
+
+
+EMITTERS: dict[str, Callable[..., None]] = {"tree_scores": scores, "tree_leaves": leaves}
