@@ -18,10 +18,6 @@ from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram, Value
 from hbconv.tensor.rewrite import rewrite_program
 
-_CACHE = 8 << 20
-"""Bytes of temporaries that one core works on fastest: larger ones leave the cache, and are mapped anew at each operator."""
-_LEAST_ROWS = 64
-
 __all__ = ["Prices", "Refusal", "Strategy", "Work", "find_strategy", "lower_trees", "strategies", "sum_leaves"]
 
 
@@ -62,9 +58,8 @@ class Work:
     temporaries: int = 0
 
     def rows_at_once(self, target: Target) -> int:
-        """Rows that one run should take: as many as keep the temporaries in a core's cache, or in a GPU's memory."""
-        room = _CACHE if target.device == "cpu" else target.memory // 2
-        return min(target.rows, max(_LEAST_ROWS, room // max(self.temporaries, 1)))
+        """Rows that one run takes: those of a typical call, in chunks where the temporaries are large."""
+        return min(target.rows, target.rows_at_once(self.temporaries))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,11 @@ __all__ = ["Precision", "Target"]
 
 Precision = Literal["exact", "fast"]
 
+_CACHE = 8 << 20
+"""Bytes of temporaries that one core works on fastest: more leave the cache, and are mapped anew at each operator."""
+_LEAST_ROWS = 64
+"""Fewer rows make calls that cost more than they save."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -40,6 +45,11 @@ class Target:
     rows: int = 10_000
     memory: int = 2 << 30
     threads: int = 1
+
+    def rows_at_once(self, bytes_per_row: int) -> int:
+        """Rows whose temporaries stay in the cache of the cores in use, or in half the memory allowed on a GPU."""
+        room = _CACHE * self.threads if self.device == "cpu" else self.memory // 2
+        return max(_LEAST_ROWS, room // max(bytes_per_row, 1))
 
     def replace(self, **changes: Any) -> "Target":
         """Return a copy with the given fields changed."""

@@ -1,4 +1,4 @@
-"""Big batches in chunks of rows, so that a call stays within the memory it may take."""
+"""Big batches in chunks of rows, so that a call stays within the memory it may take, and within the cache."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hbconv.target import Target
 from hbconv.tensor import Op, TensorProgram
+from hbconv.tensor.program import Instruction
 
-__all__ = ["bytes_per_row", "chunks", "rows_per_chunk"]
-
-_LEAST_ROWS = 64
-"""Rows of the smallest chunk: under this, calls cost more than they save."""
+__all__ = ["bytes_alive", "bytes_per_row", "chunks", "rows_per_chunk"]
 
 
 def bytes_per_row(program: TensorProgram) -> int:
@@ -25,13 +24,37 @@ def bytes_per_row(program: TensorProgram) -> int:
     >>> bytes_per_row(b.program({"y": x + x}))
     48
     """
-    sizes = (np.dtype(i.type.dtype).itemsize * int(np.prod(i.type.shape)) for i in program.instructions if i.type.rows)
-    return int(sum(sizes)) + sum(_tree_bytes(i) for i in program.instructions if isinstance(i, Op) and "forest" in i.attributes)
+    return sum(map(_row_bytes, program.instructions))
 
 
-def rows_per_chunk(program: TensorProgram, memory: int) -> int:
-    """Rows of which the values fit in memory."""
-    return max(_LEAST_ROWS, memory // max(1, bytes_per_row(program)))
+def bytes_alive(program: TensorProgram) -> int:
+    """Bytes that one row takes at most at once, where each value is freed after its last use. Inputs are the caller's.
+
+    Examples
+    --------
+    >>> from hbconv.tensor import Builder
+    >>> b = Builder()
+    >>> x = b.input("x", "float64", 3)
+    >>> bytes_alive(b.program({"y": -(-(x + x))}))
+    48
+    """
+    last = {operand: position for position, op in enumerate(program.instructions) if isinstance(op, Op) for operand in op.operands}
+    last |= dict.fromkeys(program.outputs.values(), len(program.instructions))
+    alive = most = 0
+    ending: dict[int, int] = {}
+    for position, op in enumerate(program.instructions):
+        if isinstance(op, Op):
+            alive += _row_bytes(op)
+            most = max(most, alive)
+            end = last.get(position, position)
+            ending[end] = ending.get(end, 0) + _row_bytes(op)
+        alive -= ending.pop(position, 0)
+    return most
+
+
+def rows_per_chunk(program: TensorProgram, target: Target) -> int:
+    """Rows of which the values fit in memory, and the living ones in the cache."""
+    return min(max(1, target.memory // max(1, bytes_per_row(program))), target.rows_at_once(bytes_alive(program)))
 
 
 def chunks(rows: int, size: int) -> Iterator[slice]:
@@ -41,6 +64,9 @@ def chunks(rows: int, size: int) -> Iterator[slice]:
         yield slice(start, min(start + size, rows))
 
 
-def _tree_bytes(op: Op) -> int:
-    """Count a leaf number and a value for each tree: what a native kernel holds at most."""
-    return 16 * int(op.attributes["forest"].n_trees)
+def _row_bytes(instruction: Instruction) -> int:
+    """Bytes of a row of a value; of a native tree kernel, also a leaf number and a value for each tree."""
+    kind = instruction.type
+    forest = instruction.attributes.get("forest") if isinstance(instruction, Op) else None
+    own = 16 * int(forest.n_trees) if forest else 0
+    return own + (np.dtype(kind.dtype).itemsize * int(np.prod(kind.shape)) if kind.rows else 0)

@@ -124,4 +124,4 @@ class Programs:
         prepared = backend.prepare(lowered.program, self.target)
         files = self._stored.get((methods, dtypes))
         artifact = backend.load(files, lowered.program, self.target) if files else backend.compile(lowered.program, self.target)
-        return Program(lowered, artifact, rows_per_chunk(prepared, self.target.memory))
+        return Program(lowered, artifact, rows_per_chunk(prepared, self.target))
