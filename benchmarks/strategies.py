@@ -54,6 +54,11 @@ class Timing:
     predicted: float
     work: Work
 
+    @property
+    def kernel(self) -> str:
+        """What its prices are those of."""
+        return self.strategy if self.native else "primitives"
+
     def again(self, prices: Prices, target: Target) -> Timing:
         """Predict by other prices."""
         return replace(self, predicted=prices.seconds(self.work, target.replace(rows=self.rows)))
@@ -71,11 +76,12 @@ def main() -> None:
     options = parser.parse_args()
     target = Target(backend=options.backend, device=options.device)
     timings = [t for shape in SHAPES for rows in options.rows for t in time_forest(shape, target.replace(rows=rows), options.longest)]
-    prices = {native: fit([t for t in timings if t.native == native], target) for native in {t.native for t in timings}} if options.fit else {}
-    timings = [t.again(prices[t.native], target) if options.fit else t for t in timings]
+    kernels = sorted({t.kernel for t in timings})
+    prices = {kernel: fit([t for t in timings if t.kernel == kernel], target) for kernel in kernels} if options.fit else {}
+    timings = [t.again(prices[t.kernel], target) if options.fit else t for t in timings]
     report = {
         "backend": options.backend,
-        "prices": {"native" if n else "primitives": asdict(p) for n, p in prices.items()},
+        "prices": {kernel: asdict(p) for kernel, p in prices.items()},
         "timings": list(map(asdict, timings)),
     }
     if options.json == "-":
@@ -96,7 +102,7 @@ def time_forest(shape: tuple[int, int | None, int | None], target: Target, longe
     for name, strategy in known.items():
         native = name in natives
         refused = None if native else strategy.check(forest, target)
-        predicted = math.inf if refused else strategy.cost(forest, target, find_prices(target, native=native))
+        predicted = math.inf if refused else strategy.cost(forest, target, find_prices(target, name, native=native))
         if predicted > longest:
             continue
         work = strategy.work(forest)  # type: ignore[attr-defined]
@@ -132,9 +138,9 @@ def time_strategy(forest: Forest, strategy: str, chunks: list[npt.NDArray[Any]],
 
 def fit(timings: list[Timing], target: Target) -> Prices:
     """Find the prices, none negative, of the least relative error; a kernel of the backend's own has but one."""
+    tile = find_prices(target, timings[0].strategy, native=timings[0].native).tile
     if timings[0].native:
-        return Prices(visit=float(np.median([t.seconds / (t.rows * t.work.visits) for t in timings if t.rows == max(s.rows for s in timings)])))
-    tile = find_prices(target, native=False).tile
+        return Prices(visit=float(np.median([t.seconds / (t.rows * t.work.visits) for t in timings if t.rows == max(s.rows for s in timings)])), tile=tile)
     units = [replace(Prices(**{name: 1.0}), tile=tile) for name in UNITS]
     counts = [[unit.seconds(t.work, target.replace(rows=t.rows)) / t.seconds for unit in units] for t in timings]
     matrix = np.array(counts)

@@ -19,11 +19,17 @@ PRIMITIVES: Mapping[str, Prices] = {
 }
 """Trees written as plain primitives."""
 
-NATIVE: Mapping[str, Prices] = {"reference": Prices(visit=1e-7), "onnx": Prices(visit=1.9e-8), "tvm": Prices(visit=3e-11)}
-"""Trees run by a kernel of the backend's own. That of tvm is an estimate: 64 tests of bytes in about two cycles of a vector unit."""
+NATIVE: Mapping[tuple[str, str], Prices] = {
+    ("reference", "tree_traversal"): Prices(visit=1e-7),
+    ("onnx", "tree_traversal"): Prices(visit=1.9e-8),
+    ("tvm", "select"): Prices(visit=8e-11, tile=64),
+    ("tvm", "tree_traversal"): Prices(visit=2.4e-9, tile=8),
+    ("tvm", "perfect_tree_traversal"): Prices(visit=2.6e-9, tile=8),
+}
+"""Trees run by a kernel of the backend's own, by backend and strategy."""
 
 
-def find_prices(target: Target, *, native: bool) -> Prices:
-    """Return the prices of a backend, or of the most alike that was measured."""
-    table, default = (NATIVE, "reference") if native else (PRIMITIVES, "torch")
-    return table.get(target.backend, table[default])
+def find_prices(target: Target, strategy: str, *, native: bool) -> Prices:
+    """Return the prices of a strategy on a backend; a kernel or backend that was not measured takes those of the most alike."""
+    primitives = PRIMITIVES.get(target.backend, PRIMITIVES["torch"])
+    return NATIVE.get((target.backend, strategy), primitives) if native else primitives

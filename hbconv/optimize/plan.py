@@ -98,7 +98,7 @@ def _choose(forest: Forest, source: str, target: Target, native: frozenset[str])
     checks = {name: None if name in native else strategy.check(forest, target) for name, strategy in strategies().items()}
     refusals = {name: refusal.reason for name, refusal in checks.items() if refusal}
     usable = {name: strategy for name, strategy in strategies().items() if name not in refusals}
-    costs = {name: strategy.cost(forest, target, find_prices(target, native=name in native)) for name, strategy in usable.items()}
+    costs = {name: strategy.cost(forest, target, find_prices(target, name, native=name in native)) for name, strategy in usable.items()}
     if target.strategy in refusals:
         hint = f"Leave strategy out to take {' or '.join(costs)}." if costs else ""
         raise BackendError(f"Strategy {target.strategy!r} cannot be used for the trees of {_step(source)}: it {refusals[target.strategy]}. {hint}".strip())
@@ -112,7 +112,7 @@ def _choose(forest: Forest, source: str, target: Target, native: frozenset[str])
 def _native_choice(forest: Forest, source: str, target: Target) -> Choice:
     """Of a backend that runs all strategies by one operator of its own: they are names for the same thing."""
     name = target.strategy or "tree_traversal"
-    cost = find_strategy("tree_traversal").cost(forest, target, find_prices(target, native=True))
+    cost = find_strategy("tree_traversal").cost(forest, target, find_prices(target, "tree_traversal", native=True))
     return Choice(source, name, {name: cost}, native=True, forced=target.strategy is not None)
 
 
