@@ -143,7 +143,7 @@ def _bin(k: Kernel, columns: Place, x: Place, bins: Bins) -> None:
 
 
 def _byte(k: Kernel, position: Any, below: Any) -> Any:
-    """A bin as a byte of the column that begins after ``below`` edges."""
+    """Write a bin as a byte of the column that begins after ``below`` edges."""
     inside = tirx.max(tirx.min(position - tirx.Broadcast(below, k.lanes), literal(255, "int32", k.lanes)), literal(0, "int32", k.lanes))
     return tirx.Cast(f"uint8x{k.lanes}", inside ^ literal(BIAS, "int32", k.lanes))
 

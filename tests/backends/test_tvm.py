@@ -1,0 +1,153 @@
+"""The tile compiler as a backend: rows, threads, memory order, machines, errors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from hbconv.backends import find_backend
+from hbconv.backends.reference import evaluate
+from hbconv.backends.tvm import BACKEND, machine
+from hbconv.backends.tvm.memory import Scratch
+from hbconv.backends.tvm.schedule import Schedule
+from hbconv.errors import BackendError, MissingPackageError
+from hbconv.target import Target
+from hbconv.tensor import Builder
+
+
+def affine():
+    """A small program of several dtypes."""
+    b = Builder()
+    x = b.input("x", "float32", 3)
+    y = b.cast(x * b.constant([1.5, 0.1, 3.0], "float32") + b.constant(0.7, "float32"), "float64")
+    return b.program({"y": y, "sum": b.reduce("ordered_sum", y), "low": x < b.constant(0.0, "float32")})
+
+
+@pytest.fixture(scope="module")
+def artifact():
+    return BACKEND.compile(affine(), Target("tvm"))
+
+
+def rows_of(n, seed=0):
+    return np.random.default_rng(seed).standard_normal((n, 3)).astype(np.float32)
+
+
+def test_finding_the_backend_does_not_import_tvm():
+    code = "import sys; from hbconv.backends import find_backend; find_backend('tvm'); assert not {'tvm', 'tvm_ffi'} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_compiling_is_quiet(capfd):
+    BACKEND.compile(affine(), Target("tvm")).run({"x": rows_of(3)})
+    assert capfd.readouterr() == ("", "")
+
+
+def test_missing_package_is_named(monkeypatch):
+    monkeypatch.setattr(type(BACKEND), "needs", ("tvm_that_is_not_there",))
+    with pytest.raises(MissingPackageError, match=r"hbconv\[tvm\]"):
+        BACKEND.compile(affine(), Target("tvm"))
+
+
+def test_many_threads_call_one_artifact(artifact):
+    inputs = [rows_of(n, n) for n in (1, 100, 257, 5000)] * 8
+    wanted = [evaluate(affine(), {"x": x}) for x in inputs]
+    with ThreadPoolExecutor(8) as pool:
+        for got, want in zip(pool.map(lambda x: artifact.run({"x": x}), inputs), wanted, strict=True):
+            for name in want:
+                np.testing.assert_array_equal(got[name], want[name])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 1023, 1024, 5000])
+def test_one_call_uses_many_threads(rows):
+    parallel = BACKEND.compile(affine(), Target("tvm", threads=3))
+    got, want = parallel.run({"x": rows_of(rows)}), evaluate(affine(), {"x": rows_of(rows)})
+    for name in want:
+        np.testing.assert_array_equal(got[name], want[name])
+
+
+def test_inputs_of_any_memory_order(artifact):
+    x = rows_of(200)
+    locked = x.copy()
+    locked.setflags(write=False)
+    shifted = np.frombuffer(b"\0" * 3 + x.tobytes(), np.uint8)[3:].view(np.float32).reshape(x.shape)
+    wide = np.concatenate([x, x], axis=1)
+    for given in (locked, np.asfortranarray(x), shifted, wide[:, :3], np.repeat(x, 2, axis=0)[::2], x[::-1].copy()[::-1]):
+        np.testing.assert_array_equal(artifact.run({"x": given})["y"], evaluate(affine(), {"x": x})["y"])
+
+
+def test_outputs_are_fresh(artifact):
+    first = artifact.run({"x": rows_of(10)})["y"]
+    kept = first.copy()
+    artifact.run({"x": rows_of(10, 1)})
+    np.testing.assert_array_equal(first, kept)
+    assert first.flags.writeable
+
+
+@pytest.mark.parametrize("x", [np.zeros((4, 2), np.float32), np.zeros((4, 3)), np.zeros(3, np.float32)])
+def test_inputs_that_do_not_fit_are_refused(artifact, x):
+    with pytest.raises(BackendError, match="Input 'x'"):
+        artifact.run({"x": x})
+
+
+def test_a_program_without_inputs_is_refused():
+    b = Builder()
+    with pytest.raises(BackendError, match="no input"):
+        BACKEND.emit(b.program({}), Target("tvm"))
+
+
+def test_schedule_fits_tiles_to_the_cache():
+    def construct(width):
+        b = Builder()
+        x = b.input("x", "float64", width)
+        return Schedule.construct(b.program({"y": x + x}))
+
+    assert construct(10).tile == 256
+    assert construct(100).tile == 128
+    assert construct(5000).tile == 32
+
+
+def test_wide_programs_run():
+    b = Builder()
+    rng = np.random.default_rng(0)
+    x = b.input("x", "float64", 2000)
+    program = b.program({"y": b.matmul(x, b.constant(rng.integers(-3, 3, (2000, 100)), "float64"))})
+    rows = rng.integers(-9, 9, (70, 2000)).astype(np.float64)
+    np.testing.assert_array_equal(BACKEND.compile(program, Target("tvm")).run({"x": rows})["y"], evaluate(program, {"x": rows})["y"])
+
+
+def test_scratch_is_reused():
+    scratch = Scratch()
+    a, b, c = (scratch.take(n) for n in (4, 2, 3))
+    scratch.give(b, 2)
+    scratch.give(a, 4)
+    assert scratch.take(6) == a
+    assert (scratch.take(1), scratch.size) == (9, 10)
+    scratch.give(c, 3)
+    assert scratch.take(2) == c
+
+
+def test_long_chains_take_the_scratch_of_a_few_values():
+    b = Builder()
+    x = b.input("x", "float32", 4)
+    for i in range(50):
+        x = x * b.constant([i], "float32")
+    chained = BACKEND.compile(b.program({"y": x}), Target("tvm"))
+    assert chained.signature.scratch["float32"] == 2 * 4 * 256
+
+
+@pytest.mark.parametrize(
+    ("flags", "level"),
+    [(set(), "generic"), (machine.LEVELS["x86-64-v3"], "x86-64-v3"), (machine.LEVELS["x86-64-v3"] - {"fma"}, "generic"),
+     (machine.LEVELS["x86-64-v3"] | machine.LEVELS["x86-64-v4"], "x86-64-v4")],
+)  # fmt: skip
+def test_processor_needs_every_flag(monkeypatch, flags, level):
+    monkeypatch.setattr(machine, "_flags", lambda: flags)
+    assert machine.processor.__wrapped__() == level
+
+
+def test_backend_is_found_by_name():
+    assert find_backend("tvm") is BACKEND

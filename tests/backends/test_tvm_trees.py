@@ -1,0 +1,114 @@
+"""Native trees of the tile compiler: the leaves and the sums of the forest, to the last bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from forests import hostile_rows, random_forest
+
+from hbconv.array import Array
+from hbconv.backends.tvm import BACKEND
+from hbconv.backends.tvm.bins import make_bins
+from hbconv.backends.tvm.select_tables import make_tables
+from hbconv.forest import Forest
+from hbconv.target import Target
+from hbconv.tensor import Builder
+
+STRATEGIES = ("select", "tree_traversal", "perfect_tree_traversal")
+
+
+def compiled(forest, dtype, strategies=STRATEGIES):
+    """Scores and leaves by each strategy, in one kernel."""
+    b = Builder()
+    x = b.input("x", dtype, forest.n_features)
+    outputs = {f"scores {s}": b.op("tree_scores", x, forest=forest, strategy=s) for s in strategies}
+    outputs |= {f"leaves {s}": b.op("tree_leaves", x, forest=forest, strategy=s) for s in strategies}
+    program = b.program(outputs)
+    assert BACKEND.prepare(program, Target("tvm")).primitives == {"tree_scores", "tree_leaves"}
+    return BACKEND.compile(program, Target("tvm"))
+
+
+def check(forest, dtype, rows=(0, 1, 33, 300), strategies=STRATEGIES):
+    """Compare with the forest itself."""
+    artifact, rng = compiled(forest, dtype, strategies), np.random.default_rng(0)
+    for n in rows:
+        x = hostile_rows(rng, forest, dtype, n)
+        wanted = {"scores": forest.scores(x), "leaves": forest.leaves(x)}
+        for name, got in artifact.run({"x": x}).items():
+            want = wanted[name.split()[0]]
+            assert got.dtype == want.dtype
+            np.testing.assert_array_equal(got, want, err_msg=f"{name}, {n} rows")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("seed", range(6))
+def test_random_forests(seed, dtype):
+    rng = np.random.default_rng(seed)
+    outputs = int(rng.integers(1, 4))
+    kinds = {
+        "n_trees": int(rng.integers(1, 20)),
+        "n_features": int(rng.integers(1, 6)),
+        "max_depth": int(rng.integers(1, 9)),
+        "n_outputs": outputs,
+        "vector": outputs > 1 and seed % 2 == 0,
+        "strict": seed % 3 == 0,
+        "dtype": ("float32", "float64")[seed % 2],
+        "accumulate": ("float64", "float32")[seed // 2 % 2],
+        "missing": ("mixed", "left", "right")[seed % 3],
+    }
+    check(random_forest(rng, **kinds), dtype)
+
+
+@pytest.mark.parametrize("kinds", [{"n_trees": 0}, {"max_depth": 0}, {"n_features": 0}, {"n_trees": 9, "max_depth": 1}, {"n_trees": 3, "n_outputs": 7}])
+def test_forests_of_nearly_nothing(kinds):
+    check(random_forest(np.random.default_rng(1), **kinds), "float32")
+
+
+def chain(n_leaves, missing_left=True):
+    """One tree that tests a feature against ever larger thresholds: as many thresholds as leaves, but one."""
+    n = n_leaves - 1
+    left = ~np.arange(n)
+    right = np.append(np.arange(1, n), ~n)
+    return Forest(
+        feature=Array.of(np.zeros(n), "int32"), threshold=Array(np.arange(n) / 7), default_left=Array(np.arange(n) % 2 == missing_left),
+        left=Array.of(left, "int32"), right=Array.of(right, "int32"), roots=Array.of([0], "int32"), first_leaf=Array.of([0, n_leaves], "int32"),
+        values=Array(np.arange(n_leaves, dtype=np.float64)[:, None]), target=Array.of([0], "int32"), start=Array([0.5]), strict=False, n_features=1,
+        leaf_id=Array.of(np.arange(n_leaves), "int32"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("leaves", [2, 15, 16, 17, 255, 256, 257, 511, 512, 1000])
+def test_any_number_of_leaves_and_thresholds(leaves):
+    check(chain(leaves), "float64", rows=(500,), strategies=("select", "tree_traversal"))
+
+
+@pytest.mark.parametrize(("depth", "bits"), [(8, 8), (9, 16), (17, 32)])
+def test_leaf_numbers_take_the_bytes_they_need(depth, bits):
+    n, rng = 2**depth - 1, np.random.default_rng(0)
+    left = np.where(np.arange(n) < n // 2, 2 * np.arange(n) + 1, ~(2 * np.arange(n) - n + 1))
+    forest = Forest(
+        feature=Array.of(rng.integers(0, 4, n), "int32"), threshold=Array(rng.standard_normal(n)), default_left=Array(rng.random(n) < 0.5),
+        left=Array.of(left, "int32"), right=Array.of(np.where(left >= 0, left + 1, left - 1), "int32"), roots=Array.of([0], "int32"),
+        first_leaf=Array.of([0, n + 1], "int32"), values=Array(rng.standard_normal((n + 1, 1))), target=Array.of([0], "int32"), start=Array([0.0]),
+        strict=False, n_features=4, leaf_id=Array.of(np.arange(n + 1), "int32"),
+    )  # fmt: skip
+    assert np.iinfo(make_tables(forest, make_bins(forest, "float64"), np.array([0, *[-1] * 7])).dtype).bits == bits
+    check(forest, "float64", rows=(40,), strategies=("select", "tree_traversal"))
+
+
+def test_bins_need_a_column_for_each_segment_and_direction():
+    assert make_bins(chain(256), "float64").columns == 2
+    assert make_bins(chain(1000), "float64").columns == 8
+    assert make_bins(random_forest(np.random.default_rng(0), max_depth=0), "float32").columns == 1
+
+
+def test_trees_follow_other_operators():
+    b = Builder()
+    rng = np.random.default_rng(2)
+    forest = random_forest(rng, n_trees=11, n_features=3)
+    x = b.input("x", "float64", 6)
+    scaled = (b.take(x, [4, 0, 2]) - b.constant([0.1, -0.2, 0.3])) / b.constant([1.5, 0.7, 2.0])
+    program = b.program({"y": b.op("tree_scores", scaled, forest=forest, strategy="select") * b.constant(2.0)})
+    rows = rng.standard_normal((777, 6))
+    fed = (rows[:, [4, 0, 2]] - np.array([0.1, -0.2, 0.3])) / np.array([1.5, 0.7, 2.0])
+    np.testing.assert_array_equal(BACKEND.compile(program, Target("tvm")).run({"x": rows})["y"], forest.scores(fed) * 2)
