@@ -105,7 +105,7 @@ def time_forest(shape: tuple[int, int | None, int | None], target: Target, longe
         predicted = math.inf if refused else strategy.cost(forest, target, find_prices(target, name, native=native))
         if predicted > longest:
             continue
-        work = strategy.work(forest)  # type: ignore[attr-defined]
+        work = strategy.work(forest)
         rows = target.rows if native else work.rows_at_once(target)
         seconds = time_strategy(forest, name, [x[i : i + rows] for i in range(0, len(x), rows)], target)
         yield Timing(f"{shape[0]} trees, depth {shape[1]}, leaves {shape[2]}", target.rows, name, native, seconds, predicted, work)

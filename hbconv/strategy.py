@@ -94,13 +94,16 @@ class Prices:
 class Strategy(Protocol):
     """One algorithm for finding the leaf that each tree of a forest reaches.
 
-    A strategy module defines these three functions at its top level; the module's name is the strategy's.
+    A strategy module defines these four functions at its top level; the module's name is the strategy's.
     """
 
     __name__: str
 
     def check(self, forest: Forest, target: Target) -> Refusal | None:
         """Say why it may not be used, or None."""
+
+    def work(self, forest: Forest) -> Work:
+        """Count what ``lower`` writes for the forest."""
 
     def cost(self, forest: Forest, target: Target, prices: Prices) -> float:
         """Predicted seconds for ``target.rows`` rows on one core, at the prices of a backend."""

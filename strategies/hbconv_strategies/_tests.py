@@ -93,7 +93,8 @@ def _bytes(count: int) -> str:
 
     Examples
     --------
-    >>> _bytes(3_100_000_000), _bytes(512)
-    ('3.1 GB', '0.0 MB')
+    >>> _bytes(3_100_000_000), _bytes(50_000_000), _bytes(512)
+    ('3.1 GB', '50.0 MB', '0.5 kB')
     """
-    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
+    size, unit = next((s, u) for s, u in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if count >= s or u == "kB")
+    return f"{count / size:.1f} {unit}"
