@@ -133,9 +133,8 @@ class Forest:
         exact = self.threshold.data
         with np.errstate(over="ignore"):
             rounded = exact.astype(dtype)
+            down = np.nextafter(rounded, np.array(-np.inf, dtype))
         above = rounded.astype(np.float64) > exact.astype(np.float64)
-        lowest = np.array(-np.inf, dtype)
-        down = np.nextafter(rounded, lowest)
         if not self.strict:
             return np.where(above, down, rounded)
         below = np.where(rounded.astype(np.float64) >= exact.astype(np.float64), down, rounded)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import wraps
 
-from hbconv.containers import Graph, Node, source
+from hbconv.containers import Graph, Node, source, topological
+from hbconv.containers.bins import Bins
+from hbconv.containers.find_code import FindCode
+from hbconv.containers.trees import TreeEnsemble, TreeLeaves
 from hbconv.optimize.rules.fold_affine_into_affine import fold_affine_into_affine
 from hbconv.optimize.rules.fold_affine_into_linear import fold_affine_into_linear
 from hbconv.optimize.rules.fold_linear_into_linear import fold_linear_into_linear
@@ -30,6 +35,9 @@ RULES: tuple[Rule, ...] = (
 """The rules, in the order they are tried at each node: columns are dropped before arithmetic is folded, and folding
 comes before injection so that the folded weights say which columns matter."""
 
+ROUNDING = frozenset({"fold_affine_into_linear", "fold_linear_into_linear", "fold_one_hot_into_linear"})
+"""Rules that round otherwise than the source, within its dtype's tolerance."""
+
 _ROUNDS = 100
 
 
@@ -49,19 +57,33 @@ def optimize(graph: Graph, rules: Sequence[Rule] = RULES) -> Graph:
     >>> [node.name for node in optimize(twice).nodes()]
     ['columns', 'map', 'concat']
     """
-
-    def visit(node: Node) -> Node:
-        for rule in rules:
-            with source(node.source):  # what a rule makes belongs to the step of what it replaces
-                node = rule(node) or node
-        return node
-
     for _ in range(_ROUNDS):
-        after = graph.rewritten(visit)
+        after = _round(graph, rules)
         if after.output_roots == graph.output_roots:
             return after
         graph = after
     return graph
+
+
+def _round(graph: Graph, rules: Sequence[Rule]) -> Graph:
+    """Try every rule once at every node; before a threshold, only those that keep every bit."""
+    decisive = _before_thresholds(graph)
+    mapping: dict[Node, Node] = {}
+    for original in graph.nodes():
+        node = original.with_inputs(mapping)
+        for rule in rules:
+            if original in decisive and rule.__name__ in ROUNDING:
+                continue
+            with source(node.source):  # what a rule makes belongs to the step of what it replaces
+                node = rule(node) or node
+        mapping[original] = node
+    return replace(graph, outputs={name: replace(o, node=mapping[o.node]) for name, o in graph.outputs.items()})
+
+
+def _before_thresholds(graph: Graph) -> set[Node]:
+    """Nodes whose last bit can send a row to another leaf, bin or category."""
+    thresholds = tuple(x for n in graph.nodes() if isinstance(n, TreeEnsemble | TreeLeaves | Bins | FindCode) for x in n.inputs)
+    return set(topological(thresholds))
 
 
 def applied_rules(graph: Graph) -> list[str]:
@@ -80,6 +102,7 @@ def applied_rules(graph: Graph) -> list[str]:
     applied: list[str] = []
 
     def recorded(rule: Rule) -> Rule:
+        @wraps(rule)
         def record(node: Node) -> Node | None:
             after = rule(node)
             if after is not None:

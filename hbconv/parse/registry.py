@@ -58,13 +58,18 @@ def parses(*names: str, features: Callable[[Any], Sequence[str] | int] | None = 
 
     def register(parser: Parser) -> Parser:
         for name in names:
-            if name in _ENTRIES:
+            if name in _ENTRIES and _origin(_ENTRIES[name].parse) != _origin(parser):
                 raise ValueError(f"{name} already has a parser")
             _ENTRIES[name] = Entry(name, parser, features)
         _FOUND.clear()
         return parser
 
     return register
+
+
+def _origin(parser: Parser) -> tuple[str, str]:
+    """Where a parser was written: a module loaded twice registers its own again."""
+    return parser.__module__, parser.__qualname__
 
 
 def parser_names() -> tuple[str, ...]:

@@ -96,6 +96,13 @@ def test_nothing_is_folded_into_trees():
     assert any(isinstance(n, Affine) for n in Graph(SCHEMA, {"t": Output(optimized(TreeEnsemble(scaler, forest)))}).nodes())
 
 
+def test_nothing_is_rounded_anew_before_a_threshold():
+    forest = random_forest(np.random.default_rng(0), n_trees=2, n_features=1, max_depth=3, n_outputs=1)
+    scaler = Affine.of(X, sub=[1.0, 2.0, 3.0, 4.0])
+    names = [n.name for n in Graph(SCHEMA, {"t": Output(optimized(TreeEnsemble(Linear.of(scaler, np.ones(4)), forest)))}).nodes()]
+    assert names == ["columns", "affine", "linear", "tree_ensemble"]
+
+
 def test_a_narrow_waist_stays_two_products():
     narrow = Linear.of(X, np.ones((4, 1)))
     assert fold_linear_into_linear(Linear.of(narrow, np.ones((1, 9)))) is None

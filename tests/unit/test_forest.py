@@ -64,6 +64,7 @@ def test_less_equal_thresholds_of_infinities():
     assert stump(-np.inf).less_equal_thresholds("float64")[0] == -np.inf
     assert np.isnan(stump(-np.inf, strict=True).less_equal_thresholds("float64")[0])
     assert stump(1e300).less_equal_thresholds("float32")[0] == np.finfo("float32").max
+    assert stump(-np.finfo("float64").max, strict=True).less_equal_thresholds("float64")[0] == -np.inf
     assert stump(-1e300, strict=True).less_equal_thresholds("float32")[0] == -np.inf
 
 
@@ -79,7 +80,7 @@ def test_less_equal_thresholds_decide_as_the_source(threshold, near, strict, wid
     with np.errstate(over="ignore"):
         forest = stump(np.array(threshold).astype(dtype), strict=strict, dtype=dtype)
         x = np.array(threshold if near is None else near).astype(x_dtype)
-    rows = np.stack([np.nextafter(x, np.array(-np.inf, x_dtype)), x, np.nextafter(x, np.array(np.inf, x_dtype))])[:, None]
+        rows = np.stack([np.nextafter(x, np.array(-np.inf, x_dtype)), x, np.nextafter(x, np.array(np.inf, x_dtype))])[:, None]
     exact = forest.less_equal_thresholds(x_dtype)
     assert exact.dtype == x_dtype
     np.testing.assert_array_equal(~(rows[:, 0] <= exact[0]), forest.leaves(rows)[:, 0] == 1)
