@@ -39,7 +39,7 @@ SHAPES = [(10, 3, None), (100, 1, None), (100, 3, None), (100, 5, None), (100, 8
 """Forests: trees, largest depth, largest number of leaves."""
 
 UNITS = ("operator", "elementwise", "take", "read", "multiplication")
-"""The prices of primitives."""
+"""The prices of primitives, in the order of ``Prices``."""
 
 
 @dataclass(frozen=True)
@@ -141,12 +141,12 @@ def fit(timings: list[Timing], target: Target) -> Prices:
     tile = find_prices(target, timings[0].strategy, native=timings[0].native).tile
     if timings[0].native:
         return Prices(visit=float(np.median([t.seconds / (t.rows * t.work.visits) for t in timings if t.rows == max(s.rows for s in timings)])), tile=tile)
-    units = [replace(Prices(**{name: 1.0}), tile=tile) for name in UNITS]
+    units = [replace(Prices(*unit), tile=tile) for unit in np.eye(len(UNITS)).tolist()]
     counts = [[unit.seconds(t.work, target.replace(rows=t.rows)) / t.seconds for unit in units] for t in timings]
     matrix = np.array(counts)
     scale = matrix.max(axis=0)
     found, _ = nnls(matrix / scale, np.ones(len(timings)))
-    return Prices(**dict(zip(UNITS, (found / scale).tolist(), strict=True)), tile=tile)
+    return replace(Prices(*(found / scale).tolist()), tile=tile)
 
 
 def print_timings(timings: list[Timing]) -> None:

@@ -15,7 +15,25 @@ __all__ = ["forests", "hostile_rows", "random_forest"]
 
 Tree = tuple["Tree | None", "Tree | None"]
 
-AWKWARD = (0.0, -0.0, 1.0, -1.0, 0.1, 1 / 3, 1e-35, 5e-324, 1e-45, -1e-45, 1e300, -1e300, 16777217.0, np.inf, -np.inf)
+AWKWARD = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.1,
+    1 / 3,
+    1e-35,
+    5e-324,
+    1e-45,
+    -1e-45,
+    1e300,
+    -1e300,
+    1.7976931348623157e308,
+    -3.4028234663852886e38,
+    16777217.0,
+    np.inf,
+    -np.inf,
+)
 """Thresholds that break careless code: no float32 equal, denormal, beyond float32, infinite."""
 
 
@@ -69,13 +87,13 @@ def random_forest(
 
 def hostile_rows(rng: np.random.Generator, forest: Forest, dtype: str = "float64", n: int = 64) -> npt.NDArray[Any]:
     """Rows of the forest's own thresholds and their neighbours, NaN, infinities, zeros, denormals and ordinary values."""
+    low, high = np.array(-np.inf, dtype), np.array(np.inf, dtype)
     with np.errstate(over="ignore"):
         thresholds = forest.threshold.data.astype(dtype)
-    special = np.array(
-        [0.0, -0.0, np.nan, np.inf, -np.inf, np.finfo(dtype).tiny, np.finfo(dtype).smallest_subnormal, -np.finfo(dtype).smallest_subnormal], dtype
-    )
-    low, high = np.array(-np.inf, dtype), np.array(np.inf, dtype)
-    pool = np.concatenate([thresholds, np.nextafter(thresholds, low), np.nextafter(thresholds, high), np.tile(special, 1 + len(thresholds) // 8)])
+        around = [thresholds, np.nextafter(thresholds, low), np.nextafter(thresholds, high)]
+    smallest = np.finfo(dtype).smallest_subnormal
+    special = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, np.finfo(dtype).tiny, smallest, -smallest], dtype)
+    pool = np.concatenate([*around, np.tile(special, 1 + len(thresholds) // 8)])
     rows = rng.standard_normal((n, forest.n_features)).astype(dtype)
     hostile = rng.random(rows.shape) < 0.7
     rows[hostile] = rng.choice(pool, int(hostile.sum()))
