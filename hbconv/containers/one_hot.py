@@ -42,8 +42,10 @@ class OneHot(Node):
             return None
         kept = np.isin(np.arange(sum(self.sizes)), columns.data)
         parts = {j: part for j, part in enumerate(np.split(kept, np.cumsum(self.sizes)[:-1])) if part.any()}
-        tables = tuple(Array(np.append(-1, np.where(part, np.cumsum(part) - 1, -1)).astype(np.int32)) for part in parts.values())
-        codes = Recode(Select(self.codes, Array(np.array(list(parts), dtype=np.int32))), tables)
+        codes: Node = Select(self.codes, Array(np.array(list(parts), dtype=np.int32)))
+        if not all(part.all() for part in parts.values()):
+            tables = tuple(Array(np.append(-1, np.where(part, np.cumsum(part) - 1, -1)).astype(np.int32)) for part in parts.values())
+            codes = Recode(codes, tables)
         return replace(self, codes=codes, sizes=tuple(int(part.sum()) for part in parts.values()))
 
     def infer(self) -> Type:

@@ -1,0 +1,69 @@
+"""What each rule makes of a few nodes, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from hbconv.array import Array
+from hbconv.containers import Node, Schema, show_rule
+from hbconv.containers.affine import Affine
+from hbconv.containers.bins import Bins
+from hbconv.containers.columns import Codes, Columns, Vocabulary
+from hbconv.containers.decide import Softmax
+from hbconv.containers.elementwise import Map
+from hbconv.containers.impute import Impute
+from hbconv.containers.linear import Linear
+from hbconv.containers.normalize import Normalize
+from hbconv.containers.one_hot import OneHot
+from hbconv.containers.polynomial import Polynomial
+from hbconv.containers.wiring import Cast, Concat, Select
+from hbconv.optimize import RULES
+
+SCHEMA = Schema.table(["age", "fare", "city", "carrier"])
+X = Columns(SCHEMA, Array(np.array([0, 1], np.int32)))
+CITY, CARRIER = (Codes(SCHEMA, i, Vocabulary(("a", "b", "c"))) for i in (2, 3))
+TERMS = Array(np.array([[0, -1], [1, -1], [0, 1]], np.int32))
+ENCODED = OneHot(Concat((CITY, CARRIER)), (3, 3))
+SCALED = Affine.of(X, sub=[1.0, 2.0], div=[2.0, 4.0])
+
+
+def pick(x: Node, *columns: int) -> Node:
+    return Select(x, Array(np.array(columns, np.int32)))
+
+
+EXAMPLES: dict[str, tuple[Node, ...]] = {
+    "remove_identity": (
+        pick(X, 0, 1), pick(X, 1, 0), Affine.of(X, sub=0.0, div=1.0), Affine.of(X, sub=0.0, div=2.0), Concat((X,)),
+        Cast(X, "float64"), Cast(X, "float32"),
+    ),
+    "push_selection": (
+        pick(X, 1), pick(pick(X, 1, 0), 1), pick(SCALED, 1), pick(Map(X, "exp"), 0), pick(Impute(X, Array([7.0, 8.0])), 1), pick(Concat((X, SCALED)), 0, 3),
+        pick(Bins(X, Array([[0.0, 1.0], [5.0, np.nan]])), 1), pick(Polynomial(X, TERMS), 2), pick(Linear.of(X, np.arange(4.0).reshape(2, 2)), 1),
+        pick(ENCODED, 0, 1, 2), pick(ENCODED, 1, 4, 5), pick(Normalize(X, "l2"), 0), pick(Softmax(X), 0),
+    ),
+    "fold_affine_into_affine": (Affine.of(SCALED, mul=3.0), Affine.of(Map(X, "exp"), mul=3.0)),
+    "fold_affine_into_linear": (
+        Linear.of(SCALED, [6.0, 8.0], 1.0), Linear.of(Concat((SCALED, Map(X, "exp"))), [6.0, 8.0, 1.0, 1.0]), Linear.of(Affine.of(X, sub=1e6), [1.0, 2.0]),
+        Linear.of(SCALED, np.array([6.0, 8.0], np.float32)),
+    ),
+    "fold_linear_into_linear": (
+        Linear.of(Linear.of(X, [[1.0, 2.0], [3.0, 4.0]], 1.0), [5.0, 6.0], 7.0), Linear.of(Linear.of(X, [1.0, 2.0]), np.ones((1, 9))),
+    ),
+    "fold_one_hot_into_linear": (
+        Linear.of(OneHot(CITY, (3,)), [1.0, 2.0, 3.0], 9.0), Linear.of(Concat((X, ENCODED)), np.arange(8.0), 9.0), Linear.of(X, [1.0, 2.0]),
+    ),
+    "inject_selection": (
+        Linear.of(X, [0.0, 2.0]), Linear.of(X, [1.0, 2.0]), Linear.of(X, [0.0, 0.0], 5.0), Polynomial(X, Array(np.array([[1, 1]], np.int32))),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_rule(rule: Callable[[Node], Node | None], golden: Callable[[str], None], capsys: pytest.CaptureFixture[str]) -> None:
+    """A change of what a rule makes of a node shows in the diff of a text file."""
+    for node in EXAMPLES[rule.__name__]:
+        show_rule(rule, node)
+    golden(capsys.readouterr().out)
