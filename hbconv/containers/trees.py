@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from hbconv.containers.node import Node, container
 from hbconv.containers.types import Type
@@ -15,25 +15,30 @@ if TYPE_CHECKING:
 __all__ = ["TreeEnsemble", "TreeLeaves"]
 
 
+@dataclass(frozen=True, eq=False)
 class _OverForest(Node):
-    """What the two share: the input is float32 or float64, never rounded on the way in."""
-
-    @property
-    def detail(self) -> str:
-        forest: Forest = self.forest  # type: ignore[attr-defined]
-        comparison = "<" if forest.strict else "<="
-        return f"{forest.n_trees} trees, {forest.n_tests} tests, {comparison} {forest.threshold.dtype}, sums {forest.accumulate}"
-
-
-@container
-class TreeEnsemble(_OverForest):
-    """Sums of the leaf values of all trees, one column an output. ``strategy`` is filled in by the plan."""
+    """What the two share. ``strategy`` is filled in by the plan; the input is float32 or float64, never rounded on the way in."""
 
     x: Node
     forest: Forest
     strategy: str = "tree_traversal"
 
     finite: ClassVar[str] = "always"
+
+    @property
+    def detail(self) -> str:
+        forest = self.forest
+        comparison = "<" if forest.strict else "<="
+        return f"{forest.n_trees} trees, {forest.n_tests} tests, {comparison} {forest.threshold.dtype}, sums {forest.accumulate}"
+
+    def planned(self, strategy: str) -> Self:
+        """Return the same node with a strategy chosen."""
+        return replace(self, strategy=strategy)
+
+
+@container
+class TreeEnsemble(_OverForest):
+    """Sums of the leaf values of all trees, one column an output."""
 
     def infer(self) -> Type:
         return Type(self.forest.n_outputs, self.forest.accumulate)
@@ -43,20 +48,10 @@ class TreeEnsemble(_OverForest):
         forest = self.forest if dtype == self.forest.accumulate else self.forest.with_accumulation(dtype)
         return b.op("tree_scores", b.cast(inputs[0], _float(inputs[0].dtype)), forest=forest, strategy=self.strategy)
 
-    def planned(self, strategy: str) -> TreeEnsemble:
-        """Return the same node with a strategy chosen."""
-        return replace(self, strategy=strategy)
-
 
 @container
 class TreeLeaves(_OverForest):
     """The source's own number of the leaf each row reaches, one column a tree."""
-
-    x: Node
-    forest: Forest
-    strategy: str = "tree_traversal"
-
-    finite: ClassVar[str] = "always"
 
     def infer(self) -> Type:
         return Type(self.forest.n_trees, self.forest.leaf_id.dtype)
@@ -64,10 +59,6 @@ class TreeLeaves(_OverForest):
     def lower(self, b: Builder, *inputs: Value) -> Value:
         leaves = b.op("tree_leaves", b.cast(inputs[0], _float(inputs[0].dtype)), forest=self.forest, strategy=self.strategy)
         return b.lookup(b.constant(self.forest.leaf_id), leaves)
-
-    def planned(self, strategy: str) -> TreeLeaves:
-        """Return the same node with a strategy chosen."""
-        return replace(self, strategy=strategy)
 
 
 def _float(dtype: str) -> str:
