@@ -11,6 +11,7 @@ import numpy.typing as npt
 import onnxruntime
 
 from hbconv.backends.base import Artifact, contiguous
+from hbconv.errors import BackendError
 
 if TYPE_CHECKING:
     from hbconv.backends.base import Arrays
@@ -37,7 +38,10 @@ class OnnxArtifact(Artifact):
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = ERRORS_ONLY
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-        self.session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        try:
+            self.session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # ONNX Runtime has its own classes of errors, with no public base
+            raise BackendError(f"ONNX Runtime does not take the program: {error}. Use another backend, such as backend='torch'.") from error
         self.outputs = [o.name for o in self.session.get_outputs()]
         self.pool = ThreadPoolExecutor(self.threads)
 

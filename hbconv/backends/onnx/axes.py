@@ -99,5 +99,7 @@ def bucketize(w: GraphWriter, x: Tensor, edges: Tensor, right: bool) -> str:
     """Count the edges at or below x: all the real ones where x is NaN."""
     reached = w.node("GreaterOrEqual" if right else "Greater", write_reshape(w, x.name, x.dtype, (*x.shape, 1)), edges.name)
     count = _reduce(w, "ReduceSum", w.cast(reached, "int32"), axis=1)
+    if not x.dtype.startswith("float"):
+        return count
     real = w.constant((~np.isnan(np.asarray(edges.value))).sum(axis=1), "int32")
     return w.node("Where", w.node("IsNaN", x.name), real, count)
