@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -11,10 +12,11 @@ import pytest
 
 from hbconv.backends import find_backend
 from hbconv.backends.reference import evaluate
-from hbconv.backends.tvm import BACKEND, machine
+from hbconv.backends.tvm import BACKEND, build, machine
 from hbconv.backends.tvm.memory import Scratch
+from hbconv.backends.tvm.saved import unpack
 from hbconv.backends.tvm.schedule import Schedule
-from hbconv.errors import BackendError, MissingPackageError
+from hbconv.errors import BackendError, MissingPackageError, StoreError
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
@@ -91,6 +93,68 @@ def test_outputs_are_fresh(artifact):
 def test_inputs_that_do_not_fit_are_refused(artifact, x):
     with pytest.raises(BackendError, match="Input 'x'"):
         artifact.run({"x": x})
+
+
+def test_a_stored_kernel_runs_without_compiling(artifact, monkeypatch):
+    files = artifact.files()
+    assert files.keys() == {"kernel.so", "tables.safetensors", "kernel.json"}
+    monkeypatch.setattr(type(BACKEND), "compile", None)
+    read = BACKEND.load(files, affine(), Target("tvm"))
+    for name, want in artifact.run({"x": rows_of(300)}).items():
+        np.testing.assert_array_equal(read.run({"x": rows_of(300)})[name], want)
+    assert read.files() == files
+
+
+def test_storing_is_reproducible():
+    build._build.cache_clear()
+    assert BACKEND.compile(affine(), Target("tvm")).files() == BACKEND.compile(affine(), Target("tvm")).files()
+
+
+def test_a_stored_kernel_needs_no_tvm(artifact, tmp_path):
+    for name, data in artifact.files().items():
+        (tmp_path / name).write_bytes(data)
+    code = """
+import sys, pathlib, numpy as np
+sys.modules["tvm"] = None
+from hbconv.backends.tvm.saved import unpack
+files = {p.name: p.read_bytes() for p in pathlib.Path(sys.argv[1]).iterdir()}
+print(unpack(files, 1).run({"x": np.zeros((2, 3), np.float32)})["sum"])
+"""
+    ran = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, capture_output=True, text=True)
+    assert ran.stdout.strip() == str(artifact.run({"x": np.zeros((2, 3), np.float32)})["sum"])
+
+
+@pytest.mark.parametrize("facts", [{"format": 0}, {"system": "plan9-mips"}, {"processor": "x86-64-v9"}])
+def test_a_kernel_for_another_machine_is_compiled_again(artifact, facts):
+    files = artifact.files()
+    files["kernel.json"] = json.dumps(json.loads(files["kernel.json"]) | facts).encode()
+    assert unpack(files, 1) is None
+    read = BACKEND.load(files, affine(), Target("tvm"))
+    np.testing.assert_array_equal(read.run({"x": rows_of(5)})["y"], artifact.run({"x": rows_of(5)})["y"])
+
+
+def test_a_damaged_kernel_is_told(artifact):
+    for name in artifact.files():
+        with pytest.raises(StoreError, match="cannot be read"):
+            unpack(artifact.files() | {name: b"not that"}, 1)
+
+
+def test_without_a_linker_nothing_is_stored(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CXX", raising=False)
+    assert BACKEND.compile(affine(), Target("tvm")).files() == {}
+
+
+def test_programs_of_one_structure_share_a_kernel():
+    def scaled(factor):
+        b = Builder()
+        return b.program({"y": b.input("x", "float32", 3) * b.constant(factor, "float32")})
+
+    BACKEND.compile(scaled(2.0), Target("tvm"))
+    compiled = build._build.cache_info().misses
+    second = BACKEND.compile(scaled(3.0), Target("tvm"))
+    assert build._build.cache_info().misses == compiled
+    np.testing.assert_array_equal(second.run({"x": rows_of(4)})["y"], rows_of(4) * np.float32(3))
 
 
 def test_a_program_without_inputs_is_refused():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hbconv.backends.base import Artifact, Backend
 from hbconv.backends.tvm.rewrites import REWRITES
 from hbconv.backends.tvm.schedule import Schedule
@@ -31,6 +33,13 @@ class Tvm(Backend):
         from hbconv.backends.tvm.compiler import compile_program
 
         return compile_program(program, Schedule.construct(program), target)
+
+    def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:
+        """Read the compiled kernel back, or compile again where this machine cannot run it."""
+        from hbconv.backends.tvm.saved import unpack
+
+        artifact = unpack(files, target.threads)
+        return self.compile(program, target) if artifact is None else artifact
 
 
 BACKEND = Tvm()

@@ -48,10 +48,19 @@ class TvmArtifact(Artifact):
     signature : Signature
     threads : int
         Threads a call may use; each takes its own rows and its own scratch.
+    library : callable
+        Gives the function as a shared library, or None where it cannot be made.
     """
 
-    def __init__(self, function: Callable[..., None], tables: tuple[npt.NDArray[Any], ...], signature: Signature, threads: int) -> None:
-        self.function, self.signature, self.threads = function, signature, threads
+    def __init__(
+        self,
+        function: Callable[..., None],
+        tables: tuple[npt.NDArray[Any], ...],
+        signature: Signature,
+        threads: int,
+        library: Callable[[], bytes | None],
+    ) -> None:
+        self.function, self.signature, self.threads, self.library = function, signature, threads, library
         self.tables = tuple(aligned(t) for t in tables)
         self._table_addresses = tuple(address(t) for t in self.tables)
         self._local = threading.local()
@@ -63,6 +72,13 @@ class TvmArtifact(Artifact):
         outputs = {name: np.empty((rows, *shape), dtype) for name, (dtype, shape) in self.signature.outputs.items()}
         self._run_slices([*arrays, *outputs.values()], rows)
         return outputs
+
+    def files(self) -> dict[str, bytes]:
+        """Return the compiled kernel, where a linker is installed to make a library of it."""
+        from hbconv.backends.tvm.saved import pack
+
+        library = self.library()
+        return {} if library is None else pack(library, self)
 
     def _check(self, name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Refuse what is not as compiled for, since the kernel reads by bare addresses."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import tvm
+import tvm_ffi
 from tvm import tirx
 from tvm.tirx import compilation_pipeline
 
@@ -41,10 +42,18 @@ def _pipeline() -> str:
 
 
 def build(function: Any) -> Any:
-    """Compile for this machine's processor and return the executable; ``build(f)["main"]`` is callable."""
+    """Compile for this machine's processor and return the executable; ``build(f)["main"]`` is callable.
+
+    Programs of one structure, whose tables differ in content only, share an executable.
+    """
+    return _build(tvm_ffi.StructuralKey(function))
+
+
+@lru_cache(maxsize=64)
+def _build(structure: Any) -> Any:
     target = tvm.target.Target({"kind": "llvm", "mcpu": processor(), "cl-opt": LLVM_OPTIONS})
     try:
-        return tvm.compile(tvm.IRModule({"main": function}), target=target, tir_pipeline=_pipeline())
+        return tvm.compile(tvm.IRModule({"main": structure.key}), target=target, tir_pipeline=_pipeline())
     except Exception as error:
         raise BackendError(f"TVM could not compile the program: {error}") from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hbconv.backends.tvm.artifact import Signature, TvmArtifact
-from hbconv.backends.tvm.build import build
+from hbconv.backends.tvm.build import build, export
 from hbconv.backends.tvm.program import write_function
 from hbconv.backends.tvm.schedule import Schedule
 from hbconv.errors import BackendError
@@ -21,4 +21,6 @@ def compile_program(program: TensorProgram, schedule: Schedule, target: Target) 
     inputs = {i.name: (i.type.dtype, i.type.shape) for i in program.inputs}
     types = {name: program.instructions[index].type for name, index in program.outputs.items()}
     outputs = {name: (kind.dtype, kind.shape) for name, kind in types.items()}
-    return TvmArtifact(build(written.function)["main"], written.tables, Signature(inputs, outputs, written.scratch), target.threads)
+    executable = build(written.function)
+    signature = Signature(inputs, outputs, written.scratch)
+    return TvmArtifact(executable["main"], written.tables, signature, target.threads, lambda: export(executable))

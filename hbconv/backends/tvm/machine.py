@@ -6,7 +6,7 @@ import platform
 from functools import cache
 from pathlib import Path
 
-__all__ = ["LEVELS", "processor"]
+__all__ = ["LEVELS", "processor", "runs"]
 
 LEVELS = {
     "x86-64-v4": {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd", "avx2", "fma", "bmi2"},
@@ -26,6 +26,18 @@ def processor() -> str:
     """
     flags = _flags()
     return next((level for level, needed in LEVELS.items() if needed <= flags), "generic")
+
+
+def runs(level: str) -> bool:
+    """Say whether this machine runs what was compiled for a level: its own or a lower one.
+
+    Examples
+    --------
+    >>> runs("generic"), runs(processor())
+    (True, True)
+    """
+    ranks = [*LEVELS, "generic"]
+    return level in ranks and ranks.index(level) >= ranks.index(processor())
 
 
 def _flags() -> set[str]:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.kernel import Kernel
+from hbconv.backends.tvm.kernel import Kernel, literal
 from hbconv.backends.tvm.memory import Place
 from hbconv.forest import Forest
 
@@ -40,12 +41,18 @@ def leaves(k: Kernel, out: Place, x: Place, forest: Forest) -> None:
 
 def _walk(k: Kernel, x: Place, forest: Forest, arrive: Callable[[Any, Any, Any], None]) -> None:
     """Call ``arrive(tree, row, leaf)`` for each tree, and in it for each row."""
+    with k.temporary(x.dtype, (2, forest.n_features)) as planes:
+        _mirror(k, planes, x)
+        step = _stepper(k, planes.view((2 * forest.n_features,)), forest)
+        _walk_trees(k, forest, step, arrive)
+
+
+def _walk_trees(k: Kernel, forest: Forest, step: Callable[[Any, Any], Any], arrive: Callable[[Any, Any, Any], None]) -> None:
     roots = k.constant(forest.roots.data)
-    step = _stepper(k, x, forest)
     with k.over((forest.n_trees,)) as (tree,):
         root = k.bind(k.entry(roots, tree))
         with T.serial((k.rows_live + (TOGETHER - 1)) // TOGETHER) as group:
-            # Rows past the last, which hold leftovers, would walk too; they repeat the last instead.
+            # Rows past the last hold leftovers; the last row walks again in their place.
             rows = [k.bind(tirx.min(group * TOGETHER + i, k.rows_live - 1)) for i in range(TOGETHER)]
             at = [k.variable("int32", root) for _ in rows]
             if forest.n_tests:
@@ -58,24 +65,45 @@ def _walk(k: Kernel, x: Place, forest: Forest, arrive: Callable[[Any, Any, Any],
 
 
 def _any_inner(at: list[Any]) -> Any:
-    """Whether a row still stands on a test: leaves are negative, so all signs together say."""
+    """Say whether a row still stands on a test: leaves are negative, so the signs of all together tell."""
     signs = at[0].get()
     for node in at[1:]:
         signs = signs & node.get()
     return signs >= 0
 
 
-def _stepper(k: Kernel, x: Place, forest: Forest) -> Callable[[Any, Any], Any]:
-    """Return what takes a row one test down: NaN is not ``<=``, so only the tests that send it left look for it."""
-    tests = np.stack([forest.feature.data, forest.right.data, forest.left.data, forest.default_left.data.astype(np.int32)], axis=1)
-    fields, thresholds = k.constant(tests), k.constant(forest.less_equal_thresholds(x.dtype))
-    one, zero = tirx.IntImm("int32", 1), tirx.IntImm("int32", 0)
+def _mirror(k: Kernel, planes: Place, x: Place) -> None:
+    """Lay out x, and beside it -x, of which ``x > t`` is a ``<=``."""
+    minus = literal(-1, x.dtype, k.lanes)
+    with k.over(x.shape) as (column,), k.vectors() as row:
+        value = k.bind(k.load(x, (column,), row))
+        k.store(planes, (0, column), row, value)
+        k.store(planes, (1, column), row, value * minus)
+
+
+def _stepper(k: Kernel, planes: Place, forest: Forest) -> Callable[[Any, Any], Any]:
+    """Return what takes a row one test down: to the first child where ``value <= threshold``, which NaN never is.
+
+    A test that sends NaN left asks ``-x <= (largest value below -t)``, that is ``x > t``, and its first child is the right one.
+    """
+    mirrored, below = forest.default_left.data, forest.less_equal_thresholds(planes.dtype)
+    thresholds = k.constant(np.where(mirrored, _mirror_thresholds(below), below))
+    left, right = forest.left.data, forest.right.data
+    columns = forest.feature.data + mirrored * forest.n_features
+    fields = k.constant(np.stack([columns, np.where(mirrored, left, right), np.where(mirrored, right, left)], axis=1).astype(np.int32))
 
     def step(row: Any, node: Any) -> Any:
-        test = k.bind(tirx.max(node, zero))
-        value = k.bind(k.load(x, (k.entry(fields, test * 4),), row))
-        missing_left = tirx.isnan(value) & tirx.EQ(k.entry(fields, test * 4 + 3), one)
-        left = tirx.Select((value <= k.entry(thresholds, test)) | missing_left, one, zero)
-        return tirx.Select(node < 0, node, k.entry(fields, test * 4 + 1 + left))
+        test = k.bind(tirx.max(node, tirx.IntImm("int32", 0)))
+        holds = k.load(planes, (k.entry(fields, test * 3),), row) <= k.entry(thresholds, test)
+        child = k.entry(fields, test * 3 + 1 + tirx.Select(holds, tirx.IntImm("int32", 1), tirx.IntImm("int32", 0)))
+        return tirx.Select(node < 0, node, child)
 
     return step
+
+
+def _mirror_thresholds(thresholds: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return thresholds u such that ``-x <= u`` where ``x > t``; NaN, below which nothing is, becomes infinity, and back."""
+    above, below = np.array(np.inf, thresholds.dtype), np.array(-np.inf, thresholds.dtype)
+    with np.errstate(over="ignore"):
+        beyond = np.nextafter(-thresholds, below)
+    return np.where(np.isnan(thresholds), above, np.where(thresholds == above, np.array(np.nan, thresholds.dtype), beyond))
