@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.backends import find_backend
 from hbconv.containers import Graph, Schema
 from hbconv.errors import BackendError, HbconvError
 from hbconv.optimize.plan import Plan
@@ -213,8 +215,8 @@ class Model:
     def _bytes(self) -> bytes:
         return store.pack(store.Stored(self.parsed, self.target, self.dtypes, self.programs.files()))
 
-    def __reduce__(self) -> tuple[Callable[[bytes], Model], tuple[bytes]]:
-        return _from_bytes, (self._bytes(),)
+    def __reduce__(self) -> tuple[Callable[..., Model], tuple[bytes]]:
+        return partial(_from_bytes, trusted=True), (self._bytes(),)  # a pickle is trusted already
 
     # What scikit-learn asks of an estimator.
 
@@ -241,7 +243,7 @@ class Model:
         )
 
 
-def load(path: str | os.PathLike[str], backend: str | None = None, device: str | None = None) -> Model:
+def load(path: str | os.PathLike[str], backend: str | None = None, device: str | None = None, *, trusted: bool = False) -> Model:
     """Read a model that ``Model.save`` wrote; the library it was trained with is not needed.
 
     Parameters
@@ -249,6 +251,9 @@ def load(path: str | os.PathLike[str], backend: str | None = None, device: str |
     path : path
     backend, device : str, optional
         Others than it was saved for: it is compiled again.
+    trusted : bool
+        Also use the compiled code that tvm and torchscript store, which can do anything when it runs: only for files whose
+        author you trust. Otherwise only the file's data is read, and these backends compile again.
 
     Raises
     ------
@@ -257,11 +262,12 @@ def load(path: str | os.PathLike[str], backend: str | None = None, device: str |
     OptionError, MissingPackageError
         The backend or device is not there; name another.
     """
-    return _from_bytes(Path(path).read_bytes(), backend, device)
+    return _from_bytes(Path(path).read_bytes(), backend, device, trusted=trusted)
 
 
-def _from_bytes(data: bytes, backend: str | None = None, device: str | None = None) -> Model:
+def _from_bytes(data: bytes, backend: str | None = None, device: str | None = None, *, trusted: bool = False) -> Model:
     stored = store.unpack(data)
     changes = {k: v for k, v in {"backend": backend, "device": device}.items() if v is not None and v != getattr(stored.target, k)}
     target = check_options(stored.target.replace(**changes))
-    return Model(stored.parsed, target, stored.dtypes, None if changes else stored.programs)
+    usable = not changes and (trusted or not find_backend(target.backend).stores_code)
+    return Model(stored.parsed, target, stored.dtypes, stored.programs if usable else None)

@@ -48,6 +48,8 @@ class Backend(ABC):
         Primitives written as others first: ``function(builder, *operands, **attributes)``.
     refuses : mapping of str to str
         Primitives it cannot do, each with the reason. A primitive in none of the three fails a test.
+    stores_code : bool
+        Its files are programs that run when loaded, so they are taken from trusted files only; else it compiles again.
     """
 
     name: ClassVar[str]
@@ -57,6 +59,7 @@ class Backend(ABC):
     rewrites: ClassVar[Mapping[str, Callable[..., Value]]] = {}
     refuses: ClassVar[Mapping[str, str]] = {}
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
+    stores_code: ClassVar[bool] = False
 
     def native_trees(self, target: Target) -> frozenset[str]:  # noqa: ARG002
         """Strategies whose ``tree_scores`` and ``tree_leaves`` it runs itself, not as plain primitives."""

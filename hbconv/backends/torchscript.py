@@ -44,6 +44,7 @@ class TorchScript(Backend):
     """TorchScript, on the CPU or a CUDA device."""
 
     name = "torchscript"
+    stores_code = True
     needs = ("torch",)
     emits = FUNCTIONS
     devices = ("cpu", "cuda")

@@ -1,4 +1,4 @@
-"""Saved models: one zip of a manifest (JSON), the arrays (safetensors) and what the backend compiled. Data only, no pickle."""
+"""Saved models: one zip of a manifest (JSON), the arrays (safetensors) and what the backend compiled. No pickle; reading runs nothing."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ import pytest
 from fitted import NAMES, available_backends, fit, matrix, rows
 
 import hbconv
+from hbconv.backends import find_backend
 from hbconv.runtime import store
 from hbconv.runtime.forms import decode, encode
 
@@ -256,3 +257,16 @@ def test_arrays_come_back_as_they_were(data):
 def test_other_objects_are_not_written():
     with pytest.raises(hbconv.StoreError, match="cannot be saved"):
         encode(object())
+
+
+@pytest.mark.parametrize("backend", ["torchscript", "tvm"])
+def test_stored_code_runs_only_from_trusted_files(backend, tmp_path, monkeypatch):
+    loads = []
+    compiler = type(find_backend(backend))
+    monkeypatch.setattr(compiler, "load", lambda self, files, program, target: loads.append(sorted(files)) or self.compile(program, target))
+    model = hbconv.convert(fit("linear"), backend, sample=matrix()[:2])
+    model.save(tmp_path / "m.hbc")
+    same_answers(model, hbconv.load(tmp_path / "m.hbc"), matrix())
+    assert not loads
+    same_answers(model, hbconv.load(tmp_path / "m.hbc", trusted=True), matrix())
+    assert loads

@@ -23,6 +23,7 @@ class Tvm(Backend):
     extra = "tvm"
     emits = frozenset(PRIMITIVES) - frozenset(REWRITES)
     rewrites = REWRITES
+    stores_code = True
 
     def native_trees(self, target: Target) -> frozenset[str]:  # noqa: ARG002
         """Strategies run by table-driven kernels."""
