@@ -144,7 +144,7 @@ def fit(timings: list[Timing], target: Target) -> Prices:
     units = [replace(Prices(*unit), tile=tile) for unit in np.eye(len(UNITS)).tolist()]
     counts = [[unit.seconds(t.work, target.replace(rows=t.rows)) / t.seconds for unit in units] for t in timings]
     matrix = np.array(counts)
-    scale = matrix.max(axis=0)
+    scale = np.where(matrix.any(axis=0), matrix.max(axis=0), 1)  # a unit that none of the timings uses costs nothing
     found, _ = nnls(matrix / scale, np.ones(len(timings)))
     return replace(Prices(*(found / scale).tolist()), tile=tile)
 

@@ -23,8 +23,8 @@ NATIVE: Mapping[tuple[str, str], Prices] = {
     ("reference", "tree_traversal"): Prices(visit=1e-7),
     ("onnx", "tree_traversal"): Prices(visit=1.9e-8),
     ("tvm", "select"): Prices(visit=8e-11, tile=64),
-    ("tvm", "tree_traversal"): Prices(visit=2.4e-9, tile=8),
-    ("tvm", "perfect_tree_traversal"): Prices(visit=2.6e-9, tile=8),
+    ("tvm", "tree_traversal"): Prices(visit=1.8e-9, tile=8),
+    ("tvm", "perfect_tree_traversal"): Prices(visit=1.8e-9, tile=8),
 }
 """Trees run by a kernel of the backend's own, by backend and strategy."""
 
