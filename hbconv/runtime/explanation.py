@@ -18,7 +18,7 @@ __all__ = ["Explanation", "ProgramSize"]
 
 @dataclass(frozen=True)
 class ProgramSize:
-    """Size of one method's program, for float64 columns."""
+    """Size of one method's program, for the column dtypes that ``explain`` shows."""
 
     method: str
     instructions: int
