@@ -23,6 +23,7 @@ def convert(
     precision: Precision = "exact",
     strategy: str | None = None,
     tree_ops: Literal["native", "core"] = "native",
+    iterations: tuple[int, int] | None = None,
     sample: Any = None,
     rows: int = 10_000,
     memory: int = 2 << 30,
@@ -45,6 +46,9 @@ def convert(
         Forces a tree strategy by name; None lets the cost model choose.
     tree_ops : {"native", "core"}
         ONNX only: trees as one TreeEnsemble operator, or as core tensor operators.
+    iterations : tuple of int, optional
+        LightGBM, XGBoost and CatBoost: the first boosting iteration to use, and the one after the last. By default what the
+        source's ``predict`` uses, such as all up to its best iteration.
     sample : table or array, optional
         A few rows as they will come: their dtypes are compiled at once instead of at the first call.
     rows : int
@@ -66,7 +70,7 @@ def convert(
     NotFittedError, OptionError, BackendError, MissingPackageError
     """
     target = check_options(Target(_choose(backend, device), device, precision, strategy, tree_ops, rows, memory, threads))
-    parsed = estimator if isinstance(estimator, Graph) else parse(estimator, None if sample is None else count_columns(sample))
+    parsed = estimator if isinstance(estimator, Graph) else parse(estimator, None if sample is None else count_columns(sample), iterations)
     model = Model(parsed, target)
     return model.compile(sample) if sample is not None else model.check()
 

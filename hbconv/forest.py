@@ -1,6 +1,8 @@
 """Forest: the one flat-array form that every tree ensemble becomes."""
 
-from dataclasses import dataclass, replace
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -9,7 +11,82 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 
-__all__ = ["Forest"]
+__all__ = ["Forest", "Slopes", "Tables"]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The decisions of tests on categories: a table of bools for each, one after another.
+
+    A test with a table reads a code, a whole number from 0, and goes left where ``goes_left[start[table] + min(code, last)]``
+    holds: the last entry of a table answers for all codes beyond it. What each code stands for is the reader's choice.
+
+    Parameters
+    ----------
+    of_test : Array of int32, shape (n_tests,)
+        Table of each test, -1 for a test on a threshold. Tests of one feature may share one.
+    start : Array of int32, shape (n_tables + 1,)
+        First entry of each table, and the number of entries.
+    goes_left : Array of bool, shape (n_entries,)
+    """
+
+    of_test: Array
+    start: Array
+    goes_left: Array
+
+    @property
+    def count(self) -> int:
+        """Number of tables."""
+        return len(self.start) - 1
+
+    @property
+    def last(self) -> npt.NDArray[np.int32]:
+        """Last code of each table."""
+        return np.diff(self.start.data).astype(np.int32) - 1
+
+    def features(self, forest: Forest) -> npt.NDArray[np.int32]:
+        """Feature that each table is about; 0 for a table that no test has."""
+        feature = np.zeros(self.count, np.int32)
+        feature[self.of_test.data[forest.on_category]] = forest.feature.data[forest.on_category]
+        return feature
+
+    def decide(self, table: npt.NDArray[Any], code: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Look the codes up, each in its own table."""
+        decided: npt.NDArray[np.bool_] = self.goes_left.data[self.start.data[table] + np.minimum(code.astype(np.int64), self.last[table])]
+        return decided
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Leaves that are linear models: ``constant + coefficient * x[feature] + ...``, each term added in turn.
+
+    A leaf with terms of which one is NaN gives its plain value in the forest's ``values``.
+
+    Parameters
+    ----------
+    constant : Array, shape (n_leaves,)
+    start : Array of int32, shape (n_leaves + 1,)
+        First term of each leaf, and the number of terms.
+    feature : Array of int32, shape (n_terms,)
+    coefficient : Array, shape (n_terms,)
+    """
+
+    constant: Array
+    start: Array
+    feature: Array
+    coefficient: Array
+
+    def values(self, leaves: npt.NDArray[Any], x: npt.NDArray[Any], plain: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Value of one leaf for each row of x, where plain holds the leaves' plain values."""
+        total, missing = self.constant.data[leaves], np.zeros(len(x), np.bool_)
+        counts = np.diff(self.start.data)[leaves]
+        for turn in range(int(counts.max(initial=0))):
+            rows = np.flatnonzero(counts > turn)
+            term = self.start.data[leaves[rows]] + turn
+            value = x[rows, self.feature.data[term]].astype(total.dtype)
+            missing[rows] |= np.isnan(value)
+            total[rows] += self.coefficient.data[term] * value
+        return np.where(missing, plain, total)
 
 
 @dataclass(frozen=True)
@@ -45,6 +122,10 @@ class Forest:
         Width of the input.
     leaf_id : Array of int32, shape (n_leaves,)
         The source library's own number of each leaf, within its tree.
+    tables : Tables or None
+        Of the tests on categories; their thresholds mean nothing.
+    slopes : Slopes or None
+        Of leaves that are linear models, in scalar trees.
     """
 
     feature: Array
@@ -60,6 +141,8 @@ class Forest:
     strict: bool
     n_features: int
     leaf_id: Array
+    tables: Tables | None = field(default=None, kw_only=True)
+    slopes: Slopes | None = field(default=None, kw_only=True)
 
     @property
     def n_trees(self) -> int:
@@ -88,8 +171,13 @@ class Forest:
 
     @cached_property
     def used_features(self) -> npt.NDArray[np.int32]:
-        """Columns that some test reads, ascending."""
-        return np.unique(self.feature.data)
+        """Columns that some test or linear leaf reads, ascending."""
+        return np.unique(np.concatenate([self.feature.data, self.slopes.feature.data]) if self.slopes else self.feature.data)
+
+    @cached_property
+    def on_category(self) -> npt.NDArray[np.bool_]:
+        """Whether each test is one on a category."""
+        return self.tables.of_test.data >= 0 if self.tables else np.zeros(self.n_tests, np.bool_)
 
     @cached_property
     def depth_of_tests(self) -> npt.NDArray[np.int32]:
@@ -128,17 +216,18 @@ class Forest:
         """Thresholds t such that ``x <= t`` decides as the source does, for x of the given dtype.
 
         ``x <= t64`` for float32 x is ``x <= (largest float32 not above t64)``; ``x < t`` is ``x <= (largest
-        value below t)``, and NaN (never true) where there is none.
+        value below t)``, and NaN (never true) where there is none; NaN too for tests on categories.
         """
         exact = self.threshold.data
         with np.errstate(over="ignore"):
             rounded = exact.astype(dtype)
             down = np.nextafter(rounded, np.array(-np.inf, dtype))
         above = rounded.astype(np.float64) > exact.astype(np.float64)
+        never = np.array(np.nan, dtype)
         if not self.strict:
-            return np.where(above, down, rounded)
+            return np.where(self.on_category, never, np.where(above, down, rounded))
         below = np.where(rounded.astype(np.float64) >= exact.astype(np.float64), down, rounded)
-        return np.where(exact == -np.inf, np.array(np.nan, dtype), below)
+        return np.where(self.on_category | (exact == -np.inf), never, below)
 
     def leaves(self, x: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
         """Find the leaf that each row of x reaches in each tree: int32, shape (n_rows, n_trees).
@@ -152,6 +241,9 @@ class Forest:
             value, threshold = x[rows, self.feature.data[test]], self.threshold.data[test]
             holds = value < threshold if self.strict else value <= threshold
             goes_left = np.where(np.isnan(value), self.default_left.data[test], holds)
+            if self.tables:
+                listed = np.flatnonzero(self.on_category[test])
+                goes_left[listed] = self.tables.decide(self.tables.of_test.data[test[listed]], value[listed])
             at[rows, trees] = np.where(goes_left, self.left.data[test], self.right.data[test])
             inner = at[rows, trees] >= 0
             rows, trees = rows[inner], trees[inner]
@@ -162,16 +254,23 @@ class Forest:
         leaves = self.leaves(x)
         total = np.tile(self.start.data, (len(x), 1))
         for tree, output in enumerate(self.target.data):
+            values = self.values.data[leaves[:, tree]]
             if self.values.shape[1] > 1:
-                total += self.values.data[leaves[:, tree]]
+                total += values
+            elif self.slopes:
+                total[:, output] += self.slopes.values(leaves[:, tree], x, values[:, 0])
             else:
-                total[:, output] += self.values.data[leaves[:, tree], 0]
+                total[:, output] += values[:, 0]
         return total
 
-    def with_features(self, columns: npt.NDArray[Any]) -> "Forest":
+    def with_features(self, columns: npt.NDArray[Any]) -> Forest:
         """Read only the given columns (ascending, covering all used ones), renumbered from zero."""
-        return replace(self, feature=Array(np.searchsorted(columns, self.feature.data).astype(np.int32)), n_features=len(columns))
+        feature = Array.of(np.searchsorted(columns, self.feature.data), np.int32)
+        slopes = self.slopes and replace(self.slopes, feature=Array.of(np.searchsorted(columns, self.slopes.feature.data), np.int32))
+        return replace(self, feature=feature, n_features=len(columns), slopes=slopes)
 
-    def with_accumulation(self, dtype: str) -> "Forest":
+    def with_accumulation(self, dtype: str) -> Forest:
         """Leaf values and sums in another dtype."""
-        return replace(self, values=Array.of(self.values, dtype), start=Array.of(self.start, dtype))
+        values, start = Array.of(self.values, dtype), Array.of(self.start, dtype)
+        slopes = self.slopes and replace(self.slopes, constant=Array.of(self.slopes.constant, dtype), coefficient=Array.of(self.slopes.coefficient, dtype))
+        return replace(self, values=values, start=start, slopes=slopes)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.array import Array
 from hbconv.backends import find_backend
 from hbconv.containers import Graph, Schema
 from hbconv.errors import BackendError, HbconvError
@@ -92,11 +93,12 @@ class Model:
         return np.array(self.schema.names, dtype=object)
 
     @property
-    def classes_(self) -> npt.NDArray[Any]:
-        """Class labels of a classifier."""
+    def classes_(self) -> npt.NDArray[Any] | list[npt.NDArray[Any]]:
+        """Class labels of a classifier; of one with several targets, a list."""
         if self.parsed.traits.classes is None:
             raise AttributeError("classes_")
-        return self.parsed.traits.classes.data.copy()
+        classes = self.parsed.traits.classes
+        return classes.data.copy() if isinstance(classes, Array) else [labels.data.copy() for labels in classes]
 
     def explain(self) -> Explanation:
         """Say why it runs as it does: print the result, or read its ``to_dict()``."""
@@ -142,7 +144,7 @@ class Model:
         return np.array(self.parsed.traits.feature_names_out, dtype=object)
 
     def compile(self, sample: Any) -> Model:
-        """Compile every method for the dtypes of a sample now, rather than at the first call; exports take its dtypes too.
+        """Compile every method that returns a tensor for the dtypes of a sample now, rather than at the first call; exports take its dtypes too.
 
         Parameters
         ----------
@@ -152,20 +154,22 @@ class Model:
         table = read_table(sample, self.reads)
         self.dtypes = tuple("int64" if d == "int16" else d for d in table.dtypes)
         self.programs.checker(table.dtypes)
-        for method in self.methods:
+        for method in self.parsed.tensors:
             self.programs.program((method,), table.dtypes)
         return self
 
     def check(self) -> Model:
         """Raise what compiling would raise (a strategy refused, a primitive the backend lacks), without the time it takes."""
-        self.programs.prepared(self.methods, self.dtypes)
+        self.programs.prepared(self.parsed.tensors, self.dtypes)
         return self
 
     # Where it runs.
 
     @property
     def module(self) -> Any:
-        """The model as a ``torch.nn.Module``: all methods as a tuple of tensors (one: a tensor), classes as codes.
+        """The model as a ``torch.nn.Module``: its methods as a tuple of tensors (one: a tensor), classes as codes.
+
+        Methods whose answers are no tensors (``staged_predict``, ``decision_path``) are left out, here and in exports.
 
         Its inputs are float32 unless ``compile`` was given a sample of another dtype; ``module.inputs`` lists them.
 
@@ -174,7 +178,7 @@ class Model:
         BackendError
             The backend is not torch or torchscript.
         """
-        artifact = self.programs.program(self.methods, self.dtypes).artifact if self.backend in ("torch", "torchscript") else None
+        artifact = self.programs.program(self.parsed.tensors, self.dtypes).artifact if self.backend in ("torch", "torchscript") else None
         if artifact is None:
             raise BackendError(f"Backend {self.backend!r} has no torch module. Convert with backend='torch', or use model.for_target(backend='torch').module.")
         return artifact.module  # type: ignore[attr-defined]

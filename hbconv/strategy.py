@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from hbconv.forest import Forest
 from hbconv.names import unknown
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram, Value
+from hbconv.tensor.leaves import sum_leaves
 from hbconv.tensor.rewrite import rewrite_program
 
-__all__ = ["Prices", "Refusal", "Strategy", "Work", "find_strategy", "lower_trees", "strategies", "sum_leaves"]
+__all__ = ["Prices", "Refusal", "Strategy", "Work", "find_strategy", "lower_trees", "strategies"]
 
 
 @dataclass(frozen=True)
@@ -142,31 +140,3 @@ def lower_trees(program: TensorProgram, native: frozenset[str]) -> TensorProgram
 
     rules: dict[str, Any] = {"tree_leaves": tree_leaves, "tree_scores": tree_scores}
     return rewrite_program(program, rules) if program.primitives & rules.keys() else program
-
-
-def sum_leaves(forest: Forest, leaves: Value, b: Builder) -> Value:
-    """Add up the values of the leaves reached, tree after tree, from the start value.
-
-    The start value stands in the sum as a first term, so the additions are the source's, in its order. Where every
-    output has equally many trees, all outputs are summed at once: (rows, iterations, outputs) over the iterations.
-    """
-    if not forest.n_trees:
-        return b.op("expand", leaves, b.constant(forest.start))
-    if forest.values.shape[1] > 1:
-        return _ordered_sum(b.lookup(b.constant(forest.values), leaves), forest.start.data, b)
-    trees = np.argsort(forest.target.data, kind="stable")
-    counts = np.bincount(forest.target.data, minlength=forest.n_outputs)
-    values = b.constant(forest.values.data[:, 0])
-    if len(set(counts.tolist())) == 1:
-        turns = trees.reshape(forest.n_outputs, -1).T
-        terms = b.lookup(values, b.take(leaves, turns.ravel()))
-        return _ordered_sum(b.reshape(terms, *turns.shape), forest.start.data, b)
-    terms = b.lookup(values, leaves)
-    own = [b.take(terms, part) for part in np.split(trees, np.cumsum(counts)[:-1])]
-    return b.concat([_ordered_sum(b.reshape(t, *t.shape, 1), forest.start.data[k : k + 1], b) for k, t in enumerate(own)])
-
-
-def _ordered_sum(terms: Value, start: npt.NDArray[Any], b: Builder) -> Value:
-    """Sum terms (rows, n, outputs) over n, from the start (outputs,)."""
-    first = b.op("expand", terms, b.constant(start[None]))
-    return b.reduce("ordered_sum", b.concat([first, terms]), axis=0)

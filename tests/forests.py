@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.forest import Forest
+from hbconv.forest import Forest, Tables
 
 __all__ = ["forests", "hostile_rows", "random_forest"]
 
@@ -50,6 +50,7 @@ def random_forest(
     accumulate: str = "float64",
     missing: str = "mixed",
     awkward: float = 0.3,
+    n_categorical: int = 0,
 ) -> Forest:
     """Grow trees that are full, ragged, one-sided or a single leaf, at random.
 
@@ -63,13 +64,16 @@ def random_forest(
         Where NaN goes.
     awkward : float
         Share of thresholds taken from AWKWARD; the others are normal deviates, some of them twice.
+    n_categorical : int
+        The first so many features hold codes, which tests look up.
     """
     shapes = [_grow(rng, max_depth) if n_features else None for _ in range(n_trees)]
     left, right, roots, first_leaf = _flatten(shapes)
     n_tests, n_leaves = len(left), first_leaf[-1]
     default_left = {"left": np.ones(n_tests, bool), "right": np.zeros(n_tests, bool), "mixed": rng.random(n_tests) < 0.5}[missing]
+    feature = rng.integers(0, max(n_features, 1), n_tests, dtype=np.int32)
     return Forest(
-        feature=Array(rng.integers(0, max(n_features, 1), n_tests, dtype=np.int32)),
+        feature=Array(feature),
         threshold=Array(_thresholds(rng, n_tests, dtype, awkward)),
         default_left=Array(default_left),
         left=Array.of(left, "int32"),
@@ -82,7 +86,15 @@ def random_forest(
         strict=strict,
         n_features=n_features,
         leaf_id=Array(rng.permutation(n_leaves).astype(np.int32)),
+        tables=_tables(rng, feature < n_categorical) if (feature < n_categorical).any() else None,
     )
+
+
+def _tables(rng: np.random.Generator, listed: npt.NDArray[np.bool_]) -> Tables:
+    """Tables of one to 40 entries, a table for each test."""
+    sizes = rng.integers(1, 41, int(listed.sum()))
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    return Tables(Array.of(np.where(listed, np.cumsum(listed) - 1, -1), "int32"), Array.of(start, "int32"), Array(rng.random(start[-1]) < 0.5))
 
 
 def hostile_rows(rng: np.random.Generator, forest: Forest, dtype: str = "float64", n: int = 64) -> npt.NDArray[Any]:
@@ -97,6 +109,8 @@ def hostile_rows(rng: np.random.Generator, forest: Forest, dtype: str = "float64
     rows = rng.standard_normal((n, forest.n_features)).astype(dtype)
     hostile = rng.random(rows.shape) < 0.7
     rows[hostile] = rng.choice(pool, int(hostile.sum()))
+    for feature in np.unique(forest.feature.data[forest.on_category]):
+        rows[:, feature] = rng.choice([0, 1, 2, 3, 10, 39, 40, 41, 2**24, *range(40)], n)
     return rows
 
 
@@ -115,6 +129,7 @@ def forests(draw: st.DrawFn, max_trees: int = 6, max_depth: int = 6) -> Forest:
         dtype=draw(st.sampled_from(["float32", "float64"])),
         accumulate=draw(st.sampled_from(["float32", "float64"])),
         missing=draw(st.sampled_from(["left", "right", "mixed"])),
+        n_categorical=draw(st.sampled_from([0, 0, 1, 3])),
     )
 
 

@@ -7,8 +7,9 @@ package imports every module of the folder, so a new container is one new file.
 import importlib
 import pkgutil
 
-from hbconv.containers.graph import Check, Graph, Output, Traits, verify_graph
+from hbconv.containers.graph import Check, Graph, Traits, verify_graph
 from hbconv.containers.node import NODES, Node, container, current_source, rewrite, source, topological
+from hbconv.containers.output import Output, Paths
 from hbconv.containers.show import show, show_rule
 from hbconv.containers.types import Column, Schema, Type
 
@@ -19,6 +20,7 @@ __all__ = [
     "Graph",
     "Node",
     "Output",
+    "Paths",
     "Schema",
     "Traits",
     "Type",

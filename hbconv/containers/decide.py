@@ -20,17 +20,22 @@ __all__ = ["ArgMax", "Compare", "IsNonFinite", "Softmax"]
 
 @container
 class ArgMax(Node):
-    """Position of the largest column, the first of equals, as an int32 code."""
+    """Position of the largest column, the first of equals, as an int32 code; of each of ``groups`` blocks of columns."""
 
     x: Node
+    groups: int = 1
 
     finite: ClassVar[str] = "always"
 
+    @property
+    def detail(self) -> str:
+        return f"in {self.groups} groups" if self.groups > 1 else ""
+
     def infer(self) -> Type:
-        return Type(1, "int32")
+        return Type(self.groups, "int32")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        return b.reshape(b.reduce("argmax", inputs[0]), 1)
+        return b.reduce("argmax", b.reshape(inputs[0], self.groups, self.x.type.width // self.groups), axis=1)
 
 
 @container
@@ -67,20 +72,29 @@ class Compare(Node):
 
 @container
 class Softmax(Node):
-    """``exp(x - max) / sum`` over the columns. Where ``within`` names a wider dtype, exponentials and sum are rounded from it."""
+    """``exp(x - max) / sum`` over the columns, within each of ``groups`` blocks of them.
+
+    Where ``within`` names a wider dtype, exponentials and sum are rounded from it.
+    """
 
     x: Node
     within: str = ""
+    groups: int = 1
+
+    @property
+    def detail(self) -> str:
+        return " ".join(filter(None, (self.within, f"in {self.groups} groups" if self.groups > 1 else "")))
 
     def infer(self) -> Type:
         return Type(self.x.type.width, self.x.type.dtype)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        x, within = inputs[0], self.within or inputs[0].dtype
-        top = b.reshape(b.reduce("reduce_max", x), 1)
+        within, width = self.within or inputs[0].dtype, self.type.width
+        x = b.reshape(inputs[0], self.groups, width // self.groups)
+        top = b.reshape(b.reduce("reduce_max", x, axis=1), self.groups, 1)
         e = b.cast(b.op("exp", b.cast(x - top, within)), x.dtype)
-        total = b.cast(b.reduce("reduce_sum", b.cast(e, within)), x.dtype)
-        return e / b.reshape(total, 1)
+        total = b.cast(b.reduce("reduce_sum", b.cast(e, within), axis=1), x.dtype)
+        return b.reshape(e / b.reshape(total, self.groups, 1), width)
 
 
 @container

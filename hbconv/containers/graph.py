@@ -8,35 +8,11 @@ from dataclasses import dataclass, field, replace
 from hbconv.array import Array
 from hbconv.containers.columns import Codes, Columns
 from hbconv.containers.node import Node, rewrite, topological
+from hbconv.containers.output import Output
 from hbconv.containers.types import Schema
 from hbconv.errors import VerificationError
 
-__all__ = ["Check", "Graph", "Output", "Traits", "verify_graph"]
-
-
-@dataclass(frozen=True)
-class Output:
-    """What one method of the model returns.
-
-    Parameters
-    ----------
-    node : Node
-        The values.
-    classes : Array or None
-        Labels that the node's int32 codes stand for; the host decodes them after the program.
-    vector : bool
-        The method returns (n_rows,) rather than (n_rows, 1).
-    dtype : str or None
-        Dtype of the source's answer where it differs from the node's.
-    sparse : bool
-        The source returns a scipy CSR matrix.
-    """
-
-    node: Node
-    classes: Array | None = None
-    vector: bool = False
-    dtype: str | None = None
-    sparse: bool = False
+__all__ = ["Check", "Graph", "Traits", "verify_graph"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +36,7 @@ class Traits:
 
     estimator: str = ""
     kind: str = ""
-    classes: Array | None = None
+    classes: Array | tuple[Array, ...] | None = None
     feature_names_out: tuple[str, ...] | None = None
 
 
@@ -82,6 +58,11 @@ class Graph:
     def output_roots(self) -> tuple[Node, ...]:
         """Nodes of the outputs."""
         return tuple(o.node for o in self.outputs.values())
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """Names of the outputs that are tensors, which exports hold."""
+        return tuple(name for name, output in self.outputs.items() if output.is_tensor)
 
     def nodes(self) -> list[Node]:
         """All nodes that an output needs, inputs first."""
@@ -115,7 +96,10 @@ def verify_graph(graph: Graph) -> Graph:
             _require(node.schema == graph.schema, node, "reads another schema")
             _require(all(0 <= i < len(graph.schema.columns) for i in node.columns), node, "column out of range")
     for name, output in graph.outputs.items():
-        _require(not output.vector or output.node.type.width == 1, output.node, f"output {name} is a vector of width {output.node.type.width}")
+        width = output.node.type.width
+        _require(not output.vector or set(output.parts or (width,)) == {1}, output.node, f"output {name} is a vector of width {width}")
+        _require(not output.parts or sum(output.parts) == width, output.node, f"output {name} has parts {output.parts} of width {width}")
+        _require(not isinstance(output.classes, tuple) or len(output.classes) == width, output.node, f"output {name} has labels for other columns")
         _require(output.classes is None or output.node.type.dtype == "int32", output.node, f"output {name} has codes of dtype {output.node.type.dtype}")
     for check in graph.checks:
         _require(check.node.type.dtype == "bool", check.node, "a check is bool")

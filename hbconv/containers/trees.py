@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from hbconv.containers.node import Node, container
 from hbconv.containers.types import Type
 from hbconv.forest import Forest
+from hbconv.tensor.leaves import sum_linear_leaves
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -29,7 +30,9 @@ class _OverForest(Node):
     def detail(self) -> str:
         forest = self.forest
         comparison = "<" if forest.strict else "<="
-        return f"{forest.n_trees} trees, {forest.n_tests} tests, {comparison} {forest.threshold.dtype}, sums {forest.accumulate}"
+        sets = f", {int(forest.on_category.sum())} on categories" if forest.tables else ""
+        linear = ", linear leaves" if forest.slopes else ""
+        return f"{forest.n_trees} trees, {forest.n_tests} tests{sets}, {comparison} {forest.threshold.dtype}, sums {forest.accumulate}{linear}"
 
     def planned(self, strategy: str) -> Self:
         """Return the same node with a strategy chosen."""
@@ -46,7 +49,10 @@ class TreeEnsemble(_OverForest):
     def lower(self, b: Builder, *inputs: Value) -> Value:
         dtype = b.dtype(self.forest.accumulate)
         forest = self.forest if dtype == self.forest.accumulate else self.forest.with_accumulation(dtype)
-        return b.op("tree_scores", b.cast(inputs[0], _float(inputs[0].dtype)), forest=forest, strategy=self.strategy)
+        x = b.cast(inputs[0], _float(inputs[0].dtype))
+        if forest.slopes is None:
+            return b.op("tree_scores", x, forest=forest, strategy=self.strategy)
+        return sum_linear_leaves(forest, b.op("tree_leaves", x, forest=forest, strategy=self.strategy), x, b)
 
 
 @container

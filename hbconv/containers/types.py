@@ -38,10 +38,13 @@ class Schema:
         All columns.
     named : bool
         The source was fitted on named columns, so a table's columns are found by name; else by position.
+    tables_only : bool
+        The source was fitted on columns of categories, whose values only tables hold: the numbers of an array would be codes.
     """
 
     columns: tuple[Column, ...]
     named: bool = False
+    tables_only: bool = False
 
     @staticmethod
     def matrix(width: int, dtype: str = "float64") -> "Schema":
@@ -56,7 +59,7 @@ class Schema:
     @cached_property
     def key(self) -> str:
         """Text that tells one schema from another."""
-        return repr((self.columns, self.named))
+        return repr((self.columns, self.named, self.tables_only))
 
     @property
     def names(self) -> tuple[str, ...]:

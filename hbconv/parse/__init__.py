@@ -12,7 +12,7 @@ from typing import Any
 
 from hbconv.containers import Graph, Output, Schema, Traits, topological
 from hbconv.containers.columns import Codes, Columns
-from hbconv.errors import ConversionError
+from hbconv.errors import ConversionError, OptionError
 from hbconv.parse.registry import METHODS, find_parser, parser_names, parses
 from hbconv.parse.step import Step, parse_step, require_fitted
 
@@ -22,7 +22,7 @@ for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
 
-def parse(estimator: object, n_features: int | None = None) -> Graph:
+def parse(estimator: object, n_features: int | None = None, iterations: tuple[int, int] | None = None) -> Graph:
     """Read a fitted estimator into a Graph.
 
     Parameters
@@ -31,17 +31,29 @@ def parse(estimator: object, n_features: int | None = None) -> Graph:
         Fitted scikit-learn, LightGBM or XGBoost model, or a pipeline of them.
     n_features : int, optional
         Width of the input, for the few estimators that do not know it.
+    iterations : tuple of int, optional
+        First and last (not included) boosting iteration to use.
 
     Raises
     ------
-    UnsupportedError, NotFittedError, ConversionError
+    UnsupportedError, NotFittedError, ConversionError, OptionError
     """
     schema = read_schema(estimator, n_features)
-    step = Step(estimator, Columns.of(schema))
+    if iterations is not None:
+        _require_truncating(estimator, iterations)
+    step = Step(estimator, Columns.of(schema), iterations=iterations)
     outputs = parse_step(step)
     ordered = {m: outputs[m] for m in (*METHODS, *outputs) if m in outputs}
     graph = Graph(schema, ordered, tuple(step.checks), _traits(estimator, ordered))
     return graph.with_schema(_typed(graph))
+
+
+def _require_truncating(estimator: object, iterations: tuple[int, int]) -> None:
+    if not find_parser(estimator).truncates:
+        raise OptionError(f"iterations is for LightGBM, XGBoost and CatBoost models, not for {type(estimator).__name__}.")
+    first, last = iterations
+    if not 0 <= first < last:
+        raise OptionError(f"iterations={iterations!r} is no range: give the first iteration and the one after the last, such as (0, 50).")
 
 
 def read_schema(estimator: object, n_features: int | None = None) -> Schema:
@@ -50,7 +62,7 @@ def read_schema(estimator: object, n_features: int | None = None) -> Schema:
     require_fitted(estimator, type(estimator).__name__)
     if entry.features is not None:
         columns = entry.features(estimator)
-        return Schema.matrix(columns) if isinstance(columns, int) else Schema.table(list(map(str, columns)))
+        return columns if isinstance(columns, Schema) else Schema.matrix(columns) if isinstance(columns, int) else Schema.table(list(map(str, columns)))
     names: Sequence[Any] | None = getattr(estimator, "feature_names_in_", None)
     if names is not None:
         return Schema.table([str(n) for n in names])

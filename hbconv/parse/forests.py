@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.errors import ConversionError
-from hbconv.forest import Forest
+from hbconv.forest import Forest, Slopes, Tables
 
 __all__ = ["FlatTrees", "NodeTable", "assemble"]
 
@@ -23,7 +23,8 @@ class FlatTrees:
     """The inner nodes of all trees, tree after tree, and the leaves in the source's own order.
 
     ``left`` and ``right`` name tests (``>= 0``) or leaves (``~leaf``) over the whole forest, ``roots`` likewise; ``values``
-    (n_leaves, n_values) and ``leaf_id`` have an entry for each leaf.
+    (n_leaves, n_values) and ``leaf_id`` have an entry for each leaf. Tables and slopes, where there are any, go by these
+    tests and leaves.
     """
 
     feature: npt.NDArray[Any]
@@ -34,13 +35,16 @@ class FlatTrees:
     roots: Ints
     values: npt.NDArray[Any]
     leaf_id: npt.NDArray[Any]
+    tables: Tables | None = None
+    slopes: Slopes | None = None
 
 
 @dataclass(frozen=True)
 class NodeTable:
     """The trees of a library that numbers tests and leaves together: one entry for each node, tree after tree.
 
-    ``left`` and ``right`` are numbers within the tree, negative at a leaf; each tree's first node is its root.
+    ``left`` and ``right`` are numbers within the tree, negative at a leaf; each tree's first node is its root. ``tables`` has
+    an entry for each node too.
     """
 
     sizes: Sequence[int]
@@ -50,12 +54,16 @@ class NodeTable:
     left: npt.NDArray[Any]
     right: npt.NDArray[Any]
     values: npt.NDArray[Any]
+    tables: Tables | None = None
 
-    def first(self, trees: int) -> NodeTable:
-        """Keep the first trees."""
-        nodes = slice(sum(self.sizes[:trees]))
-        arrays = (self.feature, self.threshold, self.default_left, self.left, self.right, self.values)
-        return NodeTable(self.sizes[:trees], *(array[nodes] for array in arrays))
+    def part(self, trees: slice) -> NodeTable:
+        """Keep some of the trees, one after another."""
+        ends = np.concatenate([[0], np.cumsum(self.sizes, dtype=np.int64)])
+        first, last, _ = trees.indices(len(self.sizes))
+        nodes = slice(ends[first], ends[max(first, last)])
+        feature, threshold, default_left = self.feature[nodes], self.threshold[nodes], self.default_left[nodes]
+        left, right, values = self.left[nodes], self.right[nodes], self.values[nodes]
+        return NodeTable(self.sizes[trees], feature, threshold, default_left, left, right, values, _tables_of(self.tables, nodes))
 
     def split(self) -> FlatTrees:
         """Tell tests from leaves.
@@ -76,7 +84,21 @@ class NodeTable:
         test = ~leaf
         left, right = (number[np.asarray(child, dtype=np.int64)[test] + offset[test]] for child in (self.left, self.right))
         within = np.arange(len(leaf)) - offset
-        return FlatTrees(self.feature[test], self.threshold[test], self.default_left[test], left, right, number[first], self.values[leaf], within[leaf])
+        return FlatTrees(
+            self.feature[test],
+            self.threshold[test],
+            self.default_left[test],
+            left,
+            right,
+            number[first],
+            self.values[leaf],
+            within[leaf],
+            _tables_of(self.tables, test),
+        )
+
+
+def _tables_of(tables: Tables | None, nodes: Any) -> Tables | None:
+    return tables and replace(tables, of_test=Array(tables.of_test.data[nodes]))
 
 
 def assemble(trees: FlatTrees, start: npt.NDArray[Any], *, strict: bool, n_features: int, target: npt.ArrayLike | None = None) -> Forest:
@@ -103,7 +125,8 @@ def assemble(trees: FlatTrees, start: npt.NDArray[Any], *, strict: bool, n_featu
     place, first_leaf = _left_to_right(trees)
     reached = np.flatnonzero(place >= 0)
     order = reached[np.argsort(place[reached])]
-    if np.any((trees.feature < 0) | (trees.feature >= n_features)):
+    read = np.concatenate([trees.feature, trees.slopes.feature.data]) if trees.slopes else trees.feature
+    if np.any((read < 0) | (read >= n_features)):
         raise ConversionError(f"The model is damaged: a test reads a column that does not exist (there are {n_features}).")
     return Forest(
         feature=Array.of(trees.feature, np.int32),
@@ -119,7 +142,17 @@ def assemble(trees: FlatTrees, start: npt.NDArray[Any], *, strict: bool, n_featu
         strict=strict,
         n_features=n_features,
         leaf_id=Array.of(trees.leaf_id[order], np.int32),
+        tables=trees.tables,
+        slopes=trees.slopes and _reordered(trees.slopes, order, start.dtype),
     )
+
+
+def _reordered(slopes: Slopes, order: Ints, dtype: Any) -> Slopes:
+    counts = np.diff(slopes.start.data)[order]
+    start = np.concatenate([[0], np.cumsum(counts)])
+    terms = np.arange(start[-1]) + np.repeat(slopes.start.data[order] - start[:-1], counts)
+    feature, coefficient = Array.of(slopes.feature.data[terms], np.int32), Array.of(slopes.coefficient.data[terms], dtype)
+    return Slopes(Array.of(slopes.constant.data[order], dtype), Array.of(start, np.int32), feature, coefficient)
 
 
 def _renumbered(children: Ints, place: Ints) -> Ints:

@@ -6,6 +6,9 @@ from hbconv.containers import Output
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
+PASSED_ON = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples")
+"""Methods that a pipeline has because its last step does."""
+
 
 @parses("sklearn.pipeline.Pipeline")
 def parse_pipeline(step: Step) -> dict[str, Output]:
@@ -15,7 +18,7 @@ def parse_pipeline(step: Step) -> dict[str, Output]:
     for inner, estimator in before:
         output = output if _passes(estimator) else step.transform_output(estimator, output.node, inner, sparse=output.sparse)
     outputs = {"transform": output} if _passes(last) else step.child(last, output.node, name, sparse=output.sparse)
-    return {method: made for method, made in outputs.items() if method != "apply"}
+    return {method: made for method, made in outputs.items() if method in PASSED_ON}
 
 
 def _passes(estimator: object) -> bool:

@@ -16,15 +16,19 @@ from typing import TYPE_CHECKING, Any
 from hbconv.errors import ConversionError, UnsupportedError
 
 if TYPE_CHECKING:
-    from hbconv.containers import Node, Output
+    from hbconv.containers import Node, Output, Schema
     from hbconv.parse.step import Step
 
+    Features = Callable[[Any], Sequence[str] | int | Schema]
     Parsed = Node | dict[str, Output]
     Parser = Callable[[Step], Parsed]
 
 __all__ = ["METHODS", "Entry", "find_parser", "parser_names", "parses"]
 
-METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples", "apply")
+METHODS = (
+    "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples", "apply", "decision_path",
+    "staged_predict", "staged_predict_proba", "staged_decision_function",
+)  # fmt: skip
 """Methods that compute something on new rows, in the order outputs are listed."""
 
 
@@ -33,19 +37,20 @@ class Entry:
     """A registered parser.
 
     ``features`` reads the input columns of an estimator that does not follow scikit-learn's ``n_features_in_``:
-    it returns their names, or their number.
+    it returns their names, their number, or their Schema. ``truncates`` says that the parser reads ``step.iterations``.
     """
 
     name: str
     parse: Parser
-    features: Callable[[Any], Sequence[str] | int] | None = None
+    features: Features | None = None
+    truncates: bool = False
 
 
 _ENTRIES: dict[str, Entry] = {}
 _FOUND: dict[type, Entry] = {}
 
 
-def parses(*names: str, features: Callable[[Any], Sequence[str] | int] | None = None) -> Callable[[Parser], Parser]:
+def parses(*names: str, features: Features | None = None, truncates: bool = False) -> Callable[[Parser], Parser]:
     """Register the decorated function as the parser of the estimators with these public dotted names.
 
     Parameters
@@ -54,13 +59,15 @@ def parses(*names: str, features: Callable[[Any], Sequence[str] | int] | None = 
         Such as ``"sklearn.preprocessing.StandardScaler"``. A name registered twice raises ValueError.
     features : callable, optional
         Reads the input columns where the estimator has no ``n_features_in_``.
+    truncates : bool
+        The parser reads ``step.iterations``: some of the boosting iterations, where the user asks for these alone.
     """
 
     def register(parser: Parser) -> Parser:
         for name in names:
             if name in _ENTRIES and _origin(_ENTRIES[name].parse) != _origin(parser):
                 raise ValueError(f"{name} already has a parser")
-            _ENTRIES[name] = Entry(name, parser, features)
+            _ENTRIES[name] = Entry(name, parser, features, truncates)
         _FOUND.clear()
         return parser
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hbconv.containers import Output
+from hbconv.containers import Output, Schema
 from hbconv.errors import UnsupportedError
 from hbconv.parse.registry import find_parser, parses
 from hbconv.parse.step import Step
@@ -18,7 +18,7 @@ def _best(search: Any, path: str = "") -> Any:
     return search.best_estimator_
 
 
-def _features(search: Any) -> Sequence[str] | int:
+def _features(search: Any) -> Sequence[str] | int | Schema:
     """Input columns as the best estimator's own parser reads them."""
     best = _best(search)
     entry = find_parser(best)

@@ -36,6 +36,8 @@ class Step:
         Conditions collected for the graph; all steps of one conversion share the list.
     sparse : bool
         The source gives x to this estimator as a sparse matrix, for which some compute in another order.
+    iterations : tuple of int, or None
+        First and last (not included) boosting iteration that the user asks for; never set for inner estimators.
     """
 
     estimator: Any
@@ -43,6 +45,7 @@ class Step:
     path: str = ""
     checks: list[Check] = field(default_factory=list)
     sparse: bool = False
+    iterations: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
@@ -81,7 +84,7 @@ class Step:
     def child(self, estimator: object, x: Node, name: str, *, sparse: bool = False) -> dict[str, Output]:
         """Parse an inner estimator reading x; name is its part of the path."""
         path = "/".join(p for p in (self.path, name) if p)
-        return parse_step(replace(self, estimator=estimator, x=x, path=path, sparse=sparse))
+        return parse_step(replace(self, estimator=estimator, x=x, path=path, sparse=sparse, iterations=None))
 
     def transform(self, estimator: object, x: Node, name: str) -> Node:
         """Parse an inner transformer and return what it makes of x."""

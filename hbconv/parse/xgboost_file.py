@@ -84,7 +84,7 @@ class XGBoostModel:
         """Keep the trees of the first iterations."""
         trees = int(self.ends[min(count, len(self.ends) - 1)])
         weights = None if self.weights is None else self.weights[:trees]
-        return replace(self, nodes=self.nodes.first(trees), target=self.target[:trees], weights=weights)
+        return replace(self, nodes=self.nodes.part(slice(trees)), target=self.target[:trees], weights=weights)
 
 
 def read_xgboost_bytes(data: bytes) -> XGBoostModel:

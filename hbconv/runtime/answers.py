@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Output
+from hbconv.array import Array
+from hbconv.containers import Output, Paths
 
 __all__ = ["answer", "join"]
 
@@ -26,26 +27,62 @@ def answer(output: Output, values: npt.NDArray[Any]) -> Any:
     >>> answer(output, np.array([[1], [0]], np.int32)).tolist()
     ['yes', 'no']
     """
-    values = values[:, 0] if output.vector else values
-    if output.classes is not None:
-        values = output.classes.data[values]
-    if output.dtype is not None:
-        values = values.astype(output.dtype, copy=False)
-    return _sparse(values) if output.sparse and importlib.util.find_spec("scipy") is not None else values
+    if output.paths is not None:
+        return _paths(output.paths, values)
+    if not output.parts:
+        return _part(output, values)
+    blocks = [_part(output, block) for block in np.split(values, np.cumsum(output.parts)[:-1], axis=1)]
+    return iter(blocks) if output.staged else blocks
 
 
 def join(parts: Sequence[Any]) -> Any:
     """Return the answers of consecutive rows as one."""
+    first = parts[0]
     if len(parts) == 1:
-        return parts[0]
-    if isinstance(parts[0], np.ndarray):
+        return first
+    if isinstance(first, np.ndarray):
         return np.concatenate(parts)
+    if isinstance(first, list):
+        return [join(blocks) for blocks in zip(*parts, strict=True)]
+    if isinstance(first, Iterator):
+        return iter([join(blocks) for blocks in zip(*parts, strict=True)])
+    if isinstance(first, tuple):
+        return join([matrix for matrix, _ in parts]), first[1]
     from scipy.sparse import vstack
 
     return vstack(parts, format="csr")
+
+
+def _part(output: Output, values: npt.NDArray[Any]) -> Any:
+    values = values[:, 0] if output.vector else values
+    if output.classes is not None:
+        values = _labels(output.classes, values)
+    if output.dtype is not None:
+        values = values.astype(output.dtype, copy=False)
+    if output.shape is not None:
+        values = values.reshape(len(values), *output.shape)
+    return _sparse(values) if output.sparse and importlib.util.find_spec("scipy") is not None else values
+
+
+def _labels(classes: Array | tuple[Array, ...], codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if isinstance(classes, Array):
+        return np.asarray(classes.data[codes])
+    return np.stack([labels.data[codes[:, column]] for column, labels in enumerate(classes)], axis=1)
 
 
 def _sparse(values: npt.NDArray[Any]) -> Any:
     from scipy.sparse import csr_matrix
 
     return csr_matrix(values)
+
+
+def _paths(paths: Paths, leaves: npt.NDArray[Any]) -> Any:
+    """Lay the paths of each row's leaves end to end, as a CSR matrix of ones."""
+    from scipy.sparse import csr_matrix
+
+    start, sizes = paths.start.data[leaves], np.diff(paths.start.data)[leaves]
+    ends = np.cumsum(sizes)
+    places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(start.ravel() - (ends - sizes.ravel()), sizes.ravel())
+    rows = np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
+    matrix = csr_matrix((np.ones(len(places), np.int64), paths.nodes.data[places], rows), shape=(len(leaves), paths.n_nodes))
+    return matrix if paths.first_node is None else (matrix, paths.first_node.data.copy())

@@ -35,11 +35,11 @@ def _onnx(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
     from hbconv.backends.onnx import export_onnx
 
     graph = programs.typed(dtypes)
-    return export_onnx(programs.lowered(tuple(graph.outputs), dtypes), graph, programs.target)
+    return export_onnx(programs.lowered(graph.tensors, dtypes), graph.only(*graph.tensors), programs.target)
 
 
 def _torchscript(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
-    (data,) = programs.program(tuple(programs.parsed.outputs), dtypes).artifact.files().values()
+    (data,) = programs.program(programs.parsed.tensors, dtypes).artifact.files().values()
     return data
 
 
@@ -48,7 +48,7 @@ def _torch_export(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
 
     from hbconv.backends.torch import export_module
 
-    artifact: Any = programs.program(tuple(programs.parsed.outputs), dtypes).artifact
+    artifact: Any = programs.program(programs.parsed.tensors, dtypes).artifact
     out = io.BytesIO()
     torch.export.save(export_module(artifact.module), out)
     return out.getvalue()

@@ -18,7 +18,7 @@ import hbconv.containers
 from hbconv.array import Array
 from hbconv.containers import NODES, Node, topological
 from hbconv.errors import StoreError
-from hbconv.forest import Forest
+from hbconv.forest import Forest, Slopes, Tables
 from hbconv.optimize import plan
 from hbconv.target import Target
 
@@ -52,7 +52,7 @@ def decode(document: Mapping[str, Any], arrays: Arrays) -> Any:
 def _classes() -> dict[str, type]:
     """Frozen dataclasses that may stand in a graph or plan, by name. No other class is ever made from a file."""
     modules = [importlib.import_module(f"hbconv.containers.{m.name}") for m in pkgutil.iter_modules(hbconv.containers.__path__)]
-    found: dict[str, type] = {"Forest": Forest, "Target": Target}
+    found: dict[str, type] = {"Forest": Forest, "Slopes": Slopes, "Tables": Tables, "Target": Target}
     for module in [*modules, plan]:
         found |= {
             name: cls for name, cls in vars(module).items() if isinstance(cls, type) and dataclasses.is_dataclass(cls) and cls.__module__ == module.__name__

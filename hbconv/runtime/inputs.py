@@ -136,6 +136,8 @@ def read_table(x: Any, reads: Reads) -> Table:
     frame = read_frame(x)
     if frame is not None:
         return _read_frame(frame, reads)
+    if reads.schema.tables_only:
+        raise InputError(f"{reads.owner} was fitted on columns of categories. Give a table (such as a DataFrame) that holds their values, not an array.")
     matrix = x.tocsr() if hasattr(x, "tocsr") else _as_array(x)
     if matrix.ndim != 2:
         raise InputError(_not_two_dimensional(matrix))

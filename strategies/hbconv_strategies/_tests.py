@@ -13,7 +13,7 @@ from hbconv.strategy import Refusal, Work
 from hbconv.target import Target
 from hbconv.tensor import Builder, Value
 
-__all__ = ["VALUE", "Tests", "fixed_leaves", "prepare_tests", "refuse_memory", "tests_work"]
+__all__ = ["VALUE", "Tests", "fixed_leaves", "prepare_tests", "prepare_thresholds", "refuse_memory", "tests_work", "thresholds_work"]
 
 VALUE = 8
 """Bytes of a feature value, at most."""
@@ -25,7 +25,7 @@ class Tests:
 
     NaN is never ``<=``, so it goes right; a test that sends it left reads a copy of its column in which NaN became
     -inf. One test cannot be said so: "left only if NaN" (strict, threshold -inf), which reads a column of -inf for NaN
-    and +inf for all else.
+    and +inf for all else. A test on a category reads a column of its table: 0 where the row goes left, else 1.
     """
 
     x: Value
@@ -39,8 +39,20 @@ class Tests:
 
 def prepare_tests(forest: Forest, x: Value, b: Builder) -> Tests:
     """Write the columns that the tests read, and say where each finds its own."""
+    tests, tables = prepare_thresholds(forest, x, b), forest.tables
+    if not tables:
+        return tests
+    code = b.cast(b.take(x, tables.features(forest)), "int32")
+    entry = b.op("minimum", code, b.constant(tables.last)) + b.constant(tables.start.data[:-1])
+    decided = b.lookup(b.constant((~tables.goes_left.data).astype(x.dtype)), entry)
+    column = np.where(forest.on_category, tests.x.shape[0] + tables.of_test.data, tests.column).astype(np.int32)
+    return Tests(b.concat([tests.x, decided]), column, np.where(forest.on_category, np.zeros_like(tests.threshold), tests.threshold))
+
+
+def prepare_thresholds(forest: Forest, x: Value, b: Builder) -> Tests:
+    """Write the columns of the tests on thresholds; those on categories, which never hold, find their code."""
     threshold = forest.less_equal_thresholds(x.dtype)
-    kind = _kinds(forest, np.isnan(threshold))
+    kind = _kinds(forest)
     used = np.unique(kind)
     lowest = b.constant(-np.inf, x.dtype)
     planes = [
@@ -55,7 +67,23 @@ def prepare_tests(forest: Forest, x: Value, b: Builder) -> Tests:
 
 def tests_work(forest: Forest) -> Work:
     """Count what ``prepare_tests`` writes."""
-    kinds = np.unique(_kinds(forest, (forest.threshold.data == -np.inf) & forest.strict))
+    work = thresholds_work(forest)
+    if not forest.tables:
+        return work
+    tables, planes = forest.tables.count, len(np.unique(_kinds(forest))) * forest.n_features
+    return Work(
+        operators=work.operators + 6,
+        elementwise=work.elementwise + 4 * tables + planes,
+        takes=tables,
+        reads=tables,
+        tables=VALUE * len(forest.tables.goes_left) + 8 * tables,
+        temporaries=work.temporaries + tables * (2 * VALUE + 12) + VALUE * planes,
+    )
+
+
+def thresholds_work(forest: Forest) -> Work:
+    """Count what ``prepare_thresholds`` writes."""
+    kinds = np.unique(_kinds(forest))
     copies = len(kinds) - (0 in kinds)
     if not copies:
         return Work()
@@ -83,9 +111,10 @@ def refuse_memory(work: Work, target: Target, tables: str, temporaries: str) -> 
     return None
 
 
-def _kinds(forest: Forest, never: npt.NDArray[np.bool_]) -> npt.NDArray[np.int_]:
-    """Column that each test needs: 0 as it is, 1 with -inf for NaN, 2 whether it is NaN (``never``: no number goes left)."""
-    return np.where(forest.default_left.data, np.where(never, 2, 1), 0)
+def _kinds(forest: Forest) -> npt.NDArray[np.int_]:
+    """Column that each test needs: 0 as it is, 1 with -inf for NaN, 2 whether it is NaN (where no number goes left)."""
+    never = (forest.threshold.data == -np.inf) & forest.strict
+    return np.where(forest.default_left.data & ~forest.on_category, np.where(never, 2, 1), 0)
 
 
 def _bytes(count: int) -> str:

@@ -6,13 +6,18 @@ place is ``child[at] + left``. A leaf is its own child, and its test never holds
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.forest import Forest
 from hbconv.strategy import Prices, Refusal, Work
 from hbconv.target import Target
 from hbconv.tensor import Builder, Value
-from hbconv_strategies._tests import VALUE, fixed_leaves, prepare_tests, refuse_memory, tests_work
+from hbconv_strategies._tests import VALUE, fixed_leaves, prepare_thresholds, refuse_memory, thresholds_work
 
 __all__ = ["check", "cost", "lower", "work"]
 
@@ -28,18 +33,20 @@ def cost(forest: Forest, target: Target, prices: Prices) -> float:
 
 
 def work(forest: Forest) -> Work:
-    """Count: the first level reads fixed columns, each level below looks up column, threshold and child."""
-    trees, below, prepared = forest.n_trees, forest.depth - 1, tests_work(forest)
+    """Count: the first level reads fixed columns, each level below looks up column, threshold and child, and a table's place."""
+    trees, below, prepared = forest.n_trees, forest.depth - 1, thresholds_work(forest)
     if not forest.n_tests:
         return Work(operators=1, elementwise=trees, temporaries=4 * trees)
+    listed = int(forest.tables is not None)
+    entries = len(forest.tables.goes_left) + 1 if forest.tables else 0
     return Work(
-        operators=prepared.operators + 4 + 7 * below + 1,
-        elementwise=prepared.elementwise + trees * (3 + 3 * below),
+        operators=prepared.operators + 4 + 7 * below + 1 + listed * (6 + 8 * below),
+        elementwise=prepared.elementwise + trees * (3 + 3 * below + 5 * listed * forest.depth),
         takes=trees,
-        reads=trees * (4 * below + 1),
+        reads=trees * (4 * below + 1 + listed * (1 + 3 * below)),
         visits=trees * forest.depth,
-        tables=(trees + 2 * forest.n_tests) * (12 + VALUE),
-        temporaries=prepared.temporaries + trees * (8 + 2 * VALUE),
+        tables=(trees + 2 * forest.n_tests) * (12 + VALUE + 8 * listed) + entries,
+        temporaries=prepared.temporaries + trees * (8 + 2 * VALUE + 10 * listed),
     )
 
 
@@ -47,18 +54,45 @@ def lower(forest: Forest, x: Value, b: Builder) -> Value:
     """Walk ``forest.depth`` levels, then read the leaf."""
     if not forest.n_tests:
         return fixed_leaves(forest, x, b)
-    tests = prepare_tests(forest, x, b)
+    tests = prepare_thresholds(forest, x, b)
     node = np.concatenate([forest.roots.data, np.stack([forest.right.data, forest.left.data], axis=1).ravel()])
     inner, test, place = node >= 0, np.maximum(node, 0), np.arange(len(node), dtype=np.int32)
     child = np.where(inner, forest.n_trees + 2 * node, place)
     threshold = np.where(inner, tests.threshold[test], np.array(np.nan, tests.threshold.dtype))
     column = np.where(inner, tests.column[test], np.int32(0))
+    decide = _decider(forest, np.where(inner, test, -1), b)
 
     roots = place[: forest.n_trees]
-    left = b.take(tests.x, column[roots]) <= b.constant(threshold[roots])
+    left = decide(b.take(tests.x, column[roots]), b.constant(threshold[roots]), lambda table: b.constant(table[roots]))
     at = b.cast(left, "int32") + b.constant(child[roots])
     columns, thresholds, children = b.constant(column), b.constant(threshold), b.constant(child)
     for _ in range(forest.depth - 1):
-        left = b.gather(tests.x, b.lookup(columns, at)) <= b.lookup(thresholds, at)
+        value = b.gather(tests.x, b.lookup(columns, at))
+        left = decide(value, b.lookup(thresholds, at), partial(_read, b, at))
         at = b.lookup(children, at) + b.cast(left, "int32")
     return b.lookup(b.constant(np.where(inner, np.int32(0), ~node)), at)
+
+
+def _read(b: Builder, at: Value, table: npt.NDArray[Any]) -> Value:
+    return b.lookup(b.constant(table), at)
+
+
+def _decider(forest: Forest, test: npt.NDArray[Any], b: Builder) -> Callable[[Value, Value, Callable[[npt.NDArray[Any]], Value]], Value]:
+    """Return what decides the tests reached: ``decide(value, threshold, read)``, where ``read(table)`` reads a table of the nodes there.
+
+    The threshold of a test on a category never holds; all other nodes have a table of one entry that never holds.
+    """
+    tables = forest.tables
+    if tables is None:
+        return lambda value, threshold, _: value <= threshold
+    table = np.where(test >= 0, tables.of_test.data[test], -1)
+    start = np.where(table >= 0, tables.start.data[table] + 1, 0).astype(np.int32)
+    last = np.where(table >= 0, tables.last[table], 0).astype(np.int32)
+    goes_left = b.constant(np.concatenate([[False], tables.goes_left.data]))
+    zero = b.constant(np.zeros((), np.int32))
+
+    def decide(value: Value, threshold: Value, read: Callable[[npt.NDArray[Any]], Value]) -> Value:
+        code = b.op("maximum", b.op("minimum", b.cast(value, "int32"), read(last)), zero)
+        return (value <= threshold) | b.lookup(goes_left, code + read(start))
+
+    return decide

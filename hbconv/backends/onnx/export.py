@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from hbconv import __version__
 from hbconv.backends.onnx.emit import emit_program
 from hbconv.backends.onnx.text import encode, labels
@@ -15,6 +17,7 @@ from hbconv.lower import CodesFeed, Feed, Lowered, lower_nodes
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from hbconv.array import Array
     from hbconv.backends.base import Backend
     from hbconv.containers import Graph, Output, Schema
     from hbconv.target import Target
@@ -104,16 +107,30 @@ def _write_output(w: GraphWriter, name: str, output: Output, value: Tensor, pass
     """Decode, convert and shape one output; its shape is computed from the zero of the checks, so that they come first."""
     data, dtype = value.name, value.dtype
     if output.classes is not None:
-        table = labels(output.classes.data)
-        data, dtype = w.node("Gather", w.constant(table), data, axis=0), "string" if table.dtype.kind == "U" else table.dtype.name
+        data, dtype = _decode(w, data, output.classes)
     elif output.dtype is not None and output.dtype != dtype:
         data, dtype = w.cast(data, output.dtype), output.dtype
-    shape = () if output.vector else value.shape
+    shape = () if output.vector and not output.parts else output.shape or value.shape
     target = w.node("Add", w.constant([0, *shape], "int64"), passed)  # a zero in the target shape of Reshape means "as before"
     w.output(w.named_node(name, "Reshape", data, target), dtype, shape, _returns(output))
 
 
+def _decode(w: GraphWriter, codes: str, classes: Array | tuple[Array, ...]) -> tuple[str, str]:
+    """Read labels at the codes; those of several columns stand in one tensor, so they must be of one kind."""
+    tables = [labels(table.data) for table in (classes if isinstance(classes, tuple) else (classes,))]
+    if len({table.dtype.kind for table in tables}) > 1:
+        raise BackendError("ONNX cannot hold the class labels: one target has text, another numbers. Convert a classifier for each target.")
+    common = np.result_type(*tables)
+    starts = np.cumsum([0, *(len(table) for table in tables[:-1])])
+    if len(tables) > 1:
+        codes = w.node("Add", codes, w.constant(starts, "int32"))
+    flat = np.concatenate([table.astype(common) for table in tables])
+    return w.node("Gather", w.constant(flat), codes, axis=0), "string" if common.kind == "U" else common.name
+
+
 def _returns(output: Output) -> str:
+    if output.parts:
+        return f"The source returns a list of arrays of widths {', '.join(map(str, output.parts))}, here side by side."
     return "Dense; the source returns a sparse matrix." if output.sparse else ""
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.strategy import sum_leaves
+from hbconv.tensor.leaves import sum_leaves
 from hbconv.tensor.rewrite import rewrite_program
 
 if TYPE_CHECKING:

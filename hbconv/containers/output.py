@@ -1,0 +1,78 @@
+"""Output: what one method of the model returns, and the form in which it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hbconv.array import Array
+from hbconv.containers.node import Node
+
+__all__ = ["Output", "Paths"]
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Nodes on the way to each leaf of a forest, in the source's numbering over all trees.
+
+    Parameters
+    ----------
+    start : Array of int64, shape (n_leaves + 1,)
+        First node of each leaf's path, and the number of nodes on all paths.
+    nodes : Array of int64, shape (n_path_nodes,)
+    n_nodes : int
+        Nodes of all trees.
+    first_node : Array of int64, shape (n_trees + 1,), or None
+        First node of each tree, which the source returns beside the paths; None where it does not.
+    """
+
+    start: Array
+    nodes: Array
+    n_nodes: int
+    first_node: Array | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """What one method of the model returns.
+
+    Parameters
+    ----------
+    node : Node
+        The values.
+    classes : Array, tuple of Array, or None
+        Labels that the node's int32 codes stand for, a tuple: of each column; the host decodes them after the program.
+    vector : bool
+        The method returns (n_rows,) rather than (n_rows, 1).
+    dtype : str or None
+        Dtype of the source's answer where it differs from the node's.
+    sparse : bool
+        The source returns a scipy CSR matrix.
+    parts : tuple of int
+        Widths of blocks of columns: the method returns a list of them.
+    staged : bool
+        The method returns an iterator over the parts, one for each stage of the ensemble.
+    shape : tuple of int or None
+        Shape of a row's answer where it has more than one dimension.
+    paths : Paths or None
+        The method returns the nodes on the way to the leaves that the node numbers, as a CSR matrix of ones.
+    """
+
+    node: Node
+    classes: Array | tuple[Array, ...] | None = None
+    vector: bool = False
+    dtype: str | None = None
+    sparse: bool = False
+    parts: tuple[int, ...] = ()
+    staged: bool = False
+    shape: tuple[int, ...] | None = None
+    paths: Paths | None = None
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether it is one tensor, as exports and torch modules hold it; else only ``Model`` returns it."""
+        return not (self.staged or self.paths)
+
+    @property
+    def n_codes(self) -> int:
+        """Number of label tables, each of one column; 0 where the values are the answer."""
+        return 0 if self.classes is None else 1 if isinstance(self.classes, Array) else len(self.classes)

@@ -1,0 +1,70 @@
+"""What the leaves reached add up to, as primitives: scalar leaves, vectors, and leaves that are linear models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.forest import Forest, Slopes
+from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["sum_leaves", "sum_linear_leaves"]
+
+
+def sum_leaves(forest: Forest, leaves: Value, b: Builder) -> Value:
+    """Add up the values of the leaves reached, tree after tree, from the start value.
+
+    The start value stands in the sum as a first term, so the additions are the source's, in its order. Where every
+    output has equally many trees, all outputs are summed at once: (rows, iterations, outputs) over the iterations.
+    """
+    if not forest.n_trees:
+        return b.op("expand", leaves, b.constant(forest.start))
+    if forest.values.shape[1] > 1:
+        return _ordered_sum(b.lookup(b.constant(forest.values), leaves), forest.start.data, b)
+    return _sum_terms(forest, b.lookup(b.constant(forest.values.data[:, 0]), leaves), b)
+
+
+def sum_linear_leaves(forest: Forest, leaves: Value, x: Value, b: Builder) -> Value:
+    """Add up the values of leaves that are linear models of x, likewise."""
+    if forest.slopes is None or not forest.n_trees:
+        return sum_leaves(forest, leaves, b)
+    plain = b.lookup(b.constant(forest.values.data[:, 0]), leaves)
+    return _sum_terms(forest, _linear(forest.slopes, leaves, b.cast(x, forest.accumulate), plain, b), b)
+
+
+def _linear(slopes: Slopes, leaves: Value, x: Value, plain: Value, b: Builder) -> Value:
+    """Value of each leaf: its terms are padded with -0.0 times a column of ones, which changes no sum."""
+    counts = np.diff(slopes.start.data)
+    if not counts.any():
+        return b.lookup(b.constant(slopes.constant), leaves)
+    shape = (len(counts), int(counts.max()))
+    leaf = np.repeat(np.arange(len(counts)), counts)
+    turn = np.arange(len(leaf)) - slopes.start.data[leaf]
+    feature, coefficient = np.full(shape, x.shape[0], np.int32), np.full(shape, -0.0, slopes.coefficient.dtype)
+    feature[leaf, turn], coefficient[leaf, turn] = slopes.feature.data, slopes.coefficient.data
+
+    ones = b.op("expand", x, b.constant(np.ones(1), x.dtype))
+    values = b.gather(b.concat([x, ones]), b.lookup(b.constant(feature), leaves))
+    terms = b.lookup(b.constant(coefficient), leaves) * values
+    first = b.reshape(b.lookup(b.constant(slopes.constant), leaves), *leaves.shape, 1)
+    total = b.reduce("ordered_sum", b.concat([first, terms], axis=1), axis=1)
+    return b.where(b.reduce("reduce_any", b.op("isnan", values), axis=1), plain, total)
+
+
+def _sum_terms(forest: Forest, terms: Value, b: Builder) -> Value:
+    """Add up a value of each tree, (rows, trees), to the outputs that the trees add to."""
+    trees = np.argsort(forest.target.data, kind="stable")
+    counts = np.bincount(forest.target.data, minlength=forest.n_outputs)
+    if len(set(counts.tolist())) == 1:
+        turns = trees.reshape(forest.n_outputs, -1).T
+        return _ordered_sum(b.reshape(b.take(terms, turns.ravel()), *turns.shape), forest.start.data, b)
+    own = [b.take(terms, part) for part in np.split(trees, np.cumsum(counts)[:-1])]
+    return b.concat([_ordered_sum(b.reshape(t, *t.shape, 1), forest.start.data[k : k + 1], b) for k, t in enumerate(own)])
+
+
+def _ordered_sum(terms: Value, start: npt.NDArray[Any], b: Builder) -> Value:
+    """Sum terms (rows, n, outputs) over n, from the start (outputs,)."""
+    first = b.op("expand", terms, b.constant(start[None]))
+    return b.reduce("ordered_sum", b.concat([first, terms]), axis=0)
