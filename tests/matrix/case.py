@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matrix.data import rows
-
-from hbconv.parse import METHODS
+from sources import ask, methods
 
 __all__ = ["Case", "as_dtype", "fitted"]
 
@@ -23,11 +22,6 @@ def as_dtype(x: Any, dtype: str) -> Any:
         return x.astype({name: dtype for name in x.columns if x[name].dtype.kind in "fi"})
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         return x.astype(dtype) if x.dtype.kind in "fi" else x
-
-
-def ask_method(estimator: Any, method: str, x: Any) -> Any:
-    """Call a method as scikit-learn has it."""
-    return getattr(estimator, method)(x)
 
 
 @dataclass(frozen=True)
@@ -59,7 +53,7 @@ class Case:
     fit: Callable[[], Any]
     kind: str = "linear"
     rows: Callable[[int], Any] = rows
-    ask: Callable[[Any, str, Any], Any] = ask_method
+    ask: Callable[[Any, str, Any], Any] = ask
     methods: tuple[str, ...] = ()
     same_as: str = ""
 
@@ -70,7 +64,7 @@ class Case:
     @property
     def names(self) -> tuple[str, ...]:
         """Methods that compute something on new rows."""
-        return self.methods or tuple(m for m in METHODS if hasattr(fitted(self), m))
+        return self.methods or methods(fitted(self))
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from matrix.case import Case, as_dtype, fitted
 from matrix.estimators import CASES, first_settings
 from matrix.tolerances import allowed, precision
+from sources import dense
 
 import hbconv
 from hbconv.backends import backend_names
@@ -96,7 +98,8 @@ def ask(case: Case, method: str, x: Any) -> Any:
     """Ask the source, whatever it warns of."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return case.ask(fitted(case), method, x)
+        answer = case.ask(fitted(case), method, x)
+        return list(answer) if isinstance(answer, Iterator) else answer
 
 
 def answers(case: Case, method: str, x: Any) -> bool:
@@ -118,6 +121,7 @@ def compare(case: Case, method: str, x: Any, got: Any) -> None:
     else:
         want = ask(case, method, x)
         assert hasattr(got, "toarray") == hasattr(want, "toarray"), "sparse or not"
+        assert (isinstance(got, list | Iterator), isinstance(got, tuple)) == (isinstance(want, list), isinstance(want, tuple)), "of the same form"
         want = dense(want)
     got = dense(got)
     assert (got.shape, got.dtype) == (want.shape, want.dtype), (method, got.shape, want.shape, got.dtype, want.dtype)
@@ -127,7 +131,7 @@ def compare(case: Case, method: str, x: Any, got: Any) -> None:
         wrong = got != want
         assert not (wrong & ~undecided(case, x, wrong)).any(), f"{method}: rows {np.flatnonzero(wrong)[:9]}"
         return
-    if method == "predict_log_proba":  # The logarithm of a probability near 0 magnifies its rounding without bound.
+    if method.endswith("log_proba"):  # The logarithm of a probability near 0 magnifies its rounding without bound.
         got, want = np.exp(got), np.exp(want)
     same = (got == want) | (np.isnan(got) & np.isnan(want))
     with np.errstate(invalid="ignore"):
@@ -140,11 +144,6 @@ def case_rows_like(case: Case, x: Any) -> Any:
     """One row, of the dtypes of x."""
     row = case.rows(1)
     return row.astype(x.dtypes if hasattr(x, "dtypes") else x.dtype)
-
-
-def dense(values: Any) -> np.ndarray:
-    """Return an answer as an array."""
-    return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
 
 
 def undecided(case: Case, x: Any, wrong: np.ndarray) -> np.ndarray:

@@ -1,0 +1,65 @@
+"""Ask a fitted model of any library, and lay its answer out as one array."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from hbconv.parse import METHODS
+
+__all__ = ["ask", "dense", "library", "methods", "quietly"]
+
+
+def library(estimator: Any) -> str:
+    """Top-level package of the estimator's class."""
+    return type(estimator).__module__.partition(".")[0]
+
+
+def methods(estimator: Any) -> tuple[str, ...]:
+    """Methods that compute something on new rows, as hbconv names them."""
+    own = tuple(m for m in METHODS if hasattr(estimator, m))
+    boosters = () if library(estimator) == "sklearn" or not hasattr(estimator, "predict") else ("apply", "raw_scores")
+    return own + tuple(m for m in boosters if library(estimator) in ("lightgbm", "xgboost", "catboost") and m not in own)
+
+
+def ask(estimator: Any, method: str, x: Any) -> Any:
+    """Call a method of the source; ``raw_scores`` and ``apply`` as each library spells them."""
+    spelled = {
+        ("lightgbm", "raw_scores"): lambda: estimator.predict(x, raw_score=True),
+        ("lightgbm", "apply"): lambda: estimator.predict(x, pred_leaf=True),
+        ("xgboost", "raw_scores"): lambda: estimator.predict(x, output_margin=True),
+        ("catboost", "raw_scores"): lambda: estimator.predict(x, prediction_type="RawFormulaVal"),
+        ("catboost", "apply"): lambda: estimator.calc_leaf_indexes(x),
+    }
+    if type(estimator).__name__ == "Booster" and library(estimator) == "xgboost":
+        return _ask_booster(estimator, method, x)
+    return spelled.get((library(estimator), method), lambda: getattr(estimator, method)(x))()
+
+
+def _ask_booster(booster: Any, method: str, x: Any) -> Any:
+    import xgboost
+
+    x = x if isinstance(x, xgboost.DMatrix) else xgboost.DMatrix(x, enable_categorical=True)
+    return booster.predict(x, **{"predict": {}, "raw_scores": {"output_margin": True}, "apply": {"pred_leaf": True}}[method])
+
+
+def quietly(estimator: Any, method: str, x: Any) -> Any:
+    """Ask the source, whatever it warns of."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        answer = ask(estimator, method, x)
+        return list(answer) if isinstance(answer, Iterator) else answer
+
+
+def dense(values: Any) -> np.ndarray:
+    """Return an answer of any form as one array: sparse ones written out, lists and stages side by side in new columns."""
+    if hasattr(values, "toarray"):
+        return np.asarray(values.toarray())
+    if isinstance(values, tuple):
+        return dense(values[0])
+    if isinstance(values, list | Iterator):
+        return np.concatenate([v.reshape(len(v), -1) for v in map(dense, values)], axis=1)
+    return np.asarray(values)
