@@ -12,6 +12,7 @@ from hbconv.forest import Forest
 from hbconv.strategy import Refusal, Work
 from hbconv.target import Target
 from hbconv.tensor import Builder, Value
+from hbconv.tensor.tables import decide_tables
 
 __all__ = ["VALUE", "Tests", "fixed_leaves", "prepare_tests", "prepare_thresholds", "refuse_memory", "tests_work", "thresholds_work"]
 
@@ -42,11 +43,8 @@ def prepare_tests(forest: Forest, x: Value, b: Builder) -> Tests:
     tests, tables = prepare_thresholds(forest, x, b), forest.tables
     if not tables:
         return tests
-    code = b.cast(b.take(x, tables.features(forest)), "int32")
-    entry = b.op("minimum", code, b.constant(tables.last)) + b.constant(tables.start.data[:-1])
-    decided = b.lookup(b.constant((~tables.goes_left.data).astype(x.dtype)), entry)
     column = np.where(forest.on_category, tests.x.shape[0] + tables.of_test.data, tests.column).astype(np.int32)
-    return Tests(b.concat([tests.x, decided]), column, np.where(forest.on_category, np.zeros_like(tests.threshold), tests.threshold))
+    return Tests(b.concat([tests.x, decide_tables(forest, x, b)]), column, np.where(forest.on_category, np.zeros_like(tests.threshold), tests.threshold))
 
 
 def prepare_thresholds(forest: Forest, x: Value, b: Builder) -> Tests:

@@ -55,6 +55,7 @@ def test_random_forests(seed, dtype):
         "dtype": ("float32", "float64")[seed % 2],
         "accumulate": ("float64", "float32")[seed // 2 % 2],
         "missing": ("mixed", "left", "right")[seed % 3],
+        "n_categorical": seed % 4,
     }
     check(random_forest(rng, **kinds), dtype)
 

@@ -2,7 +2,7 @@
 
 The operator works in the dtype of its input: thresholds, leaf values and sums. ONNX Runtime adds the trees in their order,
 starting from zero (with several threads it may add up blocks of trees apart), so a start value goes in as a first tree of
-one leaf. A leaf adds one number to one target.
+one leaf. A leaf adds one number to one target. Tests on categories are decided by look-ups before it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from hbconv.tensor.leaves import sum_leaves
 from hbconv.tensor.rewrite import rewrite_program
+from hbconv.tensor.tables import decide_tables, with_decided_tables
 
 if TYPE_CHECKING:
     from hbconv.backends.onnx.writer import GraphWriter, Tensor
@@ -36,6 +37,8 @@ def _fit_scores(b: Builder, x: Value, forest: Forest, strategy: str) -> Value:
     """Widen x where the sums are wider (no decision changes); else, or where leaves are vectors, add up the leaves reached."""
     if forest.n_tests == 0:
         return b.op("expand", x, b.constant(forest.scores(_row(forest))[0]))
+    if forest.tables:
+        x, forest = b.concat([x, decide_tables(forest, x, b)]), with_decided_tables(forest)
     if forest.values.shape[1] > 1 or np.promote_types(x.dtype, forest.accumulate) != forest.accumulate:
         return sum_leaves(forest, b.op("tree_leaves", x, forest=forest, strategy=strategy), b)
     return b.op("tree_scores", b.cast(x, forest.accumulate), forest=forest, strategy=strategy)
@@ -44,6 +47,8 @@ def _fit_scores(b: Builder, x: Value, forest: Forest, strategy: str) -> Value:
 def _fit_leaves(b: Builder, x: Value, forest: Forest, strategy: str) -> Value:
     if forest.n_tests == 0:
         return b.op("expand", x, b.constant(forest.leaves(_row(forest))[0]))
+    if forest.tables:
+        x, forest = b.concat([x, decide_tables(forest, x, b)]), with_decided_tables(forest)
     return b.op("tree_leaves", x, forest=forest, strategy=strategy)
 
 

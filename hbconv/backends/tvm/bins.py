@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.forest import Forest
+from hbconv.forest import Forest, Tables
 
 __all__ = ["Bins", "make_bins"]
 
@@ -36,6 +36,9 @@ class Bins:
         Columns of each feature.
     first, nan_left : int32 (c,)
     column, place : int32 (n_tests,)
+    tables : Tables or None
+        Of the tests on categories. Each has a column after the others, 0 where a row goes left and 255 where not: its place is 0.
+    table_feature : int32 (n_tables,)
     """
 
     feature: npt.NDArray[np.int32]
@@ -46,33 +49,42 @@ class Bins:
     nan_left: npt.NDArray[np.int32]
     column: npt.NDArray[np.int32]
     place: npt.NDArray[np.int32]
+    tables: Tables | None
+    table_feature: npt.NDArray[np.int32]
 
     @property
     def columns(self) -> int:
         """Number of columns; one where nothing is tested, for trees of a single leaf to read."""
-        return max(1, len(self.first))
+        return max(1, len(self.first) + len(self.table_feature))
 
 
 def make_bins(forest: Forest, dtype: str) -> Bins:
     """Sort the thresholds of each feature, for values of the given dtype."""
-    thresholds = forest.less_equal_thresholds(dtype)
-    lists, index = [], np.zeros(forest.n_tests, np.int32)
-    for feature in forest.used_features:
-        tests = np.flatnonzero(forest.feature.data == feature)
+    plain = np.flatnonzero(~forest.on_category)
+    tested, index, lists = forest.feature.data[plain], np.zeros(len(plain), np.int32), []
+    thresholds, features = forest.less_equal_thresholds(dtype)[plain], np.unique(tested)
+    for feature in features:
+        tests = np.flatnonzero(tested == feature)
         edges, index[tests] = _rank(thresholds[tests])
         lists.append(edges)
-    owner = np.searchsorted(forest.used_features, forest.feature.data)
     # A column for each segment and NaN direction in use: feature by feature, as np.unique sorts.
-    keys, column = np.unique(np.stack([owner, index // SEGMENT, forest.default_left.data], axis=1), axis=0, return_inverse=True)
+    key = np.stack([np.searchsorted(features, tested), index // SEGMENT, forest.default_left.data[plain]], axis=1)
+    keys, own = np.unique(key, axis=0, return_inverse=True)
+    column, place = (np.zeros(forest.n_tests, np.int32) for _ in range(2))
+    column[plain], place[plain] = own.reshape(-1), index % SEGMENT
+    if forest.tables:
+        column[forest.on_category] = len(keys) + forest.tables.of_test.data[forest.on_category]
     return Bins(
-        feature=forest.used_features.astype(np.int32),
+        feature=features.astype(np.int32),
         edges=np.concatenate([np.zeros(0, dtype), *lists]),
         edge_start=np.cumsum([0, *map(len, lists)], dtype=np.int32),
         column_start=np.searchsorted(keys[:, 0], np.arange(len(lists) + 1)).astype(np.int32),
         first=(keys[:, 1] * SEGMENT).astype(np.int32),
         nan_left=keys[:, 2].astype(np.int32),
-        column=column.reshape(-1).astype(np.int32),
-        place=index % SEGMENT,
+        column=column,
+        place=place,
+        tables=forest.tables,
+        table_feature=forest.tables.features(forest) if forest.tables else np.zeros(0, np.int32),
     )
 
 

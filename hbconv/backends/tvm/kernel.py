@@ -14,7 +14,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.memory import Place, Scratch, Tables, storage
 from hbconv.backends.tvm.schedule import Schedule
 
-__all__ = ["Kernel", "Register", "literal"]
+__all__ = ["Kernel", "Register", "code_within", "literal"]
 
 SCRATCH = ("float32", "float64", "int32", "int64", "uint8", "uint16")
 TABLES = ("float32", "float64", "int32", "int64", "uint8")
@@ -27,6 +27,12 @@ def literal(value: float, dtype: str, lanes: int) -> Any:
     """Return a number, in all lanes."""
     scalar = tirx.FloatImm(dtype, float(value)) if dtype.startswith("float") else tirx.IntImm(dtype, int(value))
     return scalar if lanes == 1 else tirx.Broadcast(scalar, lanes)
+
+
+def code_within(k: Kernel, value: Any, last: Any, dtype: str) -> Any:
+    """Return a value as an int from 0 to last; held there before it is converted, for it may be anything, NaN too."""
+    inside = k.bind(tirx.Select(value <= last, value, last))
+    return tirx.Cast("int32", tirx.Select(inside >= literal(0, dtype, 1), inside, literal(0, dtype, 1)))
 
 
 class Register:

@@ -10,10 +10,10 @@ from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.bins import Bins, make_bins
-from hbconv.backends.tvm.kernel import Kernel, literal
+from hbconv.backends.tvm.kernel import Kernel, code_within, literal
 from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.select_tables import FIELDS, GROUP, SelectTables, make_tables
-from hbconv.forest import Forest
+from hbconv.forest import Forest, Tables
 
 __all__ = ["leaves", "scores"]
 
@@ -86,6 +86,8 @@ def _evaluate(k: Kernel, x: Place, bins: Bins, tables: SelectTables, finish: Cal
     starts = k.constant(tables.group_start)
     with k.temporary("uint8", (bins.columns,)) as columns, k.temporary(tables.dtype, (1 + tables.stack + GROUP,)) as slots:
         _bin(k, columns, x, bins)
+        if bins.tables:
+            _decide_tables(k, columns, x, bins, bins.tables)
         with k.vectors() as row:
             k.store(slots, (0,), row, literal(0, tables.dtype, k.lanes))
         with k.over((tables.groups,)) as (group,):
@@ -140,6 +142,18 @@ def _bin(k: Kernel, columns: Place, x: Place, bins: Bins) -> None:
                     missing = tirx.isnan(k.load(x, (source,), row))
                     position = tirx.Select(missing, literal(0, "int32", k.lanes), k.load(count, (0,), row))
                     k.store(columns, (column,), row, _byte(k, position, below))
+
+
+def _decide_tables(k: Kernel, columns: Place, x: Place, bins: Bins, tables: Tables) -> None:
+    """Look the codes up in each table, row by row."""
+    feature, start = k.constant(bins.table_feature), k.constant(tables.start.data[:-1])
+    last = k.constant(tables.last.astype(x.dtype))
+    bytes_right = k.constant(np.where(tables.goes_left.data, 0 ^ BIAS, 255 ^ BIAS).astype(np.uint8))
+    with k.over((tables.count,)) as (table,):
+        source, begin, end = k.bind(k.entry(feature, table)), k.bind(k.entry(start, table)), k.bind(k.entry(last, table))
+        with k.rows() as row:
+            code = code_within(k, k.load(x, (source,), row), end, x.dtype)
+            k.store(columns, (len(bins.first) + table,), row, k.entry(bytes_right, begin + code))
 
 
 def _byte(k: Kernel, position: Any, below: Any) -> Any:

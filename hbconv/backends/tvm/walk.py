@@ -10,9 +10,9 @@ import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.kernel import Kernel, literal
+from hbconv.backends.tvm.kernel import Kernel, code_within, literal
 from hbconv.backends.tvm.memory import Place
-from hbconv.forest import Forest
+from hbconv.forest import Forest, Tables
 
 __all__ = ["leaves", "scores"]
 
@@ -85,20 +85,38 @@ def _stepper(k: Kernel, planes: Place, forest: Forest) -> Callable[[Any, Any], A
     """Return what takes a row one test down: to the first child where ``value <= threshold``, which NaN never is.
 
     A test that sends NaN left asks ``-x <= (largest value below -t)``, that is ``x > t``, and its first child is the right one.
+    The threshold of a test on a category never holds: its table tells.
     """
-    mirrored, below = forest.default_left.data, forest.less_equal_thresholds(planes.dtype)
+    mirrored, below = forest.default_left.data & ~forest.on_category, forest.less_equal_thresholds(planes.dtype)
     thresholds = k.constant(np.where(mirrored, _mirror_thresholds(below), below))
     left, right = forest.left.data, forest.right.data
     columns = forest.feature.data + mirrored * forest.n_features
     fields = k.constant(np.stack([columns, np.where(mirrored, left, right), np.where(mirrored, right, left)], axis=1).astype(np.int32))
+    look_up = _looker(k, planes.dtype, forest.tables) if forest.tables else None
 
     def step(row: Any, node: Any) -> Any:
         test = k.bind(tirx.max(node, tirx.IntImm("int32", 0)))
-        holds = k.load(planes, (k.entry(fields, test * 3),), row) <= k.entry(thresholds, test)
+        value = k.bind(k.load(planes, (k.entry(fields, test * 3),), row))
+        below_threshold = value <= k.entry(thresholds, test)
+        holds = tirx.Or(below_threshold, look_up(test, value)) if look_up else below_threshold
         child = k.entry(fields, test * 3 + 1 + tirx.Select(holds, tirx.IntImm("int32", 1), tirx.IntImm("int32", 0)))
         return tirx.Select(node < 0, node, child)
 
     return step
+
+
+def _looker(k: Kernel, dtype: str, tables: Tables) -> Callable[[Any, Any], Any]:
+    """Return what looks a value up in a test's table; a test on a threshold has one of a single entry that never holds."""
+    table = tables.of_test.data
+    starts = k.constant(np.where(table >= 0, tables.start.data[table] + 1, 0).astype(np.int32))
+    lasts = k.constant(np.where(table >= 0, tables.last[table], 0).astype(dtype))
+    goes_left = k.constant(np.concatenate([[0], tables.goes_left.data]).astype(np.uint8))
+
+    def look_up(test: Any, value: Any) -> Any:
+        code = code_within(k, value, k.bind(k.entry(lasts, test)), dtype)
+        return tirx.NE(k.entry(goes_left, k.entry(starts, test) + code), tirx.IntImm("uint8", 0))
+
+    return look_up
 
 
 def _mirror_thresholds(thresholds: npt.NDArray[Any]) -> npt.NDArray[Any]:
