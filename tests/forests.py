@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -9,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.forest import Forest, Tables
+from hbconv.forest import Forest, Slopes, Tables
 
-__all__ = ["forests", "hostile_rows", "random_forest"]
+__all__ = ["forests", "hostile_rows", "random_forest", "with_random_slopes"]
 
 Tree = tuple["Tree | None", "Tree | None"]
 
@@ -88,6 +89,15 @@ def random_forest(
         leaf_id=Array(rng.permutation(n_leaves).astype(np.int32)),
         tables=_tables(rng, feature < n_categorical) if (feature < n_categorical).any() else None,
     )
+
+
+def with_random_slopes(forest: Forest, rng: np.random.Generator, most: int = 3) -> Forest:
+    """Return the forest, of scalar leaves, with linear models of up to so many terms in its leaves."""
+    counts = rng.integers(0, most + 1, forest.n_leaves)
+    start = Array.of(np.concatenate([[0], np.cumsum(counts)]), "int32")
+    feature = Array.of(rng.integers(0, forest.n_features, start.data[-1]), "int32")
+    numbers = [Array.of(rng.standard_normal(size), forest.accumulate) for size in (forest.n_leaves, start.data[-1])]
+    return replace(forest, slopes=Slopes(numbers[0], start, feature, numbers[1]))
 
 
 def _tables(rng: np.random.Generator, listed: npt.NDArray[np.bool_]) -> Tables:
