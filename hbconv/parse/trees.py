@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Node, Output
@@ -59,17 +60,23 @@ def parse_forest_regressor(step: Step) -> dict[str, Output]:
     }
 
 
-def read_trees(trees: Sequence[Any], scale: float = 1.0) -> FlatTrees:
-    """Read the ``tree_`` arrays: float64 thresholds, values (n_nodes, n_outputs * n_classes) times scale."""
+def read_trees(
+    trees: Sequence[Any], scale: float = 1.0, *, values: Sequence[npt.NDArray[Any]] | None = None, columns: Sequence[npt.NDArray[Any]] | None = None
+) -> FlatTrees:
+    """Read the ``tree_`` arrays: float64 thresholds, values (n_nodes, n_outputs * n_classes) times scale.
+
+    Where they are given, ``values`` (n_nodes, n_values) of each tree stand in place of its own, and ``columns`` are those
+    that each tree was fitted on.
+    """
 
     def joined(name: str) -> Any:
         return np.concatenate([getattr(tree, name) for tree in trees])
 
-    values = np.concatenate([tree.value.reshape(tree.node_count, -1) for tree in trees]) * scale
+    values = values or [tree.value.reshape(tree.node_count, -1) for tree in trees]
+    feature = joined("feature") if columns is None else np.concatenate([own[tree.feature.clip(0)] for own, tree in zip(columns, trees, strict=True)])
+    children = joined("children_left"), joined("children_right")
     sizes = [tree.node_count for tree in trees]
-    return NodeTable(
-        sizes, joined("feature"), joined("threshold"), joined("missing_go_to_left"), joined("children_left"), joined("children_right"), values
-    ).split()
+    return NodeTable(sizes, feature, joined("threshold"), joined("missing_go_to_left"), *children, np.concatenate(values) * scale).split()
 
 
 def _input(step: Step, tree: Any) -> Node:
