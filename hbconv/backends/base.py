@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import BackendError, MissingPackageError
+from hbconv.forest import Forest
 from hbconv.strategy import lower_trees
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram, Value, verify_program
@@ -64,6 +65,10 @@ class Backend(ABC):
     def native_trees(self, target: Target) -> frozenset[str]:  # noqa: ARG002
         """Strategies whose ``tree_scores`` and ``tree_leaves`` it runs itself, not as plain primitives."""
         return frozenset()
+
+    def remarks(self, forest: Forest, target: Target) -> tuple[str, ...]:  # noqa: ARG002
+        """Say what of these trees it does otherwise than by its own kernel, and why."""
+        return ()
 
     @abstractmethod
     def emit(self, program: TensorProgram, target: Target) -> Artifact:

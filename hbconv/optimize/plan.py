@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from hbconv.backends.base import Backend
@@ -36,6 +36,8 @@ class Choice:
         The backend runs these trees by a kernel of its own, not as plain primitives.
     forced : bool
         The target named the strategy.
+    remarks : tuple of str
+        What the backend does otherwise than by its own kernel, and why.
     """
 
     source: str
@@ -44,6 +46,7 @@ class Choice:
     refusals: Mapping[str, str] = field(default_factory=dict)
     native: bool = False
     forced: bool = False
+    remarks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         how = "forced" if self.forced else "the cheapest" if len(self.costs) > 1 else "the only one"
@@ -89,7 +92,8 @@ def make_plan(graph: Graph, target: Target, backend: Backend) -> Plan:
     for node in graph.nodes():
         if isinstance(node, TreeEnsemble | TreeLeaves):
             sources.setdefault(node.forest, node.source)
-    return Plan(tuple((forest, _choose(forest, source, target, backend.native_trees(target))) for forest, source in sources.items()))
+    choices = ((forest, _choose(forest, source, target, backend.native_trees(target))) for forest, source in sources.items())
+    return Plan(tuple((forest, replace(choice, remarks=backend.remarks(forest, target))) for forest, choice in choices))
 
 
 def _choose(forest: Forest, source: str, target: Target, native: frozenset[str]) -> Choice:
@@ -138,6 +142,7 @@ def show_plan(plan: Plan) -> str:
         lines.append(f"{choice.source or 'trees'}: {size} -> {choice}")
         lines += [f"  {name:<26} {seconds * 1e3:10.3f} ms predicted" for name, seconds in sorted(choice.costs.items(), key=lambda item: item[1])]
         lines += [f"  {name:<26}  refused: {reason}" for name, reason in choice.refusals.items()]
+        lines += [f"  {remark}" for remark in choice.remarks]
     return "\n".join(lines) or "No trees, so nothing to choose."
 
 

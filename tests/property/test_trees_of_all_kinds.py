@@ -83,3 +83,11 @@ def test_a_forest_with_fewer_columns() -> None:
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(moved.scores(wide), forest.scores(wide[:, columns]))
         np.testing.assert_array_equal(moved.with_features(columns).scores(wide[:, columns]), moved.scores(wide))
+
+
+def test_explain_says_what_onnx_does_otherwise() -> None:
+    """TreeEnsemble knows neither linear leaves nor sets that NaN is apart from."""
+    text = str(hbconv.convert(graph_of(linear_forest(1)), backend="onnx").explain())
+    assert "Tests on categories are decided by core operators" in text
+    assert "Linear leaves are computed by core operators" in text
+    assert "core operators" not in str(hbconv.convert(graph_of(linear_forest(1)), backend="tvm").explain())

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from hbconv.backends.base import Artifact, Backend
 from hbconv.backends.onnx.rewrites import REWRITES
 from hbconv.backends.onnx.table import EMITS
-from hbconv.backends.onnx.trees import fit_trees
+from hbconv.backends.onnx.trees import fit_trees, tree_remarks
 from hbconv.errors import MissingPackageError, StoreError
 from hbconv.strategy import lower_trees, strategies
 
 if TYPE_CHECKING:
     from hbconv.containers import Graph
+    from hbconv.forest import Forest
     from hbconv.lower import Lowered
     from hbconv.target import Target
     from hbconv.tensor import TensorProgram
@@ -48,6 +49,10 @@ class Onnx(Backend):
     def native_trees(self, target: Target) -> frozenset[str]:
         """All strategies where trees may be TreeEnsemble operators, none where core operators are asked for."""
         return frozenset(strategies()) if target.tree_ops == "native" else frozenset()
+
+    def remarks(self, forest: Forest, target: Target) -> tuple[str, ...]:
+        """Say what of the trees core operators do."""
+        return tree_remarks(forest) if target.tree_ops == "native" else ()
 
     def prepare(self, program: TensorProgram, target: Target) -> TensorProgram:
         """Bring the native trees to the forms that TreeEnsemble computes exactly, then the rest."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hbconv.forest import Forest
     from hbconv.tensor import Builder, TensorProgram, Value
 
-__all__ = ["fit_trees", "tree_leaves", "tree_scores"]
+__all__ = ["fit_trees", "tree_leaves", "tree_remarks", "tree_scores"]
 
 SUM = 1
 
@@ -50,6 +50,17 @@ def _fit_leaves(b: Builder, x: Value, forest: Forest, strategy: str) -> Value:
     if forest.tables:
         x, forest = b.concat([x, decide_tables(forest, x, b)]), with_decided_tables(forest)
     return b.op("tree_leaves", x, forest=forest, strategy=strategy)
+
+
+def tree_remarks(forest: Forest) -> tuple[str, ...]:
+    """Say what the operator cannot do, which other operators then do."""
+    found = {
+        "Tests on categories are decided by core operators before TreeEnsemble: it knows no set for NaN and for what is no category.": forest.tables,
+        "Leaf vectors are added up by core operators: a leaf of TreeEnsemble holds one number.": forest.values.shape[1] > 1,
+        "Linear leaves are computed by core operators: a leaf of TreeEnsemble is a constant.": forest.slopes,
+        "Trees of a single leaf have a test in TreeEnsemble, both sides of which are that leaf.": forest.n_tests and (forest.roots.data < 0).any(),
+    }
+    return tuple(remark for remark, holds in found.items() if holds)
 
 
 def _row(forest: Forest) -> _Array:
