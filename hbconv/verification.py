@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -133,7 +134,11 @@ def _compare_floats(method: str, expected: npt.NDArray[Any], found: npt.NDArray[
 
 
 def _plain(values: Any) -> npt.NDArray[Any]:
-    """Return an answer of any form as an array: frames, sparse matrices and lists of one array an output."""
+    """Return an answer of any form as an array: frames, sparse matrices, lists of one array an output, one for each stage."""
     if hasattr(values, "toarray"):
         return np.asarray(values.toarray())
-    return np.concatenate([np.asarray(v) for v in values], axis=1) if isinstance(values, list) else np.asarray(values)
+    if isinstance(values, tuple):
+        return _plain(values[0])
+    if isinstance(values, list | Iterator):
+        return np.concatenate([v.reshape(len(v), -1) for v in map(_plain, values)], axis=1)
+    return np.asarray(values)

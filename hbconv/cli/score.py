@@ -77,29 +77,43 @@ def _batches(dataset: Any, needed: list[str], keep: list[str], batch_rows: int) 
 
 def _answers(model: Model, method: str, batch: Any, needed: list[str], keep: list[str]) -> Any:
     """Answers to a batch as a table: one column a class or output, after the kept columns."""
-    import numpy as np
     import pyarrow as pa
 
     values = getattr(model, method)(batch.select(needed))
-    values = np.asarray(values.todense() if hasattr(values, "todense") else values)
-    columns = [values] if values.ndim == 1 else list(values.T)
-    names = _names(model, method, len(columns)) if values.ndim > 1 else [method]
+    blocks = values if isinstance(values, list) else [values]
+    columns = [column for block in blocks for column in _columns(block)]
+    names = [method] if not isinstance(values, list) and values.ndim == 1 else _names(model, method, [len(_columns(block)) for block in blocks])
     kept = {name: batch.column(name) for name in keep}
     return pa.table(kept | {name: pa.array(column.tolist() if column.dtype == object else column) for name, column in zip(names, columns, strict=True)})
 
 
-def _names(model: Model, method: str, width: int) -> list[str]:
+def _columns(values: Any) -> list[Any]:
+    """Return the columns of an answer; those of a cube one block after another."""
+    import numpy as np
+
+    values = np.asarray(values.todense() if hasattr(values, "todense") else values)
+    return [values] if values.ndim == 1 else list(values.reshape(len(values), -1).T)
+
+
+def _names(model: Model, method: str, widths: list[int]) -> list[str]:
+    """Name the columns after classes, features or their places; those of several targets after the target first."""
+    if method == "transform":
+        return list(model.get_feature_names_out())
     classes = getattr(model, "classes_", None)
-    if method != "transform" and classes is not None and len(classes) == width:
-        return [f"{method}_{c}" for c in classes]
-    return list(model.get_feature_names_out()) if method == "transform" else [f"{method}_{i}" for i in range(width)]
+    if len(widths) > 1:
+        return [f"{method}_{target}_{c}" for target, labels in enumerate(classes or map(range, widths)) for c in labels]
+    own = classes if classes is not None and not isinstance(classes, list) and len(classes) == widths[0] else range(widths[0])
+    return [f"{method}_{c}" for c in own]
 
 
 def _method(model: Model, wanted: str | None) -> str:
     if wanted is None:
         return "predict" if "predict" in model.methods else next(iter(model.methods))
+    columns = model.parsed.tensors
     if wanted not in model.methods:
-        raise OptionError(f"The model has no method {wanted!r}. It has: {', '.join(model.methods)}.")
+        raise OptionError(f"The model has no method {wanted!r}. It has: {', '.join(columns)}.")
+    if wanted not in columns:
+        raise OptionError(f"The answers of {wanted!r} are no columns of a table. Those of these methods are: {', '.join(columns)}.")
     return wanted
 
 
