@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,19 @@ def assert_same(estimator: Any, X: np.ndarray, *methods: str, ulp: int = 0) -> N
         got = score(estimator, X, method)
         assert (got.dtype, got.shape) == (want.dtype, want.shape), method
         assert_near(got, want, ulp if method.startswith("predict") and want.dtype.kind == "f" else 0)
+
+
+def assert_identical(got: Any, want: Any, ulp: int = 0) -> None:
+    """Assert the same answer in the same form: lists, stages, CSR matrices with their indexes; floats within ulp units in the last place."""
+    if isinstance(want, list | tuple | Iterator):
+        assert isinstance(got, Iterator if isinstance(want, Iterator) else type(want))
+        for own, other in zip(got, want, strict=True):
+            assert_identical(own, other, ulp)
+    elif hasattr(want, "indptr"):
+        assert_identical((got.data, got.indices, got.indptr, np.array(got.shape)), (want.data, want.indices, want.indptr, np.array(want.shape)))
+    else:
+        assert (got.dtype, got.shape) == (want.dtype, want.shape)
+        assert_near(got, want, ulp if want.dtype.kind == "f" else 0)
 
 
 def assert_near(got: np.ndarray, want: np.ndarray, ulp: int = 0) -> None:

@@ -55,11 +55,15 @@ def quietly(estimator: Any, method: str, x: Any) -> Any:
 
 
 def dense(values: Any) -> np.ndarray:
-    """Return an answer of any form as one array: sparse ones written out, lists and stages side by side in new columns."""
+    """Return an answer of any form as one array: sparse ones written out, lists and stages side by side in new columns.
+
+    For one row, scikit-learn's GradientBoostingClassifier makes a stage's label a scalar.
+    """
     if hasattr(values, "toarray"):
         return np.asarray(values.toarray())
     if isinstance(values, tuple):
         return dense(values[0])
     if isinstance(values, list | Iterator):
-        return np.concatenate([v.reshape(len(v), -1) for v in map(dense, values)], axis=1)
+        parts = [np.atleast_1d(v) for v in map(dense, values)]
+        return np.concatenate([v[:, None] if v.ndim == 1 else v for v in parts], axis=1)
     return np.asarray(values)

@@ -12,22 +12,17 @@ __all__ = ["Output", "Paths"]
 
 @dataclass(frozen=True)
 class Paths:
-    """Nodes on the way to each leaf of a forest, in the source's numbering over all trees.
+    """How the nodes of a forest hang together, in the source's numbering over all trees.
 
     Parameters
     ----------
-    start : Array of int64, shape (n_leaves + 1,)
-        First node of each leaf's path, and the number of nodes on all paths.
-    nodes : Array of int64, shape (n_path_nodes,)
-    n_nodes : int
-        Nodes of all trees.
+    parent : Array of int32, shape (n_nodes,)
+        Node above each node, -1 above a root.
     first_node : Array of int64, shape (n_trees + 1,), or None
         First node of each tree, which the source returns beside the paths; None where it does not.
     """
 
-    start: Array
-    nodes: Array
-    n_nodes: int
+    parent: Array
     first_node: Array | None = None
 
 
@@ -54,7 +49,7 @@ class Output:
     shape : tuple of int or None
         Shape of a row's answer where it has more than one dimension.
     paths : Paths or None
-        The method returns the nodes on the way to the leaves that the node numbers, as a CSR matrix of ones.
+        The method returns the nodes on the way to the leaves, which the node names as paths does, as a CSR matrix of ones.
     """
 
     node: Node

@@ -77,12 +77,20 @@ def _sparse(values: npt.NDArray[Any]) -> Any:
 
 
 def _paths(paths: Paths, leaves: npt.NDArray[Any]) -> Any:
-    """Lay the paths of each row's leaves end to end, as a CSR matrix of ones."""
+    """Climb from each leaf to its root; the nodes met, root first and tree after tree, are a row of a CSR matrix of ones.
+
+    Its indexes have the source's dtype: int64 for a single tree.
+    """
     from scipy.sparse import csr_matrix
 
-    start, sizes = paths.start.data[leaves], np.diff(paths.start.data)[leaves]
-    ends = np.cumsum(sizes)
-    places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(start.ravel() - (ends - sizes.ravel()), sizes.ravel())
-    rows = np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
-    matrix = csr_matrix((np.ones(len(places), np.int64), paths.nodes.data[places], rows), shape=(len(leaves), paths.n_nodes))
-    return matrix if paths.first_node is None else (matrix, paths.first_node.data.copy())
+    parent, climb = np.append(paths.parent.data, -1), [leaves.ravel()]
+    while np.any(climb[-1] >= 0):
+        climb.append(parent[climb[-1]])
+    nodes = np.stack(climb[::-1], axis=1)
+    met = nodes >= 0
+    ends = np.cumsum(met.sum(axis=1).reshape(leaves.shape).sum(axis=1))
+    matrix = csr_matrix((np.ones(met.sum(), np.int64), nodes[met], np.append(0, ends)), shape=(len(leaves), len(paths.parent)))
+    if paths.first_node is not None:
+        return matrix, paths.first_node.data.copy()
+    matrix.indices, matrix.indptr = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
+    return matrix

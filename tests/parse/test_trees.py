@@ -1,10 +1,13 @@
 import numpy as np
 import pytest
-from scoring import assert_near, assert_same, forest_of, score, threshold_rows
+from scoring import assert_identical, assert_near, assert_same, forest_of, score, threshold_rows
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
 
-from hbconv.errors import ConversionError, NotFittedError, UnsupportedError
+import hbconv
+from hbconv.errors import ConversionError, NotFittedError
 from hbconv.parse import parse
 from hbconv.parse.forests import FlatTrees, assemble
 
@@ -93,10 +96,42 @@ def test_values_beyond_float32_are_refused(cls, value):
         score(model, rows)
 
 
-def test_several_outputs_of_a_classifier_are_refused():
-    model = small(RandomForestClassifier).fit(X, np.stack([LABELS, LABELS], axis=1))
-    with pytest.raises(UnsupportedError, match=r"RandomForestClassifier with n_outputs_=2.* Fit one classifier"):
-        parse(model)
+SEVERAL = {
+    "text": np.stack([LABELS, np.where(X[:, 0] > 0, "x", "lengthy"), np.full(300, "same")], axis=1),
+    "object": np.stack([LABELS, np.where(X[:, 0] > 0, "x", "lengthy")], axis=1).astype(object),
+    "int": RNG.integers(-1, 3, (300, 3)),
+    "float": RNG.integers(0, 2, (300, 2)) * 2.0,
+    "bool": np.stack([X[:, 0] > 0, X[:, 1] > 0, LABELS == "ash"], axis=1),
+}
+
+
+@pytest.mark.parametrize("labels", SEVERAL.values(), ids=SEVERAL)
+@pytest.mark.parametrize("cls", TREE_CLASSIFIERS + FOREST_CLASSIFIERS)
+def test_several_outputs_of_a_classifier(cls, labels):
+    model = small(cls, max_depth=6).fit(MISSING, labels)
+    converted = hbconv.convert(model, backend="reference")
+    for method in CLASSIFIER_METHODS:
+        with np.errstate(divide="ignore"):
+            assert_identical(getattr(converted, method)(MISSING), getattr(model, method)(MISSING))
+
+
+@pytest.mark.parametrize("rows", [MISSING, MISSING[:1]], ids=["many", "one"])
+@pytest.mark.parametrize("parameters", [{}, {"max_leaf_nodes": 6}, {"min_samples_leaf": 300}, {"ccp_alpha": 0.02}], ids=["full", "best", "stump", "pruned"])
+@pytest.mark.parametrize("cls", TREE_CLASSIFIERS + FOREST_CLASSIFIERS + REGRESSORS)
+def test_decision_paths(cls, parameters, rows):
+    model = small(cls, **parameters).fit(MISSING, LABELS if cls in TREE_CLASSIFIERS + FOREST_CLASSIFIERS else TARGET)
+    assert_identical(hbconv.convert(model, backend="reference").decision_path(rows), model.decision_path(rows))
+
+
+def test_decision_paths_of_no_rows():
+    paths, first_node = hbconv.convert(small(RandomForestClassifier).fit(X, LABELS), backend="reference").decision_path(X[:0])
+    assert paths.shape == (0, first_node[-1])
+
+
+def test_sparse_rows_hold_no_missing_values():
+    """The source reads NaN in arrays alone."""
+    model = make_pipeline(OneHotEncoder(), small(RandomForestClassifier)).fit(X[:, 4:], LABELS)
+    assert all("NaN" in check.message for check in parse(model).checks if "RandomForest" in check.message)
 
 
 def test_unfitted():

@@ -33,6 +33,7 @@ def averaged() -> Iterator[Case]:
     for name, make in families.items():
         full = "sklearn." + name
         yield Trees(full + "Classifier", "three text", fit(make("Classifier"), "three_text"))
+        yield Trees(full + "Classifier", "three labels a row", fit(make("Classifier"), "labels"))
         yield Trees(full + "Classifier", "two bool, missing values", fit(make("Classifier"), "two_bool", missing=True))
         yield Trees(full + "Regressor", "one target", fit(make("Regressor"), "value"))
         yield Trees(full + "Regressor", "two targets, missing values", fit(make("Regressor"), "values", missing=True))
