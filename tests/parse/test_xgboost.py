@@ -10,7 +10,8 @@ from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.parse import parse
 from hbconv.parse.ubjson import decode_ubjson
 from hbconv.parse.xgboost import parse_xgboost_bytes
-from hbconv.parse.xgboost_file import LINKS, read_xgboost_bytes
+from hbconv.parse.xgboost_file import read_xgboost_bytes
+from hbconv.parse.xgboost_objectives import LINKS
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((500, 5))
@@ -90,8 +91,7 @@ def test_multiclass_objectives(objective):
 @pytest.mark.parametrize("objective", ["binary:logitraw", "binary:hinge"])
 def test_classifiers_of_other_binary_objectives(objective):
     model = xgb.XGBClassifier(**SMALL, objective=objective).fit(X, LABELS == 1)
-    assert_same(model, rows_of(model), "predict")
-    assert ("predict_proba" in parse(model).outputs) == (objective == "binary:hinge")
+    assert_same(model, rows_of(model), "predict", "predict_proba")
 
 
 @pytest.mark.parametrize("objective", ["rank:ndcg", "rank:map", "rank:pairwise"])
@@ -165,28 +165,92 @@ def test_names():
         assert parse_xgboost_bytes(bytes(unnamed.get_booster().save_raw(form))).schema == parse(unnamed).schema
 
 
-def test_a_linear_booster_is_refused():
-    with pytest.raises(UnsupportedError, match=r"XGBoost with booster='gblinear' \(step 'XGBRegressor'\)"):
-        parse(xgb.XGBRegressor(n_estimators=2, booster="gblinear").fit(X, TARGET))
+LINEAR = [("reg:squarederror", TARGET), ("binary:logistic", LABELS == 1), ("reg:squarederror", np.stack([TARGET, -TARGET, LABELS], axis=1))]
 
 
-def test_categorical_splits_are_refused():
-    frame = pd.DataFrame({"a": pd.Categorical(RNG.integers(0, 5, 500)), "b": X[:, 1]})
-    model = xgb.XGBRegressor(**SMALL, enable_categorical=True).fit(frame, TARGET)
-    with pytest.raises(UnsupportedError, match="XGBoost with enable_categorical=True"):
-        parse(model)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("objective", "target"), LINEAR, ids=["one", "logistic", "several"])
+def test_linear_boosters_add_their_terms_in_order(objective, target, dtype):
+    """NaN adds nothing, and all outputs start from the first base score."""
+    rows = (X * np.array([1, 1e6, 1e-6, 1, 1])).astype(dtype)
+    model = xgb.XGBRegressor(n_estimators=9, booster="gblinear", objective=objective, n_jobs=1).fit(rows, target)
+    np.testing.assert_array_equal(score(model, rows, "raw_scores"), model.predict(rows, output_margin=True))
+    assert_same(model, rows, "predict", ulp=2)
+    answers_as_booster(model.get_booster(), model.get_booster(), rows, ulp=2)
+    assert "apply" not in parse(model).outputs
 
 
-def test_vector_leaves_are_refused():
-    model = xgb.XGBRegressor(**SMALL, multi_strategy="multi_output_tree").fit(X, np.stack([TARGET, TARGET], axis=1))
-    with pytest.raises(UnsupportedError, match="XGBoost with multi_strategy='multi_output_tree'"):
-        parse(model)
+def test_linear_boosters_refuse_infinity_and_iterations():
+    model = xgb.XGBClassifier(n_estimators=2, booster="gblinear").fit(X, LABELS)
+    assert_same(model, X, "predict", "predict_proba", ulp=2)
+    with pytest.raises(ValueError, match="Input X contains infinity"):
+        score(model, np.full((1, 5), np.inf))
+    with pytest.raises(UnsupportedError, match=r"XGBClassifier with iterations=\(0, 1\)"):
+        parse(model, iterations=(0, 1))
 
 
-def test_another_missing_value_is_refused():
-    model = xgb.XGBRegressor(**SMALL, missing=-1.0).fit(np.nan_to_num(X), TARGET)
-    with pytest.raises(UnsupportedError, match=r"XGBRegressor with missing=-1\.0"):
-        parse(model)
+@pytest.mark.parametrize("parameters", [{}, {"num_parallel_tree": 2, "subsample": 0.5}, {"gamma": 1e9}], ids=["trees", "forests", "single leaves"])
+def test_vector_leaves(parameters):
+    targets = np.stack([TARGET, -TARGET, LABELS], axis=1)
+    model = xgb.XGBRegressor(**SMALL, **parameters, multi_strategy="multi_output_tree").fit(X, targets)
+    rows = rows_of(model)
+    assert forest_of(parse(model)).values.shape[1] == 3
+    np.testing.assert_array_equal(score(model, rows, "raw_scores"), model.predict(rows, output_margin=True))
+    assert_same(model, rows, "predict")
+    assert_same(model, rows_of(model, infinite=False), "apply")
+
+
+def test_vector_leaves_of_classifiers():
+    labels = np.stack([LABELS == 0, LABELS > 0, LABELS == 2], axis=1)
+    for target in (LABELS, labels):
+        model = xgb.XGBClassifier(**SMALL, multi_strategy="multi_output_tree").fit(X, target)
+        assert_same(model, rows_of(model), "predict", "predict_proba", ulp=2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("missing", [0.1, 0.0, -0.0, -999.0, 1e-50, np.inf, -np.inf])
+def test_another_missing_value(missing, dtype):
+    """It is compared in float32; NaN is missing too."""
+    rows = np.nan_to_num(X)
+    rows[::3, 0] = missing if np.isfinite(missing) else 0
+    model = xgb.XGBRegressor(**SMALL, missing=missing).fit(rows, TARGET)
+    odd = np.array(
+        [0.0, -0.0, 0.1, np.float32(0.1), np.nextafter(0.1, 1), np.nextafter(np.float32(0.1), np.float32(1)), -999, 1e-46, 1e-44, np.nan, np.inf, -np.inf]
+    )
+    hostile = np.repeat(rows[:12], len(odd), axis=0)
+    hostile[:, 0] = np.tile(odd, 12)
+    assert_same(model, hostile.astype(dtype), "predict")
+    assert_same(model, np.nan_to_num(hostile, posinf=1, neginf=1).astype(dtype), "apply")
+
+
+def test_raw_scores_and_leaves_of_boosters():
+    for objective, target in {"multi:softprob": LABELS, "binary:logistic": LABELS == 1}.items():
+        model = xgb.XGBClassifier(**SMALL, objective=objective, num_parallel_tree=2).fit(X, target)
+        booster, rows = model.get_booster(), rows_of(model, infinite=False)
+        data = xgb.DMatrix(rows)
+        np.testing.assert_array_equal(score(booster, rows, "raw_scores"), booster.predict(data, output_margin=True))
+        np.testing.assert_array_equal(score(booster, rows, "apply"), booster.predict(data, pred_leaf=True))
+        np.testing.assert_array_equal(score(model, rows, "raw_scores"), model.predict(rows, output_margin=True))
+
+
+@pytest.mark.parametrize("parameters", BOOSTERS[:3], ids=lambda p: next(iter(p), "gbtree"))
+@pytest.mark.parametrize("chosen", [(0, 3), (2, 5), (7, 8), (0, 8)])
+def test_some_iterations(parameters, chosen):
+    model = xgb.XGBClassifier(**SMALL, **parameters).fit(X, LABELS)
+    rows = rows_of(model, infinite=False)
+    graph, booster = parse(model, iterations=chosen), model.get_booster()
+    np.testing.assert_array_equal(score(graph, rows, "raw_scores"), model.predict(rows, output_margin=True, iteration_range=chosen))
+    np.testing.assert_array_equal(score(graph, rows, "apply"), model.apply(rows, iteration_range=(0, chosen[1]))[:, -graph.outputs["apply"].node.type.width :])
+    graph = parse(booster, iterations=chosen)
+    np.testing.assert_array_equal(score(graph, rows, "raw_scores"), booster.predict(xgb.DMatrix(rows), output_margin=True, iteration_range=chosen))
+
+
+def test_iterations_beyond_the_last_are_refused():
+    model = xgb.XGBRegressor(**SMALL).fit(X, TARGET)
+    with pytest.raises(xgb.core.XGBoostError):
+        model.predict(X, iteration_range=(0, 9))
+    with pytest.raises(UnsupportedError, match=r"XGBRegressor with iterations=\(0, 9\).*The model has 8"):
+        parse(model, iterations=(0, 9))
 
 
 BOOSTER = xgb.XGBRegressor(**SMALL).fit(X, TARGET).get_booster()
@@ -211,7 +275,7 @@ TREE = "gradient_booster/model/trees/0/"
     ("data", "message"),
     [
         (b"", "no valid UBJSON|damaged"),
-        (b"binf....", "damaged"),
+        (b"binf....", "raw_format='deprecated'"),
         (b'{"learner": 3}', "no XGBoost model"),
         (b'{"a": 1}', "no XGBoost model"),
         (JSON[:500], "damaged"),
@@ -241,12 +305,12 @@ def test_older_files():
         tree["default_left"] = [bool(left) for left in tree["default_left"]]
     read = read_xgboost_bytes(json.dumps(model, indent=2).encode())
     assert read.margin.tolist() == [0.25]
-    assert list(read.ends) == list(range(9))
-    assert read.forest().default_left == read_xgboost_bytes(UBJ).forest().default_left
+    assert list(read.booster.ends) == list(range(9))
+    assert read.booster.nodes.default_left.tolist() == read_xgboost_bytes(UBJ).booster.nodes.default_left.tolist()
 
 
 def test_json_and_ubjson_say_the_same():
-    assert read_xgboost_bytes(JSON).forest() == read_xgboost_bytes(UBJ).forest()
+    assert parse_xgboost_bytes(JSON) == parse_xgboost_bytes(UBJ)
 
 
 @pytest.mark.parametrize(

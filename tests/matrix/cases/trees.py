@@ -85,6 +85,7 @@ def lightgbm_models() -> Iterator[Case]:
     yield Trees("lightgbm.LGBMRegressor", "missing values", fit(regressor(), "value", missing=True))
     for objective in ("poisson", "gamma", "tweedie", "quantile"):
         yield Trees("lightgbm.LGBMRegressor", objective, fit(regressor(objective=objective), "positive"))
+    yield Trees("lightgbm.LGBMModel", "regression", fit(lightgbm.LGBMModel(objective="regression", **small), "value"))
     yield Trees("lightgbm.LGBMRanker", "default", fit(lightgbm.LGBMRanker(**small), "relevance", group=target("group")))
     yield Trees("lightgbm.Booster", "binary", partial(_lightgbm_booster, "binary", "two_bool"), methods=("predict",))
     yield Trees("lightgbm.Booster", "multiclass", partial(_lightgbm_booster, "multiclass", "three", num_class=3), methods=("predict",))
@@ -105,17 +106,18 @@ def xgboost_models() -> Iterator[Case]:
     for objective in ("count:poisson", "reg:gamma", "reg:tweedie", "reg:logistic"):
         yield Trees("xgboost.XGBRegressor", objective, fit(regressor(objective=objective), "share" if "logistic" in objective else "positive"))
     yield Trees("xgboost.XGBRanker", "default", fit(xgboost.XGBRanker(**small), "relevance", group=target("group")))
-    yield Trees("xgboost.Booster", "binary", partial(_xgboost_booster, "binary:logistic", "two_bool"), ask=_ask_booster, methods=("predict",))
-    yield Trees("xgboost.Booster", "multiclass", partial(_xgboost_booster, "multi:softprob", "three", num_class=3), ask=_ask_booster, methods=("predict",))
+    yield Trees("xgboost.XGBRegressor", "several targets, vector leaves", fit(regressor(multi_strategy="multi_output_tree"), "values"))
+    yield Trees("xgboost.XGBRegressor", "dart, another missing value", fit(regressor(booster="dart", rate_drop=0.5, missing=0.0), "value"))
+    yield Trees("xgboost.XGBRegressor", "linear", fit(regressor(booster="gblinear"), "value"), methods=("predict", "raw_scores"))
+    yield Trees("xgboost.XGBClassifier", "softmax", fit(classifier(objective="multi:softmax"), "three"))
+    yield Trees("xgboost.XGBClassifier", "several labels", fit(classifier(), "labels"))
+    yield Trees("xgboost.Booster", "binary", partial(_xgboost_booster, "binary:logistic", "two_bool"))
+    yield Trees("xgboost.Booster", "multiclass", partial(_xgboost_booster, "multi:softprob", "three", num_class=3))
 
 
 def _xgboost_booster(objective: str, y: str, **more: Any) -> Any:
     settings = {"objective": objective, "max_depth": 3, "nthread": 1, **more}
     return xgboost.train(settings, xgboost.DMatrix(fit_rows(), target(y).astype(np.float64)), num_boost_round=5)
-
-
-def _ask_booster(estimator: Any, method: str, x: Any) -> Any:
-    return getattr(estimator, method)(xgboost.DMatrix(x))
 
 
 CASES = (*averaged(), *boosted(), *lightgbm_models(), *xgboost_models())

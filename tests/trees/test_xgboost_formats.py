@@ -1,0 +1,42 @@
+"""Model files that XGBoost 1.7 to 3.2 wrote, read without it, against the answers of the version that wrote them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hbconv
+from hbconv.errors import UnsupportedError
+from hbconv.parse.xgboost import parse_xgboost_bytes
+
+FILES = sorted((Path(__file__).parent / "files").glob("xgboost_*.npz"))
+MODELS = [(file, name) for file in FILES for name in np.load(file).files if name.endswith((".json", ".ubj"))]
+
+ULP = {"binary": 2, "poisson": 2, "three": 2}
+"""Units in the last place that predictions may be off, where they are an exponential of the raw scores."""
+
+
+def test_versions():
+    """One file for each form of the format."""
+    assert [file.stem for file in FILES] == [f"xgboost_{version}" for version in ("1.7", "2.1", "3.0", "3.1", "3.2")]
+
+
+@pytest.mark.parametrize("backend", ["reference", "torch"])
+@pytest.mark.parametrize(("file", "name"), MODELS, ids=[f"{file.stem}-{name}" for file, name in MODELS])
+def test_answers_as_the_version_that_wrote_the_file(file, name, backend):
+    """Leaves and raw scores are equal, predictions within rounding."""
+    stored, (kind, _, _) = np.load(file), name.rpartition(".")
+    model = hbconv.convert(parse_xgboost_bytes(stored[name].tobytes()), backend=backend)
+    assert model.methods == ("predict", "raw_scores", "apply")[: 2 if kind == "linear" else 3]
+    for method in model.methods:
+        got, want = getattr(model, method)(stored["rows"]), stored[f"{kind}.{method}"]
+        assert (got.dtype, got.shape) == (want.dtype, want.shape)
+        off = ULP.get(kind, 0) if method == "predict" else 0
+        assert np.all((got == want) | (np.abs(got - want) <= off * np.spacing(np.abs(want))))
+
+
+@pytest.mark.parametrize("start", [b"binf\x00\x00\x00\x3f", b"bs64\tAAAA"])
+def test_the_old_binary_format_is_refused_with_a_way_out(start):
+    """XGBoost itself reads it no more since 3.1."""
+    with pytest.raises(UnsupportedError, match=r"XGBoost with raw_format='deprecated'.*save it anew"):
+        parse_xgboost_bytes(start + bytes(200))
