@@ -79,7 +79,7 @@ def test_moving_it_keeps_the_model():
 
 def test_the_module_takes_and_gives_tensors():
     found = model("forest", "torch", sample=matrix()[:2])
-    answers = dict(zip(found.methods, found.module(torch.from_numpy(matrix())), strict=True))
+    answers = dict(zip(found.parsed.tensors, found.module(torch.from_numpy(matrix())), strict=True))
     np.testing.assert_array_equal(answers["predict_proba"].numpy(), found.predict_proba(matrix()))
     np.testing.assert_array_equal(found.classes_[answers["predict"].numpy()[:, 0]], found.predict(matrix()))
 
@@ -100,7 +100,7 @@ def test_torch_files_run_without_hbconv(suffix, count, tmp_path):
             loaded = torch.jit.load(tmp_path / "m.pt")
     else:
         loaded = torch.export.load(tmp_path / "m.pt2").module()
-    answers = dict(zip(found.methods, loaded(torch.from_numpy(x)), strict=True))
+    answers = dict(zip(found.parsed.tensors, loaded(torch.from_numpy(x)), strict=True))
     np.testing.assert_array_equal(answers["predict_proba"].numpy(), found.predict_proba(x))
 
 

@@ -12,6 +12,7 @@ import zipfile
 import numpy as np
 import pytest
 from fitted import NAMES, available_backends, fit, matrix, rows
+from sources import dense
 
 import hbconv
 from hbconv.backends import find_backend
@@ -30,9 +31,7 @@ def saved(tmp_path):
 
 def same_answers(one, two, x):
     for method in one.methods:
-        expected, found = getattr(one, method)(x), getattr(two, method)(x)
-        if hasattr(expected, "toarray"):
-            expected, found = expected.toarray(), found.toarray()
+        expected, found = dense(getattr(one, method)(x)), dense(getattr(two, method)(x))
         np.testing.assert_array_equal(found, expected)
         assert found.dtype == expected.dtype
 

@@ -7,6 +7,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sources import dense
 from xgboost import XGBClassifier
 
 import hbconv
@@ -34,7 +35,7 @@ def test_cuda_answers_as_the_cpu(name, backend):
         on_cpu = hbconv.convert(estimator, backend=backend)
         for method in model.methods:
             # Products of matrices add in another order on a GPU; trees do not depend on it.
-            np.testing.assert_allclose(getattr(model, method)(rows), getattr(on_cpu, method)(rows), rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(dense(getattr(model, method)(rows)), dense(getattr(on_cpu, method)(rows)), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("strategy", ["gemm", "tree_traversal", "perfect_tree_traversal", "select"])
