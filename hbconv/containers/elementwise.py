@@ -21,6 +21,14 @@ def _primitive(name: str) -> Callable[[Builder, Value], Value]:
     return lambda b, x: b.op(name, x)
 
 
+def _logit(b: Builder, p: Value) -> Value:
+    """``log(p / (1 - p))``, near a half by way of ``log1p``, where the quotient would lose digits."""
+    low, half, high, one = (b.constant(value, p.dtype) for value in (0.3, 0.5, 0.65, 1.0))
+    twice = (p - half) + (p - half)
+    near_half = b.op("log1p", twice) - b.op("log1p", b.op("neg", twice))
+    return b.where((p < low) | (p > high), b.op("log", p / (one - p)), near_half)
+
+
 FUNCTIONS: dict[str, Callable[[Builder, Value], Value]] = {
     **{name: _primitive(name) for name in (
         "abs", "neg", "sign", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh",
@@ -29,6 +37,8 @@ FUNCTIONS: dict[str, Callable[[Builder, Value], Value]] = {
     "square": lambda b, x: x * x,
     "signed_square": lambda b, x: b.op("sign", x) * x * x,
     "reciprocal": lambda b, x: b.constant(1.0, x.dtype) / x,
+    "logit": _logit,
+    "exp2": lambda b, x: b.op("pow", b.constant(2.0, x.dtype), x),
 }  # fmt: skip
 """Functions a Map may name, each as it lowers."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from matrix.case import Case
-from matrix.cases import linear, preprocessing, trees, wiring
+from matrix.cases import ensembles, linear, preprocessing, trees, wiring
 
 __all__ = ["CASES", "first_settings"]
 
-CASES: tuple[Case, ...] = (*linear.CASES, *preprocessing.CASES, *trees.CASES, *wiring.CASES)
+CASES: tuple[Case, ...] = (*linear.CASES, *preprocessing.CASES, *trees.CASES, *ensembles.CASES, *wiring.CASES)
 
 
 def first_settings() -> tuple[Case, ...]:

@@ -1,0 +1,121 @@
+"""scikit-learn's bagging, over members of any kind.
+
+Sums are those of a single job (``n_jobs`` None or 1): with more, the source adds up the sums of its jobs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.affine import Affine
+from hbconv.containers.decide import ArgMax
+from hbconv.containers.elementwise import Map
+from hbconv.containers.log_add import LogAdd
+from hbconv.containers.lookup import Add
+from hbconv.containers.lookup_rows import LookupRows
+from hbconv.containers.one_hot import OneHot
+from hbconv.containers.trees import TreeEnsemble, TreeLeaves
+from hbconv.containers.wiring import Cast, Concat, ConstantRows
+from hbconv.forest import Forest
+from hbconv.parse.forests import assemble
+from hbconv.parse.members import are_trees, class_codes, columns_of_array
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step, concat
+from hbconv.parse.trees import read_trees, tree_input
+
+Numbers = npt.NDArray[Any]
+
+
+@parses("sklearn.ensemble.BaggingClassifier")
+def parse_bagging_classifier(step: Step) -> dict[str, Output]:
+    """Mean of the members' probabilities, or of their votes where they give none."""
+    est = step.estimator
+    sums = _tree_sums(step) if are_trees(step, est.estimators_) else _sums(step)
+    means = {name: replace(output, node=Affine.of(output.node, div=est.n_estimators)) for name, output in sums.items()}
+    mean = means["predict_proba"].node
+    logarithm = Affine.of(sums["predict_log_proba"].node, sub=np.log(est.n_estimators)) if "predict_log_proba" in sums else Map(mean, "log")
+    return means | {"predict": Output(ArgMax(mean), Array(est.classes_), vector=True), "predict_log_proba": Output(logarithm)}
+
+
+@parses("sklearn.ensemble.BaggingRegressor")
+def parse_bagging_regressor(step: Step) -> dict[str, Output]:
+    """Mean of what the members predict."""
+    est = step.estimator
+    total = _tree_total(step) if are_trees(step, est.estimators_) else _total([output["predict"] for output in _members(step)])
+    return {"predict": replace(total, node=Affine.of(total.node, div=est.n_estimators))}
+
+
+def _tree_total(step: Step) -> Output:
+    members = step.estimator.estimators_
+    return Output(TreeEnsemble(*_forest(step, [member.tree_.value[:, :, 0] for member in members])), vector=members[0].n_outputs_ == 1)
+
+
+def _total(outputs: list[Output]) -> Output:
+    return replace(outputs[0], node=Add(tuple(output.node for output in outputs)))
+
+
+def _forest(step: Step, values: list[Numbers]) -> tuple[Node, Forest]:
+    """Close one forest of all trees, each over its own columns, and number its leaves. Rows are checked in those columns alone."""
+    members, columns = step.estimator.estimators_, step.estimator.estimators_features_
+    tree_input(replace(step, x=columns_of_array(step.x, np.unique(np.concatenate(columns)))), members[0])
+    x = Cast(step.x, "float32")
+    trees = read_trees([member.tree_ for member in members], values=values, columns=columns)
+    forest = assemble(trees, np.zeros(values[0].shape[1]), strict=False, n_features=x.type.width)
+    return x, replace(forest, leaf_id=Array.of(np.arange(forest.n_leaves), np.int32))
+
+
+def _tree_sums(step: Step) -> dict[str, Output]:
+    """Add up class fractions, and what their logarithms stand for."""
+    est = step.estimator
+    values = [np.zeros((member.tree_.node_count, est.n_classes_)) for member in est.estimators_]
+    for own, member in zip(values, est.estimators_, strict=True):
+        own[:, member.classes_] = member.tree_.value[:, 0]
+    x, forest = _forest(step, values)
+    with np.errstate(divide="ignore"):
+        logarithms = LookupRows(TreeLeaves(x, forest), Array(np.log(forest.values.data)))
+    return {"predict_proba": Output(TreeEnsemble(x, forest)), "predict_log_proba": Output(LogAdd(logarithms, len(values)))}
+
+
+def _members(step: Step) -> list[dict[str, Output]]:
+    """Methods of each member, which reads its own columns."""
+    est = step.estimator
+    columns = [columns_of_array(step.x, own) for own in est.estimators_features_]
+    return [step.child(member, columns[i], f"estimators_[{i}]", sparse=step.sparse) for i, member in enumerate(est.estimators_)]
+
+
+def _sums(step: Step) -> dict[str, Output]:
+    """Add up over members, of which each may know some of the classes alone; no decisions where members give several widths of them."""
+    outputs, classes = _members(step), [member.classes_ for member in step.estimator.estimators_]
+    fractions = [_fractions(step, output, known) for output, known in zip(outputs, classes, strict=True)]
+    sums = {"predict_proba": Output(Add(tuple(fractions)))}
+    if all("predict_log_proba" in output for output in outputs):
+        logarithms = [_spread(step, output["predict_log_proba"].node, known, -np.inf) for output, known in zip(outputs, classes, strict=True)]
+        sums["predict_log_proba"] = Output(LogAdd(concat(logarithms), len(outputs)))
+    scores = [output["decision_function"] for output in outputs if "decision_function" in output]
+    if len(scores) == len(outputs) and len({score.node.type.width for score in scores}) == 1:
+        sums["decision_function"] = _total(scores)
+    return sums
+
+
+def _fractions(step: Step, output: dict[str, Output], classes: Numbers) -> Node:
+    """Probabilities, or one for the class predicted."""
+    if "predict_proba" in output:
+        return _spread(step, output["predict_proba"].node, classes, 0.0)
+    n_classes = step.estimator.n_classes_
+    return OneHot(class_codes(step, output["predict"], np.arange(n_classes)), (n_classes,))
+
+
+def _spread(step: Step, values: Node, classes: Numbers, fill: float) -> Node:
+    """Columns of a member's classes as columns of all classes, in float64."""
+    wide, n_classes = Cast(values, "float64"), step.estimator.n_classes_
+    if len(classes) == n_classes:
+        return wide
+    places = np.full(n_classes, len(classes))
+    places[classes] = np.arange(len(classes))
+    return columns_of_array(Concat((wide, ConstantRows(wide, Array([fill])))), places)
