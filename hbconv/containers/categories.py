@@ -63,14 +63,14 @@ class CategoryCodes(Node):
 
     def _codes(self, b: Builder, x: Value, sizes: npt.NDArray[np.int32]) -> Value:
         zero, one = b.constant(0.0, "float64"), b.constant(1.0, "float64")
-        is_category = (x > -one if self.cut_first else x >= zero) & (x < b.constant(sizes, "float64"))
+        is_category = (x > b.constant(-1.0, "float64") if self.cut_first else x >= zero) & (x < b.constant(sizes, "float64"))
         category = b.op("floor", b.op("maximum", x, zero))
         return b.where(b.op("isnan", x), one, b.where(is_category, category + b.constant(float(FIRST_CODE), "float64"), zero))
 
 
 @container
 class MissingBetween(Node):
-    """NaN where a value is from ``low`` to ``high``, both included, column by column; bounds of NaN leave a column as it is.
+    """NaN (or ``fill``) where a value is from ``low`` to ``high``, both included, column by column; bounds of NaN leave a column as it is.
 
     The bounds are compared in x's dtype.
     """
@@ -78,16 +78,18 @@ class MissingBetween(Node):
     x: Node
     low: Array
     high: Array
+    fill: float = float("nan")
 
     finite: ClassVar[str] = "computed"
 
     @staticmethod
-    def of(x: Node, low: npt.ArrayLike, high: npt.ArrayLike) -> MissingBetween:
+    def of(x: Node, low: npt.ArrayLike, high: npt.ArrayLike, fill: float = float("nan")) -> MissingBetween:
         """Scalars stand for all columns."""
-        return MissingBetween(x, *(Array(np.broadcast_to(np.asarray(bound, np.float64), (x.type.width,))) for bound in (low, high)))
+        lows, highs = (Array(np.broadcast_to(np.asarray(bound, np.float64), (x.type.width,))) for bound in (low, high))
+        return MissingBetween(x, lows, highs, fill)
 
     def narrowed(self, columns: Array) -> Node:
-        return MissingBetween(Select(self.x, columns), Array(self.low.data[columns.data]), Array(self.high.data[columns.data]))
+        return replace(self, x=Select(self.x, columns), low=Array(self.low.data[columns.data]), high=Array(self.high.data[columns.data]))
 
     def infer(self) -> Type:
         return Type(self.x.type.width, self.x.type.dtype)
@@ -95,4 +97,4 @@ class MissingBetween(Node):
     def lower(self, b: Builder, *inputs: Value) -> Value:
         (x,) = inputs
         low, high = (b.constant(bound, x.dtype) for bound in (self.low, self.high))
-        return b.where((x >= low) & (x <= high), b.constant(np.nan, x.dtype), x)
+        return b.where((x >= low) & (x <= high), b.constant(self.fill, x.dtype), x)

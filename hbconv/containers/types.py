@@ -40,11 +40,14 @@ class Schema:
         The source was fitted on named columns, so a table's columns are found by name; else by position.
     tables_only : bool
         The source was fitted on columns of categories, whose values only tables hold: the numbers of an array would be codes.
+    other_arrays : str
+        Dtype as which the source reads an array of another dtype than float32 and float64; empty where ints stay exact.
     """
 
     columns: tuple[Column, ...]
     named: bool = False
     tables_only: bool = False
+    other_arrays: str = ""
 
     @staticmethod
     def matrix(width: int, dtype: str = "float64") -> "Schema":
@@ -59,7 +62,7 @@ class Schema:
     @cached_property
     def key(self) -> str:
         """Text that tells one schema from another."""
-        return repr((self.columns, self.named, self.tables_only))
+        return repr((self.columns, self.named, self.tables_only, self.other_arrays))
 
     @property
     def names(self) -> tuple[str, ...]:

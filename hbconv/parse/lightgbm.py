@@ -11,9 +11,9 @@ from hbconv.containers.affine import Affine
 from hbconv.containers.columns import Columns
 from hbconv.containers.decide import ArgMax, Compare, Softmax
 from hbconv.containers.elementwise import Map
-from hbconv.containers.trees import TreeEnsemble
-from hbconv.containers.wiring import Cast
+from hbconv.containers.trees import TreeEnsemble, TreeLeaves
 from hbconv.errors import UnsupportedError
+from hbconv.parse.lightgbm_inputs import read_features, read_schema
 from hbconv.parse.lightgbm_text import LightGBMModel, read_lightgbm_text
 from hbconv.parse.probabilities import beside_complement
 from hbconv.parse.registry import parses
@@ -46,66 +46,68 @@ TRANSFORMS: dict[str, Callable[[Node, LightGBMModel], Node]] = {
 """From the (averaged) sums to what ``Booster.predict`` returns, by objective."""
 
 
-def parse_lightgbm_text(text: str) -> Graph:
+def parse_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) -> Graph:
     """Read a model text into a Graph that answers as ``lightgbm.Booster(model_str=text).predict`` does.
+
+    Parameters
+    ----------
+    text : str
+        As ``Booster.save_model`` writes it.
+    iterations : tuple of int, optional
+        First and last (not included) boosting iteration to use; all by default.
 
     Raises
     ------
     ConversionError, UnsupportedError
     """
     with source("Booster"):
-        model = read_lightgbm_text(text)
-        schema = Schema.matrix(columns) if isinstance(columns := _columns(list(model.names)), int) else Schema.table(columns)
-        raw = _raw(Columns.of(schema), model)
-        return Graph(schema, {"predict": _answer(_transformed(raw, model))}, traits=Traits("Booster"))
+        model = read_lightgbm_text(text, iterations)
+        schema = read_schema(model.names, categories=bool(model.categories))
+        step = Step(None, Columns.of(schema), "Booster")
+        return Graph(schema, _answers(step, model), tuple(step.checks), Traits("Booster"))
 
 
-def _names(estimator: Any) -> list[str] | int:
-    return _columns((estimator.booster_ if hasattr(estimator, "booster_") else estimator).feature_name())
+def _schema(estimator: Any) -> Schema:
+    booster = getattr(estimator, "booster_", estimator)
+    return read_schema(booster.feature_name(), categories=bool(booster.pandas_categorical))
 
 
-def _columns(names: list[str]) -> list[str] | int:
-    """Names, or only their number where LightGBM made them up."""
-    return len(names) if names == [f"Column_{i}" for i in range(len(names))] else names
-
-
-@parses("lightgbm.Booster", features=_names)
+@parses("lightgbm.Booster", features=_schema, truncates=True)
 def parse_booster(step: Step) -> dict[str, Output]:
     """Answer with the transformed scores, a vector where there is one output."""
-    model = _read(step, step.estimator)
-    return {"predict": _answer(_transformed(_raw(step.x, model), model))}
+    return _answers(step, _read(step, step.estimator))
 
 
-@parses("lightgbm.LGBMRegressor", "lightgbm.LGBMRanker", features=_names)
+@parses("lightgbm.LGBMModel", "lightgbm.LGBMRegressor", "lightgbm.LGBMRanker", features=_schema, truncates=True)
 def parse_regressor(step: Step) -> dict[str, Output]:
     """Answer as the booster does."""
-    model = _read_wrapper(step)
-    return {"predict": _answer(_transformed(_raw(step.x, model), model))}
+    return _answers(step, _read_wrapper(step))
 
 
-@parses("lightgbm.LGBMClassifier", features=_names)
+@parses("lightgbm.LGBMClassifier", features=_schema, truncates=True)
 def parse_classifier(step: Step) -> dict[str, Output]:
     """Take the larger probability; a custom objective has none, and all methods give raw scores."""
-    model = _read_wrapper(step)
-    raw = _raw(step.x, model)
-    p = _transformed(raw, model)
-    outputs = {"decision_function": _answer(raw)} if hasattr(step.estimator, "decision_function") else {}
+    answers = _answers(step, _read_wrapper(step))
+    p, raw = answers["predict"], answers["raw_scores"]
+    if hasattr(step.estimator, "decision_function"):
+        answers["decision_function"] = raw
     if callable(step.estimator.objective_):
-        return {"predict": _answer(p), "predict_proba": _answer(p), **outputs}
-    classes = Array(step.estimator.classes_)
-    two = p.type.width == 1
-    label = Compare.of(p, "gt", 0.5, "int32") if two else ArgMax(p)
-    return {"predict": Output(label, classes, vector=True), "predict_proba": Output(beside_complement(p) if two else p), **outputs}
+        return {**answers, "predict_proba": p}
+    two = p.node.type.width == 1
+    label = Compare.of(p.node, "gt", 0.5, "int32") if two else ArgMax(p.node)
+    probabilities = beside_complement(p.node) if two else p.node
+    return {**answers, "predict": Output(label, Array(step.estimator.classes_), vector=True), "predict_proba": Output(probabilities)}
+
+
+def _answers(step: Step, model: LightGBMModel) -> dict[str, Output]:
+    """Collect what ``predict`` returns: as it is, with ``raw_score=True`` and with ``pred_leaf=True``."""
+    x = model.views.of(read_features(step, model.categories))
+    raw = TreeEnsemble(x, model.forest)
+    return {"predict": _answer(_transformed(raw, model)), "raw_scores": _answer(raw), "apply": Output(TreeLeaves(x, model.forest))}
 
 
 def _answer(node: Node) -> Output:
     return Output(node, vector=node.type.width == 1)
-
-
-def _raw(x: Node, model: LightGBMModel) -> Node:
-    """Sum the leaves. LightGBM reads ints in an array as float32, in a table as float64."""
-    named = isinstance(x, Columns) and x.schema.named
-    return TreeEnsemble(Cast(x, "float", "float64" if named else "float32"), model.forest)
 
 
 def _transformed(raw: Node, model: LightGBMModel) -> Node:
@@ -124,8 +126,9 @@ def _read_wrapper(step: Step) -> LightGBMModel:
 
 
 def _read(step: Step, booster: Any) -> LightGBMModel:
-    """Read the trees that predict uses: up to the best iteration."""
-    model = read_lightgbm_text(booster.model_to_string())
+    """Read the trees that predict uses: those asked for, else up to the best iteration."""
+    text = booster.model_to_string(num_iteration=-1 if step.iterations else None)
+    model = read_lightgbm_text(text, step.iterations)
     exact = booster.params.get("sigmoid")
     if exact is not None and "sigmoid" in model.options and float(exact) != float(model.options["sigmoid"]):
         raise step.refuse("sigmoid", exact, "The model text keeps six digits of it: choose a value with no more.")

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from hbconv.containers import current_source
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.forest import Forest
-from hbconv.parse.forests import FlatTrees, assemble
+from hbconv.parse.lightgbm_trees import DAMAGED, Views, read_trees
 
 __all__ = ["LightGBMModel", "read_lightgbm_text"]
 
-ZERO = float(np.float32(1e-35))
-"""Values this near zero are zero to LightGBM's predictor."""
-
-CATEGORICAL, DEFAULT_LEFT, MISSING_ZERO, MISSING_NAN = 1, 2, 4, 8
-"""Bits of ``decision_type``."""
-
 _VERSIONS = ("v2", "v3", "v4")
-_DAMAGED = "The LightGBM model text is damaged: {}."
 
 
 @dataclass(frozen=True)
@@ -33,7 +24,9 @@ class LightGBMModel:
     Parameters
     ----------
     forest : Forest
-        Trees; tree t adds to output ``t % n_outputs``.
+        Trees over the columns that views make.
+    views : Views
+        What the features become before the trees read them.
     names : tuple of str
         Feature names, ``Column_0, Column_1...`` where the training data had none.
     objective : str
@@ -44,54 +37,68 @@ class LightGBMModel:
         Number of trees that an average of the sums is over.
     average : bool
         Whether predictions are averages (random forests).
+    categories : mapping of int to sequence
+        Values of each feature that was a pandas column of categories, in the order of their codes.
     """
 
     forest: Forest
+    views: Views
     names: tuple[str, ...]
     objective: str
     options: Mapping[str, str] = field(default_factory=dict)
     iterations: int = 1
     average: bool = False
+    categories: Mapping[int, Sequence[Any]] = field(default_factory=dict)
 
 
-def read_lightgbm_text(text: str) -> LightGBMModel:
+def read_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) -> LightGBMModel:
     """Read what ``Booster.model_to_string`` writes.
+
+    Parameters
+    ----------
+    text : str
+    iterations : tuple of int, optional
+        First and last (not included) boosting iteration to keep.
 
     Raises
     ------
     ConversionError
         Not a LightGBM model, or a damaged one.
     UnsupportedError
-        Categorical splits, linear trees, or zero as missing where it changes a decision.
+        A version that hbconv does not know, or columns of categories that the text does not tell apart.
     """
-    header, *blocks = text.replace("\r\n", "\n").split("\nTree=")
+    text = text.replace("\r\n", "\n")
+    header, *blocks = text.split("\nTree=")
     settings = _settings(header)
-    trees = [_settings(block) for block in blocks]
     if "tree" not in settings or "max_feature_idx" not in settings:
         raise ConversionError("This is no LightGBM model text: it does not begin with 'tree' and the model's settings.")
-    if "\nend of trees" not in text or len(trees) != len(settings.get("tree_sizes", "").split()):
-        raise ConversionError(_DAMAGED.format("it ends before the last tree"))
-    _refuse_categories(text)
+    if "\nend of trees" not in text or len(blocks) != len(settings.get("tree_sizes", "").split()):
+        raise ConversionError(DAMAGED.format("it ends before the last tree"))
+    if settings.get("version") not in _VERSIONS:
+        raise UnsupportedError("LightGBM", current_source(), "version", settings.get("version"), f"hbconv reads versions {', '.join(_VERSIONS)}.")
     try:
-        return _model(settings, trees)
-    except (KeyError, ValueError, IndexError) as error:
+        return _model(settings, blocks, text, iterations)
+    except (KeyError, ValueError, IndexError, TypeError) as error:
         if isinstance(error, ConversionError):
             raise
-        raise ConversionError(_DAMAGED.format(f"{type(error).__name__} {error}")) from error
+        raise ConversionError(DAMAGED.format(f"{type(error).__name__} {error}")) from error
 
 
-def _model(settings: dict[str, str], trees: list[dict[str, str]]) -> LightGBMModel:
-    _refuse_inexact(settings, trees)
+def _model(settings: dict[str, str], blocks: list[str], text: str, iterations: tuple[int, int] | None) -> LightGBMModel:
     width, outputs = int(settings["max_feature_idx"]) + 1, int(settings["num_tree_per_iteration"])
+    first, last = iterations or (0, len(blocks))
+    trees = [_settings(block) for block in blocks[first * outputs : last * outputs]]
+    forest, views = read_trees(trees, width, outputs)
     objective, *options = settings.get("objective", "").split() or [""]
-    target = np.arange(len(trees)) % outputs
     return LightGBMModel(
-        assemble(_flat(trees), np.zeros(outputs), strict=False, n_features=width, target=target),
+        forest,
+        views,
         tuple(settings["feature_names"].split(" ")),
         objective,
         {name: value for name, _, value in (option.partition(":") for option in options)},
         len(trees) // outputs,
         "average_output" in settings,
+        _categories(settings["feature_infos"].split(" "), text),
     )
 
 
@@ -101,83 +108,42 @@ def _settings(block: str) -> dict[str, str]:
     return {key: value for key, _, value in (line.partition("=") for line in lines)}
 
 
-def _refuse_inexact(settings: dict[str, str], trees: list[dict[str, str]]) -> None:
-    if settings.get("version") not in _VERSIONS:
-        raise UnsupportedError("LightGBM", current_source(), "version", settings.get("version"), f"hbconv reads versions {', '.join(_VERSIONS)}.")
-    if any(int(tree["num_cat"]) for tree in trees):
-        hint = "Its trees split on categories. Encode them as numbers (OrdinalEncoder, OneHotEncoder) before fitting."
-        raise UnsupportedError("LightGBM", current_source(), "num_cat", sum(int(tree["num_cat"]) for tree in trees), hint)
-    if any(tree.get("is_linear", "0") != "0" for tree in trees):
-        raise UnsupportedError("LightGBM", current_source(), "linear_tree", value=True, hint="Fit with linear_tree=False.")
+def _categories(infos: list[str], text: str) -> Mapping[int, Sequence[Any]]:
+    """Match the lists of categories, which the text holds without their columns, with the features.
+
+    A column of unordered categories is among LightGBM's categorical features, which the text names; by default there are no others.
+    Else, the only way in which the features' values are codes of the lists.
+    """
+    lists = json.loads(text.rpartition("\npandas_categorical:")[2]) if "\npandas_categorical:" in text else None
+    if not lists:
+        return {}
+    listed = [int(i) for i in text.rpartition("\n[categorical_feature: ")[2].partition("]")[0].split(",") if i]
+    sizes = [len(categories) for categories in lists]
+    if len(listed) == len(lists) and all(_may_be_codes(infos[j], size) for j, size in zip(listed, sizes, strict=True)):
+        return dict(zip(listed, lists, strict=True))
+    first = _match(list(enumerate(infos)), sizes)
+    if first != _match(list(enumerate(infos))[::-1], sizes[::-1])[::-1] or len(first) != len(lists):
+        hint = "The model does not tell which columns have dtype category. Fit with unordered categories and categorical_feature='auto'."
+        raise UnsupportedError("LightGBM", current_source(), "pandas_categorical", str(lists)[:60], hint)
+    return dict(zip(first, lists, strict=True))
 
 
-def _refuse_categories(text: str) -> None:
-    """Refuse a model fitted on pandas columns of dtype category, whose codes it stores after the trees."""
-    categories = text.rpartition("\npandas_categorical:")[2].strip() if "\npandas_categorical:" in text else "null"
-    if categories not in ("null", "[]"):
-        hint = "It was fitted on columns of dtype category. Encode them as numbers (OrdinalEncoder, OneHotEncoder) before fitting."
-        raise UnsupportedError("LightGBM", current_source(), "pandas_categorical", categories[:60], hint)
-
-
-def _flat(trees: list[dict[str, str]]) -> FlatTrees:
-    leaves = np.array([int(tree["num_leaves"]) for tree in trees], dtype=np.int64)
-    _require_sizes(trees, leaves)
-    left, right = (_children(_joined(trees, key, np.int64), leaves) for key in ("left_child", "right_child"))
-    threshold, decision = _joined(trees, "threshold", np.float64), _joined(trees, "decision_type", np.int64)
-    values = _joined(trees, "leaf_value", np.float64)
-    first_leaf, first_test = np.cumsum(leaves) - leaves, np.cumsum(leaves - 1) - (leaves - 1)
-    return FlatTrees(
-        feature=_joined(trees, "split_feature", np.int64),
-        threshold=_past_zero(threshold),
-        default_left=_default_left(threshold, decision),
-        left=left,
-        right=right,
-        roots=np.where(leaves > 1, first_test, ~first_leaf),
-        values=values[:, None],
-        leaf_id=np.arange(len(values)) - np.repeat(first_leaf, leaves),
-    )
-
-
-def _require_sizes(trees: list[dict[str, str]], leaves: npt.NDArray[np.int64]) -> None:
-    for key, less in {"leaf_value": 0, "split_feature": 1, "threshold": 1, "decision_type": 1, "left_child": 1, "right_child": 1}.items():
-        counts = [tree[key].count(" ") + bool(tree[key]) for tree in trees]
-        if not np.array_equal(counts, leaves - less):
-            raise ConversionError(_DAMAGED.format(f"{key} has the wrong length"))
-
-
-def _joined(trees: Sequence[dict[str, str]], key: str, dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """One array over all trees."""
-    text = " ".join(tree[key] for tree in trees if tree[key])
-    numbers = np.fromstring(text, dtype=dtype, sep=" ")
-    if len(numbers) != text.count(" ") + bool(text):
-        raise ConversionError(_DAMAGED.format(f"{key} holds what is no number"))
-    return numbers
-
-
-def _children(within: npt.NDArray[np.int64], leaves: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Children numbered over the forest: tests count on from the trees before, leaves (negative) likewise."""
-    tests = leaves - 1
-    first_test, first_leaf = np.repeat(np.cumsum(tests) - tests, tests), np.repeat(np.cumsum(leaves) - leaves, tests)
-    return np.where(within >= 0, within + first_test, within - first_leaf)
-
-
-def _past_zero(threshold: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Thresholds that send each x where LightGBM sends ``0 if abs(x) <= ZERO else x``.
+def _match(infos: list[tuple[int, str]], sizes: list[int]) -> list[int]:
+    """Give each list in turn the first feature that it may have.
 
     Examples
     --------
-    >>> _past_zero(np.array([0.0, -0.0, 1e-36, 0.5])).tolist() == [ZERO, ZERO, ZERO, 0.5]
-    True
-    >>> bool(np.all(_past_zero(np.array([-ZERO, -1e-36])) < -ZERO))
-    True
+    >>> _match([(0, "[0.5:2]"), (1, "[0:2]"), (2, "-1:1:0"), (3, "none")], [3, 2])
+    [1, 2]
     """
-    above = np.where((threshold >= 0) & (threshold < ZERO), ZERO, threshold)
-    return np.where((above < 0) & (above >= -ZERO), np.nextafter(-ZERO, -np.inf), above)
+    matched: list[int] = []
+    for place, info in infos:
+        if len(matched) < len(sizes) and _may_be_codes(info, sizes[len(matched)]):
+            matched.append(place)
+    return matched
 
 
-def _default_left(threshold: npt.NDArray[np.float64], decision: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Where NaN goes: with missing type NaN as the node says; else NaN counts as zero, which missing type Zero sends as the node says."""
-    says_left, zero_left = (decision & DEFAULT_LEFT) > 0, threshold >= 0
-    if np.any((decision & MISSING_ZERO > 0) & (says_left != zero_left)):
-        raise UnsupportedError("LightGBM", current_source(), "zero_as_missing", value=True, hint="Fit with zero_as_missing=False.")
-    return np.where(decision & MISSING_NAN > 0, says_left, zero_left)
+def _may_be_codes(info: str, size: int) -> bool:
+    """Whether a feature's values (``[least:largest]``, ``a:b:c`` for categories, of which -1 is missing, or ``none``) are codes of a list."""
+    least = 0 if info.startswith("[") else -1
+    return info == "none" or all(number.lstrip("-").isdigit() and least <= int(number) < size for number in info.strip("[]").split(":"))

@@ -146,7 +146,7 @@ def read_table(x: Any, reads: Reads) -> Table:
         _warn(f"X does not have valid feature names, but {reads.owner} was fitted with feature names")
     if matrix.dtype.kind in "OU" and (reads.text or matrix.dtype.kind == "O"):
         return _read_columns(Frame((), len(matrix), lambda i: matrix[:, i]), range(matrix.shape[1]), reads)
-    return _whole(reads, _numeric_matrix(matrix))
+    return _whole(reads, _as_read(_numeric_matrix(matrix), matrix, reads.schema.other_arrays))
 
 
 def _read_frame(frame: Frame, reads: Reads) -> Table:
@@ -206,6 +206,14 @@ def _first(values: Any) -> object:
 def _contiguous(matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
     flags = matrix.flags
     return matrix if flags.c_contiguous and flags.aligned else np.require(matrix, requirements=["C", "A"])
+
+
+def _as_read(values: Any, given: Any, other: str) -> Any:
+    """Return the values in the dtype as which the source reads the given array, rounded once."""
+    if not other or given.dtype in (np.float32, np.float64):
+        return values
+    with np.errstate(over="ignore"):
+        return given.astype(other)
 
 
 def _numeric_matrix(matrix: Any) -> Any:

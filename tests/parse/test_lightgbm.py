@@ -1,13 +1,17 @@
+import warnings
+
 import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import pytest
 from scoring import assert_near, assert_same, forest_of, score, threshold_rows
 
+import hbconv
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.parse import parse
 from hbconv.parse.lightgbm import parse_lightgbm_text
-from hbconv.parse.lightgbm_text import ZERO, read_lightgbm_text
+from hbconv.parse.lightgbm_text import read_lightgbm_text
+from hbconv.parse.lightgbm_trees import ZERO
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((500, 5))
@@ -121,15 +125,17 @@ def test_row_layouts(rows):
     assert_same(model, rows, *METHODS, ulp=2)
 
 
-def test_ints_of_an_array_are_read_as_float32_and_of_a_table_as_float64():
+@pytest.mark.parametrize("fitted_on", [np.asarray, lambda column: pd.DataFrame(column, columns=["a"])], ids=["array", "table"])
+def test_ints_of_an_array_are_read_as_float32_and_of_a_table_as_float64(fitted_on):
     column = np.arange(2**24, 2**24 + 64)[:, None]
-    target = (column[:, 0] % 2).astype(float)
     parameters = {**SMALL, "min_child_samples": 1, "max_bin": 255, "num_leaves": 64}
-    model = lgb.LGBMRegressor(**parameters).fit(column.astype(np.float64), target)
-    assert_same(model, column, "predict")
-    frame = pd.DataFrame({"a": column[:, 0]})
-    model = lgb.LGBMRegressor(**parameters).fit(frame, target)
-    np.testing.assert_array_equal(score(model, column), model.predict(frame))
+    model = lgb.LGBMRegressor(**parameters).fit(fitted_on(column).astype(np.float64), (column[:, 0] % 2).astype(float))
+    converted = hbconv.convert(model, "reference")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for rows in (column, column.astype(np.uint32), column.astype(">f8"), column.tolist(), pd.DataFrame(column, columns=["a"])):
+            np.testing.assert_array_equal(converted.predict(rows), model.predict(rows))
+    assert np.any(model.predict(pd.DataFrame(column, columns=["a"])) != model.booster_.predict(column))
 
 
 def test_no_rows():
@@ -167,32 +173,7 @@ def test_names():
     assert not parse(unnamed).schema.named
     assert not parse(unnamed.booster_).schema.named
     assert parse_lightgbm_text(named.booster_.model_to_string()).schema == parse(named).schema
-
-
-def test_categorical_splits_are_refused():
-    codes = RNG.integers(0, 5, (500, 1))
-    model = lgb.LGBMRegressor(**SMALL).fit(codes, (codes[:, 0] % 2).astype(float), categorical_feature=[0])
-    with pytest.raises(UnsupportedError, match=r"LightGBM with num_cat=\d+ \(step 'LGBMRegressor'\) is not supported.*OrdinalEncoder"):
-        parse(model)
-
-
-def test_category_columns_are_refused_even_unsplit():
-    frame = pd.DataFrame({"a": pd.Categorical(["x", "y"] * 250), "b": X[:, 1]})
-    model = lgb.LGBMRegressor(**SMALL).fit(frame, np.nan_to_num(X[:, 1]))
-    with pytest.raises(UnsupportedError, match="pandas_categorical"):
-        parse(model)
-
-
-def test_linear_trees_are_refused():
-    model = lgb.LGBMRegressor(**SMALL, linear_tree=True).fit(np.nan_to_num(X), TARGET)
-    with pytest.raises(UnsupportedError, match="LightGBM with linear_tree=True"):
-        parse(model)
-
-
-def test_zero_as_missing_is_refused():
-    model = lgb.LGBMRegressor(**SMALL, zero_as_missing=True).fit(np.nan_to_num(X), TARGET)
-    with pytest.raises(UnsupportedError, match="LightGBM with zero_as_missing=True"):
-        parse(model)
+    assert not parse(named).schema.tables_only
 
 
 def test_early_stopped_prediction_is_refused():

@@ -87,8 +87,8 @@ def lightgbm_models() -> Iterator[Case]:
         yield Trees("lightgbm.LGBMRegressor", objective, fit(regressor(objective=objective), "positive"))
     yield Trees("lightgbm.LGBMModel", "regression", fit(lightgbm.LGBMModel(objective="regression", **small), "value"))
     yield Trees("lightgbm.LGBMRanker", "default", fit(lightgbm.LGBMRanker(**small), "relevance", group=target("group")))
-    yield Trees("lightgbm.Booster", "binary", partial(_lightgbm_booster, "binary", "two_bool"), methods=("predict",))
-    yield Trees("lightgbm.Booster", "multiclass", partial(_lightgbm_booster, "multiclass", "three", num_class=3), methods=("predict",))
+    yield Trees("lightgbm.Booster", "binary", partial(_lightgbm_booster, "binary", "two_bool"))
+    yield Trees("lightgbm.Booster", "multiclass", partial(_lightgbm_booster, "multiclass", "three", num_class=3))
 
 
 def _lightgbm_booster(objective: str, y: str, **more: Any) -> Any:

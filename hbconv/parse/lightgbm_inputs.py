@@ -1,0 +1,53 @@
+"""What LightGBM makes of its input: numbers as floats, pandas categories as codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node, Schema
+from hbconv.containers.columns import Columns
+from hbconv.containers.recode import Recode
+from hbconv.containers.wiring import Cast
+from hbconv.parse.step import Step, concat
+from hbconv.parse.text import are_numbers, category_codes, columns_of
+
+__all__ = ["read_features", "read_schema"]
+
+
+def read_schema(names: Sequence[str], *, categories: bool) -> Schema:
+    """Columns by name, or by position where LightGBM made the names up; arrays of ints are read as float32."""
+    made_up = list(names) == [f"Column_{i}" for i in range(len(names))]
+    schema = Schema.matrix(len(names)) if made_up else Schema.table(list(names))
+    return replace(schema, tables_only=categories, other_arrays="float32")
+
+
+def read_features(step: Step, categories: Mapping[int, Sequence[Any]]) -> Node:
+    """All features as floats."""
+    runs = [(is_category, list(run)) for is_category, run in groupby(range(step.x.type.width), categories.__contains__)]
+    return concat([node for is_category, run in runs for node in (_codes(step, run, categories) if is_category else [_floats(step.x, run)])])
+
+
+def _floats(x: Node, positions: list[int]) -> Node:
+    """Ints of a table are float64; of an array, which is what another step makes of its input, float32."""
+    is_table = isinstance(x, Columns) and (x.schema.named or bool(x.schema.other_arrays))
+    return Cast(columns_of(x, positions), "float", "float64" if is_table else "float32")
+
+
+def _codes(step: Step, positions: list[int], categories: Mapping[int, Sequence[Any]]) -> list[Node]:
+    return [_code(step, position, list(categories[position])) for position in positions]
+
+
+def _code(step: Step, position: int, categories: list[Any]) -> Node:
+    """Place of the value among the categories; NaN for a value that is none of them."""
+    numbers = are_numbers(categories)
+    if numbers and not (isinstance(step.x, Columns) and step.x.schema.tables_only):
+        raise step.refuse("pandas_categorical", categories[:5], "Convert the LightGBM model by itself: after another step its categories could be codes.")
+    ordered = sorted(categories) if numbers else categories
+    table = np.array([np.nan, *(categories.index(value) for value in ordered)], np.float32)
+    return Recode(category_codes(step, position, ordered), (Array(table),))
