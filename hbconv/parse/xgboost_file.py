@@ -121,9 +121,14 @@ _BOOSTERS: dict[str, Callable[[Mapping[str, Any], int, int], XGBoostTrees | XGBo
 
 
 def _categories(encoding: Mapping[str, Any]) -> Categories:
-    """Values of one feature: whole numbers, or texts laid end to end as UTF-8."""
+    """Values of one feature: whole numbers, or texts laid end to end.
+
+    XGBoost measures texts in characters and cuts their UTF-8 at these lengths, so that only ASCII comes out whole.
+    """
     values = np.asarray(encoding["values"], np.int64)
     if "offsets" not in encoding:
         return tuple(values.tolist())
-    text, ends = values.astype(np.uint8).tobytes(), np.asarray(encoding["offsets"], np.int64).tolist()
-    return tuple(text[start:end].decode() for start, end in pairwise(ends))
+    if np.any((values < 0) | (values > 127)):
+        raise _refusal("enable_categorical", value=True, hint="XGBoost garbles categories of text beyond ASCII. Name them in ASCII before fitting.")
+    text, ends = values.astype(np.uint8).tobytes().decode(), np.asarray(encoding["offsets"], np.int64).tolist()
+    return tuple(text[start:end] for start, end in pairwise(ends))
