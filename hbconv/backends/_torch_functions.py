@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,11 @@ def ordered_sum(x: Tensor, dim: int) -> Tensor:
     return torch.zeros_like(terms[:1]).index_add(0, first, terms)[0]
 
 
+def ordered_logsumexp(x: Tensor, dim: int) -> Tensor:
+    """Add up exponentials, given and returned as logarithms, one term after another."""
+    return reduce(torch.logaddexp, x.unbind(dim))
+
+
 def sort(x: Tensor, dim: int) -> Tensor:
     """Ascending, NaN last."""
     return x.sort(dim=dim).values
@@ -128,6 +134,7 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "concat": concat, "reshape": reshape, "expand": expand,
     "reduce_sum": torch.sum, "ordered_sum": ordered_sum, "reduce_prod": torch.prod, "reduce_max": torch.amax,
     "reduce_min": torch.amin, "reduce_any": torch.any, "argmax": torch.argmax, "logsumexp": torch.logsumexp,
+    "ordered_logsumexp": ordered_logsumexp,
     "cumsum": torch.cumsum, "sort": sort, "topk": topk, "bucketize": bucketize,
 }  # fmt: skip
 """What each primitive is in torch; attributes are keyword arguments, an ``axis`` being torch's ``dim``, which counts the rows."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from hbconv.containers.node import Node, container
 from hbconv.containers.types import Type
@@ -31,12 +28,4 @@ class LogAdd(Node):
         return Type(self.x.type.width // self.groups, self.x.type.dtype)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        width = self.type.width
-        parts = (b.take(inputs[0], np.arange(first, first + width)) for first in range(0, self.groups * width, width))
-        return reduce(lambda total, part: _log_add(b, total, part), parts)
-
-
-def _log_add(b: Builder, x: Value, y: Value) -> Value:
-    """Equal numbers apart, of which two infinite ones have no difference."""
-    more = b.op("log1p", b.op("exp", -b.op("abs", x - y)))
-    return b.where(b.op("eq", x, y), x + b.constant(np.log(2.0), x.dtype), b.op("maximum", x, y) + more)
+        return b.reduce("ordered_logsumexp", b.reshape(inputs[0], self.groups, self.type.width))

@@ -249,6 +249,7 @@ define("reduce_min", reduction((*FLOATS, *INTS)), lambda x, axis: x.min(axis=axi
 define("reduce_any", reduction(("bool",)), lambda x, axis: x.any(axis=axis + 1))
 define("argmax", reduction((*FLOATS, *INTS), "int32"), lambda x, axis: x.argmax(axis=axis + 1).astype(np.int32))
 define("logsumexp", reduction(FLOATS), logsumexp)
+define("ordered_logsumexp", reduction(FLOATS), lambda x, axis: np.logaddexp.reduce(x, axis=axis + 1))
 
 
 def infer_along(x: TensorType, axis: int) -> TensorType:

@@ -294,6 +294,7 @@ REDUCTIONS = [
     *(reduction(name, equal, values) for name in ("reduce_max", "reduce_min") for values in (anything, ties)),
     reduction("argmax", equal, ties), reduction("argmax", equal, anything), reduction("argmax", equal, whole, INTS),
     reduction("logsumexp", FUNCTION, raised), reduction("logsumexp", CANCELLED, ties),
+    reduction("ordered_logsumexp", FUNCTION, raised), reduction("ordered_logsumexp", CANCELLED, ties),
     reduction("ordered_sum", same_bits, uneven), reduction("ordered_sum", same_bits, anything),
     Case("ordered_sum", "500 terms", lambda b, x: b.reduce("ordered_sum", b.reshape(x, 500, 2)), (Input(uneven, 1000),)),
     Case("ordered_sum", "500 terms, one output", lambda b, x: b.reduce("ordered_sum", b.reshape(x, 500, 1)), (Input(uneven, 500),)),

@@ -103,6 +103,16 @@ def logsumexp(b: Builder, x: Value, axis: int) -> Value:
     return b.op("log", b.reduce("reduce_sum", b.op("exp", x - kept), axis)) + shift
 
 
+def ordered_logsumexp(b: Builder, x: Value, axis: int) -> Value:
+    """Term by term ``max(a, b) + log1p(exp(-|a - b|))``; equal terms apart, of which two infinite ones have no difference."""
+    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+    total, *terms = (b.reshape(b.take(x, [i], axis), *shape) for i in range(x.shape[axis]))
+    for term in terms:
+        more = b.op("log1p", b.op("exp", -b.op("abs", total - term)))
+        total = b.where(b.op("eq", total, term), term + _number(b, math.log(2.0), x), b.op("maximum", total, term) + more)
+    return total
+
+
 def reduce_any(b: Builder, x: Value, axis: int) -> Value:
     """Whether more than none are True."""
     return b.op("ne", b.reduce("reduce_sum", b.cast(x, "int32"), axis), b.constant(0, "int32"))
@@ -112,5 +122,6 @@ REWRITES: dict[str, Callable[..., Value]] = {
     **{f.__name__: _in_double(f) for f in (expm1, log1p, log2, log10, tan, erf)},
     "sigmoid": sigmoid,
     "logsumexp": logsumexp,
+    "ordered_logsumexp": ordered_logsumexp,
     "reduce_any": reduce_any,
 }

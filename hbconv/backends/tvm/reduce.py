@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -64,6 +65,19 @@ def reduce_sum(k: Kernel, out: Place, x: Place, axis: int) -> None:
         k.store(out, index, row, whole_sum.get())
 
 
+def ordered_logsumexp(k: Kernel, out: Place, x: Place, axis: int) -> None:
+    """Emit ``ordered_logsumexp``, a row at a time: equal terms apart, of which two infinite ones have no difference."""
+    kind, suffix = Kind(x.dtype, 1), "f" if x.dtype == "float32" else ""
+    with k.over(out.shape) as index, k.rows() as row:
+        total = k.variable(x.dtype, k.load(x, insert(index, axis, 0), row))
+        with T.serial(1, x.shape[axis]) as i:
+            so_far, term = k.bind(total.get()), k.bind(k.load(x, insert(index, axis, i), row))
+            ratio = tirx.call_pure_extern(x.dtype, "exp" + suffix, kind.number(0) - tirx.abs(so_far - term))
+            more = tirx.call_pure_extern(x.dtype, "log1p" + suffix, ratio)
+            total.set(tirx.Select(tirx.EQ(so_far, term), term + kind.number(math.log(2.0)), larger(kind, so_far, term) + more))
+        k.store(out, index, row, total.get())
+
+
 def argmax(k: Kernel, out: Place, x: Place, axis: int) -> None:
     """Emit ``argmax``: the first NaN, else the first of the largest."""
     floating = x.dtype.startswith("float")
@@ -120,6 +134,7 @@ EMITTERS: dict[str, Callable[..., None]] = {
     "reduce_max": lambda k, out, x, axis: fold(k, out, x, axis, larger),
     "reduce_min": lambda k, out, x, axis: fold(k, out, x, axis, smaller),
     "reduce_any": lambda k, out, x, axis: fold(k, out, x, axis, lambda _, a, b: a | b, 0),
+    "ordered_logsumexp": ordered_logsumexp,
     "argmax": argmax,
     "cumsum": cumsum,
     "matmul": matmul,
