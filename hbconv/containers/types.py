@@ -42,12 +42,15 @@ class Schema:
         The source was fitted on columns of categories, whose values only tables hold: the numbers of an array would be codes.
     other_arrays : str
         Dtype as which the source reads an array of another dtype than float32 and float64; empty where ints stay exact.
+    underscored : bool
+        The source put underscores for spaces in the names.
     """
 
     columns: tuple[Column, ...]
     named: bool = False
     tables_only: bool = False
     other_arrays: str = ""
+    underscored: bool = False
 
     @staticmethod
     def matrix(width: int, dtype: str = "float64") -> "Schema":
@@ -62,7 +65,7 @@ class Schema:
     @cached_property
     def key(self) -> str:
         """Text that tells one schema from another."""
-        return repr((self.columns, self.named, self.tables_only, self.other_arrays))
+        return repr((self.columns, self.named, self.tables_only, self.other_arrays, self.underscored))
 
     @property
     def names(self) -> tuple[str, ...]:

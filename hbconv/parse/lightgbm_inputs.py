@@ -21,10 +21,10 @@ __all__ = ["read_features", "read_schema"]
 
 
 def read_schema(names: Sequence[str], *, categories: bool) -> Schema:
-    """Columns by name, or by position where LightGBM made the names up; arrays of ints are read as float32."""
+    """Columns by name, or by position where LightGBM made the names up; arrays of ints are read as float32, and LightGBM has no spaces in names."""
     made_up = list(names) == [f"Column_{i}" for i in range(len(names))]
     schema = Schema.matrix(len(names)) if made_up else Schema.table(list(names))
-    return replace(schema, tables_only=categories, other_arrays="float32")
+    return replace(schema, tables_only=categories, other_arrays="float32", underscored=True)
 
 
 def read_features(step: Step, categories: Mapping[int, Sequence[Any]]) -> Node:

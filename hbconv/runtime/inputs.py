@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from hbconv.containers import Graph, Schema, topological
 from hbconv.containers.columns import Codes, Columns
+from hbconv.containers.find_code import FindCode
 from hbconv.errors import InputError
 from hbconv.lower import CodesFeed, Feed
 from hbconv.runtime.arrays import dtype_name, numeric
@@ -23,12 +24,13 @@ __all__ = ["Reads", "Table", "count_columns", "read_table"]
 
 @dataclass(frozen=True)
 class Reads:
-    """Which columns of the schema a model reads, as numbers and as text."""
+    """Which columns of the schema a model reads, as numbers and as text, and which of them only for the place of a value among known ones."""
 
     schema: Schema
     numbers: frozenset[int]
     text: frozenset[int]
     owner: str = "The model"
+    categories: frozenset[int] = frozenset()
 
     @staticmethod
     def of(graph: Graph) -> Reads:
@@ -36,7 +38,8 @@ class Reads:
         nodes = topological(graph.roots)
         text = frozenset(n.column for n in nodes if isinstance(n, Codes))
         numbers = frozenset(i for n in nodes if isinstance(n, Columns) for i in n.columns)
-        return Reads(graph.schema, numbers - text, text, graph.traits.estimator or "The model")
+        coded = frozenset(i for n in nodes if isinstance(n, FindCode) and isinstance(n.x, Columns) for i in n.x.columns)
+        return Reads(graph.schema, numbers - text, text, graph.traits.estimator or "The model", text | coded)
 
     @property
     def needed(self) -> frozenset[int]:
@@ -151,11 +154,21 @@ def read_table(x: Any, reads: Reads) -> Table:
 
 def _read_frame(frame: Frame, reads: Reads) -> Table:
     place = _places(frame, reads)
+    if reads.schema.tables_only:
+        _require_categories(frame, place, reads)
     if frame.matrix is None or reads.text or len(place) < len(reads.schema.columns):
         return _read_columns(frame, place, reads)
     order = [place[i] for i in range(len(place))]
     values = numeric(frame.matrix, "X")
     return _whole(reads, values if order == list(range(values.shape[1])) else values[:, order])
+
+
+def _require_categories(frame: Frame, place: Mapping[int, int], reads: Reads) -> None:
+    """Refuse columns of categories other than those that the model was fitted on, whose codes the source would read."""
+    for i in sorted(reads.needed - reads.categories):
+        if frame.is_category(place[i]):
+            fitted = ", ".join(repr(reads.schema.names[j]) for j in sorted(reads.categories))
+            raise InputError(f"{reads.where(i)} has dtype category; {reads.owner} was fitted on categories in {fitted} alone.")
 
 
 def _whole(reads: Reads, values: Any) -> Table:
@@ -183,7 +196,8 @@ def _places(frame: Frame, reads: Reads) -> dict[int, int]:
     if any(texts) and not all(texts):
         raise InputError("Column names mix text and other types. Make them all text: X.columns = X.columns.astype(str).")
     if reads.schema.named and all(texts):
-        return find_columns(frame.names, reads.schema.names, reads.needed)
+        names = [name.replace(" ", "_") for name in frame.names] if reads.schema.underscored else frame.names
+        return find_columns(names, reads.schema.names, reads.needed)
     _require_width(len(frame.names), reads)
     if reads.schema.named:
         _warn(f"X does not have valid feature names, but {reads.owner} was fitted with feature names")

@@ -19,12 +19,16 @@ Data = npt.NDArray[Any] | Text | Categories
 
 @dataclass(frozen=True)
 class Frame:
-    """A table: names, number of rows, a function that reads one column by position; all of it where that is one array of numbers."""
+    """A table: names, number of rows, a function that reads one column by position; all of it where that is one array of numbers.
+
+    ``is_category`` tells the columns that pandas holds as categories, whatever their values.
+    """
 
     names: tuple[Any, ...]
     rows: int
     read: Callable[[int], Data]
     matrix: npt.NDArray[Any] | None = None
+    is_category: Callable[[int], bool] = lambda _: False
 
 
 def read_frame(x: Any) -> Frame | None:
@@ -38,7 +42,7 @@ def read_frame(x: Any) -> Frame | None:
     if not any(hasattr(x, attribute) for attribute in ("columns", "column_names")):
         return None
     if hasattr(x, "iloc"):
-        return Frame(tuple(x.columns), len(x), lambda i: _pandas_column(x.iloc[:, i]), _pandas_matrix(x))
+        return Frame(tuple(x.columns), len(x), lambda i: _pandas_column(x.iloc[:, i]), _pandas_matrix(x), lambda i: x.dtypes.iloc[i].name == "category")
     if type(x).__module__.partition(".")[0] == "polars" and not has_arrow():
         return Frame(tuple(x.columns), x.height, lambda i: x[x.columns[i]].to_numpy())
     return _from_arrow(x) if hasattr(x, "__arrow_c_stream__") else None

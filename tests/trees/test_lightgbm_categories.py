@@ -1,0 +1,93 @@
+"""LightGBM models fitted on pandas categories: which columns they are, the order of their values, what is none of them."""
+
+import json
+
+import lightgbm as lgb
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+from trees.battery import FEW, check
+
+import hbconv
+from hbconv.errors import InputError, UnsupportedError
+from hbconv.parse.lightgbm import parse_lightgbm_text
+
+RNG = np.random.default_rng(0)
+SMALL = {"n_estimators": 5, "num_leaves": 8, "min_child_samples": 5, "cat_smooth": 1, "min_data_per_group": 2, "verbosity": -1, "n_jobs": 1}
+VALUES = {"text": ["wolf", "ant", "bee", "1"], "whole": [30, 10, 20], "flag": [True, False], "fraction": [0.5, -1.0, 0.25]}
+UNSEEN = {"text": "new", "whole": 99, "fraction": 7.0}
+
+
+def frame(rows, *names, unseen=False, ordered=False):
+    """Two plain columns, the second of a name with a space, and columns of categories in the order of VALUES."""
+    data = pd.DataFrame({"plain": RNG.standard_normal(rows).astype(np.float32), "with space": RNG.standard_normal(rows)})
+    for name in names:
+        values = VALUES[name] + ([UNSEEN[name]] if unseen and name in UNSEEN else [])
+        column = pd.Series(RNG.choice(np.array(values, dtype=object), rows)).mask(RNG.random(rows) < 0.1)
+        data[name] = pd.Categorical(column, categories=values, ordered=ordered)
+    return data
+
+
+def target(data):
+    codes = sum((data[name].cat.codes % 2 * (1 + place) for place, name in enumerate(data.select_dtypes("category"))), np.zeros(len(data)))
+    return np.asarray(data["plain"] + codes)
+
+
+def fitted(data, **options):
+    return lgb.LGBMRegressor(**SMALL).fit(data, target(data), **options)
+
+
+@pytest.mark.parametrize("names", [["text"], ["whole"], ["flag"], ["fraction"], ["fraction", "text", "flag", "whole"]], ids="-".join)
+@pytest.mark.parametrize("ordered", [False, True], ids=["unordered", "ordered"])
+def test_values_in_their_stored_order(names, ordered):
+    data = frame(300, *names, ordered=ordered)
+    model = fitted(data)
+    rows = frame(200, *names, unseen=True, ordered=ordered)
+    check(model, [data, rows, rows.iloc[:1]], backends=FEW)
+    check(model.booster_, [rows], backends=FEW)
+    from_text = hbconv.convert(parse_lightgbm_text(model.booster_.model_to_string()), "reference")
+    np.testing.assert_array_equal(from_text.predict(rows), model.predict(rows))
+
+
+def test_tables_of_other_libraries_hold_values():
+    data = frame(300, "text", "whole")
+    converted, want = hbconv.convert(fitted(data), "reference"), fitted(data).predict(data)
+    values = {name: np.asarray(data[name]) for name in data}
+    np.testing.assert_array_equal(converted.predict(values), want)
+    np.testing.assert_array_equal(converted.predict(data[["whole", "text", "with space", "plain"]]), want)
+
+
+@pytest.mark.parametrize("name", ["text", "whole"])
+def test_arrays_are_refused_because_their_numbers_would_be_codes(name):
+    converted = hbconv.convert(fitted(frame(300, name)), "reference")
+    with pytest.raises(InputError, match="fitted on columns of categories"):
+        converted.predict(np.zeros((3, 3)))
+
+
+def test_other_columns_of_categories_are_refused():
+    data = frame(300, "whole").assign(code=RNG.integers(0, 3, 300))
+    converted = hbconv.convert(fitted(data, categorical_feature=["code"]), "reference")
+    with pytest.raises(InputError, match="Column 'whole' has dtype category; LGBMRegressor was fitted on categories in 'code' alone"):
+        converted.predict(data)
+
+
+def test_ordered_categories_beside_whole_numbers_are_refused():
+    data = frame(300, "whole", ordered=True).assign(code=RNG.integers(0, 3, 300))
+    with pytest.raises(UnsupportedError, match=r"pandas_categorical='\[\[30, 10, 20\]\]'.*unordered"):
+        hbconv.convert(fitted(data))
+
+
+def test_numbers_as_categories_are_refused_inside_a_pipeline():
+    numbers, texts = (frame(300, name).drop(columns="with space") for name in ("whole", "text"))
+    with pytest.raises(UnsupportedError, match="pandas_categorical"):
+        hbconv.convert(make_pipeline(lgb.LGBMRegressor(**SMALL)).fit(numbers, target(numbers)))
+    pipeline = make_pipeline(lgb.LGBMRegressor(**SMALL)).fit(texts, target(texts))
+    np.testing.assert_array_equal(hbconv.convert(pipeline, "reference").predict(texts), pipeline.predict(texts))
+
+
+@pytest.mark.parametrize("lists", [[["a"], ["b"], ["c"], ["d"]], [[1, "a"]]], ids=["more than columns", "mixed"])
+def test_texts_whose_lists_fit_no_column_are_refused(lists):
+    text = fitted(frame(300, "text")).booster_.model_to_string()
+    with pytest.raises(UnsupportedError, match=r"pandas_categorical|categories_"):
+        parse_lightgbm_text(text.replace(json.dumps([VALUES["text"]]), json.dumps(lists)))
