@@ -42,12 +42,13 @@ class Traits:
 
 @dataclass(frozen=True)
 class Graph:
-    """Input schema, outputs by method name, checks of the input, traits of the estimator."""
+    """Input schema, outputs by method name, checks of the input, traits of the estimator; whether rows may come as a sparse matrix."""
 
     schema: Schema
     outputs: Mapping[str, Output]
     checks: tuple[Check, ...] = ()
     traits: Traits = field(default_factory=Traits)
+    sparse: bool = True
 
     @property
     def roots(self) -> tuple[Node, ...]:

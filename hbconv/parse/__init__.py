@@ -44,7 +44,7 @@ def parse(estimator: object, n_features: int | None = None, iterations: tuple[in
     step = Step(estimator, Columns.of(schema), iterations=iterations)
     outputs = parse_step(step)
     ordered = {m: outputs[m] for m in (*METHODS, *outputs) if m in outputs}
-    graph = Graph(schema, ordered, tuple(step.checks), _traits(estimator, ordered))
+    graph = Graph(schema, ordered, tuple(step.checks), _traits(estimator, ordered), sparse=not step.dense)
     return graph.with_schema(_typed(graph))
 
 

@@ -38,6 +38,8 @@ class Step:
         The source gives x to this estimator as a sparse matrix, for which some compute in another order.
     iterations : tuple of int, or None
         First and last (not included) boosting iteration that the user asks for; never set for inner estimators.
+    dense : list of str
+        Steps for which the whole input must not be sparse; all steps of one conversion share the list.
     """
 
     estimator: Any
@@ -46,6 +48,7 @@ class Step:
     checks: list[Check] = field(default_factory=list)
     sparse: bool = False
     iterations: tuple[int, int] | None = None
+    dense: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
