@@ -15,7 +15,7 @@ from hbconv.containers.node import Node, container
 from hbconv.containers.types import Schema, Type
 from hbconv.containers.wiring import Cast
 
-__all__ = ["Codes", "Columns", "FillText", "Vocabulary"]
+__all__ = ["Codes", "Columns", "FillText", "Hashes", "Vocabulary"]
 
 
 @container
@@ -63,13 +63,26 @@ class Vocabulary:
         return f"{len(self.values)} categories"
 
 
+@dataclass(frozen=True)
+class Hashes:
+    """Categories of which the source kept hashes alone: ascending, signed, of 32 bits, their codes their positions.
+
+    Whole numbers are categories too: what is hashed is their decimal digits. The hash is CityHash64, first version, low half.
+    """
+
+    values: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{len(self.values)} hashed categories"
+
+
 @container
 class Codes(Node):
     """A text column as int32 codes of a vocabulary, -1 for unknown; the host makes them (ONNX: in the graph)."""
 
     schema: Schema
     column: int
-    vocabulary: Vocabulary
+    vocabulary: Vocabulary | Hashes
 
     finite: ClassVar[str] = "always"
 

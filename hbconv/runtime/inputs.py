@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import Graph, Schema, topological
-from hbconv.containers.columns import Codes, Columns
+from hbconv.containers.columns import Codes, Columns, Hashes
 from hbconv.containers.find_code import FindCode
 from hbconv.errors import InputError
 from hbconv.lower import CodesFeed, Feed
 from hbconv.runtime.arrays import dtype_name, numeric
+from hbconv.runtime.hashes import encode_hashed
 from hbconv.runtime.tables import Data, Frame, find_columns, read_frame
 from hbconv.runtime.text import Categories, Text, encode
 
@@ -107,7 +108,7 @@ class Table:
     def _codes(self, feed: CodesFeed) -> npt.NDArray[np.int32]:
         out = np.empty((self.rows, len(feed.leaves)), np.int32)
         for place, leaf in enumerate(feed.leaves):
-            out[:, place] = encode(self.column(leaf.column), leaf.vocabulary, self.reads.where(leaf.column))
+            out[:, place] = _encoded(self.column(leaf.column), leaf, self.reads.where(leaf.column))
         return out
 
 
@@ -150,6 +151,10 @@ def read_table(x: Any, reads: Reads) -> Table:
     if matrix.dtype.kind in "OU" and (reads.text or matrix.dtype.kind == "O"):
         return _read_columns(Frame((), len(matrix), lambda i: matrix[:, i]), range(matrix.shape[1]), reads)
     return _whole(reads, _as_read(_numeric_matrix(matrix), matrix, reads.schema.other_arrays))
+
+
+def _encoded(data: Data, leaf: Codes, where: str) -> npt.NDArray[np.int32]:
+    return encode_hashed(data, leaf.vocabulary, where) if isinstance(leaf.vocabulary, Hashes) else encode(data, leaf.vocabulary, where)
 
 
 def _read_frame(frame: Frame, reads: Reads) -> Table:

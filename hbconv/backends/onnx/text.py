@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.containers.columns import Hashes
 from hbconv.errors import BackendError
 
 if TYPE_CHECKING:
@@ -21,7 +22,10 @@ MISSING = {"None": "none", "nan": "nan"}
 
 def encode(w: GraphWriter, name: str, codes: Codes) -> str:
     """Write the int32 codes of the text input of that name."""
-    keys = texts(codes.vocabulary, codes.schema.columns[codes.column].name)
+    column = codes.schema.columns[codes.column].name
+    if isinstance(codes.vocabulary, Hashes):
+        raise BackendError(f"Column {column!r} holds categories of which the model kept hashes alone, and ONNX has no operator that hashes text. Use Model.")
+    keys = texts(codes.vocabulary, column)
     encoded = w.ml_node("LabelEncoder", name, keys_strings=list(keys), values_int64s=list(keys.values()), default_int64=-1)
     return w.cast(encoded, "int32")
 
