@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
+import numpy as np
+
 from hbconv.containers.node import Node, container
 from hbconv.containers.types import Type
 from hbconv.forest import Forest
@@ -64,7 +66,8 @@ class TreeLeaves(_OverForest):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         leaves = b.op("tree_leaves", b.cast(inputs[0], _float(inputs[0].dtype)), forest=self.forest, strategy=self.strategy)
-        return b.lookup(b.constant(self.forest.leaf_id), leaves)
+        names = self.forest.leaf_id
+        return leaves if np.array_equal(names.data, np.arange(len(names))) else b.lookup(b.constant(names), leaves)
 
 
 def _float(dtype: str) -> str:

@@ -1,118 +1,96 @@
-"""scikit-learn's gradient boosting, plain and histogram-based."""
+"""scikit-learn's gradient boosting, over float32 columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
-from hbconv.containers.decide import ArgMax, Compare, Softmax
+from hbconv.containers.clip import Clip
 from hbconv.containers.elementwise import Map
-from hbconv.containers.trees import TreeEnsemble, TreeLeaves
-from hbconv.containers.wiring import Cast
-from hbconv.forest import Forest
-from hbconv.parse.forests import NodeTable, assemble
-from hbconv.parse.probabilities import beside_complement
+from hbconv.containers.symmetric_logit import SymmetricLogit
+from hbconv.containers.trees import TreeLeaves
+from hbconv.containers.wiring import Cast, ConstantRows, Select
+from hbconv.parse.boosting import Boosted, boost, classified, regressed
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 from hbconv.parse.trees import read_trees
 
-INVERSE_LINKS: dict[str, Callable[[Node], Node]] = {
-    "IdentityLink": lambda raw: raw,
-    "LogLink": lambda raw: Map(raw, "exp"),
-    "LogitLink": lambda raw: beside_complement(Map(raw, "sigmoid")),
-    "HalfLogitLink": lambda raw: beside_complement(Map(Affine.of(raw, mul=2.0), "sigmoid")),
-    "MultinomialLogit": Softmax,
-}
-"""From raw scores to predictions or probabilities, by the class name of the loss's link."""
-
 CONSTANT_INITS = {"DummyRegressor": ("mean", "median", "quantile", "constant"), "DummyClassifier": ("prior", "most_frequent", "uniform", "constant")}
 """First estimators that say the same of every row, by class name and strategy."""
+
+LINKS: dict[str, Callable[[Node], Node]] = {
+    "LogitLink": lambda p: Map(p, "logit"),
+    "HalfLogitLink": lambda p: Affine.of(Map(p, "logit"), mul=0.5),
+    "MultinomialLogit": SymmetricLogit,
+}
+"""From a first estimator's probabilities to raw scores, by the class name of the loss's link."""
+
+EPS = float(np.finfo(np.float64).eps)
+"""Probabilities are held this far from 0 and 1 before their link."""
 
 
 @parses("sklearn.ensemble.GradientBoostingClassifier")
 def parse_gradient_boosting_classifier(step: Step) -> dict[str, Output]:
-    """Boost over float32 columns; a score of exactly zero is the second class."""
-    raw = _boosted(step)[2]
-    outputs = _classified(step, raw, "ge")
-    return {**outputs, "predict_log_proba": Output(Map(outputs["predict_proba"].node, "log"))}
+    """Take the second of two classes at a score of exactly zero; the scores of a stage stay a column."""
+    x, boosted = _boosted(step, _classifier_scores)
+    outputs = classified(step, boosted, "ge")
+    return {
+        **outputs,
+        "predict_log_proba": Output(Map(outputs["predict_proba"].node, "log")),
+        "staged_decision_function": replace(outputs["staged_decision_function"], vector=False),
+        "apply": Output(TreeLeaves(x, boosted.forest), dtype="float64", shape=step.estimator.estimators_.shape),
+    }
 
 
 @parses("sklearn.ensemble.GradientBoostingRegressor")
 def parse_gradient_boosting_regressor(step: Step) -> dict[str, Output]:
-    """Boost over float32 columns."""
-    x, forest, raw = _boosted(step)
-    return {"predict": Output(_inverse_link(step, raw), vector=True), "apply": Output(TreeLeaves(x, forest), dtype="float64")}
+    """Predict the sums: all losses have the identity for a link."""
+    x, boosted = _boosted(step, _regressor_scores)
+    return {**regressed(step, boosted), "apply": Output(TreeLeaves(x, boosted.forest), dtype="float64")}
 
 
-@parses("sklearn.ensemble.HistGradientBoostingClassifier")
-def parse_histogram_classifier(step: Step) -> dict[str, Output]:
-    """Boost over float64 columns; a score of exactly zero is the first class."""
-    return _classified(step, _histogram_boosted(step), "gt")
-
-
-@parses("sklearn.ensemble.HistGradientBoostingRegressor")
-def parse_histogram_regressor(step: Step) -> dict[str, Output]:
-    """Boost over float64 columns."""
-    return {"predict": Output(_inverse_link(step, _histogram_boosted(step)), vector=True)}
-
-
-def _boosted(step: Step) -> tuple[Node, Forest, Node]:
-    """Start from the first estimator's constant and add learning rate times leaf, stage after stage, in float64."""
+def _boosted(step: Step, first_scores: Callable[[Step, Node], Node]) -> tuple[Node, Boosted]:
+    """Add learning rate times leaf to the first scores."""
     est = step.estimator
     x = step.require_finite(Cast(step.x, "float32"))
     trees = read_trees([tree.tree_ for tree in est.estimators_.ravel()], scale=est.learning_rate)
-    target = np.tile(np.arange(est.estimators_.shape[1]), len(est.estimators_))
-    forest = assemble(trees, _first_scores(step), strict=False, n_features=step.x.type.width, target=target)
-    return x, forest, TreeEnsemble(x, forest)
+    return x, boost(x, trees, _constant_scores(step, x) or first_scores(step, x))
 
 
-def _first_scores(step: Step) -> npt.NDArray[np.float64]:
-    est = step.estimator
-    init = est.init_
-    constant = isinstance(init, str) or getattr(init, "strategy", None) in CONSTANT_INITS.get(type(init).__name__, ())
-    if not constant:
-        raise step.refuse("init", init, "hbconv handles None, 'zero', and dummy estimators that say the same of every row.")
+def _constant_scores(step: Step, x: Node) -> Node | None:
+    """First scores that are the same for every row; None where they are not."""
+    est, init = step.estimator, step.estimator.init_
+    strategies = CONSTANT_INITS.get(type(init).__name__)
+    if strategies and init.strategy not in strategies:
+        raise step.refuse("init", init, "It answers at random. Use a strategy that says the same of every row.")
+    if not strategies and init != "zero":
+        return None
     row = np.zeros((1, est.n_features_in_), np.float32)
-    scores: npt.NDArray[np.float64] = np.asarray(est._raw_predict_init(row), np.float64)[0]  # noqa: SLF001
-    return scores
+    return ConstantRows(x, Array.of(est._raw_predict_init(row)[0], np.float64))  # noqa: SLF001
 
 
-def _histogram_boosted(step: Step) -> Node:
-    """Start from the baseline and add the leaves, iteration after iteration, in float64; infinite values are welcome."""
-    est = step.estimator
-    if est.is_categorical_ is not None:
-        raise step.refuse("categorical_features", est.categorical_features, "Encode categories as numbers before fitting, with categorical_features=None.")
-    predictors, start = est._predictors, np.asarray(est._baseline_prediction, np.float64)  # noqa: SLF001
-    trees = [tree.nodes for iteration in predictors for tree in iteration]
-    target = np.tile(np.arange(start.size), len(predictors))
-    return TreeEnsemble(Cast(step.x, "float"), assemble(_table(trees).split(), start.ravel(), strict=False, n_features=step.x.type.width, target=target))
-
-
-def _table(trees: list[Any]) -> NodeTable:
-    nodes = np.concatenate(trees)
-    left, right = (np.where(nodes["is_leaf"], -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
-    sizes = [len(tree) for tree in trees]
-    return NodeTable(sizes, nodes["feature_idx"], nodes["num_threshold"], nodes["missing_go_to_left"], left, right, nodes["value"][:, None])
-
-
-def _classified(step: Step, raw: Node, positive: str) -> dict[str, Output]:
-    classes, two = Array(step.estimator.classes_), raw.type.width == 1
-    label = Compare.of(raw, positive, 0.0, "int32") if two else ArgMax(raw)
-    return {
-        "predict": Output(label, classes, vector=True),
-        "predict_proba": Output(_inverse_link(step, raw)),
-        "decision_function": Output(raw, vector=two),
-    }
-
-
-def _inverse_link(step: Step, raw: Node) -> Node:
+def _classifier_scores(step: Step, x: Node) -> Node:
+    """Link the first estimator's probabilities, of two classes those of the second."""
+    p = _initial(step, x, "predict_proba").node
+    if step.estimator.estimators_.shape[1] == 1:
+        p = Select(p, Array(np.array([1], np.int32)))
     link = type(step.estimator._loss.link).__name__  # noqa: SLF001
-    if link not in INVERSE_LINKS:
-        raise step.refuse("loss", step.estimator.loss, "hbconv handles the losses of scikit-learn itself.")
-    return INVERSE_LINKS[link](raw)
+    return LINKS[link](Clip.of(Cast(p, "float64"), EPS, 1 - EPS))
+
+
+def _regressor_scores(step: Step, x: Node) -> Node:
+    return Cast(_initial(step, x, "predict").node, "float64")
+
+
+def _initial(step: Step, x: Node, method: str) -> Output:
+    """Parse the first estimator, which reads what the trees read."""
+    init = step.estimator.init_
+    output = step.child(init, x, "init", sparse=step.sparse).get(method)
+    if output is None or output.classes is not None or output.parts:
+        raise step.refuse("init", init, f"Its {method} must give numbers, for one output.")
+    return output

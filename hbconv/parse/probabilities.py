@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from hbconv.array import Array
 from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
 from hbconv.containers.elementwise import Map
-from hbconv.containers.wiring import Concat
+from hbconv.containers.wiring import Concat, Select
 
 __all__ = ["beside_complement", "with_probabilities"]
 
 
 def beside_complement(p: Node) -> Node:
-    """Two columns ``1 - p, p``: the probabilities of two classes."""
-    return Concat((Affine.of(p, mul=-1.0, add=1.0), p))
+    """Two columns ``1 - p, p`` for each column of p: the probabilities of two classes."""
+    both = Concat((Affine.of(p, mul=-1.0, add=1.0), p))
+    if p.type.width == 1:
+        return both
+    return Select(both, Array.of(np.arange(both.type.width).reshape(2, -1).T.ravel(), np.int32))
 
 
 def with_probabilities(outputs: dict[str, Output], probabilities: Node) -> dict[str, Output]:

@@ -1,28 +1,31 @@
 import numpy as np
-import pandas as pd
 import pytest
-from scoring import assert_same, forest_of, score, threshold_rows
+from scoring import assert_identical, assert_same, forest_of, score, threshold_rows
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     GradientBoostingRegressor,
-    HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
+    RandomForestClassifier,
 )
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+import hbconv
 from hbconv.errors import UnsupportedError
 from hbconv.parse import parse
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 5))
 X[:, 4] = RNG.integers(0, 3, 400)
-MISSING = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
 LABELS = np.array(["ash", "birch", "cedar"])[RNG.integers(0, 3, 400)]
 TARGET = np.abs(X[:, 0]) + 0.1
 SMALL = {"n_estimators": 8, "max_depth": 3, "random_state": 0}
-QUICK = {"max_iter": 8, "max_leaf_nodes": 8, "min_samples_leaf": 5}
 DTYPES = ["float32", "float64"]
+LOSSES = {"three": ("log_loss", LABELS), "two": ("log_loss", LABELS == "ash"), "exponential": ("exponential", LABELS == "ash")}
+INITS = [DecisionTreeClassifier(max_depth=2), RandomForestClassifier(3, random_state=0)]
 METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
 ROWS = {"one": X[:1], "fortran": np.asfortranarray(X[:7]), "strided": X[::2], "int64": RNG.integers(-(2**60), 2**60, (9, 5))}
 
@@ -73,66 +76,56 @@ def test_gradient_boosting_refuses_what_is_not_finite_in_float32(value):
 
 
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
-@pytest.mark.parametrize("model", [GradientBoostingClassifier(**SMALL), HistGradientBoostingClassifier(**QUICK)], ids=["plain", "histogram"])
-def test_row_layouts(model, rows):
-    model.fit(X, LABELS)
+def test_row_layouts(rows):
+    model = GradientBoostingClassifier(**SMALL).fit(X, LABELS)
     assert_same(model, rows, "predict", "predict_proba", "decision_function", ulp=2)
 
 
-@pytest.mark.parametrize("model", [GradientBoostingClassifier(**SMALL), HistGradientBoostingClassifier(**QUICK)], ids=["plain", "histogram"])
-def test_no_rows(model):
-    assert score(model.fit(X, LABELS), X[:0], "predict_proba").shape == (0, 3)
+def test_no_rows():
+    model = hbconv.convert(GradientBoostingClassifier(**SMALL).fit(X, LABELS), backend="reference")
+    assert model.predict_proba(X[:0]).shape == (0, 3)
+    assert model.apply(X[:0]).shape == (0, 8, 3)
+    assert [stage.shape for stage in model.staged_predict_proba(X[:0])] == [(0, 3)] * 8
 
 
-def test_an_initial_model_of_the_columns_is_refused():
-    model = GradientBoostingRegressor(**SMALL, init=LinearRegression()).fit(X, TARGET)
-    with pytest.raises(UnsupportedError, match=r"GradientBoostingRegressor with init=LinearRegression\(\)"):
-        parse(model)
-    random = GradientBoostingClassifier(**SMALL, init=DummyClassifier(strategy="stratified")).fit(X, LABELS)
-    with pytest.raises(UnsupportedError, match="with init=DummyClassifier"):
-        parse(random)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "gamma", "poisson", "quantile"])
-def test_histogram_regressors_at_their_thresholds(loss, dtype):
-    model = HistGradientBoostingRegressor(**QUICK, loss=loss, quantile=0.3).fit(MISSING, TARGET)
-    assert_same(model, rows_of(model, dtype), "predict", ulp=2)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("labels", [LABELS, LABELS == "ash", RNG.integers(3, 5, 400) * 4], ids=["text", "bool", "int"])
-def test_histogram_classifiers_at_their_thresholds(labels, dtype):
-    model = HistGradientBoostingClassifier(**QUICK).fit(MISSING, labels)
-    assert_same(model, rows_of(model, dtype), "predict", "predict_proba", "decision_function", ulp=2)
-
-
-def test_splits_between_missing_and_all_else_have_an_infinite_threshold():
-    gaps = np.where(RNG.random((400, 3)) < 0.5, np.nan, 1.0)
-    model = HistGradientBoostingClassifier(**QUICK).fit(gaps, np.isnan(gaps[:, 0]))
-    assert np.inf in forest_of(parse(model)).threshold.data
-    for dtype in DTYPES:
-        assert_same(model, rows_of(model, dtype), "predict", "predict_proba", "decision_function", ulp=2)
+@pytest.mark.parametrize("rows", [X, X[:7].astype(np.float32)], ids=["many", "float32"])
+@pytest.mark.parametrize("init", [None, "zero", *INITS], ids=["prior", "zero", *(type(init).__name__ for init in INITS)])
+@pytest.mark.parametrize(
+    ("loss", "labels"), [("log_loss", LABELS), ("log_loss", LABELS == "ash"), ("exponential", LABELS == "ash")], ids=["three", "two", "exponential"]
+)
+def test_stages_and_leaves_of_classifiers(loss, labels, init, rows):
+    model = GradientBoostingClassifier(**SMALL, loss=loss, init=init).fit(X, labels)
+    converted = hbconv.convert(model, backend="reference")
+    for method in (*METHODS, "apply", "staged_predict", "staged_predict_proba", "staged_decision_function"):
+        with np.errstate(divide="ignore"):
+            want = getattr(model, method)(rows)
+        assert_identical(getattr(converted, method)(rows), want, ulp=2 * ("proba" in method))
 
 
 @pytest.mark.parametrize(
-    "parameters",
-    [{"monotonic_cst": [1, 0, 0, -1, 0]}, {"interaction_cst": "no_interactions"}, {"early_stopping": True, "n_iter_no_change": 1}, {"max_bins": 3}],
-    ids=lambda p: next(iter(p)),
+    "init", [None, "zero", DecisionTreeRegressor(max_depth=2), HistGradientBoostingRegressor(max_iter=2)], ids=["mean", "zero", "tree", "boosting"]
 )
-def test_histogram_parameters(parameters):
-    assert_same(HistGradientBoostingRegressor(**QUICK, **parameters).fit(MISSING, TARGET), MISSING, "predict")
+def test_stages_and_leaves_of_regressors(init):
+    model = GradientBoostingRegressor(**SMALL, init=init).fit(X, TARGET)
+    converted = hbconv.convert(model, backend="reference")
+    for method in ("predict", "apply", "staged_predict"):
+        assert_identical(getattr(converted, method)(X), getattr(model, method)(X))
 
 
-def test_leaves_and_thresholds_of_zero():
-    steps = np.repeat([-1.0, 1.0], 40)[:, None]
-    assert_same(HistGradientBoostingRegressor(**QUICK).fit(steps, steps[:, 0]), np.array([[-1.0], [0.0], [-0.0], [1.0], [5e-324]]), "predict")
-    assert_same(HistGradientBoostingRegressor(**QUICK).fit(steps, np.full(80, 3.0)), steps, "predict")
+def test_linear_initial_models_are_near():
+    """Their products are summed in the order of the BLAS, in float32."""
+    for init in (Ridge(), make_pipeline(StandardScaler(), Ridge())):
+        model = GradientBoostingRegressor(**SMALL, init=init).fit(X, TARGET)
+        np.testing.assert_allclose(score(model, X), model.predict(X), rtol=1e-5)
 
 
-@pytest.mark.parametrize("categorical", [[4], "from_dtype"], ids=["mask", "dtype"])
-def test_categorical_features_are_refused(categorical):
-    rows = pd.DataFrame(X, columns=list("abcde")).astype({"e": "category"}) if categorical == "from_dtype" else X
-    model = HistGradientBoostingRegressor(**QUICK, categorical_features=categorical).fit(rows, TARGET)
-    with pytest.raises(UnsupportedError, match=r"HistGradientBoostingRegressor with categorical_features=.* Encode categories"):
-        parse(model)
+def test_an_initial_model_that_answers_at_random_is_refused():
+    random = GradientBoostingClassifier(**SMALL, init=DummyClassifier(strategy="stratified")).fit(X, LABELS)
+    with pytest.raises(UnsupportedError, match=r"GradientBoostingClassifier with init=DummyClassifier.* at random"):
+        parse(random)
+
+
+def test_an_initial_model_of_labels_is_refused():
+    labels = GradientBoostingRegressor(**SMALL, init=DecisionTreeClassifier(max_depth=2)).fit(X, X[:, 4])
+    with pytest.raises(UnsupportedError, match=r"GradientBoostingRegressor with init=DecisionTreeClassifier.* must give numbers"):
+        parse(labels)

@@ -56,12 +56,12 @@ def boosted() -> Iterator[Case]:
     name = "sklearn.ensemble.{}".format
     classifier = partial(ensemble.GradientBoostingClassifier, n_estimators=5, max_depth=3, random_state=0)
     regressor = partial(ensemble.GradientBoostingRegressor, n_estimators=5, max_depth=3, random_state=0)
-    no_cube = ("predict", "predict_proba", "predict_log_proba", "decision_function")  # apply has three dimensions, values have two
-    case = partial(Trees, name("GradientBoostingClassifier"), methods=no_cube)
+    case = partial(Trees, name("GradientBoostingClassifier"))
     yield case("two", fit(classifier(), "two"))
     yield case("three text", fit(classifier(), "three_text"))
-    yield case("exponential", fit(classifier(loss="exponential"), "two_text"))
+    yield case("exponential", fit(classifier(loss="exponential"), "two"))
     yield case("start at zero", fit(classifier(init="zero"), "three"))
+    yield case("start from a forest", fit(classifier(init=ensemble.RandomForestClassifier(3, max_depth=3, random_state=0)), "three"))
     yield Trees(name("GradientBoostingRegressor"), "squared error", fit(regressor(), "value"))
     yield Trees(name("GradientBoostingRegressor"), "quantile", fit(regressor(loss="quantile", alpha=0.8), "value"))
     yield Trees(name("GradientBoostingRegressor"), "start at zero", fit(regressor(init="zero"), "value"))
@@ -70,6 +70,7 @@ def boosted() -> Iterator[Case]:
     yield Trees(name("HistGradientBoostingClassifier"), "two text", fit(classifier(), "two_text"))
     yield Trees(name("HistGradientBoostingClassifier"), "three, missing values", fit(classifier(), "three", missing=True))
     yield Trees(name("HistGradientBoostingRegressor"), "squared error, missing values", fit(regressor(), "value", missing=True))
+    yield Trees(name("HistGradientBoostingRegressor"), "categories", fit(regressor(categorical_features=[0, 4]), "value", missing=True))
     yield Trees(name("HistGradientBoostingRegressor"), "poisson", fit(regressor(loss="poisson"), "count"))
     yield Trees(name("HistGradientBoostingRegressor"), "gamma", fit(regressor(loss="gamma"), "positive"))
 

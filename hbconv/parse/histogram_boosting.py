@@ -1,0 +1,88 @@
+"""scikit-learn's histogram-based gradient boosting, over float64 columns and categories."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.categories import FIRST_CODE
+from hbconv.containers.recode import Recode
+from hbconv.containers.wiring import Cast, Concat, ConstantRows
+from hbconv.forest import Tables
+from hbconv.parse.boosting import Boosted, boost, classified, regressed
+from hbconv.parse.category_sets import category_tables
+from hbconv.parse.encoders import category_matrix
+from hbconv.parse.forests import NodeTable
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step, select
+from hbconv.parse.text import columns_of
+
+MISSING = FIRST_CODE - 1
+"""Code of a missing value, and of a category never seen."""
+
+
+@parses("sklearn.ensemble.HistGradientBoostingClassifier")
+def parse_histogram_classifier(step: Step) -> dict[str, Output]:
+    """Take the first of two classes at a score of exactly zero."""
+    return classified(step, _boosted(step), "gt")
+
+
+@parses("sklearn.ensemble.HistGradientBoostingRegressor")
+def parse_histogram_regressor(step: Step) -> dict[str, Output]:
+    """Follow the sums by the loss's inverse link."""
+    return regressed(step, _boosted(step))
+
+
+def _boosted(step: Step) -> Boosted:
+    """Add the leaves to the baseline; infinite values are welcome."""
+    est = step.estimator
+    x = Cast(step.x, "float") if est.is_categorical_ is None else _with_categories(step)
+    trees = [tree for iteration in est._predictors for tree in iteration]  # noqa: SLF001
+    baseline = Array.of(np.ravel(est._baseline_prediction), np.float64)  # noqa: SLF001
+    return boost(x, _table(trees).split(), ConstantRows(x, baseline))
+
+
+def _with_categories(step: Step) -> Node:
+    """Codes of the categorical columns, then the others: the order in which the trees count them."""
+    listed = step.estimator.is_categorical_
+    encoder = step.estimator._preprocessor.named_transformers_["encoder"]  # noqa: SLF001
+    codes = _codes(replace(step, estimator=encoder, x=columns_of(step.x, np.flatnonzero(listed).tolist())))
+    if listed.all():
+        return Cast(codes, "float32")
+    numbers = Cast(select(step.x, np.flatnonzero(~listed).tolist()), "float")
+    return Concat((Cast(codes, "float32"), numbers))
+
+
+def _codes(step: Step) -> Node:
+    """Recode the encoder's categories to the codes of the forest's tables."""
+    est, tables = step.estimator, []
+    for j, categories in enumerate(est.categories_):
+        codes = FIRST_CODE + np.arange(len(categories))
+        codes[codes == FIRST_CODE + est._missing_indices.get(j, -1)] = MISSING  # noqa: SLF001
+        tables.append(Array.of(np.append(MISSING, codes), np.int32))
+    return Recode(category_matrix(step), tuple(tables))
+
+
+def _table(trees: list[Any]) -> NodeTable:
+    nodes = np.concatenate([tree.nodes for tree in trees])
+    left, right = (np.where(nodes["is_leaf"], -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
+    sizes = [len(tree.nodes) for tree in trees]
+    columns = nodes["feature_idx"], nodes["num_threshold"], nodes["missing_go_to_left"]
+    return NodeTable(sizes, *columns, left, right, nodes["value"][:, None], tables=_sets(trees, nodes))
+
+
+def _sets(trees: list[Any], nodes: npt.NDArray[Any]) -> Tables | None:
+    """Categories of a set go left, known ones that are not in it right, unknown ones where missing values go."""
+    bits = np.concatenate([tree.raw_left_cat_bitsets for tree in trees])
+    first = np.cumsum([0, *(len(tree.raw_left_cat_bitsets) for tree in trees)])[:-1]
+    listed = np.unpackbits(bits.astype("<u4").view(np.uint8), axis=1, bitorder="little")
+    own = np.repeat(first, [len(tree.nodes) for tree in trees]) + nodes["bitset_idx"]
+    tests = np.where(nodes["is_categorical"] & ~nodes["is_leaf"].astype(bool), own, -1)
+    missing_left = np.zeros(len(bits), np.bool_)
+    missing_left[tests[tests >= 0]] = nodes["missing_go_to_left"][tests >= 0]
+    return category_tables(tests, listed.sum(axis=1, dtype=np.int64), np.nonzero(listed)[1], listed_left=True, nan_left=missing_left, other_left=False)
