@@ -7,8 +7,9 @@ after them (sigmoid, softmax, exp) within units in the last place, for libraries
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,9 @@ After the sums, 2 for an exponential that rounds otherwise and the division that
 an exponential magnifies by the size of its argument."""
 
 
+NOTHING: Mapping[str, float] = MappingProxyType({})
+
+
 @dataclass
 class Figures:
     """What was compared for one library on one backend."""
@@ -76,6 +80,7 @@ def check(
     ask: Callable[[Any, str, Any], Any] = quietly,
     transformed: Sequence[str] = (),
     loose: float = 1.0,
+    subtracted: Mapping[str, float] = NOTHING,
     **options: Any,
 ) -> None:
     """Assert that the converted estimator answers as the fitted one does.
@@ -93,6 +98,8 @@ def check(
         Methods that are allowed a transformation's rounding beside predict, predict_proba and predict_log_proba.
     loose : float
         Factor of the allowed units in the last place, for an answer that magnifies rounding (an exponential of large scores); say why.
+    subtracted : mapping of str to float
+        The constant that a method subtracts last, of which the difference keeps the rounding however small it is.
     **options
         Of ``hbconv.convert``.
     """
@@ -101,7 +108,16 @@ def check(
         want = {method: quiet_ask(ask, estimator, method, x) for method in models[backends[0]].methods}
         for backend, model in models.items():
             for method, got in _answers(model, x).items():
-                _compare(library(estimator), backend, method, got, want[method], loose, raw=method in RAW and method not in transformed)
+                _compare(
+                    library(estimator),
+                    backend,
+                    method,
+                    got,
+                    want[method],
+                    loose,
+                    abs(subtracted.get(method, 0.0)),
+                    raw=method in RAW and method not in transformed,
+                )
     for backend in backends:
         figures = TALLY.figures[library(estimator), backend]
         figures.models += 1
@@ -127,7 +143,7 @@ def _answers(model: Model, x: Any) -> dict[str, Any]:
     return tensors | {method: getattr(model, method)(x) for method in others}
 
 
-def _compare(name: str, backend: str, method: str, got: Any, want: Any, loose: float, *, raw: bool) -> None:
+def _compare(name: str, backend: str, method: str, got: Any, want: Any, loose: float, least: float, *, raw: bool) -> None:
     got, want = dense(got), dense(want)
     what = f"{name}.{method} on {backend}"
     assert (got.shape, got.dtype) == (want.shape, want.dtype), f"{what}: {got.shape} {got.dtype} for {want.shape} {want.dtype}"
@@ -137,7 +153,7 @@ def _compare(name: str, backend: str, method: str, got: Any, want: Any, loose: f
         figures.decisions, figures.flips = figures.decisions + wrong.size, figures.flips + int(wrong.sum())
         assert not wrong.any(), f"{what}: {wrong.sum()} of {wrong.size} differ, such as {got[wrong][:3]} for {want[wrong][:3]}"
         return
-    apart = _units(method, got, want)
+    apart = _units(method, got, want, least)
     field_name = "raw_ulp" if raw else "transformed_ulp"
     setattr(figures, field_name, max(getattr(figures, field_name), float(apart.max(initial=0))))
     limit = ULP["raw" if raw else "transformed", backend in ORDERED] * (1.0 if raw else loose)
@@ -145,12 +161,12 @@ def _compare(name: str, backend: str, method: str, got: Any, want: Any, loose: f
     assert not far.any(), f"{what}: {far.sum()} of {far.size} beyond {limit} ulp (largest {apart.max()}), such as {got[far][:3]} for {want[far][:3]}"
 
 
-def _units(method: str, got: npt.NDArray[Any], want: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def _units(method: str, got: npt.NDArray[Any], want: npt.NDArray[Any], least: float) -> npt.NDArray[np.float64]:
     """Distance in units in the last place of what was wanted; infinite where only one of the two is finite.
 
     The first of two probabilities is one less the other, so it is held to the unit of the larger; a logarithm to that of one at least.
     """
-    size = np.abs(want)
+    size = np.maximum(np.abs(want), want.dtype.type(least))
     if method.endswith("log_proba"):
         size = np.maximum(size, 1)
     elif method.endswith("predict_proba") and want.ndim == 2 and want.shape[1] % 2 == 0:
