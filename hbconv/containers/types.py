@@ -44,6 +44,10 @@ class Schema:
         Dtype as which the source reads an array of another dtype than float32 and float64; empty where ints stay exact.
     underscored : bool
         The source put underscores for spaces in the names.
+    no_categories : bool
+        The source would read a table's columns of a category dtype by their codes, which depend on the table: they are refused.
+    absent_missing : bool
+        The source takes for missing, not for zero, what a sparse matrix leaves out.
     """
 
     columns: tuple[Column, ...]
@@ -51,6 +55,8 @@ class Schema:
     tables_only: bool = False
     other_arrays: str = ""
     underscored: bool = False
+    no_categories: bool = False
+    absent_missing: bool = False
 
     @staticmethod
     def matrix(width: int, dtype: str = "float64") -> "Schema":
@@ -65,7 +71,7 @@ class Schema:
     @cached_property
     def key(self) -> str:
         """Text that tells one schema from another."""
-        return repr((self.columns, self.named, self.tables_only, self.other_arrays, self.underscored))
+        return repr(self)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -94,9 +94,8 @@ def _model(learner: Mapping[str, Any]) -> XGBoostModel:
     n_features, n_outputs = int(param["num_feature"]), max(int(param["num_class"]), int(param.get("num_target", 1)), 1)
     margin = np.broadcast_to(first_margin(param["base_score"], objective), (n_outputs,))
     cats = booster.get("gbtree", booster)["model"].get("cats", {})
-    names = tuple(learner.get("feature_names", ()))
-    read = _BOOSTERS[booster["name"]]
-    return XGBoostModel(read(booster, n_features, n_outputs), margin, objective, names, n_features, tuple(map(_categories, cats.get("enc", ()))))
+    names, categories = tuple(learner.get("feature_names", ())), tuple(map(_categories, cats.get("enc", ())))
+    return XGBoostModel(_BOOSTERS[booster["name"]](booster, n_features, n_outputs), margin, objective, names, n_features, categories)
 
 
 def _refusal(parameter: str, value: object, hint: str) -> UnsupportedError:

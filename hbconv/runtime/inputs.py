@@ -32,6 +32,7 @@ class Reads:
     text: frozenset[int]
     owner: str = "The model"
     categories: frozenset[int] = frozenset()
+    sparse: bool = True
 
     @staticmethod
     def of(graph: Graph) -> Reads:
@@ -40,7 +41,7 @@ class Reads:
         text = frozenset(n.column for n in nodes if isinstance(n, Codes))
         numbers = frozenset(i for n in nodes if isinstance(n, Columns) for i in n.columns)
         coded = frozenset(i for n in nodes if isinstance(n, FindCode) and isinstance(n.x, Columns) for i in n.x.columns)
-        return Reads(graph.schema, numbers - text, text, graph.traits.estimator or "The model", text | coded)
+        return Reads(graph.schema, numbers - text, text, graph.traits.estimator or "The model", text | coded, graph.sparse)
 
     @property
     def needed(self) -> frozenset[int]:
@@ -83,7 +84,7 @@ class Table:
         if rows == slice(0, self.rows) and not sparse:
             return self
         columns = {i: c.part(rows) if isinstance(c, Text | Categories) else c[rows] for i, c in self.columns.items()}
-        matrix = None if self.matrix is None else self.matrix[rows].toarray() if sparse else self.matrix[rows]
+        matrix = None if self.matrix is None else _written_out(self.matrix[rows], self.reads.schema.absent_missing) if sparse else self.matrix[rows]
         return Table(self.reads, rows.stop - rows.start, self.dtypes, matrix, columns)
 
     def column(self, position: int) -> Data:
@@ -142,7 +143,7 @@ def read_table(x: Any, reads: Reads) -> Table:
         return _read_frame(frame, reads)
     if reads.schema.tables_only:
         raise InputError(f"{reads.owner} was fitted on columns of categories. Give a table (such as a DataFrame) that holds their values, not an array.")
-    matrix = x.tocsr() if hasattr(x, "tocsr") else _as_array(x)
+    matrix = _sparse(x, reads) if hasattr(x, "tocsr") else _as_array(x)
     if matrix.ndim != 2:
         raise InputError(_not_two_dimensional(matrix))
     _require_width(matrix.shape[1], reads)
@@ -157,8 +158,25 @@ def _encoded(data: Data, leaf: Codes, where: str) -> npt.NDArray[np.int32]:
     return encode_hashed(data, leaf.vocabulary, where) if isinstance(leaf.vocabulary, Hashes) else encode(data, leaf.vocabulary, where)
 
 
+def _sparse(x: Any, reads: Reads) -> Any:
+    if not reads.sparse:
+        raise InputError(f"A step of {reads.owner} takes for missing what a sparse matrix leaves out, and others for zero. Give X.toarray().")
+    matrix = x.tocsr()
+    return matrix.astype(np.float64) if reads.schema.absent_missing and matrix.dtype.kind != "f" else matrix
+
+
+def _written_out(matrix: Any, absent_missing: bool) -> npt.NDArray[Any]:
+    if not absent_missing:
+        return np.asarray(matrix.toarray())
+    entries, out = matrix.tocoo(), np.full(matrix.shape, np.nan, matrix.dtype)
+    out[entries.row, entries.col] = entries.data
+    return out
+
+
 def _read_frame(frame: Frame, reads: Reads) -> Table:
     place = _places(frame, reads)
+    if reads.schema.no_categories:
+        _require_numbers(frame, place, reads)
     if reads.schema.tables_only:
         _require_categories(frame, place, reads)
     if frame.matrix is None or reads.text or len(place) < len(reads.schema.columns):
@@ -166,6 +184,12 @@ def _read_frame(frame: Frame, reads: Reads) -> Table:
     order = [place[i] for i in range(len(place))]
     values = numeric(frame.matrix, "X")
     return _whole(reads, values if order == list(range(values.shape[1])) else values[:, order])
+
+
+def _require_numbers(frame: Frame, place: Mapping[int, int], reads: Reads) -> None:
+    found = next((i for i in sorted(reads.needed) if frame.is_category(place[i])), None)
+    if found is not None:
+        raise InputError(f"{reads.where(found)} has dtype category; {reads.owner} was fitted on numbers, and would read the codes. Give numbers.")
 
 
 def _require_categories(frame: Frame, place: Mapping[int, int], reads: Reads) -> None:
