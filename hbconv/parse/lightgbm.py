@@ -74,8 +74,15 @@ def _schema(estimator: Any) -> Schema:
 
 @parses("lightgbm.Booster", features=_schema, truncates=True)
 def parse_booster(step: Step) -> dict[str, Output]:
-    """Answer with the transformed scores, a vector where there is one output."""
-    return _answers(step, _read(step, step.estimator))
+    """Answer with the transformed scores, a vector where there is one output.
+
+    A booster in training has the sigmoid's factor as it was given; once trained or read, the six digits that the text keeps.
+    """
+    model, exact = _read(step, step.estimator), step.estimator.params.get("sigmoid")
+    if exact is not None and "sigmoid" in model.options and float(exact) != float(model.options["sigmoid"]):
+        hint = "The model text keeps six digits of it: choose a value with no more, or convert Booster(model_str=booster.model_to_string())."
+        raise step.refuse("sigmoid", exact, hint)
+    return _answers(step, model)
 
 
 @parses("lightgbm.LGBMModel", "lightgbm.LGBMRegressor", "lightgbm.LGBMRanker", features=_schema, truncates=True)
@@ -127,9 +134,4 @@ def _read_wrapper(step: Step) -> LightGBMModel:
 
 def _read(step: Step, booster: Any) -> LightGBMModel:
     """Read the trees that predict uses: those asked for, else up to the best iteration."""
-    text = booster.model_to_string(num_iteration=-1 if step.iterations else None)
-    model = read_lightgbm_text(text, step.iterations)
-    exact = booster.params.get("sigmoid")
-    if exact is not None and "sigmoid" in model.options and float(exact) != float(model.options["sigmoid"]):
-        raise step.refuse("sigmoid", exact, "The model text keeps six digits of it: choose a value with no more.")
-    return model
+    return read_lightgbm_text(booster.model_to_string(num_iteration=-1 if step.iterations else None), step.iterations)
