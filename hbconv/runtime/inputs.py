@@ -17,6 +17,7 @@ from hbconv.errors import InputError
 from hbconv.lower import CodesFeed, Feed
 from hbconv.runtime.arrays import dtype_name, numeric
 from hbconv.runtime.hashes import encode_hashed
+from hbconv.runtime.matrices import as_numbers, contiguous, read_matrix, written_out
 from hbconv.runtime.tables import Data, Frame, find_columns, read_frame
 from hbconv.runtime.text import Categories, Text, encode
 
@@ -84,7 +85,7 @@ class Table:
         if rows == slice(0, self.rows) and not sparse:
             return self
         columns = {i: c.part(rows) if isinstance(c, Text | Categories) else c[rows] for i, c in self.columns.items()}
-        matrix = None if self.matrix is None else _written_out(self.matrix[rows], self.reads.schema.absent_missing) if sparse else self.matrix[rows]
+        matrix = None if self.matrix is None else written_out(self.matrix[rows], self.reads.schema) if sparse else self.matrix[rows]
         return Table(self.reads, rows.stop - rows.start, self.dtypes, matrix, columns)
 
     def column(self, position: int) -> Data:
@@ -100,7 +101,7 @@ class Table:
     def _numbers(self, feed: Feed) -> npt.NDArray[Any]:
         if self.matrix is not None:
             whole = feed.columns == tuple(range(self.matrix.shape[1]))
-            return _contiguous(self.matrix if whole else self.matrix[:, list(feed.columns)])
+            return contiguous(self.matrix if whole else self.matrix[:, list(feed.columns)])
         out = np.empty((self.rows, len(feed.columns)), feed.dtype)
         for place, position in enumerate(feed.columns):
             out[:, place] = self.columns[position]
@@ -143,34 +144,19 @@ def read_table(x: Any, reads: Reads) -> Table:
         return _read_frame(frame, reads)
     if reads.schema.tables_only:
         raise InputError(f"{reads.owner} was fitted on columns of categories. Give a table (such as a DataFrame) that holds their values, not an array.")
-    matrix = _sparse(x, reads) if hasattr(x, "tocsr") else _as_array(x)
-    if matrix.ndim != 2:
-        raise InputError(_not_two_dimensional(matrix))
+    if hasattr(x, "tocsr") and not reads.sparse:
+        raise InputError(f"A step of {reads.owner} takes for missing what a sparse matrix leaves out, and others for zero. Give X.toarray().")
+    matrix = read_matrix(x)
     _require_width(matrix.shape[1], reads)
     if reads.schema.named:
         _warn(f"X does not have valid feature names, but {reads.owner} was fitted with feature names")
     if matrix.dtype.kind in "OU" and (reads.text or matrix.dtype.kind == "O"):
         return _read_columns(Frame((), len(matrix), lambda i: matrix[:, i]), range(matrix.shape[1]), reads)
-    return _whole(reads, _as_read(_numeric_matrix(matrix), matrix, reads.schema.other_arrays))
+    return _whole(reads, as_numbers(matrix, reads.schema))
 
 
 def _encoded(data: Data, leaf: Codes, where: str) -> npt.NDArray[np.int32]:
     return encode_hashed(data, leaf.vocabulary, where) if isinstance(leaf.vocabulary, Hashes) else encode(data, leaf.vocabulary, where)
-
-
-def _sparse(x: Any, reads: Reads) -> Any:
-    if not reads.sparse:
-        raise InputError(f"A step of {reads.owner} takes for missing what a sparse matrix leaves out, and others for zero. Give X.toarray().")
-    matrix = x.tocsr()
-    return matrix.astype(np.float64) if reads.schema.absent_missing and matrix.dtype.kind != "f" else matrix
-
-
-def _written_out(matrix: Any, absent_missing: bool) -> npt.NDArray[Any]:
-    if not absent_missing:
-        return np.asarray(matrix.toarray())
-    entries, out = matrix.tocoo(), np.full(matrix.shape, np.nan, matrix.dtype)
-    out[entries.row, entries.col] = entries.data
-    return out
 
 
 def _read_frame(frame: Frame, reads: Reads) -> Table:
@@ -244,51 +230,6 @@ def _numbers(data: Data, where: str) -> npt.NDArray[Any]:
 
 def _first(values: Any) -> object:
     return next((v for v in (getattr(v, "as_py", lambda v=v: v)() for v in values[:1000]) if isinstance(v, str)), None)
-
-
-def _contiguous(matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    flags = matrix.flags
-    return matrix if flags.c_contiguous and flags.aligned else np.require(matrix, requirements=["C", "A"])
-
-
-def _as_read(values: Any, given: Any, other: str) -> Any:
-    """Return the values in the dtype as which the source reads the given array, rounded once."""
-    if not other or given.dtype in (np.float32, np.float64):
-        return values
-    with np.errstate(over="ignore"):
-        return given.astype(other)
-
-
-def _numeric_matrix(matrix: Any) -> Any:
-    if isinstance(matrix, np.ndarray):
-        return numeric(matrix, "X")
-    return matrix.astype(numeric(matrix.data[:0], "X").dtype, copy=False)
-
-
-def _as_array(x: Any) -> npt.NDArray[Any]:
-    if hasattr(x, "detach"):
-        return _from_tensor(x)
-    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        raise InputError("X is a masked array with masked values. Pass X.filled(np.nan).")
-    try:
-        array = np.asarray(x)
-        return array if array.dtype.kind not in "US" or isinstance(x, np.ndarray) else np.array(x, dtype=object)
-    except ValueError as error:
-        raise InputError(f"The rows of X differ in length, or hold other things than numbers and text: {error}") from error
-
-
-def _from_tensor(x: Any) -> npt.NDArray[Any]:
-    x = x.detach().cpu()
-    if str(x.dtype) == "torch.bfloat16":
-        x = x.float()
-    return np.asarray((x.to_dense() if str(x.layout) != "torch.strided" else x).numpy())
-
-
-def _not_two_dimensional(array: npt.NDArray[Any]) -> str:
-    if array.ndim == 0:
-        return f"Expected a table or a two-dimensional array, got {type(array.item() if array.size else array).__name__}."
-    hint = " Use X.reshape(1, -1) for one row, X.reshape(-1, 1) for one column." if array.ndim == 1 else ""
-    return f"Expected a two-dimensional array, got {array.ndim} dimensions (shape {array.shape}).{hint}"
 
 
 def _require_width(width: int, reads: Reads) -> None:
