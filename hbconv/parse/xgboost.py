@@ -44,7 +44,7 @@ def parse_booster(step: Step) -> dict[str, Output]:
     return _booster_outputs(step, _between(step, model, step.iterations))
 
 
-@parses("xgboost.XGBRegressor", "xgboost.XGBRanker", features=wrapper_schema, truncates=True)
+@parses("xgboost.XGBModel", "xgboost.XGBRegressor", "xgboost.XGBRanker", features=wrapper_schema, truncates=True)
 def parse_regressor(step: Step) -> dict[str, Output]:
     """Answer as the booster does, with the trees up to the best iteration."""
     model = _read_wrapper(step)
@@ -88,7 +88,8 @@ def _scores(x: Node, model: XGBoostModel, *, inplace: bool) -> tuple[Node, dict[
     forest, sizes = model.booster.forest(model.margin, inplace=inplace), model.booster.sizes
     x = CategoryCodes(x, sizes) if sizes.data.any() else x
     margin = TreeEnsemble(x, forest)
-    return margin, {"raw_scores": _answer(margin), "apply": Output(TreeLeaves(x, forest), vector=forest.n_trees == 1, dtype="float32")}
+    leaves = {"apply": Output(TreeLeaves(x, forest), vector=forest.n_trees == 1, dtype="float32")} if forest.n_trees else {}
+    return margin, {"raw_scores": _answer(margin), **leaves}
 
 
 def _answer(node: Node) -> Output:

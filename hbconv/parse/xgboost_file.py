@@ -14,7 +14,7 @@ import numpy.typing as npt
 from hbconv.containers import current_source
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.parse.ubjson import decode_ubjson
-from hbconv.parse.xgboost_objectives import LINKS, first_margin
+from hbconv.parse.xgboost_objectives import LINKS, base_scores, margins
 from hbconv.parse.xgboost_trees import XGBoostTrees, read_trees
 
 __all__ = ["XGBoostLinear", "XGBoostModel", "read_xgboost_bytes"]
@@ -92,7 +92,8 @@ def _model(learner: Mapping[str, Any]) -> XGBoostModel:
     if booster["name"] not in _BOOSTERS:
         raise _refusal("booster", booster["name"], f"hbconv handles {', '.join(_BOOSTERS)}.")
     n_features, n_outputs = int(param["num_feature"]), max(int(param["num_class"]), int(param.get("num_target", 1)), 1)
-    margin = np.broadcast_to(first_margin(param["base_score"], objective), (n_outputs,))
+    scores = base_scores(param["base_score"])
+    margin = np.broadcast_to(margins(scores, objective) if _linked(booster, param) else scores, (n_outputs,))
     cats = booster.get("gbtree", booster)["model"].get("cats", {})
     names, categories = tuple(learner.get("feature_names", ())), tuple(map(_categories, cats.get("enc", ())))
     return XGBoostModel(_BOOSTERS[booster["name"]](booster, n_features, n_outputs), margin, objective, names, n_features, categories)
@@ -100,6 +101,13 @@ def _model(learner: Mapping[str, Any]) -> XGBoostModel:
 
 def _refusal(parameter: str, value: object, hint: str) -> UnsupportedError:
     return UnsupportedError("XGBoost", current_source(), parameter, value, hint)
+
+
+def _linked(booster: Mapping[str, Any], param: Mapping[str, Any]) -> bool:
+    """Whether base scores go through the objective's link: not those that were to be estimated, but no round was boosted."""
+    model = booster.get("gbtree", booster)["model"]
+    boosted = len(model["trees"]) if "trees" in model else int(model.get("boosted_rounds", 1))
+    return boosted > 0 or param.get("boost_from_average", "0") == "0"
 
 
 def _gbtree(booster: Mapping[str, Any], n_features: int, n_outputs: int) -> XGBoostTrees:

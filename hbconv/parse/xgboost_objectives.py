@@ -16,7 +16,7 @@ from hbconv.containers.decide import ArgMax, Compare, Softmax
 from hbconv.containers.elementwise import Map
 from hbconv.containers.wiring import Cast
 
-__all__ = ["LINKS", "first_margin", "predictions"]
+__all__ = ["LINKS", "base_scores", "margins", "predictions"]
 
 Floats = npt.NDArray[np.float32]
 
@@ -33,13 +33,17 @@ _EDGE = np.float32(1e-6)
 """The logit is taken of probabilities no nearer to 0 and 1."""
 
 
-def first_margin(base_score: str, objective: str) -> Floats:
-    """Margin of one output, or of each: since XGBoost 3.1 the text holds a number for each, such as ``"[5E-1,2E-1]"``."""
-    score = np.array([float(number) for number in str(base_score).strip("[]").split(",")], np.float32)
+def base_scores(text: str) -> Floats:
+    """Read the score of one output, or of each: since XGBoost 3.1 the text holds a number for each, such as ``"[5E-1,2E-1]"``."""
+    return np.array([float(number) for number in str(text).strip("[]").split(",")], np.float32)
+
+
+def margins(scores: Floats, objective: str) -> Floats:
+    """Make of base scores what sums start from."""
     one, link = np.float32(1), LINKS[objective]
     if link == "logit":
-        return np.array([-_log(one / p - one) for p in np.clip(score, _EDGE, one - _EDGE)], np.float32)
-    return np.array([_log(p) for p in score], np.float32) if link == "log" else score
+        return np.array([-_log(one / p - one) for p in np.clip(scores, _EDGE, one - _EDGE)], np.float32)
+    return np.array([_log(p) for p in scores], np.float32) if link == "log" else scores
 
 
 def predictions(margin: Node, objective: str) -> Node:

@@ -67,8 +67,8 @@ def target(rng: np.random.Generator, x: np.ndarray, kind: str) -> np.ndarray:
 
 
 def ask(estimator: Any, method: str, x: Any) -> Any:
-    """Ask for leaves with the largest numbers in place of infinity, which there alone XGBoost refuses: they go the same way."""
-    if method == "apply" and isinstance(x, np.ndarray) and not isinstance(estimator, xgb.Booster):
+    """Ask for leaves with the largest numbers in place of infinity, which there alone XGBoost refuses, unless it is missing: they go the same way."""
+    if method == "apply" and isinstance(x, np.ndarray) and not isinstance(estimator, xgb.Booster) and not np.isinf(estimator.missing):
         x = np.clip(x, -LARGEST, LARGEST)
     return quietly(estimator, method, x)
 

@@ -112,6 +112,7 @@ def xgboost_models() -> Iterator[Case]:
     yield Trees("xgboost.XGBRegressor", "linear", fit(regressor(booster="gblinear"), "value"), methods=("predict", "raw_scores"))
     yield Trees("xgboost.XGBClassifier", "softmax", fit(classifier(objective="multi:softmax"), "three"))
     yield Trees("xgboost.XGBClassifier", "several labels", fit(classifier(), "labels"))
+    yield Trees("xgboost.XGBModel", "logistic", fit(xgboost.XGBModel(objective="binary:logistic", **small), "flag"))
     yield Trees("xgboost.Booster", "binary", partial(_xgboost_booster, "binary:logistic", "two_bool"))
     yield Trees("xgboost.Booster", "multiclass", partial(_xgboost_booster, "multi:softprob", "three", num_class=3))
 
