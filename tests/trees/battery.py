@@ -108,16 +108,8 @@ def check(
         want = {method: quiet_ask(ask, estimator, method, x) for method in models[backends[0]].methods}
         for backend, model in models.items():
             for method, got in _answers(model, x).items():
-                _compare(
-                    library(estimator),
-                    backend,
-                    method,
-                    got,
-                    want[method],
-                    loose,
-                    abs(subtracted.get(method, 0.0)),
-                    raw=method in RAW and method not in transformed,
-                )
+                raw, least = method in RAW and method not in transformed, abs(subtracted.get(method, 0.0))
+                _compare(library(estimator), backend, method, got, want[method], loose, least, raw=raw)
     for backend in backends:
         figures = TALLY.figures[library(estimator), backend]
         figures.models += 1
