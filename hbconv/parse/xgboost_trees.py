@@ -67,6 +67,8 @@ class XGBoostTrees:
 def read_trees(model: Mapping[str, Any], weights: Floats | None, n_features: int, n_outputs: int) -> XGBoostTrees:
     """Read the ``model`` of a booster gbtree, the weights apart."""
     trees = model["trees"]
+    _require(len(model["tree_info"]) == len(trees), "tree_info has another length than the trees")
+    _require(weights is None or len(weights) == len(trees), "weight_drop has another length than the trees, as after booster[::2] of a dart")
     nodes, sets = _table(trees), _read_sets(trees)
     if sets.nodes.size:
         _require(sets.nodes.max() < len(nodes.feature), "a set of categories is at a node that does not exist")

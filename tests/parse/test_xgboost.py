@@ -245,6 +245,25 @@ def test_some_iterations(parameters, chosen):
     np.testing.assert_array_equal(score(graph, rows, "raw_scores"), booster.predict(xgb.DMatrix(rows), output_margin=True, iteration_range=chosen))
 
 
+@pytest.mark.parametrize(
+    "parameters", [{}, {"booster": "dart", "rate_drop": 0.5}, {"num_parallel_tree": 3, "subsample": 0.5}], ids=["trees", "dart", "forests"]
+)
+def test_slices_and_continued_training(parameters):
+    first = xgb.train({"max_depth": 3, "nthread": 1, **parameters}, xgb.DMatrix(X, TARGET), 6)
+    longer = xgb.train({"max_depth": 2, "nthread": 1, **parameters}, xgb.DMatrix(X, TARGET), 3, xgb_model=first)
+    for booster in (first[2:5], first[5:6], longer, *([] if "booster" in parameters else [first[::2]])):
+        np.testing.assert_array_equal(score(booster, X), booster.predict(xgb.DMatrix(X)))
+        np.testing.assert_array_equal(score(booster, X, "apply"), booster.predict(xgb.DMatrix(X), pred_leaf=True))
+
+
+def test_a_dart_cut_into_steps_loses_its_weights_in_xgboost():
+    cut = xgb.train({"booster": "dart", "rate_drop": 0.5, "nthread": 1}, xgb.DMatrix(X, TARGET), 6)[::2]
+    with pytest.raises(xgb.core.XGBoostError):
+        cut.predict(xgb.DMatrix(X))
+    with pytest.raises(ConversionError, match="weight_drop has another length"):
+        parse(cut)
+
+
 def test_iterations_beyond_the_last_are_refused():
     model = xgb.XGBRegressor(**SMALL).fit(X, TARGET)
     with pytest.raises(xgb.core.XGBoostError):
