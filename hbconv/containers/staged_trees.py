@@ -21,7 +21,7 @@ __all__ = ["LeafSums", "StagedLeafSums"]
 class _OverLeaves(Node):
     """What the two share.
 
-    ``leaves`` are numbered over the forest, ``values`` holds the value of each, and a stage is one tree for each column of
+    ``leaves`` are numbered over the forest, ``values`` (n_leaves, 1) holds the value of each, and a stage is one tree for each column of
     ``start``. Additions are made in the order of the stages, in the dtype of the values.
     """
 

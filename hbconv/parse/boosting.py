@@ -58,14 +58,14 @@ class Boosted:
 
 def boost(x: Node, trees: FlatTrees, first: Node) -> Boosted:
     """Start from the first scores and add the leaves, stage after stage, in float64."""
-    known = isinstance(first, ConstantRows)
     outputs = first.type.width
-    start = first.values.data if isinstance(first, ConstantRows) else np.zeros(outputs)
+    known = first.values.data if isinstance(first, ConstantRows) else None
+    start = np.zeros(outputs) if known is None else known
     target = np.arange(len(trees.roots)) % outputs
     forest = assemble(trees, start, strict=False, n_features=x.type.width, target=target)
     leaves = TreeLeaves(x, replace(forest, leaf_id=Array.of(np.arange(forest.n_leaves), np.int32)))
-    values = Array(forest.values.data[:, 0])
-    return Boosted(forest, TreeEnsemble(x, forest) if known else LeafSums(leaves, values, first), StagedLeafSums(leaves, values, first))
+    raw = LeafSums(leaves, forest.values, first) if known is None else TreeEnsemble(x, forest)
+    return Boosted(forest, raw, StagedLeafSums(leaves, forest.values, first))
 
 
 def regressed(step: Step, boosted: Boosted) -> dict[str, Output]:

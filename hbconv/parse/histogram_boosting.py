@@ -19,7 +19,7 @@ from hbconv.parse.category_sets import category_tables
 from hbconv.parse.encoders import category_matrix
 from hbconv.parse.forests import NodeTable
 from hbconv.parse.registry import parses
-from hbconv.parse.step import Step, select
+from hbconv.parse.step import Step
 from hbconv.parse.text import columns_of
 
 MISSING = FIRST_CODE - 1
@@ -54,7 +54,7 @@ def _with_categories(step: Step) -> Node:
     codes = _codes(replace(step, estimator=encoder, x=columns_of(step.x, np.flatnonzero(listed).tolist())))
     if listed.all():
         return Cast(codes, "float32")
-    numbers = Cast(select(step.x, np.flatnonzero(~listed).tolist()), "float")
+    numbers = Cast(columns_of(step.x, np.flatnonzero(~listed).tolist()), "float")
     return Concat((Cast(codes, "float32"), numbers))
 
 

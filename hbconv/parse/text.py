@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -80,7 +82,8 @@ def are_numbers(categories: Any) -> bool:
 
 def columns_of(x: Node, positions: Sequence[int]) -> Node:
     """Columns of x, each followed back as far as it was only moved: texts may stand beside it on the way."""
-    return select(x, positions) if isinstance(x, Columns) else concat([_column_of(x, j) for j in positions])
+    runs = groupby((_origin(x, j) for j in positions), key=itemgetter(0))
+    return concat([select(made, [position for _, position in run]) for made, run in runs])
 
 
 def is_missing_text(step: Step, position: int, missing: tuple[Raw, ...]) -> Node:
@@ -136,8 +139,3 @@ def _origin(x: Node, position: int) -> tuple[Node, int]:
     ends = np.cumsum([part.type.width for part in x.xs])
     owner = int(np.searchsorted(ends, position, side="right"))
     return _origin(x.xs[owner], position - int(ends[owner]) + x.xs[owner].type.width)
-
-
-def _column_of(x: Node, position: int) -> Node:
-    made, position = _origin(x, position)
-    return select(made, [position])

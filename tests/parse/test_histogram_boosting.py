@@ -2,7 +2,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scoring import assert_identical, assert_same, forest_of, score, threshold_rows
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 import hbconv
 from hbconv.errors import InputError
@@ -141,6 +145,14 @@ def test_categories_of_a_table(rows):
 def test_categories_by_name():
     rows = table(b=TEXT)
     same_answers(HistGradientBoostingRegressor(**QUICK, categorical_features=["b"]).fit(rows, OF_CATEGORIES), rows)
+
+
+def test_categories_behind_other_steps():
+    rows, model = TABLES["text"], HistGradientBoostingRegressor(**QUICK)
+    scaled = make_column_transformer((StandardScaler(), ["a", "c"]), remainder="passthrough", verbose_feature_names_out=False)
+    same_answers(make_pipeline(scaled.set_output(transform="pandas"), model).fit(rows, OF_CATEGORIES), rows)
+    encoded = make_column_transformer((OrdinalEncoder(), ["b"]), remainder="passthrough")
+    same_answers(make_pipeline(encoded, clone(model).set_params(categorical_features=[0, 3])).fit(rows, OF_CATEGORIES), rows)
 
 
 def test_categories_never_seen():
