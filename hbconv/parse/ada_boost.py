@@ -18,7 +18,7 @@ from hbconv.containers.votes import Votes
 from hbconv.containers.weighted_median import WeightedMedian
 from hbconv.containers.wiring import Select
 from hbconv.parse.forests import assemble
-from hbconv.parse.members import are_trees, class_codes, columns_of_array
+from hbconv.parse.members import are_trees, class_codes, columns_of_array, read_members
 from hbconv.parse.probabilities import with_probabilities
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
@@ -34,7 +34,7 @@ def parse_ada_boost_classifier(step: Step) -> dict[str, Output]:
     if len(est.classes_) < 2:
         raise step.refuse("classes_", est.classes_, "A model of one class predicts nothing else.")
     step.require_finite()
-    read = _tree_votes if are_trees(step, est.estimators_) else _votes
+    read = _tree_votes if are_trees(step) else _votes
     sums, stages = read(step)
     members = len(est.estimators_)
     return _answers(step, sums, est.estimator_weights_.sum()) | _staged(step, stages, np.cumsum(est.estimator_weights_[:members]))
@@ -64,9 +64,8 @@ def _ballot(est: Any) -> tuple[Numbers, Numbers, Numbers]:
 
 def _votes(step: Step) -> tuple[Node, Node]:
     """Sum of all members' votes, and the sums after each member."""
-    est = step.estimator
-    x, (candidates, for_it, against) = columns_of_array(step.x, np.arange(step.x.type.width)), _ballot(est)
-    outputs = [step.child(member, x, f"estimators_[{i}]", sparse=step.sparse) for i, member in enumerate(est.estimators_)]
+    est, outputs = step.estimator, _members(step)
+    candidates, for_it, against = _ballot(est)
     codes = concat([class_codes(step, output["predict"], est.classes_) for output in outputs])
     stages = RunningSums(Votes(codes, Array.of(candidates, np.int32), Array(for_it), Array(against)), len(outputs))
     return columns_of_array(stages, np.arange(stages.type.width)[-len(candidates) :]), stages
@@ -118,10 +117,12 @@ def _decide(sums: Node, weights: Numbers, n_classes: int) -> tuple[Node, Node, N
 def _predictions(step: Step) -> Node:
     """Put what the members predict side by side."""
     members = step.estimator.estimators_
-    if are_trees(step, members):
+    if are_trees(step):
         x, trees = tree_input(step, members[0]), read_trees([member.tree_ for member in members])
         forest = assemble(trees, np.zeros(len(members)), strict=False, n_features=x.type.width, target=np.arange(len(members)))
         return TreeEnsemble(x, forest)
-    x = columns_of_array(step.x, np.arange(step.x.type.width))
-    outputs = [step.child(member, x, f"estimators_[{i}]", sparse=step.sparse) for i, member in enumerate(members)]
-    return concat([output["predict"].node for output in outputs])
+    return concat([output["predict"].node for output in _members(step)])
+
+
+def _members(step: Step) -> list[dict[str, Output]]:
+    return read_members(step, [np.arange(step.x.type.width)] * len(step.estimator.estimators_))

@@ -24,7 +24,7 @@ from hbconv.containers.trees import TreeEnsemble, TreeLeaves
 from hbconv.containers.wiring import Cast, Concat, ConstantRows
 from hbconv.forest import Forest
 from hbconv.parse.forests import assemble
-from hbconv.parse.members import are_trees, class_codes, columns_of_array
+from hbconv.parse.members import are_trees, class_codes, columns_of_array, read_members
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
 from hbconv.parse.trees import read_trees, tree_input
@@ -36,7 +36,7 @@ Numbers = npt.NDArray[Any]
 def parse_bagging_classifier(step: Step) -> dict[str, Output]:
     """Mean of the members' probabilities, or of their votes where they give none."""
     est = step.estimator
-    sums = _tree_sums(step) if are_trees(step, est.estimators_) else _sums(step)
+    sums = _tree_sums(step) if are_trees(step) else _sums(step)
     means = {name: replace(output, node=Affine.of(output.node, div=est.n_estimators)) for name, output in sums.items()}
     mean = means["predict_proba"].node
     logarithm = Affine.of(sums["predict_log_proba"].node, sub=np.log(est.n_estimators)) if "predict_log_proba" in sums else Map(mean, "log")
@@ -47,7 +47,7 @@ def parse_bagging_classifier(step: Step) -> dict[str, Output]:
 def parse_bagging_regressor(step: Step) -> dict[str, Output]:
     """Mean of what the members predict."""
     est = step.estimator
-    total = _tree_total(step) if are_trees(step, est.estimators_) else _total([output["predict"] for output in _members(step)])
+    total = _tree_total(step) if are_trees(step) else _total([output["predict"] for output in read_members(step, est.estimators_features_)])
     return {"predict": replace(total, node=Affine.of(total.node, div=est.n_estimators))}
 
 
@@ -82,16 +82,10 @@ def _tree_sums(step: Step) -> dict[str, Output]:
     return {"predict_proba": Output(TreeEnsemble(x, forest)), "predict_log_proba": Output(LogAdd(logarithms, len(values)))}
 
 
-def _members(step: Step) -> list[dict[str, Output]]:
-    """Methods of each member, which reads its own columns."""
-    est = step.estimator
-    columns = [columns_of_array(step.x, own) for own in est.estimators_features_]
-    return [step.child(member, columns[i], f"estimators_[{i}]", sparse=step.sparse) for i, member in enumerate(est.estimators_)]
-
-
 def _sums(step: Step) -> dict[str, Output]:
     """Add up over members, of which each may know some of the classes alone; no decisions where members give several widths of them."""
-    outputs, classes = _members(step), [member.classes_ for member in step.estimator.estimators_]
+    est = step.estimator
+    outputs, classes = read_members(step, est.estimators_features_), [member.classes_ for member in est.estimators_]
     fractions = [_fractions(step, output, known) for output, known in zip(outputs, classes, strict=True)]
     sums = {"predict_proba": Output(Add(tuple(fractions)))}
     if all("predict_log_proba" in output for output in outputs):

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
+from hbconv.containers import Node, Output, topological
+from hbconv.containers.columns import Codes, Columns
 from hbconv.containers.recode import Recode
 from hbconv.containers.wiring import Select
 from hbconv.parse.registry import find_parser
 from hbconv.parse.step import Step
 
-__all__ = ["are_trees", "class_codes", "columns_of_array"]
+__all__ = ["are_trees", "class_codes", "columns_of_array", "read_members"]
 
 
-def are_trees(step: Step, members: Iterable[object]) -> bool:
+def are_trees(step: Step) -> bool:
     """Whether all members are single trees of scikit-learn."""
-    return all(find_parser(member, step.where).name.startswith("sklearn.tree.") for member in members)
+    return all(find_parser(member, step.where).name.startswith("sklearn.tree.") for member in step.estimator.estimators_)
+
+
+def read_members(step: Step, columns: Sequence[npt.ArrayLike]) -> list[dict[str, Output]]:
+    """Return the methods of each member, which reads its own columns."""
+    outputs = []
+    for i, (member, own) in enumerate(zip(step.estimator.estimators_, columns, strict=True)):
+        outputs.append(step.child(member, columns_of_array(step.x, own), f"estimators_[{i}]", sparse=step.sparse))
+    _refuse_text_beside_numbers(step, outputs)
+    return outputs
 
 
 def columns_of_array(x: Node, columns: npt.ArrayLike) -> Node:
@@ -31,7 +41,16 @@ def columns_of_array(x: Node, columns: npt.ArrayLike) -> Node:
 def class_codes(step: Step, predict: Output, classes: npt.NDArray[Any]) -> Node:
     """Positions among the classes of what a member predicts, -1 where it is none of them."""
     if not isinstance(predict.classes, Array):
-        raise step.refuse("estimator", step.estimator.estimator_, "Its members must predict class labels.")
+        raise step.refuse("estimator", type(step.estimator.estimator_).__name__, "Its members must predict class labels.")
     known = {label: position for position, label in enumerate(classes.tolist())}
     table = [-1, *(known.get(label, -1) for label in predict.classes.data.tolist())]
     return predict.node if table == list(range(-1, len(table) - 1)) else Recode(predict.node, (Array.of(table, np.int32),))
+
+
+def _refuse_text_beside_numbers(step: Step, outputs: list[dict[str, Output]]) -> None:
+    """Refuse members that compute with numbers of an array of objects: one dtype, for which hbconv has no name."""
+    nodes = topological((*(output.node for methods in outputs for output in methods.values()), *(check.node for check in step.checks)))
+    text = {node.column for node in nodes if isinstance(node, Codes)}
+    if any(isinstance(node, Select) and isinstance(node.x, Columns) and text & set(node.x.columns) for node in nodes):
+        hint = "Its members read text and numbers from one array: encode the text before the ensemble, as a step of a pipeline."
+        raise step.refuse("estimator", type(step.estimator.estimator_).__name__, hint)

@@ -7,7 +7,7 @@ from sklearn.ensemble import BaggingClassifier, BaggingRegressor, HistGradientBo
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier, SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sources import quietly
 
@@ -133,6 +133,20 @@ def test_members_see_one_array():
     table = pd.DataFrame({"a": ROWS[:, 0].astype(np.float32), "b": ROWS[:, 1]})
     member = make_pipeline(ColumnTransformer([("one", StandardScaler(), [0])]), DecisionTreeRegressor(max_depth=6))
     assert_answers(BaggingRegressor(member, n_estimators=3, random_state=0).fit(table, ROWS[:, 0]), table)
+
+
+def test_text_that_members_encode():
+    table = pd.DataFrame({"colour": np.array(["red", "green", "blue"], object)[np.digitize(X[:, 0], [-1, 1])], "count": np.arange(160) % 4})
+    model = bagged(make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())).fit(table, LABELS)
+    assert_near(model, *PROBABILITIES, rows=table)
+
+
+def test_text_beside_numbers_is_refused():
+    """The source makes one array of objects of them."""
+    table = pd.DataFrame({"colour": np.array(["red", "green"], object)[np.arange(160) % 2], "count": np.arange(160) % 4})
+    encode = ColumnTransformer([("colour", OneHotEncoder(), [0])], remainder=StandardScaler())
+    with pytest.raises(UnsupportedError, match="encode the text before the ensemble"):
+        parse(bagged(make_pipeline(encode, LogisticRegression())).fit(table, LABELS))
 
 
 def test_a_member_without_a_parser_is_refused_by_name():
