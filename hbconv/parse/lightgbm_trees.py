@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Node
-from hbconv.containers.categories import CategoryCodes, MissingBetween
+from hbconv.containers.categories import MissingBetween
 from hbconv.containers.wiring import Select
 from hbconv.errors import ConversionError
-from hbconv.forest import Forest, Slopes, Tables
-from hbconv.parse.category_sets import category_sizes, category_tables
+from hbconv.forest import Forest, Slopes
 from hbconv.parse.forests import FlatTrees, assemble
+from hbconv.parse.lightgbm_categories import CategorySets, Codes
 
 __all__ = ["DAMAGED", "Views", "read_trees"]
 
@@ -48,14 +48,14 @@ class Views:
         PLAIN, NO_ZEROS or CATEGORY.
     multiplied : Array of bool, shape (n_columns,)
         Whether linear leaves multiply the column, so that a value near zero must be zero.
-    sizes : Array of int32, shape (n_columns,)
-        Number of categories, as CategoryCodes wants it.
+    codes : Codes
+        What makes codes of categories.
     """
 
     source: Array
     kind: Array
     multiplied: Array
-    sizes: Array
+    codes: Codes
 
     def of(self, x: Node) -> Node:
         """Make the columns of x, which holds the features as floats."""
@@ -64,7 +64,7 @@ class Views:
         for columns, fill in ((self.multiplied.data, 0.0), (self.kind.data == NO_ZEROS, np.nan)):
             if columns.any():
                 x = MissingBetween.of(x, np.where(columns, -ZERO, np.nan), np.where(columns, ZERO, np.nan), fill)
-        return CategoryCodes(x, self.sizes, cut_first=True) if self.sizes.data.any() else x
+        return self.codes.of(x)
 
 
 def read_trees(trees: Sequence[Tree], n_features: int, n_outputs: int) -> tuple[Forest, Views]:
@@ -84,7 +84,7 @@ def read_trees(trees: Sequence[Tree], n_features: int, n_outputs: int) -> tuple[
     slopes, kind = _slopes(trees, leaves, values), _kinds(feature, threshold, decision)
     multiplied = np.unique(slopes.feature.data) if slopes else np.zeros(0, np.int64)
     column, source, kinds = _columns(feature, kind, multiplied, n_features)
-    tables, sizes = _category_tests(trees, leaves, threshold, column, kind == CATEGORY, len(source))
+    tables, column, codes = _category_sets(trees, leaves, threshold, kind == CATEGORY).tables(column, len(source))
     left, right = (_children(_joined(trees, key, np.int64), leaves) for key in ("left_child", "right_child"))
     first_leaf, first_test = np.cumsum(leaves) - leaves, np.cumsum(leaves - 1) - (leaves - 1)
     flat = FlatTrees(
@@ -99,8 +99,8 @@ def read_trees(trees: Sequence[Tree], n_features: int, n_outputs: int) -> tuple[
         tables=tables,
         slopes=slopes,
     )
-    forest = assemble(flat, np.zeros(n_outputs), strict=False, n_features=len(source), target=np.arange(len(trees)) % n_outputs)
-    return forest, Views(Array.of(source, np.int32), Array(kinds), Array(np.isin(np.arange(len(source)), multiplied)), sizes)
+    forest = assemble(flat, np.zeros(n_outputs), strict=False, n_features=len(source) + len(codes.sparse), target=np.arange(len(trees)) % n_outputs)
+    return forest, Views(Array.of(source, np.int32), Array(kinds), Array(np.isin(np.arange(len(source)), multiplied)), codes)
 
 
 def _require_sizes(trees: Sequence[Tree], leaves: Ints) -> None:
@@ -175,28 +175,19 @@ def _columns(feature: Ints, kind: Ints, multiplied: Ints, n_features: int) -> tu
     return place[np.searchsorted(pairs, wanted)], np.concatenate([np.arange(n_features), source[extra]]), np.concatenate([own, kinds[extra]])
 
 
-def _category_tests(
-    trees: Sequence[Tree], leaves: Ints, threshold: Floats, column: Ints, on_category: npt.NDArray[np.bool_], n_columns: int
-) -> tuple[Tables | None, Array]:
-    """Read the sets of categories, which are bits: what is in the set goes left."""
+def _category_sets(trees: Sequence[Tree], leaves: Ints, threshold: Floats, on_category: npt.NDArray[np.bool_]) -> CategorySets:
+    """Read the sets; a test on categories has the number of its set in place of a threshold."""
     sets = np.array([int(tree["num_cat"]) for tree in trees], dtype=np.int64)
     with_sets = [tree for tree in trees if int(tree["num_cat"])]
-    bounds, words = _joined(with_sets, "cat_boundaries", np.int64), _joined(with_sets, "cat_threshold", np.int64).astype("<u4")
+    bounds, words = _joined(with_sets, "cat_boundaries", np.int64), _joined(with_sets, "cat_threshold", np.int64)
     sizes = np.diff(bounds)[np.diff(bounds) > 0] if len(bounds) else bounds
     if len(bounds) != sets.sum() + len(with_sets) or len(sizes) != sets.sum() or sizes.sum() != len(words):
         raise ConversionError(DAMAGED.format("cat_boundaries or cat_threshold has the wrong length"))
-    bits = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
-    owner = np.repeat(np.arange(len(sizes)), sizes)[bits // 32]
-    categories = bits - 32 * (np.cumsum(sizes) - sizes)[owner]
     within, available = np.where(on_category, threshold, 0).astype(np.int64), np.repeat(sets, leaves - 1)
     if np.any(on_category & ((within < 0) | (within >= available))):
         raise ConversionError(DAMAGED.format("a test is about a set of categories that does not exist"))
     tests = np.where(on_category, within + np.repeat(np.cumsum(sets) - sets, leaves - 1), -1)
-    largest = np.full(len(sizes), -1)
-    largest[owner] = categories  # ascending in each set: the last stays
-    counts = np.bincount(owner, minlength=len(sizes))
-    tables = category_tables(tests, counts, categories, listed_left=True, nan_left=False, other_left=False)
-    return tables, category_sizes(n_columns, column[on_category], largest[tests[on_category]])
+    return CategorySets.read(words.astype(np.uint32), sizes, tests)
 
 
 def _slopes(trees: Sequence[Tree], leaves: Ints, values: Floats) -> Slopes | None:
@@ -215,7 +206,7 @@ def _slopes(trees: Sequence[Tree], leaves: Ints, values: Floats) -> Slopes | Non
 
 def _spaced(trees: Sequence[Tree], key: str, dtype: type[np.generic], size: int) -> npt.NDArray[Any]:
     """One array over all trees, whose numbers may stand several spaces apart."""
-    numbers = np.array(" ".join(tree[key] for tree in trees).split()).astype(dtype)
+    numbers = np.fromstring(" ".join(tree[key] for tree in trees), dtype=dtype, sep=" ")
     if len(numbers) != size:
         raise ConversionError(DAMAGED.format(f"{key} has the wrong length"))
     return numbers

@@ -84,6 +84,19 @@ def test_categories_of_every_odd_kind():
         check(model, [rows, rows.astype(np.float32), x], backends=BACKENDS)
 
 
+def test_categories_of_large_numbers():
+    category = RNG.choice(RNG.integers(0, 10**6, 30), 300)
+    x = np.stack([X[:, 0], category, RNG.integers(0, 20, 300)], axis=1)
+    settings = {"min_data_per_group": 1, "cat_smooth": 1}
+    model = lgb.LGBMRegressor(**SMALL, **settings).fit(x, category % 2 + (x[:, 2] % 3 == 0) + 0.1 * X[:, 0], categorical_feature=[1, 2])
+    forest = parse(model).outputs["raw_scores"].node.forest
+    assert len(forest.tables.goes_left) < 40 * forest.tables.count
+    unknown = np.concatenate([category + 0.5, category + 1, category - 1, -category, [np.nan, -0.5, -1, 0, 2**24, 1e300]])
+    rows = np.stack([np.resize(X[:, 0], len(unknown)), unknown, np.resize(x[:, 2], len(unknown))], axis=1)
+    with np.errstate(over="ignore"):
+        check(model, [x, rows, rows.astype(np.float32)], backends=BACKENDS)
+
+
 def test_columns_in_another_order():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = lgb.LGBMRegressor(**SMALL).fit(frame, Y)
