@@ -6,6 +6,7 @@ import importlib.util
 from typing import Any, Literal
 
 from hbconv.containers import Graph
+from hbconv.errors import OptionError
 from hbconv.model import Model
 from hbconv.parse import parse
 from hbconv.runtime.inputs import count_columns
@@ -70,9 +71,16 @@ def convert(
     NotFittedError, OptionError, BackendError, MissingPackageError
     """
     target = check_options(Target(_choose(backend, device), device, precision, strategy, tree_ops, rows, memory, threads))
-    parsed = estimator if isinstance(estimator, Graph) else parse(estimator, None if sample is None else count_columns(sample), iterations)
-    model = Model(parsed, target)
+    model = Model(_parse(estimator, None if sample is None else count_columns(sample), iterations), target)
     return model.compile(sample) if sample is not None else model.check()
+
+
+def _parse(estimator: object, n_features: int | None, iterations: tuple[int, int] | None) -> Graph:
+    if not isinstance(estimator, Graph):
+        return parse(estimator, n_features, iterations)
+    if iterations is not None:
+        raise OptionError("iterations is for models, not for a Graph: name them where it is read, such as parse_lightgbm_text(text, iterations).")
+    return estimator
 
 
 def _choose(backend: str, device: str) -> str:
