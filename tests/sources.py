@@ -31,7 +31,7 @@ def ask(estimator: Any, method: str, x: Any) -> Any:
         ("lightgbm", "raw_scores"): lambda: estimator.predict(x, raw_score=True),
         ("lightgbm", "apply"): lambda: estimator.predict(x, pred_leaf=True),
         ("xgboost", "raw_scores"): lambda: estimator.predict(x, output_margin=True),
-        ("catboost", "raw_scores"): lambda: estimator.predict(x, prediction_type="RawFormulaVal"),
+        ("catboost", "raw_scores"): lambda: estimator._predict(x, "RawFormulaVal", 0, 0, 1, False, "predict"),  # rankers' predict has no choice
         ("catboost", "apply"): lambda: estimator.calc_leaf_indexes(x),
     }
     if type(estimator).__name__ == "Booster" and library(estimator) == "xgboost":

@@ -1,4 +1,4 @@
-"""Trees of scikit-learn, LightGBM and XGBoost."""
+"""Trees of scikit-learn, LightGBM, XGBoost and CatBoost."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import catboost
 import lightgbm
 import numpy as np
 import xgboost
 from matrix.case import Case
-from matrix.data import fit_rows, target, with_missing
+from matrix.data import fit_rows, fit_table, table_rows, target, with_missing
 from sklearn import ensemble, tree
 
 Trees = partial(Case, kind="trees")
@@ -122,4 +123,25 @@ def _xgboost_booster(objective: str, y: str, **more: Any) -> Any:
     return xgboost.train(settings, xgboost.DMatrix(fit_rows(), target(y).astype(np.float64)), num_boost_round=5)
 
 
-CASES = (*averaged(), *boosted(), *lightgbm_models(), *xgboost_models())
+def catboost_models() -> Iterator[Case]:
+    """CatBoost, as estimators and as the plain model."""
+    small = {"iterations": 5, "depth": 3, "verbose": 0, "allow_writing_files": False, "thread_count": 1, "random_seed": 0}
+    classifier, regressor = partial(catboost.CatBoostClassifier, **small), partial(catboost.CatBoostRegressor, **small)
+    yield Trees("catboost.CatBoostClassifier", "two text", fit(classifier(), "two_text"))
+    yield Trees("catboost.CatBoostClassifier", "two bool, missing values", fit(classifier(grow_policy="Depthwise"), "two_bool", missing=True))
+    yield Trees("catboost.CatBoostClassifier", "three", fit(classifier(), "three_text"))
+    yield Trees("catboost.CatBoostClassifier", "one against the rest", fit(classifier(loss_function="MultiClassOneVsAll"), "three"))
+    yield Trees("catboost.CatBoostClassifier", "several labels", fit(classifier(loss_function="MultiLogloss"), "labels"))
+    yield Trees("catboost.CatBoostRegressor", "missing values", fit(regressor(nan_mode="Max"), "value", missing=True))
+    yield Trees("catboost.CatBoostRegressor", "leaf by leaf", fit(regressor(grow_policy="Lossguide", max_leaves=6), "value"))
+    yield Trees("catboost.CatBoostRegressor", "several targets", fit(regressor(loss_function="MultiRMSE"), "values"))
+    for loss in ("Poisson", "Tweedie:variance_power=1.5", "RMSEWithUncertainty", "Quantile:alpha=0.8"):
+        yield Trees("catboost.CatBoostRegressor", loss.partition(":")[0], fit(regressor(loss_function=loss), "positive"))
+    listed = regressor(cat_features=["colour", "size"], one_hot_max_size=10)
+    yield Trees("catboost.CatBoostRegressor", "categories", lambda: listed.fit(fit_table(), target("value")), rows=table_rows)
+    groups = np.repeat(np.arange(len(target("group"))), target("group"))
+    yield Trees("catboost.CatBoostRanker", "default", fit(catboost.CatBoostRanker(**small), "relevance", group_id=groups))
+    yield Trees("catboost.CatBoost", "binary", fit(catboost.CatBoost({"loss_function": "Logloss", **small}), "two"))
+
+
+CASES = (*averaged(), *boosted(), *lightgbm_models(), *xgboost_models(), *catboost_models())

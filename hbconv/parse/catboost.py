@@ -1,0 +1,115 @@
+"""CatBoost: the scikit-learn wrappers, the plain model, and its JSON."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Graph, Node, Output, Schema, Traits, source, topological
+from hbconv.containers.columns import Codes, Columns, Hashes
+from hbconv.containers.recode import Recode
+from hbconv.containers.wiring import Cast
+from hbconv.parse.catboost_answers import CLASSIFIERS, Scores, classified, prediction_of, regressed
+from hbconv.parse.catboost_json import CatBoostModel, read_catboost_json
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step, concat
+from hbconv.parse.text import columns_of, text_column
+
+__all__ = ["parse_catboost_json"]
+
+
+def parse_catboost_json(data: bytes) -> Graph:
+    """Read a model file into a Graph that answers as CatBoostClassifier or CatBoostRegressor does, whichever its objective is for.
+
+    Raises
+    ------
+    ConversionError, UnsupportedError
+    """
+    with source("CatBoost"):
+        model = read_catboost_json(data)
+        schema = _schema(model.inputs.names)
+        step = Step(None, Columns.of(schema), "CatBoost")
+        scores, classifies = _scores(step, model), model.objective in CLASSIFIERS
+        outputs = classified(step, scores) if classifies else regressed(step, scores, prediction_of(model.objective))
+        text = {node.column for node in topological((scores.raw,)) if isinstance(node, Codes)}
+        typed = schema.with_dtypes(["string" if i in text else c.dtype for i, c in enumerate(schema.columns)])
+        traits = Traits("CatBoost", "classifier" if classifies else "", outputs["predict"].classes)
+        return Graph(schema, outputs, traits=traits).with_schema(typed)
+
+
+def _schema(names: Sequence[str]) -> Schema:
+    """Columns by name, or by position where CatBoost made the names up."""
+    made_up = all(name in ("", str(i)) for i, name in enumerate(names))
+    return Schema.matrix(len(names)) if made_up else Schema.table(list(names))
+
+
+def _features(estimator: Any) -> Schema:
+    return _schema(estimator.feature_names_)
+
+
+@parses("catboost.CatBoost", "catboost.CatBoostRanker", features=_features, truncates=True)
+def parse_plain(step: Step) -> dict[str, Output]:
+    """Answer with raw scores."""
+    return regressed(step, _scores(step, _read(step)), "RawFormulaVal")
+
+
+@parses("catboost.CatBoostRegressor", features=_features, truncates=True)
+def parse_regressor(step: Step) -> dict[str, Output]:
+    """Answer with raw scores, or with what the objective makes of them."""
+    return regressed(step, _scores(step, _read(step)), step.estimator._get_default_prediction_type())  # noqa: SLF001
+
+
+@parses("catboost.CatBoostClassifier", features=_features, truncates=True)
+def parse_classifier(step: Step) -> dict[str, Output]:
+    """Take the largest raw score, or say whether the only one is above a cut."""
+    return classified(step, _scores(step, _read(step)))
+
+
+def _read(step: Step) -> CatBoostModel:
+    est = step.estimator
+    for kind, features in (("text_features", est._get_text_feature_indices()), ("embedding_features", est._get_embedding_feature_indices())):  # noqa: SLF001
+        if features:
+            raise step.refuse(kind, features, "Make numbers of them before fitting.")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        est.save_model(str(path), format="json")
+        data = path.read_bytes()
+    return read_catboost_json(data, step.iterations, _leaf_numbers(est) if b'"trees"' in data else None)
+
+
+def _leaf_numbers(estimator: Any) -> list[list[int]]:
+    """List the numbers of the leaves of trees that are not symmetric, left to right: in memory they are numbered as they grew."""
+    return [_leaves(estimator._get_tree_step_nodes(tree), estimator._get_tree_node_to_leaf(tree)) for tree in range(estimator.tree_count_)]  # noqa: SLF001
+
+
+def _leaves(steps: Sequence[tuple[int, int]], leaf_of: Sequence[int]) -> list[int]:
+    """Follow a tree's steps from a node to its left and to its right child; a step of 0 ends in the node's own leaf."""
+    found, waiting = [], [(0, True)]
+    while waiting:
+        node, goes_on = waiting.pop()
+        left, right = steps[node]
+        if goes_on and (left or right):
+            waiting += ((node + right, right > 0), (node + left, left > 0))
+        else:
+            found.append(leaf_of[node])
+    return found
+
+
+def _scores(step: Step, model: CatBoostModel) -> Scores:
+    """Read numbers as float32, and categories as codes beside them."""
+    numbers = [Cast(columns_of(step.x, model.inputs.numbers), "float32")] if model.inputs.numbers else []
+    return Scores(concat([*numbers, *(_codes(step, place, hashes) for place, hashes in model.inputs.categories.items())]), model)
+
+
+def _codes(step: Step, place: int, hashes: tuple[int, ...]) -> Node:
+    """Codes of one column of categories, as the trees' tables have them: 0 for unknown ones."""
+    column = text_column(step.x, place)
+    if column is None or column.fills:
+        raise step.refuse("cat_features", place, "Categories are known by hashes of their texts alone: give them to CatBoost as they come.")
+    codes = Codes(column.schema, column.column, Hashes(hashes))
+    return Recode(codes, (Array(np.arange(len(hashes) + 1, dtype=np.float32)),))
