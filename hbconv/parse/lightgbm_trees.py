@@ -206,7 +206,7 @@ def _slopes(trees: Sequence[Tree], leaves: Ints, values: Floats) -> Slopes | Non
 
 def _spaced(trees: Sequence[Tree], key: str, dtype: type[np.generic], size: int) -> npt.NDArray[Any]:
     """One array over all trees, whose numbers may stand several spaces apart."""
-    numbers = np.fromstring(" ".join(tree[key] for tree in trees), dtype=dtype, sep=" ")
+    numbers = np.fromstring(" ".join(tree[key] for tree in trees).strip(), dtype=dtype, sep=" ")
     if len(numbers) != size:
         raise ConversionError(DAMAGED.format(f"{key} has the wrong length"))
     return numbers
