@@ -7,7 +7,7 @@ import pytest
 from scoring import assert_near, assert_same, forest_of, score, threshold_rows
 
 import hbconv
-from hbconv.errors import ConversionError, UnsupportedError
+from hbconv.errors import ConversionError, OptionError, UnsupportedError
 from hbconv.parse import parse
 from hbconv.parse.lightgbm import parse_lightgbm_text
 from hbconv.parse.lightgbm_text import read_lightgbm_text
@@ -197,6 +197,13 @@ def test_a_sigmoid_of_more_digits_than_the_text_keeps():
 
 
 TEXT = lgb.LGBMRegressor(**SMALL).fit(X, TARGET).booster_.model_to_string()
+
+
+def test_a_text_is_cut_as_it_is_read():
+    want = lgb.Booster(model_str=TEXT).predict(X, start_iteration=2, num_iteration=3)
+    np.testing.assert_array_equal(score(parse_lightgbm_text(TEXT, (2, 5)), X), want)
+    with pytest.raises(OptionError, match="cut as it is read"):
+        hbconv.convert(parse_lightgbm_text(TEXT), iterations=(2, 5))
 
 
 @pytest.mark.parametrize(
