@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from hbconv.containers import Graph
 from hbconv.errors import OptionError
-from hbconv.errors import OptionError
 from hbconv.model import Model
 from hbconv.parse import parse
 from hbconv.runtime.inputs import count_columns
@@ -81,14 +80,6 @@ def _parse(estimator: object, n_features: int | None, iterations: tuple[int, int
         return parse(estimator, n_features, iterations)
     if iterations is not None:
         raise OptionError("iterations is for models, not for a Graph: name them where it is read, such as parse_lightgbm_text(text, iterations).")
-    return estimator
-
-
-def _parsed(estimator: object, sample: Any, iterations: tuple[int, int] | None) -> Graph:
-    if not isinstance(estimator, Graph):
-        return parse(estimator, None if sample is None else count_columns(sample), iterations)
-    if iterations is not None:
-        raise OptionError("iterations is for fitted estimators: a model file is cut as it is read, such as with parse_lightgbm_text(text, iterations).")
     return estimator
 
 

@@ -202,7 +202,7 @@ TEXT = lgb.LGBMRegressor(**SMALL).fit(X, TARGET).booster_.model_to_string()
 def test_a_text_is_cut_as_it_is_read():
     want = lgb.Booster(model_str=TEXT).predict(X, start_iteration=2, num_iteration=3)
     np.testing.assert_array_equal(score(parse_lightgbm_text(TEXT, (2, 5)), X), want)
-    with pytest.raises(OptionError, match="cut as it is read"):
+    with pytest.raises(OptionError, match="name them where it is read"):
         hbconv.convert(parse_lightgbm_text(TEXT), iterations=(2, 5))
 
 
