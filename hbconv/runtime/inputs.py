@@ -161,10 +161,11 @@ def _encoded(data: Data, leaf: Codes, where: str) -> npt.NDArray[np.int32]:
 
 def _read_frame(frame: Frame, reads: Reads) -> Table:
     place = _places(frame, reads)
+    listed = frozenset(i for i in reads.needed if frame.is_category(place[i])) if frame.is_category else reads.categories
     if reads.schema.no_categories:
-        _require_numbers(frame, place, reads)
+        _require_numbers(listed, reads)
     if reads.schema.tables_only:
-        _require_categories(frame, place, reads)
+        _require_categories(listed, reads)
     if frame.matrix is None or reads.text or len(place) < len(reads.schema.columns):
         return _read_columns(frame, place, reads)
     order = [place[i] for i in range(len(place))]
@@ -172,18 +173,18 @@ def _read_frame(frame: Frame, reads: Reads) -> Table:
     return _whole(reads, values if order == list(range(values.shape[1])) else values[:, order])
 
 
-def _require_numbers(frame: Frame, place: Mapping[int, int], reads: Reads) -> None:
-    found = next((i for i in sorted(reads.needed) if frame.is_category(place[i])), None)
-    if found is not None:
-        raise InputError(f"{reads.where(found)} has dtype category; {reads.owner} was fitted on numbers, and would read the codes. Give numbers.")
+def _require_numbers(listed: frozenset[int], reads: Reads) -> None:
+    for i in sorted(listed):
+        raise InputError(f"{reads.where(i)} has dtype category; {reads.owner} was fitted on numbers, and would read the codes. Give numbers.")
 
 
-def _require_categories(frame: Frame, place: Mapping[int, int], reads: Reads) -> None:
-    """Refuse columns of categories other than those that the model was fitted on, whose codes the source would read."""
-    for i in sorted(reads.needed - reads.categories):
-        if frame.is_category(place[i]):
-            fitted = ", ".join(repr(reads.schema.names[j]) for j in sorted(reads.categories))
-            raise InputError(f"{reads.where(i)} has dtype category; {reads.owner} was fitted on categories in {fitted} alone.")
+def _require_categories(listed: frozenset[int], reads: Reads) -> None:
+    """Refuse columns of categories other than those that the model was fitted on, and numbers for these: the source would read codes."""
+    for i in sorted(listed - reads.categories):
+        fitted = ", ".join(repr(reads.schema.names[j]) for j in sorted(reads.categories))
+        raise InputError(f"{reads.where(i)} has dtype category; {reads.owner} was fitted on categories in {fitted} alone.")
+    for i in sorted(reads.categories & reads.numbers - listed):
+        raise InputError(f"{reads.where(i)} holds plain numbers; {reads.owner} was fitted on categories. Give it dtype category, as in fitting.")
 
 
 def _whole(reads: Reads, values: Any) -> Table:

@@ -21,14 +21,14 @@ Data = npt.NDArray[Any] | Text | Categories
 class Frame:
     """A table: names, number of rows, a function that reads one column by position; all of it where that is one array of numbers.
 
-    ``is_category`` tells the columns that pandas holds as categories, whatever their values.
+    ``is_category`` tells the columns that pandas holds as categories, whatever their values; None for tables of other kinds.
     """
 
     names: tuple[Any, ...]
     rows: int
     read: Callable[[int], Data]
     matrix: npt.NDArray[Any] | None = None
-    is_category: Callable[[int], bool] = lambda _: False
+    is_category: Callable[[int], bool] | None = None
 
 
 def read_frame(x: Any) -> Frame | None:

@@ -6,7 +6,8 @@ import pytest
 import xgboost as xgb
 from scoring import assert_near, assert_same, forest_of, score, threshold_rows
 
-from hbconv.errors import ConversionError, UnsupportedError
+import hbconv
+from hbconv.errors import ConversionError, InputError, UnsupportedError
 from hbconv.parse import parse
 from hbconv.parse.ubjson import decode_ubjson
 from hbconv.parse.xgboost import parse_xgboost_bytes
@@ -348,3 +349,14 @@ def test_ubjson_values(data, value):
 def test_damaged_ubjson(data):
     with pytest.raises(ConversionError, match="damaged"):
         decode_ubjson(data)
+
+
+def test_plain_numbers_for_categories_are_refused():
+    """A Booster reads the numbers of such a frame as codes, the wrapper refuses them: only a column of dtype category holds values."""
+    rows = pd.DataFrame({"code": np.tile([30, 10, 20], 40), "plain": np.arange(120.0)})
+    listed = rows.assign(code=rows["code"].astype("category"))
+    model = xgb.XGBRegressor(n_estimators=3, enable_categorical=True, n_jobs=1).fit(listed, rows["code"] % 4 + rows["plain"])
+    converted = hbconv.convert(model, "reference")
+    np.testing.assert_array_equal(converted.predict(listed), model.predict(listed))
+    with pytest.raises(InputError, match="Column 'code' holds plain numbers; XGBRegressor was fitted on categories"):
+        converted.predict(rows)
