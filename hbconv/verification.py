@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -140,5 +141,5 @@ def _plain(values: Any) -> npt.NDArray[Any]:
     if isinstance(values, tuple):
         return _plain(values[0])
     if isinstance(values, list | Iterator):
-        return np.concatenate([v.reshape(len(v), -1) for v in map(_plain, values)], axis=1)
+        return np.concatenate([v.reshape(len(v), math.prod(v.shape[1:])) for v in map(_plain, values)], axis=1)
     return np.asarray(values)

@@ -6,6 +6,7 @@ The output appears only when it is complete. Columns are found by name; --keep c
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -92,7 +93,7 @@ def _columns(values: Any) -> list[Any]:
     import numpy as np
 
     values = np.asarray(values.todense() if hasattr(values, "todense") else values)
-    return [values] if values.ndim == 1 else list(values.reshape(len(values), -1).T)
+    return [values] if values.ndim == 1 else list(values.reshape(len(values), math.prod(values.shape[1:])).T)
 
 
 def _names(model: Model, method: str, widths: list[int]) -> list[str]:

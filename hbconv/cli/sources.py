@@ -18,6 +18,7 @@ TRUSTED = (
     "collections.OrderedDict",
     "lightgbm.basic.Booster",
     "lightgbm.sklearn.LGBMClassifier",
+    "lightgbm.sklearn.LGBMModel",
     "lightgbm.sklearn.LGBMRanker",
     "lightgbm.sklearn.LGBMRegressor",
     "numpy.dtype",
@@ -25,6 +26,9 @@ TRUSTED = (
     "sklearn.tree._tree.Tree",
     "xgboost.core.Booster",
     "xgboost.sklearn.XGBClassifier",
+    "xgboost.sklearn.XGBModel",
+    "xgboost.sklearn.XGBRFClassifier",
+    "xgboost.sklearn.XGBRFRegressor",
     "xgboost.sklearn.XGBRanker",
     "xgboost.sklearn.XGBRegressor",
 )

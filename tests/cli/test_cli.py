@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from lightgbm import LGBMClassifier
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -180,3 +181,19 @@ def test_skops_files_load_when_they_hold_only_known_types(capsys, tmp_path, pipe
     skops.io.dump(pipeline, tmp_path / "model.skops")
     code, _, error = run(capsys, "convert", tmp_path / "model.skops", "--backend", "reference", "-o", tmp_path / "m.hbc")
     assert (code, error) == (0, "")
+
+
+def test_score_of_several_targets(capsys, files, table):
+    labels = np.stack([np.where(table.fare > 35, "dear", "cheap"), np.digitize(table.fare, [20, 50])], axis=1)
+    model = RandomForestClassifier(3, max_depth=3, random_state=0).fit(table[["age", "fare"]], labels)
+    joblib.dump(model, files / "several.joblib")
+    score = ("score", files / "several.joblib", files / "rows.parquet", "--allow-pickle", "-o", files / "out.parquet", "--method")
+    assert run(capsys, *score, "predict_proba")[0] == 0
+    answers = pq.read_table(files / "out.parquet")
+    assert answers.column_names == [f"predict_proba_{c}" for c in ("0_cheap", "0_dear", "1_0", "1_1", "1_2")]
+    np.testing.assert_array_equal(answers.column("predict_proba_1_2"), model.predict_proba(table[["age", "fare"]])[1][:, 2])
+    assert run(capsys, *score, "predict")[0] == 0
+    assert pq.read_table(files / "out.parquet").column_names == ["predict_0", "predict_1"]
+    code, _, error = run(capsys, *score, "decision_path")
+    assert code != 0
+    assert "The answers of 'decision_path' are no columns of a table" in error
