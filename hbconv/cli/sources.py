@@ -16,6 +16,7 @@ __all__ = ["convert_options", "load_model", "load_source", "model_arguments"]
 
 TRUSTED = (
     "collections.OrderedDict",
+    "functools.partial",
     "lightgbm.basic.Booster",
     "lightgbm.sklearn.LGBMClassifier",
     "lightgbm.sklearn.LGBMModel",
@@ -24,6 +25,7 @@ TRUSTED = (
     "numpy.dtype",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.tree._tree.Tree",
+    "sklearn.utils.validation.check_array",
     "xgboost.core.Booster",
     "xgboost.sklearn.XGBClassifier",
     "xgboost.sklearn.XGBModel",
