@@ -5,7 +5,7 @@ Leaves have no ``lower``: hbconv.lower declares them, since it knows how the col
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -20,10 +20,11 @@ __all__ = ["Codes", "Columns", "FillText", "Hashes", "Vocabulary"]
 
 @container
 class Columns(Node):
-    """Input columns, by position in the schema, in the common dtype of the chosen ones."""
+    """Input columns, by position in the schema: in the common dtype of the chosen ones, or each converted from its own to ``dtype``."""
 
     schema: Schema
     indices: Array
+    dtype: str = ""
 
     finite: ClassVar[str] = "computed"
 
@@ -44,11 +45,12 @@ class Columns(Node):
 
     def narrowed(self, columns: Array) -> Node:
         """Fewer columns may have a narrower common dtype; a Cast keeps that of all."""
-        fewer = Columns(self.schema, Array(self.indices.data[columns.data]))
+        fewer = replace(self, indices=Array(self.indices.data[columns.data]))
         return fewer if fewer.type.dtype == self.type.dtype else Cast(fewer, self.type.dtype)
 
     def infer(self) -> Type:
-        return Type(len(self.indices), self.schema.common_dtype(self.columns))
+        common = self.schema.common_dtype(self.columns)
+        return Type(len(self.indices), common if common == "string" else self.dtype or common)
 
 
 @dataclass(frozen=True)

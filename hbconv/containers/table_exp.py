@@ -25,7 +25,7 @@ CUBIC = (3.0000000027955394, 0.16666666685227835064)
 """Coefficients of the cubic, each a little above 3 and 1/6, which makes the largest error small."""
 
 LOWEST, HIGHEST = -708.39641853226408, 709.78271289338397
-"""Arguments beyond these count as these."""
+"""Arguments below the first count as it; beyond the second the power is infinite."""
 
 
 @container
@@ -80,9 +80,9 @@ def _shifted(b: Builder, x: Value) -> tuple[Value, Value, Value]:
     groups, width = x.shape
     shifted = x - b.reshape(b.reduce("reduce_max", x, axis=1), groups, 1)
     powers = _exp(b, shifted)
-    if width % 2:
-        # Columns are computed two by two; the last of an odd number alone, where the smallest powers are cut off to 0.
-        vanishes = (shifted <= b.constant(LOWEST, x.dtype)) & b.constant(np.arange(width) == width - 1)
+    if width % 4:
+        # Columns are computed four by four; those left over one by one, where the smallest powers are cut off to 0.
+        vanishes = (shifted <= b.constant(LOWEST, x.dtype)) & b.constant(np.arange(width) >= width - width % 4)
         powers = b.where(vanishes, b.constant(0.0, x.dtype), powers)
     return shifted, powers, b.reshape(b.reduce("ordered_sum", powers, axis=1), groups, 1)
 
@@ -99,5 +99,5 @@ def _exp(b: Builder, x: Value) -> Value:
     rest = steps * b.constant(1.0 / in_places) - x
     cubic = (b.constant(CUBIC[0]) - rest) * (rest * rest) * b.constant(CUBIC[1]) - rest + b.constant(1.0)
     scale = b.lookup(b.constant(2.0 ** (np.arange(PLACES) / PLACES)), b.cast(place, "int32"))
-    turns = b.lookup(b.constant(2.0 ** np.arange(-1022.0, 1024.0)), b.cast(turn, "int32") + b.constant(1022, "int32"))
+    turns = b.lookup(b.constant(np.append(2.0 ** np.arange(-1022.0, 1024.0), np.inf)), b.cast(turn, "int32") + b.constant(1022, "int32"))
     return b.where(missing, b.constant(np.nan), cubic * (scale * turns))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +102,10 @@ def _leaves(steps: Sequence[tuple[int, int]], leaf_of: Sequence[int]) -> list[in
 
 
 def _scores(step: Step, model: CatBoostModel) -> Scores:
-    """Read numbers as float32, and categories as codes beside them."""
-    numbers = [Cast(columns_of(step.x, model.inputs.numbers), "float32")] if model.inputs.numbers else []
-    return Scores(concat([*numbers, *(_codes(step, place, hashes) for place, hashes in model.inputs.categories.items())]), model)
+    """Read numbers as float32, each rounded from its own dtype, and categories as codes beside them."""
+    numbers = columns_of(step.x, model.inputs.numbers)
+    narrow = replace(numbers, dtype="float32") if isinstance(numbers, Columns) else Cast(numbers, "float32")
+    return Scores(concat([narrow, *(_codes(step, place, hashes) for place, hashes in model.inputs.categories.items())]), model)
 
 
 def _codes(step: Step, place: int, hashes: tuple[int, ...]) -> Node:
