@@ -186,7 +186,7 @@ def test_embeddings(count, shape, sparse, seed, missing, where):
 def test_bagged_linear_classifiers(member, chosen, n_classes, seed, where):
     rng = np.random.default_rng(seed)
     x = numbers(rng)
-    chosen = {**chosen, "max_samples": max(chosen["max_samples"], 0.5)}
+    chosen = {**chosen, "max_samples": 0.6}  # Fewer rows may be of one class, on which these do not fit.
     near(BaggingClassifier(member, **chosen, random_state=seed).fit(x, classes(rng, x, n_classes, "text")), rng, where)
 
 
