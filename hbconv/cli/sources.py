@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, Any
 from hbconv.errors import ConversionError, MissingPackageError, OptionError
 
 if TYPE_CHECKING:
+    from hbconv.containers import Graph
     from hbconv.model import Model
 
 __all__ = ["convert_options", "load_model", "load_source", "model_arguments"]
 
 TRUSTED = (
+    "catboost.core.CatBoost",
+    "catboost.core.CatBoostClassifier",
+    "catboost.core.CatBoostRanker",
+    "catboost.core.CatBoostRegressor",
     "collections.OrderedDict",
     "functools.partial",
     "lightgbm.basic.Booster",
@@ -36,9 +41,12 @@ TRUSTED = (
 )
 """Types beyond skops' own list that a .skops file may hold: exactly those that hbconv converts."""
 
+KNOWN = ".txt (LightGBM), .json and .ubj (XGBoost), .json and .cbm (CatBoost), .skops, .joblib and .pkl, .hbc"
+"""Suffixes of model files."""
+
 
 def load_source(path: Path, *, allow_pickle: bool = False) -> Any:
-    """Read a fitted model, or the Graph of a LightGBM or XGBoost file, by the file's suffix.
+    """Read a fitted model, or the Graph of a LightGBM, XGBoost or CatBoost file, by the file's suffix.
 
     Raises
     ------
@@ -52,14 +60,14 @@ def load_source(path: Path, *, allow_pickle: bool = False) -> Any:
 
         return parse_lightgbm_text(path.read_text(encoding="utf-8"))
     if path.suffix in (".json", ".ubj"):
-        from hbconv.parse.xgboost import parse_xgboost_bytes
-
-        return parse_xgboost_bytes(path.read_bytes())
+        return _read_json(path.read_bytes())
+    if path.suffix == ".cbm":
+        return _load_catboost(path)
     if path.suffix == ".skops":
         return _load_skops(path)
     if path.suffix in (".pkl", ".pickle", ".joblib"):
         return _load_pickle(path, allow_pickle=allow_pickle)
-    raise ConversionError(f"{path.name}: unknown model format. Known: .txt (LightGBM), .json and .ubj (XGBoost), .skops, .joblib and .pkl, .hbc.")
+    raise ConversionError(f"{path.name}: unknown model format. Known: {KNOWN}.")
 
 
 def load_model(options: argparse.Namespace) -> Model:
@@ -75,7 +83,7 @@ def load_model(options: argparse.Namespace) -> Model:
 
 def model_arguments(command: argparse.ArgumentParser) -> None:
     """Add the arguments that name a model and how to compile it."""
-    command.add_argument("model", help="model file: .txt (LightGBM), .json or .ubj (XGBoost), .skops, .joblib or .pkl, .hbc")
+    command.add_argument("model", help=f"model file: {KNOWN}")
     command.add_argument("--allow-pickle", action="store_true", help="load .pkl and .joblib files, which can run any code: only from people you trust")
     command.add_argument("--backend", default="auto", help="reference, torch, torchscript, onnx or tvm (default: the best installed)")
     command.add_argument("--device", default="cpu", help="cpu or cuda")
@@ -87,6 +95,31 @@ def model_arguments(command: argparse.ArgumentParser) -> None:
 def convert_options(options: argparse.Namespace) -> dict[str, Any]:
     """Keyword arguments of ``hbconv.convert``."""
     return {name: getattr(options, name) for name in ("backend", "device", "precision", "strategy", "threads")}
+
+
+def _read_json(data: bytes) -> Graph:
+    if b'"features_info"' in data and b'"scale_and_bias"' in data:
+        from hbconv.parse.catboost import parse_catboost_json
+
+        return parse_catboost_json(data)
+    from hbconv.parse.xgboost import parse_xgboost_bytes
+
+    return parse_xgboost_bytes(data)
+
+
+def _load_catboost(path: Path) -> Any:
+    """Load a binary CatBoost model as the estimator that its objective is for."""
+    try:
+        import catboost
+    except ImportError as error:
+        raise MissingPackageError("Reading .cbm files needs catboost. Install with: pip install catboost. Or save the model with format='json'.") from error
+    from hbconv.parse.catboost_answers import CLASSIFIERS
+
+    try:
+        loss = str(catboost.CatBoost().load_model(str(path)).get_param("loss_function")).partition(":")[0]
+        return (catboost.CatBoostClassifier if loss in CLASSIFIERS else catboost.CatBoostRegressor)().load_model(str(path))
+    except catboost.CatBoostError as error:
+        raise ConversionError(f"{path.name} cannot be loaded: {error}") from error
 
 
 def _load_skops(path: Path) -> Any:

@@ -11,12 +11,13 @@ from hbconv.containers.graph import Check, Graph, Traits, verify_graph
 from hbconv.containers.node import NODES, Node, container, current_source, rewrite, source, topological
 from hbconv.containers.output import Output, Paths
 from hbconv.containers.show import show, show_rule
-from hbconv.containers.types import Column, Schema, Type
+from hbconv.containers.types import Column, Conventions, Schema, Type
 
 __all__ = [
     "NODES",
     "Check",
     "Column",
+    "Conventions",
     "Graph",
     "Node",
     "Output",

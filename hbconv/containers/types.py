@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-__all__ = ["Column", "Schema", "Type"]
+__all__ = ["Column", "Conventions", "Schema", "Type"]
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,11 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Schema:
-    """The columns a model reads, in the order the source was fitted on.
+class Conventions:
+    """How a source reads tables and arrays, where it is not as scikit-learn does.
 
     Parameters
     ----------
-    columns : tuple of Column
-        All columns.
-    named : bool
-        The source was fitted on named columns, so a table's columns are found by name; else by position.
     tables_only : bool
         The source was fitted on columns of categories, whose values only tables hold: the numbers of an array would be codes.
     other_arrays : str
@@ -50,13 +46,30 @@ class Schema:
         The source takes for missing, not for zero, what a sparse matrix leaves out.
     """
 
-    columns: tuple[Column, ...]
-    named: bool = False
     tables_only: bool = False
     other_arrays: str = ""
     underscored: bool = False
     no_categories: bool = False
     absent_missing: bool = False
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns a model reads, in the order the source was fitted on.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        All columns.
+    named : bool
+        The source was fitted on named columns, so a table's columns are found by name; else by position.
+    conventions : Conventions
+        How the source reads tables and arrays, where it is not as scikit-learn does.
+    """
+
+    columns: tuple[Column, ...]
+    named: bool = False
+    conventions: Conventions = Conventions()
 
     @staticmethod
     def matrix(width: int, dtype: str = "float64") -> "Schema":

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Schema
+from hbconv.containers import Conventions, Node, Schema
 from hbconv.containers.columns import Columns
 from hbconv.containers.recode import Recode
 from hbconv.containers.wiring import Cast
@@ -24,7 +24,7 @@ def read_schema(names: Sequence[str], *, categories: bool) -> Schema:
     """Columns by name, or by position where LightGBM made the names up; arrays of ints are read as float32, and LightGBM has no spaces in names."""
     made_up = list(names) == [f"Column_{i}" for i in range(len(names))]
     schema = Schema.matrix(len(names)) if made_up else Schema.table(list(names))
-    return replace(schema, tables_only=categories, other_arrays="float32", underscored=True)
+    return replace(schema, conventions=Conventions(tables_only=categories, other_arrays="float32", underscored=True))
 
 
 def read_features(step: Step, categories: Mapping[int, Sequence[Any]]) -> Node:
@@ -35,7 +35,7 @@ def read_features(step: Step, categories: Mapping[int, Sequence[Any]]) -> Node:
 
 def _floats(x: Node, positions: list[int]) -> Node:
     """Ints of a table are float64; of an array, which is what another step makes of its input, float32."""
-    is_table = isinstance(x, Columns) and (x.schema.named or bool(x.schema.other_arrays))
+    is_table = isinstance(x, Columns) and (x.schema.named or bool(x.schema.conventions.other_arrays))
     return Cast(columns_of(x, positions), "float", "float64" if is_table else "float32")
 
 
@@ -46,7 +46,7 @@ def _codes(step: Step, positions: list[int], categories: Mapping[int, Sequence[A
 def _code(step: Step, position: int, categories: list[Any]) -> Node:
     """Place of the value among the categories; NaN for a value that is none of them."""
     numbers = are_numbers(categories)
-    if numbers and not (isinstance(step.x, Columns) and step.x.schema.tables_only):
+    if numbers and not (isinstance(step.x, Columns) and step.x.schema.conventions.tables_only):
         raise step.refuse("pandas_categorical", categories[:5], "Convert the LightGBM model by itself: after another step its categories could be codes.")
     ordered = sorted(categories) if numbers else categories
     table = np.array([np.nan, *(categories.index(value) for value in ordered)], np.float32)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Schema
+from hbconv.containers import Conventions, Node, Schema
 from hbconv.containers.categories import MissingBetween
 from hbconv.containers.columns import Codes, Columns, Vocabulary
 from hbconv.containers.decide import Compare
@@ -44,12 +44,12 @@ def model_schema(model: XGBoostModel) -> Schema:
 def _schema(names: Any, n_features: int, *, listed: bool) -> Schema:
     """Columns of categories are read by their values where the model lists these; what a sparse matrix leaves out is missing."""
     schema = Schema.table([str(name) for name in names]) if names else Schema.matrix(n_features)
-    return replace(schema, tables_only=listed, no_categories=not listed, absent_missing=True)
+    return replace(schema, conventions=Conventions(tables_only=listed, no_categories=not listed, absent_missing=True))
 
 
 def xgboost_rows(step: Step, model: XGBoostModel, missing: float = np.nan) -> Node:
     """Return the step's input as float32, NaN for what counts as missing and for missing categories."""
-    if not (isinstance(step.x, Columns) and step.x.schema.absent_missing):
+    if not (isinstance(step.x, Columns) and step.x.schema.conventions.absent_missing):
         step.dense.append(step.where)
     given = MissingBetween.of(step.x, 0, 0) if step.sparse else step.x
     x = _coded(step, model) if any(model.categories) else Cast(given, "float32")
@@ -80,7 +80,7 @@ def _code(step: Step, position: int, categories: Categories) -> Node:
 
 def _number_code(step: Step, position: int, values: list[int]) -> Node:
     """Place of a number among the sorted values, NaN at the end."""
-    if not (isinstance(step.x, Columns) and step.x.schema.tables_only):
+    if not (isinstance(step.x, Columns) and step.x.schema.conventions.tables_only):
         raise step.refuse("enable_categorical", value=True, hint="Convert the XGBoost model by itself: after another step its categories could be codes.")
     if max(map(abs, values)) > _EXACT:
         raise step.refuse("enable_categorical", max(values, key=abs), f"hbconv handles categories up to {_EXACT}. Number them anew before fitting.")

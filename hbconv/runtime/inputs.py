@@ -142,7 +142,7 @@ def read_table(x: Any, reads: Reads) -> Table:
     frame = read_frame(x)
     if frame is not None:
         return _read_frame(frame, reads)
-    if reads.schema.tables_only:
+    if reads.schema.conventions.tables_only:
         raise InputError(f"{reads.owner} was fitted on columns of categories. Give a table (such as a DataFrame) that holds their values, not an array.")
     if hasattr(x, "tocsr") and not reads.sparse:
         raise InputError(f"A step of {reads.owner} takes for missing what a sparse matrix leaves out, and others for zero. Give X.toarray().")
@@ -162,9 +162,9 @@ def _encoded(data: Data, leaf: Codes, where: str) -> npt.NDArray[np.int32]:
 def _read_frame(frame: Frame, reads: Reads) -> Table:
     place = _places(frame, reads)
     listed = frozenset(i for i in reads.needed if frame.is_category(place[i])) if frame.is_category else reads.categories
-    if reads.schema.no_categories:
+    if reads.schema.conventions.no_categories:
         _require_numbers(listed, reads)
-    if reads.schema.tables_only:
+    if reads.schema.conventions.tables_only:
         _require_categories(listed, reads)
     if frame.matrix is None or reads.text or len(place) < len(reads.schema.columns):
         return _read_columns(frame, place, reads)
@@ -212,7 +212,7 @@ def _places(frame: Frame, reads: Reads) -> dict[int, int]:
     if any(texts) and not all(texts):
         raise InputError("Column names mix text and other types. Make them all text: X.columns = X.columns.astype(str).")
     if reads.schema.named and all(texts):
-        names = [name.replace(" ", "_") for name in frame.names] if reads.schema.underscored else frame.names
+        names = [name.replace(" ", "_") for name in frame.names] if reads.schema.conventions.underscored else frame.names
         return find_columns(names, reads.schema.names, reads.needed)
     _require_width(len(frame.names), reads)
     if reads.schema.named:

@@ -31,17 +31,17 @@ def read_matrix(x: Any) -> Any:
 def as_numbers(matrix: Any, schema: Schema) -> Any:
     """Return the matrix as float32, float64 or int64: in the dtype as which the source reads it, rounded once."""
     values = numeric(matrix, "X") if isinstance(matrix, np.ndarray) else matrix.astype(numeric(matrix.data[:0], "X").dtype, copy=False)
-    if schema.absent_missing and values.dtype.kind != "f" and not isinstance(matrix, np.ndarray):
+    if schema.conventions.absent_missing and values.dtype.kind != "f" and not isinstance(matrix, np.ndarray):
         return values.astype(np.float64)
-    if not schema.other_arrays or matrix.dtype in (np.float32, np.float64):
+    if not schema.conventions.other_arrays or matrix.dtype in (np.float32, np.float64):
         return values
     with np.errstate(over="ignore"):
-        return matrix.astype(schema.other_arrays)
+        return matrix.astype(schema.conventions.other_arrays)
 
 
 def written_out(matrix: Any, schema: Schema) -> npt.NDArray[Any]:
     """Return a sparse matrix as an array, zero or NaN where it has no entry."""
-    if not schema.absent_missing:
+    if not schema.conventions.absent_missing:
         return np.asarray(matrix.toarray())
     entries, out = matrix.tocoo(), np.full(matrix.shape, np.nan, matrix.dtype)
     out[entries.row, entries.col] = entries.data

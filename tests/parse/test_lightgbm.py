@@ -173,7 +173,7 @@ def test_names():
     assert not parse(unnamed).schema.named
     assert not parse(unnamed.booster_).schema.named
     assert parse_lightgbm_text(named.booster_.model_to_string()).schema == parse(named).schema
-    assert not parse(named).schema.tables_only
+    assert not parse(named).schema.conventions.tables_only
 
 
 def test_early_stopped_prediction_is_refused():
