@@ -85,7 +85,16 @@ def _answers(model: Model, method: str, batch: Any, needed: list[str], keep: lis
     columns = [column for block in blocks for column in _columns(block)]
     names = [method] if not isinstance(values, list) and values.ndim == 1 else _names(model, method, [len(_columns(block)) for block in blocks])
     kept = {name: batch.column(name) for name in keep}
-    return pa.table(kept | {name: pa.array(column.tolist() if column.dtype == object else column) for name, column in zip(names, columns, strict=True)})
+    return pa.table(kept | {name: _arrow(column) for name, column in zip(names, columns, strict=True)})
+
+
+def _arrow(column: Any) -> Any:
+    """Return a column as Arrow holds it; labels that are objects are text where they are all text, as none are."""
+    import pyarrow as pa
+
+    if column.dtype != object:
+        return pa.array(column)
+    return pa.array(column.tolist(), pa.string() if all(isinstance(label, str) for label in column) else None)
 
 
 def _columns(values: Any) -> list[Any]:

@@ -10,6 +10,7 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from catboost import CatBoostClassifier, CatBoostRegressor
 from lightgbm import LGBMClassifier
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
@@ -120,6 +121,7 @@ def test_score_no_rows(capsys, files, table):
         (["convert", "nothing.joblib", "-o", "o.hbc"], "No file"),
         (["convert", "rows.parquet", "-o", "o.hbc"], "unknown model format"),
         (["convert", "damaged.joblib", "--allow-pickle", "-o", "o.hbc"], "cannot be loaded"),
+        (["convert", "damaged.cbm", "-o", "o.hbc"], "cannot be loaded"),
         (["explain", "model.hbc", "--backend", "torhc"], "Did you mean 'torch'"),
         (["explain", "damaged.hbc"], "This is not a model file of hbconv"),
     ],
@@ -127,7 +129,7 @@ def test_score_no_rows(capsys, files, table):
 def test_errors_are_one_sentence_and_exit_1(capsys, files, monkeypatch, argv, message):
     converted(capsys, files)
     (files / "text.csv").write_text("a,b\n1,x\n")
-    for name in ("damaged.parquet", "damaged.joblib", "damaged.hbc"):
+    for name in ("damaged.parquet", "damaged.joblib", "damaged.hbc", "damaged.cbm"):
         (files / name).write_bytes(b"PAR1 not really")
     monkeypatch.chdir(files)
     code, out, error = run(capsys, *argv)
@@ -173,6 +175,20 @@ def test_model_files_of_lightgbm_and_xgboost_need_no_flag(capsys, tmp_path):
         XGBClassifier(n_estimators=3).fit(x, y).save_model(tmp_path / f"xgb.{suffix}")
     for name in ("lgbm.txt", "xgb.json", "xgb.ubj"):
         assert run(capsys, "convert", tmp_path / name, "--backend", "reference", "-o", tmp_path / f"{name}.hbc")[0] == 0
+
+
+@pytest.mark.parametrize(("kind", "classes"), [(CatBoostClassifier, True), (CatBoostRegressor, False)])
+def test_model_files_of_catboost_answer_as_the_estimator(capsys, tmp_path, kind, classes):
+    x = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 4)), columns=list("abcd"))
+    y = np.where(x.a > 0, "yes", "no") if classes else np.exp(x.a)
+    settings = {} if classes else {"loss_function": "Poisson"}
+    model = kind(iterations=3, depth=3, grow_policy="Depthwise", thread_count=1, verbose=0, allow_writing_files=False, **settings).fit(x, y)
+    pq.write_table(pa.Table.from_pandas(x, preserve_index=False), tmp_path / "rows.parquet")
+    for name, form in (("model.json", "json"), ("model.cbm", "cbm")):
+        model.save_model(tmp_path / name, format=form)
+        assert run(capsys, "convert", tmp_path / name, "--backend", "reference", "-o", tmp_path / "model.hbc")[0] == 0
+        assert run(capsys, "score", tmp_path / "model.hbc", tmp_path / "rows.parquet", "-o", tmp_path / "out.parquet")[0] == 0
+        assert pq.read_table(tmp_path / "out.parquet")["predict"].to_pylist() == model.predict(x).tolist()
 
 
 def test_skops_files_load_when_they_hold_only_known_types(capsys, tmp_path, pipeline, table):
