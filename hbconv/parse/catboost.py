@@ -15,6 +15,7 @@ from hbconv.containers import Graph, Node, Output, Schema, Traits, source, topol
 from hbconv.containers.columns import Codes, Columns, Hashes
 from hbconv.containers.recode import Recode
 from hbconv.containers.wiring import Cast
+from hbconv.errors import UnsupportedError
 from hbconv.parse.catboost_answers import CLASSIFIERS, Scores, classified, prediction_of, regressed
 from hbconv.parse.catboost_json import CatBoostModel, read_catboost_json
 from hbconv.parse.registry import parses
@@ -76,11 +77,18 @@ def _read(step: Step) -> CatBoostModel:
     for kind, features in (("text_features", est._get_text_feature_indices()), ("embedding_features", est._get_embedding_feature_indices())):  # noqa: SLF001
         if features:
             raise step.refuse(kind, features, "Make numbers of them before fitting.")
+    data = _exported(step)
+    return read_catboost_json(data, step.iterations, _leaf_numbers(est) if b'"trees"' in data else None)
+
+
+def _exported(step: Step) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
-        est.save_model(str(path), format="json")
-        data = path.read_bytes()
-    return read_catboost_json(data, step.iterations, _leaf_numbers(est) if b'"trees"' in data else None)
+        try:
+            step.estimator.save_model(str(path), format="json")
+        except Exception as error:  # CatBoostError, a class that is not imported here
+            raise UnsupportedError(step.name, step.where, hint=f"CatBoost does not write it as JSON, which hbconv reads: {error}") from error
+        return path.read_bytes()
 
 
 def _leaf_numbers(estimator: Any) -> list[list[int]]:

@@ -112,14 +112,22 @@ def parse_step(step: Step) -> dict[str, Output]:
 
 def require_fitted(estimator: object, path: str) -> None:
     """Raise NotFittedError for an estimator that was not fitted and needs to be."""
+    if not _is_fitted(estimator):
+        raise NotFittedError(f"{type(estimator).__name__} (step {path!r}) is not fitted. Call fit before converting it.")
+
+
+def _is_fitted(estimator: Any) -> bool:
+    """Ask the estimator, as CatBoost's can be, or scikit-learn."""
+    if callable(getattr(estimator, "is_fitted", None)):
+        return bool(estimator.is_fitted())
     validation = sys.modules.get("sklearn.utils.validation")
     if validation is None or not hasattr(estimator, "__sklearn_tags__"):
-        return
-    exceptions = sys.modules["sklearn.exceptions"]
+        return True
     try:
         validation.check_is_fitted(estimator)
-    except exceptions.NotFittedError as error:
-        raise NotFittedError(f"{type(estimator).__name__} (step {path!r}) is not fitted. Call fit before converting it.") from error
+    except sys.modules["sklearn.exceptions"].NotFittedError:
+        return False
+    return True
 
 
 def select(x: Node, indices: Sequence[int]) -> Node:

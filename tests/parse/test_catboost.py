@@ -1,0 +1,225 @@
+import json
+
+import catboost
+import numpy as np
+import pandas as pd
+import pytest
+from sources import dense, quietly
+from trees.battery import check
+
+import hbconv
+from hbconv.errors import BackendError, ConversionError, InputError, NotFittedError, OptionError, UnsupportedError
+from hbconv.parse import parse
+from hbconv.parse.catboost import parse_catboost_json
+from hbconv.parse.catboost_json import read_catboost_json
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((300, 4))
+VALUE = X[:, 0] + (X[:, 1] > 0) + 0.2 * RNG.standard_normal(300)
+SMALL = {"iterations": 5, "depth": 3, "verbose": 0, "allow_writing_files": False, "thread_count": 1}
+COLOURS = np.array(["red", "blue", "green", "dark blue"], dtype=object)
+
+
+def table(*order):
+    columns = {"a": X[:, 0], "colour": RNG.choice(COLOURS, 300), "b": X[:, 1], "size": RNG.integers(-2, 4, 300)}
+    return pd.DataFrame({name: columns[name] for name in order or columns})
+
+
+def listed(frame, **settings):
+    """A model with two columns of categories."""
+    told = (frame["colour"] == "red") * 2 + (frame["size"] % 3) + frame["a"]
+    return catboost.CatBoostRegressor(cat_features=["colour", "size"], one_hot_max_size=9, **SMALL, **settings).fit(frame, told)
+
+
+def exported(model, path):
+    model.save_model(path / "model.json", format="json")
+    return (path / "model.json").read_bytes()
+
+
+def convert(model, **options):
+    return hbconv.convert(model, backend="reference", **options)
+
+
+def same(converted, model, rows, *methods):
+    for method in methods or converted.methods:
+        got, want = dense(getattr(converted, method)(rows)), dense(quietly(model, method, rows))
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("policy", ["SymmetricTree", "Depthwise"])
+@pytest.mark.parametrize("order", [("a", "colour", "b", "size"), ("size", "colour", "b", "a"), ("colour", "size", "a")])
+def test_categories_between_numbers(order, policy):
+    frame = table(*order)
+    model = listed(frame, grow_policy=policy)
+    unseen = frame.assign(colour=RNG.choice([*COLOURS, "mauve", "Red", ""], 300), size=RNG.integers(-9, 9, 300))
+    check(model, [frame, unseen, unseen[:1]])
+    assert "on categories" in str(convert(model).explain())
+
+
+def test_categories_in_every_form():
+    frame = table()
+    model = listed(frame)
+    converted, want = convert(model), model.predict(frame)
+    for colour in ("category", "string", object):
+        for size in ("int8", "category", object, str):
+            np.testing.assert_array_equal(converted.predict(frame.astype({"colour": colour, "size": size})), want)
+    whole = catboost.CatBoostClassifier(cat_features=[0, 2], one_hot_max_size=9, **SMALL).fit(RNG.integers(0, 5, (300, 3)), VALUE > 0)
+    same(convert(whole), whole, RNG.integers(-1, 7, (300, 3)))
+
+
+@pytest.mark.parametrize("column", ["colour", "size"])
+@pytest.mark.parametrize("bad", [np.nan, None, 1.5])
+def test_values_that_are_no_categories_are_refused(column, bad):
+    frame = table()
+    model = listed(frame)
+    frame[column] = frame[column].astype(object)
+    frame.loc[7, column] = bad
+    with pytest.raises((catboost.CatBoostError, TypeError)):
+        model.predict(frame)
+    with pytest.raises(InputError, match=f"Column {column!r} holds"):
+        convert(model).predict(frame)
+
+
+def test_arrays_of_floats_hold_no_categories():
+    model = catboost.CatBoostRegressor(cat_features=[1], one_hot_max_size=9, **SMALL).fit(RNG.integers(0, 5, (300, 3)), VALUE)
+    with pytest.raises(InputError, match="not whole"):
+        convert(model).predict(np.ones((2, 3)))
+
+
+def test_a_saved_model_keeps_its_categories(tmp_path):
+    frame = table()
+    model = listed(frame)
+    convert(model).save(tmp_path / "model.hbc")
+    same(hbconv.load(tmp_path / "model.hbc"), model, frame)
+
+
+def test_onnx_files_hold_no_hashes(tmp_path):
+    model = hbconv.convert(listed(table()), backend="onnx")
+    with pytest.raises(BackendError, match="Column 'colour' holds categories of which the model kept hashes alone"):
+        model.export(tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize("policy", ["SymmetricTree", "Lossguide"])
+def test_a_file_answers_as_the_model_it_was_written_from(policy, tmp_path):
+    model = catboost.CatBoostClassifier(grow_policy=policy, **SMALL).fit(X, np.digitize(VALUE, [0, 1]))
+    converted = hbconv.convert(parse_catboost_json(exported(model, tmp_path)), backend="reference")
+    same(converted, model, X, *(set(converted.methods) - {"apply"}))  # CatBoost itself reads the numbers of its JSON less exactly
+    same(converted, catboost.CatBoostClassifier().load_model(tmp_path / "model.json", format="json"), X, "apply")
+
+
+def test_a_regressor_file_predicts_what_its_objective_is_about(tmp_path):
+    model = catboost.CatBoostRegressor(loss_function="Tweedie:variance_power=1.5", **SMALL).fit(table()[["a", "b"]], np.exp(VALUE))
+    graph = parse_catboost_json(exported(model, tmp_path))
+    assert graph.schema.names == ("a", "b")
+    same(hbconv.convert(graph, backend="reference"), model, table()[["a", "b"]])
+
+
+def test_numbers_of_the_file_are_exact(tmp_path):
+    model = catboost.CatBoostRegressor(**SMALL).fit(X, VALUE)
+    values = RNG.standard_normal(model.get_leaf_values().size) * 10.0 ** RNG.integers(-300, 300, model.get_leaf_values().size)
+    model.set_leaf_values(values)
+    forest = read_catboost_json(exported(model, tmp_path)).forest
+    np.testing.assert_array_equal(forest.values.data[:, 0], values)
+    assert set(forest.threshold.data.tolist()) <= {float(np.float32(b)) for own in model.get_borders().values() for b in own}
+
+
+def test_sums_of_models():
+    models = [catboost.CatBoostRegressor(random_seed=seed, **SMALL).fit(X, VALUE) for seed in (0, 1)]
+    blend = catboost.sum_models(models, [0.3, 0.7])
+    same(convert(blend), blend, X)
+    two = [catboost.CatBoostClassifier(random_seed=seed, **SMALL).fit(X, VALUE > 0) for seed in (0, 1)]
+    blend = catboost.to_classifier(catboost.sum_models(two, [0.5, 0.5]))
+    same(convert(blend), blend, X)
+
+
+def test_a_model_loaded_as_another_class(tmp_path):
+    model = catboost.CatBoostRegressor(loss_function="Poisson", **SMALL).fit(X, np.exp(VALUE))
+    model.save_model(tmp_path / "model.cbm")
+    for cls in (catboost.CatBoost, catboost.CatBoostRegressor, catboost.CatBoostRanker):
+        loaded = cls().load_model(tmp_path / "model.cbm")
+        same(convert(loaded), loaded, X)
+    with pytest.raises(UnsupportedError, match="loss_function='Poisson'"):
+        convert(catboost.CatBoostClassifier().load_model(tmp_path / "model.cbm"))
+
+
+def test_iterations_beyond_the_last_are_refused():
+    model = catboost.CatBoostRegressor(**SMALL).fit(X, VALUE)
+    with pytest.raises(OptionError, match="beyond the model's 5 trees"):
+        convert(model, iterations=(2, 6))
+
+
+def test_columns_are_found_by_name():
+    frame = table()
+    same(convert(listed(frame)), listed(frame), frame, "predict")
+    model = listed(frame)
+    np.testing.assert_array_equal(convert(model).predict(frame[["size", "b", "colour", "a"]]), model.predict(frame))
+
+
+def test_features_dropped_from_a_model_are_refused():
+    model = catboost.CatBoostRegressor(ignored_features=[0], **SMALL).fit(X, VALUE)
+    same(convert(model), model, X)
+    model.drop_unused_features()
+    with pytest.raises(UnsupportedError, match="drop_unused_features"):
+        convert(model)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"cat_features": ["colour"], "one_hot_max_size": 2}, r"CatBoost with cat_features=\[.*statistics of the target"),
+        ({"text_features": ["colour"]}, "text_features"),
+        ({"class_names": [0, 1, 2], "loss_function": "MultiClass"}, "class_names"),
+    ],
+)
+def test_what_has_no_exact_form_is_refused_by_name(settings, message):
+    frame = table("a", "colour")
+    frame["colour"] += RNG.choice([" a", " b", " c"], 300)
+    if "class_names" in settings:
+        frame = frame[["a"]]
+    with pytest.raises(UnsupportedError, match=message):
+        parse(catboost.CatBoostClassifier(**settings, **SMALL).fit(frame, (VALUE > 0).astype(int)))
+
+
+def test_trees_of_no_finite_leaf_are_refused():
+    model = catboost.CatBoostRegressor(**SMALL).fit(X, VALUE)
+    values = model.get_leaf_values()
+    values[3] = np.inf
+    model.set_leaf_values(values)
+    with pytest.raises(UnsupportedError, match=r"does not write it as JSON.*inf"):
+        parse(model)
+
+
+def test_models_that_are_not_fitted():
+    with pytest.raises(NotFittedError, match=r"CatBoostRegressor.*is not fitted"):
+        parse(catboost.CatBoostRegressor())
+
+
+def damaged(document, change):
+    change(document)
+    return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d.pop("scale_and_bias"),
+        lambda d: d.pop("oblivious_trees"),
+        lambda d: d["oblivious_trees"][0]["leaf_values"].pop(),
+        lambda d: d["oblivious_trees"][1]["splits"].pop(),
+        lambda d: d["oblivious_trees"][0]["splits"][0].update(float_feature_index=9),
+        lambda d: d["oblivious_trees"][0]["splits"][0].update(border="wide"),
+        lambda d: d["features_info"]["float_features"][0].pop("nan_value_treatment"),
+        lambda d: d["model_info"].update(params="{"),
+    ],
+)
+def test_damaged_files_are_refused(change, tmp_path):
+    document = json.loads(exported(catboost.CatBoostRegressor(**SMALL).fit(X, VALUE), tmp_path))
+    with pytest.raises(ConversionError, match="damaged"):
+        parse_catboost_json(damaged(document, change))
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"features_info": 3', b"\x00\x01"])
+def test_other_files_are_refused(data):
+    with pytest.raises(ConversionError, match="no CatBoost model"):
+        parse_catboost_json(data)
