@@ -35,7 +35,7 @@ def convert(
     Parameters
     ----------
     estimator : object
-        Fitted scikit-learn, LightGBM or XGBoost model, or a pipeline of them; or the Graph of one.
+        Fitted scikit-learn, LightGBM, XGBoost or CatBoost model, or a pipeline of them; or the Graph of one.
     backend : str
         ``"reference"``, ``"torch"``, ``"torchscript"``, ``"onnx"``, ``"tvm"``; ``"auto"`` takes tvm on the CPU where it is
         installed, else torch.

@@ -28,7 +28,7 @@ def parse(estimator: object, n_features: int | None = None, iterations: tuple[in
     Parameters
     ----------
     estimator : object
-        Fitted scikit-learn, LightGBM or XGBoost model, or a pipeline of them.
+        Fitted scikit-learn, LightGBM, XGBoost or CatBoost model, or a pipeline of them.
     n_features : int, optional
         Width of the input, for the few estimators that do not know it.
     iterations : tuple of int, optional
