@@ -38,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     """Build the argument parser; each command adds its own arguments."""
     from hbconv import __version__
 
-    top = argparse.ArgumentParser(prog="hbconv", description="Compile scikit-learn, LightGBM and XGBoost models to tensor programs.")
+    top = argparse.ArgumentParser(prog="hbconv", description="Compile scikit-learn, LightGBM, XGBoost and CatBoost models to tensor programs.")
     top.add_argument("--version", action="version", version=f"hbconv {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in COMMANDS:
