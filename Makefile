@@ -1,13 +1,14 @@
 # Two commands do everything on a machine that has Python 3.11 or newer:
 #   make demo    trains, converts, verifies and times real pipelines on every backend
 #   make test    lints, type-checks and tests the project
-# Both make their own virtual environment first.
+# Both make their own virtual environment first. The full batteries of trees, which take an hour:
+#   make battery
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint check env
+.PHONY: demo test lint check battery env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -21,6 +22,9 @@ lint: env
 
 check: env
 	$(BIN)/python -m pytest -n 2
+
+battery: env
+	$(BIN)/python -m pytest tests/trees --battery 200 --battery-report figures.json
 
 env: $(VENV)/installed
 
