@@ -269,6 +269,10 @@ class Forest:
         slopes = self.slopes and replace(self.slopes, feature=Array.of(np.searchsorted(columns, self.slopes.feature.data), np.int32))
         return replace(self, feature=feature, n_features=len(columns), slopes=slopes)
 
+    def with_numbered_leaves(self) -> Forest:
+        """Name the leaves by their numbers over the forest, for tables that are read at them."""
+        return replace(self, leaf_id=Array(np.arange(self.n_leaves, dtype=np.int32)))
+
     def with_accumulation(self, dtype: str) -> Forest:
         """Leaf values and sums in another dtype."""
         values, start = Array.of(self.values, dtype), Array.of(self.start, dtype)

@@ -67,7 +67,7 @@ def _forest(step: Step, values: list[Numbers]) -> tuple[Node, Forest]:
     x = Cast(step.x, "float32")
     trees = read_trees([member.tree_ for member in members], values=values, columns=columns)
     forest = assemble(trees, np.zeros(values[0].shape[1]), strict=False, n_features=x.type.width)
-    return x, replace(forest, leaf_id=Array.of(np.arange(forest.n_leaves), np.int32))
+    return x, forest.with_numbered_leaves()
 
 
 def _tree_sums(step: Step) -> dict[str, Output]:

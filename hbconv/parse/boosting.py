@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -63,7 +63,7 @@ def boost(x: Node, trees: FlatTrees, first: Node) -> Boosted:
     start = np.zeros(outputs) if known is None else known
     target = np.arange(len(trees.roots)) % outputs
     forest = assemble(trees, start, strict=False, n_features=x.type.width, target=target)
-    leaves = TreeLeaves(x, replace(forest, leaf_id=Array.of(np.arange(forest.n_leaves), np.int32)))
+    leaves = TreeLeaves(x, forest.with_numbered_leaves())
     raw = LeafSums(leaves, forest.values, first) if known is None else TreeEnsemble(x, forest)
     return Boosted(forest, raw, StagedLeafSums(leaves, forest.values, first))
 

@@ -66,7 +66,7 @@ class Scores:
         forest = self.model.forest
         values = forest.values.data * self.model.scale
         values[: forest.first_leaf[min(1, self.stages)]] += self.model.bias
-        leaves = TreeLeaves(self.inputs, replace(forest, leaf_id=Array.of(np.arange(forest.n_leaves), np.int32)))
+        leaves = TreeLeaves(self.inputs, forest.with_numbered_leaves())
         return RunningSums(LookupRows(leaves, Array(values)), self.stages)
 
     @property

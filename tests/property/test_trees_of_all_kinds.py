@@ -21,7 +21,7 @@ BACKENDS = available_backends()
 
 def graph_of(forest: Forest) -> Graph:
     """Sums and leaves of the forest, over a matrix."""
-    forest = replace(forest, leaf_id=Array(np.arange(forest.n_leaves, dtype=np.int32)))
+    forest = forest.with_numbered_leaves()
     schema = Schema.matrix(forest.n_features)
     x = Columns.of(schema)
     return Graph(schema, {"predict": Output(TreeEnsemble(x, forest)), "apply": Output(TreeLeaves(x, forest))})
