@@ -61,9 +61,9 @@ def dense(values: Any) -> np.ndarray:
     """
     if hasattr(values, "toarray"):
         return np.asarray(values.toarray())
-    if isinstance(values, tuple):
+    if isinstance(values, tuple) and hasattr(values[0], "toarray"):
         return dense(values[0])
-    if isinstance(values, list | Iterator):
+    if isinstance(values, list | tuple | Iterator):
         parts = [np.atleast_1d(v) for v in map(dense, values)]
         return np.concatenate([v[:, None] if v.ndim == 1 else v for v in parts], axis=1)
     return np.asarray(values)

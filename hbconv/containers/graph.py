@@ -100,6 +100,7 @@ def verify_graph(graph: Graph) -> Graph:
         width = output.node.type.width
         _require(not output.vector or set(output.parts or (width,)) == {1}, output.node, f"output {name} is a vector of width {width}")
         _require(not output.parts or sum(output.parts) == width, output.node, f"output {name} has parts {output.parts} of width {width}")
+        _require(not output.dtypes or len(output.dtypes) == len(output.parts), output.node, f"output {name} has dtypes of other parts")
         _require(not isinstance(output.classes, tuple) or len(output.classes) == width, output.node, f"output {name} has labels for other columns")
         _require(output.classes is None or output.node.type.dtype == "int32", output.node, f"output {name} has codes of dtype {output.node.type.dtype}")
     for check in graph.checks:

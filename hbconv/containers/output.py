@@ -44,6 +44,8 @@ class Output:
         The source returns a scipy CSR matrix.
     parts : tuple of int
         Widths of blocks of columns: the method returns a list of them.
+    dtypes : tuple of str
+        Dtypes of the parts: the method returns a tuple of them, such as distances and indexes.
     staged : bool
         The method returns an iterator over the parts, one for each stage of the ensemble.
     shape : tuple of int or None
@@ -58,6 +60,7 @@ class Output:
     dtype: str | None = None
     sparse: bool = False
     parts: tuple[int, ...] = ()
+    dtypes: tuple[str, ...] = ()
     staged: bool = False
     shape: tuple[int, ...] | None = None
     paths: Paths | None = None
@@ -65,7 +68,7 @@ class Output:
     @property
     def is_tensor(self) -> bool:
         """Whether it is one tensor, as exports and torch modules hold it; else only ``Model`` returns it."""
-        return not (self.staged or self.paths)
+        return not (self.staged or self.paths or self.dtypes)
 
     @property
     def n_codes(self) -> int:

@@ -44,6 +44,8 @@ class Conventions:
         The source would read a table's columns of a category dtype by their codes, which depend on the table: they are refused.
     absent_missing : bool
         The source takes for missing, not for zero, what a sparse matrix leaves out.
+    sequence : bool
+        Rows come as a one-dimensional sequence of values, as texts and labels do; a table or array of one column is taken too.
     """
 
     tables_only: bool = False
@@ -51,6 +53,7 @@ class Conventions:
     underscored: bool = False
     no_categories: bool = False
     absent_missing: bool = False
+    sequence: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,11 @@ class Schema:
     def table(names: Sequence[str], dtype: str = "float64") -> "Schema":
         """Named columns, all of one dtype."""
         return Schema(tuple(Column(name, dtype) for name in names), named=True)
+
+    @staticmethod
+    def sequence(dtype: str = "float64") -> "Schema":
+        """One unnamed column, whose rows come as a one-dimensional sequence."""
+        return Schema((Column("x0", dtype),), conventions=Conventions(sequence=True))
 
     @cached_property
     def key(self) -> str:

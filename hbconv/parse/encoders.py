@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
+from hbconv.containers import Node, Output, Schema
 from hbconv.containers.decide import Compare
 from hbconv.containers.one_hot import OneHot
 from hbconv.containers.recode import Recode
@@ -67,7 +67,7 @@ def parse_ordinal_encoder(step: Step) -> Node:
     return Recode(category_matrix(step), tuple(Array(_ordinal_table(est, j, dtype)) for j in range(len(est.categories_))))
 
 
-@parses("sklearn.preprocessing.LabelEncoder", features=lambda _: 1)
+@parses("sklearn.preprocessing.LabelEncoder", features=lambda _: Schema.sequence())
 def parse_label_encoder(step: Step) -> dict[str, Output]:
     """Encode labels. The source first converts them to the dtype of its classes: to an int by cutting the fraction off.
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["METHODS", "Entry", "find_parser", "parser_names", "parses"]
 
 METHODS = (
-    "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples", "apply", "decision_path",
+    "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples", "mahalanobis", "kneighbors", "apply", "decision_path",
     "staged_predict", "staged_predict_proba", "staged_decision_function",
 )  # fmt: skip
 """Methods that compute something on new rows, in the order outputs are listed."""

@@ -32,6 +32,8 @@ def answer(output: Output, values: npt.NDArray[Any]) -> Any:
     if not output.parts:
         return _part(output, values)
     blocks = [_part(output, block) for block in np.split(values, np.cumsum(output.parts)[:-1], axis=1)]
+    if output.dtypes:
+        return tuple(block.astype(dtype, copy=False) for block, dtype in zip(blocks, output.dtypes, strict=True))
     return iter(blocks) if output.staged else blocks
 
 
@@ -47,10 +49,17 @@ def join(parts: Sequence[Any]) -> Any:
     if isinstance(first, Iterator):
         return iter([join(blocks) for blocks in zip(*parts, strict=True)])
     if isinstance(first, tuple):
-        return join([matrix for matrix, _ in parts]), first[1]
+        return _join_tuples(parts)
     from scipy.sparse import vstack
 
     return vstack(parts, format="csr")
+
+
+def _join_tuples(parts: Sequence[tuple[Any, Any]]) -> tuple[Any, ...]:
+    """Join the blocks of each place; the first nodes of the trees, beside decision paths, are the same for all rows."""
+    if hasattr(parts[0][0], "toarray"):
+        return join([matrix for matrix, _ in parts]), parts[0][1]
+    return tuple(join(blocks) for blocks in zip(*parts, strict=True))
 
 
 def _part(output: Output, values: npt.NDArray[Any]) -> Any:

@@ -18,7 +18,7 @@ from hbconv.lower import CodesFeed, Feed
 from hbconv.runtime.arrays import dtype_name, numeric
 from hbconv.runtime.hashes import encode_hashed
 from hbconv.runtime.matrices import as_numbers, contiguous, read_matrix, written_out
-from hbconv.runtime.tables import Data, Frame, find_columns, read_frame
+from hbconv.runtime.tables import Data, Frame, find_columns, read_frame, read_sequence
 from hbconv.runtime.text import Categories, Text, encode
 
 __all__ = ["Reads", "Table", "count_columns", "read_table"]
@@ -139,7 +139,7 @@ def read_table(x: Any, reads: Reads) -> Table:
     InputError
         Whatever does not fit: width, names, dimensions, dtypes, text where numbers are read.
     """
-    frame = read_frame(x)
+    frame = read_sequence(x) if reads.schema.conventions.sequence else read_frame(x)
     if frame is not None:
         return _read_frame(frame, reads)
     if reads.schema.conventions.tables_only:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hbconv.errors import InputError
 from hbconv.runtime.text import Categories, Text, has_arrow
 
-__all__ = ["Frame", "read_frame"]
+__all__ = ["Frame", "read_frame", "read_sequence"]
 
 Data = npt.NDArray[Any] | Text | Categories
 
@@ -46,6 +46,19 @@ def read_frame(x: Any) -> Frame | None:
     if type(x).__module__.partition(".")[0] == "polars" and not has_arrow():
         return Frame(tuple(x.columns), x.height, lambda i: x[x.columns[i]].to_numpy())
     return _from_arrow(x) if hasattr(x, "__arrow_c_stream__") else None
+
+
+def read_sequence(x: Any) -> Frame | None:
+    """Return a one-dimensional sequence (an array, a list, a column of any table) as a Frame of one column without a name; others as tables."""
+    if hasattr(x, "iloc") and not hasattr(x, "columns"):
+        return Frame((0,), len(x), lambda _: _pandas_column(x), None, lambda _: x.dtype.name == "category")
+    if type(x).__module__.partition(".")[0] in ("pyarrow", "polars") and not hasattr(x, "columns"):
+        column = x.to_arrow() if hasattr(x, "to_arrow") else x
+        return Frame((0,), len(column), lambda _: _arrow_column(column, "none"))
+    if isinstance(x, Mapping) or np.ndim(x) != 1:
+        return read_frame(x)
+    column = _plain_column(0, x)
+    return Frame((0,), len(column), lambda _: column)
 
 
 def _from_mapping(x: Mapping[Any, Any]) -> Frame:
