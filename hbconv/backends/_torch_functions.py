@@ -108,6 +108,17 @@ def bucketize(x: Tensor, edges: Tensor, counts: Tensor, right: bool) -> Tensor:
     return torch.minimum(torch.searchsorted(edges, x.t().contiguous(), right=right).t(), counts)
 
 
+def embedding_sum(tokens: Tensor, weights: Tensor, table: Tensor) -> Tensor:
+    """Sum rows of a table by weight, without making them a tensor. The wrapper in ``torch.nn`` looks at sizes, which no trace may."""
+    bags = torch.arange(tokens.shape[0], device=tokens.device) * tokens.shape[1]
+    return torch.embedding_bag(table, tokens.reshape(-1), bags, mode=0, per_sample_weights=weights.reshape(-1))[0]
+
+
+def scatter(tokens: Tensor, weights: Tensor, width: int) -> Tensor:
+    """Add weights at their places; one more takes those of no place."""
+    return weights.new_zeros(weights.shape[0], width + 1).scatter_add(1, tokens, weights)[:, :width]
+
+
 def prepare_edges(edges: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Pad with infinity, as a binary search needs, and count the real edges of each column.
 
@@ -136,6 +147,7 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "reduce_min": torch.amin, "reduce_any": torch.any, "argmax": torch.argmax, "logsumexp": torch.logsumexp,
     "ordered_logsumexp": ordered_logsumexp,
     "cumsum": torch.cumsum, "sort": sort, "topk": topk, "bucketize": bucketize,
+    "embedding_sum": embedding_sum, "scatter": scatter,
 }  # fmt: skip
 """What each primitive is in torch; attributes are keyword arguments, an ``axis`` being torch's ``dim``, which counts the rows."""
 

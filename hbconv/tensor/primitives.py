@@ -292,6 +292,41 @@ def bucketize(x: NumpyArray, edges: NumpyArray, right: bool) -> NumpyArray:
 define("bucketize", infer_bucketize, bucketize)
 
 
+def infer_embedding_sum(tokens: TensorType, weights: TensorType, table: TensorType) -> TensorType:
+    """``embedding_sum(tokens, weights, table)``: the sum of the table's rows that the tokens name, each times its weight."""
+    same_dtype(weights, table)
+    require(tokens.rows and weights.rows and not table.rows, "embedding_sum takes two values and a constant")
+    require(tokens.dtype == "int32" and len(tokens.shape) == 1 and tokens.shape == weights.shape, f"tokens {tokens} beside weights {weights}")
+    require(len(table.shape) == 2 and table.dtype in FLOATS, f"table {table}")
+    return TensorType(table.dtype, (table.shape[1],))
+
+
+def embedding_sum(tokens: NumpyArray, weights: NumpyArray, table: NumpyArray) -> NumpyArray:
+    """Add up term after term."""
+    total = np.zeros((len(tokens), table.shape[1]), table.dtype)
+    for token, weight in zip(tokens.T, weights.T, strict=True):
+        total = total + weight[:, None] * table[token]
+    return total
+
+
+def infer_scatter(tokens: TensorType, weights: TensorType, width: int) -> TensorType:
+    """``scatter(tokens, weights, width)``: zeros, to which each weight is added at the place its token names; the token ``width`` names none."""
+    require(tokens.rows and weights.rows and tokens.dtype == "int32", f"tokens {tokens} beside weights {weights}")
+    require(len(tokens.shape) == 1 and tokens.shape == weights.shape and weights.dtype in (*FLOATS, *INTS), f"tokens {tokens} beside weights {weights}")
+    return TensorType(weights.dtype, (width,))
+
+
+def scatter(tokens: NumpyArray, weights: NumpyArray, width: int) -> NumpyArray:
+    """Add term after term; the place past the last is for the token that names none."""
+    out = np.zeros((len(tokens), width + 1), weights.dtype)
+    np.add.at(out, (np.arange(len(tokens))[:, None], tokens), weights)
+    return out[:, :width]
+
+
+define("embedding_sum", infer_embedding_sum, embedding_sum)
+define("scatter", infer_scatter, scatter)
+
+
 def infer_tree_scores(x: TensorType, forest: Any, strategy: str) -> TensorType:
     """``tree_scores(x, forest, strategy)``: the ensemble's sums, natively where the backend can."""
     require(x.rows and x.shape == (forest.n_features,) and x.dtype in FLOATS, f"forest of {forest.n_features} features over {x}")

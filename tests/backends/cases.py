@@ -267,6 +267,23 @@ MOVEMENT = [
 ]  # fmt: skip
 
 
+def embedding(b: Builder, tokens: Value, weights: Value, columns: int) -> Value:
+    """Sum the rows of a table of 20 whole numbers a column."""
+    return b.op("embedding_sum", tokens, weights, constant(b, integers(4), weights, 20, columns))
+
+
+TOKENS, WEIGHTS = Input(below(20), WIDTH, "int32"), Input(integers(6))
+
+SPARSE = [
+    Case("embedding_sum", "one column", lambda b, t, w: embedding(b, t, w, 1), (TOKENS, WEIGHTS), equal),
+    Case("embedding_sum", "many columns", lambda b, t, w: embedding(b, t, w, 21), (TOKENS, WEIGHTS), equal),
+    Case("embedding_sum", "missing", lambda b, t, w: embedding(b, t, w, 3), (TOKENS, Input(whole)), equal),
+    Case("scatter", "20 columns", lambda b, t, w: b.op("scatter", t, w, width=20), (TOKENS, WEIGHTS), equal),
+    Case("scatter", "last token is none", lambda b, t, w: b.op("scatter", t, w, width=19), (TOKENS, Input(whole)), equal),
+    Case("scatter", "integers", lambda b, t, w: b.op("scatter", t, w, width=19), (TOKENS, Input(whole)), equal, INTS),
+]
+
+
 def reduction(primitive: str, agrees: Check, values: Values, dtypes: tuple[str, ...] = FLOATS) -> Case:
     """Over all columns, over each axis of a cube, over a single column."""
 
@@ -366,4 +383,4 @@ PROGRAMS = [
     Case("expand", "a constant given back", lambda b, x: {"y": b.op("expand", x, constant(b, anything, x, 3)), "z": x * x}),
 ]
 
-CASES = [*ELEMENTWISE, *CASTS, *MOVEMENT, *REDUCTIONS, *ALONG, *TREES, *PROGRAMS]
+CASES = [*ELEMENTWISE, *CASTS, *MOVEMENT, *SPARSE, *REDUCTIONS, *ALONG, *TREES, *PROGRAMS]

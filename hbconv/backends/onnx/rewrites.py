@@ -113,6 +113,11 @@ def ordered_logsumexp(b: Builder, x: Value, axis: int) -> Value:
     return total
 
 
+def embedding_sum(b: Builder, tokens: Value, weights: Value, table: Value) -> Value:
+    """Rows of the table, times their weights, added up."""
+    return b.reduce("reduce_sum", b.lookup(table, tokens) * b.reshape(weights, *weights.shape, 1))
+
+
 def reduce_any(b: Builder, x: Value, axis: int) -> Value:
     """Whether more than none are True."""
     return b.op("ne", b.reduce("reduce_sum", b.cast(x, "int32"), axis), b.constant(0, "int32"))
@@ -123,5 +128,6 @@ REWRITES: dict[str, Callable[..., Value]] = {
     "sigmoid": sigmoid,
     "logsumexp": logsumexp,
     "ordered_logsumexp": ordered_logsumexp,
+    "embedding_sum": embedding_sum,
     "reduce_any": reduce_any,
 }

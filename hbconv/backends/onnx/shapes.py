@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from hbconv.backends.onnx.writer import GraphWriter, Tensor
 
-__all__ = ["concat", "expand", "gather", "lookup", "matmul", "reshape", "take", "with_a_row", "without_last_row", "write_reshape"]
+__all__ = ["concat", "expand", "gather", "lookup", "matmul", "reshape", "scatter", "take", "with_a_row", "without_last_row", "write_reshape"]
 
 
 def matmul(w: GraphWriter, x: Tensor, weights: Tensor) -> str:
@@ -43,6 +43,13 @@ def gather(w: GraphWriter, x: Tensor, index: Tensor) -> str:
 def lookup(w: GraphWriter, table: Tensor, index: Tensor) -> str:
     """Read a table at computed positions."""
     return w.node("Gather", table.name, index.name, axis=0)
+
+
+def scatter(w: GraphWriter, tokens: Tensor, weights: Tensor, width: int) -> str:
+    """Add weights at their places; one more takes those of no place."""
+    zeros = write_expand(w, weights.name, w.constant(np.zeros(width + 1), weights.dtype), (width + 1,))
+    added = w.node("ScatterElements", zeros, w.cast(tokens.name, "int64"), weights.name, axis=1, reduction="add")
+    return w.node("Slice", added, w.constant([0], "int64"), w.constant([width], "int64"), w.constant([1], "int64"))
 
 
 def concat(w: GraphWriter, *xs: Tensor, axis: int) -> str:

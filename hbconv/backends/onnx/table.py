@@ -42,6 +42,7 @@ EMITS: Mapping[str, Emit] = {
     "lookup": shapes.lookup,
     "concat": shapes.concat,
     "reshape": shapes.reshape,
+    "scatter": shapes.scatter,
     "expand": shapes.expand,
     "reduce_sum": axes.reduction("ReduceSum"),
     "reduce_prod": axes.reduction("ReduceProd"),

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from tvm import tirx
+from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.kernel import Kernel
+from hbconv.backends.tvm.kernel import Kernel, literal
 from hbconv.backends.tvm.memory import Place
 
 __all__ = ["EMITTERS", "view"]
@@ -74,10 +75,21 @@ def gather(k: Kernel, out: Place, x: Place, index: Place) -> None:
         k.store(out, at, row, k.load(x, (inside(k.load(index, at, row), x.shape[0]),), row))
 
 
+def scatter(k: Kernel, out: Place, tokens: Place, weights: Place, width: int) -> None:
+    """Emit ``scatter``: zeros, then one weight after another, each read and written a row at a time."""
+    with k.over(out.shape) as at, k.vectors() as row:
+        k.store(out, at, row, literal(0, out.dtype, k.lanes))
+    with k.over(tokens.shape) as at, k.rows() as row:
+        place = k.bind(k.load(tokens, at, row))
+        with T.If(place < width), T.Then():
+            here = (inside(place, width),)
+            k.store(out, here, row, k.load(out, here, row) + k.load(weights, at, row))
+
+
 def inside(position: Any, size: int) -> Any:
     """Write a position counted from the end where it is negative, and never one outside memory."""
     wrapped = tirx.Select(position < 0, position + size, position)
     return tirx.max(tirx.min(wrapped, tirx.IntImm("int32", size - 1)), tirx.IntImm("int32", 0))
 
 
-EMITTERS: dict[str, Callable[..., None]] = {"take": take, "concat": concat, "lookup": lookup, "gather": gather}
+EMITTERS: dict[str, Callable[..., None]] = {"take": take, "concat": concat, "lookup": lookup, "gather": gather, "scatter": scatter}

@@ -12,6 +12,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.elementwise import Kind, larger, product, smaller
 from hbconv.backends.tvm.kernel import Kernel, literal
 from hbconv.backends.tvm.memory import Place, storage
+from hbconv.backends.tvm.movement import inside
 
 __all__ = ["EMITTERS"]
 
@@ -78,6 +79,18 @@ def ordered_logsumexp(k: Kernel, out: Place, x: Place, axis: int) -> None:
         k.store(out, index, row, total.get())
 
 
+def embedding_sum(k: Kernel, out: Place, tokens: Place, weights: Place, table: Place) -> None:
+    """Emit ``embedding_sum``, a row at a time, its table read row by row."""
+    columns = out.shape[0]
+    with k.over(out.shape) as at, k.vectors() as row:
+        k.store(out, at, row, literal(0, out.dtype, k.lanes))
+    with k.over(tokens.shape) as at, k.rows() as row:
+        token = k.bind(inside(k.load(tokens, at, row), table.shape[0]))
+        weight = k.bind(k.load(weights, at, row))
+        with T.serial(columns) as j:
+            k.store(out, (j,), row, k.load(out, (j,), row) + weight * k.entry(table, token * columns + j))
+
+
 def argmax(k: Kernel, out: Place, x: Place, axis: int) -> None:
     """Emit ``argmax``: the first NaN, else the first of the largest."""
     floating = x.dtype.startswith("float")
@@ -136,6 +149,7 @@ EMITTERS: dict[str, Callable[..., None]] = {
     "reduce_any": lambda k, out, x, axis: fold(k, out, x, axis, lambda _, a, b: a | b, 0),
     "ordered_logsumexp": ordered_logsumexp,
     "argmax": argmax,
+    "embedding_sum": embedding_sum,
     "cumsum": cumsum,
     "matmul": matmul,
 }
