@@ -1,0 +1,65 @@
+"""Choose and IsOutside: one value or another, entry by entry."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers.node import Node, container
+from hbconv.containers.types import Type
+from hbconv.containers.wiring import Select
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["Choose", "IsOutside"]
+
+
+@container
+class Choose(Node):
+    """x where the condition holds, else y, in their common dtype; a condition of one column decides for all of them."""
+
+    condition: Node
+    x: Node
+    y: Node
+
+    def narrowed(self, columns: Array) -> Node:
+        condition = self.condition if self.condition.type.width == 1 else Select(self.condition, columns)
+        return Choose(condition, Select(self.x, columns), Select(self.y, columns))
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, np.result_type(self.x.type.dtype, self.y.type.dtype).name)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        condition, x, y = inputs
+        return b.where(condition, *b.promote(x, y))
+
+
+@container
+class IsOutside(Node):
+    """Whether ``x < low`` or ``x > high``, column by column, in numpy's common dtype of x and the bounds: bool. NaN is not."""
+
+    x: Node
+    low: Array
+    high: Array
+
+    finite: ClassVar[str] = "always"
+
+    @staticmethod
+    def of(x: Node, low: npt.ArrayLike, high: npt.ArrayLike) -> IsOutside:
+        """Scalars stand for all columns."""
+        return IsOutside(x, *(Array(np.broadcast_to(np.asarray(bound), (x.type.width,))) for bound in (low, high)))
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, x=Select(self.x, columns), low=Array(self.low.data[columns.data]), high=Array(self.high.data[columns.data]))
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, "bool")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x, low, high = b.promote(inputs[0], b.constant(self.low), b.constant(self.high))
+        return (x < low) | (x > high)
