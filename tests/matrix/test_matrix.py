@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 from matrix.case import Case, as_dtype, fitted
+from matrix.compare import answers, compare
 from matrix.estimators import CASES, first_settings
-from matrix.tolerances import allowed, precision
-from sources import dense
 
 import hbconv
 from hbconv.backends import backend_names
@@ -92,70 +89,3 @@ def test_refuses_what_the_source_refuses(case: Case, bad: float) -> None:
 @cache
 def _compiled(case: Case, backend: str) -> Any:
     return hbconv.convert(fitted(case), backend=backend)
-
-
-def ask(case: Case, method: str, x: Any) -> Any:
-    """Ask the source, whatever it warns of."""
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        answer = case.ask(fitted(case), method, x)
-        return list(answer) if isinstance(answer, Iterator) else answer
-
-
-def answers(case: Case, method: str, x: Any) -> bool:
-    """Return whether the source takes these rows."""
-    try:
-        ask(case, method, x)
-    except ValueError:
-        return False
-    return True
-
-
-def compare(case: Case, method: str, x: Any, got: Any) -> None:
-    """Compare an answer with the source's.
-
-    No rows give no rows, of the right width and dtype: where the source refuses them, a model that scores batches need not.
-    """
-    if len(x) == 0:
-        want = dense(ask(case, method, case_rows_like(case, x)))[:0]
-    else:
-        want = ask(case, method, x)
-        assert hasattr(got, "toarray") == hasattr(want, "toarray"), "sparse or not"
-        assert (isinstance(got, list | Iterator), isinstance(got, tuple)) == (isinstance(want, list), isinstance(want, tuple)), "of the same form"
-        want = dense(want)
-    got = dense(got)
-    assert (got.shape, got.dtype) == (want.shape, want.dtype), (method, got.shape, want.shape, got.dtype, want.dtype)
-    if len(x) == 0:
-        return
-    if want.dtype.kind != "f":
-        wrong = got != want
-        assert not (wrong & ~undecided(case, x, wrong)).any(), f"{method}: rows {np.flatnonzero(wrong)[:9]}"
-        return
-    if method.endswith("log_proba"):  # The logarithm of a probability near 0 magnifies its rounding without bound.
-        got, want = np.exp(got), np.exp(want)
-    same = (got == want) | (np.isnan(got) & np.isnan(want))
-    with np.errstate(invalid="ignore"):
-        near = np.abs(got - want) <= allowed(case.kind, precision(x, want), x, want)
-    far = ~(same | near)
-    assert not far.any(), f"{method}: {far.sum()} of {far.size} entries, such as {got[far][:3]} for {want[far][:3]}"
-
-
-def case_rows_like(case: Case, x: Any) -> Any:
-    """One row, of the dtypes of x."""
-    row = case.rows(1)
-    return row.astype(x.dtypes if hasattr(x, "dtypes") else x.dtype)
-
-
-def undecided(case: Case, x: Any, wrong: np.ndarray) -> np.ndarray:
-    """Entries whose two best scores tie within the tolerance, so that rounding decides the label."""
-    method = next((m for m in ("decision_function", "predict_proba") if m in case.names), None)
-    if method is None or not wrong.any():
-        return np.zeros_like(wrong)
-    scores = dense(ask(case, method, x))
-    limit = allowed(case.kind, precision(x, scores), x, scores)
-    if scores.ndim == 1:
-        return np.abs(scores) <= limit
-    if wrong.ndim == 2:
-        return np.abs(scores - (0.5 if method == "predict_proba" else 0.0)) <= limit
-    best = np.sort(scores, axis=1)[:, -2:]
-    return best[:, 1] - best[:, 0] <= limit[:, 0]

@@ -1,0 +1,82 @@
+"""Compare an answer with the source's: the same form, shape and dtype, values within tolerance, labels unless scores tie."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from matrix.case import Case, fitted
+from matrix.tolerances import allowed, precision
+from sources import dense
+
+__all__ = ["answers", "ask", "compare"]
+
+
+def ask(case: Case, method: str, x: Any) -> Any:
+    """Ask the source, whatever it warns of."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        answer = case.ask(fitted(case), method, x)
+        return list(answer) if isinstance(answer, Iterator) else answer
+
+
+def answers(case: Case, method: str, x: Any) -> bool:
+    """Return whether the source takes these rows."""
+    try:
+        ask(case, method, x)
+    except ValueError:
+        return False
+    return True
+
+
+def compare(case: Case, method: str, x: Any, got: Any) -> float:
+    """Compare an answer with the source's; return the largest difference, as a share of what is allowed.
+
+    No rows give no rows, of the right width and dtype: where the source refuses them, a model that scores batches need not.
+    """
+    if len(x) == 0:
+        want = dense(ask(case, method, case_rows_like(case, x)))[:0]
+    else:
+        want = ask(case, method, x)
+        assert hasattr(got, "toarray") == hasattr(want, "toarray"), "sparse or not"
+        assert (isinstance(got, list | Iterator), isinstance(got, tuple)) == (isinstance(want, list), isinstance(want, tuple)), "of the same form"
+        want = dense(want)
+    got = dense(got)
+    assert (got.shape, got.dtype) == (want.shape, want.dtype), (method, got.shape, want.shape, got.dtype, want.dtype)
+    if len(x) == 0:
+        return 0.0
+    if want.dtype.kind != "f":
+        wrong = got != want
+        assert not (wrong & ~undecided(case, x, wrong)).any(), f"{method}: rows {np.flatnonzero(wrong)[:9]}"
+        return 0.0
+    if method.endswith("log_proba"):  # The logarithm of a probability near 0 magnifies its rounding without bound.
+        got, want = np.exp(got), np.exp(want)
+    same = (got == want) | (np.isnan(got) & np.isnan(want))
+    with np.errstate(invalid="ignore"):
+        share = np.where(same, 0.0, np.abs(got - want) / allowed(case.kind, precision(x, want), x, want))
+    far = ~(share <= 1)
+    assert not far.any(), f"{method}: {far.sum()} of {far.size} entries, such as {got[far][:3]} for {want[far][:3]}"
+    return float(share.max(initial=0.0))
+
+
+def case_rows_like(case: Case, x: Any) -> Any:
+    """One row, of the dtypes of x."""
+    row = case.rows(1)
+    return row.astype(x.dtypes if hasattr(x, "dtypes") else x.dtype)
+
+
+def undecided(case: Case, x: Any, wrong: np.ndarray) -> np.ndarray:
+    """Entries whose two best scores tie within the tolerance, so that rounding decides the label."""
+    method = next((m for m in ("decision_function", "predict_proba") if m in case.names), None)
+    if method is None or not wrong.any():
+        return np.zeros_like(wrong)
+    scores = dense(ask(case, method, x))
+    limit = allowed(case.kind, precision(x, scores), x, scores)
+    if scores.ndim == 1:
+        return np.abs(scores) <= limit
+    if wrong.ndim == 2:
+        return np.abs(scores - (0.5 if method == "predict_proba" else 0.0)) <= limit
+    best = np.sort(scores, axis=1)[:, -2:]
+    return best[:, 1] - best[:, 0] <= limit[:, 0]
