@@ -42,6 +42,26 @@ def matmul(x: Tensor, w: Tensor) -> Tensor:
     return x @ w if x.dim() == 2 else torch.bmm(x.transpose(0, 1), w).transpose(0, 1)
 
 
+PAIRWISE: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {
+    "square": lambda x, y, p: torch.square(x - y),
+    "absolute": lambda x, y, p: (x - y).abs(),
+    "largest": lambda x, y, p: (x - y).abs(),
+    "power": lambda x, y, p: (x - y).abs() ** p,
+    "different": lambda x, y, p: (x != y).to(x.dtype),
+    "canberra": lambda x, y, p: torch.where((x == 0) & (y == 0), 0, (x - y).abs() / (x.abs() + y.abs())),
+    "present": lambda x, y, p: torch.where((x - y).isnan(), 0, torch.square(x - y)),
+}
+
+
+def pairwise(x: Tensor, points: Tensor, kind: str, p: float) -> Tensor:
+    """Fold terms feature by feature: no temporary is larger than the result."""
+    total = x.new_zeros(x.shape[0], points.shape[0])
+    for feature, values in enumerate(points.unbind(1)):
+        term = PAIRWISE[kind](x[:, feature : feature + 1], values, p)
+        total = torch.maximum(total, term) if kind == "largest" else total + term
+    return total
+
+
 def take(x: Tensor, indices: Tensor, dim: int) -> Tensor:
     """Select positions of a static axis."""
     return x.index_select(dim, indices)
@@ -141,7 +161,7 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "and": torch.bitwise_and, "or": torch.bitwise_or, "xor": torch.bitwise_xor,
     "shift_left": torch.bitwise_left_shift, "shift_right": torch.bitwise_right_shift,
     "lt": torch.lt, "le": torch.le, "eq": torch.eq, "ne": torch.ne, "gt": torch.gt, "ge": torch.ge,
-    "where": torch.where, "cast": cast, "matmul": matmul, "take": take, "gather": gather, "lookup": lookup,
+    "where": torch.where, "cast": cast, "matmul": matmul, "pairwise": pairwise, "take": take, "gather": gather, "lookup": lookup,
     "concat": concat, "reshape": reshape, "expand": expand,
     "reduce_sum": torch.sum, "ordered_sum": ordered_sum, "reduce_prod": torch.prod, "reduce_max": torch.amax,
     "reduce_min": torch.amin, "reduce_any": torch.any, "argmax": torch.argmax, "logsumexp": torch.logsumexp,

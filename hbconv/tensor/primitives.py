@@ -158,6 +158,55 @@ def infer_matmul(x: TensorType, w: TensorType) -> TensorType:
 define("matmul", infer_matmul, lambda x, w: x @ w if x.ndim == 2 else np.einsum("rbk,bkm->rbm", x, w))
 
 
+def infer_pairwise(x: TensorType, points: TensorType, kind: str, p: float) -> TensorType:
+    """``pairwise(x, points, kind, p)``: for each row of (rows, d) and each constant point of (m, d), the terms of their d features, folded in order.
+
+    Kinds: ``square`` sums ``(x - y)^2``, ``absolute`` sums ``|x - y|``, ``largest`` takes the largest ``|x - y|``, ``power`` sums ``|x - y|^p``,
+    ``different`` counts ``x != y``, ``canberra`` sums ``|x - y| / (|x| + |y|)`` (0 where both are 0), ``present`` sums the squares of
+    differences that are not NaN.
+    """
+    same_dtype(x, points)
+    require(x.dtype in FLOATS and kind in PAIRWISE, f"pairwise {kind} of {x}")
+    require(x.rows and not points.rows and len(x.shape) == 1 and points.shape[1:] == x.shape, f"pairwise of {x} and {points}")
+    require(p > 0, f"power {p}")
+    return TensorType(x.dtype, points.shape[:1])
+
+
+def canberra_term(x: NumpyArray, y: NumpyArray, p: float) -> NumpyArray:  # noqa: ARG001
+    """``|x - y| / (|x| + |y|)``, 0 where both are 0."""
+    size = np.abs(x) + np.abs(y)
+    return np.asarray(np.abs(x - y) / np.where(size == 0, np.ones_like(size), size))
+
+
+def present_term(x: NumpyArray, y: NumpyArray, p: float) -> NumpyArray:  # noqa: ARG001
+    """``(x - y)^2``, 0 where it is NaN."""
+    return np.where(np.isnan(x - y), np.zeros_like(x), np.square(x - y))
+
+
+PAIRWISE: dict[str, Callable[[NumpyArray, NumpyArray, float], NumpyArray]] = {
+    "square": lambda x, y, p: np.square(x - y),
+    "absolute": lambda x, y, p: np.abs(x - y),
+    "largest": lambda x, y, p: np.abs(x - y),
+    "power": lambda x, y, p: np.abs(x - y) ** x.dtype.type(p),
+    "different": lambda x, y, p: (x != y).astype(x.dtype),
+    "canberra": canberra_term,
+    "present": present_term,
+}
+"""Term of a feature, by the kind of ``pairwise``."""
+
+
+def pairwise(x: NumpyArray, points: NumpyArray, kind: str, p: float) -> NumpyArray:
+    """Fold the terms, one feature after another."""
+    total = np.zeros((len(x), len(points)), x.dtype)
+    for feature, values in enumerate(points.T):
+        term = PAIRWISE[kind](x[:, feature, None], values, p)
+        total = np.maximum(total, term) if kind == "largest" else total + term
+    return total
+
+
+define("pairwise", infer_pairwise, pairwise)
+
+
 def infer_take(x: TensorType, indices: TensorType, axis: int) -> TensorType:
     """``take(x, indices, axis)``: the given positions of a static axis; indices are a constant vector."""
     require(not indices.rows and len(indices.shape) == 1 and indices.dtype in INTS, f"take at {indices}")

@@ -325,6 +325,20 @@ REDUCTIONS = [
 ]  # fmt: skip
 
 
+def pairwise(kind: str, agrees: Check = same_bits, values: Values = whole, p: float = 2.0) -> Case:
+    """Build the case of one kind of terms, between rows and seven points."""
+    name = f"{kind} {p:g} of {values.__name__}" if kind == "power" else f"{kind} of {values.__name__}"
+    return Case("pairwise", name, lambda b, x: b.op("pairwise", x, constant(b, values, x, 7, WIDTH), kind=kind, p=p), (Input(values),), agrees)
+
+
+PAIRWISE = [
+    *(pairwise(kind, equal) for kind in ("square", "absolute", "largest", "different", "canberra", "present")),
+    *(pairwise(kind, values=uneven) for kind in ("square", "absolute", "largest", "canberra")),
+    *(pairwise(kind, equal, ties) for kind in ("largest", "different", "canberra", "present")),
+    pairwise("power", FUNCTION, uneven, 3.0), pairwise("power", FUNCTION, uneven, 0.5),
+]  # fmt: skip
+
+
 def bucketize(right: bool, values: Values) -> Case:
     """Columns with no edges, one, some with repeats and zeros, and infinite ones."""
     nan, inf = np.nan, np.inf
@@ -383,4 +397,4 @@ PROGRAMS = [
     Case("expand", "a constant given back", lambda b, x: {"y": b.op("expand", x, constant(b, anything, x, 3)), "z": x * x}),
 ]
 
-CASES = [*ELEMENTWISE, *CASTS, *MOVEMENT, *SPARSE, *REDUCTIONS, *ALONG, *TREES, *PROGRAMS]
+CASES = [*ELEMENTWISE, *CASTS, *MOVEMENT, *SPARSE, *REDUCTIONS, *PAIRWISE, *ALONG, *TREES, *PROGRAMS]

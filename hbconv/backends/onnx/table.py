@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from hbconv.backends.onnx import axes, elementwise, shapes, trees
+from hbconv.backends.onnx import axes, elementwise, pairwise, shapes, trees
 
 __all__ = ["EMITS"]
 
@@ -37,6 +37,7 @@ EMITS: Mapping[str, Emit] = {
     "where": elementwise.where,
     "cast": elementwise.cast,
     "matmul": shapes.matmul,
+    "pairwise": pairwise.pairwise,
     "take": shapes.take,
     "gather": shapes.gather,
     "lookup": shapes.lookup,

@@ -140,6 +140,55 @@ def _panels(k: Kernel, out: Place, x: Place, w: Place, first: int, panels: int, 
             k.store(out, (*batch, panel * width + (first + column)), row, total.get())
 
 
+def difference(_: Kind, a: Any, b: Any) -> Any:
+    """Write ``|a - b|``."""
+    return tirx.abs(a - b)
+
+
+def power(p: float) -> Callable[[Kind, Any, Any], Any]:
+    """Return ``|a - b|^p`` by the C mathematics library, of one row."""
+
+    def term(kind: Kind, a: Any, b: Any) -> Any:
+        return tirx.call_pure_extern(kind.dtype, "powf" if kind.dtype == "float32" else "pow", tirx.abs(a - b), kind.number(p))
+
+    return term
+
+
+def canberra(kind: Kind, a: Any, b: Any) -> Any:
+    """Write ``|a - b| / (|a| + |b|)``, 0 where both are 0."""
+    size = tirx.abs(a) + tirx.abs(b)
+    return tirx.abs(a - b) / tirx.Select(tirx.EQ(size, kind.number(0)), kind.number(1), size)
+
+
+def present(kind: Kind, a: Any, b: Any) -> Any:
+    """Write the square of a difference, 0 where it is NaN."""
+    return tirx.Select(tirx.isnan(a - b), kind.number(0), product(kind, a - b, a - b))
+
+
+PAIRWISE: dict[str, Callable[[Kind, Any, Any], Any]] = {
+    "square": lambda kind, a, b: product(kind, a - b, a - b),
+    "absolute": difference,
+    "largest": difference,
+    "different": lambda kind, a, b: tirx.Select(tirx.EQ(a, b), kind.number(0), kind.number(1)),
+    "canberra": canberra,
+    "present": present,
+}
+"""Terms over vectors of rows; that of ``power`` is of one row."""
+
+
+def pairwise(k: Kernel, out: Place, x: Place, points: Place, kind: str, p: float) -> None:
+    """Emit ``pairwise``: a point at a time, its running total in a register."""
+    lanes = 1 if kind == "power" else k.lanes
+    vector = Kind(x.dtype, lanes)
+    term = power(p) if kind == "power" else PAIRWISE[kind]
+    step = larger if kind == "largest" else add
+    with k.over(out.shape) as (point,), k.rows() if lanes == 1 else k.vectors() as row:
+        total = k.register(x.dtype, vector.number(0), lanes)
+        with T.serial(x.shape[0]) as i:
+            total.set(step(vector, total.get(), term(vector, k.load(x, (i,), row), k.load(points, (point, i), row))))
+        k.store(out, (point,), row, total.get())
+
+
 EMITTERS: dict[str, Callable[..., None]] = {
     "reduce_sum": reduce_sum,
     "ordered_sum": lambda k, out, x, axis: fold(k, out, x, axis, add, 0),
@@ -152,4 +201,5 @@ EMITTERS: dict[str, Callable[..., None]] = {
     "embedding_sum": embedding_sum,
     "cumsum": cumsum,
     "matmul": matmul,
+    "pairwise": pairwise,
 }

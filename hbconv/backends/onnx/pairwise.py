@@ -1,0 +1,67 @@
+"""Sums over features of differences between each row and each constant point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hbconv.backends.onnx.shapes import write_expand
+
+if TYPE_CHECKING:
+    from hbconv.backends.onnx.writer import GraphWriter, Tensor
+
+__all__ = ["pairwise"]
+
+_Term = Callable[["GraphWriter", str, str, str], str]
+
+
+def pairwise(w: GraphWriter, x: Tensor, points: Tensor, kind: str, p: float) -> str:
+    """Fold the terms of one feature after another, each a column of x beside a constant row."""
+    power = w.constant(p, x.dtype)
+    total = write_expand(w, x.name, w.constant(np.zeros(points.shape[0]), x.dtype), points.shape[:1])
+    for feature, values in enumerate(np.asarray(points.value).T):
+        column = w.node("Gather", x.name, w.constant([feature], "int64"), axis=1)
+        term = _TERMS[kind](w, column, w.constant(values, x.dtype), power)
+        total = w.node("Max" if kind == "largest" else "Add", total, term)
+    return total
+
+
+def _difference(w: GraphWriter, x: str, y: str, power: str) -> str:  # noqa: ARG001
+    return w.node("Abs", w.node("Sub", x, y))
+
+
+def _square(w: GraphWriter, x: str, y: str, power: str) -> str:  # noqa: ARG001
+    difference = w.node("Sub", x, y)
+    return w.node("Mul", difference, difference)
+
+
+def _power(w: GraphWriter, x: str, y: str, power: str) -> str:
+    return w.node("Pow", _difference(w, x, y, power), power)
+
+
+def _different(w: GraphWriter, x: str, y: str, power: str) -> str:
+    return w.node("CastLike", w.node("Not", w.node("Equal", x, y)), power)
+
+
+def _canberra(w: GraphWriter, x: str, y: str, power: str) -> str:
+    size = w.node("Add", w.node("Abs", x), w.node("Abs", y))
+    zero, one = (w.node("CastLike", w.constant(number), power) for number in (0.0, 1.0))
+    return w.node("Div", _difference(w, x, y, power), w.node("Where", w.node("Equal", size, zero), one, size))
+
+
+def _present(w: GraphWriter, x: str, y: str, power: str) -> str:
+    square = _square(w, x, y, power)
+    return w.node("Where", w.node("IsNaN", square), w.node("CastLike", w.constant(0.0), power), square)
+
+
+_TERMS: dict[str, _Term] = {
+    "square": _square,
+    "absolute": _difference,
+    "largest": _difference,
+    "power": _power,
+    "different": _different,
+    "canberra": _canberra,
+    "present": _present,
+}
