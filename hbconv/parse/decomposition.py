@@ -51,5 +51,40 @@ def _log_likelihood(step: Step, x: Node) -> Node:
     precision = est.get_precision()
     sign, log_determinant = np.linalg.slogdet(precision)
     normalizer = 0.5 * (len(est.mean_) * log(2.0 * pi) - (log_determinant if sign > 0 else -np.inf))
-    centred = Affine.of(Cast(x, "float64") if est.mean_.dtype == np.float64 else x, sub=est.mean_)
+    centred = _centred(step, x)
     return Affine.of(RowDot(centred, Linear.of(centred, precision)), mul=-0.5, sub=normalizer)
+
+
+@parses("sklearn.decomposition.FastICA")
+def parse_fast_ica(step: Step) -> Node:
+    """Centre in place where it whitens, then unmix."""
+    est, x = step.estimator, step.require_finite(Cast(step.x, "float"))
+    return Linear.of(Affine.in_place(x, sub=est.mean_) if est.whiten else x, est.components_.T)
+
+
+@parses("sklearn.decomposition.FactorAnalysis")
+def parse_factor_analysis(step: Step) -> dict[str, Output]:
+    """Expected factors of each row (Bishop, Pattern Recognition and Machine Learning, 12.66), and its likelihood."""
+    est, x = step.estimator, step.require_finite()
+    loadings = est.components_ / est.noise_variance_
+    covariance = np.linalg.inv(np.eye(len(loadings)) + loadings @ est.components_.T)
+    factors = Linear.of(Linear.of(_centred(step, x), loadings.T), covariance)
+    return {"transform": Output(factors), "score_samples": Output(_log_likelihood(step, x), vector=True)}
+
+
+@parses("sklearn.decomposition.MiniBatchSparsePCA", "sklearn.decomposition.SparsePCA")
+def parse_sparse_pca(step: Step) -> Node:
+    """Project by ridge regression of each row on the components: ``solve(C @ C.T + alpha * I, C @ row)``.
+
+    One row gives one row here; the source, for that number of rows alone, gives a vector.
+    """
+    est, x = step.estimator, step.require_finite()
+    components = est.components_
+    gram = components @ components.T + est.ridge_alpha * np.eye(len(components), dtype=components.dtype)
+    return Linear.of(Cast(_centred(step, x), components.dtype.name), np.linalg.solve(gram, components).T)
+
+
+def _centred(step: Step, x: Node) -> Node:
+    """``x - mean_`` in numpy's common dtype."""
+    mean = step.estimator.mean_
+    return Affine.of(Cast(x, "float64") if mean.dtype == np.float64 else x, sub=mean)

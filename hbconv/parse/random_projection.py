@@ -1,0 +1,18 @@
+"""Random projections: one matrix product."""
+
+from __future__ import annotations
+
+from hbconv.containers import Output
+from hbconv.containers.linear import Linear
+from hbconv.containers.wiring import Cast
+from hbconv.parse.linear import dense
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+
+@parses("sklearn.random_projection.GaussianRandomProjection", "sklearn.random_projection.SparseRandomProjection")
+def parse_random_projection(step: Step) -> dict[str, Output]:
+    """Project; a sparse matrix by sparse components stays sparse unless ``dense_output``."""
+    est, x = step.estimator, step.require_finite(Cast(step.x, "float"))
+    stays_sparse = step.sparse and hasattr(est.components_, "toarray") and not est.dense_output
+    return {"transform": Output(Linear.of(x, dense(est.components_).T), sparse=stays_sparse)}

@@ -1,0 +1,61 @@
+"""Decompositions, random projections, and what is fitted on few rows again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from matrix.case import Case
+from matrix.data import fit_rows, rows, target
+from sklearn import cross_decomposition, decomposition, linear_model, neural_network, random_projection
+
+MODERATE = partial(rows, large=30.0)
+
+
+def fit(estimator: Any, y: str | None = None, dtype: str = "float64") -> Callable[[], Any]:
+    """Return a function that fits the estimator."""
+    return lambda: estimator.fit(fit_rows().astype(dtype), None if y is None else target(y))
+
+
+def ask_rows(estimator: Any, method: str, x: Any) -> Any:
+    """Ask the source, which returns a vector for a single row."""
+    return getattr(estimator, method)(x).reshape(len(x), -1)
+
+
+def factors() -> Iterator[Case]:
+    """Independent components, factors, sparse components."""
+    name = "sklearn.decomposition.{}".format
+    for whiten in ("unit-variance", "arbitrary-variance", False):
+        yield Case(name("FastICA"), f"whiten {whiten}", fit(decomposition.FastICA(None if whiten is False else 3, whiten=whiten, random_state=0)))
+    yield Case(name("FastICA"), "fitted on float32", fit(decomposition.FastICA(3, random_state=0), dtype="float32"))
+    yield Case(name("FactorAnalysis"), "three factors", fit(decomposition.FactorAnalysis(3, random_state=0)))
+    yield Case(name("FactorAnalysis"), "varimax", fit(decomposition.FactorAnalysis(2, rotation="varimax", svd_method="lapack")))
+    yield Case(name("FactorAnalysis"), "all factors", fit(decomposition.FactorAnalysis(random_state=0)))
+    sparse, batches = decomposition.SparsePCA, decomposition.MiniBatchSparsePCA
+    yield Case(name("SparsePCA"), "three components", fit(sparse(3, max_iter=20, random_state=0)), ask=ask_rows)
+    yield Case(name("SparsePCA"), "more components than features", fit(sparse(10, ridge_alpha=1.0, max_iter=5, random_state=0)), ask=ask_rows)
+    yield Case(name("MiniBatchSparsePCA"), "three components", fit(batches(3, max_iter=20, random_state=0)), ask=ask_rows, same_as="SparsePCA")
+
+
+def projections() -> Iterator[Case]:
+    """Partial least squares, Boltzmann machines, random projections, consensus."""
+    name = "sklearn.cross_decomposition.{}".format
+    for each in ("PLSRegression", "PLSCanonical", "CCA"):
+        estimator = getattr(cross_decomposition, each)
+        same_as = "" if each == "PLSRegression" else "PLSRegression"
+        yield Case(name(each), "two targets", fit(estimator(2), "values"), same_as=same_as)
+        yield Case(name(each), "one target, not scaled", fit(estimator(1, scale=False), "value"), same_as=same_as)
+    yield Case(name("PLSSVD"), "two targets", fit(cross_decomposition.PLSSVD(2), "values"))
+    yield Case(name("PLSSVD"), "one target, not scaled", fit(cross_decomposition.PLSSVD(1, scale=False), "value"))
+    machine = neural_network.BernoulliRBM(3, n_iter=3, random_state=0)
+    yield Case("sklearn.neural_network.BernoulliRBM", "three units", fit(machine), methods=("transform",))
+    name = "sklearn.random_projection.{}".format
+    yield Case(name("GaussianRandomProjection"), "three", fit(random_projection.GaussianRandomProjection(3, random_state=0)))
+    yield Case(name("SparseRandomProjection"), "three", fit(random_projection.SparseRandomProjection(3, random_state=0)), same_as="GaussianRandomProjection")
+    name = "sklearn.linear_model.RANSACRegressor"
+    yield Case(name, "linear", fit(linear_model.RANSACRegressor(random_state=0), "value"))
+    yield Case(name, "two targets", fit(linear_model.RANSACRegressor(linear_model.Ridge(), min_samples=20, random_state=0), "values"))
+
+
+CASES = (*factors(), *projections())
