@@ -13,6 +13,7 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
 from hbconv.containers.types import Schema, Type
+from hbconv.containers.vocabulary import Vocabulary
 from hbconv.containers.wiring import Cast
 
 __all__ = ["Codes", "Columns", "FillText", "Hashes", "Vocabulary"]
@@ -51,18 +52,6 @@ class Columns(Node):
     def infer(self) -> Type:
         common = self.schema.common_dtype(self.columns)
         return Type(len(self.indices), common if common == "string" else self.dtype or common)
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """Text values and their codes (positions); codes of None and of NaN, -1 where they are unknown."""
-
-    values: tuple[str, ...]
-    none: int = -1
-    nan: int = -1
-
-    def __str__(self) -> str:
-        return f"{len(self.values)} categories"
 
 
 @dataclass(frozen=True)

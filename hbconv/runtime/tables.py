@@ -43,8 +43,8 @@ def read_frame(x: Any) -> Frame | None:
         return None
     if hasattr(x, "iloc"):
         return Frame(tuple(x.columns), len(x), lambda i: _pandas_column(x.iloc[:, i]), _pandas_matrix(x), lambda i: x.dtypes.iloc[i].name == "category")
-    if type(x).__module__.partition(".")[0] == "polars" and not has_arrow():
-        return Frame(tuple(x.columns), x.height, lambda i: x[x.columns[i]].to_numpy())
+    if type(x).__module__.partition(".")[0] == "polars":
+        return Frame(tuple(x.columns), x.height, lambda i: _polars_column(x.to_series(i)))
     return _from_arrow(x) if hasattr(x, "__arrow_c_stream__") else None
 
 
@@ -53,8 +53,7 @@ def read_sequence(x: Any) -> Frame | None:
     if hasattr(x, "iloc") and not hasattr(x, "columns"):
         return Frame((0,), len(x), lambda _: _pandas_column(x), None, lambda _: x.dtype.name == "category")
     if type(x).__module__.partition(".")[0] in ("pyarrow", "polars") and not hasattr(x, "columns"):
-        column = x.to_arrow() if hasattr(x, "to_arrow") else x
-        return Frame((0,), len(column), lambda _: _arrow_column(column, "none"))
+        return Frame((0,), len(x), lambda _: _polars_column(x) if hasattr(x, "to_arrow") else _arrow_column(x, "none"))
     if isinstance(x, Mapping) or np.ndim(x) != 1:
         return read_frame(x)
     column = _plain_column(0, x)
@@ -71,7 +70,8 @@ def _from_mapping(x: Mapping[Any, Any]) -> Frame:
 
 
 def _plain_column(name: Any, values: Any) -> npt.NDArray[Any]:
-    array = np.asarray(values)
+    starts_with_text = isinstance(values, list) and bool(values) and isinstance(values[0], str)
+    array = np.array(values, dtype=object) if starts_with_text else np.asarray(values)
     if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
         array = np.array(values, dtype=object)
     if array.ndim != 1:
@@ -111,11 +111,29 @@ def _pandas_categories(series: Any) -> Data:
 
 def _pandas_text(series: Any) -> Text:
     null = "nan" if isinstance(series.dtype.na_value, float) else "unknown"
-    if has_arrow():
-        import pyarrow as pa
-
-        return Text(pa.array(series), null)
+    if series.dtype.storage == "pyarrow":
+        return Text(series.array.__arrow_array__(), null)
     return Text(series.to_numpy(dtype=object), null)
+
+
+def _polars_column(series: Any) -> Data:
+    if type(series.dtype).__name__ in ("Categorical", "Enum"):
+        return _polars_categories(series)
+    if not has_arrow():
+        return np.asarray(series.to_numpy())
+    import pyarrow as pa
+
+    return _arrow_column(pa.chunked_array(series), "none", series.name)
+
+
+def _polars_categories(series: Any) -> Categories:
+    """Read the codes as they lie: polars numbers categories over all columns, so only those that occur have a value here."""
+    used = series.unique().drop_nulls()
+    places = used.to_physical().to_numpy().astype(np.int64)
+    values = np.full(places.max(initial=-1) + 1, None, dtype=object)
+    values[places] = used.to_list()
+    codes = series.to_physical()
+    return Categories((codes.cast(int).fill_null(-1) if codes.null_count() else codes).to_numpy(), Text(values))
 
 
 def _from_arrow(x: Any) -> Frame:
@@ -146,8 +164,8 @@ def _arrow_categories(column: Any, null: str) -> Categories:
     import pyarrow as pa
 
     array = column.unify_dictionaries().combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    codes = np.asarray(array.indices.cast("int64").fill_null(-1))
-    return Categories(codes, Text(array.dictionary, null))
+    indices = array.indices.cast("int64").fill_null(-1) if array.indices.null_count else array.indices
+    return Categories(np.asarray(indices), Text(array.dictionary, null))
 
 
 def _is_text(kind: Any) -> bool:

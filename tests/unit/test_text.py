@@ -18,6 +18,8 @@ WORDS = ["abcd", "abcdX", "abc", "", "é", "日本", "ABCD", " abcd", "a\x00", "
 VOCABULARY = Vocabulary(("abcd", "", "é", "日本", "a"))
 CODES = [0, -1, -1, 1, 2, 3, -1, -1, -1, 4]
 
+NONE, NAN = 7, 8
+
 FORMS = {
     "object": np.array(WORDS, dtype=object),
     "list": WORDS,
@@ -64,7 +66,62 @@ def test_numpy_text_drops_trailing_nulls_and_is_else_the_same():
     assert encode(np.array(WORDS), VOCABULARY, "t").tolist() == [*CODES[:8], 4, 4]
 
 
-NONE, NAN = 7, 8
+@pytest.mark.parametrize("values", FORMS.values(), ids=FORMS)
+def test_long_columns_have_the_same_codes(values):
+    if isinstance(values, list):
+        assert codes(values * 200) == CODES * 200
+    else:
+        column = read_frame(frame(values)).read(0)
+        many = np.tile(np.arange(len(WORDS)), 200)
+        long = column[many] if isinstance(column, np.ndarray) else _taken(column, many)
+        assert encode(long, VOCABULARY, "t").tolist() == CODES * 200
+
+
+def _taken(column, rows):
+    if isinstance(column, text.Categories):
+        return text.Categories(column.codes[rows], column.values)
+    return text.Text(column.values[rows] if isinstance(column.values, np.ndarray) else pa.array(column.values.to_pylist() * 200), column.null)
+
+
+def test_long_columns_of_objects_tell_kinds_of_missing_apart():
+    values = np.array(["a", None, np.nan, pd.NA, pd.NaT, np.float32("nan"), 1, "b"] * 200, dtype=object)
+    assert encode(values, Vocabulary(("a",), none=NONE, nan=NAN), "t").tolist() == [0, NONE, NAN, -1, -1, NAN, -1, -1] * 200
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("width", [1, 4, 9])
+def test_numpy_text_of_every_width_is_compared_whole(width, order):
+    values = np.array(WORDS).astype(f"{order}U{width}")
+    assert encode(values, VOCABULARY, "t").tolist() == encode(values.astype(object), VOCABULARY, "t").tolist()
+    assert encode(np.tile(values, 2)[::2], VOCABULARY, "t").tolist() == encode(np.tile(values, 2)[::2].astype(object), VOCABULARY, "t").tolist()
+
+
+def test_halves_of_surrogate_pairs_are_texts_too():
+    words = Vocabulary(("\udc80", "a"))
+    assert codes(pa.array(["a", "b"]), words) == [1, -1]
+    assert codes(np.array(["a", "\udc80"], dtype=object), words) == codes(np.array(["a", "\udc80"]), words) == [1, 0]
+
+
+OBJECTS = Vocabulary(("a", 1, 2.5, b"a", False, 2**53 + 1), none=NONE, nan=NAN)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (np.array(["a", "1", 1, 1.0, True, 2.5, b"a", False, 0, None, np.nan, 2**53, 2.0**53, 2**53 + 1], dtype=object),
+         [0, -1, 1, 1, 1, 2, 3, 4, 4, NONE, NAN, -1, -1, 5]),
+        (np.array([1.0, 2.5, np.nan, 0.0, 7.0]), [1, 2, NAN, 4, -1]),
+        (np.array([1, 2**53 + 1, 7]), [1, 5, -1]),
+        (np.array([True, False]), [1, 4]),
+        (np.array([b"a", b"b"]), [3, -1]),
+        (np.array(["a", "1"]), [0, -1]),
+        (pa.array(["1", "a", None]), [-1, 0, NONE]),
+        (pd.Series(pd.Categorical(["1", "a"])), [-1, 0]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_objects_are_equal_as_in_python(values, expected):
+    assert codes(values, OBJECTS) == expected
 
 
 @pytest.mark.parametrize(
@@ -73,7 +130,7 @@ NONE, NAN = 7, 8
         (np.array([None], dtype=object), NONE),
         (np.array([np.nan], dtype=object), NAN),
         (np.array([float("nan")], dtype=object), NAN),
-        (np.array([np.float32("nan")], dtype=object), -1),
+        (np.array([np.float32("nan")], dtype=object), NAN),
         (np.array([pd.NA], dtype=object), -1),
         (np.array([1], dtype=object), -1),
         (pd.Series(["a", None], dtype="str")[1:], NAN),

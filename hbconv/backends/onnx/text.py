@@ -44,7 +44,9 @@ def texts(vocabulary: Vocabulary, column: str) -> dict[str, int]:
     >>> texts(Vocabulary(("a", "b")), "city")
     {'a': 0, 'b': 1}
     """
-    keys = {value: code for code, value in enumerate(vocabulary.values)}
+    if not vocabulary.is_text:
+        raise BackendError(f"Column {column!r} holds objects of several types, which ONNX cannot compare. Use Model, or make them all text before fitting.")
+    keys = {value: int(code) for value, code in zip(*vocabulary.texts, strict=True)}
     known = {getattr(vocabulary, field) for field in MISSING.values()} - {-1}
     for text, field in MISSING.items():
         if getattr(vocabulary, field) != -1:

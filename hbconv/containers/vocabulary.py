@@ -1,0 +1,61 @@
+"""Vocabulary: the values of a column of categories, and their codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Vocabulary"]
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Known values and their codes (positions); codes of None and of NaN, -1 where they are unknown.
+
+    In nearly all models the values are texts. Columns of objects may hold numbers and bytes too, which are equal as they are in Python:
+    1, 1.0 and True are one value.
+    """
+
+    values: tuple[str | bytes | float, ...]
+    none: int = -1
+    nan: int = -1
+
+    @cached_property
+    def codes(self) -> Mapping[object, int]:
+        """Codes by value, for every value that can be hashed.
+
+        Examples
+        --------
+        >>> codes = Vocabulary(("a", 1), none=2).codes
+        >>> [codes[value] for value in ("a", 1.0, None, "b", float("nan"))]
+        [0, 1, 2, -1, -1]
+        """
+        return _Codes(self)
+
+    @cached_property
+    def texts(self) -> tuple[list[str], npt.NDArray[np.int32]]:
+        """The values that are texts, and their codes."""
+        found = [(value, code) for code, value in enumerate(self.values) if isinstance(value, str)]
+        return [text for text, _ in found], np.array([code for _, code in found], np.int32)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether all values are texts."""
+        return all(isinstance(value, str) for value in self.values)
+
+    def __str__(self) -> str:
+        return f"{len(self.values)} categories"
+
+
+class _Codes(dict[object, int]):
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(zip(vocabulary.values, range(len(vocabulary.values)), strict=True))
+        self[None] = vocabulary.none
+        self._nan = vocabulary.nan
+
+    def __missing__(self, value: object) -> int:
+        return self._nan if isinstance(value, float | np.floating) and value != value else -1
