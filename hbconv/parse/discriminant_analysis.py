@@ -1,0 +1,50 @@
+"""Discriminant analysis: linear scores, or distances to the classes in their own metrics."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbconv.containers import Node, Output
+from hbconv.containers.affine import Affine
+from hbconv.containers.decide import Softmax
+from hbconv.containers.elementwise import Map
+from hbconv.containers.finite_log import FiniteLog
+from hbconv.containers.linear import Linear
+from hbconv.containers.wiring import Cast
+from hbconv.parse.likelihoods import classify, squared_lengths
+from hbconv.parse.linear_classifiers import decide
+from hbconv.parse.probabilities import beside_complement
+from hbconv.parse.promotion import promoted
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+
+@parses("sklearn.discriminant_analysis.LinearDiscriminantAnalysis")
+def parse_linear_discriminant_analysis(step: Step) -> dict[str, Output]:
+    """Linear scores and their softmax; the projection on the discriminants where the solver finds them."""
+    solver = step.require("solver", "svd", "lsqr", "eigen")
+    outputs = decide(step)
+    scores = outputs["decision_function"].node
+    p = beside_complement(Map(scores, "sigmoid")) if scores.type.width == 1 else Softmax(scores)
+    outputs |= {"predict_proba": Output(p), "predict_log_proba": Output(FiniteLog(p))}
+    return outputs if solver == "lsqr" else {**outputs, "transform": Output(_discriminants(step))}
+
+
+def _discriminants(step: Step) -> Node:
+    est, x = step.estimator, step.x
+    centred = Affine.of(promoted(x, est.xbar_), sub=est.xbar_) if est.solver == "svd" else x
+    return Linear.of(centred, est.scalings_[:, : est._max_components])  # noqa: SLF001
+
+
+@parses("sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis")
+def parse_quadratic_discriminant_analysis(step: Step) -> dict[str, Output]:
+    """``log prior - (distance + log det covariance) / 2`` for each class; of two classes the difference is the score."""
+    est = step.estimator
+    x = promoted(step.require_finite(), est.means_)
+    whitenings = [rotation * scaling**-0.5 for rotation, scaling in zip(est.rotations_, est.scalings_, strict=True)]
+    distances = squared_lengths([Linear.of(Affine.of(x, sub=mean), w) for mean, w in zip(est.means_, whitenings, strict=True)])
+    log_determinants = np.array([np.log(scaling).sum() for scaling in est.scalings_])
+    joint = Affine.of(Affine.of(Cast(distances, "float64"), add=log_determinants, mul=-0.5), add=np.log(est.priors_))
+    two = len(est.classes_) == 2
+    scores = Linear.of(joint, [[-1.0], [1.0]]) if two else joint
+    return {**classify(joint, est.classes_), "decision_function": Output(scores, vector=two)}
