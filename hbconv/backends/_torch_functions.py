@@ -49,6 +49,7 @@ PAIRWISE: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {
     "power": lambda x, y, p: (x - y).abs() ** p,
     "different": lambda x, y, p: (x != y).to(x.dtype),
     "canberra": lambda x, y, p: torch.where((x == 0) & (y == 0), 0, (x - y).abs() / (x.abs() + y.abs())),
+    "chi_square": lambda x, y, p: torch.where(x + y == 0, 0, torch.square(x - y) / (x + y)),
     "present": lambda x, y, p: torch.where((x - y).isnan(), 0, torch.square(x - y)),
 }
 

@@ -162,8 +162,8 @@ def infer_pairwise(x: TensorType, points: TensorType, kind: str, p: float) -> Te
     """``pairwise(x, points, kind, p)``: for each row of (rows, d) and each constant point of (m, d), the terms of their d features, folded in order.
 
     Kinds: ``square`` sums ``(x - y)^2``, ``absolute`` sums ``|x - y|``, ``largest`` takes the largest ``|x - y|``, ``power`` sums ``|x - y|^p``,
-    ``different`` counts ``x != y``, ``canberra`` sums ``|x - y| / (|x| + |y|)`` (0 where both are 0), ``present`` sums the squares of
-    differences that are not NaN.
+    ``different`` counts ``x != y``, ``canberra`` sums ``|x - y| / (|x| + |y|)`` (0 where both are 0), ``chi_square`` sums
+    ``(x - y)^2 / (x + y)`` (0 where x + y is 0), ``present`` sums the squares of differences that are not NaN.
     """
     same_dtype(x, points)
     require(x.dtype in FLOATS and kind in PAIRWISE, f"pairwise {kind} of {x}")
@@ -178,6 +178,12 @@ def canberra_term(x: NumpyArray, y: NumpyArray, p: float) -> NumpyArray:  # noqa
     return np.asarray(np.abs(x - y) / np.where(size == 0, np.ones_like(size), size))
 
 
+def chi_square_term(x: NumpyArray, y: NumpyArray, p: float) -> NumpyArray:  # noqa: ARG001
+    """``(x - y)^2 / (x + y)``, 0 where x + y is 0."""
+    size = x + y
+    return np.where(size == 0, np.zeros_like(size), np.square(x - y) / np.where(size == 0, np.ones_like(size), size))
+
+
 def present_term(x: NumpyArray, y: NumpyArray, p: float) -> NumpyArray:  # noqa: ARG001
     """``(x - y)^2``, 0 where it is NaN."""
     return np.where(np.isnan(x - y), np.zeros_like(x), np.square(x - y))
@@ -190,6 +196,7 @@ PAIRWISE: dict[str, Callable[[NumpyArray, NumpyArray, float], NumpyArray]] = {
     "power": lambda x, y, p: np.abs(x - y) ** x.dtype.type(p),
     "different": lambda x, y, p: (x != y).astype(x.dtype),
     "canberra": canberra_term,
+    "chi_square": chi_square_term,
     "present": present_term,
 }
 """Term of a feature, by the kind of ``pairwise``."""

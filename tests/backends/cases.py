@@ -332,9 +332,9 @@ def pairwise(kind: str, agrees: Check = same_bits, values: Values = whole, p: fl
 
 
 PAIRWISE = [
-    *(pairwise(kind, equal) for kind in ("square", "absolute", "largest", "different", "canberra", "present")),
-    *(pairwise(kind, values=uneven) for kind in ("square", "absolute", "largest", "canberra")),
-    *(pairwise(kind, equal, ties) for kind in ("largest", "different", "canberra", "present")),
+    *(pairwise(kind, equal) for kind in ("square", "absolute", "largest", "different", "canberra", "chi_square", "present")),
+    *(pairwise(kind, values=uneven) for kind in ("square", "absolute", "largest", "canberra", "chi_square")),
+    *(pairwise(kind, equal, ties) for kind in ("largest", "different", "canberra", "chi_square", "present")),
     pairwise("power", FUNCTION, uneven, 3.0), pairwise("power", FUNCTION, uneven, 0.5),
 ]  # fmt: skip
 

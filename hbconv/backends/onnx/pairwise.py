@@ -51,6 +51,12 @@ def _canberra(w: GraphWriter, x: str, y: str, power: str) -> str:
     return w.node("Div", _difference(w, x, y, power), w.node("Where", w.node("Equal", size, zero), one, size))
 
 
+def _chi_square(w: GraphWriter, x: str, y: str, power: str) -> str:
+    size, square = w.node("Add", x, y), _square(w, x, y, power)
+    zero = w.node("CastLike", w.constant(0.0), power)
+    return w.node("Where", w.node("Equal", size, zero), zero, w.node("Div", square, size))
+
+
 def _present(w: GraphWriter, x: str, y: str, power: str) -> str:
     square = _square(w, x, y, power)
     return w.node("Where", w.node("IsNaN", square), w.node("CastLike", w.constant(0.0), power), square)
@@ -63,5 +69,6 @@ _TERMS: dict[str, _Term] = {
     "power": _power,
     "different": _different,
     "canberra": _canberra,
+    "chi_square": _chi_square,
     "present": _present,
 }

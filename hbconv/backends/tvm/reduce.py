@@ -160,6 +160,12 @@ def canberra(kind: Kind, a: Any, b: Any) -> Any:
     return tirx.abs(a - b) / tirx.Select(tirx.EQ(size, kind.number(0)), kind.number(1), size)
 
 
+def chi_square(kind: Kind, a: Any, b: Any) -> Any:
+    """Write ``(a - b)^2 / (a + b)``, 0 where the sum is 0."""
+    size, zero = a + b, kind.number(0)
+    return tirx.Select(tirx.EQ(size, zero), zero, product(kind, a - b, a - b) / tirx.Select(tirx.EQ(size, zero), kind.number(1), size))
+
+
 def present(kind: Kind, a: Any, b: Any) -> Any:
     """Write the square of a difference, 0 where it is NaN."""
     return tirx.Select(tirx.isnan(a - b), kind.number(0), product(kind, a - b, a - b))
@@ -171,6 +177,7 @@ PAIRWISE: dict[str, Callable[[Kind, Any, Any], Any]] = {
     "largest": difference,
     "different": lambda kind, a, b: tirx.Select(tirx.EQ(a, b), kind.number(0), kind.number(1)),
     "canberra": canberra,
+    "chi_square": chi_square,
     "present": present,
 }
 """Terms over vectors of rows; that of ``power`` is of one row."""
