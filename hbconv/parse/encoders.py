@@ -16,7 +16,7 @@ from hbconv.containers.recode import Recode
 from hbconv.containers.wiring import Cast
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
-from hbconv.parse.text import are_numbers, category_codes, columns_of
+from hbconv.parse.text import category_codes, columns_of
 
 __all__ = ["category_matrix"]
 
@@ -35,7 +35,7 @@ def category_matrix(step: Step) -> Node:
             name = est.feature_names_in_[j] if hasattr(est, "feature_names_in_") else j
             step.check(Compare.of(node, "eq", -1), f"Found unknown categories in column {name!r} during transform (step {step.where!r}).")
         codes.append(node)
-    numbers = [j for j, categories in enumerate(est.categories_) if are_numbers(categories)]
+    numbers = [j for j, categories in enumerate(est.categories_) if categories.dtype.kind in "biuf"]
     if numbers:
         step.require_finite(columns_of(step.x, numbers), allow_nan=True)
     return concat(codes)

@@ -1,6 +1,6 @@
-"""Text columns: found through the containers that only move them, and read as codes of a vocabulary.
+"""Columns of text and of objects: found through the containers that only move them, and read as codes of a vocabulary.
 
-A text column never enters a program. What stands between the input and its encoder (a selection, a concatenation, an
+Such a column never enters a program. What stands between the input and its encoder (a selection, a concatenation, an
 imputer) is folded into the vocabulary by which the host encodes it.
 """
 
@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import Any, TypeGuard
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Node, Schema
@@ -25,10 +26,11 @@ from hbconv.parse.step import Step, concat, select
 
 __all__ = ["are_numbers", "category_codes", "columns_of", "is_missing_text", "is_nan", "text_column"]
 
-Raw = str | float | None
-"""A raw text, or one of the two ways to say that it is missing."""
+Raw = str | bytes | float | None
+"""A raw value, or one of the two ways (None and NaN) to say that it is missing."""
 
 _NAN = float("nan")
+_PLAIN = (str, bytes, int, float, np.number, np.bool_)
 
 
 @dataclass(frozen=True)
@@ -65,19 +67,27 @@ def text_column(x: Node, position: int) -> TextColumn | None:
 def category_codes(step: Step, position: int, categories: Any) -> Node:
     """Code of one column of the step's input: the position of its value among the categories, -1 for others."""
     values = np.asarray(categories)
-    known = {type(v) for v in values.tolist() if v is not None and not is_nan(v)}
     if are_numbers(values):
-        return FindCode(columns_of(step.x, [position]), Array(_numbers(step, position, values)))
-    if values.dtype.kind in "OU" and known <= {str, np.str_}:
-        return _text_codes(step, position, [v if v is None or is_nan(v) else str(v) for v in values.tolist()])
-    raise step.refuse("categories_", sorted(t.__name__ for t in known), f"Column {position} must hold texts alone or numbers alone.")
+        return FindCode(columns_of(step.x, [position]), Array(_as_numbers(values)))
+    odd = sorted({type(v).__name__ for v in values.tolist() if v is not None and not isinstance(v, _PLAIN)})
+    if values.dtype.kind not in "OUS" or odd:
+        raise step.refuse("categories_", odd, f"Column {position} must hold texts, bytes or numbers. Convert it before fitting.")
+    return _value_codes(step, position, [_plain(v) for v in values.tolist()])
 
 
 def are_numbers(categories: Any) -> bool:
-    """Whether the categories of a column are numbers, also where the source holds them as objects."""
+    """Whether a program can compare the categories of a column: numbers, of objects those that one dtype holds exactly, in ascending order."""
     values = np.asarray(categories)
-    known = [v for v in values.tolist() if v is not None and not is_nan(v)] if values.dtype.kind == "O" else []
-    return values.dtype.kind in "biuf" or (bool(known) and all(isinstance(v, int | float | np.number) for v in known))
+    if values.dtype.kind != "O":
+        return values.dtype.kind in "biuf"
+    known = values.tolist()
+    if all(is_nan(v) for v in known) or not all(isinstance(v, int | float | np.number) for v in known):
+        return False
+    exact = np.array(known)
+    if exact.dtype.kind not in "biuf" or any(a != b and not is_nan(b) for a, b in zip(exact.tolist(), known, strict=True)):
+        return False
+    numbers = exact[~np.isnan(exact)]
+    return bool(np.all(numbers[1:] > numbers[:-1]))
 
 
 def columns_of(x: Node, positions: Sequence[int]) -> Node:
@@ -88,7 +98,7 @@ def columns_of(x: Node, positions: Sequence[int]) -> Node:
 
 def is_missing_text(step: Step, position: int, missing: tuple[Raw, ...]) -> Node:
     """Whether one text column of the step's input is missing: bool."""
-    return Compare.of(_text_codes(step, position, list(missing)), "ge", 0)
+    return Compare.of(_value_codes(step, position, list(missing)), "ge", 0)
 
 
 def is_nan(value: object) -> TypeGuard[float]:
@@ -96,13 +106,13 @@ def is_nan(value: object) -> TypeGuard[float]:
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
-def _text_codes(step: Step, position: int, categories: list[Raw]) -> Node:
-    """Codes of the raw texts, which become the categories' codes directly, or through a table where imputers moved them."""
+def _value_codes(step: Step, position: int, categories: list[Raw]) -> Node:
+    """Codes of the raw values, which become the categories' codes directly, or through a table where imputers moved them."""
     column = text_column(step.x, position)
     if column is None:
-        raise step.refuse("categories_", "text", f"Column {position} is computed from numbers, yet text was seen when fitting. Convert the input's columns.")
+        raise step.refuse("categories_", "objects", f"Column {position} is computed from numbers, yet held objects when fitting. Convert the input's columns.")
     position_of = {_canonical(category): i for i, category in enumerate(categories)}
-    values = tuple(dict.fromkeys([*(v for v in categories if isinstance(v, str)), *column.markers]))
+    values = tuple(dict.fromkeys([*(v for v in categories if v is not None and not is_nan(v)), *column.markers]))
     codes = [position_of.get(column.filled(v), -1) for v in values]
     none, nan = (position_of.get(column.filled(v), -1) for v in (None, _NAN))
     if codes == list(range(len(values))):
@@ -111,18 +121,13 @@ def _text_codes(step: Step, position: int, categories: list[Raw]) -> Node:
     return Recode(raw, (Array(np.array([-1, *codes, none, nan], dtype=np.int32)),))
 
 
-def _numbers(step: Step, position: int, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Categories that are numbers, also where the source holds them as objects."""
-    if values.dtype.kind != "O":
-        return values
-    if any(v is None for v in values):
-        raise step.refuse("categories_", None, f"Column {position} mixes numbers with None. Use NaN for missing numbers.")
-    exact = np.array(values.tolist())
-    if exact.dtype.kind not in "biuf" or any(a != b and not is_nan(b) for a, b in zip(exact.tolist(), values.tolist(), strict=True)):
-        raise step.refuse("categories_", values.tolist()[:3], f"Column {position} holds numbers too large to compare exactly.")
-    if np.any(np.diff(exact[~np.isnan(exact)]) <= 0):
-        raise step.refuse("categories", values.tolist()[:3], f"Column {position} must list its numbers in ascending order.")
-    return exact
+def _as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.array(values.tolist()) if values.dtype.kind == "O" else values
+
+
+def _plain(value: Any) -> Raw:
+    """Return numpy's scalars as Python's, which equal them and can be stored."""
+    return _canonical(value.item() if isinstance(value, np.generic) else value)
 
 
 def _canonical(value: Raw) -> Raw:

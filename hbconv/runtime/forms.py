@@ -73,6 +73,8 @@ class _Encoder:
             return value
         if isinstance(value, np.bool_):
             return bool(value)
+        if isinstance(value, bytes):
+            return {"bytes": value.decode("latin-1")}
         if isinstance(value, int | np.integer):
             return int(value)
         if isinstance(value, float | np.floating):
@@ -135,6 +137,8 @@ class _Decoder:
         ((kind, content),) = value.items()
         if kind == "float":
             return float(content)
+        if kind == "bytes":
+            return bytes(content, "latin-1")
         if kind == "tuple":
             return tuple(self.value(v) for v in content)
         if kind == "map":

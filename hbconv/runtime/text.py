@@ -75,7 +75,7 @@ def encode(column: Text | Categories | npt.NDArray[Any], vocabulary: Vocabulary,
     """
     if isinstance(column, Categories):
         null = np.int32(_null_code(column.values.null, vocabulary))
-        return np.append(encode(column.values, vocabulary, where), null)[column.codes]
+        return np.take(np.append(encode(column.values, vocabulary, where), null), column.codes)
     values = column.values if isinstance(column, Text) else column
     if not isinstance(values, np.ndarray):
         return _encode_arrow(values, vocabulary, _null_code(column.null, vocabulary) if isinstance(column, Text) else UNKNOWN)
