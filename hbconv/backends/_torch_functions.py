@@ -154,7 +154,7 @@ def prepare_edges(edges: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArra
 
 FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "neg": torch.neg, "abs": torch.abs, "sign": sign, "sqrt": sqrt, "exp": torch.exp, "expm1": torch.expm1, "log": torch.log,
-    "log1p": torch.log1p, "log2": torch.log2, "log10": torch.log10, "sin": torch.sin, "cos": torch.cos, "tan": torch.tan,
+    "log1p": torch.log1p, "log2": torch.log2, "log10": torch.log10, "sin": torch.sin, "cos": torch.cos, "tan": torch.tan, "asin": torch.asin,
     "tanh": torch.tanh, "sigmoid": sigmoid, "relu": torch.relu, "erf": torch.erf, "floor": torch.floor, "ceil": torch.ceil,
     "rint": torch.round, "isnan": torch.isnan, "isinf": torch.isinf, "not": torch.logical_not,
     "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "pow": torch.pow,

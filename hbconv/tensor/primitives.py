@@ -105,7 +105,7 @@ def erf(x: NumpyArray) -> NumpyArray:
 
 _UNARY: dict[str, Callable[..., NumpyArray]] = {
     "neg": np.negative, "abs": np.abs, "sign": np.sign, "sqrt": np.sqrt, "exp": np.exp, "expm1": np.expm1, "log": np.log,
-    "log1p": np.log1p, "log2": np.log2, "log10": np.log10, "sin": np.sin, "cos": np.cos, "tan": np.tan, "tanh": np.tanh,
+    "log1p": np.log1p, "log2": np.log2, "log10": np.log10, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "tanh": np.tanh,
     "sigmoid": sigmoid, "relu": lambda x: np.maximum(x, 0), "erf": erf, "floor": np.floor, "ceil": np.ceil, "rint": np.rint,
 }  # fmt: skip
 for _name, _function in _UNARY.items():

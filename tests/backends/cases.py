@@ -66,6 +66,12 @@ def uneven(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
     return (rng.standard_normal(shape) * 10.0 ** rng.integers(-4, 4, shape)).astype(dtype)
 
 
+def sines(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
+    """Numbers from -1 to 1, both ends and the smallest among them."""
+    few = np.array([1.0, -1.0, np.nextafter(1.0, 0.0), 0.5, -0.5, 1e-5, np.finfo(dtype).tiny], dtype)
+    return np.where(rng.random(shape) < 0.2, rng.choice(few, shape), rng.uniform(-1, 1, shape)).astype(dtype)
+
+
 def integers(bits: int) -> Values:
     """Whole numbers below a power of two, both signs."""
 
@@ -197,7 +203,7 @@ def binary(primitive: str, agrees: Check = same_bits, values: Values = anything,
 ELEMENTWISE = [
     *(unary(name, FUNCTION) for name in ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "erf")),
     *(unary(name) for name in ("neg", "abs", "floor", "ceil", "rint", "isnan", "isinf")),
-    unary("sqrt", ROOT), unary("sigmoid", SIGMOID), unary("sign", equal), unary("relu", equal),
+    unary("asin", FUNCTION), unary("asin", FUNCTION, sines), unary("sqrt", ROOT), unary("sigmoid", SIGMOID), unary("sign", equal), unary("relu", equal),
     *(unary(name, values=whole, dtypes=INTS) for name in ("neg", "abs", "sign")),
     *(binary(name) for name in ("add", "sub", "mul", "div", "lt", "le", "eq", "ne", "gt", "ge")),
     *(binary(name, values=whole, dtypes=INTS) for name in ("add", "sub", "mul", "minimum", "maximum", "lt", "le", "eq", "ne", "gt", "ge")),

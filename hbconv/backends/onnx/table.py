@@ -26,6 +26,7 @@ EMITS: Mapping[str, Emit] = {
         "lt": "Less", "le": "LessOrEqual", "eq": "Equal", "gt": "Greater", "ge": "GreaterOrEqual",
     }.items()},
     "tanh": elementwise.tanh,
+    "asin": elementwise.asin,
     "sin": elementwise.circular("Sin", 0),
     "cos": elementwise.circular("Cos", 1),
     "ne": elementwise.not_equal,
