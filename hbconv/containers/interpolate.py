@@ -50,20 +50,20 @@ class Interpolate(Node):
         return Type(self.x.type.width, np.result_type(self.x.type.dtype, self.knots.dtype).name)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        """Look up where the piece of each x begins, and its slope: 0 for the one behind the last knot, so that NaN stays NaN."""
+        """Look up where the piece of each x begins, and its slope; before the first knot and behind the last one it is 0."""
         dtype, width = b.dtype(self.type.dtype), self.type.width
         knots, values = (table.data.astype(dtype) for table in (self.knots, self.values))
-        x = b.op("maximum", b.cast(inputs[0], dtype), b.constant(knots[:, 0]))
-        x = b.op("minimum", x, b.constant(knots[:, -1]))
-        one = b.constant(1, "int32")
-        first = b.op("maximum", b.op("bucketize", x, b.constant(knots), right=self.closed == "left"), one) - one
-        piece = first + b.constant(np.arange(width) * knots.shape[1], "int32")
-        knot, value, slope = (b.lookup(b.constant(table.ravel()), piece) for table in (knots, values, _slopes(knots, values)))
-        return b.where(b.op("eq", x, knot), value, slope * (x - knot) + value)
+        x = b.cast(inputs[0], dtype)
+        n_before = b.op("bucketize", x, b.constant(knots), right=self.closed == "left")
+        piece = n_before + b.constant(np.arange(width) * (knots.shape[1] + 1), "int32")
+        knot, value, slope = (b.lookup(b.constant(table.ravel()), piece) for table in _pieces(knots, values))
+        within = b.op("minimum", b.op("maximum", x, b.constant(knots[:, 0])), b.constant(knots[:, -1]))
+        return b.where(b.op("eq", within, knot), value, slope * (within - knot) + value)
 
 
-def _slopes(knots: npt.NDArray[Any], values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Slope of the piece that begins at each knot; 0 at the last."""
+def _pieces(knots: npt.NDArray[Any], values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
+    """Knot, value and slope at the start of each piece, by the number of knots before it."""
     with np.errstate(all="ignore"):
-        slopes = np.where(np.diff(knots) > 0, np.diff(values) / np.diff(knots), 0)
-    return np.concatenate([slopes, np.zeros_like(values[:, :1])], axis=1, dtype=values.dtype)
+        slopes = np.where(np.diff(knots) > 0, np.diff(values) / np.diff(knots), 0).astype(values.dtype)
+    first_knot, first_value, flat = knots[:, :1], values[:, :1], np.zeros_like(values[:, :1])
+    return np.hstack([first_knot, knots]), np.hstack([first_value, values]), np.hstack([flat, slopes, flat])

@@ -64,7 +64,7 @@ def parse_fast_ica(step: Step) -> Node:
 
 @parses("sklearn.decomposition.FactorAnalysis")
 def parse_factor_analysis(step: Step) -> dict[str, Output]:
-    """Expected factors of each row (Bishop, Pattern Recognition and Machine Learning, 12.66), and its likelihood."""
+    """Find the expected factors of each row (Bishop, Pattern Recognition and Machine Learning, 12.66), and its likelihood."""
     est, x = step.estimator, step.require_finite()
     loadings = est.components_ / est.noise_variance_
     covariance = np.linalg.inv(np.eye(len(loadings)) + loadings @ est.components_.T)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 from matrix.case import Case
-from matrix.data import fit_rows, rows, target
+from matrix.data import fit_rows, rows, target, with_missing
 from sklearn.isotonic import IsotonicRegression
+from sklearn.preprocessing import PowerTransformer, QuantileTransformer
 
 
 def fit(estimator: Any, y: str | None = None) -> Callable[[], Any]:
@@ -43,4 +44,45 @@ def isotonics() -> Iterator[Case]:
     yield case("one threshold", lambda: IsotonicRegression().fit([1.0, 1.0], [2.0, 4.0]))
 
 
-CASES = (*isotonics(),)
+def powers() -> Iterator[Case]:
+    """Powers."""
+    case = partial(Case, "sklearn.preprocessing.PowerTransformer", rows=partial(rows, large=30.0))
+    yield case("yeo-johnson", fit(PowerTransformer()))
+    yield case("not scaled", fit(PowerTransformer(standardize=False)))
+    yield case("powers of 0 and 2", fit_lambdas([0.0, 2.0, 1e-17, 2 - 1e-17, 1.0, -1.5, 3.0, 0.5]))
+    yield case("box-cox", fit_positive(PowerTransformer(method="box-cox")), rows=positive)
+    yield case("box-cox, not scaled", fit_positive(PowerTransformer(method="box-cox", standardize=False)), rows=positive)
+
+
+def positive(n: int) -> np.ndarray:
+    """Rows of positive numbers."""
+    return np.abs(rows(n, large=30.0)) + 0.5
+
+
+def fit_positive(estimator: Any) -> Callable[[], Any]:
+    """Return a function that fits the estimator on positive numbers."""
+    return lambda: estimator.fit(np.abs(fit_rows()) + 0.5)
+
+
+def fit_lambdas(lambdas: list[float]) -> Callable[[], Any]:
+    """Return a function that makes a transformer of the given powers."""
+
+    def make() -> Any:
+        estimator = PowerTransformer(standardize=False).fit(fit_rows())
+        estimator.lambdas_ = np.array(lambdas)
+        return estimator
+
+    return make
+
+
+def quantiles() -> Iterator[Case]:
+    """Quantiles."""
+    case = partial(Case, "sklearn.preprocessing.QuantileTransformer", kind="elementwise")
+    yield case("uniform", fit(QuantileTransformer(n_quantiles=20)))
+    yield case("normal", fit(QuantileTransformer(n_quantiles=200, output_distribution="normal")))
+    yield case("normal, few quantiles", fit(QuantileTransformer(n_quantiles=3, output_distribution="normal")))
+    yield case("missing values", lambda: QuantileTransformer(n_quantiles=50).fit(with_missing(fit_rows())))
+    yield case("constant columns", lambda: QuantileTransformer(n_quantiles=5).fit(np.zeros((9, 8))))
+
+
+CASES = (*isotonics(), *powers(), *quantiles())

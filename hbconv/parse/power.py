@@ -1,0 +1,47 @@
+"""PowerTransformer: powers of each column, then perhaps a scaler."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node
+from hbconv.containers.box_cox import BoxCox
+from hbconv.containers.cast_like import CastLike
+from hbconv.containers.choose import Choose
+from hbconv.containers.decide import Compare
+from hbconv.containers.elementwise import Map
+from hbconv.containers.wiring import Cast
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+
+@parses("sklearn.preprocessing.PowerTransformer")
+def parse_power_transformer(step: Step) -> Node:
+    """Compute in float64, round to the input's dtype, scale."""
+    est = step.estimator
+    x = step.require_finite(Cast(step.x, "float"), allow_nan=True)
+    lambdas = np.asarray(est.lambdas_, dtype=np.float64)
+    powers = _yeo_johnson(x, lambdas) if step.require("method", "yeo-johnson", "box-cox") == "yeo-johnson" else _box_cox(step, x, lambdas)
+    rounded = CastLike(powers, x)
+    return step.transform(est._scaler, rounded, "_scaler") if est.standardize else rounded  # noqa: SLF001
+
+
+def _box_cox(step: Step, x: Node, lambdas: npt.NDArray[np.float64]) -> Node:
+    """As ``scipy.special.boxcox``, which computes in float64."""
+    step.check(Compare.of(x, "le", 0.0), f"The Box-Cox transformation (step {step.where!r}) takes positive numbers alone.")
+    return BoxCox(Cast(x, "float64"), _powers(lambdas, 1e-19))
+
+
+def _yeo_johnson(x: Node, lambdas: npt.NDArray[np.float64]) -> Node:
+    """As ``scipy.stats.yeojohnson``: powers of ``1 + x`` and of ``1 - x``, on either side of zero."""
+    least = float(np.finfo(np.float64).eps)
+    above = BoxCox(x, _powers(lambdas, least), "log1p")
+    below = Map(BoxCox(Map(x, "neg"), _powers(2 - lambdas, least), "log1p"), "neg")
+    return Choose(Compare.of(x, "ge", 0.0), above, below)
+
+
+def _powers(exponents: npt.NDArray[np.float64], least: float) -> Array:
+    """Exponents, those that the source takes for zero made so."""
+    return Array(np.where(np.abs(exponents) < least, 0.0, exponents))
