@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hbconv.errors import ConversionError, UnsupportedError
+from hbconv.parse.unpredictive import UNPREDICTIVE
 
 if TYPE_CHECKING:
     from hbconv.containers import Node, Output, Schema
     from hbconv.parse.step import Step
 
-    Features = Callable[[Any], Sequence[str] | int | Schema]
+    Features = Callable[[Any], Sequence[str] | int | Schema | None]
     Parsed = Node | dict[str, Output]
     Parser = Callable[[Step], Parsed]
 
@@ -37,7 +38,7 @@ class Entry:
     """A registered parser.
 
     ``features`` reads the input columns of an estimator that does not follow scikit-learn's ``n_features_in_``:
-    it returns their names, their number, or their Schema. ``truncates`` says that the parser reads ``step.iterations``.
+    it returns their names, their number, their Schema, or None where it does follow. ``truncates`` says that the parser reads ``step.iterations``.
     """
 
     name: str
@@ -90,7 +91,7 @@ def find_parser(estimator: object, path: str = "") -> Entry:
     Raises
     ------
     UnsupportedError
-        No parser, or a subclass that changes what a method computes.
+        No parser, an estimator that computes nothing on new rows, or a subclass that changes what a method computes.
     ConversionError
         Not an estimator at all.
     """
@@ -137,6 +138,9 @@ def _refuse(estimator: object, path: str) -> Entry:
     cls = type(estimator)
     if isinstance(estimator, type):
         raise ConversionError(f"{estimator.__name__} is a class; pass a fitted instance of it.")
+    reason = next((why for name, why in UNPREDICTIVE.items() if _resolve(name) in cls.__mro__), None)
+    if reason is not None:
+        raise UnsupportedError(cls.__name__, path, hint=f"It computes nothing on new rows: {reason}.")
     if not any(hasattr(estimator, m) for m in METHODS):
         raise ConversionError(f"{cls.__name__} is not an estimator: it has none of {', '.join(METHODS)}.")
     known = [name.rpartition(".")[2] for name in _ENTRIES]

@@ -1,0 +1,25 @@
+"""Estimators that compute nothing on new rows, each with the reason; ``find_parser`` repeats it."""
+
+from __future__ import annotations
+
+__all__ = ["UNPREDICTIVE"]
+
+_LABELS_FITTED = "it labels the rows it was fitted on and has no rule for others"
+_PLACES_FITTED = "it places the rows it was fitted on relative to each other and has no rule for others"
+_BLOCKS_FITTED = "it groups rows and columns of the one matrix it was fitted on and has no rule for other rows"
+
+UNPREDICTIVE: dict[str, str] = {
+    "sklearn.cluster.AgglomerativeClustering": _LABELS_FITTED,
+    "sklearn.cluster.DBSCAN": _LABELS_FITTED,
+    "sklearn.cluster.HDBSCAN": _LABELS_FITTED,
+    "sklearn.cluster.OPTICS": _LABELS_FITTED,
+    "sklearn.cluster.SpectralBiclustering": _BLOCKS_FITTED,
+    "sklearn.cluster.SpectralClustering": _LABELS_FITTED,
+    "sklearn.cluster.SpectralCoclustering": _BLOCKS_FITTED,
+    "sklearn.feature_extraction.image.PatchExtractor": "it makes many rows of one image, and a model gives one answer a row",
+    "sklearn.manifold.ClassicalMDS": _PLACES_FITTED,
+    "sklearn.manifold.MDS": _PLACES_FITTED,
+    "sklearn.manifold.SpectralEmbedding": _PLACES_FITTED,
+    "sklearn.manifold.TSNE": _PLACES_FITTED,
+}
+"""By public dotted name: why no model can be made of it."""
