@@ -45,7 +45,9 @@ class Conventions:
     absent_missing : bool
         The source takes for missing, not for zero, what a sparse matrix leaves out.
     sequence : bool
-        Rows come as a one-dimensional sequence of values, as texts and labels do; a table or array of one column is taken too.
+        Rows come as a one-dimensional sequence of values, as labels do; a table or array of one column is taken too.
+    items : bool
+        Rows come as the items of any iterable: texts, mappings, sequences. The items of a table are its names, so it is refused.
     """
 
     tables_only: bool = False
@@ -54,6 +56,7 @@ class Conventions:
     no_categories: bool = False
     absent_missing: bool = False
     sequence: bool = False
+    items: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,11 @@ class Schema:
     def sequence(dtype: str = "float64") -> "Schema":
         """One unnamed column, whose rows come as a one-dimensional sequence."""
         return Schema((Column("x0", dtype),), conventions=Conventions(sequence=True))
+
+    @staticmethod
+    def items() -> "Schema":
+        """One unnamed column, whose rows are the items of an iterable."""
+        return Schema((Column("x0", "string"),), conventions=Conventions(items=True))
 
     @cached_property
     def key(self) -> str:

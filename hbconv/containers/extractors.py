@@ -1,0 +1,147 @@
+"""What the host makes of a column of texts, mappings or sequences before a program runs: sparse rows of numbers.
+
+Data only, so that a model can be compared and stored; ``hbconv.runtime.extract`` does what is said here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+__all__ = ["WORD", "Buckets", "Extractor", "Mappings", "Name", "Pairs", "Terms", "Texts", "Tokens"]
+
+Name = str | int | float | bool | tuple["Name", ...] | None
+"""What a feature may be called: texts nearly always, but mappings have keys of other types too."""
+
+WORD = r"(?u)\b\w\w+\b"
+"""The usual pattern of a word: two or more letters, digits or underscores."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Each row is a document, and its features are the n-grams of its words or characters, each of value 1.
+
+    Parameters
+    ----------
+    unit : {"word", "char", "char_wb"}
+        What n-grams are made of: words, characters, or the characters of one word with a space at both ends.
+    shortest, longest : int
+        Units in an n-gram.
+    pattern : str
+        Regular expression that finds the words, in its group where it has one.
+    lowercase : bool
+        Upper case counts as lower case.
+    accents : {"", "ascii", "unicode"}
+        Accents are kept, removed with all else that is not ASCII, or removed.
+    stop_words : tuple of str
+        Words left out.
+    encoding, decode_error : str
+        How bytes become text.
+    """
+
+    unit: str = "word"
+    shortest: int = 1
+    longest: int = 1
+    pattern: str = WORD
+    lowercase: bool = True
+    accents: str = ""
+    stop_words: tuple[str, ...] = ()
+    encoding: str = "utf-8"
+    decode_error: str = "strict"
+
+
+@dataclass(frozen=True)
+class Mappings:
+    """Each row maps names to values. A number is a feature's value; a text, or each of several, makes a feature of value 1 of its own.
+
+    Parameters
+    ----------
+    separator : str
+        Stands between a name and a text.
+    """
+
+    separator: str = "="
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Each row is a sequence of pairs of a name and a value, or a mapping. A text makes ``name=text`` of value 1; zeros are left out."""
+
+    mappings: bool = True
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Each row is a sequence of names, each of value 1."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The names that have a column, in the order of the columns; others are left out."""
+
+    names: tuple[Name, ...]
+
+    def __str__(self) -> str:
+        return f"{len(self.names)} terms"
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return len(self.names)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.names)
+
+    def __hash__(self) -> int:
+        return self._hash  # asked at every call of a model, of tens of thousands of names
+
+    @cached_property
+    def places(self) -> Mapping[Name, int]:
+        """Column of each name."""
+        return {name: place for place, name in enumerate(self.names)}
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """A name's column is its hash modulo the width; where ``signed``, a negative hash turns the sign of the value.
+
+    The hash is MurmurHash3 of 32 bits, seed 0, over UTF-8.
+    """
+
+    width: int
+    signed: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.width} buckets"
+
+
+@dataclass(frozen=True)
+class Extractor:
+    """Sparse rows: what features a row has, and which column each gets. Values of one column add up.
+
+    Parameters
+    ----------
+    rows : Texts, Mappings, Pairs or Tokens
+        How a row is read.
+    columns : Terms or Buckets
+        How features become columns.
+    dtype : {"float32", "float64", "int32", "int64"}
+        Of the sums.
+    binary : bool
+        Every sum counts as 1.
+    """
+
+    rows: Texts | Mappings | Pairs | Tokens
+    columns: Terms | Buckets
+    dtype: str = "float64"
+    binary: bool = False
+
+    def __str__(self) -> str:
+        return f"{type(self.rows).__name__.lower()} in {self.columns}"
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.columns.width
