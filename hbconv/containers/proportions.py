@@ -17,9 +17,10 @@ __all__ = ["Proportions"]
 
 @container
 class Proportions(Node):
-    """``x / sum(x)`` over the columns; a row that sums to zero becomes uniform."""
+    """``x / sum(x)`` over the columns; a row that sums to zero becomes uniform, or ``of_nothing`` in every column."""
 
     x: Node
+    of_nothing: float | None = None
 
     finite: ClassVar[str] = "computed"
 
@@ -31,5 +32,5 @@ class Proportions(Node):
         width = x.shape[0]
         total = b.reshape(b.reduce("reduce_sum", x), 1)
         empty = b.op("eq", total, b.constant([0.0], x.dtype))
-        x = b.where(empty, b.constant(np.ones(width), x.dtype), x)
-        return x / b.where(empty, b.constant([float(width)], x.dtype), total)
+        share = 1.0 / width if self.of_nothing is None else self.of_nothing
+        return b.where(empty, b.constant(np.full(width, share), x.dtype), x / b.where(empty, b.constant([1.0], x.dtype), total))

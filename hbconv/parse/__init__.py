@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Sequence
 from typing import Any
 
 from hbconv.containers import Graph, Output, Schema, Traits, topological
 from hbconv.containers.columns import Codes, Columns
-from hbconv.errors import ConversionError, OptionError
+from hbconv.errors import OptionError
 from hbconv.parse.registry import METHODS, find_parser, parser_names, parses
-from hbconv.parse.step import Step, parse_step, require_fitted
+from hbconv.parse.schemas import read_schema
+from hbconv.parse.step import Step, parse_step
 
 __all__ = ["METHODS", "Step", "parse", "parser_names", "parses"]
 
@@ -54,22 +54,6 @@ def _require_truncating(estimator: object, iterations: tuple[int, int]) -> None:
     first, last = iterations
     if not 0 <= first < last:
         raise OptionError(f"iterations={iterations!r} is no range: give the first iteration and the one after the last, such as (0, 50).")
-
-
-def read_schema(estimator: object, n_features: int | None = None) -> Schema:
-    """Read the input columns an estimator was fitted on."""
-    entry = find_parser(estimator)
-    require_fitted(estimator, type(estimator).__name__)
-    if entry.features is not None:
-        columns = entry.features(estimator)
-        return columns if isinstance(columns, Schema) else Schema.matrix(columns) if isinstance(columns, int) else Schema.table(list(map(str, columns)))
-    names: Sequence[Any] | None = getattr(estimator, "feature_names_in_", None)
-    if names is not None:
-        return Schema.table([str(n) for n in names])
-    width = getattr(estimator, "n_features_in_", n_features)
-    if width is None:
-        raise ConversionError(f"{type(estimator).__name__} does not know how many columns it reads. Pass sample=X[:5] to convert.")
-    return Schema.matrix(int(width))
 
 
 def _typed(graph: Graph) -> Schema:

@@ -21,10 +21,10 @@ from hbconv.containers.lookup import Add
 from hbconv.containers.lookup_rows import LookupRows
 from hbconv.containers.one_hot import OneHot
 from hbconv.containers.trees import TreeEnsemble, TreeLeaves
-from hbconv.containers.wiring import Cast, Concat, ConstantRows
+from hbconv.containers.wiring import Cast
 from hbconv.forest import Forest
 from hbconv.parse.forests import assemble
-from hbconv.parse.members import are_trees, class_codes, columns_of_array, read_members
+from hbconv.parse.members import are_trees, class_codes, columns_of_array, read_members, spread_classes
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
 from hbconv.parse.trees import read_trees, tree_input
@@ -107,9 +107,4 @@ def _fractions(step: Step, output: dict[str, Output], classes: Numbers) -> Node:
 
 def _spread(step: Step, values: Node, classes: Numbers, fill: float) -> Node:
     """Columns of a member's classes as columns of all classes, in float64."""
-    wide, n_classes = Cast(values, "float64"), step.estimator.n_classes_
-    if len(classes) == n_classes:
-        return wide
-    places = np.full(n_classes, len(classes))
-    places[classes] = np.arange(len(classes))
-    return columns_of_array(Concat((wide, ConstantRows(wide, Array([fill])))), places)
+    return spread_classes(Cast(values, "float64"), classes, step.estimator.n_classes_, fill)

@@ -12,11 +12,11 @@ from hbconv.array import Array
 from hbconv.containers import Node, Output, topological
 from hbconv.containers.columns import Codes, Columns
 from hbconv.containers.recode import Recode
-from hbconv.containers.wiring import Select
-from hbconv.parse.registry import find_parser
+from hbconv.containers.wiring import Concat, ConstantRows, Select
+from hbconv.parse.registry import METHODS, find_parser
 from hbconv.parse.step import Step
 
-__all__ = ["are_trees", "class_codes", "columns_of_array", "read_members"]
+__all__ = ["are_trees", "class_codes", "columns_of_array", "passed_on", "read_members", "read_named_members", "spread_classes"]
 
 
 def are_trees(step: Step) -> bool:
@@ -33,6 +33,18 @@ def read_members(step: Step, columns: Sequence[npt.ArrayLike]) -> list[dict[str,
     return outputs
 
 
+def read_named_members(step: Step) -> list[dict[str, Output]]:
+    """Return the methods of each member that has a name and was not dropped; it is given the rows as they are."""
+    est = step.estimator
+    names = (name for name, member in est.estimators if not (isinstance(member, str) and member == "drop"))
+    return [step.child(member, step.x, name, sparse=step.sparse) for name, member in zip(names, est.estimators_, strict=True)]
+
+
+def passed_on(step: Step, outputs: dict[str, Output]) -> dict[str, Output]:
+    """Keep the methods of an inner estimator that the outer one has too."""
+    return {method: output for method, output in outputs.items() if method in METHODS and hasattr(step.estimator, method)}
+
+
 def columns_of_array(x: Node, columns: npt.ArrayLike) -> Node:
     """Columns of what the source first makes one array, of the common dtype."""
     return Select(x, Array.of(columns, np.int32))
@@ -41,10 +53,19 @@ def columns_of_array(x: Node, columns: npt.ArrayLike) -> Node:
 def class_codes(step: Step, predict: Output, classes: npt.NDArray[Any]) -> Node:
     """Positions among the classes of what a member predicts, -1 where it is none of them."""
     if not isinstance(predict.classes, Array):
-        raise step.refuse("estimator", type(step.estimator.estimator_).__name__, "Its members must predict class labels.")
+        raise step.refuse(None, None, "Its members must predict class labels.")
     known = {label: position for position, label in enumerate(classes.tolist())}
     table = [-1, *(known.get(label, -1) for label in predict.classes.data.tolist())]
     return predict.node if table == list(range(-1, len(table) - 1)) else Recode(predict.node, (Array.of(table, np.int32),))
+
+
+def spread_classes(values: Node, classes: npt.NDArray[Any], n_classes: int, fill: float) -> Node:
+    """Columns of some of the classes (float64) as columns of all of them."""
+    if np.array_equal(classes, np.arange(n_classes)):
+        return values
+    places = np.full(n_classes, len(classes))
+    places[classes] = np.arange(len(classes))
+    return columns_of_array(Concat((values, ConstantRows(values, Array([fill])))), places)
 
 
 def _refuse_text_beside_numbers(step: Step, outputs: list[dict[str, Output]]) -> None:

@@ -1,0 +1,76 @@
+"""scikit-learn's stacking: a final estimator reads what the others answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output, Schema
+from hbconv.containers.wiring import Cast, Select
+from hbconv.parse.members import passed_on, read_named_members
+from hbconv.parse.registry import parses
+from hbconv.parse.responses import as_numbers
+from hbconv.parse.schemas import common_schema
+from hbconv.parse.step import Step, concat
+
+
+def _columns(stacking: Any) -> Schema:
+    return common_schema(stacking.estimators_)
+
+
+@parses("sklearn.ensemble.StackingRegressor", features=_columns)
+def parse_stacking_regressor(step: Step) -> dict[str, Output]:
+    """Predict as the final regressor."""
+    answers = _answers(step)
+    return passed_on(step, {**_final(step, answers), "transform": answers})
+
+
+@parses("sklearn.ensemble.StackingClassifier", features=_columns)
+def parse_stacking_classifier(step: Step) -> dict[str, Output]:
+    """Decide as the final classifier, which was fitted on codes of the labels."""
+    answers = _answers(step)
+    outputs, classes = _final(step, answers), step.estimator.classes_
+    decode = _decode_each if isinstance(classes, list) else _decode
+    return passed_on(step, {**outputs, **decode(step, outputs), "transform": answers})
+
+
+def _final(step: Step, answers: Output) -> dict[str, Output]:
+    return step.child(step.estimator.final_estimator_, answers.node, "final_estimator_", sparse=answers.sparse)
+
+
+def _answers(step: Step) -> Output:
+    """Put what the members answer side by side, and the input beside it where the source passes that through."""
+    est = step.estimator
+    members = zip(read_named_members(step), est.stack_method_, strict=True)
+    columns = [_informative(step, member[method], method) for member, method in members]
+    passes = [step.x] if est.passthrough else []
+    return Output(concat([*columns, *passes]), sparse=bool(passes) and step.sparse)
+
+
+def _informative(step: Step, output: Output, method: str) -> Node:
+    """All columns but the first probability of each label of two classes, and of each label of a list."""
+    node = as_numbers(step, output)
+    if output.parts:
+        firsts = np.cumsum([0, *output.parts[:-1]])
+        return Select(node, Array.of(np.setdiff1d(np.arange(node.type.width), firsts), np.int32))
+    if output.vector or method != "predict_proba" or len(step.estimator.classes_) != 2:
+        return node
+    return Select(node, Array.of(np.arange(1, node.type.width), np.int32))
+
+
+def _decode(step: Step, outputs: dict[str, Output]) -> dict[str, Output]:
+    codes = Cast(as_numbers(step, outputs["predict"]), "int32")
+    return {"predict": Output(codes, Array(step.estimator.classes_), vector=True)}
+
+
+def _decode_each(step: Step, outputs: dict[str, Output]) -> dict[str, Output]:
+    """Labels of several columns; their probabilities are those of the first class of each, as in the source."""
+    codes = Cast(as_numbers(step, outputs["predict"]), "int32")
+    decoded = {"predict": Output(codes, tuple(map(Array, step.estimator.classes_)))}
+    p = outputs.get("predict_proba")
+    if p is None or not p.parts:
+        return decoded
+    firsts = np.cumsum([0, *p.parts[:-1]])
+    return {**decoded, "predict_proba": Output(Select(as_numbers(step, p), Array.of(firsts, np.int32)))}

@@ -1,0 +1,46 @@
+"""Classifiers of two classes that move the threshold of an inner one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Output
+from hbconv.containers.decide import Compare
+from hbconv.parse.members import passed_on
+from hbconv.parse.registry import parses
+from hbconv.parse.responses import response
+from hbconv.parse.schemas import read_schema
+from hbconv.parse.step import Step
+
+
+def _columns(estimator: Any) -> Any:
+    return read_schema(estimator.estimator_)
+
+
+@parses("sklearn.model_selection.FixedThresholdClassifier", features=_columns)
+def parse_fixed_threshold_classifier(step: Step) -> dict[str, Output]:
+    """Compare with the threshold given; ``"auto"`` is that of the inner classifier."""
+    return _decide(step, step.estimator.threshold, step.estimator.pos_label)
+
+
+@parses("sklearn.model_selection.TunedThresholdClassifierCV", features=_columns)
+def parse_tuned_threshold_classifier(step: Step) -> dict[str, Output]:
+    """Compare with the threshold that was best; the metric may name the positive class."""
+    return _decide(step, step.estimator.best_threshold_, step.estimator._curve_scorer._get_pos_label())  # noqa: SLF001
+
+
+def _decide(step: Step, threshold: Any, positive_label: Any) -> dict[str, Output]:
+    """Scores at or above the threshold are of the positive class, the second one unless it is named."""
+    est = step.estimator
+    outputs = step.child(est.estimator_, step.x, "estimator_", sparse=step.sparse)
+    classes = np.asarray(est.classes_)
+    positive = 1 if positive_label is None else int(np.flatnonzero(classes == positive_label)[0])
+    methods = ("predict_proba", "decision_function") if est.response_method == "auto" else (est.response_method,)
+    score, method = response(step, est.estimator_, outputs, *methods, positive=positive)
+    if isinstance(threshold, str):
+        threshold = 0.5 if method == "predict_proba" else 0.0
+    above = Compare(score, "ge", Array([float(threshold)]), "int32", weak=not isinstance(threshold, np.generic))
+    return passed_on(step, {**outputs, "predict": Output(above, Array(classes if positive else classes[::-1]), vector=True)})

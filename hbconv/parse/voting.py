@@ -1,0 +1,81 @@
+"""scikit-learn's voting: means of what members predict, or the votes for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output, Schema
+from hbconv.containers.affine import Affine
+from hbconv.containers.decide import ArgMax
+from hbconv.containers.lookup import Add
+from hbconv.containers.one_hot import OneHot
+from hbconv.containers.wiring import Cast
+from hbconv.parse.members import class_codes, read_named_members
+from hbconv.parse.registry import parses
+from hbconv.parse.responses import as_numbers, as_vector
+from hbconv.parse.schemas import common_schema
+from hbconv.parse.step import Step, concat
+
+
+def _columns(voting: Any) -> Schema:
+    return common_schema(voting.estimators_)
+
+
+@parses("sklearn.ensemble.VotingRegressor", features=_columns)
+def parse_voting_regressor(step: Step) -> dict[str, Output]:
+    """Average what the members predict."""
+    predictions = [as_vector(step, member["predict"]) for member in read_named_members(step)]
+    return {"predict": Output(_average(step, predictions), vector=True), "transform": Output(concat(predictions))}
+
+
+@parses("sklearn.ensemble.VotingClassifier", features=_columns)
+def parse_voting_classifier(step: Step) -> dict[str, Output]:
+    """Take the class that is likeliest on average, or that has most votes. Members were fitted on codes of the labels."""
+    read = _probabilities if step.require("voting", "hard", "soft") == "soft" else _votes
+    scores, outputs = read(step, read_named_members(step))
+    return {"predict": Output(ArgMax(scores), Array(step.estimator.classes_), vector=True), **outputs}
+
+
+def _probabilities(step: Step, members: list[dict[str, Output]]) -> tuple[Node, dict[str, Output]]:
+    if not step.estimator.flatten_transform:
+        raise step.refuse("flatten_transform", value=False, hint="Set it to True: transform then returns rows, and nothing else depends on it.")
+    if not all("predict_proba" in member for member in members):
+        raise step.refuse("voting", "soft", "All its members must have predict_proba.")
+    each = [as_numbers(step, member["predict_proba"]) for member in members]
+    mean = _average(step, each)
+    return mean, {"predict_proba": Output(mean), "transform": Output(concat(each))}
+
+
+def _votes(step: Step, members: list[dict[str, Output]]) -> tuple[Node, dict[str, Output]]:
+    n_classes, weights = len(step.estimator.classes_), _weights(step) or [1.0] * len(members)
+    if min(weights) < 0:
+        raise step.refuse("weights", step.estimator.weights, "The source counts votes up to the largest class voted for: give weights of at least 0.")
+    codes = [class_codes(step, member["predict"], np.arange(n_classes)) for member in members]
+    votes = tuple(Affine.of(OneHot(code, (n_classes,)), mul=weight) for code, weight in zip(codes, weights, strict=True))
+    return Add(votes), {"transform": Output(concat([as_vector(step, member["predict"]) for member in members]))}
+
+
+def _average(step: Step, xs: list[Node]) -> Node:
+    """Return the mean by weights, computed as ``numpy.average`` does: in the common dtype of values and weights."""
+    weights = _weights(step)
+    if weights is None:
+        return Affine.of(Add(tuple(xs)), div=len(xs))
+    dtype = np.result_type(*(x.type.dtype for x in xs), np.asarray(weights).dtype, *(() if _any_float(xs) else (np.float64,)))
+    total = np.asarray(weights).sum(dtype=dtype)
+    if total == 0:
+        raise step.refuse("weights", step.estimator.weights, "They sum to zero.")
+    products = tuple(Affine.of(Cast(x, dtype.name), mul=weight) for x, weight in zip(xs, weights, strict=True))
+    return Affine.of(Add(products), div=total)
+
+
+def _any_float(xs: list[Node]) -> bool:
+    return any(x.type.dtype.startswith("float") for x in xs)
+
+
+def _weights(step: Step) -> list[float] | None:
+    """Weights of the members that were not dropped."""
+    weights: list[float] | None = step.estimator._weights_not_none  # noqa: SLF001
+    return weights
