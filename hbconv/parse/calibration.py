@@ -20,6 +20,7 @@ from hbconv.containers.wiring import Cast, Concat, Select
 from hbconv.parse.isotonic import isotonic_prediction
 from hbconv.parse.members import spread_classes
 from hbconv.parse.probabilities import beside_complement
+from hbconv.parse.promotion import promoted
 from hbconv.parse.registry import parses
 from hbconv.parse.responses import response
 from hbconv.parse.schemas import common_schema
@@ -76,8 +77,7 @@ def _with_temperature(step: Step, pair: Any, scores: Node, method: str) -> Node:
     logits, (calibrator,) = _logits(step.require_finite(scores), method), pair.calibrators
     if logits.type.width != len(pair.classes):
         raise step.refuse("method", "temperature", "One of its classifiers was not fitted on all classes: use fewer folds.")
-    dtype = np.result_type(logits.type.dtype, np.asarray(calibrator.beta_).dtype).name
-    return Softmax(Affine.of(Cast(logits, dtype), mul=calibrator.beta_))
+    return Softmax(Affine.of(promoted(logits, calibrator.beta_), mul=calibrator.beta_))
 
 
 def _logits(scores: Node, method: str) -> Node:

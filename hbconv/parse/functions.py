@@ -9,6 +9,8 @@ from hbconv.containers.elementwise import Map
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
+__all__ = ["apply_function"]
+
 _NAMES = {
     "absolute": "abs", "negative": "neg", "sign": "sign", "sqrt": "sqrt", "exp": "exp", "expm1": "expm1", "log": "log", "log1p": "log1p",
     "log2": "log2", "log10": "log10", "sin": "sin", "cos": "cos", "tan": "tan", "tanh": "tanh", "rint": "rint", "square": "square",
@@ -23,8 +25,14 @@ def parse_function_transformer(step: Step) -> Node:
     if est.kw_args:
         raise step.refuse("kw_args", est.kw_args, "hbconv handles no keyword arguments.")
     x = step.require_finite() if est.validate else step.x
-    if est.func is None or est.func is np.positive:
+    return apply_function(step, "func", x)
+
+
+def apply_function(step: Step, parameter: str, x: Node) -> Node:
+    """Apply the function that a parameter of the estimator holds; None is the identity."""
+    func = getattr(step.estimator, parameter)
+    if func is None or func is np.positive:
         return x
-    if not isinstance(est.func, np.ufunc) or est.func.__name__ not in _NAMES:
-        raise step.refuse("func", est.func, f"hbconv handles None and numpy's {', '.join(sorted(_NAMES))}. Or register a parser for your own transformer.")
-    return Map(x, _NAMES[est.func.__name__])
+    if not isinstance(func, np.ufunc) or func.__name__ not in _NAMES:
+        raise step.refuse(parameter, func, f"hbconv handles None and numpy's {', '.join(sorted(_NAMES))}. Or register a parser for your own transformer.")
+    return Map(x, _NAMES[func.__name__])

@@ -30,7 +30,7 @@ def as_numbers(step: Step, output: Output) -> Node:
     if output.classes is not None:
         tables = [output.classes] * node.type.width if isinstance(output.classes, Array) else output.classes
         node = Recode(node, tuple(_table(step, labels.data) for labels in tables))
-    return node if output.dtype in (None, node.type.dtype) else Cast(node, str(output.dtype))
+    return node if output.dtype is None else Cast(node, output.dtype)
 
 
 def as_vector(step: Step, output: Output) -> Node:

@@ -12,8 +12,8 @@ from hbconv.containers.affine import Affine
 from hbconv.containers.decide import ArgMax
 from hbconv.containers.lookup import Add
 from hbconv.containers.one_hot import OneHot
-from hbconv.containers.wiring import Cast
 from hbconv.parse.members import class_codes, read_named_members
+from hbconv.parse.promotion import promoted
 from hbconv.parse.registry import parses
 from hbconv.parse.responses import as_numbers, as_vector
 from hbconv.parse.schemas import common_schema
@@ -63,16 +63,11 @@ def _average(step: Step, xs: list[Node]) -> Node:
     weights = _weights(step)
     if weights is None:
         return Affine.of(Add(tuple(xs)), div=len(xs))
-    dtype = np.result_type(*(x.type.dtype for x in xs), np.asarray(weights).dtype, *(() if _any_float(xs) else (np.float64,)))
-    total = np.asarray(weights).sum(dtype=dtype)
+    total = np.asarray(weights).sum()
     if total == 0:
         raise step.refuse("weights", step.estimator.weights, "They sum to zero.")
-    products = tuple(Affine.of(Cast(x, dtype.name), mul=weight) for x, weight in zip(xs, weights, strict=True))
+    products = tuple(Affine.of(promoted(x, weights), mul=weight) for x, weight in zip(xs, weights, strict=True))
     return Affine.of(Add(products), div=total)
-
-
-def _any_float(xs: list[Node]) -> bool:
-    return any(x.type.dtype.startswith("float") for x in xs)
 
 
 def _weights(step: Step) -> list[float] | None:

@@ -11,7 +11,24 @@ import numpy as np
 import xgboost
 from matrix.case import Case
 from matrix.data import fit_rows, rows, target
-from sklearn import calibration, clone, dummy, ensemble, frozen, linear_model, metrics, model_selection, multiclass, multioutput, semi_supervised, svm, tree
+from sklearn import (
+    calibration,
+    clone,
+    compose,
+    dummy,
+    ensemble,
+    frozen,
+    linear_model,
+    metrics,
+    model_selection,
+    multiclass,
+    multioutput,
+    pipeline,
+    preprocessing,
+    semi_supervised,
+    svm,
+    tree,
+)
 
 MODERATE = partial(rows, large=30.0)
 LOGISTIC = linear_model.LogisticRegression(max_iter=50)
@@ -128,6 +145,26 @@ def thresholds() -> Iterator[Case]:
     yield case("scores", fit(make(LOGISTIC, scoring="accuracy", response_method="decision_function", refit=False, cv=0.5, random_state=0), "two"))
 
 
+def transformed() -> Iterator[Case]:
+    """Targets transformed by functions and by transformers, of one and two columns."""
+    case, make = partial(Case, "sklearn.compose.TransformedTargetRegressor"), compose.TransformedTargetRegressor
+    p = preprocessing
+    yield case("nothing", fit(make(), "value"))
+    for forth, back in ((np.log, np.exp), (np.log1p, np.expm1), (np.sqrt, np.square)):
+        yield case(back.__name__, fit(make(RIDGE, func=forth, inverse_func=back), "positive"), rows=MODERATE)
+    scalers = (p.StandardScaler(), p.MinMaxScaler(), p.MaxAbsScaler(), p.RobustScaler(), p.PowerTransformer(), p.QuantileTransformer(n_quantiles=20))
+    for scaler in (*scalers, p.QuantileTransformer(n_quantiles=20, output_distribution="normal"), p.PowerTransformer(method="box-cox", standardize=False)):
+        y, name = "positive" if getattr(scaler, "method", "") == "box-cox" else "value", str(scaler).replace("Transformer", "")
+        yield case(name, fit(make(REGRESSION_TREE, transformer=scaler), y), kind="trees")
+        yield case(f"{name}, linear", fit(make(RIDGE, transformer=scaler), y), rows=partial(rows, large=3.0))
+    steps = pipeline.make_pipeline(p.StandardScaler(), "passthrough", p.PowerTransformer())
+    yield case("pipeline, two targets", fit(make(REGRESSION_TREE, transformer=steps), "values"), kind="trees")
+    yield case("a column", lambda: make(LINEAR, transformer=p.StandardScaler()).fit(fit_rows(), target("value")[:, None]))
+    boosted = xgboost.XGBRegressor(n_estimators=3, n_jobs=1)
+    for scaler in (p.StandardScaler(), p.QuantileTransformer(n_quantiles=20)):
+        yield case(f"{type(scaler).__name__}, xgboost", fit(make(boosted, transformer=scaler), "value"), kind="trees")
+
+
 def others() -> Iterator[Case]:
     """Frozen, self-trained and dummy estimators."""
     case = partial(Case, "sklearn.frozen.FrozenEstimator")
@@ -150,4 +187,4 @@ def others() -> Iterator[Case]:
     yield case("constant, whole", fit(dummy.DummyRegressor(strategy="constant", constant=3), "value"))
 
 
-CASES = (*voting(), *stacking(), *calibrations(), *strategies(), *targets(), *thresholds(), *others())
+CASES = (*voting(), *stacking(), *calibrations(), *strategies(), *targets(), *thresholds(), *transformed(), *others())
