@@ -31,7 +31,7 @@ def category_matrix(step: Step) -> Node:
     codes = []
     for j, categories in enumerate(est.categories_):
         node = category_codes(step, j, categories)
-        if est.handle_unknown == "error":
+        if getattr(est, "handle_unknown", "ignore") == "error":
             name = est.feature_names_in_[j] if hasattr(est, "feature_names_in_") else j
             step.check(Compare.of(node, "eq", -1), f"Found unknown categories in column {name!r} during transform (step {step.where!r}).")
         codes.append(node)

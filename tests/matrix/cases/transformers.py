@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matrix.case import Case
-from matrix.data import fit_rows, rows, target, with_missing
+from matrix.data import fit_rows, fit_table, rows, table_rows, target, with_missing
 from sklearn.isotonic import IsotonicRegression
-from sklearn.preprocessing import PowerTransformer, QuantileTransformer
+from sklearn.preprocessing import LabelBinarizer, PowerTransformer, QuantileTransformer, SplineTransformer, TargetEncoder
 
 
 def fit(estimator: Any, y: str | None = None) -> Callable[[], Any]:
@@ -85,4 +86,63 @@ def quantiles() -> Iterator[Case]:
     yield case("constant columns", lambda: QuantileTransformer(n_quantiles=5).fit(np.zeros((9, 8))))
 
 
-CASES = (*isotonics(), *powers(), *quantiles())
+def within(n: int) -> np.ndarray:
+    """Rows well within those fitted on."""
+    return 0.9 * fit_rows()[np.arange(n) % 200] + 0.1 * fit_rows().mean(axis=0)
+
+
+def splines() -> Iterator[Case]:
+    """Splines: each rule for values beyond the knots."""
+    case, moderate = partial(Case, "sklearn.preprocessing.SplineTransformer"), partial(rows, large=30.0)
+    yield case("constant", fit(SplineTransformer()))
+    yield case("linear, quantiles", fit(SplineTransformer(4, extrapolation="linear", knots="quantile")))
+    yield case("linear, of degree 2", fit(SplineTransformer(4, 2, extrapolation="linear", order="F")))
+    yield case("continue", fit(SplineTransformer(extrapolation="continue", include_bias=False)), rows=moderate)
+    yield case("periodic", fit(SplineTransformer(6, extrapolation="periodic")))
+    yield case("periodic, sparse", fit(SplineTransformer(6, 2, extrapolation="periodic", sparse_output=True)))
+    yield case("two knots", fit(SplineTransformer(2, 2, knots=np.linspace(-1, 1, 2)[:, None].repeat(8, 1))))
+    yield case("missing values", fit(SplineTransformer(handle_missing="zeros")))
+    yield case("steps", fit(SplineTransformer(5, 0, extrapolation="continue", sparse_output=True)))
+    yield case("refused", fit(SplineTransformer(extrapolation="error")), rows=within)
+
+
+def counts(n: int) -> np.ndarray:
+    """Two columns of whole numbers, some of them never seen."""
+    return np.random.default_rng(n).integers(0, 9, (n, 2)).astype(np.float64)
+
+
+def seen(n: int) -> np.ndarray:
+    """One column of two whole numbers."""
+    return counts(n)[:, :1] % 2
+
+
+def flags(n: int) -> np.ndarray:
+    """Three columns of zeros and ones."""
+    return np.random.default_rng(n).integers(0, 2, (n, 3)).astype(np.float64)
+
+
+def fit_colours(y: str, **settings: Any) -> Callable[[], Any]:
+    """Return a function that fits a target encoder on two text columns, one of them with missing values."""
+    return lambda: TargetEncoder(random_state=0, **settings).fit(colours(fit_table()), target(y))
+
+
+def colours(table: pd.DataFrame) -> pd.DataFrame:
+    """Two text columns."""
+    return table[["colour", "size"]].replace("S", None)
+
+
+def encoders() -> Iterator[Case]:
+    """Encoders of targets and of labels."""
+    case, table = partial(Case, "sklearn.preprocessing.TargetEncoder", kind="elementwise"), lambda n: colours(table_rows(n))
+    yield case("regression", lambda: TargetEncoder(random_state=0).fit(fit_rows()[:, [0, 4]], target("value")), rows=counts)
+    yield case("binary, missing values", fit_colours("two_text"), rows=table)
+    yield case("classes, smooth", fit_colours("three_text", smooth=3.0), rows=table)
+    case = partial(Case, "sklearn.preprocessing.LabelBinarizer", kind="elementwise")
+    yield case("six classes", lambda: LabelBinarizer(neg_label=-1, pos_label=2).fit(np.arange(6)), rows=lambda n: counts(n)[:, :1])
+    yield case("sparse", lambda: LabelBinarizer(sparse_output=True).fit(np.arange(3)), rows=lambda n: counts(n)[:, :1])
+    yield case("two classes, 0 for the second", lambda: LabelBinarizer(neg_label=-1, pos_label=0).fit([0, 1]), rows=seen)
+    yield case("one class", lambda: LabelBinarizer().fit([4, 4]), rows=lambda n: np.full((n, 1), 4.0))
+    yield case("several labels", lambda: LabelBinarizer(neg_label=-3).fit(flags(9).astype(int)), rows=flags)
+
+
+CASES = (*isotonics(), *powers(), *quantiles(), *splines(), *encoders())
