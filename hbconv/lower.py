@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-from hbconv.containers import Graph, Node, topological
-from hbconv.containers.columns import Codes, Columns
+from hbconv.containers import Graph, Node, Output, topological
+from hbconv.containers.columns import Codes, Columns, Entries
 from hbconv.errors import UnsupportedError
 from hbconv.target import Precision
-from hbconv.tensor import Builder, TensorProgram, Value
+from hbconv.tensor import Builder, SparseRows, TensorProgram, Value
 
-__all__ = ["CodesFeed", "Feed", "Lowered", "lower", "lower_nodes"]
+__all__ = ["DENSE", "CodesFeed", "EntriesFeed", "Feed", "Lowered", "Padding", "lower", "lower_nodes"]
+
+Written = Value | SparseRows
+ORDINARY = 64
+"""Entries that a sparse row is padded to where no rows have told."""
+
+
+@dataclass(frozen=True)
+class Padding:
+    """How sparse rows come: each of ``size`` entries; and whether the matrix of all columns is such rows."""
+
+    size: int = 0
+    matrix: bool = False
+
+
+DENSE = Padding()
+"""No sparse rows."""
 
 
 @dataclass(frozen=True)
@@ -33,73 +49,146 @@ class CodesFeed:
 
 
 @dataclass(frozen=True)
+class EntriesFeed:
+    """Two program inputs, ``<name>_tokens`` and ``<name>_weights``: sparse rows padded to ``size`` entries, of a leaf or (None) of the matrix."""
+
+    name: str
+    dtype: str
+    size: int
+    width: int
+    leaf: Entries | None = None
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Names of the two inputs."""
+        return f"{self.name}_tokens", f"{self.name}_weights"
+
+
+AnyFeed = Feed | CodesFeed | EntriesFeed
+
+
+@dataclass(frozen=True)
 class Lowered:
-    """A program and its feeds, in the order of the program's inputs."""
+    """A program and its feeds, in the order of the program's inputs; of each sparse output, ``<name>_tokens`` and ``<name>_weights``, its width."""
 
     program: TensorProgram
-    feeds: tuple[Feed | CodesFeed, ...]
+    feeds: tuple[AnyFeed, ...]
+    sparse: Mapping[str, int] = field(default_factory=dict)
 
 
-def lower(graph: Graph, precision: Precision = "exact") -> Lowered:
-    """Write the graph's outputs as one program, sharing what they have in common."""
-    return lower_nodes(graph, {name: output.node for name, output in graph.outputs.items()}, precision)
+def lower(graph: Graph, precision: Precision = "exact", padding: Padding = DENSE) -> Lowered:
+    """Write the graph's outputs as one program, sharing what they have in common; outputs that the source returns sparse may stay so."""
+    b, feeds, values = _lower(graph, tuple(o.node for o in graph.outputs.values()), precision, padding)
+    written: dict[str, Value] = {}
+    sparse: dict[str, int] = {}
+    for name, output in graph.outputs.items():
+        value = values[output.node]
+        if isinstance(value, SparseRows) and _stays_sparse(output, padding):
+            written |= {f"{name}_tokens": value.tokens, f"{name}_weights": value.weights}
+            sparse[name] = value.width
+        else:
+            written[name] = _dense(b, value)
+    return Lowered(b.program(written), feeds, sparse)
 
 
-def lower_nodes(graph: Graph, roots: dict[str, Node], precision: Precision = "exact") -> Lowered:
+def lower_nodes(graph: Graph, roots: dict[str, Node], precision: Precision = "exact", padding: Padding = DENSE) -> Lowered:
     """Write any nodes of the graph as one program."""
-    nodes = topological(tuple(roots.values()))
-    feeds = _feeds(graph, nodes)
+    b, feeds, values = _lower(graph, tuple(roots.values()), precision, padding)
+    return Lowered(b.program({name: _dense(b, values[node]) for name, node in roots.items()}), feeds)
+
+
+def _lower(graph: Graph, roots: tuple[Node, ...], precision: Precision, padding: Padding) -> tuple[Builder, tuple[AnyFeed, ...], dict[Node, Written]]:
+    nodes = topological(roots)
+    feeds = _feeds(graph, nodes, padding)
     b = Builder(precision)
-    inputs = {feed.name: b.input(feed.name, feed.dtype, len(feed.columns if isinstance(feed, Feed) else feed.leaves)) for feed in feeds}
-    values: dict[Node, Value] = {}
+    inputs = {feed.name: _declare(b, feed) for feed in feeds}
+    values: dict[Node, Written] = {}
     for node in nodes:
         b.source = node.source
         values[node] = _lower_node(b, node, feeds, inputs, [values[n] for n in node.inputs])
-    return Lowered(b.program({name: values[node] for name, node in roots.items()}), feeds)
+    return b, feeds, values
 
 
-def _lower_node(b: Builder, node: Node, feeds: tuple[Feed | CodesFeed, ...], inputs: dict[str, Value], operands: list[Value]) -> Value:
+def _stays_sparse(output: Output, padding: Padding) -> bool:
+    """Whether the source's answer is sparse: it says so, or keeps its input's form where nothing needed the rows whole."""
+    return output.sparse or padding.matrix
+
+
+def _dense(b: Builder, value: Written) -> Value:
+    return value.written_out(b) if isinstance(value, SparseRows) else value
+
+
+def _declare(b: Builder, feed: AnyFeed) -> Written:
+    if isinstance(feed, EntriesFeed):
+        tokens, weights = feed.names
+        return SparseRows(b.input(tokens, "int32", feed.size), b.input(weights, feed.dtype, feed.size), feed.width)
+    return b.input(feed.name, feed.dtype, len(feed.columns if isinstance(feed, Feed) else feed.leaves))
+
+
+def _lower_node(b: Builder, node: Node, feeds: tuple[AnyFeed, ...], inputs: dict[str, Written], operands: list[Written]) -> Written:
     if isinstance(node, Columns):
-        return _lower_columns(b, node, [f for f in feeds if isinstance(f, Feed)], inputs)
+        return _lower_columns(b, node, feeds, inputs)
+    if isinstance(node, Entries):
+        return next(inputs[f.name] for f in feeds if isinstance(f, EntriesFeed) and f.leaf == node)
     if isinstance(node, Codes):
         codes = next(f for f in feeds if isinstance(f, CodesFeed))
-        return b.take(inputs[codes.name], [codes.leaves.index(node)])
-    return node.lower(b, *operands)
+        return b.take(_dense(b, inputs[codes.name]), [codes.leaves.index(node)])
+    if any(isinstance(operand, SparseRows) for operand in operands):
+        written = node.lower_sparse(b, *operands)
+        if written is not None:
+            return written
+    return node.lower(b, *(_dense(b, operand) for operand in operands))
 
 
-def _lower_columns(b: Builder, node: Columns, feeds: list[Feed], inputs: dict[str, Value]) -> Value:
-    """Take the columns from the planes that hold them, each run of one plane at once."""
+def _lower_columns(b: Builder, node: Columns, feeds: tuple[AnyFeed, ...], inputs: dict[str, Written]) -> Written:
+    """Take the columns from the planes that hold them, each run of one plane at once; from a sparse matrix as from any node."""
     if node.type.dtype == "string":
         raise UnsupportedError("text columns", node.source, hint="Encode text columns (OneHotEncoder, OrdinalEncoder) before other steps.")
-    place = {column: (feed.name, position) for feed in feeds for position, column in enumerate(feed.columns)}
+    matrix = next((inputs[f.name] for f in feeds if isinstance(f, EntriesFeed) and f.leaf is None), None)
+    if isinstance(matrix, SparseRows):
+        return _lower_sparse_columns(b, node, matrix)
+    planes = [f for f in feeds if isinstance(f, Feed)]
+    place = {column: (feed.name, position) for feed in planes for position, column in enumerate(feed.columns)}
     if not node.columns:
-        return b.cast(b.op("take", inputs[feeds[0].name], b.constant([], "int32"), axis=0), node.type.dtype)
+        return b.cast(b.op("take", _dense(b, inputs[planes[0].name]), b.constant([], "int32"), axis=0), node.type.dtype)
     runs: list[tuple[str, list[int]]] = []
     for name, position in (place[c] for c in node.columns):
         if runs and runs[-1][0] == name:
             runs[-1][1].append(position)
         else:
             runs.append((name, [position]))
-    return b.concat([b.cast(b.take(inputs[name], positions), node.type.dtype) for name, positions in runs])
+    return b.concat([b.cast(b.take(_dense(b, inputs[name]), positions), node.type.dtype) for name, positions in runs])
 
 
-def _feeds(graph: Graph, nodes: list[Node]) -> tuple[Feed | CodesFeed, ...]:
-    """One numeric feed for each dtype in use, then the codes.
+def _lower_sparse_columns(b: Builder, node: Columns, matrix: SparseRows) -> Written:
+    rows = matrix.with_weights(b.cast(matrix.weights, node.type.dtype))
+    if node.columns == tuple(range(matrix.width)):
+        return rows
+    return rows.selected(b, node.indices.data) or b.take(rows.written_out(b), node.columns)
+
+
+def _feeds(graph: Graph, nodes: list[Node], padding: Padding) -> tuple[AnyFeed, ...]:
+    """One numeric feed for each dtype in use, then the codes, then the sparse rows.
 
     A schema of one dtype is fed whole, so that a matrix needs no copy; a table of many dtypes only by the columns in use.
     """
     dtypes = graph.schema.dtypes
-    used = _used(n for n in nodes if isinstance(n, Columns))
     codes = tuple(n for n in nodes if isinstance(n, Codes))
-    if len(set(dtypes)) == 1 and dtypes[0] != "string" and (used or not codes):
+    leaves = tuple(n for n in nodes if isinstance(n, Entries))
+    size = padding.size or ORDINARY
+    entries = [EntriesFeed(f"entries{i}" if i else "entries", leaf.type.dtype, size, leaf.type.width, leaf) for i, leaf in enumerate(leaves)]
+    if padding.matrix:
+        return (EntriesFeed("x", "int64" if dtypes[0] == "int16" else dtypes[0], size, len(dtypes)),)
+    used = _used(n for n in nodes if isinstance(n, Columns))
+    if len(set(dtypes)) == 1 and dtypes[0] != "string" and (used or not (codes or leaves)):
         used = tuple(range(len(dtypes)))
     fed = {c: "int64" if dtypes[c] == "int16" else dtypes[c] for c in used if dtypes[c] != "string"}
     planes = sorted(set(fed.values()))
-    feeds: list[Feed | CodesFeed] = []
+    feeds: list[AnyFeed] = []
     for dtype in planes:
         columns = tuple(c for c in used if fed.get(c) == dtype)
         feeds.append(Feed("x" if len(planes) == 1 else f"x_{dtype}", dtype, columns))
-    return (*feeds, CodesFeed(codes)) if codes else tuple(feeds)
+    return (*feeds, *([CodesFeed(codes)] if codes else []), *entries)
 
 
 def _used(leaves: Iterable[Columns]) -> tuple[int, ...]:

@@ -17,10 +17,10 @@ from hbconv.containers import Graph, Schema
 from hbconv.errors import BackendError, HbconvError
 from hbconv.optimize.plan import Plan
 from hbconv.runtime import export, store
-from hbconv.runtime.answers import answer, join
+from hbconv.runtime.answers import answer, in_order, join
 from hbconv.runtime.batching import chunks
 from hbconv.runtime.explanation import Explanation
-from hbconv.runtime.inputs import Reads, read_table
+from hbconv.runtime.inputs import Reads, Table, read_table
 from hbconv.runtime.options import check_options
 from hbconv.runtime.programs import Key, Programs
 from hbconv.target import Target
@@ -131,8 +131,16 @@ class Model:
         return method
 
     def _call(self, method: str, X: Any) -> Any:  # noqa: N803
-        table = read_table(X, self.reads)
-        program, check = self.programs.program((method,), table.dtypes), self.programs.checker(table.dtypes)
+        groups = self._groups(method, read_table(X, self.reads))
+        answers = [self._answer(method, table) for _, table in groups]
+        return answers[0] if len(groups) == 1 else in_order(join(answers), np.concatenate([rows for rows, _ in groups]))
+
+    def _groups(self, method: str, table: Table) -> list[tuple[Any, Table]]:
+        sparse = hasattr(table.matrix, "tocsr") and self.programs.takes_entries((method,), table.dtypes)
+        return table.groups(sparse=sparse)
+
+    def _answer(self, method: str, table: Table) -> Any:
+        program, check = self.programs.program((method,), table.dtypes, table.padding), self.programs.checker(table.dtypes, table.padding)
         answers = []
         for rows in chunks(table.rows, program.chunk):
             part = table.part(rows)
@@ -153,9 +161,10 @@ class Model:
         """
         table = read_table(sample, self.reads)
         self.dtypes = tuple("int64" if d == "int16" else d for d in table.dtypes)
-        self.programs.checker(table.dtypes)
         for method in self.parsed.tensors:
-            self.programs.program((method,), table.dtypes)
+            for _, part in self._groups(method, table):
+                self.programs.checker(part.dtypes, part.padding)
+                self.programs.program((method,), part.dtypes, part.padding)
         return self
 
     def check(self) -> Model:
@@ -212,6 +221,8 @@ class Model:
         """
         if Path(path).suffix == ".hbc":
             return self.save(path)
+        if self.reads.entries:
+            raise BackendError("A file for another runtime cannot hold this model: its texts become tokens on the host. Save it as .hbc.")
         writer = export.find_writer(path)
         model = self.for_target(backend=writer.backend, device="cpu")
         return store.write(path, writer.write(model.programs, model.dtypes))

@@ -15,6 +15,7 @@ from hbconv.containers.wiring import Select
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
+    from hbconv.tensor.sparse_rows import SparseRows
 
 __all__ = ["Affine", "Step"]
 
@@ -35,6 +36,12 @@ class Step:
 
     def __str__(self) -> str:
         return f"{self.op} {self.constant!r}"
+
+    @property
+    def keeps_zero(self) -> bool:
+        """Whether it makes zero of zero."""
+        c = self.constant.data
+        return bool(np.isfinite(c).all() if self.op == "mul" else np.all(c != 0) and not np.isnan(c).any() if self.op == "div" else not np.any(c))
 
 
 @container
@@ -92,13 +99,25 @@ class Affine(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], self.type.dtype)
-        for step in self.steps:
-            if np.any(step.constant.data != _IDENTITY[step.op]):
-                x = _apply(b, step, x)
+        for step in self._changing():
+            x = _apply(b, step, x, b.constant(step.constant, None if step.wide else x.dtype))
         return x
 
+    def lower_sparse(self, b: Builder, *inputs: SparseRows) -> SparseRows | None:  # type: ignore[override]
+        """Scale the entries alone: zero stays zero where nothing is added, and nothing infinite multiplied."""
+        (rows,) = inputs
+        if not all(step.keeps_zero for step in self._changing()):
+            return None
+        weights = b.cast(rows.weights, self.type.dtype)
+        for step in self._changing():
+            weights = _apply(b, step, weights, rows.at_tokens(b, step.constant.data, 1.0, None if step.wide else weights.dtype))
+        return rows.with_weights(weights)
 
-def _apply(b: Builder, step: Step, x: Value) -> Value:
+    def _changing(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.steps if np.any(step.constant.data != _IDENTITY[step.op]))
+
+
+def _apply(b: Builder, step: Step, x: Value, constant: Value) -> Value:
     if not step.wide:
-        return b.op(step.op, x, b.constant(step.constant, x.dtype))
-    return b.cast(b.op(step.op, *b.promote(x, b.constant(step.constant))), x.dtype)
+        return b.op(step.op, x, constant)
+    return b.cast(b.op(step.op, *b.promote(x, constant)), x.dtype)

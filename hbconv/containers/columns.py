@@ -11,12 +11,13 @@ from typing import ClassVar
 import numpy as np
 
 from hbconv.array import Array
+from hbconv.containers.extractors import Extractor
 from hbconv.containers.node import Node, container
 from hbconv.containers.types import Schema, Type
 from hbconv.containers.vocabulary import Vocabulary
 from hbconv.containers.wiring import Cast
 
-__all__ = ["Codes", "Columns", "FillText", "Hashes", "Vocabulary"]
+__all__ = ["Codes", "Columns", "Entries", "FillText", "Hashes", "Vocabulary"]
 
 
 @container
@@ -88,6 +89,29 @@ class Codes(Node):
 
     def infer(self) -> Type:
         return Type(1, "int32")
+
+
+@container
+class Entries(Node):
+    """A column of texts or mappings as sparse rows, which the host makes: a column of the rows for each token."""
+
+    schema: Schema
+    column: int
+    extractor: Extractor
+
+    finite: ClassVar[str] = "computed"
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Positions read."""
+        return (self.column,)
+
+    @property
+    def detail(self) -> str:
+        return f"{self.schema.columns[self.column].name}  {self.extractor}  width {self.type.width}"
+
+    def infer(self) -> Type:
+        return Type(self.extractor.width, self.extractor.dtype)
 
 
 @container

@@ -11,9 +11,11 @@ from hbconv.array import Array
 from hbconv.containers.node import Node, container
 from hbconv.containers.types import Type
 from hbconv.containers.wiring import Select
+from hbconv.tensor.primitives import PRIMITIVES
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
+    from hbconv.tensor.sparse_rows import SparseRows
 
 __all__ = ["ArgMax", "Compare", "IsNonFinite", "Softmax"]
 
@@ -69,6 +71,15 @@ class Compare(Node):
         x, constant = b.promote(inputs[0], b.constant(self.constant, inputs[0].dtype if rounds else None))
         return b.cast(b.op(self.op, x, constant), self.type.dtype)
 
+    def lower_sparse(self, b: Builder, *inputs: SparseRows) -> SparseRows | None:  # type: ignore[override]
+        """Compare the entries alone, where zero compares as False and gives zero."""
+        (rows,) = inputs
+        if self.type.dtype == "bool" or PRIMITIVES[self.op].evaluate(np.zeros(len(self.constant)), self.constant.data).any():
+            return None
+        rounds = self.weak and rows.dtype.startswith("float")
+        x, constant = b.promote(rows.weights, rows.at_tokens(b, self.constant.data, self.constant.data[0], rows.dtype if rounds else None))
+        return rows.with_weights(b.cast(b.op(self.op, x, constant), self.type.dtype))
+
 
 @container
 class Softmax(Node):
@@ -114,3 +125,7 @@ class IsNonFinite(Node):
         bad = b.op("isinf", x)
         bad = bad if self.allow_nan else bad | b.op("isnan", x)
         return b.reshape(b.reduce("reduce_any", bad), 1)
+
+    def lower_sparse(self, b: Builder, *inputs: SparseRows) -> Value:  # type: ignore[override]
+        (rows,) = inputs
+        return self.lower(b, rows.weights)

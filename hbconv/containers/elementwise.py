@@ -13,6 +13,7 @@ from hbconv.containers.wiring import Select
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
+    from hbconv.tensor.sparse_rows import SparseRows
 
 __all__ = ["FUNCTIONS", "Map"]
 
@@ -29,6 +30,12 @@ def _logit(b: Builder, p: Value) -> Value:
     return b.where((p < low) | (p > high), b.op("log", p / (one - p)), near_half)
 
 
+def _sublinear(b: Builder, x: Value) -> Value:
+    """``1 + log(x)`` for a count, 0 for none."""
+    zero, one = b.constant(0.0, x.dtype), b.constant(1.0, x.dtype)
+    return b.where(b.op("eq", x, zero), zero, b.op("log", x) + one)
+
+
 FUNCTIONS: dict[str, Callable[[Builder, Value], Value]] = {
     **{name: _primitive(name) for name in (
         "abs", "neg", "sign", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh",
@@ -38,9 +45,15 @@ FUNCTIONS: dict[str, Callable[[Builder, Value], Value]] = {
     "signed_square": lambda b, x: b.op("sign", x) * x * x,
     "reciprocal": lambda b, x: b.constant(1.0, x.dtype) / x,
     "logit": _logit,
+    "sublinear": _sublinear,
     "exp2": lambda b, x: b.op("pow", b.constant(2.0, x.dtype), x),
 }  # fmt: skip
 """Functions a Map may name, each as it lowers."""
+
+_KEEPS_ZERO = frozenset({
+    "abs", "neg", "sign", "sqrt", "expm1", "log1p", "sin", "tan", "tanh", "relu", "erf", "floor", "ceil", "rint", "square", "signed_square", "sublinear",
+})  # fmt: skip
+"""Functions that make zero of zero."""
 
 _KEEPS_INTS = frozenset({"abs", "neg", "sign", "square"})
 """Functions that numpy computes in ints where x is int."""
@@ -63,3 +76,7 @@ class Map(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return FUNCTIONS[self.function](b, b.cast(inputs[0], self.type.dtype))
+
+    def lower_sparse(self, b: Builder, *inputs: SparseRows) -> SparseRows | None:  # type: ignore[override]
+        (rows,) = inputs
+        return rows.with_weights(self.lower(b, rows.weights)) if self.function in _KEEPS_ZERO else None

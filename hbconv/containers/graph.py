@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from hbconv.array import Array
-from hbconv.containers.columns import Codes, Columns
+from hbconv.containers.columns import Codes, Columns, Entries
 from hbconv.containers.node import Node, rewrite, topological
 from hbconv.containers.output import Output
 from hbconv.containers.types import Schema
@@ -78,7 +78,7 @@ class Graph:
         """Return the same graph over columns of other dtypes."""
 
         def visit(node: Node) -> Node:
-            return replace(node, schema=schema) if isinstance(node, Columns | Codes) and node.schema != schema else node
+            return replace(node, schema=schema) if isinstance(node, Columns | Codes | Entries) and node.schema != schema else node
 
         mapping = rewrite(self.roots, visit)
         outputs = {name: replace(o, node=mapping[o.node]) for name, o in self.outputs.items()}
@@ -93,7 +93,7 @@ def verify_graph(graph: Graph) -> Graph:
     """Return the graph, or raise VerificationError: types infer, leaves read the schema, codes and vectors fit."""
     for node in topological(graph.roots):
         _require(node.type.width >= 0, node, "negative width")
-        if isinstance(node, Columns | Codes):
+        if isinstance(node, Columns | Codes | Entries):
             _require(node.schema == graph.schema, node, "reads another schema")
             _require(all(0 <= i < len(graph.schema.columns) for i in node.columns), node, "column out of range")
     for name, output in graph.outputs.items():

@@ -14,6 +14,7 @@ from hbconv.containers.types import Type
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
+    from hbconv.tensor.sparse_rows import SparseRows
 
 __all__ = ["Linear"]
 
@@ -48,6 +49,15 @@ class Linear(Node):
         return Type(self.weights.shape[1], np.result_type(self.x.type.dtype, self.weights.dtype, self.bias.dtype).name)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        product = b.matmul(*b.promote(inputs[0], b.constant(self.weights)))
+        return self._with_bias(b, b.matmul(*b.promote(inputs[0], b.constant(self.weights))))
+
+    def lower_sparse(self, b: Builder, *inputs: SparseRows) -> Value:  # type: ignore[override]
+        """Add up the weights of the tokens there are: a table of embeddings, with a row of zeros for the token that is none."""
+        (rows,) = inputs
+        none = np.zeros((1, self.weights.shape[1]), self.weights.dtype)
+        weights, table = b.promote(rows.weights, b.constant(np.concatenate([self.weights.data, none])))
+        return self._with_bias(b, b.op("embedding_sum", rows.tokens, weights, table))
+
+    def _with_bias(self, b: Builder, product: Value) -> Value:
         product = b.cast(product, self.type.dtype)
         return product if not np.any(self.bias.data) else product + b.constant(self.bias, self.type.dtype)

@@ -17,6 +17,7 @@ from hbconv.containers.types import Schema, Type
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
+    from hbconv.tensor.sparse_rows import SparseRows
 
 __all__ = ["NODES", "Node", "container", "current_source", "rewrite", "source", "topological"]
 
@@ -73,6 +74,10 @@ class Node:
     def lower(self, b: Builder, *inputs: Value) -> Value:
         """Write the node as primitives."""
         raise NotImplementedError
+
+    def lower_sparse(self, b: Builder, *inputs: Value | SparseRows) -> Value | SparseRows | None:  # noqa: ARG002
+        """Write the node where some inputs are given by their entries alone; None where it needs them written out."""
+        return None
 
     def narrowed(self, columns: Array) -> Node | None:  # noqa: ARG002
         """Return the node that computes only these output columns, for less work; None where that cannot be.

@@ -11,6 +11,7 @@ from hbconv.containers.types import Type
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
+    from hbconv.tensor.sparse_rows import SparseRows
 
 __all__ = ["Normalize"]
 
@@ -38,6 +39,11 @@ class Normalize(Node):
         least = np.nextafter(0.0, 1.0) if self.sparse else 10 * np.finfo(x.dtype).eps
         norm = b.where(b.op("lt", norm, b.constant([least], norm.dtype)), b.constant([1.0], norm.dtype), norm)
         return b.cast(b.cast(x, norm.dtype) / norm, x.dtype)
+
+    def lower_sparse(self, b: Builder, *inputs: SparseRows) -> SparseRows:  # type: ignore[override]
+        """Zeros add nothing to a norm: the entries alone make it, and alone are divided."""
+        (rows,) = inputs
+        return rows.with_weights(self.lower(b, rows.weights))
 
     def _dense_norm(self, b: Builder, x: Value) -> Value:
         if self.norm == "l2":

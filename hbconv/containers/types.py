@@ -102,12 +102,12 @@ class Schema:
         """Text that tells one schema from another."""
         return repr(self)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Column names."""
         return tuple(c.name for c in self.columns)
 
-    @property
+    @cached_property
     def dtypes(self) -> tuple[str, ...]:
         """Column dtypes."""
         return tuple(c.dtype for c in self.columns)

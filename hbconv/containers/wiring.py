@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
 from hbconv.containers.types import Type
+from hbconv.tensor.sparse_rows import SparseRows
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -34,6 +35,10 @@ class Select(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.take(inputs[0], self.indices.data)
+
+    def lower_sparse(self, b: Builder, *inputs: SparseRows) -> SparseRows | None:  # type: ignore[override]
+        (rows,) = inputs
+        return rows.selected(b, self.indices.data)
 
 
 @container
@@ -69,6 +74,19 @@ class Concat(Node):
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.concat(b.promote(*inputs))
 
+    def lower_sparse(self, b: Builder, *inputs: Value | SparseRows) -> SparseRows:
+        """Put entries side by side, each part's tokens counted from where its columns begin; what is not sparse has an entry for each column."""
+        weights = b.promote(*(part.weights if isinstance(part, SparseRows) else part for part in inputs))
+        starts = np.cumsum([0, *(x.type.width for x in self.xs)])[:-1]
+        tokens = [self._tokens(b, part, int(start)) for part, start in zip(inputs, starts, strict=True)]
+        return SparseRows(b.concat(tokens), b.concat(weights), self.type.width)
+
+    def _tokens(self, b: Builder, part: Value | SparseRows, start: int) -> Value:
+        if not isinstance(part, SparseRows):
+            return b.op("expand", part, b.constant(np.arange(start, start + part.shape[0], dtype=np.int32)))
+        none = b.op("eq", part.tokens, b.constant(part.width, "int32"))
+        return b.where(none, b.constant(self.type.width, "int32"), part.tokens + b.constant(start, "int32"))
+
 
 @container
 class Cast(Node):
@@ -93,6 +111,10 @@ class Cast(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.cast(inputs[0], self.type.dtype)
+
+    def lower_sparse(self, b: Builder, *inputs: SparseRows) -> SparseRows:  # type: ignore[override]
+        (rows,) = inputs
+        return rows.with_weights(b.cast(rows.weights, self.type.dtype))
 
 
 @container

@@ -9,8 +9,8 @@ import importlib
 import pkgutil
 from typing import Any
 
-from hbconv.containers import Graph, Output, Schema, Traits, topological
-from hbconv.containers.columns import Codes, Columns
+from hbconv.containers import Graph, Output, Schema, Traits, topological, verify_graph
+from hbconv.containers.columns import Codes, Columns, Entries
 from hbconv.errors import OptionError
 from hbconv.parse.registry import METHODS, find_parser, parser_names, parses
 from hbconv.parse.schemas import read_schema
@@ -45,7 +45,7 @@ def parse(estimator: object, n_features: int | None = None, iterations: tuple[in
     outputs = parse_step(step)
     ordered = {m: outputs[m] for m in (*METHODS, *outputs) if m in outputs}
     graph = Graph(schema, ordered, tuple(step.checks), _traits(estimator, ordered), sparse=not step.dense)
-    return graph.with_schema(_typed(graph))
+    return verify_graph(graph.with_schema(_typed(graph)))
 
 
 def _require_truncating(estimator: object, iterations: tuple[int, int]) -> None:
@@ -58,7 +58,7 @@ def _require_truncating(estimator: object, iterations: tuple[int, int]) -> None:
 
 def _typed(graph: Graph) -> Schema:
     """Mark the columns that are read as text."""
-    text = {n.column for n in topological(graph.roots) if isinstance(n, Codes)}
+    text = {n.column for n in topological(graph.roots) if isinstance(n, Codes | Entries)}
     return graph.schema.with_dtypes(["string" if i in text else c.dtype for i, c in enumerate(graph.schema.columns)])
 
 

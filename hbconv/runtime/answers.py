@@ -12,11 +12,11 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Output, Paths
 
-__all__ = ["answer", "join"]
+__all__ = ["answer", "in_order", "join"]
 
 
-def answer(output: Output, values: npt.NDArray[Any]) -> Any:
-    """Return values as the source's method does.
+def answer(output: Output, values: Any) -> Any:
+    """Return values, an array or a scipy CSR matrix, as the source's method does.
 
     Examples
     --------
@@ -27,6 +27,8 @@ def answer(output: Output, values: npt.NDArray[Any]) -> Any:
     >>> answer(output, np.array([[1], [0]], np.int32)).tolist()
     ['yes', 'no']
     """
+    if hasattr(values, "tocsr"):
+        return values if output.dtype is None else values.astype(output.dtype, copy=False)
     if output.paths is not None:
         return _paths(output.paths, values)
     if not output.parts:
@@ -53,6 +55,14 @@ def join(parts: Sequence[Any]) -> Any:
     from scipy.sparse import vstack
 
     return vstack(parts, format="csr")
+
+
+def in_order(answers: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:
+    """Return joined answers in the order of the rows they are for."""
+    if isinstance(answers, list | tuple | Iterator):
+        blocks = [in_order(block, rows) for block in answers]
+        return iter(blocks) if isinstance(answers, Iterator) else type(answers)(blocks)
+    return answers[np.argsort(rows)]
 
 
 def _join_tuples(parts: Sequence[tuple[Any, Any]]) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from hbconv.containers.columns import Columns
 from hbconv.containers.elementwise import Map
 from hbconv.containers.impute import Impute
 from hbconv.containers.linear import Linear
+from hbconv.containers.normalize import Normalize
 from hbconv.containers.wiring import Cast, Concat, Select
 
 __all__ = ["Spread", "spread"]
@@ -120,5 +121,6 @@ _RULES: dict[type[Node], Callable[..., Spread | None]] = {
     Impute: _impute,
     Linear: _linear,
     Map: _map,
+    Normalize: lambda node, x: Spread(1.0, x.nan_from),
     Select: _union,
 }

@@ -16,7 +16,7 @@ from hbconv.backends.reference import evaluate
 from hbconv.containers import Check, Graph
 from hbconv.containers.decide import IsNonFinite
 from hbconv.errors import InputError
-from hbconv.lower import CodesFeed, Lowered, lower_nodes
+from hbconv.lower import DENSE, EntriesFeed, Feed, Lowered, Padding, lower_nodes
 from hbconv.runtime.bounds import spread
 from hbconv.runtime.inputs import Table
 
@@ -32,17 +32,20 @@ class Checker:
     ----------
     graph : Graph
         Over the schema with these dtypes.
+    padding : Padding
+        How sparse rows come.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, padding: Padding = DENSE) -> None:
         checks = tuple({check.node: check for check in reversed(graph.checks)}.values())[::-1]
         bounds = [_safe_bound(check) for check in checks]
         self.bound = min((b for b in bounds if b is not None), default=0.0)
         self.strict = frozenset().union(*(_strict_columns(c, self.bound) for c, b in zip(checks, bounds, strict=True) if b is not None))
-        self.all = _Conditions(graph, checks)
-        self.rest = _Conditions(graph, tuple(c for c, b in zip(checks, bounds, strict=True) if b is None))
-        floats = [f for f in self.all.lowered.feeds if not isinstance(f, CodesFeed) and f.dtype.startswith("float")]
-        self.floats = [(feed, [i for i, column in enumerate(feed.columns) if column in self.strict]) for feed in floats]
+        self.all = _Conditions(graph, checks, padding)
+        self.rest = _Conditions(graph, tuple(c for c, b in zip(checks, bounds, strict=True) if b is None), padding)
+        feeds = [f for f in self.all.lowered.feeds if f.dtype.startswith("float")]
+        self.floats = [(f, [i for i, column in enumerate(f.columns) if column in self.strict]) for f in feeds if isinstance(f, Feed)]
+        self.entries = [f for f in feeds if isinstance(f, EntriesFeed)]
 
     def __call__(self, table: Table) -> None:
         """Raise InputError with the message of the first check that some row violates."""
@@ -50,21 +53,22 @@ class Checker:
         conditions.require(table)
 
     def _is_ordinary(self, table: Table) -> bool:
-        return self.bound > 0 and all(_within(table.feed(feed), self.bound, strict) for feed, strict in self.floats)
+        if not self.bound or not all(_within(table.feed(feed), self.bound, strict) for feed, strict in self.floats):
+            return False
+        return all(_within(table.padded(feed)[1], self.bound, list(range(feed.size))) for feed in self.entries)
 
 
 class _Conditions:
     """Some checks as one program."""
 
-    def __init__(self, graph: Graph, checks: tuple[Check, ...]) -> None:
+    def __init__(self, graph: Graph, checks: tuple[Check, ...], padding: Padding) -> None:
         self.messages = {f"check{i}": check.message for i, check in enumerate(checks)}
-        self.lowered: Lowered = lower_nodes(graph, dict(zip(self.messages, (c.node for c in checks), strict=True)))
+        self.lowered: Lowered = lower_nodes(graph, dict(zip(self.messages, (c.node for c in checks), strict=True)), padding=padding)
 
     def require(self, table: Table) -> None:
         if not self.messages:
             return
-        inputs = {feed.name: table.feed(feed) for feed in self.lowered.feeds}
-        for name, violated in evaluate(self.lowered.program, inputs).items():
+        for name, violated in evaluate(self.lowered.program, table.inputs(self.lowered.feeds)).items():
             if violated.any():
                 raise InputError(self.messages[name])
 

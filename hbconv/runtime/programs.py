@@ -1,4 +1,4 @@
-"""Programs of a model: compiled when first needed, once for each set of methods and combination of column dtypes."""
+"""Programs of a model: compiled when first needed, once for each set of methods, combination of column dtypes, and size of sparse rows."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
-import numpy.typing as npt
-
 from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
-from hbconv.lower import Lowered, lower
+from hbconv.lower import DENSE, Lowered, Padding, lower
 from hbconv.optimize import optimize
 from hbconv.optimize.plan import Plan, make_plan
 from hbconv.runtime.batching import rows_per_chunk
 from hbconv.runtime.checks import Checker
+from hbconv.runtime.entries import as_csr
 from hbconv.runtime.inputs import Table
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 
 __all__ = ["Key", "Planned", "Program", "Programs"]
 
-Key = tuple[tuple[str, ...], tuple[str, ...]]
-"""Methods, and the dtype of each column."""
+Key = tuple[tuple[str, ...], tuple[str, ...], Padding]
+"""Methods, the dtype of each column, and how sparse rows come."""
+
+WIDE = 256
+"""Columns from which a sparse matrix is worth programs of its own."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,12 @@ class Program:
     artifact: Artifact
     chunk: int
 
-    def run(self, table: Table) -> dict[str, npt.NDArray[Any]]:
-        """Compute the methods' values."""
-        return self.artifact.run({feed.name: table.feed(feed) for feed in self.lowered.feeds})
+    def run(self, table: Table) -> dict[str, Any]:
+        """Compute the methods' values: arrays, and scipy CSR matrices of those that are sparse."""
+        values: dict[str, Any] = self.artifact.run(table.inputs(self.lowered.feeds))
+        for name, width in self.lowered.sparse.items():
+            values[name] = as_csr(values.pop(f"{name}_tokens"), values.pop(f"{name}_weights"), width)
+        return values
 
 
 class Programs:
@@ -69,28 +74,39 @@ class Programs:
         self._planned: dict[tuple[str, ...], Planned] = {}
         self._stored = dict(files or {})
         self.compiled: dict[Key, Program] = {}
-        self._checkers: dict[tuple[str, ...], Checker] = {}
+        self._checkers: dict[tuple[tuple[str, ...], Padding], Checker] = {}
+        self._takes_entries: dict[tuple[tuple[str, ...], tuple[str, ...]], bool] = {}
         self._lock = RLock()
 
-    def program(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> Program:
+    def program(self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding = DENSE) -> Program:
         """Return a program, compiling it the first time."""
-        found = self.compiled.get((methods, dtypes))
+        key = (methods, dtypes, padding)
+        found = self.compiled.get(key)
         if found is not None:
             return found
         with self._lock:
-            if (methods, dtypes) not in self.compiled:
-                self.compiled[methods, dtypes] = self._compile(methods, dtypes)
-            return self.compiled[methods, dtypes]
+            if key not in self.compiled:
+                self.compiled[key] = self._compile(key)
+            return self.compiled[key]
 
-    def checker(self, dtypes: tuple[str, ...]) -> Checker:
+    def checker(self, dtypes: tuple[str, ...], padding: Padding = DENSE) -> Checker:
         """Return the checks, compiled the first time."""
-        found = self._checkers.get(dtypes)
+        found = self._checkers.get((dtypes, padding))
         if found is not None:
             return found
         with self._lock:
-            if dtypes not in self._checkers:
-                self._checkers[dtypes] = Checker(self.typed(dtypes))
-            return self._checkers[dtypes]
+            if (dtypes, padding) not in self._checkers:
+                self._checkers[dtypes, padding] = Checker(self.typed(dtypes), padding)
+            return self._checkers[dtypes, padding]
+
+    def takes_entries(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> bool:
+        """Whether a sparse matrix is best taken by its entries: nothing needs a row whole, and the rows are wide or the answer is sparse."""
+        with self._lock:
+            if (methods, dtypes) not in self._takes_entries:
+                lowered = self.lowered(methods, dtypes, Padding(matrix=True))
+                worthwhile = len(dtypes) >= WIDE or bool(lowered.sparse)
+                self._takes_entries[methods, dtypes] = worthwhile and "scatter" not in lowered.program.primitives
+            return self._takes_entries[methods, dtypes]
 
     def files(self) -> dict[Key, dict[str, bytes]]:
         """Return what the backend stores of all programs compiled so far, and of those stored before."""
@@ -98,9 +114,9 @@ class Programs:
             fresh = {key: program.artifact.files() for key, program in self.compiled.items()}
             return {key: dict(files) for key, files in {**self._stored, **fresh}.items() if files}
 
-    def lowered(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> Lowered:
+    def lowered(self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding = DENSE) -> Lowered:
         """Return the methods as a program that no backend has seen."""
-        return lower(self.typed(dtypes).only(*methods), self.target.precision)
+        return lower(self.typed(dtypes).only(*methods), self.target.precision, padding)
 
     def prepared(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> TensorProgram:
         """Return the methods as the backend will emit them."""
@@ -119,9 +135,9 @@ class Programs:
                 self._planned[dtypes] = Planned(plan.apply(graph), plan)
             return self._planned[dtypes]
 
-    def _compile(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> Program:
-        backend, lowered = find_backend(self.target.backend), self.lowered(methods, dtypes)
+    def _compile(self, key: Key) -> Program:
+        backend, lowered = find_backend(self.target.backend), self.lowered(*key)
         prepared = backend.prepare(lowered.program, self.target)
-        files = self._stored.get((methods, dtypes))
+        files = self._stored.get(key)
         artifact = backend.load(files, lowered.program, self.target) if files else backend.compile(lowered.program, self.target)
         return Program(lowered, artifact, rows_per_chunk(prepared, self.target))

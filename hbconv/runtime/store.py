@@ -17,6 +17,7 @@ from typing import Any
 
 from hbconv.containers import Graph
 from hbconv.errors import StoreError
+from hbconv.lower import Padding
 from hbconv.runtime.forms import decode, encode
 from hbconv.runtime.programs import Key
 from hbconv.target import Target
@@ -59,10 +60,10 @@ def pack(stored: Stored) -> bytes:
     document, arrays = encode({"parsed": stored.parsed, "target": stored.target, "dtypes": stored.dtypes})
     members = {_ARRAYS: save(arrays)}
     programs = []
-    for number, ((methods, dtypes), files) in enumerate(stored.programs.items()):
+    for number, ((methods, dtypes, padding), files) in enumerate(stored.programs.items()):
         names = {name: f"programs/{number}/{name}" for name in files}
         members |= {names[name]: data for name, data in files.items()}
-        programs.append({"methods": list(methods), "dtypes": list(dtypes), "files": names})
+        programs.append({"methods": list(methods), "dtypes": list(dtypes), "padding": [padding.size, padding.matrix], "files": names})
     manifest = {
         "format": FORMAT,
         "versions": _versions(),
@@ -177,7 +178,9 @@ def _stored(manifest: dict[str, Any], members: Mapping[str, bytes]) -> Stored:
     programs = {}
     if manifest["versions"] == _versions():
         for entry in manifest["programs"]:
-            programs[tuple(entry["methods"]), tuple(entry["dtypes"])] = {name: members[member] for name, member in entry["files"].items()}
+            programs[tuple(entry["methods"]), tuple(entry["dtypes"]), Padding(*entry["padding"])] = {
+                name: members[member] for name, member in entry["files"].items()
+            }
     return Stored(**model, programs=programs)
 
 

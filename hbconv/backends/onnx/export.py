@@ -12,7 +12,7 @@ from hbconv.backends.onnx.emit import emit_program
 from hbconv.backends.onnx.text import encode, labels
 from hbconv.backends.onnx.writer import GraphWriter, Tensor
 from hbconv.errors import BackendError
-from hbconv.lower import CodesFeed, Feed, Lowered, lower_nodes
+from hbconv.lower import CodesFeed, EntriesFeed, Feed, Lowered, lower_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,8 +49,13 @@ def export_model(lowered: Lowered, graph: Graph, target: Target, backend: Backen
 
 def _columns_read(*programs: Lowered) -> list[int]:
     """Columns of the schema that some feed reads, ascending."""
-    feeds = [feed for program in programs for feed in program.feeds]
+    feeds = [feed for program in programs for feed in _plain(program)]
     return sorted({c for feed in feeds for c in (feed.columns if isinstance(feed, Feed) else (leaf.column for leaf in feed.leaves))})
+
+
+def _plain(lowered: Lowered) -> list[Feed | CodesFeed]:
+    """Return the feeds of columns; models of sparse rows are refused before they are written."""
+    return [feed for feed in lowered.feeds if not isinstance(feed, EntriesFeed)]
 
 
 def _is_matrix(schema: Schema) -> bool:
@@ -75,8 +80,8 @@ def _declare_inputs(w: GraphWriter, schema: Schema, columns: Iterable[int]) -> N
 def _inputs(w: GraphWriter, lowered: Lowered, schema: Schema, *, matrix: bool) -> dict[str, str]:
     """Write what each feed of the program reads: the matrix, columns side by side, or text encoded."""
     if matrix:
-        return {feed.name: MATRIX for feed in lowered.feeds}
-    return {feed.name: _side_by_side(w, _parts(w, feed, schema)) for feed in lowered.feeds}
+        return {feed.name: MATRIX for feed in _plain(lowered)}
+    return {feed.name: _side_by_side(w, _parts(w, feed, schema)) for feed in _plain(lowered)}
 
 
 def _parts(w: GraphWriter, feed: Feed | CodesFeed, schema: Schema) -> list[str]:
