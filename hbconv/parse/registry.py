@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hbconv.errors import ConversionError, UnsupportedError
+from hbconv.parse.subclasses import overridden
 from hbconv.parse.unpredictive import UNPREDICTIVE
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     Parsed = Node | dict[str, Output]
     Parser = Callable[[Step], Parsed]
 
-__all__ = ["METHODS", "Entry", "find_parser", "parser_names", "parses"]
+__all__ = ["METHODS", "Entry", "find_entry", "find_parser", "parser_names", "parses"]
 
 METHODS = (
     "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples", "mahalanobis", "kneighbors", "apply", "decision_path",
@@ -101,11 +102,19 @@ def find_parser(estimator: object, path: str = "") -> Entry:
     return _FOUND[cls]
 
 
+def find_entry(name: str) -> Entry:
+    """Return the parser registered under a name."""
+    if name not in _ENTRIES:
+        near = difflib.get_close_matches(name, _ENTRIES, n=1)
+        raise ConversionError(f"No parser is registered for {name!r}.{f' Did you mean {near[0]!r}?' if near else ''}")
+    return _ENTRIES[name]
+
+
 def _search(cls: type) -> Entry | None:
     for base in cls.__mro__:
         for entry in _ENTRIES.values():
             if _resolve(entry.name) is base:
-                _require_same_methods(cls, base)
+                _require_same_methods(cls, base, entry.name)
                 return entry
     return None
 
@@ -123,15 +132,11 @@ def _resolve(name: str) -> object:
     return vars(loaded).get(attribute) if loaded else None  # not getattr: a module's __getattr__ may import or raise
 
 
-def _require_same_methods(cls: type, base: type) -> None:
-    changed = [m for m in METHODS if _method(cls, m) is not _method(base, m)]
+def _require_same_methods(cls: type, base: type, name: str) -> None:
+    changed = overridden(cls, base, METHODS)
     if changed:
-        hint = f"It overrides {', '.join(changed)} of {base.__name__}. Register a parser for it with hbconv.parses (docs/adding.md)."
-        raise UnsupportedError(cls.__name__, "", hint=hint)
-
-
-def _method(cls: type, name: str) -> object:
-    return next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), None)
+        hint = f"It overrides {', '.join(changed)} of {base.__name__}. Register a parser for it with hbconv.parses (docs/adding.md)"
+        raise UnsupportedError(cls.__name__, "", hint=f"{hint}; it may return step.like({name!r}) where the answers are the same.")
 
 
 def _refuse(estimator: object, path: str) -> Entry:
@@ -143,6 +148,10 @@ def _refuse(estimator: object, path: str) -> Entry:
         raise UnsupportedError(cls.__name__, path, hint=f"It computes nothing on new rows: {reason}.")
     if not any(hasattr(estimator, m) for m in METHODS):
         raise ConversionError(f"{cls.__name__} is not an estimator: it has none of {', '.join(METHODS)}.")
+    same = [name for name in _ENTRIES if name.rpartition(".")[2] == cls.__name__]
+    if same:
+        hint = f"The parser of {' and of '.join(same)} is for another class than {cls.__module__}.{cls.__qualname__}: give hbconv.parses the name it has."
+        raise UnsupportedError(cls.__name__, path, hint=hint)
     known = [name.rpartition(".")[2] for name in _ENTRIES]
     near = difflib.get_close_matches(cls.__name__, known, n=2, cutoff=0.8)
     guess = f" Near it, hbconv knows {' and '.join(near)}." if near else ""

@@ -14,8 +14,8 @@ from hbconv.containers import Check, Node, Output, source
 from hbconv.containers.columns import Columns
 from hbconv.containers.decide import IsNonFinite
 from hbconv.containers.wiring import Concat, Select
-from hbconv.errors import NotFittedError, UnsupportedError
-from hbconv.parse.registry import find_parser
+from hbconv.errors import ConversionError, NotFittedError, UnsupportedError
+from hbconv.parse.registry import METHODS, Entry, find_entry, find_parser
 
 __all__ = ["Step", "concat", "parse_step", "require_fitted", "select"]
 
@@ -89,6 +89,10 @@ class Step:
         path = "/".join(p for p in (self.path, name) if p)
         return parse_step(replace(self, estimator=estimator, x=x, path=path, sparse=sparse, iterations=None))
 
+    def like(self, name: str) -> dict[str, Output]:
+        """Parse the estimator as the one of this public dotted name, whose methods and fitted attributes it must have."""
+        return _parsed(find_entry(name), self)
+
     def transform(self, estimator: object, x: Node, name: str) -> Node:
         """Parse an inner transformer and return what it makes of x."""
         return self.transform_output(estimator, x, name).node
@@ -106,8 +110,21 @@ def parse_step(step: Step) -> dict[str, Output]:
     entry = find_parser(step.estimator, step.where)
     require_fitted(step.estimator, step.where)
     with source(step.where):
-        parsed = entry.parse(step)
-    return {"transform": Output(parsed)} if isinstance(parsed, Node) else parsed
+        return _parsed(entry, step)
+
+
+def _parsed(entry: Entry, step: Step) -> dict[str, Output]:
+    """Run a parser, and require what it must return: anything else would fail far from where it was made."""
+    parsed: object = entry.parse(step)
+    outputs = {"transform": Output(parsed)} if isinstance(parsed, Node) else parsed
+    if not isinstance(outputs, dict) or not outputs:
+        raise ConversionError(f"The parser of {entry.name} returned {parsed!r}; it must return a Node, or a dict of Outputs by method.")
+    for method, output in outputs.items():
+        if method not in (*METHODS, "raw_scores"):
+            raise ConversionError(f"The parser of {entry.name} returned a method {method!r}; hbconv knows {', '.join(METHODS)}.")
+        if not isinstance(output, Output):
+            raise ConversionError(f"The parser of {entry.name} returned {type(output).__name__} for {method}; it must be an Output, such as Output(node).")
+    return outputs
 
 
 def require_fitted(estimator: object, path: str) -> None:

@@ -48,6 +48,26 @@ class OtherScaler(StandardScaler):
         return super().transform(X, copy) + 1
 
 
+class HookedScaler(StandardScaler):
+    """A subclass that changes what a private hook computes."""
+
+    def _reset(self):
+        super()._reset()
+
+
+class FittedOtherwise(LogisticRegression):
+    """A subclass that changes fitting alone."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(X, y, sample_weight)
+
+    def score(self, X, y, sample_weight=None):
+        return 1.0
+
+    def __repr__(self, N_CHAR_MAX=700):
+        return "FittedOtherwise()"
+
+
 def parse_halver(step):
     return Affine.of(step.require_finite(), div=2.0)
 
@@ -76,6 +96,15 @@ def test_a_subclass_counts_as_its_base_while_it_keeps_the_methods():
     assert find_parser(SameScaler().fit(X)).name == "sklearn.preprocessing.StandardScaler"
     with pytest.raises(UnsupportedError, match=r"OtherScaler.*overrides transform of StandardScaler"):
         find_parser(OtherScaler().fit(X))
+
+
+def test_a_subclass_that_overrides_a_private_hook_is_refused():
+    with pytest.raises(UnsupportedError, match=r"HookedScaler.*overrides _reset of StandardScaler.*hbconv.parses"):
+        find_parser(HookedScaler().fit(X))
+
+
+def test_a_subclass_may_change_how_it_is_fitted():
+    assert find_parser(FittedOtherwise().fit(X, X[:, 0] > 0)).name == "sklearn.linear_model.LogisticRegression"
 
 
 @pytest.mark.parametrize("thing", [StandardScaler, 3, "model.txt", None])
