@@ -1,0 +1,159 @@
+"""Nearest neighbours: the rows fitted on that are nearest, their votes, their means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.affine import Affine
+from hbconv.containers.decide import ArgMax, Compare
+from hbconv.containers.elementwise import Map
+from hbconv.containers.group_sums import GroupSums
+from hbconv.containers.inverse_distances import InverseDistances
+from hbconv.containers.nearest import EntriesAt, Nearest
+from hbconv.containers.quotient import Quotient
+from hbconv.containers.weighted_lookup import Scatter, WeightedLookup
+from hbconv.containers.wiring import Cast, ConstantRows
+from hbconv.parse.linear import dense
+from hbconv.parse.metrics import Surrogate, read_metric, refuse_no_metric, squared_distances
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step, concat
+
+__all__ = ["Neighbors", "fitted_rows", "kneighbors", "nearest", "one_hot", "read_surrogate", "vote"]
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """The nearest of the rows fitted on, nearest first: their int32 positions, and how far they are."""
+
+    positions: Node
+    distances: Node
+
+    @property
+    def output(self) -> Output:
+        """As the source's method ``kneighbors`` returns them."""
+        count = self.positions.type.width
+        both = concat([Cast(self.distances, "float64"), Cast(self.positions, "float64")])
+        return Output(both, parts=(count, count), dtypes=("float64", "int64"))
+
+
+def fitted_rows(estimator: Any) -> npt.NDArray[Any]:
+    """Return the rows fitted on, also those that came as a sparse matrix."""
+    return dense(estimator._fit_X)  # noqa: SLF001
+
+
+def read_surrogate(step: Step, estimator: Any, x: Node) -> Surrogate:
+    """Return what grows with the distance from x to each row that an estimator of neighbours was fitted on."""
+    if estimator.metric == "precomputed":
+        distances = Cast(x, "float")
+        step.check(Compare.of(distances, "lt", 0.0), f"Negative values in the distances given to {step.name} (step {step.where!r}).")
+        return Surrogate(distances)
+    rows, metric, brute = fitted_rows(estimator), estimator.effective_metric_, estimator._fit_method == "brute"  # noqa: SLF001
+    if not brute:
+        refuse_no_metric(step, metric)
+    if brute and metric == "euclidean":
+        return Surrogate(squared_distances(Cast(x, "float64"), rows), lambda node: Map(node, "sqrt"), lambda radius: radius * radius)
+    return read_metric(step, x, rows, metric, estimator.effective_metric_params_)
+
+
+def finite_rows(step: Step) -> Node:
+    """Return x, of which rows with NaN are refused unless the metric knows missing values."""
+    return step.require_finite(allow_nan=step.estimator.metric == "nan_euclidean")
+
+
+def nearest(step: Step, estimator: Any, x: Node, count: int) -> Neighbors:
+    """Return the nearest of the rows that an estimator of neighbours was fitted on."""
+    surrogate = read_surrogate(step, estimator, x)
+    if count > surrogate.node.type.width:
+        raise step.refuse("n_neighbors", count, f"It was fitted on {surrogate.node.type.width} rows.")
+    positions = Nearest(surrogate.node, count)
+    return Neighbors(positions, surrogate.to_distance(EntriesAt(surrogate.node, positions)))
+
+
+def kneighbors(step: Step) -> Neighbors:
+    """Return the neighbours of an estimator that has the parameter ``n_neighbors``."""
+    return nearest(step, step.estimator, finite_rows(step), step.estimator.n_neighbors)
+
+
+def vote(step: Step, neighbors: Neighbors) -> Node:
+    """Return how much each neighbour counts."""
+    weights = step.require("weights", "uniform", "distance", None)
+    if weights == "distance":
+        return InverseDistances(Cast(neighbors.distances, "float64"))
+    return ConstantRows(neighbors.positions, Array(np.ones(neighbors.positions.type.width)))
+
+
+def one_hot(codes: npt.NDArray[Any], n_classes: int) -> Array:
+    """Return a row for each code: a one at the code."""
+    return Array(np.equal.outer(codes, np.arange(n_classes)).astype(np.float64))
+
+
+def refuse_two_metrics(step: Step) -> None:
+    """Refuse where the source takes the parameter p for some dtypes of rows, and ``metric_params`` for others."""
+    est = step.estimator
+    if est.metric == "minkowski" and est.metric_params and est._fit_method == "brute" and est.weights == "uniform":  # noqa: SLF001
+        hint = "By brute force scikit-learn ignores some of them, depending on the dtype of the rows. Use algorithm='ball_tree'."
+        raise step.refuse("metric_params", est.metric_params, hint)
+
+
+@parses("sklearn.neighbors.KNeighborsClassifier")
+def parse_neighbors_classifier(step: Step) -> dict[str, Output]:
+    """Let the neighbours vote; each output has classes of its own."""
+    est = step.estimator
+    refuse_two_metrics(step)
+    neighbors = kneighbors(step)
+    weights = vote(step, neighbors)
+    classes = est.classes_ if est.outputs_2d_ else [est.classes_]
+    codes = est._y if est.outputs_2d_ else est._y.reshape(-1, 1)  # noqa: SLF001
+    votes = [WeightedLookup(neighbors.positions, weights, one_hot(codes[:, k], len(labels))) for k, labels in enumerate(classes)]
+    return {**classify_outputs(votes, classes, is_list=est.outputs_2d_), "kneighbors": neighbors.output}
+
+
+def classify_outputs(votes: Sequence[Node], classes: Sequence[npt.NDArray[Any]], *, is_list: bool) -> dict[str, Output]:
+    """Return the classes of most votes, and the votes' proportions: a list, of each output, where there are several."""
+    labels = tuple(Array(labels) for labels in classes)
+    shares = concat([Quotient(each, GroupSums(each, 1)) for each in votes])
+    if not is_list:
+        return {"predict": Output(ArgMax(votes[0]), labels[0], vector=True), "predict_proba": Output(shares)}
+    codes = concat([ArgMax(each) for each in votes])
+    return {"predict": Output(codes, labels), "predict_proba": Output(shares, parts=tuple(len(each) for each in labels))}
+
+
+@parses("sklearn.neighbors.KNeighborsRegressor")
+def parse_neighbors_regressor(step: Step) -> dict[str, Output]:
+    """Average the targets of the neighbours, by weights where they count by distance."""
+    targets = np.asarray(step.estimator._y)  # noqa: SLF001
+    neighbors = kneighbors(step)
+    weights = vote(step, neighbors)
+    table = targets.reshape(len(targets), -1)
+    if isinstance(weights, ConstantRows):
+        dtype = table.dtype if table.dtype.kind == "f" else np.dtype(np.float64)
+        ones = ConstantRows(neighbors.positions, Array(weights.values.data.astype(dtype)))
+        mean: Node = Affine.of(WeightedLookup(neighbors.positions, ones, Array(table.astype(dtype))), div=len(weights.values))
+    else:
+        mean = Quotient(WeightedLookup(neighbors.positions, weights, Array(table.astype(np.float64))), GroupSums(weights, 1))
+    return {"predict": Output(mean, vector=targets.ndim == 1), "kneighbors": neighbors.output}
+
+
+@parses("sklearn.neighbors.NearestNeighbors")
+def parse_nearest_neighbors(step: Step) -> dict[str, Output]:
+    """Return the neighbours themselves."""
+    return {"kneighbors": kneighbors(step).output}
+
+
+@parses("sklearn.neighbors.KNeighborsTransformer")
+def parse_neighbors_transformer(step: Step) -> dict[str, Output]:
+    """Put the distances, or ones, in the places of the neighbours; of distances there is one more."""
+    est = step.estimator
+    mode = step.require("mode", "distance", "connectivity")
+    neighbors = kneighbors(step)
+    size = est.n_samples_fit_
+    found = nearest(step, est, step.x, est.n_neighbors + 1) if mode == "distance" else neighbors
+    values = found.distances if mode == "distance" else ConstantRows(found.positions, Array(np.ones(est.n_neighbors)))
+    return {"transform": Output(Scatter(values, found.positions, size), sparse=True), "kneighbors": neighbors.output}
