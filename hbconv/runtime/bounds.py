@@ -15,7 +15,6 @@ from hbconv.containers.columns import Columns
 from hbconv.containers.elementwise import Map
 from hbconv.containers.impute import Impute
 from hbconv.containers.linear import Linear
-from hbconv.containers.normalize import Normalize
 from hbconv.containers.wiring import Cast, Concat, Select
 
 __all__ = ["Spread", "spread"]
@@ -50,8 +49,10 @@ def spread(node: Node, bound: float) -> Spread | None:
     if node.finite == "always":
         return Spread(_ALWAYS)
     rule = _RULES.get(type(node))
+    if rule is None:  # before looking further: what is computed from all before it, step by step, has many paths to the input
+        return None
     inputs = [spread(n, bound) for n in node.inputs]
-    if rule is None or any(s is None for s in inputs):
+    if any(s is None for s in inputs):
         return None
     found: Spread | None = rule(node, *inputs)
     return found if found is not None and found.bound < _LARGEST.get(node.type.dtype, 0.0) else None
@@ -121,6 +122,5 @@ _RULES: dict[type[Node], Callable[..., Spread | None]] = {
     Impute: _impute,
     Linear: _linear,
     Map: _map,
-    Normalize: lambda node, x: Spread(1.0, x.nan_from),
     Select: _union,
 }
