@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -22,26 +24,26 @@ def parse_power_transformer(step: Step) -> Node:
     """Compute in float64, round to the input's dtype, scale."""
     est = step.estimator
     x = step.require_finite(Cast(step.x, "float"), allow_nan=True)
-    lambdas = np.asarray(est.lambdas_, dtype=np.float64)
+    lambdas = np.asarray(est.lambdas_)
     powers = _yeo_johnson(x, lambdas) if step.require("method", "yeo-johnson", "box-cox") == "yeo-johnson" else _box_cox(step, x, lambdas)
     rounded = CastLike(powers, x)
     return step.transform(est._scaler, rounded, "_scaler") if est.standardize else rounded  # noqa: SLF001
 
 
-def _box_cox(step: Step, x: Node, lambdas: npt.NDArray[np.float64]) -> Node:
+def _box_cox(step: Step, x: Node, lambdas: npt.NDArray[Any]) -> Node:
     """As ``scipy.special.boxcox``, which computes in float64."""
     step.check(Compare.of(x, "le", 0.0), f"The Box-Cox transformation (step {step.where!r}) takes positive numbers alone.")
     return BoxCox(Cast(x, "float64"), _powers(lambdas, 1e-19))
 
 
-def _yeo_johnson(x: Node, lambdas: npt.NDArray[np.float64]) -> Node:
-    """As ``scipy.stats.yeojohnson``: powers of ``1 + x`` and of ``1 - x``, on either side of zero."""
+def _yeo_johnson(x: Node, lambdas: npt.NDArray[Any]) -> Node:
+    """As ``scipy.stats.yeojohnson``: powers of ``1 + x`` and of ``1 - x``, on either side of zero; ``2 - lambda`` is rounded as lambda is."""
     least = float(np.finfo(np.float64).eps)
     above = BoxCox(x, _powers(lambdas, least), "log1p")
     below = Map(BoxCox(Map(x, "neg"), _powers(2 - lambdas, least), "log1p"), "neg")
     return Choose(Compare.of(x, "ge", 0.0), above, below)
 
 
-def _powers(exponents: npt.NDArray[np.float64], least: float) -> Array:
-    """Exponents, those that the source takes for zero made so."""
-    return Array(np.where(np.abs(exponents) < least, 0.0, exponents))
+def _powers(exponents: npt.NDArray[Any], least: float) -> Array:
+    """Exponents (float64), those that the source takes for zero made so."""
+    return Array(np.where(np.abs(exponents) < least, 0.0, exponents).astype(np.float64))

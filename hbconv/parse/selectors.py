@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Node, Output
 from hbconv.containers.wiring import Select
+from hbconv.errors import UnsupportedError
+from hbconv.parse.members import passed_on
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -31,11 +34,19 @@ def parse_selector(step: Step) -> dict[str, Output]:
 def parse_recursive_elimination(step: Step) -> dict[str, Output]:
     """Keep the columns, and answer as the estimator fitted on them."""
     selected = _selected(step)
-    outputs = step.child(step.estimator.estimator_, selected, "estimator", sparse=step.sparse)
+    outputs = passed_on(step, step.child(step.estimator.estimator_, selected, "estimator", sparse=step.sparse))
     return {**outputs, "transform": Output(selected, sparse=step.sparse)}
 
 
 def _selected(step: Step) -> Node:
     """Select from the whole input as one array, whose common dtype the columns keep; a selector that takes NaN takes infinity too."""
     x = step.x if step.estimator.__sklearn_tags__().input_tags.allow_nan else step.require_finite()
-    return Select(x, Array(np.flatnonzero(step.estimator.get_support()).astype(np.int32)))
+    return Select(x, Array(np.flatnonzero(_support(step)).astype(np.int32)))
+
+
+def _support(step: Step) -> npt.NDArray[np.bool_]:
+    """Ask which columns are kept, which some selectors first compute now, from parameters that were not checked when they were fitted."""
+    try:
+        return np.asarray(step.estimator.get_support())
+    except (TypeError, ValueError) as error:
+        raise UnsupportedError(step.name, step.where, hint=f"It cannot tell itself which columns it keeps: {error}.") from error

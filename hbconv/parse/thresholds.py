@@ -37,6 +37,8 @@ def _decide(step: Step, threshold: Any, positive_label: Any) -> dict[str, Output
     est = step.estimator
     outputs = step.child(est.estimator_, step.x, "estimator_", sparse=step.sparse)
     classes = np.asarray(est.classes_)
+    if positive_label is not None and positive_label not in classes:
+        raise step.refuse("pos_label", positive_label, f"It is none of the classes {classes.tolist()}: the source cannot predict either.")
     positive = 1 if positive_label is None else int(np.flatnonzero(classes == positive_label)[0])
     methods = ("predict_proba", "decision_function") if est.response_method == "auto" else (est.response_method,)
     score, method = response(step, est.estimator_, outputs, *methods, positive=positive)
