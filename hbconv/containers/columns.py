@@ -6,7 +6,7 @@ Leaves have no ``lower``: hbconv.lower declares them, since it knows how the col
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from hbconv.containers.node import Node, container
 from hbconv.containers.types import Schema, Type
 from hbconv.containers.vocabulary import Vocabulary
 from hbconv.containers.wiring import Cast
+from hbconv.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
 
 __all__ = ["Codes", "Columns", "Entries", "FillText", "Hashes", "Vocabulary"]
 
@@ -127,3 +131,6 @@ class FillText(Node):
 
     def infer(self) -> Type:
         return Type(self.x.type.width, "string")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
+        raise UnsupportedError("text columns", self.source, hint="Answers are numbers or labels: encode text (OneHotEncoder, OrdinalEncoder) after filling it.")

@@ -8,7 +8,9 @@ import numpy as np
 
 from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
+from hbconv.containers.columns import Columns
 from hbconv.containers.wiring import Cast
+from hbconv.parse.members import columns_of_array
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat, select
 from hbconv.parse.text import columns_of
@@ -50,7 +52,9 @@ def _stack(step: Step, outputs: Sequence[Output], *, sparse: bool) -> Output:
         return Output(Cast(select(step.x, []), "float64"))
     dtypes = [o.dtype for o in outputs if o.dtype is not None]
     dtype = np.result_type(*dtypes).name if len(dtypes) == len(outputs) else None
-    return Output(concat([o.node for o in outputs]), dtype=dtype, sparse=sparse)
+    node = concat([o.node for o in outputs])
+    array = columns_of_array(node, range(node.type.width)) if isinstance(node, Columns) else node
+    return Output(array, dtype=dtype, sparse=sparse)
 
 
 def _is(transformer: object, keyword: str) -> bool:

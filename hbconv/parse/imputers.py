@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from itertools import groupby
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Node, Output
 from hbconv.containers.columns import FillText
 from hbconv.containers.impute import Impute, IsMissing
+from hbconv.containers.only_numbers import OnlyNumbers
 from hbconv.containers.wiring import Cast, Select
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
@@ -52,7 +55,7 @@ def _filled(step: Step, columns: list[int], *, is_text: bool) -> Node:
     if is_text:
         return FillText(x, tuple(fill.tolist()), _missing_texts(step))
     if est._fit_dtype.kind == "O":  # noqa: SLF001
-        return Impute(Cast(x, "float64"), Array(fill.astype(np.float64)), _missing_number(step))
+        return Impute(Cast(OnlyNumbers(x), "float64"), Array(_numbers(step, fill)), _missing_number(step))
     x = Cast(x, "float") if est.strategy in _STATISTICS or callable(est.strategy) else x
     return Impute(x, Array(fill.astype(est._fill_dtype)), _missing_number(step))  # noqa: SLF001
 
@@ -60,7 +63,16 @@ def _filled(step: Step, columns: list[int], *, is_text: bool) -> Node:
 def _mask(step: Step, columns: list[int], *, is_text: bool) -> Node:
     if is_text and columns:
         return concat([is_missing_text(step, j, _missing_texts(step)) for j in columns])
-    return IsMissing(_columns(step, columns), _missing_number(step))
+    reads_objects = getattr(step.estimator, "_fit_dtype", np.dtype(object)).kind == "O"
+    x = _columns(step, columns)
+    return IsMissing(OnlyNumbers(x) if reads_objects else x, _missing_number(step))
+
+
+def _numbers(step: Step, fill: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    odd = next((value for value in fill.tolist() if not isinstance(value, int | float | np.number)), None)
+    if odd is not None:
+        raise step.refuse("statistics_", odd, "Columns of objects must hold texts alone or numbers alone. Convert them before fitting.")
+    return fill.astype(np.float64)
 
 
 def _columns(step: Step, columns: list[int]) -> Node:

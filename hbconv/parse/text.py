@@ -71,6 +71,7 @@ def category_codes(step: Step, position: int, categories: Any) -> Node:
         return FindCode(columns_of(step.x, [position]), Array(_as_numbers(values)))
     odd = sorted({type(v).__name__ for v in values.tolist() if v is not None and not isinstance(v, _PLAIN)})
     if values.dtype.kind not in "OUS" or odd:
+        odd = odd or [values.dtype.name]
         raise step.refuse("categories_", odd, f"Column {position} must hold texts, bytes or numbers. Convert it before fitting.")
     return _value_codes(step, position, [_plain(v) for v in values.tolist()])
 
@@ -79,7 +80,7 @@ def are_numbers(categories: Any) -> bool:
     """Whether a program can compare the categories of a column: numbers, of objects those that one dtype holds exactly, in ascending order."""
     values = np.asarray(categories)
     if values.dtype.kind != "O":
-        return values.dtype.kind in "biuf"
+        return values.dtype.kind in "biuf" and values.dtype.itemsize <= 8
     known = values.tolist()
     if all(is_nan(v) for v in known) or not all(isinstance(v, int | float | np.number) for v in known):
         return False

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hbconv.errors import InputError
 
-__all__ = ["dtype_name", "numeric", "object_numbers"]
+__all__ = ["dtype_name", "numeric", "object_numbers", "require_numbers"]
 
 _REFUSED = {
     "c": "complex numbers",
@@ -69,15 +69,23 @@ def numeric(values: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
 
 
 def object_numbers(values: npt.NDArray[Any], where: str) -> npt.NDArray[np.float64]:
-    """Return an object array of numbers as float64, None as NaN; text and everything else is refused with its value."""
-    text = next((v for v in values.flat if isinstance(v, str | bytes)), None)
-    if text is not None:
-        raise InputError(f"{where} holds the text {text!r}, where the model needs numbers. Convert it to numbers, or pass the columns in their order.")
+    """Return an object array of numbers, or of texts that are numbers, as float64, None as NaN; everything else is refused with its value."""
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         odd = next(v for v in values.flat if not _is_number(v))
+        if isinstance(odd, str | bytes):
+            message = f"{where} holds the text {odd!r}, where the model needs numbers. Convert it to numbers, or pass the columns in their order."
+            raise InputError(message) from error
         raise InputError(f"{where} holds {odd!r} of type {type(odd).__name__}, where the model needs numbers.") from error
+
+
+def require_numbers(values: npt.NDArray[Any], where: str) -> None:
+    """Refuse None and texts in a column of objects: to an imputer that reads objects they are values, and not missing."""
+    objects = values.tolist() if values.dtype.kind == "O" else ()
+    odd = [v for v in objects if v is None or isinstance(v, str | bytes)]
+    if odd:
+        raise InputError(f"{where} holds {odd[0]!r} among numbers, and the model's imputer leaves such objects as they are. Give NaN for what is missing.")
 
 
 def _is_number(value: Any) -> bool:

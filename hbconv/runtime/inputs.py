@@ -14,9 +14,10 @@ from hbconv.containers import Graph, Schema, topological
 from hbconv.containers.columns import Codes, Columns, Entries, Hashes
 from hbconv.containers.extractors import Extractor
 from hbconv.containers.find_code import FindCode
+from hbconv.containers.only_numbers import OnlyNumbers
 from hbconv.errors import InputError
 from hbconv.lower import DENSE, AnyFeed, CodesFeed, EntriesFeed, Feed, Padding
-from hbconv.runtime.arrays import dtype_name, numeric
+from hbconv.runtime.arrays import dtype_name, numeric, require_numbers
 from hbconv.runtime.entries import EntryRows, groups
 from hbconv.runtime.extract import extract
 from hbconv.runtime.hashes import encode_hashed
@@ -38,6 +39,8 @@ class Reads:
     categories: frozenset[int] = frozenset()
     sparse: bool = True
     entries: tuple[tuple[int, Extractor], ...] = ()
+    objects: frozenset[int] = frozenset()
+    """Columns whose objects must all be numbers."""
 
     @staticmethod
     def of(graph: Graph) -> Reads:
@@ -47,7 +50,9 @@ class Reads:
         entries = tuple((n.column, n.extractor) for n in nodes if isinstance(n, Entries))
         numbers = frozenset(i for n in nodes if isinstance(n, Columns) for i in n.columns)
         coded = frozenset(i for n in nodes if isinstance(n, FindCode) and isinstance(n.x, Columns) for i in n.x.columns)
-        return Reads(graph.schema, numbers - text, text, graph.traits.estimator or "The model", text | coded, graph.sparse, entries)
+        behind = topological(tuple(n for n in nodes if isinstance(n, OnlyNumbers)))
+        objects = frozenset(i for n in behind if isinstance(n, Columns) for i in n.columns)
+        return Reads(graph.schema, numbers - text, text, graph.traits.estimator or "The model", text | coded, graph.sparse, entries, objects)
 
     @property
     def needed(self) -> frozenset[int]:
@@ -244,14 +249,17 @@ def _whole(reads: Reads, values: Any) -> Table:
 
 def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads: Reads) -> Table:
     given = {i: frame.read(place[i]) for i in sorted(reads.needed)}
-    columns = {i: _numbers(data, reads.where(i)) if i in reads.numbers else data for i, data in given.items()}
-    dtypes = {i: _small_or_own(given[i], columns[i]) for i in reads.numbers}
+    arrays = {i: _array(given[i]) for i in reads.numbers}
+    for i in reads.objects & reads.numbers:
+        require_numbers(arrays[i], reads.where(i))
+    columns = given | {i: numeric(array, reads.where(i)) for i, array in arrays.items()}
+    dtypes = {i: _small_or_own(arrays[i], columns[i]) for i in reads.numbers}
     if "float32" not in dtypes.values():
         dtypes = {i: "int64" if dtype == "int16" else dtype for i, dtype in dtypes.items()}
     return Table(reads, frame.rows, tuple(dtypes.get(i, "string") for i in range(len(reads.schema.columns))), columns=columns)
 
 
-def _small_or_own(given: Any, numbers: Any) -> str:
+def _small_or_own(given: npt.NDArray[Any], numbers: Any) -> str:
     """Return a column's dtype; int16 for bools and ints of up to 16 bits, which leave a float32 beside them float32."""
     small = given.dtype.kind in "bui" and given.dtype.itemsize <= 2
     return "int16" if small else dtype_name(numbers.dtype)
@@ -273,15 +281,8 @@ def _places(frame: Frame, reads: Reads) -> dict[int, int]:
     return {i: i for i in range(len(frame.names))}
 
 
-def _numbers(data: Data, where: str) -> npt.NDArray[Any]:
-    if isinstance(data, Text | Categories):
-        text = data.values.values if isinstance(data, Categories) else data.values
-        raise InputError(f"{where} holds text such as {_first(text)!r}, where the model needs numbers.")
-    return numeric(data, where)
-
-
-def _first(values: Any) -> object:
-    return next((v for v in (getattr(v, "as_py", lambda v=v: v)() for v in values[:1000]) if isinstance(v, str)), None)
+def _array(data: Data) -> npt.NDArray[Any]:
+    return data.objects() if isinstance(data, Text | Categories) else data
 
 
 def _require_width(width: int, reads: Reads) -> None:

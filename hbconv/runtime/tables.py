@@ -85,12 +85,12 @@ def _pandas_column(series: Any) -> Data:
         return np.asarray(series)
     if dtype.name == "category":
         return _pandas_categories(series)
-    if type(dtype).__name__ == "ArrowDtype":
-        return _arrow_column(series.array.__arrow_array__(), "unknown")
     if type(dtype).__name__ == "StringDtype":
         return _pandas_text(series)
     if dtype.kind in "iufb":
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    if type(dtype).__name__ == "ArrowDtype":
+        return _arrow_column(series.array.__arrow_array__(), "unknown")
     return np.asarray(series)
 
 
@@ -102,10 +102,11 @@ def _pandas_matrix(x: Any) -> npt.NDArray[Any] | None:
 
 
 def _pandas_categories(series: Any) -> Data:
-    """Categories that are text stay codes; others become their values, as scikit-learn reads them."""
+    """Categories that are text stay codes; others become their values, float64 where they are floats or bools, as scikit-learn reads them."""
     values = series.cat.categories.to_numpy(dtype=object)
     if not all(isinstance(v, str) for v in values):
-        return np.asarray(series)
+        plain = np.asarray(series)
+        return plain.astype(np.float64) if plain.dtype.kind in "fb" else plain
     return Categories(series.cat.codes.to_numpy(), Text(values, "nan"))
 
 

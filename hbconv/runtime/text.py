@@ -34,6 +34,11 @@ class Text:
     values: Any
     null: str = "none"
 
+    def objects(self) -> npt.NDArray[np.object_]:
+        """Return the values, nulls as None."""
+        values = self.values if isinstance(self.values, np.ndarray) else self.values.to_pylist()
+        return np.array([v if isinstance(v, str) else None for v in values], dtype=object)
+
     def part(self, rows: slice | npt.NDArray[np.integer[Any]]) -> Text:
         """Return some of the rows."""
         return replace(self, values=self.values[rows] if isinstance(rows, slice) or isinstance(self.values, np.ndarray) else self.values.take(rows))
@@ -45,6 +50,10 @@ class Categories:
 
     codes: npt.NDArray[Any]
     values: Text
+
+    def objects(self) -> npt.NDArray[np.object_]:
+        """Return the values, nulls as None."""
+        return np.take(np.array([*self.values.objects(), None], dtype=object), self.codes)
 
     def part(self, rows: slice | npt.NDArray[np.integer[Any]]) -> Categories:
         """Return some of the rows."""

@@ -1,13 +1,17 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from agreement import agree, label, transform
+from lightgbm import LGBMRegressor
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 
+import hbconv
 from hbconv.errors import NotFittedError, UnsupportedError
 from hbconv.parse import parse
 
@@ -51,6 +55,21 @@ def test_each_part_of_a_table_keeps_its_dtype():
     agree(ColumnTransformer(parts).fit(TABLE), TABLE)
     agree(ColumnTransformer([*parts, ("wide", MinMaxScaler(), ["class", "fare"])]).fit(TABLE), TABLE)
     agree(ColumnTransformer([("ints", "passthrough", ["class"]), ("bools", "passthrough", ["class"])]).fit(TABLE), TABLE)
+
+
+@pytest.mark.parametrize("union", [
+    ColumnTransformer([("both", "passthrough", ["i", "j"])]), ColumnTransformer([("i", "passthrough", ["i"]), ("j", "passthrough", ["j"])]),
+    FeatureUnion([("same", FunctionTransformer())]),
+], ids=["one part", "two parts", "a union"])  # fmt: skip
+@pytest.mark.parametrize("dtype", ["int64", "int32", "float32", "float64"])
+def test_ints_beyond_float32_reach_lightgbm_as_the_array_that_the_source_gives(union, dtype):
+    """LightGBM reads ints of a table as float64, and of an array, such as a transformer makes of a table, as float32."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"i": 2**24 + rng.integers(0, 9, 300), "j": rng.integers(0, 9, 300).astype(dtype)})
+    model = make_pipeline(union, LGBMRegressor(n_estimators=4, min_child_samples=1, max_bin=1000, verbose=-1)).fit(table, table["i"] - 2**24)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        np.testing.assert_array_equal(hbconv.convert(model, "reference").predict(table), model.predict(table))
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 1.0])

@@ -1,12 +1,13 @@
 import numpy as np
 import pandas as pd
 import pytest
-from agreement import agree, refuses_as_source
+from agreement import agree, refuses_as_source, transform
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
+import hbconv
 from hbconv.errors import InputError, UnsupportedError
 from hbconv.parse import parse
 
@@ -115,6 +116,21 @@ def test_text_reaches_its_encoder_through_what_only_moves_it():
     agree(make_pipeline(mover, OneHotEncoder(handle_unknown="ignore")).fit(WORDS), MORE_WORDS)
 
 
+@pytest.mark.parametrize("value", [None, "2", "a"])
+@pytest.mark.parametrize("imputer", [
+    SimpleImputer(strategy="most_frequent"), SimpleImputer(strategy="constant", fill_value=3, add_indicator=True), MissingIndicator(features="all"),
+], ids=str)  # fmt: skip
+def test_objects_that_the_source_would_leave_among_numbers_are_refused(imputer, value):
+    imputer.fit(pd.DataFrame({"a": [1.0, 2.0, 2.0, np.nan]}, dtype=object))
+    agree(imputer, pd.DataFrame({"a": [np.nan, 3.0, True]}, dtype=object))
+    with pytest.raises(InputError, match=f"Column 'a' holds {value!r} among numbers"):
+        transform(imputer, pd.DataFrame({"a": [1.0, value, np.nan]}, dtype=object))
+
+
+def test_none_is_nan_where_the_source_reads_floats():
+    agree(SimpleImputer(add_indicator=True).fit(np.array([[1.0], [2.0], [np.nan]])), pd.DataFrame({"a": [1.0, None]}, dtype=object).to_numpy())
+
+
 def test_pandas_na_is_missing_in_every_column():
     agree(SimpleImputer(missing_values=pd.NA).fit(TRAIN), ROWS)
     frame = pd.DataFrame({"a": ["x", None, "x", np.nan]}, dtype=object)
@@ -147,6 +163,8 @@ def test_indicator_refuses_columns_that_had_no_missing_values():
     (SimpleImputer(strategy="constant", fill_value="a", missing_values=3), np.array([["a"], ["b"]], dtype=object), "missing_values"),
     (SimpleImputer(strategy="most_frequent", missing_values=None), np.array([[1.0], [None]], dtype=object), "missing_values"),
     (SimpleImputer(missing_values=np.float64(0.1)), TRAIN[:1, :1], "missing_values"),
+    (SimpleImputer(strategy="most_frequent"), np.array([[b"a"], [b"a"]], dtype=object), "statistics_"),
+    (SimpleImputer(strategy="most_frequent"), np.array([[pd.Timestamp("2020")]], dtype=object), "statistics_"),
 ])  # fmt: skip
 def test_refuses_by_name(imputer, train, parameter):
     with pytest.raises(UnsupportedError, match=f"{parameter}="):
@@ -154,5 +172,5 @@ def test_refuses_by_name(imputer, train, parameter):
 
 
 def test_text_that_leaves_without_an_encoder_is_refused():
-    with pytest.raises((UnsupportedError, InputError), match=r"text|Encode"):
-        agree(SimpleImputer(strategy="most_frequent").fit(WORDS[["a"]]), WORDS[["a"]])
+    with pytest.raises(UnsupportedError, match=r"text columns \(step 'SimpleImputer'\) is not supported. Answers are numbers or labels: encode text"):
+        hbconv.convert(SimpleImputer(strategy="most_frequent").fit(WORDS[["a"]]))
