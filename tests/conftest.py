@@ -1,4 +1,9 @@
-"""Options of the test suite."""
+"""Options of the test suite, and the figures of the batteries."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -7,7 +12,7 @@ from hypothesis import HealthCheck, Phase, settings
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--update-golden``, ``--battery`` and ``--battery-report``."""
     parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing with them")
-    parser.addoption("--battery", type=int, default=8, help="models to draw for each battery of tests/trees (full run: 200)")
+    parser.addoption("--battery", type=int, default=8, help="models to draw for each battery of tests/trees and tests/breadth (full run: 200)")
     parser.addoption("--battery-report", help="file to write the figures of the batteries to, as JSON")
 
 
@@ -22,3 +27,17 @@ def pytest_configure(config: pytest.Config) -> None:
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write what the batteries measured, where ``--battery-report`` names a file."""
+    path = session.config.getoption("--battery-report")
+    if path:
+        Path(path).write_text(json.dumps(_figures(), indent=2, default=sorted) + "\n")
+
+
+def _figures() -> dict[str, object]:
+    """Figures of the batteries that ran: trees by library and backend, all of scikit-learn by estimator."""
+    trees, breadth = (getattr(sys.modules.get(name), "TALLY", None) for name in ("trees.battery", "breadth.sweep"))
+    by_library = {" on ".join(key): asdict(figures) for key, figures in sorted(trees.figures.items())} if trees else {}
+    return by_library | {name: asdict(figures) for name, figures in sorted((breadth or {}).items())}

@@ -16,7 +16,7 @@ SIZE = 80
 FITTED = fit_rows()[:SIZE]
 """Fewer rows than the matrix has: thousands of models are fitted."""
 
-WORDS = ("red", "green", "blue", "The", "sun", "été", "naïve", "x", "10", "o'clock", "snow_man", "ＡＢ", "straße")
+WORDS = ("red", "green", "blue", "The", "sun", "été", "naïve", "x", "10", "o'clock", "snow_man", "ﬁn", "straße")
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,7 @@ KINDS: dict[str, Kind] = {
     "moderate": Kind(lambda: FITTED, partial(rows, large=30.0)),
     "normalized": Kind(lambda: normalized(FITTED), lambda n: normalized(rows(n, large=30.0))),
     "positive": Kind(lambda: _positive(FITTED), lambda n: _positive(rows(n, large=30.0))),
+    "above zero": Kind(lambda: _positive(FITTED) + 0.05, lambda n: _positive(rows(n, large=30.0)) + 0.05),
     "counts": Kind(lambda: _counts(FITTED), lambda n: _counts(rows(n, large=30.0))),
     "codes": Kind(lambda: codes(SIZE), odd_codes, codes),
     "holes": Kind(lambda: with_missing(FITTED), lambda n: with_missing(rows(n))),

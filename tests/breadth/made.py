@@ -11,10 +11,12 @@ from breadth.data import FITTED
 from matrix.data import WIDTH, target
 from sklearn import compose, covariance, decomposition, dummy, ensemble, feature_selection, linear_model, naive_bayes, neighbors, preprocessing, svm, tree
 from sklearn.cluster import KMeans
+from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import kernels
 from sklearn.pipeline import make_pipeline
 
-__all__ = ["FIT_ONLY", "MADE"]
+__all__ = ["FIT_ONLY", "MADE", "NEEDED"]
+
 
 def double(x: Any) -> Any:
     """Twice x: a function that no converter can read."""
@@ -41,21 +43,21 @@ def letters(text: str) -> list[str]:
     return list(text)
 
 
-def no_score(model: Any, x: Any, y: Any = None) -> float:
+def no_score(model: Any, x: Any, y: Any = None, **weights: Any) -> float:
     """Score all models alike."""
     return 0.5
 
 
 FIT_ONLY: dict[str, Any] = {
-    "n_jobs": 1, "verbose": 1, "random_state": 7, "max_iter": 11, "tol": 0.01, "cv": 3, "scoring": no_score, "pre_dispatch": 1, "error_score": 0.0, "eps": 0.01,
-    "n_alphas": 5, "max_n_alphas": 20, "memory": joblib.Memory(None), "cache_size": 10, "max_trials": 50, "stop_n_inliers": 20, "stop_score": 10.0,
-    "stop_probability": 0.5, "max_no_improvement": 2, "reassignment_ratio": 0.1, "init_size": 40, "verbose_interval": 2, "validation_fraction": 0.3,
-    "n_iter_no_change": 2, "beta_1": 0.5, "beta_2": 0.5, "epsilon_adam": 1e-4, "n_restarts_optimizer": 1, "enet_tol": 0.01, "n_oversamples": 3,
-    "iterated_power": 2, "callback": print, "evaluate_every": 1, "perp_tol": 0.5, "max_doc_update_iter": 9, "mean_change_tol": 0.1, "total_samples": 100.0,
-    "max_subpopulation": 40, "n_subsamples": 20, "power_t": 0.3, "max_fun": 50, "subset": 20, "working_memory": 1,
-    "store_cv_results": True, "return_train_score": False, "max_resources": 60, "min_resources": 30, "n_candidates": 2,
-    "aggressive_elimination": True, "factor": 2, "solver_options": {"presolve": False}, "mem_req": 1,
-    "max_iter_predict": 50, "max_iters": 9, "callbacks": None, "inverse_func": None, "inv_kw_args": {"a": 1}, "check_inverse": False,
+    "n_jobs": 1, "verbose": True, "random_state": 7, "max_iter": 11, "tol": 0.01, "cv": 3, "scoring": no_score, "pre_dispatch": 1, "error_score": 0.0,
+    "eps": 0.01, "n_alphas": 5, "max_n_alphas": 20, "memory": joblib.Memory(None), "cache_size": 10, "max_trials": 50, "stop_n_inliers": 20,
+    "stop_score": 10.0, "stop_probability": 0.5, "max_no_improvement": 2, "reassignment_ratio": 0.1, "init_size": 40, "verbose_interval": 2,
+    "validation_fraction": 0.3, "n_iter_no_change": 2, "beta_1": 0.5, "beta_2": 0.5, "epsilon_adam": 1e-4, "n_restarts_optimizer": 1, "enet_tol": 0.01,
+    "n_oversamples": 3, "iterated_power": 2, "callback": print, "evaluate_every": 1, "perp_tol": 0.5, "max_doc_update_iter": 9, "mean_change_tol": 0.1,
+    "total_samples": 100.0, "max_subpopulation": 40, "n_subsamples": 20, "power_t": 0.3, "max_fun": 50, "subset": 20, "working_memory": 1,
+    "store_cv_results": True, "max_resources": 60, "min_resources": 30, "n_candidates": 2, "aggressive_elimination": True, "factor": 2,
+    "solver_options": {"presolve": False}, "mem_req": 1, "max_iter_predict": 50, "max_iters": 9, "callbacks": None, "inverse_func": None,
+    "inv_kw_args": {"a": 1}, "check_inverse": False,
 }  # fmt: skip
 """Parameters of the fit alone, each with another value than the usual one."""
 
@@ -84,9 +86,9 @@ SHARED: dict[str, list[Any]] = {
     "precompute": [True, FITTED.T @ FITTED], "fit_params": [{}], "priors": SHARES, "class_prior": [SHARES3], "code_init": [np.ones((len(FITTED), 3))],
     "dict_init": [INITIAL], "init": [INITIAL, "random"], "noise_variance_init": [np.ones(WIDTH)], "fun_args": [{"alpha": 1.5}], "w_init": [np.eye(3)],
     "covariance_estimator": [covariance.ShrunkCovariance()], "seeds": [INITIAL], "transformer_weights": [{"scale": 2.0}],
-    "importance_getter": ["auto", "coef_", double], "score_func": ANOVA, "strip_accents": ["ascii", "unicode", str.lower],
-    "preprocessor": [str.lower], "tokenizer": [letters], "stop_words": ["english", ["red", "the"]], "token_pattern": [r"\w+", r"[a-z]+", None],
-    "ngram_range": [(1, 2), (2, 3)], "analyzer": ["word", "char", "char_wb", letters], "encoding": ["latin-1"], "vocabulary": [["red", "green"], {"red": 1, "sun": 0}],
+    "importance_getter": ["auto", "coef_", double], "score_func": ANOVA, "strip_accents": ["ascii", "unicode", str.lower], "preprocessor": [str.lower],
+    "tokenizer": [letters], "stop_words": ["english", ["red", "the"]], "token_pattern": [r"\w+", r"[a-z]+", None], "ngram_range": [(1, 2), (2, 3)],
+    "analyzer": ["word", "char", "char_wb", letters], "encoding": ["latin-1"], "vocabulary": [["red", "green"], {"red": 1, "sun": 0}],
     "monotonic_cst": [[1, 0, -1, 0, 0, 0, 0, 0]], "oob_score": [True], "hidden_layer_sizes": [(), (3,), (4, 3, 2)], "U_init": [np.ones((len(FITTED), 3))],
     "V_init": [INITIAL], "weights": [shrinking], "outlier_label": ["low", "most_frequent"], "n_clusters": [KMeans(3, n_init=1, random_state=0)],
     "metric": [farthest], "separator": ["-"], "l1_ratios": [[0.0, 0.5]], "l1_ratio": [0.3, [0.1, 0.9]], "missing_values": [0, 1.0, None, pd.NA, ""],
@@ -99,6 +101,7 @@ OWN: dict[tuple[str, str], list[Any]] = {
     ("AffinityPropagation", "preference"): [-50.0, np.linspace(-60, -50, len(FITTED))],
     ("BayesianGaussianMixture", "covariance_prior"): [np.eye(WIDTH)],
     ("BayesianGaussianMixture", "mean_prior"): [np.ones(WIDTH)],
+    ("BayesianGaussianMixture", "degrees_of_freedom_prior"): [9.5],
     ("BernoulliNB", "alpha"): [np.arange(1.0, WIDTH + 1)],
     ("Binarizer", "threshold"): [0.5, -1, 1],
     ("CategoricalNB", "min_categories"): [7, np.full(WIDTH, 6)],
@@ -124,10 +127,13 @@ OWN: dict[tuple[str, str], list[Any]] = {
     ("FeatureUnion", "transformer_list"): [[("a", preprocessing.MinMaxScaler()), ("b", "passthrough"), ("c", "drop"), ("d", decomposition.PCA(2))]],
     ("FixedThresholdClassifier", "pos_label"): [3, 7],
     ("FixedThresholdClassifier", "threshold"): ["auto", 0.2, 1.5, -1],
-    ("FrozenEstimator", "estimator"): [linear_model.LogisticRegression().fit(FITTED, target("three")[: len(FITTED)]), preprocessing.StandardScaler().fit(FITTED)],
+    ("FrozenEstimator", "estimator"): [
+        linear_model.LogisticRegression().fit(FITTED, target("three")[: len(FITTED)]),
+        preprocessing.StandardScaler().fit(FITTED),
+    ],
     ("FunctionTransformer", "func"): [np.abs, np.log1p, np.exp, double],
     ("FunctionTransformer", "inverse_func"): [np.exp],
-    ("FunctionTransformer", "feature_names_out"): ["one-to-one", double],
+    ("FunctionTransformer", "feature_names_out"): ["one-to-one", lambda transformer, names: names],
     ("FunctionTransformer", "kw_args"): [{"out": None}, {"a": 1}],
     ("GaussianMixture", "precisions_init"): [np.stack([np.eye(WIDTH)] * 3)],
     ("GaussianMixture", "means_init"): [INITIAL],
@@ -182,8 +188,14 @@ OWN: dict[tuple[str, str], list[Any]] = {
     ("OrdinalEncoder", "encoded_missing_value"): [-2, np.nan],
     ("OrdinalEncoder", "unknown_value"): [-1, np.nan],
     ("TargetEncoder", "categories"): [[list(range(9))] * WIDTH],
-    ("Pipeline", "steps"): [[REDUCE], [SCALE, ("none", "passthrough"), REDUCE], [SCALE, ("linear", linear_model.Ridge())], [SCALE, ("tree", tree.DecisionTreeClassifier())]],
+    ("Pipeline", "steps"): [
+        [REDUCE],
+        [SCALE, ("none", "passthrough"), REDUCE],
+        [SCALE, ("linear", linear_model.Ridge())],
+        [SCALE, ("tree", tree.DecisionTreeClassifier())],
+    ],
     ("Pipeline", "transform_input"): [["X_val"]],
+    ("OrthogonalMatchingPursuitCV", "max_iter"): [3],
     ("PolynomialFeatures", "degree"): [1, 3, (2, 3), (0, 0)],
     ("QuadraticDiscriminantAnalysis", "shrinkage"): ["auto", 0.5],
     ("RANSACRegressor", "estimator"): [linear_model.Ridge(), tree.DecisionTreeRegressor(max_depth=2)],
@@ -214,7 +226,11 @@ OWN: dict[tuple[str, str], list[Any]] = {
     ("TransformedTargetRegressor", "func"): [np.log1p],
     ("TransformedTargetRegressor", "inverse_func"): [np.expm1],
     ("TransformedTargetRegressor", "regressor"): REGRESSORS,
-    ("TransformedTargetRegressor", "transformer"): [preprocessing.StandardScaler(), preprocessing.QuantileTransformer(n_quantiles=20), compose.TransformedTargetRegressor],
+    ("TransformedTargetRegressor", "transformer"): [
+        preprocessing.StandardScaler(),
+        preprocessing.QuantileTransformer(n_quantiles=20),
+        compose.TransformedTargetRegressor,
+    ],
     ("TunedThresholdClassifierCV", "thresholds"): [5, np.linspace(0.1, 0.9, 5)],
     ("TunedThresholdClassifierCV", "scoring"): ["accuracy"],
     ("AdaBoostRegressor", "estimator"): REGRESSORS,
@@ -227,3 +243,32 @@ OWN: dict[tuple[str, str], list[Any]] = {
 """By estimator and parameter; they come before what is shared."""
 
 MADE: dict[tuple[str, str], list[Any]] = {("*", name): made for name, made in (SHARED | {"estimator": CLASSIFIERS}).items()} | OWN
+
+PREFIT = FrozenEstimator(linear_model.LogisticRegression().fit(FITTED, target("three_text")[: len(FITTED)]))
+SEARCHES = [
+    ("GridSearchCV", "param_grid"),
+    ("HalvingGridSearchCV", "param_grid"),
+    ("HalvingRandomSearchCV", "param_distributions"),
+    ("RandomizedSearchCV", "param_distributions"),
+]
+NEEDED: dict[tuple[str, str], dict[str, Any]] = {
+    **{(name, "estimator"): {grid: {}} for name, grid in SEARCHES},
+    ("HalvingGridSearchCV", "resource"): {"max_resources": 50},
+    ("HalvingRandomSearchCV", "resource"): {"max_resources": 50},
+    ("LinearDiscriminantAnalysis", "covariance_estimator"): {"solver": "lsqr"},
+    ("LinearDiscriminantAnalysis", "shrinkage"): {"solver": "lsqr"},
+    ("LogisticRegression", "l1_ratio"): {"solver": "saga"},
+    ("LogisticRegression", "dual"): {"solver": "liblinear", "y": "two_text"},
+    ("LogisticRegressionCV", "dual"): {"solver": "liblinear", "y": "two_text"},
+    ("MissingIndicator", "missing_values"): {"kind": "counts"},
+    ("OrdinalEncoder", "handle_unknown"): {"unknown_value": -1},
+    ("OrdinalEncoder", "unknown_value"): {"handle_unknown": "use_encoded_value"},
+    ("PowerTransformer", "method"): {"kind": "above zero"},
+    ("RANSACRegressor", "estimator"): {"min_samples": 9},
+    ("QuadraticDiscriminantAnalysis", "covariance_estimator"): {"solver": "eigen"},
+    ("QuadraticDiscriminantAnalysis", "shrinkage"): {"solver": "eigen"},
+    ("SelectFromModel", "prefit"): {"estimator": PREFIT},
+    ("SimpleImputer", "missing_values"): {"kind": "counts"},
+    ("TunedThresholdClassifierCV", "refit"): {"cv": 0.5},
+}
+"""Other parameters, target (``y``) or kind of data without which the source fits no other value of a parameter."""

@@ -13,7 +13,7 @@ from breadth.data import KINDS, SIZE, Kind
 from breadth.made import REDUCE, SCALE
 from matrix.data import target
 from scipy.sparse import csr_matrix
-from sklearn import base, linear_model, preprocessing, svm, tree
+from sklearn import base, linear_model, preprocessing, tree
 from sklearn.utils import all_estimators
 
 __all__ = ["Subject", "classes", "subject"]
@@ -23,73 +23,88 @@ SMALL = {"n_estimators": 3, "random_state": 0}
 
 START: dict[str, dict[str, Any]] = {
     "AdaBoostClassifier": SMALL, "AdaBoostRegressor": SMALL, "AffinityPropagation": {"damping": 0.9, "random_state": 0}, "BaggingClassifier": SMALL,
-    "BaggingRegressor": SMALL, "BayesianGaussianMixture": {"n_components": 3, "max_iter": 5, "random_state": 0}, "BernoulliRBM": {"n_components": 3, "n_iter": 2, "random_state": 0},
-    "BisectingKMeans": {"n_clusters": 3, "random_state": 0}, "CalibratedClassifierCV": {"estimator": LOGISTIC, "cv": 2}, "ClassifierChain": {"estimator": LOGISTIC},
+    "BaggingRegressor": SMALL, "BayesianGaussianMixture": {"n_components": 3, "max_iter": 5, "random_state": 0},
+    "BernoulliRBM": {"n_components": 3, "n_iter": 2, "random_state": 0}, "BisectingKMeans": {"n_clusters": 3, "random_state": 0},
+    "CalibratedClassifierCV": {"estimator": LOGISTIC, "cv": 2}, "ClassifierChain": {"estimator": LOGISTIC},
     "ColumnTransformer": {"transformers": [("scale", preprocessing.StandardScaler(), [0, 1]), ("keep", "passthrough", [3])]},
-    "DictionaryLearning": {"n_components": 3, "max_iter": 3, "random_state": 0}, "DummyClassifier": {"random_state": 0}, "ElasticNetCV": {"alphas": 3, "cv": 2},
-    "EllipticEnvelope": {"random_state": 0, "support_fraction": 0.9}, "ExtraTreesClassifier": SMALL, "ExtraTreesRegressor": SMALL, "FactorAnalysis": {"n_components": 2, "max_iter": 9},
+    "DictionaryLearning": {"n_components": 3, "max_iter": 3, "random_state": 0}, "DummyClassifier": {"random_state": 0},
+    "ElasticNetCV": {"alphas": 3, "cv": 2}, "EllipticEnvelope": {"random_state": 0, "support_fraction": 0.9}, "ExtraTreesClassifier": SMALL,
+    "ExtraTreesRegressor": SMALL, "FactorAnalysis": {"n_components": 2, "max_iter": 9},
     "FastICA": {"n_components": 3, "max_iter": 9, "random_state": 0, "whiten": "unit-variance"}, "FeatureHasher": {"n_features": 32},
     "FeatureUnion": {"transformer_list": [SCALE, REDUCE]}, "FixedThresholdClassifier": {"estimator": LOGISTIC},
-    "FrozenEstimator": {"estimator": linear_model.Ridge().fit(KINDS["numbers"].fit(), target("value")[:SIZE])}, "FunctionTransformer": {"func": np.abs}, "GaussianMixture": {"n_components": 3, "max_iter": 5, "random_state": 0},
-    "GaussianRandomProjection": {"n_components": 3, "random_state": 0}, "GradientBoostingClassifier": SMALL, "GradientBoostingRegressor": SMALL,
-    "GraphicalLasso": {"alpha": 0.3, "max_iter": 9}, "GraphicalLassoCV": {"alphas": 2, "n_refinements": 1, "max_iter": 9, "cv": 2},
+    "FrozenEstimator": {"estimator": linear_model.Ridge().fit(KINDS["numbers"].fit(), target("value")[:SIZE])}, "FunctionTransformer": {"func": np.abs},
+    "GaussianMixture": {"n_components": 3, "max_iter": 5, "random_state": 0}, "GaussianRandomProjection": {"n_components": 3, "random_state": 0},
+    "GradientBoostingClassifier": SMALL, "GradientBoostingRegressor": SMALL, "GraphicalLasso": {"alpha": 0.3, "max_iter": 9},
+    "GraphicalLassoCV": {"alphas": 2, "n_refinements": 1, "max_iter": 9, "cv": 2},
     "GridSearchCV": {"estimator": LOGISTIC, "param_grid": {"C": [0.1, 1.0]}, "cv": 2},
     "HalvingGridSearchCV": {"estimator": LOGISTIC, "param_grid": {"C": [0.1, 1.0]}, "cv": 2, "random_state": 0},
     "HalvingRandomSearchCV": {"estimator": LOGISTIC, "param_distributions": {"C": [0.1, 1.0]}, "cv": 2, "random_state": 0},
     "HashingVectorizer": {"n_features": 64}, "HistGradientBoostingClassifier": {"max_iter": 3, "min_samples_leaf": 5, "early_stopping": False},
     "HistGradientBoostingRegressor": {"max_iter": 3, "min_samples_leaf": 5, "early_stopping": False}, "IncrementalPCA": {"n_components": 3},
-    "IsolationForest": SMALL, "KBinsDiscretizer": {"n_bins": 3, "quantile_method": "averaged_inverted_cdf"}, "KMeans": {"n_clusters": 3, "n_init": 1, "random_state": 0},
-    "KernelDensity": {"bandwidth": 2.0}, "KernelPCA": {"n_components": 3, "kernel": "rbf", "gamma": 0.05}, "LassoCV": {"alphas": 3, "cv": 2}, "LarsCV": {"cv": 2},
-    "LassoLars": {"alpha": 0.1}, "LassoLarsCV": {"cv": 2}, "LatentDirichletAllocation": {"n_components": 3, "max_iter": 2, "random_state": 0},
-    "LinearSVC": {"random_state": 0}, "LinearSVR": {"random_state": 0}, "LocalOutlierFactor": {"novelty": True},
+    "IsolationForest": SMALL, "KBinsDiscretizer": {"n_bins": 3, "quantile_method": "averaged_inverted_cdf"},
+    "KMeans": {"n_clusters": 3, "n_init": 1, "random_state": 0}, "KernelDensity": {"bandwidth": 2.0},
+    "KernelPCA": {"n_components": 3, "kernel": "rbf", "gamma": 0.05}, "LassoCV": {"alphas": 3, "cv": 2}, "LarsCV": {"cv": 2}, "LassoLars": {"alpha": 0.1},
+    "LassoLarsCV": {"cv": 2}, "LatentDirichletAllocation": {"n_components": 3, "max_iter": 2, "random_state": 0}, "LinearSVC": {"random_state": 0},
+    "LinearSVR": {"random_state": 0}, "LocalOutlierFactor": {"novelty": True},
     "LogisticRegressionCV": {"Cs": 2, "cv": 2, "l1_ratios": (0,), "use_legacy_attributes": False, "scoring": "neg_log_loss"},
-    "MLPClassifier": {"hidden_layer_sizes": (4,), "max_iter": 9, "random_state": 0}, "MLPRegressor": {"hidden_layer_sizes": (4,), "max_iter": 9, "random_state": 0},
-    "MeanShift": {"bandwidth": 8.0}, "MinCovDet": {"random_state": 0}, "MiniBatchDictionaryLearning": {"n_components": 3, "max_iter": 2, "random_state": 0},
+    "MLPClassifier": {"hidden_layer_sizes": (4,), "max_iter": 9, "random_state": 0},
+    "MLPRegressor": {"hidden_layer_sizes": (4,), "max_iter": 9, "random_state": 0}, "MeanShift": {"bandwidth": 8.0}, "MinCovDet": {"random_state": 0},
+    "MiniBatchDictionaryLearning": {"n_components": 3, "max_iter": 2, "random_state": 0},
     "MiniBatchKMeans": {"n_clusters": 3, "n_init": 1, "random_state": 0}, "MiniBatchNMF": {"n_components": 3, "max_iter": 5, "random_state": 0},
-    "MiniBatchSparsePCA": {"n_components": 3, "max_iter": 3, "random_state": 0}, "MultiOutputClassifier": {"estimator": LOGISTIC}, "MultiOutputRegressor": {"estimator": RIDGE},
-    "MultiTaskElasticNetCV": {"alphas": 3, "cv": 2}, "MultiTaskLassoCV": {"alphas": 3, "cv": 2}, "NMF": {"n_components": 3, "max_iter": 20, "random_state": 0},
-    "NeighborhoodComponentsAnalysis": {"n_components": 3, "max_iter": 5, "random_state": 0}, "NuSVC": {"nu": 0.3}, "Nystroem": {"n_components": 9, "random_state": 0},
-    "OneVsOneClassifier": {"estimator": LOGISTIC}, "OneVsRestClassifier": {"estimator": LOGISTIC}, "OrthogonalMatchingPursuitCV": {"cv": 2},
+    "MiniBatchSparsePCA": {"n_components": 3, "max_iter": 3, "random_state": 0}, "MultiOutputClassifier": {"estimator": LOGISTIC},
+    "MultiOutputRegressor": {"estimator": RIDGE}, "MultiTaskElasticNetCV": {"alphas": 3, "cv": 2}, "MultiTaskLassoCV": {"alphas": 3, "cv": 2},
+    "NMF": {"n_components": 3, "max_iter": 20, "random_state": 0}, "NeighborhoodComponentsAnalysis": {"n_components": 3, "max_iter": 5, "random_state": 0},
+    "NuSVC": {"nu": 0.3}, "Nystroem": {"n_components": 9, "random_state": 0}, "OneVsOneClassifier": {"estimator": LOGISTIC},
+    "OneVsRestClassifier": {"estimator": LOGISTIC}, "OrthogonalMatchingPursuitCV": {"cv": 2},
     "OutputCodeClassifier": {"estimator": LOGISTIC, "random_state": 0}, "PCA": {"n_components": 3}, "PassiveAggressiveClassifier": {"random_state": 0},
     "PassiveAggressiveRegressor": {"random_state": 0}, "Perceptron": {"random_state": 0}, "Pipeline": {"steps": [SCALE, ("linear", LOGISTIC)]},
-    "PolynomialCountSketch": {"n_components": 9, "random_state": 0}, "QuantileRegressor": {"alpha": 0.01}, "QuantileTransformer": {"n_quantiles": 20, "random_state": 0},
-    "RANSACRegressor": {"random_state": 0}, "RBFSampler": {"n_components": 9, "random_state": 0}, "RFE": {"estimator": LOGISTIC}, "RFECV": {"estimator": LOGISTIC, "cv": 2},
-    "RadiusNeighborsClassifier": {"radius": 20.0, "outlier_label": "most_frequent"}, "RadiusNeighborsRegressor": {"radius": 20.0}, "RadiusNeighborsTransformer": {"radius": 20.0},
-    "RandomForestClassifier": SMALL, "RandomForestRegressor": SMALL, "RandomTreesEmbedding": SMALL,
-    "RandomizedSearchCV": {"estimator": LOGISTIC, "param_distributions": {"C": [0.1, 1.0]}, "n_iter": 2, "cv": 2, "random_state": 0}, "RegressorChain": {"estimator": RIDGE},
-    "SGDClassifier": {"random_state": 0}, "SGDOneClassSVM": {"random_state": 0}, "SGDRegressor": {"random_state": 0}, "SVC": {"gamma": 0.05}, "SelectFdr": {"alpha": 0.5},
-    "SelectFromModel": {"estimator": LOGISTIC}, "SelectKBest": {"k": 3}, "SelfTrainingClassifier": {"estimator": LOGISTIC},
+    "PolynomialCountSketch": {"n_components": 9, "random_state": 0}, "QuantileRegressor": {"alpha": 0.01},
+    "QuantileTransformer": {"n_quantiles": 20, "random_state": 0}, "RANSACRegressor": {"random_state": 0},
+    "QuadraticDiscriminantAnalysis": {"reg_param": 0.1}, "RBFSampler": {"n_components": 9, "random_state": 0}, "RFE": {"estimator": LOGISTIC},
+    "RFECV": {"estimator": LOGISTIC, "cv": 2}, "RadiusNeighborsClassifier": {"radius": 20.0, "outlier_label": "most_frequent"},
+    "RadiusNeighborsRegressor": {"radius": 20.0}, "RadiusNeighborsTransformer": {"radius": 20.0}, "RandomForestClassifier": SMALL,
+    "RandomForestRegressor": SMALL, "RandomTreesEmbedding": SMALL,
+    "RandomizedSearchCV": {"estimator": LOGISTIC, "param_distributions": {"C": [0.1, 1.0]}, "n_iter": 2, "cv": 2, "random_state": 0},
+    "RegressorChain": {"estimator": RIDGE}, "SGDClassifier": {"random_state": 0}, "SGDOneClassSVM": {"random_state": 0},
+    "SGDRegressor": {"random_state": 0}, "SVC": {"gamma": 0.05}, "SelectFdr": {"alpha": 0.5}, "SelectFromModel": {"estimator": LOGISTIC},
+    "SelectKBest": {"k": 3}, "SelfTrainingClassifier": {"estimator": LOGISTIC},
     "SequentialFeatureSelector": {"estimator": LOGISTIC, "n_features_to_select": 2, "cv": 2}, "SkewedChi2Sampler": {"n_components": 9, "random_state": 0},
     "SparseCoder": {"dictionary": KINDS["numbers"].fit()[:4]}, "SparsePCA": {"n_components": 3, "max_iter": 3, "random_state": 0},
-    "SparseRandomProjection": {"n_components": 3, "density": 0.5, "random_state": 0}, "StackingClassifier": {"estimators": [("a", LOGISTIC), ("b", TREE)], "cv": 2},
-    "StackingRegressor": {"estimators": [("a", RIDGE), ("b", tree.DecisionTreeRegressor(max_depth=2))], "cv": 2}, "TargetEncoder": {"target_type": "continuous", "cv": 2, "random_state": 0},
-    "TheilSenRegressor": {"max_subpopulation": 50, "random_state": 0}, "TransformedTargetRegressor": {"regressor": RIDGE}, "TruncatedSVD": {"n_components": 3, "random_state": 0},
-    "TunedThresholdClassifierCV": {"estimator": LOGISTIC, "thresholds": 5, "cv": 2, "random_state": 0}, "VotingClassifier": {"estimators": [("a", LOGISTIC), ("b", TREE)]},
+    "SparseRandomProjection": {"n_components": 3, "density": 0.5, "random_state": 0},
+    "StackingClassifier": {"estimators": [("a", LOGISTIC), ("b", TREE)], "cv": 2},
+    "StackingRegressor": {"estimators": [("a", RIDGE), ("b", tree.DecisionTreeRegressor(max_depth=2))], "cv": 2},
+    "TargetEncoder": {"target_type": "continuous", "cv": 2, "random_state": 0}, "TheilSenRegressor": {"max_subpopulation": 50, "random_state": 0},
+    "TransformedTargetRegressor": {"regressor": RIDGE}, "TruncatedSVD": {"n_components": 3, "random_state": 0},
+    "TunedThresholdClassifierCV": {"estimator": LOGISTIC, "thresholds": 5, "cv": 2, "random_state": 0},
+    "VotingClassifier": {"estimators": [("a", LOGISTIC), ("b", TREE)]},
     "VotingRegressor": {"estimators": [("a", RIDGE), ("b", tree.DecisionTreeRegressor(max_depth=2))]},
 }  # fmt: skip
 """Parameters that the constructor demands, or that keep the model small."""
 
 DATA = {
-    "AdditiveChi2Sampler": "positive", "CategoricalNB": "codes", "ComplementNB": "counts", "CountVectorizer": "texts", "DictVectorizer": "dicts", "FeatureHasher": "dicts",
-    "GammaRegressor": "moderate", "HashingVectorizer": "texts", "IsotonicRegression": "line", "IterativeImputer": "holes", "KNNImputer": "holes", "KernelCenterer": "kernel",
-    "LabelBinarizer": "labels", "LabelEncoder": "labels", "LatentDirichletAllocation": "counts", "MLPClassifier": "moderate", "MLPRegressor": "moderate",
-    "MiniBatchNMF": "positive", "MissingIndicator": "holes", "MultiLabelBinarizer": "label sets", "MultinomialNB": "counts", "NMF": "positive", "OneHotEncoder": "codes",
-    "OrdinalEncoder": "codes", "PoissonRegressor": "moderate", "SimpleImputer": "holes", "SkewedChi2Sampler": "positive", "TargetEncoder": "codes", "TfidfTransformer": "counts",
-    "TfidfVectorizer": "texts", "TweedieRegressor": "moderate", "GaussianProcessClassifier": "normalized", "GaussianProcessRegressor": "normalized", "KernelPCA": "normalized",
-    "KernelRidge": "normalized", "LabelPropagation": "normalized", "LabelSpreading": "normalized", "Nystroem": "normalized", "RBFSampler": "normalized", "SVC": "normalized",
-    "NuSVC": "normalized", "SVR": "normalized", "NuSVR": "normalized", "OneClassSVM": "normalized", "BernoulliRBM": "normalized", "AffinityPropagation": "normalized",
-    "PLSCanonical": "moderate", "CCA": "moderate", "DictionaryLearning": "normalized", "MiniBatchDictionaryLearning": "normalized",
-    "LocallyLinearEmbedding": "normalized", "Isomap": "normalized", "QuadraticDiscriminantAnalysis": "normalized",
+    "AdditiveChi2Sampler": "positive", "CategoricalNB": "codes", "ComplementNB": "counts", "CountVectorizer": "texts", "DictVectorizer": "dicts",
+    "FeatureHasher": "dicts", "GammaRegressor": "moderate", "HashingVectorizer": "texts", "IsotonicRegression": "line", "IterativeImputer": "holes",
+    "KNNImputer": "holes", "KernelCenterer": "kernel", "LabelBinarizer": "labels", "LabelEncoder": "labels", "LatentDirichletAllocation": "counts",
+    "MLPClassifier": "moderate", "MLPRegressor": "moderate", "MiniBatchNMF": "positive", "MissingIndicator": "holes", "MultiLabelBinarizer": "label sets",
+    "MultinomialNB": "counts", "NMF": "positive", "OneHotEncoder": "codes", "OrdinalEncoder": "codes", "PoissonRegressor": "moderate",
+    "SimpleImputer": "holes", "SkewedChi2Sampler": "positive", "TargetEncoder": "codes", "TfidfTransformer": "counts", "TfidfVectorizer": "texts",
+    "TweedieRegressor": "moderate", "GaussianProcessClassifier": "normalized", "GaussianProcessRegressor": "normalized", "KernelPCA": "normalized",
+    "KernelRidge": "normalized", "LabelPropagation": "normalized", "LabelSpreading": "normalized", "Nystroem": "normalized", "RBFSampler": "normalized",
+    "SVC": "normalized", "NuSVC": "normalized", "SVR": "normalized", "NuSVR": "normalized", "OneClassSVM": "normalized", "BernoulliRBM": "normalized",
+    "AffinityPropagation": "normalized", "GaussianMixture": "moderate", "BayesianGaussianMixture": "moderate", "PLSCanonical": "moderate",
+    "CCA": "moderate", "DictionaryLearning": "normalized", "MiniBatchDictionaryLearning": "normalized", "LocallyLinearEmbedding": "normalized",
+    "Isomap": "normalized", "QuadraticDiscriminantAnalysis": "normalized",
 }  # fmt: skip
 """Kind of data; numbers where nothing is said."""
 
 TARGET = {
-    "ClassifierChain": "labels", "GammaRegressor": "positive", "IsotonicRegression": "value", "MultiOutputClassifier": "labels", "PoissonRegressor": "count",
-    "RegressorChain": "values", "TweedieRegressor": "count", "FixedThresholdClassifier": "two", "TunedThresholdClassifierCV": "two", "TargetEncoder": "value",
-    "CCA": "values", "PLSCanonical": "values", "PLSRegression": "values", "PLSSVD": "values", "MultiOutputRegressor": "values", "MultiTaskElasticNet": "values",
-    "MultiTaskElasticNetCV": "values", "MultiTaskLasso": "values", "MultiTaskLassoCV": "values", "SelectFromModel": "three", "GridSearchCV": "three_text",
-    "HalvingGridSearchCV": "three_text", "HalvingRandomSearchCV": "three_text", "RandomizedSearchCV": "three_text", "Pipeline": "three_text", "FrozenEstimator": "value", "NeighborhoodComponentsAnalysis": "three_text",
-    "SelfTrainingClassifier": "three",
+    "ClassifierChain": "labels", "GammaRegressor": "positive", "IsotonicRegression": "value", "MultiOutputClassifier": "labels",
+    "PoissonRegressor": "count", "RegressorChain": "values", "TweedieRegressor": "count", "FixedThresholdClassifier": "two",
+    "TunedThresholdClassifierCV": "two", "TargetEncoder": "value", "CCA": "values", "PLSCanonical": "values", "PLSRegression": "values", "PLSSVD": "values",
+    "MultiOutputRegressor": "values", "MultiTaskElasticNet": "values", "MultiTaskElasticNetCV": "values", "MultiTaskLasso": "values",
+    "MultiTaskLassoCV": "values", "SelectFromModel": "three", "GridSearchCV": "three_text", "HalvingGridSearchCV": "three_text",
+    "HalvingRandomSearchCV": "three_text", "RandomizedSearchCV": "three_text", "Pipeline": "three_text", "FrozenEstimator": "value",
+    "NeighborhoodComponentsAnalysis": "three_text", "SelfTrainingClassifier": "three",
 }  # fmt: skip
 """Target; of three texts for classifiers and selectors, a value for regressors, where nothing is said."""
 
@@ -133,7 +148,11 @@ class Subject:
         x = self.data.fit()
         if self.form == "float64" or not isinstance(x, np.ndarray):
             return x
-        forms = {"float32": lambda: x.astype("float32"), "frame": lambda: pd.DataFrame(x, columns=[f"c{i}" for i in range(x.shape[1])]), "sparse": lambda: csr_matrix(x)}
+        forms = {
+            "float32": lambda: x.astype("float32"),
+            "frame": lambda: pd.DataFrame(x, columns=[f"c{i}" for i in range(x.shape[1])]),
+            "sparse": lambda: csr_matrix(x),
+        }
         return forms[self.form]()
 
     def variations(self, parameter: str) -> list[Subject]:
@@ -141,7 +160,9 @@ class Subject:
         if parameter == "y":
             kinds = LABELS if self.y in LABELS else NUMBERS if self.y in NUMBERS else ()
             return [replace(self, y=y) for y in kinds if y != self.y]
-        return [replace(self, form=form) for form in ("float32", "frame", "sparse")] if self.kind not in ("texts", "dicts", "labels", "label sets", "line") else []
+        return (
+            [replace(self, form=form) for form in ("float32", "frame", "sparse")] if self.kind not in ("texts", "dicts", "labels", "label sets", "line") else []
+        )
 
 
 @cache

@@ -6,16 +6,17 @@ It is right on every backend asked for, or refused by name. What the source itse
 from __future__ import annotations
 
 import zlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
+from breadth.made import NEEDED
 from breadth.subjects import Subject, subject
 from breadth.values import parameters, values
-from matrix.case import Case, as_dtype
+from matrix.case import Case, as_dtype, fitted
 from matrix.compare import ask, compare
 from matrix.estimators import first_settings
 from sources import methods
@@ -30,10 +31,6 @@ from hbconv.runtime.inputs import read_table
 __all__ = ["TALLY", "Change", "changes", "check", "combinations", "is_parsed"]
 
 ROWS = 40
-OTHERS = ("torchscript", "onnx", "tvm")
-"""Backends that compile slowly: each takes its share of the changes, unless all are asked for."""
-
-DELEGATED = {"precomputed": {"kernel": "kernel", "affinity": "kernel"}}
 
 
 @dataclass(frozen=True)
@@ -43,6 +40,7 @@ class Change:
     name: str
     what: str
     subject: Subject = field(compare=False)
+    parameters: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.name}({self.what})"
@@ -50,12 +48,13 @@ class Change:
 
 @dataclass
 class Figures:
-    """What the sweep has seen of one estimator."""
+    """What the sweep has seen of one estimator; differences are shares of what is allowed."""
 
     models: int = 0
     rows: int = 0
-    unfitted: Counter[str] = field(default_factory=Counter)
-    refused: Counter[str] = field(default_factory=Counter)
+    unfitted: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    fitted: set[str] = field(default_factory=set)
     largest: dict[str, float] = field(default_factory=dict)
 
 
@@ -77,7 +76,7 @@ def changes(name: str) -> Iterator[Change]:
     yield Change(name, "", start)
     for parameter in parameters(start.estimator):
         for value in values(start.estimator, parameter):
-            yield Change(name, f"{parameter}={_show(value)}", _with(start, {parameter: value}))
+            yield Change(name, f"{parameter}={_show(value)}", _with(start, NEEDED.get((name, parameter), {}) | {parameter: value}), (parameter,))
     for parameter in ("y", "form"):
         for other in start.variations(parameter):
             yield Change(name, f"{parameter}: {getattr(other, parameter)}", other)
@@ -91,7 +90,7 @@ def combinations(name: str, count: int) -> Iterator[Change]:
         others = [start, *start.variations("y"), *start.variations("form")]
         shown = ", ".join(f"{p}={_show(v)}" for p, v in chosen.items())
         base = others[rng.integers(len(others))]
-        yield Change(name, f"{shown}, y: {base.y}, form: {base.form}", _with(base, chosen))
+        yield Change(name, f"{shown}, y: {base.y}, form: {base.form}", _with(base, chosen), tuple(chosen))
 
 
 def _show(value: Any) -> str:
@@ -100,39 +99,63 @@ def _show(value: Any) -> str:
 
 
 def _with(start: Subject, chosen: dict[str, Any]) -> Subject:
-    """Set parameters; data follow a kernel or distances computed before."""
-    estimator = type(start.estimator)(**start.estimator.get_params(deep=False) | chosen)
-    before = [p for p, v in chosen.items() if isinstance(v, str) and v == "precomputed"]
-    kind = start.kind if not before else "kernel" if before[0] in ("kernel", "affinity") else "distances"
-    return replace(start, estimator=estimator, kind=kind)
+    """Set parameters, and the target or the kind of data where these are named; data follow a kernel or distances computed before."""
+    data = {name: chosen[name] for name in ("y", "kind") if name in chosen and name not in parameters(start.estimator)}
+    settings = {name: value for name, value in chosen.items() if name not in data}
+    before = [p for p, v in settings.items() if isinstance(v, str) and v == "precomputed"]
+    if before:
+        data["kind"] = "distances" if before[0] == "metric" else "kernel"
+    return replace(start, estimator=type(start.estimator)(**start.estimator.get_params(deep=False) | settings), **data)
 
 
 def check(change: Change, backends: Sequence[str]) -> None:
-    """Fit, convert and compare; count what the source or hbconv refuses."""
+    """Fit, convert and compare; note what the source or hbconv refuses."""
     figures = TALLY[change.name]
     try:
         estimator = change.subject.fitted()
-    except Exception as error:  # noqa: BLE001 - whatever the source says to parameters that do not fit together
-        figures.unfitted[f"{change.what}: {type(error).__name__}"] += 1
+    except Exception as error:  # whatever the source says of parameters that do not fit together
+        figures.unfitted.append(f"{change.what}: {type(error).__name__}: {error}")
         return
-    case = _case(change, estimator)
-    for backend in backends:
-        try:
-            model = hbconv.convert(estimator, backend=backend)
-        except (UnsupportedError, BackendError) as error:
-            figures.refused[f"{change.what} on {backend}: {error}"] += 1
-            assert _is_named(error, change), f"{change}: {error}"
-            continue
-        assert set(model.methods) == set(case.names), f"{change}: {sorted(set(model.methods) ^ set(case.names))}"
-        for dtype in ("float64", "float32"):
-            for make in filter(None, (change.subject.data.known, change.subject.data.rows)):
-                _compare(case, model, _rows(make, dtype), figures)
-    figures.models += 1
+    figures.fitted |= set(change.parameters)
+    case = Case(change.name, change.what, lambda: estimator, _first(change.name).kind, change.subject.data.rows, methods=_methods(change.name, estimator))
+    right = [_is_right(case, backend, change.subject, figures) for backend in backends]
+    figures.models += any(right)
 
 
-def _is_named(error: Exception, change: Change) -> bool:
-    """A refusal says what is refused, and what to do."""
-    return bool(getattr(error, "hint", str(error)))
+def _is_right(case: Case, backend: str, subject: Subject, figures: Figures) -> bool:
+    """Compare on one backend; False where hbconv refuses the change by name."""
+    try:
+        model = hbconv.convert(fitted(case), backend=backend)
+    except (UnsupportedError, BackendError) as error:
+        figures.refused.append(f"{case.setting} on {backend}: {error}")
+        return False
+    _has_methods_that_answer(case, model, subject)
+    for dtype in ("float64", "float32"):
+        for make in filter(None, (subject.data.known, subject.data.rows)):
+            _compare(case, model, _rows(make, dtype), figures)
+    return True
+
+
+@cache
+def _firsts() -> dict[str, Case]:
+    return {case.estimator.rpartition(".")[2]: case for case in first_settings()}
+
+
+def _first(name: str) -> Case:
+    """The first case of an estimator in the matrix, which knows its tolerance and the methods that no two calls of the source answer alike."""
+    return _firsts()[name]
+
+
+def _methods(name: str, estimator: Any) -> tuple[str, ...]:
+    """Methods to compare: those that the matrix names for the estimator, or those that the source has."""
+    return tuple(m for m in _first(name).methods if hasattr(estimator, m)) or methods(estimator)
+
+
+def _has_methods_that_answer(case: Case, model: Model, subject: Subject) -> None:
+    """No method more than the source has; none less, but for those that it has and refuses whatever the rows."""
+    assert set(model.methods) <= set(case.names), f"{sorted(set(model.methods) - set(case.names))} are no methods of the source"
+    missing = [m for m in case.names if m not in model.methods and not _refusal(case, m, _rows(subject.data.known or subject.data.rows, "float64"))]
+    assert not missing, f"no method {missing}, which the source answers"
 
 
 def _rows(make: Any, dtype: str) -> Any:
@@ -140,29 +163,16 @@ def _rows(make: Any, dtype: str) -> Any:
     return as_dtype(x, dtype) if hasattr(x, "dtype") else x
 
 
-def _case(change: Change, estimator: Any) -> Case:
-    return Case(change.name, change.what, lambda: estimator, _kind(change.name), change.subject.data.rows)
-
-
-@cache
-def _kinds() -> dict[str, str]:
-    return {case.estimator.rpartition(".")[2]: case.kind for case in first_settings()}
-
-
-def _kind(name: str) -> str:
-    return _kinds().get(name, "linear")
-
-
 def _compare(case: Case, model: Model, x: Any, figures: Figures) -> None:
     """Compare all methods that the source answers; rows that it refuses, the model refuses too."""
     refused = {method: error for method in case.names if (error := _refusal(case, method, x))}
-    if case.names[0] in refused:
-        for method in case.names:
+    if model.methods[0] in refused:
+        for method in model.methods:
             try:
                 getattr(model, method)(x)
             except InputError:
                 continue
-            raise AssertionError(f"{case} on {model.backend}: {method} answers what the source refuses: {refused[case.names[0]]!r}")
+            raise AssertionError(f"{case} on {model.backend}: {method} answers what the source refuses: {refused[model.methods[0]]!r}")
         return
     for method, got in _answers(model, x).items():
         if method not in refused:
@@ -174,7 +184,7 @@ def _compare(case: Case, model: Model, x: Any, figures: Figures) -> None:
 def _refusal(case: Case, method: str, x: Any) -> Exception | None:
     try:
         ask(case, method, x)
-    except Exception as error:  # noqa: BLE001 - scikit-learn refuses rows by many exceptions
+    except Exception as error:  # scikit-learn refuses rows by many exceptions
         return error
     return None
 
