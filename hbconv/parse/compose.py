@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from hbconv.containers import Node, Output
+from hbconv.containers import Node, Output, Schema
 from hbconv.containers.affine import Affine
 from hbconv.containers.columns import Columns
 from hbconv.containers.wiring import Cast
 from hbconv.parse.members import columns_of_array
-from hbconv.parse.registry import parses
+from hbconv.parse.registry import declared_columns, parses
 from hbconv.parse.step import Step, concat, select
 from hbconv.parse.text import columns_of
 
@@ -21,15 +22,29 @@ def parse_column_transformer(step: Step) -> dict[str, Output]:
     """Give each transformer its columns, by the positions the source resolved when fitting."""
     est = step.estimator
     outputs = []
-    for name, transformer, _ in est.transformers_:
+    for name, transformer, given in est.transformers_:
         columns = est._transformer_to_input_indices[name]  # noqa: SLF001
         if len(columns) and not _is(transformer, "drop"):
+            _require_items(step, name, transformer, given)
             x = columns_of(step.x, columns) if step.x.type.dtype == "string" else select(step.x, columns)
             outputs.append(_part(step, name, transformer, x))
     return {"transform": _stack(step, outputs, sparse=getattr(est, "sparse_output_", False))}
 
 
-@parses("sklearn.pipeline.FeatureUnion")
+def _require_items(step: Step, name: str, transformer: object, given: object) -> None:
+    """Refuse columns in a list where the source would iterate over their names."""
+    declared = None if _is(transformer, "passthrough") else declared_columns(transformer, "/".join(p for p in (step.path, name) if p))
+    if isinstance(declared, Schema) and declared.conventions.items and not isinstance(given, str | int):
+        hint = f"{type(transformer).__name__} iterates over its input: give it one column, by its name or position without a list."
+        raise step.refuse("transformers", (name, given), hint)
+
+
+def _columns_of_first(union: Any) -> Sequence[str] | int | Schema | None:
+    """Input columns where the first transformer's parser declares them."""
+    return next((declared_columns(t, name) for name, t in union.transformer_list if not (_is(t, "drop") or _is(t, "passthrough"))), None)
+
+
+@parses("sklearn.pipeline.FeatureUnion", features=_columns_of_first)
 def parse_feature_union(step: Step) -> dict[str, Output]:
     """Give each transformer the whole input; one sparse part makes the whole sparse."""
     parts = [(name, t) for name, t in step.estimator.transformer_list if not _is(t, "drop")]

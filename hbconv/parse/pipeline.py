@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from hbconv.containers import Output
-from hbconv.parse.registry import parses
+from collections.abc import Sequence
+from typing import Any
+
+from hbconv.containers import Output, Schema
+from hbconv.parse.registry import declared_columns, parses
 from hbconv.parse.step import Step
 
 PASSED_ON = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples")
 """Methods that a pipeline has because its last step does."""
 
 
-@parses("sklearn.pipeline.Pipeline")
+def _columns_of_first(pipeline: Any) -> Sequence[str] | int | Schema | None:
+    """Input columns where the first step's parser declares them; else the pipeline shows them as scikit-learn's own do."""
+    return next((declared_columns(step, name) for name, step in pipeline.steps if not _passes(step)), None)
+
+
+@parses("sklearn.pipeline.Pipeline", features=_columns_of_first)
 def parse_pipeline(step: Step) -> dict[str, Output]:
     """Pass the value from step to step; the last gives the methods, but for those that a pipeline does not pass on."""
     *before, (name, last) = step.estimator.steps

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Parsed = Node | dict[str, Output]
     Parser = Callable[[Step], Parsed]
 
-__all__ = ["METHODS", "Entry", "find_entry", "find_parser", "parser_names", "parses"]
+__all__ = ["METHODS", "Entry", "declared_columns", "find_entry", "find_parser", "parser_names", "parses"]
 
 METHODS = (
     "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples", "mahalanobis", "kneighbors", "apply", "decision_path",
@@ -100,6 +100,12 @@ def find_parser(estimator: object, path: str = "") -> Entry:
     if cls not in _FOUND:
         _FOUND[cls] = _search(cls) or _search_plugins(cls) or _refuse(estimator, path)
     return _FOUND[cls]
+
+
+def declared_columns(estimator: object, path: str) -> Sequence[str] | int | Schema | None:
+    """Return the input columns of an estimator whose parser declares them; None where scikit-learn's attributes tell."""
+    features = find_parser(estimator, f"{path}/{type(estimator).__name__}").features
+    return None if features is None else features(estimator)
 
 
 def find_entry(name: str) -> Entry:

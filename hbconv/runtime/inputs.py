@@ -21,6 +21,7 @@ from hbconv.runtime.arrays import dtype_name, numeric, require_numbers
 from hbconv.runtime.entries import EntryRows, groups
 from hbconv.runtime.extract import extract
 from hbconv.runtime.hashes import encode_hashed
+from hbconv.runtime.items import read_items
 from hbconv.runtime.matrices import as_numbers, contiguous, read_matrix, written_out
 from hbconv.runtime.tables import Data, Frame, find_columns, read_frame, read_sequence
 from hbconv.runtime.text import Categories, Text, encode
@@ -170,13 +171,16 @@ class Table:
         return out
 
 
-def count_columns(x: Any) -> int:
-    """Return the number of columns of any table or two-dimensional array."""
+def count_columns(x: Any) -> int | None:
+    """Return the number of columns of any table or two-dimensional array; None for a sequence of anything else."""
     frame = read_frame(x)
-    shape = (0, len(frame.names)) if frame is not None else np.shape(x)
-    if len(shape) != 2:
-        raise InputError(f"The sample must be a table or a two-dimensional array, and has shape {shape}.")
-    return shape[1]
+    if frame is not None:
+        return len(frame.names)
+    try:
+        shape = np.shape(x)
+    except ValueError:  # Of sequences that differ in length.
+        return None
+    return shape[1] if len(shape) == 2 else None
 
 
 def read_table(x: Any, reads: Reads) -> Table:
@@ -195,7 +199,8 @@ def read_table(x: Any, reads: Reads) -> Table:
     InputError
         Whatever does not fit: width, names, dimensions, dtypes, text where numbers are read.
     """
-    frame = read_sequence(x) if reads.schema.conventions.sequence else read_frame(x)
+    read = read_items if reads.schema.conventions.items else read_sequence if reads.schema.conventions.sequence else read_frame
+    frame = read(x)
     if frame is not None:
         return _read_frame(frame, reads)
     if reads.schema.conventions.tables_only:

@@ -23,10 +23,10 @@ def ask(case: Case, method: str, x: Any) -> Any:
 
 
 def answers(case: Case, method: str, x: Any) -> bool:
-    """Return whether the source takes these rows."""
+    """Return whether the source takes these rows; vectorizers fail on a row that is no text or no mapping."""
     try:
         ask(case, method, x)
-    except ValueError:
+    except (ValueError, TypeError, AttributeError):
         return False
     return True
 

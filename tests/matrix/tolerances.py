@@ -45,7 +45,9 @@ def allowed(kind: str, dtype: str, x: Any, want: np.ndarray) -> np.ndarray:
 
 
 def largest(x: Any) -> np.ndarray:
-    """Return the largest number of each row, at least 1."""
+    """Return the largest number of each row, at least 1; of texts, 1."""
+    if not hasattr(x, "columns") and x.dtype.kind == "O":
+        return np.ones(len(x))
     numbers = x.select_dtypes("number").to_numpy() if hasattr(x, "columns") else x
     return np.maximum(1.0, np.abs(finite(np.asarray(numbers, dtype=np.float64))).max(axis=1, initial=0.0))
 

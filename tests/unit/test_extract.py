@@ -1,0 +1,240 @@
+"""Sparse rows that the host makes of texts, mappings and sequences are those of scikit-learn's vectorizers, whatever their options."""
+
+from __future__ import annotations
+
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from sklearn.feature_extraction import DictVectorizer, FeatureHasher
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.utils import murmurhash3_32
+
+from hbconv.containers import topological
+from hbconv.containers.columns import Entries
+from hbconv.containers.extractors import Extractor
+from hbconv.errors import InputError
+from hbconv.parse import parse
+from hbconv.runtime.extract import BLOCK, extract
+from hbconv.runtime.items import read_items
+from hbconv.runtime.murmur import murmur_hash
+
+TEXT = st.text(st.one_of(st.sampled_from("abcABC _-'.1\t\n éÉßÅİ\u0131\u017f\u212afi\ufb03\u0301\u00a0\u2003日本ñÑ"), st.characters()), max_size=40)
+DOCUMENTS = st.lists(TEXT, min_size=1, max_size=6)
+
+
+def extractor_of(estimator: Any) -> Extractor:
+    """Return what the parser reads from a vectorizer."""
+    (entries,) = (n for n in topological(parse(estimator).output_roots) if isinstance(n, Entries))
+    return entries.extractor
+
+
+def rows_of(x: Any, estimator: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the parts of the CSR matrix made of x."""
+    return extract(read_items(x).read(0), extractor_of(estimator), "Column 0")
+
+
+def agree(estimator: Any, x: Any) -> None:
+    """Assert the same entries in the same dtype as the estimator's."""
+    want = estimator.transform(x)
+    want = want.copy() if hasattr(want, "toarray") else None
+    assert want is not None
+    want.sum_duplicates()
+    starts, columns, values = rows_of(x, estimator)
+    assert values.dtype == want.dtype
+    np.testing.assert_array_equal(starts, want.indptr)
+    np.testing.assert_array_equal(columns, want.indices)
+    np.testing.assert_array_equal(values, want.data)
+
+
+def refuses(estimator: Any, x: Any, message: str) -> None:
+    """Assert that the source raises, and that hbconv does with the message."""
+    with pytest.raises((ValueError, TypeError, AttributeError)):
+        estimator.transform(x)
+    with pytest.raises(InputError, match=message):
+        rows_of(x, estimator)
+
+
+@st.composite
+def text_options(draw: st.DrawFn) -> dict[str, Any]:
+    """Options that say how documents are cut."""
+    shortest = draw(st.integers(1, 3))
+    unit = draw(st.sampled_from(["word", "word", "char", "char_wb"]))
+    words = {
+        "token_pattern": draw(st.sampled_from([r"(?u)\b\w\w+\b", r"(?u)\b\w+\b", r"\S+", r"(\w)\w*", r"(?a)\w+", r"(?i)[a-c]+|(?:é)", r"x*"])),
+        "stop_words": draw(st.sampled_from([None, "english", ["ab", "b", "É", "日本"]])),
+    }
+    return {
+        "analyzer": unit,
+        "ngram_range": (shortest, shortest + draw(st.integers(0, 2))),
+        "lowercase": draw(st.booleans()),
+        "strip_accents": draw(st.sampled_from([None, "ascii", "unicode"])),
+        "binary": draw(st.booleans()),
+        **(words if unit == "word" else {}),
+    }
+
+
+@given(DOCUMENTS, DOCUMENTS, text_options(), st.sampled_from([np.int64, np.float32, np.float64, np.int32, int]))
+@example(["The cat: a cat", "sat"], ["cat CAT sat", ""], {}, np.int64)
+def test_counts_terms_as_the_source(seen: list[str], new: list[str], options: dict[str, Any], dtype: Any) -> None:
+    """Whatever the documents and the options."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            estimator = CountVectorizer(dtype=dtype, **options).fit(seen)
+        except ValueError:  # No term in any document.
+            return
+        agree(estimator, [*new, *seen])
+
+
+@given(DOCUMENTS, text_options(), st.booleans(), st.sampled_from([1, 7, 2**10, 2**31 - 1]), st.sampled_from([np.float64, np.float32, np.int64]))
+@example([""], {}, True, 7, np.float64)
+def test_hashes_tokens_as_the_source(new: list[str], options: dict[str, Any], signed: bool, width: int, dtype: Any) -> None:
+    """Entries whose signs cancel stay, as zeros; ``binary`` makes them ones."""
+    new = [text.encode("utf-8", "ignore").decode() for text in new]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        agree(HashingVectorizer(n_features=width, alternate_sign=signed, norm=None, dtype=dtype, **options), new)
+
+
+@given(st.lists(st.binary(max_size=70), min_size=1))
+def test_hashes_bytes_as_the_source(names: list[bytes]) -> None:
+    """All lengths, alone and beside others."""
+    assert murmur_hash(names).tolist() == [murmurhash3_32(name, seed=0) for name in names]
+
+
+NUMBERS = st.one_of(st.integers(-(2**40), 2**40), st.floats(allow_nan=False, width=32), st.booleans(), st.sampled_from([np.float32(0.5), np.int8(3)]))
+NAMES = st.sampled_from(["a", "b", "a=b", "é", "", "long name", "日本", "c"])
+VALUES = st.one_of(
+    NUMBERS, st.none(), NAMES, st.lists(NAMES, max_size=4), st.sampled_from([Decimal("1.5"), Fraction(1, 3), {"x"}, ("a", "a"), np.array(["b"])])
+)
+
+
+@given(st.lists(st.dictionaries(NAMES, VALUES), min_size=1, max_size=5), st.lists(st.dictionaries(NAMES, VALUES), min_size=1, max_size=5), st.booleans())
+def test_reads_mappings_as_the_source(seen: list[dict[str, Any]], new: list[dict[str, Any]], narrow: bool) -> None:
+    """Numbers of every type, texts, sequences of texts, None; names never seen."""
+    estimator = DictVectorizer(dtype=np.float32 if narrow else np.float64, separator="=" if narrow else "_is_").fit(seen)
+    with np.errstate(over="ignore"):
+        agree(estimator, [*new, *seen])
+
+
+def test_reads_names_that_are_no_text() -> None:
+    """Numbers and tuples are names too; a mapping alone is one row; a separator joins any name to a text."""
+    estimator = DictVectorizer(sort=False).fit([{1: 2.0, ("a", 2): 3, None: 1, "x": "y", 5: "z"}])
+    agree(estimator, [{1.0: 1, ("a", 2): 2, None: 3, 5: "z"}, {True: 9}, {}])
+    agree(estimator, {1: 4})
+
+
+@given(st.lists(st.dictionaries(NAMES, st.one_of(NUMBERS, NAMES)), min_size=1, max_size=5), st.booleans(), st.sampled_from([1, 2, 1000]))
+def test_hashes_features_as_the_source(rows: list[dict[str, Any]], signed: bool, width: int) -> None:
+    """Mappings and pairs; zeros are left out, texts become part of the name."""
+    for dtype in (np.float64, np.float32):
+        with np.errstate(over="ignore"):
+            want = FeatureHasher(width, alternate_sign=signed, dtype=dtype).transform(rows)
+            pairs = FeatureHasher(width, alternate_sign=signed, dtype=dtype, input_type="pair")
+            got = rows_of(rows, FeatureHasher(width, alternate_sign=signed, dtype=dtype))
+            also = rows_of([list(row.items()) for row in rows], pairs)
+        for starts, columns, values in (got, also):
+            assert values.dtype == want.dtype
+            np.testing.assert_array_equal(starts, want.indptr)
+            np.testing.assert_array_equal(columns, want.indices)
+            np.testing.assert_allclose(values, want.data, rtol=1e-6, atol=1e-2)  # of numbers that cancel, added in another order
+
+
+def test_hashes_sequences_of_names_as_the_source() -> None:
+    """Texts and bytes, in lists, tuples, sets and arrays of any shape."""
+    hasher = FeatureHasher(50, input_type="string")
+    agree(hasher, [["a", "b", "a"], ("é", b"bytes"), {"c"}, []])
+    agree(hasher, np.array([["a", "b"], ["c", "d"]]))
+    agree(FeatureHasher(50, input_type="string", dtype=np.int64), [["a", "b", "a"]])
+
+
+def test_cuts_towards_zero_where_values_are_ints() -> None:
+    """As numpy stores a number of the other kind."""
+    agree(FeatureHasher(9, dtype=np.int64), [{"a": 1.7, "b": -1.7, "c": 2}])
+    agree(DictVectorizer(dtype=np.int64).fit([{"a": 1}]), [{"a": 1.7}, {"a": -2.9}])
+
+
+def test_more_rows_than_a_block() -> None:
+    """Blocks are put together; rows without a term are kept."""
+    documents = [f"word{i % 7} word{i % 11} " * (i % 3) for i in range(2 * BLOCK + 1)]
+    agree(CountVectorizer().fit(documents), documents)
+
+
+@pytest.mark.parametrize("form", [
+    list, tuple, iter, np.array, lambda x: np.array(x, dtype=object), pd.Series, lambda x: pd.Series(x, dtype=object), lambda x: pd.Series(x, dtype="category"),
+    pa.array, lambda x: pa.chunked_array([x[:1], x[1:]]), lambda x: pa.array(x).dictionary_encode(), pl.Series, lambda x: [t.encode() for t in x],
+    lambda x: np.array([t.encode() for t in x]), lambda x: pa.array(x, pa.string_view()),
+])  # fmt: skip
+def test_takes_documents_in_any_form(form: Any) -> None:
+    """The same rows from each."""
+    documents = ["the cat", "a cät sat", "", "the cat"]
+    estimator = CountVectorizer().fit(documents)
+    want = rows_of(documents, estimator)
+    for got, expected in zip(rows_of(form(documents), estimator), want, strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_decodes_bytes_as_asked() -> None:
+    """In the encoding, with errors as asked for."""
+    latin = CountVectorizer(encoding="latin-1").fit(["déjà vu"])
+    agree(latin, ["déjà".encode("latin-1"), "vu"])
+    agree(CountVectorizer(decode_error="ignore").fit(["déjà vu"]), ["déjà".encode("latin-1")])
+    refuses(CountVectorizer().fit(["déjà vu"]), ["déjà".encode("latin-1")], "no text.*utf-8")
+
+
+def test_counts_a_cancelled_bucket_as_one_where_binary() -> None:
+    """Signs cancel first, then what is stored becomes 1: that of two tokens in one bucket too."""
+    names = [f"w{i}" for i in range(20)]
+    signs = {name: murmurhash3_32(name) >= 0 for name in names}
+    positive, negative = next(n for n in names if signs[n]), next(n for n in names if not signs[n])
+    agree(HashingVectorizer(n_features=1, norm=None), [f"{positive} {negative}"])
+    agree(HashingVectorizer(n_features=1, norm=None, binary=True), [f"{positive} {negative}"])
+
+
+@pytest.mark.parametrize(("rows", "message"), [
+    ("a text", "string object received"), ([np.nan], "np.nan is an invalid document"), (["a", None], "None of type NoneType"), ([1], "type int"),
+    ([["a"]], "type list"), (np.array([["a"], ["b"]]), "type ndarray"), (np.array([1.0]), "numbers"), (5, "iterable"), (pd.Series(["a", None]), "np.nan is an"),
+])  # fmt: skip
+def test_refuses_what_is_no_document(rows: Any, message: str) -> None:
+    """With the source's words where it has some."""
+    refuses(CountVectorizer().fit(["some text"]), rows, message)
+
+
+def test_refuses_a_table_whose_names_the_source_would_count() -> None:
+    """A frame is iterated by its names: never what is meant."""
+    with pytest.raises(InputError, match="whose items are its names"):
+        rows_of(pd.DataFrame({"text": ["some text"]}), CountVectorizer().fit(["some text"]))
+
+
+@pytest.mark.parametrize(("row", "message"), [
+    ({"a": object()}, "unsupported value"), ({"a": {"b": 1}}, "unsupported value"), ({"a": ["x", 1]}, "unsupported 1 of type int"),
+    ({"a": b"bytes"}, "unsupported 98 of type int"), ("text", "needs a mapping"), ({"a": 1j}, "no float64"), ({"a": np.bool_(1)}, "unsupported value"),
+    ({"a": ["x", None]}, "unsupported None"),
+])  # fmt: skip
+def test_refuses_values_of_other_types(row: Any, message: str) -> None:
+    """As the source does."""
+    refuses(DictVectorizer().fit([{"a": 1}]), [row], message)
+
+
+@pytest.mark.parametrize(("estimator", "row", "message"), [
+    (FeatureHasher(), {"a": None}, "unsupported value"), (FeatureHasher(), {1: 2}, "feature names must be strings"),
+    (FeatureHasher(), "text", "needs a mapping"),
+    (FeatureHasher(input_type="pair"), [("a", 1, 2)], "pairs of a name and a value"), (FeatureHasher(input_type="pair"), 5, "pairs of a name and a value"),
+    (FeatureHasher(input_type="string"), "text", "Samples can not be a single string"), (FeatureHasher(input_type="string"), [1], "must be strings"),
+    (FeatureHasher(input_type="string"), ["\ud800"], "surrogates"), (FeatureHasher(dtype=np.int64), {"a": np.nan}, "no finite number"),
+    (FeatureHasher(), {"a": [1, 2]}, "unsupported value"), (FeatureHasher(), {"a": 1j}, "no float64"),
+    (HashingVectorizer(analyzer="char"), "\ud800a", "surrogates"), (FeatureHasher(), {"a": b"1"}, "unsupported value"),
+    (DictVectorizer(dtype=np.int64).fit([{"a": 1}]), {"a": None}, "no int64"),
+])  # fmt: skip
+def test_refuses_names_and_values_it_cannot_hash(estimator: Any, row: Any, message: str) -> None:
+    """As the source does."""
+    refuses(estimator, [row], message)
