@@ -51,7 +51,8 @@ def parse_bernoulli_nb(step: Step) -> dict[str, Output]:
     """Count the features present, and those absent by the logarithm of their not being there."""
     est, x = step.estimator, step.require_finite()
     present: Node = x if est.binarize is None else _binarized(x, est.binarize)
-    absent = np.log(1 - np.exp(est.feature_log_prob_))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        absent = np.log(1 - np.exp(est.feature_log_prob_))
     joint = Linear.of(present, (est.feature_log_prob_ - absent).T, est.class_log_prior_ + absent.sum(axis=1))
     return classify(joint, est.classes_)
 

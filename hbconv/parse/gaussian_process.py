@@ -1,0 +1,71 @@
+"""Gaussian processes: sums over the kernels with the rows they were fitted on, in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.affine import Affine
+from hbconv.containers.decide import ArgMax, Compare
+from hbconv.containers.elementwise import Map
+from hbconv.containers.expected_sigmoid import ExpectedSigmoid
+from hbconv.containers.group_sums import GroupSums
+from hbconv.containers.linear import Linear
+from hbconv.containers.lookup import Add
+from hbconv.containers.pair_votes import PairVotes
+from hbconv.containers.proportions import Proportions
+from hbconv.parse.gaussian_process_kernels import covariance, variance
+from hbconv.parse.probabilities import beside_complement
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step, concat
+
+
+def _columns(est: Any) -> int | None:
+    """Return the columns of a process over a kernel that reads no vectors, such as a constant, which does not know them otherwise."""
+    if hasattr(est, "n_features_in_"):
+        return None
+    process = getattr(est, "base_estimator_", est)
+    return int(np.shape(getattr(process, "estimators_", [process])[0].X_train_)[-1])
+
+
+@parses("sklearn.gaussian_process.GaussianProcessRegressor", features=_columns)
+def parse_gaussian_process_regressor(step: Step) -> dict[str, Output]:
+    """``kernel(x, rows) @ alpha``, scaled back to the targets."""
+    est = step.estimator
+    kernel = covariance(step, est.kernel_, step.require_finite(), np.asarray(est.X_train_, dtype=np.float64))
+    mean = Affine.of(Linear.of(kernel, est.alpha_), mul=est._y_train_std, add=est._y_train_mean)  # noqa: SLF001
+    return {"predict": Output(mean, vector=mean.type.width == 1)}
+
+
+@parses("sklearn.gaussian_process.GaussianProcessClassifier", features=_columns)
+def parse_gaussian_process_classifier(step: Step) -> dict[str, Output]:
+    """One process for two classes; for more, one for each class or for each two of them."""
+    est, classes = step.estimator, Array(step.estimator.classes_)
+    step.require_finite()
+    if len(classes) == 2:
+        p = _probability(step, est.base_estimator_)
+        codes = Compare.of(_latent(step, est.base_estimator_)[1], "gt", 0.0, "int32")
+        return {"predict": Output(codes, classes, vector=True), "predict_proba": Output(beside_complement(p))}
+    members = est.base_estimator_.estimators_
+    each = concat([_probability(step, member) for member in members])
+    if step.require("multi_class", "one_vs_rest", "one_vs_one") == "one_vs_rest":
+        return {"predict": Output(ArgMax(each), classes, vector=True), "predict_proba": Output(Proportions(each, of_nothing=0.0))}
+    winners = Compare.of(concat([_latent(step, member)[1] for member in members]), "gt", 0.0, "int32")
+    return {"predict": Output(ArgMax(PairVotes(winners, each, len(classes))), classes, vector=True)}
+
+
+def _latent(step: Step, process: Any) -> tuple[Node, Node]:
+    """Kernel with the rows of one process, and the mean of its latent function."""
+    kernel = covariance(step, process.kernel_, step.x, np.asarray(process.X_train_, dtype=np.float64))
+    return kernel, Linear.of(kernel, process.y_train_ - process.pi_)
+
+
+def _probability(step: Step, process: Any) -> Node:
+    """Probability of the second class, averaged over the latent function."""
+    kernel, mean = _latent(step, process)
+    known = Linear.of(kernel, np.linalg.solve(process.L_, np.diag(process.W_sr_)).T)
+    explained = GroupSums(Map(known, "square"), 1)
+    return ExpectedSigmoid(mean, Add((variance(step, process.kernel_, step.x), Affine.of(explained, mul=-1.0))))
