@@ -45,7 +45,7 @@ class Output:
     parts : tuple of int
         Widths of blocks of columns: the method returns a list of them.
     dtypes : tuple of str
-        Dtypes of the parts: the method returns a tuple of them, such as distances and indexes.
+        Dtypes of the parts, an empty one the node's own: the method returns a tuple of them, such as distances and indexes.
     staged : bool
         The method returns an iterator over the parts, one for each stage of the ensemble.
     shape : tuple of int or None

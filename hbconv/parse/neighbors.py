@@ -12,6 +12,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
+from hbconv.containers.cast_like import CastLike
 from hbconv.containers.decide import ArgMax, Compare
 from hbconv.containers.elementwise import Map
 from hbconv.containers.group_sums import GroupSums
@@ -39,8 +40,8 @@ class Neighbors:
     def output(self) -> Output:
         """As the source's method ``kneighbors`` returns them."""
         count = self.positions.type.width
-        both = concat([Cast(self.distances, "float64"), Cast(self.positions, "float64")])
-        return Output(both, parts=(count, count), dtypes=("float64", "int64"))
+        both = concat([self.distances, CastLike(self.positions, self.distances)])
+        return Output(both, parts=(count, count), dtypes=("", "int64"))
 
 
 def fitted_rows(estimator: Any) -> npt.NDArray[Any]:

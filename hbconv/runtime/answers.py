@@ -35,7 +35,7 @@ def answer(output: Output, values: Any) -> Any:
         return _part(output, values)
     blocks = [_part(output, block) for block in np.split(values, np.cumsum(output.parts)[:-1], axis=1)]
     if output.dtypes:
-        return tuple(block.astype(dtype, copy=False) for block, dtype in zip(blocks, output.dtypes, strict=True))
+        return tuple(block.astype(dtype or block.dtype, copy=False) for block, dtype in zip(blocks, output.dtypes, strict=True))
     return iter(blocks) if output.staged else blocks
 
 

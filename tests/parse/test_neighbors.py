@@ -1,0 +1,124 @@
+"""Neighbours: ties, exact hits, what is refused, and the traps of other converters."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from matrix.data import fit_rows, rows, target
+from sklearn import neighbors
+from sklearn.metrics import DistanceMetric
+
+import hbconv
+from hbconv.errors import InputError, UnsupportedError
+
+NEAR = rows(60, large=100.0)
+
+
+def convert(estimator, *fit, **options):
+    """Fit and convert, whatever scikit-learn warns of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return hbconv.convert(estimator.fit(*fit), backend="torch", **options)
+
+
+@pytest.mark.parametrize("p", [1, 1.5, 3])
+def test_trap_power_of_the_metric_is_read(p):
+    """``p`` is a parameter of its own, not only one of ``metric_params``."""
+    estimator = neighbors.KNeighborsClassifier(p=p, weights="distance")
+    model = convert(estimator, fit_rows(), target("three_text"))
+    np.testing.assert_allclose(model.predict_proba(NEAR), estimator.predict_proba(NEAR), rtol=1e-12)
+    plain = neighbors.KNeighborsClassifier(weights="distance").fit(fit_rows(), target("three_text"))
+    assert not np.allclose(model.predict_proba(NEAR), plain.predict_proba(NEAR))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 59, 60])
+def test_trap_any_number_of_rows(n):
+    """A model answers a batch of any size, a row as in any other batch."""
+    model = convert(neighbors.KNeighborsRegressor(), fit_rows(), target("value"))
+    np.testing.assert_array_equal(model.predict(NEAR[:n]), model.predict(NEAR)[:n])
+
+
+@pytest.mark.parametrize("algorithm", ["brute", "kd_tree", "ball_tree"])
+def test_rows_equally_near_come_in_the_order_fitted_on(algorithm):
+    """The source's order among equals is its search's: both answers hold rows that are nearest, at the same distances."""
+    x = np.repeat(np.arange(12.0), 3)[:, None]
+    estimator = neighbors.NearestNeighbors(n_neighbors=4, algorithm=algorithm)
+    model = convert(estimator, x)
+    queries = np.array([[0.0], [5.25], [11.0]])
+    (distances, positions), (want, valid) = model.kneighbors(queries), estimator.kneighbors(queries)
+    np.testing.assert_array_equal(distances, want)
+    for query, ours, theirs in zip(queries, positions, valid, strict=True):
+        np.testing.assert_array_equal(np.abs(x[ours, 0] - query), np.abs(x[theirs, 0] - query))
+        assert len(set(ours)) == 4
+    assert positions[:, :3].tolist() == [[0, 1, 2], [15, 16, 17], [33, 34, 35]]
+
+
+@pytest.mark.parametrize("estimator", [neighbors.KNeighborsClassifier(weights="distance"), neighbors.RadiusNeighborsClassifier(9.0, weights="distance")])
+def test_a_row_that_was_fitted_on_counts_alone(estimator):
+    """Distance zero: those rows decide, each with weight one."""
+    x = np.concatenate([fit_rows(), fit_rows()[:50]])
+    y = np.concatenate([target("three"), 2 - target("three")[:50]])
+    model = convert(estimator, x, y)
+    np.testing.assert_array_equal(model.predict_proba(x), estimator.predict_proba(x))
+    assert set(np.unique(model.predict_proba(x[:50]))) <= {0.0, 0.5, 1.0}
+
+
+def test_rows_without_neighbours_are_refused_where_the_source_refuses_them():
+    model = convert(neighbors.RadiusNeighborsClassifier(0.1), fit_rows(), target("three"))
+    with pytest.raises(InputError, match="No neighbours found"):
+        model.predict(fit_rows() + 100.0)
+    assert len(model.predict(fit_rows()))
+
+
+def test_negative_distances_are_refused():
+    distances = np.abs(fit_rows() @ fit_rows().T)
+    estimator = neighbors.KNeighborsRegressor(metric="precomputed")
+    model = convert(estimator, distances, target("value"))
+    np.testing.assert_allclose(model.predict(distances[:20]), estimator.predict(distances[:20]), rtol=1e-12)
+    with pytest.raises(InputError, match="Negative values"):
+        model.predict(-distances)
+
+
+def test_float32_distances_stay_float32():
+    x = fit_rows().astype(np.float32)
+    estimator = neighbors.NearestNeighbors(metric="cosine")
+    model = convert(estimator, x)
+    for dtype in (np.float32, np.float64):
+        distances, positions = model.kneighbors(NEAR.astype(dtype))
+        want = estimator.kneighbors(NEAR.astype(dtype))
+        assert (distances.dtype, positions.dtype) == (want[0].dtype, want[1].dtype)
+
+
+def test_sparse_rows_to_fit_on():
+    from scipy.sparse import csr_matrix
+
+    estimator = neighbors.KNeighborsRegressor(3)
+    model = convert(estimator, csr_matrix(fit_rows()), target("value"))
+    np.testing.assert_allclose(model.predict(NEAR), estimator.predict(NEAR), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (neighbors.KNeighborsClassifier(weights=lambda d: d), "weights"),
+        (neighbors.KNeighborsRegressor(metric=lambda a, b: abs(a - b).sum()), "metric="),
+        (neighbors.NearestNeighbors(metric=DistanceMetric.get_metric("euclidean")), "metric="),
+        (neighbors.NearestNeighbors(metric="correlation"), "metric='correlation'"),
+        (neighbors.NearestNeighbors(metric="braycurtis"), "metric='braycurtis'"),
+        (neighbors.NearestNeighbors(metric="dice", algorithm="ball_tree"), "algorithm='brute'"),
+        (neighbors.NearestNeighbors(metric="hamming", metric_params={"w": np.ones(8)}, algorithm="brute"), "metric_params"),
+        (neighbors.NearestNeighbors(p=0.5, metric_params={"w": np.ones(8)}, algorithm="brute"), "p=0.5"),
+        (neighbors.NearestNeighbors(metric="mahalanobis", metric_params={"VI": -np.eye(8)}, algorithm="brute"), "positive definite"),
+        (neighbors.KNeighborsClassifier(algorithm="brute", metric_params={"w": np.ones(8)}), "metric_params"),
+        (neighbors.RadiusNeighborsClassifier(50.0, algorithm="brute", outlier_label="most_frequent"), "outlier_label"),
+        (neighbors.LocalOutlierFactor(), "novelty=True"),
+        (neighbors.KernelDensity(rtol=1e-4), "rtol"),
+        (neighbors.KernelDensity(metric="dice", algorithm="ball_tree"), "dice"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_refused_by_name(estimator, message):
+    with pytest.raises(UnsupportedError, match=message):
+        convert(estimator, fit_rows(), target("three"))
