@@ -253,6 +253,7 @@ SEARCHES = [
 ]
 NEEDED: dict[tuple[str, str], dict[str, Any]] = {
     **{(name, "estimator"): {grid: {}} for name, grid in SEARCHES},
+    ("GaussianProcessRegressor", "kernel"): {"alpha": 0.1},
     ("HalvingGridSearchCV", "resource"): {"max_resources": 50},
     ("HalvingRandomSearchCV", "resource"): {"max_resources": 50},
     ("LinearDiscriminantAnalysis", "covariance_estimator"): {"solver": "lsqr"},
@@ -261,6 +262,7 @@ NEEDED: dict[tuple[str, str], dict[str, Any]] = {
     ("LogisticRegression", "dual"): {"solver": "liblinear", "y": "two_text"},
     ("LogisticRegressionCV", "dual"): {"solver": "liblinear", "y": "two_text"},
     ("MissingIndicator", "missing_values"): {"kind": "counts"},
+    ("Nystroem", "kernel"): {"n_components": 5},
     ("OrdinalEncoder", "handle_unknown"): {"unknown_value": -1},
     ("OrdinalEncoder", "unknown_value"): {"handle_unknown": "use_encoded_value"},
     ("PowerTransformer", "method"): {"kind": "above zero"},
@@ -271,4 +273,4 @@ NEEDED: dict[tuple[str, str], dict[str, Any]] = {
     ("SimpleImputer", "missing_values"): {"kind": "counts"},
     ("TunedThresholdClassifierCV", "refit"): {"cv": 0.5},
 }
-"""Other parameters, target (``y``) or kind of data without which the source fits no other value of a parameter."""
+"""Other parameters, target (``y``) or kind of data without which the source fits no other value of a parameter, or answers with few digits."""
