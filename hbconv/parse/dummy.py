@@ -34,16 +34,23 @@ def parse_dummy_classifier(step: Step) -> dict[str, Output]:
     classes, priors = (est.classes_, est.class_prior_) if several else ([est.classes_], [est.class_prior_])
     chosen = _chosen(step, classes, priors)
     codes, labels = _rows(step, np.array(chosen, np.int32)), tuple(map(Array, classes))
-    dtype = np.asarray(est.constant).dtype.str if est._strategy == "constant" else None  # noqa: SLF001
     each = [_rows(step, p) for p in _probabilities(step, chosen, priors)]
     with np.errstate(divide="ignore"):
         logarithms = [_rows(step, np.log(p.values.data)) for p in each]
     parts = tuple(p.type.width for p in each) if several else ()
     return {
-        "predict": Output(codes, labels if several else labels[0], vector=not several, dtype=dtype),
+        "predict": Output(codes, labels if several else labels[0], vector=not several, dtype=_dtype(step)),
         "predict_proba": Output(concat(each), parts=parts),
         "predict_log_proba": Output(concat(logarithms), parts=parts),
     }
+
+
+def _dtype(step: Step) -> str | None:
+    """Labels have the dtype of the constant where one is given, not that of the classes."""
+    if step.estimator._strategy != "constant":  # noqa: SLF001
+        return None
+    dtype = np.asarray(step.estimator.constant).dtype
+    return dtype.str if dtype.kind == "U" else dtype.name
 
 
 def _chosen(step: Step, classes: list[Numbers], priors: list[Numbers]) -> list[int]:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output, Schema
+from hbconv.containers import Node, Output, Schema, topological
+from hbconv.containers.columns import Codes, Entries
 from hbconv.containers.wiring import Cast, Select
 from hbconv.parse.members import passed_on, read_named_members
 from hbconv.parse.registry import parses
@@ -45,8 +46,16 @@ def _answers(step: Step) -> Output:
     est = step.estimator
     members = zip(read_named_members(step), est.stack_method_, strict=True)
     columns = [_informative(step, member[method], method) for member, method in members]
-    passes = [step.x] if est.passthrough else []
+    passes = [_passed_through(step, columns)] if est.passthrough else []
     return Output(concat([*columns, *passes]), sparse=bool(passes) and step.sparse)
+
+
+def _passed_through(step: Step, answers: list[Node]) -> Node:
+    """Return the input, which is no array of numbers where a member reads it as text."""
+    read_as_text = any(isinstance(node, Codes | Entries) for node in topological(tuple(answers)))
+    if read_as_text or step.x.type.dtype == "string":
+        raise step.refuse("passthrough", value=True, hint="The final estimator would be given text beside numbers: encode the text before stacking.")
+    return step.x
 
 
 def _informative(step: Step, output: Output, method: str) -> Node:

@@ -50,12 +50,21 @@ def _probabilities(step: Step, members: list[dict[str, Output]]) -> tuple[Node, 
 
 
 def _votes(step: Step, members: list[dict[str, Output]]) -> tuple[Node, dict[str, Output]]:
-    n_classes, weights = len(step.estimator.classes_), _weights(step) or [1.0] * len(members)
+    n_classes, given = len(step.estimator.classes_), _weights(step)
+    weights = [1.0] * len(members) if given is None else given
     if min(weights) < 0:
         raise step.refuse("weights", step.estimator.weights, "The source counts votes up to the largest class voted for: give weights of at least 0.")
-    codes = [class_codes(step, member["predict"], np.arange(n_classes)) for member in members]
+    codes = [_voted_for(step, member["predict"]) for member in members]
     votes = tuple(Affine.of(OneHot(code, (n_classes,)), mul=weight) for code, weight in zip(codes, weights, strict=True))
     return Add(votes), {"transform": Output(concat([as_vector(step, member["predict"]) for member in members]))}
+
+
+def _voted_for(step: Step, predict: Output) -> Node:
+    """Codes of the classes that a member votes for; one that was fitted elsewhere may predict other labels."""
+    codes = np.arange(len(step.estimator.classes_))
+    if isinstance(predict.classes, Array) and not np.isin(predict.classes.data, codes).all():
+        raise step.refuse("voting", "hard", f"A member predicts labels such as {predict.classes.data.tolist()[:2]}; votes are counted for 0, 1...")
+    return class_codes(step, predict, codes)
 
 
 def _average(step: Step, xs: list[Node]) -> Node:
