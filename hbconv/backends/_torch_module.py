@@ -14,7 +14,7 @@ from hbconv.errors import InputError
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 from hbconv.tensor.program import Instruction
 
-__all__ = ["TensorModule"]
+__all__ = ["Loop", "TensorModule"]
 
 
 class TensorModule(torch.nn.Module):
@@ -68,8 +68,7 @@ class TensorModule(torch.nn.Module):
 
     def example(self) -> tuple[Tensor, ...]:
         """Return inputs of two rows, for a tracer: of fewer it would keep the number."""
-        device = next((buffer.device for buffer in self.buffers()), torch.device("cpu"))
-        return tuple(torch.zeros(2, *i.type.shape, dtype=DTYPES[i.type.dtype], device=device) for i in self.inputs)
+        return _example(self, self.inputs)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> TensorModule:
         def move(tensor: Tensor) -> Tensor:
@@ -78,6 +77,33 @@ class TensorModule(torch.nn.Module):
 
         super()._apply(move, recurse)  # type: ignore[no-untyped-call]
         return self
+
+
+class Loop(torch.nn.Module):
+    """A program repeated on its own result, until nothing changes; a tracer sees all steps."""
+
+    def __init__(self, body: TensorProgram, steps: int) -> None:
+        super().__init__()
+        self.steps, self.inputs = steps, body.inputs
+        self.body = _Writer(body).body()
+
+    def forward(self, state: Tensor, given: Tensor) -> Tensor:
+        """Return the last state."""
+        traced = torch.jit.is_tracing() or torch.compiler.is_compiling()  # type: ignore[attr-defined, no-untyped-call]
+        for _ in range(self.steps):
+            before, state = state, self.body(state, given)
+            if not traced and torch.equal(before, state):
+                break
+        return state
+
+    def example(self) -> tuple[Tensor, ...]:
+        """Return a state and what is given, of two rows."""
+        return _example(self, self.inputs)
+
+
+def _example(module: torch.nn.Module, inputs: tuple[Input, ...]) -> tuple[Tensor, ...]:
+    device = next((buffer.device for buffer in module.buffers()), torch.device("cpu"))
+    return tuple(torch.zeros(2, *i.type.shape, dtype=DTYPES[i.type.dtype], device=device) for i in inputs)
 
 
 def _check(tensor: Tensor, declared: Input) -> None:
@@ -94,6 +120,10 @@ class _Reader(fx.Tracer):
     def __init__(self) -> None:
         super().__init__(autowrap_functions=tuple(FUNCTIONS.values()))
 
+    def is_leaf_module(self, m: torch.nn.Module, module_qualified_name: str) -> bool:
+        """Call a loop, rather than read it."""
+        return isinstance(m, Loop) or super().is_leaf_module(m, module_qualified_name)
+
 
 class _Writer:
     """Writes each instruction as a node of an fx graph, and each constant as a buffer."""
@@ -108,12 +138,15 @@ class _Writer:
             self.nodes.append(self.write(f"c{position}", instruction))
         results = [self.own(index) for index in self.program.outputs.values()]
         self.graph.output(results[0] if len(results) == 1 else tuple(results))
-        self.graph.eliminate_dead_code()
+        self.graph.eliminate_dead_code(is_impure_node=lambda node: node.op in ("placeholder", "output"))
         return fx.GraphModule(self.root, self.graph)
 
     def write(self, name: str, instruction: Instruction) -> fx.Node:
         if isinstance(instruction, Constant):
             return self.buffer(name, instruction.value.data)
+        if isinstance(instruction, Op) and instruction.body:
+            self.root.add_module(f"loop_{name}", Loop(instruction.body, instruction.attributes["steps"]))
+            return self.graph.call_module(f"loop_{name}", tuple(self.nodes[i] for i in instruction.operands))
         if isinstance(instruction, Op):
             attributes = dict(_torch_attribute(*item) for item in instruction.attributes.items())
             return self.graph.call_function(FUNCTIONS[instruction.primitive], self.operands(name, instruction), attributes)

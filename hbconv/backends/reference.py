@@ -4,30 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.base import Arrays, Artifact, Backend
 from hbconv.strategy import strategies
 from hbconv.target import Target
-from hbconv.tensor import PRIMITIVES, Constant, Input, TensorProgram
+from hbconv.tensor import PRIMITIVES, TensorProgram
+from hbconv.tensor.evaluate import evaluate
 
 __all__ = ["Reference", "ReferenceArtifact", "evaluate"]
-
-
-def evaluate(program: TensorProgram, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
-    """Run a program by the meaning of its primitives."""
-    values: list[npt.NDArray[Any]] = []
-    with np.errstate(all="ignore"):
-        for instruction in program.instructions:
-            if isinstance(instruction, Input):
-                values.append(inputs[instruction.name])
-            elif isinstance(instruction, Constant):
-                values.append(instruction.value.data)
-            else:
-                operands = (values[i] for i in instruction.operands)
-                values.append(PRIMITIVES[instruction.primitive].evaluate(*operands, **instruction.attributes))
-    return {name: values[index] for name, index in program.outputs.items()}
 
 
 class ReferenceArtifact(Artifact):

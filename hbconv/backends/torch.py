@@ -101,7 +101,7 @@ class Torch(Backend):
 
     name = "torch"
     needs = ("torch",)
-    emits = FUNCTIONS
+    emits = frozenset({*FUNCTIONS, "iterate"})
     devices = ("cpu", "cuda")
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from hbconv.backends._torch_functions import FUNCTIONS
-from hbconv.backends._torch_module import TensorModule
+from hbconv.backends._torch_module import Loop, TensorModule
 from hbconv.backends.base import Artifact, Backend
 from hbconv.backends.torch import TorchArtifact, find_device
 from hbconv.errors import StoreError
@@ -40,19 +40,43 @@ class TorchScriptArtifact(TorchArtifact):
         return {FILE: buffer.getvalue()}
 
 
+class _ScriptedLoop(torch.nn.Module):
+    """A Loop as TorchScript holds it: one body, run in turns."""
+
+    def __init__(self, loop: Loop) -> None:
+        super().__init__()
+        self.steps = loop.steps
+        self.body = without_deprecation(torch.jit.trace, loop.body, loop.example(), check_trace=False)
+
+    def forward(self, state: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
+        for _ in range(self.steps):
+            before, state = state, self.body(state, given)
+            if torch.equal(before, state):
+                break
+        return state
+
+
+def _script_loops(module: TensorModule) -> None:
+    """Replace loops by scripted ones, which a trace keeps as they are: it would write out every step."""
+    for name, child in list(module.body.named_children()):
+        if isinstance(child, Loop):
+            setattr(module.body, name, without_deprecation(torch.jit.script, _ScriptedLoop(child)))
+
+
 class TorchScript(Backend):
     """TorchScript, on the CPU or a CUDA device."""
 
     name = "torchscript"
     stores_code = True
     needs = ("torch",)
-    emits = FUNCTIONS
+    emits = frozenset({*FUNCTIONS, "iterate"})
     devices = ("cpu", "cuda")
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
         """Trace the module on the device."""
         module = TensorModule(program).to(find_device(target)).eval()
         with torch.no_grad():
+            _script_loops(module)
             traced = without_deprecation(torch.jit.trace, module, module.example(), check_trace=False)
         return TorchScriptArtifact(traced, program, target)
 

@@ -65,8 +65,8 @@ def chunks(rows: int, size: int) -> Iterator[slice]:
 
 
 def _row_bytes(instruction: Instruction) -> int:
-    """Bytes of a row of a value; of a native tree kernel, also a leaf number and a value for each tree."""
+    """Bytes of a row of a value; of a native tree kernel, also a leaf number and a value for each tree; of a repeated program, its values."""
     kind = instruction.type
     forest = instruction.attributes.get("forest") if isinstance(instruction, Op) else None
-    own = 16 * int(forest.n_trees) if forest else 0
+    own = 16 * int(forest.n_trees) if forest else bytes_per_row(instruction.body) if isinstance(instruction, Op) and instruction.body else 0
     return own + (np.dtype(kind.dtype).itemsize * int(np.prod(kind.shape)) if kind.rows else 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,7 +111,7 @@ class Builder:
         if isinstance(first, Constant) and not kind.rows:
             return self.constant(PRIMITIVES[primitive].evaluate(first.value.data[None], **attributes)[0])
         indexes = tuple(v.index for v in operands)
-        known = (primitive, indexes, tuple((k, id(v) if isinstance(v, Forest) else v) for k, v in attributes.items()))
+        known = (primitive, indexes, tuple((k, id(v) if isinstance(v, Forest | TensorProgram) else v) for k, v in attributes.items()))
         return self._append(Op(primitive, indexes, kind, attributes, self.source), known)
 
     def program(self, outputs: Mapping[str, Value]) -> TensorProgram:
@@ -177,3 +177,10 @@ class Builder:
     def reduce(self, primitive: str, x: Value, axis: int = 0) -> Value:
         """Reduce a static axis away."""
         return self.op(primitive, x, axis=axis)
+
+    def iterate(self, steps: int, state: Value, given: Value, write: Callable[[Builder, Value, Value], Value]) -> Value:
+        """Repeat ``state = write(builder, state, given)`` on matrices, so many times; write uses the builder that it is given."""
+        inner = Builder(self.precision)
+        inner.source = self.source
+        after = write(inner, *(inner.input(name, x.dtype, x.shape[0]) for name, x in (("state", state), ("given", given))))
+        return self.op("iterate", state, given, body=inner.program({"state": after}), steps=steps)

@@ -37,6 +37,11 @@ class Op:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
 
+    @property
+    def body(self) -> "TensorProgram | None":
+        """The program that the primitive repeats."""
+        return self.attributes.get("body")
+
 
 Instruction = Input | Constant | Op
 
@@ -55,8 +60,9 @@ class TensorProgram:
 
     @property
     def primitives(self) -> frozenset[str]:
-        """Names of the primitives in use."""
-        return frozenset(i.primitive for i in self.instructions if isinstance(i, Op))
+        """Names of the primitives in use, also in what is repeated."""
+        ops = [i for i in self.instructions if isinstance(i, Op)]
+        return frozenset(op.primitive for op in ops).union(*(op.body.primitives for op in ops if op.body))
 
     def __str__(self) -> str:
         return show_program(self)
@@ -97,4 +103,6 @@ def _show(instruction: Instruction) -> str:
 
 
 def _show_attribute(value: Any) -> str:
+    if isinstance(value, TensorProgram):
+        return f"<{len(value.instructions)} instructions>"
     return f"<{value.n_trees} trees, {value.n_tests} tests>" if isinstance(value, Forest) else str(value)

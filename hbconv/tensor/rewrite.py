@@ -43,4 +43,5 @@ def _replay(b: Builder, op: Op, values: list[Value], rules: Mapping[str, Callabl
     operands = [values[i] for i in op.operands]
     if op.primitive in rules:
         return rules[op.primitive](b, *operands, **op.attributes)
-    return b.op(op.primitive, *operands, **op.attributes)
+    attributes = op.attributes if op.body is None else {**op.attributes, "body": rewrite_program(op.body, rules)}
+    return b.op(op.primitive, *operands, **attributes)

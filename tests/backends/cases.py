@@ -394,6 +394,30 @@ def trees(primitive: str, strategy: str) -> Case:
 
 TREES = [trees(primitive, strategy) for primitive in ("tree_scores", "tree_leaves") for strategy in strategies()]
 
+
+def collatz(b: Builder, state: Value, given: Value) -> Value:
+    """Halve the even numbers, take the odd ones times three and one more, until they are one; ``given`` says which stay."""
+    one, two = b.constant(1.0, state.dtype), b.constant(2.0, state.dtype)
+    half = state / two
+    other = b.where(b.op("eq", b.op("floor", half), half), half, state + state + state + one)
+    return b.where((state <= one) | (given > b.constant(0.0, given.dtype)), state, other)
+
+
+def mixed(b: Builder, state: Value, given: Value) -> Value:
+    """Products, reductions and primitives that some backends write as others."""
+    turned = b.matmul(state, constant(b, integers(4), state, WIDTH, WIDTH))
+    moved = b.concat([b.take(turned, [5, 4, 3]), b.take(given, [0, 1, 2])])
+    top = b.reshape(b.reduce("reduce_max", b.op("abs", moved)), 1)
+    return b.op("sigmoid", moved / (top + b.constant(1.0, state.dtype)))
+
+
+ITERATIONS = [
+    Case("iterate", "until done", lambda b, x, y: b.iterate(200, b.op("abs", x), y, collatz), (Input(integers(6)), Input(whole, 1)), equal),
+    Case("iterate", "stopped", lambda b, x, y: b.iterate(3, b.op("abs", x), y, collatz), (Input(integers(6)), Input(whole, 1)), equal),
+    Case("iterate", "of its input", lambda b, x: b.iterate(7, x, x, mixed), (Input(integers(3)),), within(64)),
+    Case("iterate", "twice", lambda b, x, y: b.iterate(2, b.iterate(1, x, y, mixed), x, mixed), (Input(integers(3)), Input(integers(3))), within(64)),
+]
+
 PROGRAMS = [
     Case("neg", "two outputs, one of them twice", lambda b, x: {"y": -x, "same": -x, "z": x * x}),
     Case("add", "an input given back", lambda b, x: {"x": x, "y": x + x}),
@@ -403,4 +427,4 @@ PROGRAMS = [
     Case("expand", "a constant given back", lambda b, x: {"y": b.op("expand", x, constant(b, anything, x, 3)), "z": x * x}),
 ]
 
-CASES = [*ELEMENTWISE, *CASTS, *MOVEMENT, *SPARSE, *REDUCTIONS, *PAIRWISE, *ALONG, *TREES, *PROGRAMS]
+CASES = [*ELEMENTWISE, *CASTS, *MOVEMENT, *SPARSE, *REDUCTIONS, *PAIRWISE, *ALONG, *TREES, *ITERATIONS, *PROGRAMS]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from hbconv.backends.onnx import axes, elementwise, pairwise, shapes, trees
+from hbconv.backends.onnx import axes, elementwise, loop, pairwise, shapes, trees
 
 __all__ = ["EMITS"]
 
@@ -56,6 +56,7 @@ EMITS: Mapping[str, Emit] = {
     "sort": axes.sort,
     "topk": axes.topk,
     "bucketize": axes.bucketize,
+    "iterate": loop.iterate,
     "tree_scores": trees.tree_scores,
     "tree_leaves": trees.tree_leaves,
 }  # fmt: skip

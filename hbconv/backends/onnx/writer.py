@@ -16,7 +16,7 @@ from hbconv.array import Array
 from hbconv.errors import BackendError
 from hbconv.tensor import TensorType
 
-__all__ = ["GraphWriter", "Tensor"]
+__all__ = ["DTYPES", "GraphWriter", "Tensor"]
 
 ML = "ai.onnx.ml"
 OPSET, ML_OPSET, IR_VERSION = 20, 5, 10
@@ -121,7 +121,7 @@ class GraphWriter:
 
     def model(self, name: str, doc: str = "", metadata: Mapping[str, str] | None = None) -> bytes:
         """Close the graph and serialize it; more than 2 GB is refused."""
-        graph = helper.make_graph(self._nodes, name, self._inputs, self._outputs, list(self._constants.values()), doc)
+        graph = self.graph(name, self._inputs, self._outputs, doc)
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="hbconv", producer_version=__version__)
         helper.set_model_props(model, dict(metadata or {}))
@@ -132,6 +132,16 @@ class GraphWriter:
         if len(serialized) > MAX_BYTES:
             raise too_large()
         return serialized
+
+    def inner(self) -> GraphWriter:
+        """Return a writer of a graph inside this one, whose names it may use and does not repeat."""
+        inner = GraphWriter()
+        inner._names, inner.source = self._names, self.source
+        return inner
+
+    def graph(self, name: str, inputs: Sequence[onnx.ValueInfoProto], outputs: Sequence[onnx.ValueInfoProto], doc: str = "") -> onnx.GraphProto:
+        """Close the graph."""
+        return helper.make_graph(self._nodes, name, inputs, outputs, list(self._constants.values()), doc)
 
     def fresh(self, hint: str) -> str:
         """Return a name that nothing has."""

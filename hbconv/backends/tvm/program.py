@@ -14,7 +14,7 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm import elementwise, movement, order, reduce, trees
-from hbconv.backends.tvm.kernel import ANY, SCRATCH, TABLES, Kernel
+from hbconv.backends.tvm.kernel import ANY, SCRATCH, TABLES, Kernel, literal
 from hbconv.backends.tvm.memory import Place, storage
 from hbconv.backends.tvm.schedule import Schedule
 from hbconv.tensor import Constant, Input, Op, TensorProgram, TensorType
@@ -50,7 +50,7 @@ def write_function(program: TensorProgram, schedule: Schedule) -> TileFunction:
         with T.serial((rows + (schedule.tile - 1)) // schedule.tile) as tile:
             first = T.Bind(tile * schedule.tile)
             kernel.rows_live = T.Bind(tirx.min(rows - first, tirx.IntImm("int32", schedule.tile)))
-            _Writer(kernel, program, first, inputs, outputs).write()
+            _Tile(kernel, program, first, inputs, outputs).write()
     tables = tuple(kernel.tables.packed(dtype) for dtype in TABLES)
     return TileFunction(builder.get(), tables, {dtype: kernel.scratch[dtype].size * schedule.tile for dtype in SCRATCH})
 
@@ -67,20 +67,28 @@ def _matrix(pointer: Any, kind: TensorType) -> Any:
 
 
 class _Writer:
-    """Writes the body of the loop over tiles, giving scratch back as soon as a value is last used."""
+    """Writes the instructions of a program, giving scratch back as soon as a value is last used."""
 
-    def __init__(self, kernel: Kernel, program: TensorProgram, first: Any, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
-        self.kernel, self.program, self.first, self.inputs, self.outputs = kernel, program, first, inputs, outputs
+    def __init__(self, kernel: Kernel, program: TensorProgram) -> None:
+        self.kernel, self.program = kernel, program
         self.places: dict[int, Place] = {}
         self.owner: dict[int, int] = {}
         self.pending = Counter(i for op in program.instructions if isinstance(op, Op) for i in op.operands) + Counter(program.outputs.values())
+
+    def read(self, instruction: Input) -> Place:
+        """Return where an input lies."""
+        raise NotImplementedError
+
+    def give_back(self, name: str, place: Place) -> None:
+        """Copy an output to where it belongs."""
+        raise NotImplementedError
 
     def write(self) -> None:
         """Write every instruction in order."""
         for position, instruction in enumerate(self.program.instructions):
             self._place(position, instruction)
             for name in (n for n, index in self.program.outputs.items() if index == position):
-                self._write_output(self.outputs[name], self.places[position])
+                self.give_back(name, self.places[position])
                 self._release(position)
             for operand in instruction.operands if isinstance(instruction, Op) else ():
                 self._release(operand)
@@ -90,7 +98,7 @@ class _Writer:
         if isinstance(instruction, Constant):
             self.places[position] = self.kernel.constant(instruction.value.data)
         elif isinstance(instruction, Input):
-            self.places[position] = self._read_input(self.inputs[instruction.name], instruction)
+            self.places[position] = self.read(instruction)
         else:
             self._compute(position, instruction)
 
@@ -113,14 +121,55 @@ class _Writer:
         if not self.pending[owner]:
             self.kernel.give(self.places[owner])
 
-    def _read_input(self, matrix: Any, instruction: Input) -> Place:
+
+class _Tile(_Writer):
+    """The body of the loop over tiles: rows are turned into columns, and back."""
+
+    def __init__(self, kernel: Kernel, program: TensorProgram, first: Any, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
+        super().__init__(kernel, program)
+        self.first, self.inputs, self.outputs = first, inputs, outputs
+
+    def read(self, instruction: Input) -> Place:
         """Turn rows into columns."""
-        place = self.kernel.take(instruction.type.dtype, instruction.type.shape)
+        place, matrix = self.kernel.take(instruction.type.dtype, instruction.type.shape), self.inputs[instruction.name]
         with self.kernel.over(place.shape) as (column,), self.kernel.rows() as row:
             self.kernel.store(place, (column,), row, matrix[self.first + row, column])
         return place
 
-    def _write_output(self, matrix: Any, place: Place) -> None:
+    def give_back(self, name: str, place: Place) -> None:
         """Turn columns into rows."""
         with self.kernel.over((place.size,)) as (column,), self.kernel.rows() as row:
-            T.buffer_store(matrix, self.kernel.load(place.view((place.size,)), (column,), row), [self.first + row, column])
+            T.buffer_store(self.outputs[name], self.kernel.load(place.view((place.size,)), (column,), row), [self.first + row, column])
+
+
+class _Step(_Writer):
+    """The body of an iteration, which reads and writes the state where it lies; ``changed`` tells whether a row's state is another."""
+
+    def __init__(self, kernel: Kernel, program: TensorProgram, state: Place, given: Place, changed: Any) -> None:
+        super().__init__(kernel, program)
+        self.given, self.changed = {"state": state, "given": given}, changed
+        self.pending.update(i for i, x in enumerate(program.instructions) if isinstance(x, Input))  # not its own to give back
+
+    def read(self, instruction: Input) -> Place:
+        """Return the matrix around the iteration."""
+        return self.given[instruction.name]
+
+    def give_back(self, name: str, place: Place) -> None:
+        """Overwrite the state, at the end."""
+        state, one = self.given[name], literal(1, "int32", 1)
+        with self.kernel.over(state.shape) as index, self.kernel.rows() as row:
+            after = self.kernel.bind(self.kernel.load(place, index, row))
+            self.changed.set(tirx.Select(tirx.EQ(self.kernel.load(state, index, row), after), self.changed.get(), one))
+            self.kernel.store(state, index, row, after)
+
+
+def iterate(k: Kernel, out: Place, state: Place, given: Place, body: TensorProgram, steps: int) -> None:
+    """Emit ``iterate``: step after step on the rows of a tile, until none of them changes."""
+    k.map_vectors(out, (state,), lambda value: value)
+    changed = k.variable("int32", literal(1, "int32", 1))
+    with T.serial(steps), T.If(changed.get() > 0), T.Then():
+        changed.set(literal(0, "int32", 1))
+        _Step(k, body, out, given, changed).write()
+
+
+EMITTERS["iterate"] = iterate
