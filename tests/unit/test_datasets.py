@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hbconv_datasets import bundled, generated, originals
+from hbconv_datasets import bundled, generated, originals, texts
 
 
 @pytest.mark.parametrize("name", bundled.NAMES)
@@ -60,3 +60,17 @@ def test_fetch_shapes_what_the_server_sends():
     fraud = originals.fetch("fraud", fetch_openml=lambda name, **_: sent)
     assert fraud.X.shape == (2, 28)
     assert fraud.y.tolist() == [1, 0]
+
+
+def test_documents_repeat_and_have_topics():
+    first, again, other = (texts.documents(200, topics=3, words=1000, length=20, seed=seed) for seed in (1, 1, 2))
+    assert first.X.tolist() == again.X.tolist() != other.X.tolist()
+    assert set(first.y) == {0, 1, 2}
+    assert 15 < np.mean([len(text.split()) for text in first.X]) < 25
+
+
+def test_listings_have_numbers_categories_texts_and_missing_values():
+    table = texts.listings(500).X
+    assert {str(dtype) for dtype in table.dtypes} >= {"float64", "float32", "int64", "category"}
+    assert all(table[column].isna().any() for column in ("rent", "age", "district"))
+    assert table["description"].str.endswith(".").all()

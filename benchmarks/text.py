@@ -1,0 +1,98 @@
+"""Time a linear model of texts beside scikit-learn, in one process on one thread: tokens, tf-idf weights and scores, all counted.
+
+    taskset -c 0 python benchmarks/text.py [--features 131072] [--topics 20] [--rows 1 10000] [--longest 1] [--json FILE]
+
+The documents are generated: 100 words on average, drawn by Zipf's law. Figures are medians with their spread; machines drift, so
+quote ratios of one run. ``tokens alone`` is what the host does before a program runs.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+
+import hbconv
+from hbconv.runtime.inputs import read_table
+from hbconv_datasets import texts
+
+
+def trained(features: int, topics: int, longest: int) -> tuple[Pipeline, Any]:
+    """Fit on 20,000 documents of a language of more words than features; return the model, and documents it has not seen."""
+    train, test = texts.documents(30_000, topics, words=4 * features).split(1 / 3)
+    vectorizer = TfidfVectorizer(max_features=features, ngram_range=(1, longest))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # It need not converge.
+        return make_pipeline(vectorizer, LogisticRegression(max_iter=15)).fit(train.X, train.y), test.X
+
+
+def contenders(model: Pipeline, sample: Any, backends: list[str]) -> dict[str, Callable[[Any], Any]]:
+    """Functions from documents to probabilities, by name; the first is the source."""
+    calls: dict[str, Callable[[Any], Any]] = {"scikit-learn": model.predict_proba, "scikit-learn, tokens alone": model[:-1].transform}
+    for backend in backends:
+        began = time.perf_counter()
+        converted = hbconv.convert(model, backend=backend)
+        wrong = np.abs(converted.predict_proba(sample) - model.predict_proba(sample)).max()
+        print(f"{backend}: converted in {time.perf_counter() - began:.2f} s, largest difference {wrong:.1e}")
+        calls[f"hbconv {backend}"] = converted.predict_proba
+        calls.setdefault("hbconv, tokens alone", lambda x, reads=converted.reads: read_table(x, reads).groups(sparse=False))
+    return calls
+
+
+def timed(call: Callable[[Any], Any], rows: Any, seconds: float) -> list[float]:
+    """Time repeated calls, for about the given number of seconds, at least three."""
+    call(rows)
+    times: list[float] = []
+    while len(times) < 3 or (sum(times) < seconds and len(times) < 2000):
+        began = time.perf_counter()
+        call(rows)
+        times.append(time.perf_counter() - began)
+    return times
+
+
+def main() -> None:
+    """Run the benchmark."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--features", type=int, default=2**17)
+    options.add_argument("--topics", type=int, default=20)
+    options.add_argument("--longest", type=int, default=1, help="words in an n-gram")
+    options.add_argument("--rows", type=int, nargs="+", default=[1, 10_000])
+    options.add_argument("--backends", nargs="+", default=["reference", "torch", "onnx", "tvm"])
+    options.add_argument("--seconds", type=float, default=3.0, help="time spent on each figure")
+    options.add_argument("--json", type=Path)
+    chosen = options.parse_args()
+    torch.set_num_threads(1)
+    model, documents = trained(chosen.features, chosen.topics, chosen.longest)
+    print(f"{len(model[0].vocabulary_):,} features, {chosen.topics} topics")
+    calls, figures = contenders(model, documents[:1000], chosen.backends), []
+    for rows in chosen.rows:
+        x, source = np.resize(documents, rows), 0.0
+        for name, call in calls.items():
+            times = timed(call, x, chosen.seconds)
+            source = source or median(times)
+            figures.append({"name": name, "rows": rows, "median": median(times), "fastest": min(times), "slowest": max(times)})
+            print(
+                f"{name:<26} {rows:>7,} rows  {median(times) / rows * 1e6:>10,.1f} us a row  {median(times) * 1e3:>10,.2f} ms a call "
+                f"({min(times) * 1e3:,.2f} to {max(times) * 1e3:,.2f})  {source / median(times):>6.1f}x"
+            )
+    if chosen.json:
+        chosen.json.write_text(json.dumps({"options": vars(chosen), "figures": figures}, indent=2, default=str), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
