@@ -17,6 +17,7 @@ from hbconv.containers.linear import Linear
 from hbconv.containers.lookup_rows import LookupRows
 from hbconv.containers.pool import Pool
 from hbconv.containers.wiring import Cast, ConstantRows, Select
+from hbconv.parse.linear import dense
 from hbconv.parse.metrics import squared_distances
 from hbconv.parse.promotion import promoted
 from hbconv.parse.registry import parses
@@ -91,9 +92,9 @@ def parse_affinity_propagation(step: Step) -> dict[str, Output]:
     est = step.estimator
     step.require("affinity", "euclidean")
     x = step.require_finite()
-    if not len(est.cluster_centers_):
-        return {"predict": Output(ConstantRows(x, Array(np.array([-1]))), vector=True)}
-    return {"predict": Output(_nearest(x, np.asarray(est.cluster_centers_)), vector=True, dtype="int64")}
+    centers = dense(est.cluster_centers_)
+    labels = _nearest(x, centers) if len(centers) else ConstantRows(x, Array(np.array([-1])))
+    return {"predict": Output(labels, vector=True, dtype="int64")}
 
 
 _POOLS = {"amax": "max", "amin": "min", "max": "max", "median": "median", "min": "min", "sum": "sum"}

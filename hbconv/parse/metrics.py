@@ -31,10 +31,13 @@ from hbconv.containers.wiring import Cast
 from hbconv.parse.promotion import promoted
 from hbconv.parse.step import Step
 
-__all__ = ["Surrogate", "as_it_is", "read_metric", "refuse_no_metric", "squared_distances"]
+__all__ = ["COUNTING", "Surrogate", "as_it_is", "read_metric", "refuse_no_metric", "squared_distances"]
 
 Points = npt.NDArray[Any]
 Params = Mapping[str, Any]
+
+COUNTING = (*FORMULAS, "sokalmichener", "hamming")
+"""Metrics that count features: under them most rows are as far as many others."""
 
 _WIDE = 15
 """Features beyond which one product pays; scikit-learn takes it from here on too."""

@@ -22,7 +22,8 @@ from hbconv.containers.quotient import Quotient
 from hbconv.containers.weighted_lookup import Scatter, WeightedLookup
 from hbconv.containers.wiring import Cast, ConstantRows
 from hbconv.parse.linear import dense
-from hbconv.parse.metrics import Surrogate, read_metric, refuse_no_metric, squared_distances
+from hbconv.parse.metrics import COUNTING, Surrogate, read_metric, refuse_no_metric, squared_distances
+from hbconv.parse.promotion import promoted
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
 
@@ -52,7 +53,7 @@ def fitted_rows(estimator: Any) -> npt.NDArray[Any]:
 def read_surrogate(step: Step, estimator: Any, x: Node) -> Surrogate:
     """Return what grows with the distance from x to each row that an estimator of neighbours was fitted on."""
     if estimator.metric == "precomputed":
-        distances = Cast(x, "float")
+        distances = promoted(x, fitted_rows(estimator))
         step.check(Compare.of(distances, "lt", 0.0), f"Negative values in the distances given to {step.name} (step {step.where!r}).")
         return Surrogate(distances)
     rows, metric, brute = fitted_rows(estimator), estimator.effective_metric_, estimator._fit_method == "brute"  # noqa: SLF001
@@ -69,7 +70,12 @@ def finite_rows(step: Step) -> Node:
 
 
 def nearest(step: Step, estimator: Any, x: Node, count: int) -> Neighbors:
-    """Return the nearest of the rows that an estimator of neighbours was fitted on."""
+    """Return the nearest of the rows that an estimator of neighbours was fitted on; ties are told by their order.
+
+    Metrics under which ties are the rule are refused: which of the rows equally far the source takes depends on how it searches.
+    """
+    if estimator.metric in COUNTING:
+        raise step.refuse("metric", estimator.metric, "Many rows are equally far under it, and the source takes some as its search meets them.")
     surrogate = read_surrogate(step, estimator, x)
     if count > surrogate.node.type.width:
         raise step.refuse("n_neighbors", count, f"It was fitted on {surrogate.node.type.width} rows.")
@@ -79,6 +85,8 @@ def nearest(step: Step, estimator: Any, x: Node, count: int) -> Neighbors:
 
 def kneighbors(step: Step) -> Neighbors:
     """Return the neighbours of an estimator that has the parameter ``n_neighbors``."""
+    if step.estimator.n_neighbors is None:
+        raise step.refuse("n_neighbors", None, "Without it the source finds no neighbours of new rows.")
     return nearest(step, step.estimator, finite_rows(step), step.estimator.n_neighbors)
 
 

@@ -23,6 +23,8 @@ from hbconv.parse.step import Step, concat
 
 def _within(step: Step) -> tuple[Node, Node]:
     """Which of the rows fitted on are within the radius, and how far away all are."""
+    if step.estimator.radius is None:
+        raise step.refuse("radius", None, "Without it the source finds no neighbours of new rows.")
     surrogate = read_surrogate(step, step.estimator, finite_rows(step))
     return Compare.of(surrogate.node, "le", surrogate.of_distance(float(step.estimator.radius))), surrogate.to_distance(surrogate.node)
 
