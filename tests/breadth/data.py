@@ -84,6 +84,12 @@ def normalized(x: np.ndarray) -> np.ndarray:
     return np.clip((x - FITTED.mean(axis=0)) / FITTED.std(axis=0), -30, 30)
 
 
+def apart(n: int) -> np.ndarray:
+    """Rows of continuous columns, so that no two are equally far from a third, near and far ones among them."""
+    rng = np.random.default_rng(n)
+    return rng.normal(size=(n, WIDTH)) * 10.0 ** rng.uniform(-1, 2, (n, 1))
+
+
 def kernel(n: int | None = None) -> np.ndarray:
     """A Gaussian kernel between rows and the fitted ones: symmetric and positive for the fitted rows themselves."""
     return np.exp(-(distances(n) ** 2) / 20)
@@ -112,6 +118,7 @@ KINDS: dict[str, Kind] = {
     "counts": Kind(lambda: _counts(FITTED), lambda n: _counts(rows(n, large=30.0))),
     "codes": Kind(lambda: codes(SIZE), odd_codes, codes),
     "holes": Kind(lambda: with_missing(FITTED), lambda n: with_missing(rows(n))),
+    "apart": Kind(lambda: apart(SIZE), apart),
     "line": Kind(lambda: FITTED[:, 5], line),
     "labels": Kind(lambda: labels(SIZE), lambda n: labels(n, ("red", "mauve", "green")), labels),
     "label sets": Kind(lambda: label_sets(SIZE), lambda n: label_sets(n, ("red", "mauve", "green")), label_sets),

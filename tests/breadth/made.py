@@ -253,9 +253,12 @@ SEARCHES = [
 ]
 NEEDED: dict[tuple[str, str], dict[str, Any]] = {
     **{(name, "estimator"): {grid: {}} for name, grid in SEARCHES},
+    ("FeatureAgglomeration", "distance_threshold"): {"n_clusters": None, "compute_full_tree": True},
     ("GaussianProcessRegressor", "kernel"): {"alpha": 0.1},
     ("HalvingGridSearchCV", "resource"): {"max_resources": 50},
     ("HalvingRandomSearchCV", "resource"): {"max_resources": 50},
+    ("KNNImputer", "missing_values"): {"kind": "numbers"},
+    ("KernelDensity", "metric_params"): {"metric": "minkowski"},
     ("LinearDiscriminantAnalysis", "covariance_estimator"): {"solver": "lsqr"},
     ("LinearDiscriminantAnalysis", "shrinkage"): {"solver": "lsqr"},
     ("LogisticRegression", "l1_ratio"): {"solver": "saga"},
