@@ -35,8 +35,6 @@ _INTERVALS = {1: 0.8, 2: 0.5, 3: 0.4}
 def parse_nystroem(step: Step) -> Node:
     """Kernel with the chosen rows, whitened."""
     est = step.estimator
-    if est.kernel == "precomputed" and len(est.components_) != step.x.type.width:
-        raise step.refuse("kernel", "precomputed", "The source takes rows of a kernel only where n_components is the number of rows it was fitted on.")
     given = {name: getattr(est, name) for name in ("gamma", "degree", "coef0") if getattr(est, name) is not None}
     known = {name: value for name, value in (est.kernel_params or {}).items() if name in ("gamma", "degree", "coef0")}
     return Linear.of(kernel_matrix(step, est.components_, **{**known, **given}), est.normalization_.T)
@@ -70,8 +68,9 @@ def parse_additive_chi2_sampler(step: Step) -> dict[str, Output]:
     h = _INTERVALS[est.sample_steps] if est.sample_interval is None else est.sample_interval
     logarithm = Affine.of(Map(Impute(x, Array(np.ones(x.type.width)), 0.0), "log"), mul=h)
     parts: list[Node] = [Map(Affine.of(x, mul=h), "sqrt")]
+    steps = Cast(Affine.of(Affine.of(x, mul=2.0), mul=h), "float64")
     for j in range(1, est.sample_steps):
-        size = Map(Affine.of(x, mul=2 * h / cosh(pi * j * h)), "sqrt")
+        size = Map(Affine.of(steps, div=cosh(pi * j * h)), "sqrt")
         parts += [Multiply((size, Map(Affine.of(logarithm, mul=float(j)), wave))) for wave in ("cos", "sin")]
     return {"transform": Output(CastLike(concat(parts), x), sparse=step.sparse)}
 

@@ -34,6 +34,9 @@ _LEAST = 1e-7
 _FAR = 1000.0
 """Squared distance from the middle of the support vectors to the farthest, in units of gamma, from where products lose digits."""
 
+_LARGEST = 1e150
+"""Number whose square is no infinity: the kernel of larger ones is 0 as well, where infinities could cancel to NaN."""
+
 _MOST_CLASSES = 12
 """Classes whose pairs are coupled: the program grows by 60 steps for each."""
 
@@ -107,7 +110,9 @@ def _kernel(step: Step) -> Node:
 def _squared_distances(x: Node, vectors: Floats, gamma: float) -> Node:
     """Products where they round the kernel by no more than some 1e-13 of itself; else differences, as libsvm adds them up."""
     radius = ((vectors - vectors.mean(axis=0)) ** 2).sum(axis=1).max()
-    return SquaredDistances(x, Array(vectors)) if gamma * radius < _FAR else Distances(x, Array(vectors))
+    if gamma * radius >= _FAR:
+        return Distances(x, Array(vectors))
+    return SquaredDistances(Clip.of(x, -_LARGEST, _LARGEST), Array(vectors))
 
 
 def _pair_weights(est: Any) -> Floats:

@@ -82,6 +82,13 @@ def test_rows_equal_to_support_vectors() -> None:
     np.testing.assert_allclose(converted(source).decision_function(X * 1000), source.decision_function(X * 1000), rtol=1e-10)
 
 
+@pytest.mark.parametrize("gamma", [0.5, 5000.0])
+def test_rows_whose_distance_is_infinite(gamma: float) -> None:
+    source = svm.SVC(gamma=gamma).fit(X, THREE)
+    rows = np.array([[1e308, -1e308, 1e308, 1e308], [1e200, 0.0, 0.0, 0.0], [-1.7e308, 1e-310, 0.0, 1e160]])
+    np.testing.assert_array_equal(converted(source).decision_function(rows), source.decision_function(rows))
+
+
 def test_machines_far_from_the_origin() -> None:
     far = X + 1e6
     source = svm.SVR(gamma=0.5).fit(far, X[:, 0])
