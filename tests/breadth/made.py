@@ -257,6 +257,7 @@ NEEDED: dict[tuple[str, str], dict[str, Any]] = {
     ("GaussianProcessRegressor", "kernel"): {"alpha": 0.1},
     ("HalvingGridSearchCV", "resource"): {"max_resources": 50},
     ("HalvingRandomSearchCV", "resource"): {"max_resources": 50},
+    ("Isomap", "radius"): {"n_neighbors": None},
     ("KNNImputer", "missing_values"): {"kind": "numbers"},
     ("KernelDensity", "metric_params"): {"metric": "minkowski"},
     ("LinearDiscriminantAnalysis", "covariance_estimator"): {"solver": "lsqr"},
