@@ -18,6 +18,7 @@ from hbconv.containers.elementwise import Map
 from hbconv.containers.linear import Linear
 from hbconv.containers.lookup import Add
 from hbconv.containers.multiply import Multiply
+from hbconv.containers.normalize import Normalize
 from hbconv.containers.power import Power
 from hbconv.containers.row_dot import RowDot
 from hbconv.containers.wiring import Cast, ConstantRows
@@ -169,13 +170,17 @@ def _variance_of_dot_product(step: Step, kernel: Any, x: Node) -> Node:  # noqa:
 
 
 def _variance_of_pairwise(step: Step, kernel: Any, x: Node) -> Node:
-    """One, unless the metric takes the row's product with itself."""
+    """Take the row's product with itself, in those metrics that start from it."""
     pairwise, x = _pairwise_of(step, kernel), Cast(x, "float64")
-    if pairwise.name in ("rbf", "laplacian", "chi2"):
-        return _same(step, kernel, x, value=lambda _: 1.0)
-    if pairwise.name != "linear":
-        raise step.refuse("metric", pairwise.name, "hbconv handles linear, rbf, laplacian and chi2 where a classifier needs the kernel of a row with itself.")
-    return RowDot(x, x)
+    if pairwise.name in ("rbf", "laplacian", "chi2", "additive_chi2"):
+        return _same(step, kernel, x, value=lambda _: float(pairwise.name != "additive_chi2"))
+    if pairwise.name == "cosine":
+        x = Normalize(x, "l2")
+    product = RowDot(x, x)
+    if pairwise.name in ("linear", "cosine"):
+        return product
+    affine = Affine.of(product, mul=kernel.gamma, add=pairwise.coef0)
+    return Map(affine, "tanh") if pairwise.name == "sigmoid" else Power(affine, float(pairwise.degree))
 
 
 _VARIANCES: dict[str, Callable[[Step, Any, Node], Node]] = {

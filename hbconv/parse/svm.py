@@ -144,10 +144,10 @@ def _breaks_ties(step: Step, n_classes: int) -> bool:
 
 def _decision(step: Step, pairs: Node, n_classes: int) -> Node:
     shape = step.require("decision_function_shape", "ovr", "ovo")
-    reversed_ = Affine.of(pairs, mul=-1.0)
+    negative = Affine.of(pairs, mul=-1.0)
     if n_classes == 2:
-        return reversed_
-    return PairVotes(Compare.of(pairs, "lt", 0.0, "int32"), reversed_, n_classes) if shape == "ovr" else pairs
+        return negative
+    return PairVotes(Compare.of(pairs, "lt", 0.0, "int32"), negative, n_classes) if shape == "ovr" else pairs
 
 
 def _probabilities(step: Step, pairs: Node, n_classes: int) -> Node:

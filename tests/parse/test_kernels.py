@@ -56,10 +56,12 @@ def test_refusals_name_the_parameter(estimator: Any, message: str) -> None:
         converted(estimator)
 
 
-def test_variance_of_a_metric_without_a_formula_is_refused() -> None:
-    source = GaussianProcessClassifier(kernels.PairwiseKernel(0.1, metric="sigmoid") + kernels.WhiteKernel(2.0), optimizer=None).fit(X, TWO)
-    with pytest.raises(UnsupportedError, match="GaussianProcessClassifier with metric='sigmoid'"):
-        converted(source)
+@pytest.mark.parametrize("metric", ["linear", "poly", "rbf", "laplacian", "sigmoid", "cosine", "chi2", "additive_chi2"])
+def test_kernel_of_a_row_with_itself(metric: str) -> None:
+    kernel = kernels.PairwiseKernel(0.1, metric=metric) + kernels.WhiteKernel(300.0)
+    source = GaussianProcessClassifier(kernel, optimizer=None).fit(POSITIVE, TWO)
+    rows = np.concatenate([POSITIVE, np.zeros((1, 4))])
+    np.testing.assert_allclose(converted(source).predict_proba(rows), source.predict_proba(rows), rtol=1e-10)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "laplacian", "sigmoid", "cosine"])
