@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
 from matrix.case import Case
 from matrix.data import fit_rows, rows, target
 from sklearn import cross_decomposition, decomposition, linear_model, neural_network, random_projection
@@ -58,4 +59,39 @@ def projections() -> Iterator[Case]:
     yield Case(name, "two targets", fit(linear_model.RANSACRegressor(linear_model.Ridge(), min_samples=20, random_state=0), "values"))
 
 
-CASES = (*factors(), *projections())
+def coders() -> Iterator[Case]:
+    """Sparse codes."""
+    atoms = fit_rows()[:12] / np.linalg.norm(fit_rows()[:12], axis=1, keepdims=True)
+    case = partial(Case, "sklearn.decomposition.SparseCoder", rows=MODERATE)
+    yield case("pursuit of three", lambda: decomposition.SparseCoder(atoms, transform_n_nonzero_coefs=3).fit(fit_rows()))
+    yield case("one atom, split", lambda: decomposition.SparseCoder(atoms, split_sign=True).fit(fit_rows()))
+    yield case("threshold", lambda: decomposition.SparseCoder(atoms, transform_algorithm="threshold", transform_alpha=0.5).fit(fit_rows()))
+    learn = partial(decomposition.DictionaryLearning, 6, max_iter=5, random_state=0)
+    case = partial(Case, "sklearn.decomposition.DictionaryLearning", rows=MODERATE)
+    yield case("pursuit", fit(learn(transform_n_nonzero_coefs=2)))
+    yield case("positive threshold, split", fit(learn(transform_algorithm="threshold", positive_code=True, split_sign=True, fit_algorithm="cd")))
+    yield case("fitted on float32", fit(learn(transform_algorithm="threshold"), dtype="float32"))
+    batches = decomposition.MiniBatchDictionaryLearning(6, max_iter=5, transform_n_nonzero_coefs=2, random_state=0)
+    yield Case("sklearn.decomposition.MiniBatchDictionaryLearning", "pursuit", fit(batches), rows=MODERATE, same_as="DictionaryLearning")
+
+
+def positive(n: int) -> np.ndarray:
+    """Rows without negative numbers."""
+    return np.abs(rows(n, large=300.0))
+
+
+def fit_positive(estimator: Any, dtype: str = "float64") -> Callable[[], Any]:
+    """Return a function that fits the estimator on numbers that are not negative."""
+    return lambda: estimator.fit(np.abs(fit_rows()).astype(dtype))
+
+
+def topics() -> Iterator[Case]:
+    """Topics: rows stop when they change little."""
+    case, model = partial(Case, "sklearn.decomposition.LatentDirichletAllocation", rows=positive), partial(decomposition.LatentDirichletAllocation, max_iter=3)
+    yield case("three topics", fit_positive(model(3, random_state=0)))
+    yield case("online, many steps", fit_positive(model(4, learning_method="online", mean_change_tol=1e-9, max_doc_update_iter=300, random_state=0)))
+    yield case("few steps", fit_positive(model(2, doc_topic_prior=1e-7, mean_change_tol=0.0, max_doc_update_iter=3, random_state=0)))
+    yield case("fitted on float32", fit_positive(model(3, random_state=0), "float32"))
+
+
+CASES = (*factors(), *projections(), *coders(), *topics())

@@ -1,0 +1,23 @@
+"""LatentDirichletAllocation: the topics of documents."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node
+from hbconv.containers.decide import Compare
+from hbconv.containers.topic_mixture import TopicMixture
+from hbconv.containers.wiring import Cast
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+
+@parses("sklearn.decomposition.LatentDirichletAllocation")
+def parse_latent_dirichlet_allocation(step: Step) -> Node:
+    """Infer each row's topics, all in the dtype that the model was fitted in."""
+    est = step.estimator
+    topics = np.asarray(est.exp_dirichlet_component_, dtype=est.components_.dtype)
+    x = step.require_finite(Cast(step.x, topics.dtype.name))
+    step.check(Compare.of(x, "lt", 0.0), f"Input X contains negative values, which {step.name} (step {step.where!r}) refuses.")
+    return TopicMixture(x, Array(topics), float(est.doc_topic_prior_), float(est.mean_change_tol), int(est.max_doc_update_iter))
