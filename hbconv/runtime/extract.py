@@ -14,6 +14,7 @@ from hbconv.errors import InputError
 from hbconv.runtime.features import INVALID, read_features
 from hbconv.runtime.murmur import murmur_hash
 from hbconv.runtime.text import Categories, Text
+from hbconv.runtime.words import Words
 
 __all__ = ["extract"]
 
@@ -83,16 +84,20 @@ def _extract_block(rows: Sequence[Any], extractor: Extractor, where: str) -> Ent
     return np.diff(ends), (keys % max(1, width)).astype(np.int32), sums.astype(extractor.dtype, copy=False)
 
 
-def _place(names: Sequence[Any], columns: Terms | Buckets, where: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
+def _place(names: Sequence[Any] | Words, columns: Terms | Buckets, where: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
     """Return the column of each name, -1 where it has none, and the sign of its value; None where no sign turns."""
     try:
         if isinstance(columns, Terms):
-            found: map[int] = map(columns.places.get, names, repeat(-1))
-            return np.fromiter(found, np.int64, len(names)), None
-        hashes = murmur_hash(names).astype(np.int64)
+            return names.places(columns) if isinstance(names, Words) else _looked_up(names, columns), None
+        hashes = (names.hashes() if isinstance(names, Words) else murmur_hash(names)).astype(np.int64)
     except (TypeError, UnicodeError) as error:
         raise InputError(f"{where}: feature names must be strings. {error}") from error
     return np.abs(hashes) % columns.width, np.where(hashes < 0, -1, 1) if columns.signed else None
+
+
+def _looked_up(names: Sequence[Any], terms: Terms) -> npt.NDArray[np.int64]:
+    found: map[int] = map(terms.places.get, names, repeat(-1))
+    return np.fromiter(found, np.int64, len(names))
 
 
 def _converted(values: npt.NDArray[Any], dtype: str, where: str) -> npt.NDArray[Any]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from hbconv.containers.extractors import Mappings, Pairs, Texts, Tokens
 from hbconv.errors import InputError
 from hbconv.runtime.tokens import tokenizer
+from hbconv.runtime.words import Words, find_words
 
 __all__ = ["INVALID", "Features", "read_features"]
 
@@ -25,8 +26,8 @@ INVALID = "np.nan is an invalid document, expected byte or unicode string."
 class Features:
     """Features of some rows: how many each has, then their names and values, one after another; None for values of 1."""
 
-    counts: Sequence[int]
-    names: Sequence[Any]
+    counts: Sequence[int] | npt.NDArray[np.int64]
+    names: Sequence[Any] | Words
     values: npt.NDArray[Any] | None = None
 
 
@@ -53,6 +54,9 @@ def read_features(kind: object, rows: Sequence[Any], dtype: str, where: str) -> 
 
 @read_features.register
 def _(kind: Texts, rows: Sequence[Any], dtype: str, where: str) -> Features:  # noqa: ARG001
+    words = find_words(rows, kind)
+    if words is not None:
+        return Features(*words)
     try:
         tokens = list(map(tokenizer(kind), rows))
     except TypeError as error:

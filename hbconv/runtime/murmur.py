@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["murmur_hash"]
+__all__ = ["murmur_hash", "murmur_hash_of"]
 
 Halves = npt.NDArray[np.uint32]
 
@@ -27,8 +27,12 @@ def murmur_hash(names: Sequence[str | bytes]) -> npt.NDArray[np.int32]:
     [0, -156908512, -156908512]
     """
     data, lengths = _side_by_side(names)
-    starts, blocks = np.cumsum(lengths) - lengths, lengths >> 2
-    words, hashes, rows = _words(data), np.zeros(len(names), np.uint32), np.arange(len(names))
+    return murmur_hash_of(data, np.cumsum(lengths) - lengths, lengths)
+
+
+def murmur_hash_of(data: bytes, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """Return the hash of each part of the data, given by where it begins and how long it is."""
+    words, hashes, rows, blocks = _words(data), np.zeros(len(starts), np.uint32), np.arange(len(starts)), lengths >> 2
     for block in range(int(blocks.max(initial=0))):
         rows = rows[blocks[rows] > block]
         mixed = hashes[rows] ^ _scrambled(words[starts[rows] + 4 * block])

@@ -6,6 +6,7 @@ import warnings
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -23,12 +24,14 @@ from hbconv.containers.columns import Entries
 from hbconv.containers.extractors import Extractor
 from hbconv.errors import InputError
 from hbconv.parse import parse
+from hbconv.runtime import words
 from hbconv.runtime.extract import BLOCK, extract
 from hbconv.runtime.items import read_items
 from hbconv.runtime.murmur import murmur_hash
 
 TEXT = st.text(st.one_of(st.sampled_from("abcABC _-'.1\t\n éÉßÅİ\u0131\u017f\u212afi\ufb03\u0301\u00a0\u2003日本ñÑ"), st.characters()), max_size=40)
-DOCUMENTS = st.lists(TEXT, min_size=1, max_size=6)
+ASCII = st.text(st.sampled_from("abABC _-'.1\t\n\x00"), max_size=60)
+DOCUMENTS = st.one_of(st.lists(TEXT, min_size=1, max_size=6), st.lists(ASCII, min_size=1, max_size=6))
 
 
 def extractor_of(estimator: Any) -> Extractor:
@@ -43,16 +46,18 @@ def rows_of(x: Any, estimator: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def agree(estimator: Any, x: Any) -> None:
-    """Assert the same entries in the same dtype as the estimator's."""
+    """Assert the same entries in the same dtype as the estimator's, also where usual words are found all at once."""
     want = estimator.transform(x)
     want = want.copy() if hasattr(want, "toarray") else None
     assert want is not None
     want.sum_duplicates()
-    starts, columns, values = rows_of(x, estimator)
-    assert values.dtype == want.dtype
-    np.testing.assert_array_equal(starts, want.indptr)
-    np.testing.assert_array_equal(columns, want.indices)
-    np.testing.assert_array_equal(values, want.data)
+    for many in (words.MANY, 0):
+        with mock.patch.object(words, "MANY", many):
+            starts, columns, values = rows_of(x, estimator)
+        assert values.dtype == want.dtype
+        np.testing.assert_array_equal(starts, want.indptr)
+        np.testing.assert_array_equal(columns, want.indices)
+        np.testing.assert_array_equal(values, want.data)
 
 
 def refuses(estimator: Any, x: Any, message: str) -> None:
@@ -133,7 +138,10 @@ def test_reads_names_that_are_no_text() -> None:
     agree(estimator, {1: 4})
 
 
-@given(st.lists(st.dictionaries(NAMES, st.one_of(NUMBERS, NAMES)), min_size=1, max_size=5), st.booleans(), st.sampled_from([1, 2, 1000]))
+SMALL = st.one_of(st.integers(-100, 100), st.floats(-100, 100), st.booleans(), st.sampled_from([np.float32(0.5), np.int8(3), Fraction(1, 3)]))
+
+
+@given(st.lists(st.dictionaries(NAMES, st.one_of(SMALL, NAMES)), min_size=1, max_size=5), st.booleans(), st.sampled_from([1, 2, 1000]))
 def test_hashes_features_as_the_source(rows: list[dict[str, Any]], signed: bool, width: int) -> None:
     """Mappings and pairs; zeros are left out, texts become part of the name."""
     for dtype in (np.float64, np.float32):
@@ -146,7 +154,7 @@ def test_hashes_features_as_the_source(rows: list[dict[str, Any]], signed: bool,
             assert values.dtype == want.dtype
             np.testing.assert_array_equal(starts, want.indptr)
             np.testing.assert_array_equal(columns, want.indices)
-            np.testing.assert_allclose(values, want.data, rtol=1e-6, atol=1e-2)  # of numbers that cancel, added in another order
+            np.testing.assert_allclose(values, want.data, rtol=1e-6, atol=1e-4)  # added in another order
 
 
 def test_hashes_sequences_of_names_as_the_source() -> None:
@@ -161,6 +169,18 @@ def test_cuts_towards_zero_where_values_are_ints() -> None:
     """As numpy stores a number of the other kind."""
     agree(FeatureHasher(9, dtype=np.int64), [{"a": 1.7, "b": -1.7, "c": 2}])
     agree(DictVectorizer(dtype=np.int64).fit([{"a": 1}]), [{"a": 1.7}, {"a": -2.9}])
+
+
+def test_finds_terms_of_every_length() -> None:
+    """Those whose keys share a slot, and those longer than a key; letters beyond a key tell words apart."""
+    rng = np.random.default_rng(0)
+    terms = sorted({"".join(rng.choice(list("abc_1"), size)) for size in rng.integers(1, 14, 3000)})
+    documents = [" ".join(rng.choice(terms, 40)) for _ in range(100)]
+    agree(CountVectorizer(vocabulary=[t.lower() for t in terms[::2]]).fit(documents), documents)
+    agree(
+        CountVectorizer(lowercase=False, vocabulary=["cat\0", "cat", "Dog", "été", "abcdefgh", "abcdefghi"]).fit([""]),
+        ["cat Dog abcdefghij abcdefghi ABCDEFGH", "cat\0 d"],
+    )
 
 
 def test_more_rows_than_a_block() -> None:
