@@ -79,7 +79,7 @@ def _expected(b: Builder, weights: Value) -> Value:
 
 
 def _digamma(b: Builder, x: Value) -> Value:
-    """Derivative of log gamma at positive x, to some nine digits (J. Bernardo, Algorithm AS 103)."""
+    """Write the derivative of log gamma at positive x, to some nine digits (J. Bernardo, Algorithm AS 103)."""
 
     def number(value: float) -> Value:
         return b.constant(value, x.dtype)

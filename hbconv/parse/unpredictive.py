@@ -16,6 +16,7 @@ UNPREDICTIVE: dict[str, str] = {
     "sklearn.cluster.SpectralBiclustering": _BLOCKS_FITTED,
     "sklearn.cluster.SpectralClustering": _LABELS_FITTED,
     "sklearn.cluster.SpectralCoclustering": _BLOCKS_FITTED,
+    "sklearn.decomposition.MiniBatchNMF": "it answers rows together, starting from the mean of them all, so that each answer depends on the others",
     "sklearn.feature_extraction.image.PatchExtractor": "it makes many rows of one image, and a model gives one answer a row",
     "sklearn.manifold.ClassicalMDS": _PLACES_FITTED,
     "sklearn.manifold.MDS": _PLACES_FITTED,
