@@ -55,11 +55,13 @@ def machines() -> Iterator[Case]:
     yield svc("poly, break ties", fit(svm.SVC(kernel="poly", gamma=0.01, degree=2, coef0=1.0, break_ties=True), "three"))
     yield svc("precomputed", fit(svm.SVC(kernel="precomputed"), "three", make=kernel_of), rows=kernel_rows)
     yield svc("fitted on a sparse matrix", fit(svm.SVC(gamma=0.05, class_weight="balanced", **likely), "three", make=scipy.sparse.csr_matrix))
-    yield Case(name("NuSVC"), "two text, probabilities", fit(svm.NuSVC(nu=0.3, **likely), "two_text"), rows=MODERATE)
-    yield Case(name("NuSVC"), "three", fit(svm.NuSVC(nu=0.3, gamma="auto"), "three"), rows=MODERATE)
-    for each in ("SVR", "NuSVR"):
-        yield Case(name(each), "rbf", fit(getattr(svm, each)(), "value"), rows=MODERATE)
-        yield Case(name(each), "linear, float32", fit(getattr(svm, each)(kernel="linear"), "value", "float32"), rows=MODERATE)
+    nu_svc = partial(Case, name("NuSVC"), rows=MODERATE, same_as="SVC")
+    yield nu_svc("two text, probabilities", fit(svm.NuSVC(nu=0.3, **likely), "two_text"))
+    yield nu_svc("three", fit(svm.NuSVC(nu=0.3, gamma="auto"), "three"))
+    for each, same_as in (("SVR", ""), ("NuSVR", "SVR")):
+        case = partial(Case, name(each), rows=MODERATE, same_as=same_as)
+        yield case("rbf", fit(getattr(svm, each)(), "value"))
+        yield case("linear, float32", fit(getattr(svm, each)(kernel="linear"), "value", "float32"))
     yield Case(name("SVR"), "no support vectors", fit(svm.SVR(epsilon=1000.0), "value"))
     yield Case(name("SVR"), "sigmoid, sparse", fit(svm.SVR(kernel="sigmoid"), "value", make=scipy.sparse.csr_matrix), rows=MODERATE)
     yield Case(name("OneClassSVM"), "rbf", fit(svm.OneClassSVM(nu=0.2)), rows=MODERATE)
