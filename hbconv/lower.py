@@ -144,13 +144,13 @@ def _lower_columns(b: Builder, node: Columns, feeds: tuple[AnyFeed, ...], inputs
     """Take the columns from the planes that hold them, each run of one plane at once; from a sparse matrix as from any node."""
     if node.type.dtype == "string":
         raise UnsupportedError("text columns", node.source, hint="Encode text columns (OneHotEncoder, OrdinalEncoder) before other steps.")
+    if not node.columns:
+        return _no_columns(b, node, next(iter(inputs.values())))
     matrix = next((inputs[f.name] for f in feeds if isinstance(f, EntriesFeed) and f.leaf is None), None)
     if isinstance(matrix, SparseRows):
         return _lower_sparse_columns(b, node, matrix)
     planes = [f for f in feeds if isinstance(f, Feed)]
     place = {column: (feed.name, position) for feed in planes for position, column in enumerate(feed.columns)}
-    if not node.columns:
-        return b.cast(b.op("take", _dense(b, inputs[planes[0].name]), b.constant([], "int32"), axis=0), node.type.dtype)
     runs: list[tuple[str, list[int]]] = []
     for name, position in (place[c] for c in node.columns):
         if runs and runs[-1][0] == name:
@@ -158,6 +158,12 @@ def _lower_columns(b: Builder, node: Columns, feeds: tuple[AnyFeed, ...], inputs
         else:
             runs.append((name, [position]))
     return b.concat([b.cast(b.take(_dense(b, inputs[name]), positions), node.type.dtype) for name, positions in runs])
+
+
+def _no_columns(b: Builder, node: Columns, given: Written) -> Value:
+    """Rows of no width, as many as any input has."""
+    rows = given.tokens if isinstance(given, SparseRows) else given
+    return b.cast(b.op("take", rows, b.constant([], "int32"), axis=0), node.type.dtype)
 
 
 def _lower_sparse_columns(b: Builder, node: Columns, matrix: SparseRows) -> Written:
@@ -188,7 +194,7 @@ def _feeds(graph: Graph, nodes: list[Node], padding: Padding) -> tuple[AnyFeed, 
     for dtype in planes:
         columns = tuple(c for c in used if fed.get(c) == dtype)
         feeds.append(Feed("x" if len(planes) == 1 else f"x_{dtype}", dtype, columns))
-    return (*feeds, *([CodesFeed(codes)] if codes else []), *entries)
+    return (*feeds, *([CodesFeed(codes)] if codes else []), *entries) or (Feed("x", "float64", ()),)
 
 
 def _used(leaves: Iterable[Columns]) -> tuple[int, ...]:

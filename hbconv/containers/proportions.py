@@ -24,6 +24,10 @@ class Proportions(Node):
 
     finite: ClassVar[str] = "computed"
 
+    @property
+    def detail(self) -> str:
+        return "" if self.of_nothing is None else f"{self.of_nothing} of nothing"
+
     def infer(self) -> Type:
         return Type(self.x.type.width, self.x.type.dtype)
 

@@ -1,4 +1,4 @@
-"""Containers that only move columns about: Select, Concat, Cast, Constant."""
+"""Containers that only move columns about: Select, Concat, Beside, Cast, ConstantRows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hbconv.tensor.sparse_rows import SparseRows
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["Cast", "Concat", "ConstantRows", "Select"]
+__all__ = ["Beside", "Cast", "Concat", "ConstantRows", "Select"]
 
 
 @container
@@ -86,6 +86,11 @@ class Concat(Node):
             return b.op("expand", part, b.constant(np.arange(start, start + part.shape[0], dtype=np.int32)))
         none = b.op("eq", part.tokens, b.constant(part.width, "int32"))
         return b.where(none, b.constant(self.type.width, "int32"), part.tokens + b.constant(start, "int32"))
+
+
+@container
+class Beside(Concat):
+    """The columns of a table that its parts make up: whoever selects from it takes each column in its own dtype."""
 
 
 @container

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from hbconv.containers import Node, Output, Schema
 from hbconv.containers.affine import Affine
 from hbconv.containers.columns import Columns
-from hbconv.containers.wiring import Cast
+from hbconv.containers.wiring import Beside, Cast
 from hbconv.parse.members import columns_of_array
 from hbconv.parse.registry import declared_columns, parses
 from hbconv.parse.step import Step, concat, select
@@ -67,9 +68,21 @@ def _stack(step: Step, outputs: Sequence[Output], *, sparse: bool) -> Output:
         return Output(Cast(select(step.x, []), "float64"))
     dtypes = [o.dtype for o in outputs if o.dtype is not None]
     dtype = np.result_type(*dtypes).name if len(dtypes) == len(outputs) else None
-    node = concat([o.node for o in outputs])
-    array = columns_of_array(node, range(node.type.width)) if isinstance(node, Columns) else node
-    return Output(array, dtype=dtype, sparse=sparse)
+    nodes = [o.node for o in outputs]
+    return Output(Beside(tuple(nodes)) if _makes_tables(step.estimator) else _array(concat(nodes)), dtype=dtype, sparse=sparse)
+
+
+def _array(node: Node) -> Node:
+    return columns_of_array(node, range(node.type.width)) if isinstance(node, Columns) else node
+
+
+def _makes_tables(estimator: Any) -> bool:
+    """Whether the source makes a table of pandas, whose columns keep their dtypes (of polars it reads floats as float64, as from an array).
+
+    As ``set_output`` says of the estimator, or the configuration of all.
+    """
+    for_all = sys.modules["sklearn"].get_config()["transform_output"]
+    return bool(getattr(estimator, "_sklearn_output_config", {}).get("transform", for_all) == "pandas")
 
 
 def _is(transformer: object, keyword: str) -> bool:

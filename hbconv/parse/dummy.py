@@ -11,7 +11,7 @@ from hbconv.array import Array
 from hbconv.containers import Output
 from hbconv.containers.wiring import ConstantRows
 from hbconv.parse.registry import parses
-from hbconv.parse.step import Step, concat
+from hbconv.parse.step import Step, concat, select
 
 Numbers = npt.NDArray[Any]
 
@@ -68,4 +68,4 @@ def _probabilities(step: Step, chosen: list[int], priors: list[Numbers]) -> list
 
 
 def _rows(step: Step, values: Numbers) -> ConstantRows:
-    return ConstantRows(step.x, Array(values))
+    return ConstantRows(select(step.x, []), Array(values))

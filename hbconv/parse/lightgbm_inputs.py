@@ -13,7 +13,7 @@ from hbconv.array import Array
 from hbconv.containers import Conventions, Node, Schema
 from hbconv.containers.columns import Columns
 from hbconv.containers.recode import Recode
-from hbconv.containers.wiring import Cast
+from hbconv.containers.wiring import Beside, Cast
 from hbconv.parse.step import Step, concat
 from hbconv.parse.text import are_numbers, category_codes, columns_of
 
@@ -35,7 +35,7 @@ def read_features(step: Step, categories: Mapping[int, Sequence[Any]]) -> Node:
 
 def _floats(x: Node, positions: list[int]) -> Node:
     """Ints of a table are float64; of an array, which is what another step makes of its input, float32."""
-    is_table = isinstance(x, Columns) and (x.schema.named or bool(x.schema.conventions.other_arrays))
+    is_table = isinstance(x, Beside) or (isinstance(x, Columns) and (x.schema.named or bool(x.schema.conventions.other_arrays)))
     return Cast(columns_of(x, positions), "float", "float64" if is_table else "float32")
 
 

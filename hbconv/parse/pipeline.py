@@ -7,6 +7,7 @@ from typing import Any
 
 from hbconv.containers import Output, Schema
 from hbconv.parse.registry import declared_columns, parses
+from hbconv.parse.schemas import read_schema
 from hbconv.parse.step import Step
 
 PASSED_ON = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples")
@@ -14,8 +15,12 @@ PASSED_ON = ("predict", "predict_proba", "predict_log_proba", "decision_function
 
 
 def _columns_of_first(pipeline: Any) -> Sequence[str] | int | Schema | None:
-    """Input columns where the first step's parser declares them; else the pipeline shows them as scikit-learn's own do."""
-    return next((declared_columns(step, name) for name, step in pipeline.steps if not _passes(step)), None)
+    """Input columns where the first step's parser declares them, or where the pipeline does not show those of a step after ``"passthrough"``."""
+    name, first = next(((name, step) for name, step in pipeline.steps if not _passes(step)), ("", None))
+    if first is None:
+        return None
+    is_hidden = hasattr(first, "n_features_in_") and not hasattr(pipeline, "n_features_in_")
+    return read_schema(first) if is_hidden else declared_columns(first, name)
 
 
 @parses("sklearn.pipeline.Pipeline", features=_columns_of_first)

@@ -8,7 +8,7 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import Node, Output, Schema, topological
-from hbconv.containers.columns import Codes, Entries
+from hbconv.containers.columns import Codes, Columns, Entries
 from hbconv.containers.wiring import Cast, Select
 from hbconv.parse.members import passed_on, read_named_members
 from hbconv.parse.registry import parses
@@ -51,9 +51,9 @@ def _answers(step: Step) -> Output:
 
 
 def _passed_through(step: Step, answers: list[Node]) -> Node:
-    """Return the input, which is no array of numbers where a member reads it as text."""
-    read_as_text = any(isinstance(node, Codes | Entries) for node in topological(tuple(answers)))
-    if read_as_text or step.x.type.dtype == "string":
+    """Return the input, of whose columns the members may read none as text: the source would make one array of objects."""
+    text = {column for node in topological(tuple(answers)) if isinstance(node, Codes | Entries) for column in node.columns}
+    if isinstance(step.x, Columns) and text & set(step.x.columns):
         raise step.refuse("passthrough", value=True, hint="The final estimator would be given text beside numbers: encode the text before stacking.")
     return step.x
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Check, Node, Output, source
 from hbconv.containers.columns import Columns
 from hbconv.containers.decide import IsNonFinite
-from hbconv.containers.wiring import Concat, Select
+from hbconv.containers.wiring import Beside, Concat, Select
 from hbconv.errors import ConversionError, NotFittedError, UnsupportedError
 from hbconv.parse.registry import METHODS, Entry, find_entry, find_parser
 
@@ -148,7 +150,7 @@ def _is_fitted(estimator: Any) -> bool:
 
 
 def select(x: Node, indices: Sequence[int]) -> Node:
-    """Columns of a table, each of which keeps its own dtype where x is the input itself.
+    """Columns of a table, each of which keeps its own dtype where x is the input itself, or was made a table by the source.
 
     What the source first makes one array (of the common dtype) is selected from with the container Select instead.
 
@@ -163,7 +165,15 @@ def select(x: Node, indices: Sequence[int]) -> Node:
         return x
     if isinstance(x, Columns):
         return Columns(x.schema, Array(x.indices.data[positions]))
-    return Select(x, Array(positions))
+    return Beside(tuple(_runs(x, positions))) if isinstance(x, Beside) else Select(x, Array(positions))
+
+
+def _runs(table: Beside, positions: npt.NDArray[np.int32]) -> Iterator[Node]:
+    """Select runs of columns from the part of a table that they belong to."""
+    ends = np.cumsum([part.type.width for part in table.xs])
+    for owner, run in groupby(positions.tolist(), key=lambda position: int(np.searchsorted(ends, position, side="right"))):
+        part = table.xs[owner]
+        yield select(part, [position - int(ends[owner]) + part.type.width for position in run])
 
 
 def concat(xs: Sequence[Node]) -> Node:

@@ -5,11 +5,13 @@ import pandas as pd
 import pytest
 from agreement import agree, label, transform
 from lightgbm import LGBMRegressor
+from sklearn import config_context
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sources import quietly
 
 import hbconv
 from hbconv.errors import NotFittedError, UnsupportedError
@@ -101,6 +103,32 @@ def test_drops_everything():
     assert agree(ColumnTransformer([("a", "drop", [0])]).fit(X), ROWS).shape == (9, 0)
 
 
+@pytest.mark.parametrize("output", ["default", "pandas", "polars"])
+def test_what_selects_from_a_table_keeps_its_dtypes(output):
+    """A transformer that makes a table leaves float32 beside float64 as it is, for the next to select; an array has one dtype."""
+    first = ColumnTransformer([("a", StandardScaler(), ["age"]), ("b", "passthrough", ["fare", "class"])]).set_output(transform=output)
+    inner = ColumnTransformer([("c", MaxAbsScaler(), [0]), ("d", StandardScaler(), [0])])
+    agree(make_pipeline(first, ColumnTransformer([("e", inner, [0, 2]), ("f", MinMaxScaler(), [2, 0])])).fit(TABLE), TABLE)
+    union = FeatureUnion([("a", StandardScaler()), ("b", "passthrough")]).set_output(transform=output)
+    agree(make_pipeline(union, ColumnTransformer([("e", MaxAbsScaler(), [1, 3])])).fit(TABLE[["age", "class"]]), TABLE[["age", "class"]])
+
+
+def test_tables_for_all():
+    first = ColumnTransformer([("a", StandardScaler(), ["age"]), ("b", "passthrough", ["fare"])])
+    with config_context(transform_output="pandas"):
+        agree(make_pipeline(first, ColumnTransformer([("e", "passthrough", [0])])).fit(TABLE), TABLE)
+
+
+def test_whole_numbers_of_a_table_between_steps():
+    """LightGBM reads ints of a table exactly, those of an array as float32."""
+    rows = pd.DataFrame({"a": [2**24 + 1, 2**24 + 2] * 20, "b": np.arange(40)})
+    model = LGBMRegressor(n_estimators=2, min_child_samples=1, verbosity=-1, n_jobs=1)
+    for output in ("default", "pandas"):
+        keep = ColumnTransformer([("a", "passthrough", ["a", "b"])]).set_output(transform=output)
+        pipeline = make_pipeline(keep, model).fit(rows, np.arange(40) % 2)
+        np.testing.assert_array_equal(hbconv.convert(pipeline, backend="reference").predict(rows), quietly(pipeline, "predict", rows))
+
+
 def test_nests():
     inner = ColumnTransformer([("texts", OneHotEncoder(), [0]), ("numbers", StandardScaler(), [1, 2])])
     outer = ColumnTransformer(
@@ -132,6 +160,13 @@ def test_union_of_values_and_missing_marks():
 ], ids=label)  # fmt: skip
 def test_pipeline(steps):
     agree(Pipeline(steps).fit(X), ROWS)
+
+
+@pytest.mark.parametrize("nothing", ["passthrough", None])
+def test_a_pipeline_whose_first_step_does_nothing(nothing):
+    """Its columns are those of the next."""
+    for x, rows in ((X, ROWS), (TABLE[["age", "fare"]], TABLE[["age", "fare"]])):
+        agree(Pipeline([("a", nothing), ("b", StandardScaler())]).fit(x), rows)
 
 
 def test_a_pipeline_has_the_methods_of_its_last_step():

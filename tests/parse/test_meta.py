@@ -11,6 +11,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier, StackingClassifier, StackingRegressor, VotingClassifier, VotingRegressor
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.feature_selection import RFE
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
@@ -19,7 +20,8 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCo
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
-from sklearn.svm import SVC
+from sklearn.semi_supervised import SelfTrainingClassifier
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sources import dense, methods, quietly
 
@@ -107,6 +109,34 @@ def test_constants_have_a_dtype_of_their_own():
     converted = assert_agrees(model)
     assert converted.classes_.tolist() == ["low", "very high"]
     assert_agrees(DummyClassifier(strategy="constant", constant=1).fit(X, np.where(VALUE > 0, 1.0, 2.0)))
+
+
+@pytest.mark.parametrize("backend", ["reference", "torch", "torchscript", "onnx", "tvm"])
+def test_a_dummy_answers_for_text_that_it_does_not_read(backend):
+    table = pd.DataFrame({"tree": THREE.astype(object)})
+    voting = VotingClassifier([("a", DummyClassifier()), ("b", make_pipeline(OneHotEncoder(), LogisticRegression()))], voting="soft")
+    for model in (DummyClassifier(), voting):
+        converted = hbconv.convert(model.fit(table, TWO), backend=backend)
+        for rows in (table, table[:1], table[:0]):
+            assert converted.predict_proba(rows).shape == (len(rows), 2)
+        np.testing.assert_allclose(converted.predict_proba(table), model.predict_proba(table), rtol=1e-12)
+
+
+TEXTS = np.array(["red apple", "green pear", "blue sky red", "apple pie", "sky is blue", "green green"] * 20, dtype=object)
+OF_TEXTS = [
+    VotingClassifier([("a", make_pipeline(TfidfVectorizer(), LogisticRegression())), ("b", make_pipeline(CountVectorizer(), STUMP))], voting="soft"),
+    StackingClassifier([("a", make_pipeline(TfidfVectorizer(), LogisticRegression()))], cv=2),
+    make_pipeline(TfidfVectorizer(), StackingClassifier([("a", LogisticRegression())], cv=2, passthrough=True)),
+    make_pipeline(TfidfVectorizer(), OneVsOneClassifier(LinearSVC())),
+    make_pipeline(TfidfVectorizer(), OutputCodeClassifier(LinearSVC(), random_state=0)),
+    CalibratedClassifierCV(make_pipeline(TfidfVectorizer(), LinearSVC()), cv=2),
+    make_pipeline(TfidfVectorizer(), SelfTrainingClassifier(LogisticRegression())),
+]
+
+
+@pytest.mark.parametrize("model", OF_TEXTS, ids=lambda model: "-".join(type(step).__name__ for _, step in getattr(model, "steps", [("", model)])))
+def test_texts(model):
+    assert_agrees(fit(model, TEXTS, np.arange(120) % 3), TEXTS[:10])
 
 
 @pytest.mark.parametrize("weights", [None, [1, 1], [0.1, 0.1], [0, 0]], ids=str)
