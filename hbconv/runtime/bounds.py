@@ -15,7 +15,7 @@ from hbconv.containers.columns import Columns
 from hbconv.containers.elementwise import Map
 from hbconv.containers.impute import Impute
 from hbconv.containers.linear import Linear
-from hbconv.containers.wiring import Cast, Concat, Select
+from hbconv.containers.wiring import Beside, Cast, Concat, Select
 
 __all__ = ["Spread", "spread"]
 
@@ -116,6 +116,7 @@ def _largest(values: Array) -> float | None:
 
 _RULES: dict[type[Node], Callable[..., Spread | None]] = {
     Affine: _affine,
+    Beside: _union,
     Cast: _cast,
     Clip: lambda node, x: x,
     Concat: _union,
