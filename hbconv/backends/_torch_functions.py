@@ -120,8 +120,19 @@ def sort(x: Tensor, dim: int) -> Tensor:
 
 
 def topk(x: Tensor, k: int) -> Tensor:
-    """Positions of the k smallest; a stable sort keeps ties in order, as ``torch.topk`` does not."""
-    return x.sort(dim=1, stable=True).indices[:, :k]
+    """Positions of the k smallest, ties in order, NaN last.
+
+    ``torch.topk`` takes any of equals, so it only finds the k-th value. Those below it are chosen, and of its equals the first ones;
+    then the chosen are sorted, which are few. That is several times as fast as to sort them all.
+    """
+    last = x.topk(k, dim=1, largest=False).values.amax(dim=1, keepdim=True)
+    missing = x.isnan()
+    below = (x < last) | (last.isnan() & ~missing)
+    equal = (x == last) | (last.isnan() & missing)
+    chosen = below | (equal & (equal.cumsum(1, dtype=torch.int32) <= k - below.sum(1, keepdim=True)))
+    places = torch.arange(x.shape[1], device=x.device)
+    positions = torch.where(chosen, places, torch.iinfo(torch.int64).max).topk(k, dim=1, largest=False).values.sort(dim=1).values
+    return positions.gather(1, x.gather(1, positions).sort(dim=1, stable=True).indices)
 
 
 def bucketize(x: Tensor, edges: Tensor, counts: Tensor, right: bool) -> Tensor:
