@@ -10,13 +10,12 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
-from hbconv.containers.choose import Choose
-from hbconv.containers.decide import ArgMax, Compare
+from hbconv.containers.decide import ArgMax
 from hbconv.containers.elementwise import Map
 from hbconv.containers.linear import Linear
 from hbconv.containers.lookup_rows import LookupRows
 from hbconv.containers.pool import Pool
-from hbconv.containers.wiring import Cast, ConstantRows, Select
+from hbconv.containers.wiring import Cast, ConstantRows
 from hbconv.parse.linear import dense
 from hbconv.parse.metrics import squared_distances
 from hbconv.parse.promotion import promoted
@@ -47,15 +46,16 @@ def parse_k_means(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.cluster.BisectingKMeans")
 def parse_bisecting_k_means(step: Step) -> dict[str, Output]:
-    """Go down the tree of clusters, at each the nearer half's way."""
+    """Go down the tree of clusters, at each the nearer half's way: a label counts the turns to it, and that of the right ones alone has them all."""
     est, x = step.estimator, step.require_finite()
     inner = _inner_clusters(est._bisecting_tree)  # noqa: SLF001
     labels: Node = ConstantRows(x, Array(np.zeros(1, np.int32)))
     if inner:
         centers = np.concatenate([[cluster.left.center, cluster.right.center] for cluster in inner])
         centers = centers + est._X_mean if hasattr(est, "_X_mean") else centers  # noqa: SLF001
-        turns = ArgMax(_closeness(x, centers), len(inner))
-        labels = _descend(x, turns, inner, inner[0])
+        turns = Cast(ArgMax(_closeness(x, centers), len(inner)), "float64")
+        ways = _ways(inner)
+        labels = ArgMax(Linear.of(turns, ways, -(ways == 1.0).sum(axis=0).astype(np.float64)))
     return {"predict": Output(labels, vector=True), "transform": Output(_distances(x, est.cluster_centers_))}
 
 
@@ -64,12 +64,17 @@ def _inner_clusters(cluster: Any) -> list[Any]:
     return [] if cluster.left is None else [cluster, *_inner_clusters(cluster.left), *_inner_clusters(cluster.right)]
 
 
-def _descend(x: Node, turns: Node, inner: list[Any], cluster: Any) -> Node:
-    """Label of the cluster that the turns lead to, from one on."""
-    if cluster.left is None:
-        return ConstantRows(x, Array(np.array([cluster.label], dtype=np.int32)))
-    turn = Select(turns, Array(np.array([inner.index(cluster)], dtype=np.int32)))
-    return Choose(Compare.of(turn, "eq", 0), _descend(x, turns, inner, cluster.left), _descend(x, turns, inner, cluster.right))
+def _ways(inner: list[Any]) -> npt.NDArray[np.float64]:
+    """For each bisected cluster and label: 1 where the way to the label turns right, -1 where left, 0 where it does not come by."""
+    ways = np.zeros((len(inner), len(inner) + 1))
+    for row, cluster in zip(ways, inner, strict=True):
+        row[_labels(cluster.left)], row[_labels(cluster.right)] = -1.0, 1.0
+    return ways
+
+
+def _labels(cluster: Any) -> list[int]:
+    """Labels of a cluster's parts."""
+    return [cluster.label] if cluster.left is None else [*_labels(cluster.left), *_labels(cluster.right)]
 
 
 @parses("sklearn.cluster.Birch")

@@ -19,6 +19,10 @@ from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
 
+_MOST = 50
+"""Neighbours for which the program that solves for their weights is still short."""
+
+
 @parses("sklearn.neighbors.NeighborhoodComponentsAnalysis")
 def parse_neighborhood_components(step: Step) -> Node:
     """Project on the components."""
@@ -41,6 +45,8 @@ def parse_isomap(step: Step) -> Node:
 def parse_locally_linear_embedding(step: Step) -> Node:
     """Place a row as its neighbours make it up; the weights have the dtype of float rows."""
     est, x = step.estimator, step.require_finite()
+    if est.n_neighbors > _MOST:
+        raise step.refuse("n_neighbors", est.n_neighbors, f"Their system of equations is solved step by step in the program: at most {_MOST}.")
     neighbors = nearest(step, est.nbrs_, x, est.n_neighbors)
     weights = Barycentric(x, neighbors.positions, Array(fitted_rows(est.nbrs_)), float(est.reg))
     return WeightedLookup(neighbors.positions, CastLike(weights, Cast(x, "float")), Array(np.asarray(est.embedding_, dtype=np.float64)))

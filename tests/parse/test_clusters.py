@@ -1,0 +1,93 @@
+"""Clusters, manifolds and imputing by neighbours: trees of clusters, exact hits, and what is refused."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from matrix.data import fit_rows, rows, with_missing
+from sklearn import cluster, impute, manifold
+
+import hbconv
+from hbconv.errors import UnsupportedError
+
+NEAR = rows(60, large=100.0)
+
+
+def convert(estimator, x):
+    """Fit and convert, whatever scikit-learn warns of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return hbconv.convert(estimator.fit(x), backend="torch")
+
+
+def test_many_bisections():
+    """The program does not grow with the tree of clusters."""
+    programs = [convert(cluster.BisectingKMeans(n, random_state=0), fit_rows()) for n in (2, 60)]
+    sizes = [len(model.graph.nodes()) for model in programs]
+    assert sizes[0] == sizes[1]
+    estimator = cluster.BisectingKMeans(60, random_state=0).fit(fit_rows())
+    np.testing.assert_array_equal(programs[1].predict(NEAR), estimator.predict(NEAR))
+
+
+def test_float32_rows_for_centres_of_float64():
+    """The source's ``predict`` takes no such rows: here they are compared in float64, as its ``transform`` does."""
+    estimator = cluster.KMeans(4, n_init=1, random_state=0)
+    model = convert(estimator, fit_rows())
+    np.testing.assert_array_equal(model.predict(NEAR.astype(np.float32)), estimator.predict(NEAR.astype(np.float32).astype(np.float64)))
+
+
+def test_exact_hits_of_centres():
+    """A centre is at distance nothing from itself."""
+    estimator = cluster.KMeans(4, n_init=1, random_state=0)
+    model = convert(estimator, fit_rows())
+    distances = model.transform(estimator.cluster_centers_)
+    assert np.all(np.diag(distances) == 0)
+    np.testing.assert_array_equal(model.predict(estimator.cluster_centers_), np.arange(4))
+
+
+def test_complete_rows_stay():
+    """Nothing is imputed where nothing is missing, to the last bit."""
+    model = convert(impute.KNNImputer(), with_missing(fit_rows()))
+    np.testing.assert_array_equal(model.transform(NEAR), NEAR)
+
+
+def test_rows_of_nothing_get_the_means():
+    estimator = impute.KNNImputer(weights="distance")
+    model = convert(estimator, with_missing(fit_rows()))
+    nothing = np.full((2, 8), np.nan)
+    np.testing.assert_allclose(model.transform(nothing), np.repeat(np.nanmean(with_missing(fit_rows()), axis=0)[None], 2, axis=0), rtol=1e-12)
+
+
+def test_a_donor_at_no_distance_counts_alone():
+    """A fitted row with a gap is filled from the complete row that equals it elsewhere."""
+    x = fit_rows()
+    model = convert(impute.KNNImputer(weights="distance"), x)
+    gaps = x[:20].copy()
+    gaps[:, 5] = np.nan
+    np.testing.assert_array_equal(model.transform(gaps), x[:20])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (cluster.FeatureAgglomeration(pooling_func=np.std), "pooling_func"),
+        (cluster.FeatureAgglomeration(pooling_func=lambda x, axis: x.max(axis=axis)), "pooling_func"),
+        (impute.KNNImputer(weights=lambda d: 1 / (1 + d)), "weights"),
+        (impute.KNNImputer(missing_values=np.float64(0.0)), "missing_values"),
+        (manifold.Isomap(n_neighbors=None, radius=100.0), "radius"),
+        (manifold.Isomap(metric="hamming"), "metric"),
+        (manifold.LocallyLinearEmbedding(n_neighbors=51), "n_neighbors=51"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_refused_by_name(estimator, message):
+    with pytest.raises(UnsupportedError, match=message):
+        convert(estimator, fit_rows())
+
+
+def test_affinities_computed_before_are_refused():
+    similarity = -((fit_rows()[:, None] - fit_rows()[None]) ** 2).sum(axis=2)
+    with pytest.raises(UnsupportedError, match="affinity='precomputed'"):
+        convert(cluster.AffinityPropagation(affinity="precomputed", random_state=0), similarity)
