@@ -91,18 +91,15 @@ def parse_output_code_classifier(step: Step) -> Outputs:
 
 
 def _members(step: Step, x: Node) -> list[Outputs]:
-    read = [_constant if _is_constant(member) else _member for member in step.estimator.estimators_]
-    return [each(step, member, x, i) for i, (each, member) in enumerate(zip(read, step.estimator.estimators_, strict=True))]
+    members = enumerate(step.estimator.estimators_)
+    return [_constant(member, x) if _is_constant(member) else step.child(member, x, f"estimators_[{i}]", sparse=step.sparse) for i, member in members]
 
 
-def _member(step: Step, member: Any, x: Node, i: int) -> Outputs:
-    return step.child(member, x, f"estimators_[{i}]", sparse=step.sparse)
-
-
-def _constant(step: Step, member: Any, x: Node, i: int) -> Outputs:  # noqa: ARG001
-    """Stand-in for a classifier where all rows were of one class."""
+def _constant(member: Any, x: Node) -> Outputs:
+    """Return the answers of the stand-in for a classifier where all rows were of one class."""
     label = Output(ConstantRows(x, Array(member.y_)), vector=True)
-    return {"predict": label, "decision_function": label, "predict_proba": Output(ConstantRows(x, Array([1.0 - member.y_[0], float(member.y_[0])])))}
+    (y,) = member.y_.astype(np.float64)
+    return {"predict": label, "decision_function": label, "predict_proba": Output(ConstantRows(x, Array([1.0 - y, y])))}
 
 
 def _is_constant(member: Any) -> bool:
