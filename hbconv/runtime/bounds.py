@@ -11,10 +11,11 @@ from hbconv.array import Array
 from hbconv.containers import Node
 from hbconv.containers.affine import Affine
 from hbconv.containers.clip import Clip
-from hbconv.containers.columns import Columns
+from hbconv.containers.columns import Columns, Entries
 from hbconv.containers.elementwise import Map
 from hbconv.containers.impute import Impute
 from hbconv.containers.linear import Linear
+from hbconv.containers.normalize import Normalize
 from hbconv.containers.wiring import Beside, Cast, Concat, Select
 
 __all__ = ["Spread", "spread"]
@@ -34,7 +35,7 @@ class Spread:
 
 
 def spread(node: Node, bound: float) -> Spread | None:
-    """Return the spread of a node where all float columns are within ``+-bound`` or NaN; None where it cannot be told.
+    """Return the spread of a node where all float columns are within ``+-bound`` or NaN, and all entries within it; None where it cannot be told.
 
     Examples
     --------
@@ -46,6 +47,8 @@ def spread(node: Node, bound: float) -> Spread | None:
     """
     if isinstance(node, Columns):
         return _columns(node, bound)
+    if isinstance(node, Entries):
+        return Spread(bound if node.type.dtype in _LARGEST else _INTS)
     if node.finite == "always":
         return Spread(_ALWAYS)
     rule = _RULES.get(type(node))
@@ -108,6 +111,10 @@ def _linear(node: Linear, x: Spread) -> Spread | None:
     return Spread(x.bound * weights * max(1, node.weights.shape[0]) + bias, x.nan_from)
 
 
+def _normalize(node: Normalize, x: Spread) -> Spread:  # noqa: ARG001
+    return Spread(2.0, x.nan_from)
+
+
 def _largest(values: Array) -> float | None:
     """Largest magnitude; None where some value is no finite number."""
     largest = np.abs(values.data.astype(np.float64)).max(initial=0.0)
@@ -123,5 +130,6 @@ _RULES: dict[type[Node], Callable[..., Spread | None]] = {
     Impute: _impute,
     Linear: _linear,
     Map: _map,
+    Normalize: _normalize,
     Select: _union,
 }

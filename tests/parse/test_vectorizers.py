@@ -154,6 +154,18 @@ def test_files_for_other_runtimes_are_refused(tmp_path: Any, suffix: str) -> Non
         convert(text_model()).export(tmp_path / f"model{suffix}")
 
 
+@pytest.mark.parametrize("value", [np.nan, None, np.inf, -np.inf, 1e300, 1e17])
+def test_refuses_values_that_the_model_behind_refuses(value: Any) -> None:
+    """A mapping may hold what no text does."""
+    rows = [{"a": 1.0, "b": "x"}, {"a": 2.0, "b": "y"}] * 5
+    estimator = make_pipeline(DictVectorizer(), LogisticRegression()).fit(rows, [0, 1] * 5)
+    if value in (1e300, 1e17):
+        np.testing.assert_array_equal(convert(estimator).predict([{"a": value}]), estimator.predict([{"a": value}]))
+        return
+    with pytest.raises(InputError, match="NaN, infinity"):
+        convert(estimator).predict([{"a": 1.0}, {"a": value}])
+
+
 def test_counts_repeated_texts_of_a_mapping_as_one_entry() -> None:
     """The source leaves two entries in one place, which its matrix means to be added."""
     estimator = DictVectorizer().fit([{"genre": ["drama", "war"]}])

@@ -14,6 +14,7 @@ from hbconv.containers.decide import Compare, IsNonFinite
 from hbconv.containers.elementwise import Map
 from hbconv.containers.impute import Impute
 from hbconv.containers.linear import Linear
+from hbconv.containers.normalize import Normalize
 from hbconv.containers.wiring import Cast, Concat, Select
 from hbconv.errors import InputError
 from hbconv.runtime.bounds import spread
@@ -42,6 +43,8 @@ def chains(schema):
         "log": Map(x, "log"),
         "square": Map(Map(x, "square"), "square"),
         "sigmoid": Map(x, "sigmoid"),
+        "normalize": Normalize(x, "l2"),
+        "normalize entries": Affine.of(Normalize(x, "l1", sparse=True), mul=1e17),
     }
 
 
