@@ -33,9 +33,9 @@ _MASKS = np.array([256**length - 1 for length in range(KEY + 1)], np.uint64)
 
 @dataclass(frozen=True)
 class Words:
-    """Words of ASCII: where each begins in the data, and how long it is."""
+    """Words of ASCII: where each begins in the text, and how long it is."""
 
-    data: bytes
+    text: str
     starts: Ints
     lengths: Ints
 
@@ -44,13 +44,13 @@ class Words:
 
     def hashes(self) -> npt.NDArray[np.int32]:
         """MurmurHash3 of each word."""
-        return murmur_hash_of(self.data, self.starts, self.lengths)
+        return murmur_hash_of(self.text.encode(), self.starts, self.lengths)
 
     def places(self, terms: Terms) -> Ints:
         """Return the column of each word, -1 where it is none of the terms."""
-        found, long = _table(terms).find(_keys(self.data, self.starts, np.minimum(self.lengths, KEY))), np.flatnonzero(self.lengths > KEY)
+        found, long = _table(terms).find(_keys(self.text, self.starts, np.minimum(self.lengths, KEY))), np.flatnonzero(self.lengths > KEY)
         ends = zip(self.starts[long].tolist(), (self.starts + self.lengths)[long].tolist(), strict=True)
-        found[long] = [terms.places.get(self.data[first:last].decode(), -1) for first, last in ends]
+        found[long] = [terms.places.get(self.text[first:last], -1) for first, last in ends]
         return found
 
 
@@ -60,26 +60,26 @@ def find_words(documents: Sequence[Any], texts: Texts) -> tuple[Ints, Words] | N
     Examples
     --------
     >>> counts, words = find_words(["The cat: a cat" * 999, "It sat"], Texts())
-    >>> counts.tolist(), words.data[:7], words.starts[:2].tolist(), words.lengths[-2:].tolist()
-    ([1999, 2], b'the cat', [0, 4], [2, 3])
+    >>> counts.tolist(), words.text[:7], words.starts[:2].tolist(), words.lengths[-2:].tolist()
+    ([1999, 2], 'the cat', [0, 4], [2, 3])
     """
     if (texts.unit, texts.pattern, texts.longest, texts.stop_words) != ("word", WORD, 1, ()) or not all(isinstance(d, str) for d in documents):
         return None
     joined = "\n".join(documents)
     if len(joined) < MANY or not joined.isascii():
         return None
-    data = (joined.lower() if texts.lowercase else joined).encode()
-    inside = _IS_WORD[np.frombuffer(b"\n" + data + b"\n", np.uint8)]
+    text = joined.lower() if texts.lowercase else joined
+    inside = _IS_WORD[np.frombuffer(f"\n{text}\n".encode(), np.uint8)]
     edges = np.flatnonzero(inside[1:] != inside[:-1])
     starts, lengths = edges[::2], edges[1::2] - edges[::2]
     starts, lengths = starts[lengths > 1], lengths[lengths > 1]
     ends = np.cumsum(np.fromiter(map(len, documents), np.int64, len(documents)) + 1)
-    return np.diff(np.searchsorted(starts, ends), prepend=0), Words(data, starts, lengths)
+    return np.diff(np.searchsorted(starts, ends), prepend=0), Words(text, starts, lengths)
 
 
-def _keys(data: bytes, starts: Ints, lengths: Ints) -> Keys:
+def _keys(text: str, starts: Ints, lengths: Ints) -> Keys:
     """Return up to eight letters from each start as one number, the first lowest."""
-    padded = np.frombuffer(data + bytes(KEY), np.uint8)
+    padded = np.frombuffer(text.encode() + bytes(KEY), np.uint8)
     windows = np.lib.stride_tricks.sliding_window_view(padded, KEY)
     return np.ascontiguousarray(windows[starts]).view("<u8").ravel() & _MASKS[lengths]
 
@@ -90,11 +90,12 @@ class _Table:
     def __init__(self, terms: Terms) -> None:
         short = {name: place for name, place in terms.places.items() if isinstance(name, str) and name.isascii() and len(name) <= KEY and "\0" not in name}
         lengths = np.fromiter(map(len, short), np.int64, len(short))
-        self.keys = _keys("".join(short).encode(), np.cumsum(lengths) - lengths, lengths)
+        keys = _keys("".join(short), np.cumsum(lengths) - lengths, lengths)
         self.columns: Ints = np.fromiter((*short.values(), -1), np.int64, len(short) + 1)
+        self.keys = np.append(keys, np.uint64(0))  # the last stands for no term
         self.bits = max(1, (2 * len(short)).bit_length())
         self.slots = np.full(1 << self.bits, -1, np.int32)
-        waiting, at = np.arange(len(short)), self._home(self.keys)
+        waiting, at = np.arange(len(short)), self._home(keys)
         while len(waiting):
             free = waiting[self.slots[at[waiting]] < 0]
             self.slots[at[free]] = free
@@ -105,18 +106,17 @@ class _Table:
         """Return the column of each key, -1 where it is not there."""
         at = self._home(keys)
         found = self.slots[at]
-        lost = self._others(np.arange(len(keys)), found, keys)
+        lost = np.flatnonzero(self._differ(found, keys))
         while len(lost):
             at[lost] = self._next(at[lost])
             found[lost] = self.slots[at[lost]]
-            lost = self._others(lost, found, keys)
+            lost = lost[self._differ(found[lost], keys[lost])]
         return self.columns[found]
 
-    def _others(self, among: npt.NDArray[np.intp], found: npt.NDArray[np.int32], keys: Keys) -> npt.NDArray[np.intp]:
-        """Those whose slot holds another key."""
-        taken = among[found[among] >= 0]
-        others: npt.NDArray[np.intp] = taken[self.keys[found[taken]] != keys[taken]]
-        return others
+    def _differ(self, found: npt.NDArray[np.int32], keys: Keys) -> npt.NDArray[np.bool_]:
+        """Whether each slot holds another key than the one looked for."""
+        differ: npt.NDArray[np.bool_] = (found >= 0) & (self.keys[found] != keys)
+        return differ
 
     def _home(self, keys: Keys) -> Ints:
         return (keys * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(64 - self.bits)).astype(np.int64)
