@@ -23,6 +23,8 @@ from hbconv.parse.step import Step
 def parse_linear_discriminant_analysis(step: Step) -> dict[str, Output]:
     """Linear scores and their softmax; the projection on the discriminants where the solver finds them."""
     solver = step.require("solver", "svd", "lsqr", "eigen")
+    if len(step.estimator.classes_) == 1:
+        raise step.refuse("classes_", step.estimator.classes_, "The source itself has no probabilities of a single class: use DummyClassifier.")
     outputs = decide(step)
     scores = outputs["decision_function"].node
     p = beside_complement(Map(scores, "sigmoid")) if scores.type.width == 1 else Softmax(scores)

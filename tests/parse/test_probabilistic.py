@@ -89,6 +89,11 @@ def test_linear_discriminants_of_zero_probability_have_a_finite_logarithm() -> N
         assert np.isfinite(converted(source).predict_log_proba(rows)).all()
 
 
+def test_linear_discriminants_of_one_class_are_refused_by_name() -> None:
+    with pytest.raises(UnsupportedError, match="LinearDiscriminantAnalysis with classes_="):
+        converted(LinearDiscriminantAnalysis().fit(X, np.zeros(60, int)))
+
+
 def test_the_solver_without_discriminants_has_no_transform() -> None:
     assert "transform" not in converted(LinearDiscriminantAnalysis(solver="lsqr").fit(X, Y)).graph.outputs
 
