@@ -18,7 +18,6 @@ from hbconv.parse.neighbors import fitted_rows, nearest
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
-
 _MOST = 50
 """Neighbours for which the program that solves for their weights is still short."""
 

@@ -35,10 +35,10 @@ def _weights(step: Step) -> Node:
     if step.require("weights", "uniform", "distance", None) != "distance":
         return Cast(within, "float64")
     distances = Cast(distances, "float64")
-    return InverseDistances(Choose(within, distances, constant_like(distances, np.inf)))
+    return InverseDistances(Choose(within, distances, _constant_like(distances, np.inf)))
 
 
-def constant_like(x: Node, value: float) -> Node:
+def _constant_like(x: Node, value: float) -> Node:
     """Return one number in every column of x."""
     return ConstantRows(x, Array(np.full(x.type.width, value)))
 
@@ -49,7 +49,7 @@ def parse_radius_transformer(step: Step) -> dict[str, Output]:
     within, distances = _within(step)
     if step.require("mode", "distance", "connectivity") == "connectivity":
         return {"transform": Output(Cast(within, "float64"), sparse=True)}
-    return {"transform": Output(Choose(within, distances, constant_like(distances, 0.0)), sparse=True)}
+    return {"transform": Output(Choose(within, distances, _constant_like(distances, 0.0)), sparse=True)}
 
 
 @parses("sklearn.neighbors.RadiusNeighborsRegressor")
