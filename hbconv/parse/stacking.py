@@ -16,28 +16,29 @@ from hbconv.parse.responses import as_numbers
 from hbconv.parse.schemas import common_schema
 from hbconv.parse.step import Step, concat
 
+Outputs = dict[str, Output]
+
 
 def _columns(stacking: Any) -> Schema:
     return common_schema(stacking.estimators_)
 
 
 @parses("sklearn.ensemble.StackingRegressor", features=_columns)
-def parse_stacking_regressor(step: Step) -> dict[str, Output]:
+def parse_stacking_regressor(step: Step) -> Outputs:
     """Predict as the final regressor."""
     answers = _answers(step)
     return passed_on(step, {**_final(step, answers), "transform": answers})
 
 
 @parses("sklearn.ensemble.StackingClassifier", features=_columns)
-def parse_stacking_classifier(step: Step) -> dict[str, Output]:
+def parse_stacking_classifier(step: Step) -> Outputs:
     """Decide as the final classifier, which was fitted on codes of the labels."""
     answers = _answers(step)
-    outputs, classes = _final(step, answers), step.estimator.classes_
-    decode = _decode_each if isinstance(classes, list) else _decode
-    return passed_on(step, {**outputs, **decode(step, outputs), "transform": answers})
+    decode = _decode_each if isinstance(step.estimator.classes_, list) else _decode
+    return passed_on(step, {**decode(step, _final(step, answers)), "transform": answers})
 
 
-def _final(step: Step, answers: Output) -> dict[str, Output]:
+def _final(step: Step, answers: Output) -> Outputs:
     return step.child(step.estimator.final_estimator_, answers.node, "final_estimator_", sparse=answers.sparse)
 
 
@@ -69,17 +70,15 @@ def _informative(step: Step, output: Output, method: str) -> Node:
     return Select(node, Array.of(np.arange(1, node.type.width), np.int32))
 
 
-def _decode(step: Step, outputs: dict[str, Output]) -> dict[str, Output]:
+def _decode(step: Step, outputs: Outputs) -> Outputs:
     codes = Cast(as_numbers(step, outputs["predict"]), "int32")
-    return {"predict": Output(codes, Array(step.estimator.classes_), vector=True)}
+    return {**outputs, "predict": Output(codes, Array(step.estimator.classes_), vector=True)}
 
 
-def _decode_each(step: Step, outputs: dict[str, Output]) -> dict[str, Output]:
-    """Labels of several columns; their probabilities are those of the first class of each, as in the source."""
-    codes = Cast(as_numbers(step, outputs["predict"]), "int32")
-    decoded = {"predict": Output(codes, tuple(map(Array, step.estimator.classes_)))}
-    p = outputs.get("predict_proba")
-    if p is None or not p.parts:
-        return decoded
-    firsts = np.cumsum([0, *p.parts[:-1]])
-    return {**decoded, "predict_proba": Output(Select(as_numbers(step, p), Array.of(firsts, np.int32)))}
+def _decode_each(step: Step, outputs: Outputs) -> Outputs:
+    """Labels of several columns; of a list of probabilities the source takes the first class of each, of an array it can make nothing."""
+    codes, p = Cast(as_numbers(step, outputs["predict"]), "int32"), outputs.pop("predict_proba", None)
+    if p is not None and p.parts:
+        firsts = np.cumsum([0, *p.parts[:-1]])
+        outputs["predict_proba"] = Output(Select(as_numbers(step, p), Array.of(firsts, np.int32)))
+    return {**outputs, "predict": Output(codes, tuple(map(Array, step.estimator.classes_)))}

@@ -228,6 +228,16 @@ def test_chains_have_probabilities_of_two_classes_alone():
     assert hbconv.convert(model, backend="reference").methods == ("predict",)
 
 
+def test_a_stack_of_several_labels_has_the_probabilities_that_the_source_can_take_apart():
+    """Of a list it takes the first class of each label; of one array it takes nothing."""
+    of_list = fit(StackingClassifier([("a", STUMP)], DecisionTreeClassifier(max_depth=2), cv=2), X, LABELS)
+    of_array = fit(StackingClassifier([("a", STUMP)], OneVsRestClassifier(LogisticRegression()), cv=2), X, LABELS)
+    assert "predict_proba" in assert_agrees(of_list).methods
+    with pytest.raises(IndexError):
+        of_array.predict_proba(ROWS)
+    assert assert_agrees(of_array).methods == ("predict", "decision_function", "transform")
+
+
 def test_labels_that_are_no_numbers_enter_no_chain():
     """Text that reads as a number is one to the source."""
     texts = np.where(LABELS == 1, "1", "0")
