@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,14 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.backends import find_backend
-from hbconv.containers import Graph, Schema
-from hbconv.errors import BackendError, HbconvError
+from hbconv.containers import Container, Graph, NamesOut, Schema
+from hbconv.errors import BackendError, HbconvError, OptionError
 from hbconv.optimize.plan import Plan
 from hbconv.runtime import export, store
 from hbconv.runtime.answers import answer, in_order, join
 from hbconv.runtime.batching import chunks
 from hbconv.runtime.explanation import Explanation
+from hbconv.runtime.frames import as_tensors, framed, library_of
 from hbconv.runtime.inputs import Reads, Table, read_table
 from hbconv.runtime.options import check_options
 from hbconv.runtime.programs import Key, Programs
@@ -114,8 +116,10 @@ class Model:
         graph: Graph | None = self.__dict__.get("parsed")
         if graph is not None and name in graph.outputs:
             return self._method(name)
-        if graph is not None and name == "get_feature_names_out" and graph.traits.feature_names_out is not None:
-            return self._feature_names_out
+        if graph is not None and name == "get_feature_names_out" and graph.traits.names_out is not None:
+            return partial(self._feature_names_out, graph.traits.names_out)
+        if graph is not None and name == "set_output" and graph.traits.container is not None:
+            return partial(self._set_output, graph.traits.container)
         of = f" of {graph.traits.estimator}" if graph is not None else ""
         raise AttributeError(f"This Model{of} has no attribute {name!r}")
 
@@ -131,9 +135,16 @@ class Model:
         return method
 
     def _call(self, method: str, X: Any) -> Any:  # noqa: N803
-        groups = self._groups(method, read_table(X, self.reads))
-        answers = [self._answer(method, table) for _, table in groups]
-        return answers[0] if len(groups) == 1 else in_order(join(answers), np.concatenate([rows for rows, _ in groups]))
+        table = read_table(X, self.reads)
+        groups = self._groups(method, table)
+        answers = [self._answer(method, part) for _, part in groups]
+        found = answers[0] if len(groups) == 1 else in_order(join(answers), np.concatenate([rows for rows, _ in groups]))
+        container = self.parsed.traits.container if method == "transform" else None
+        library = library_of(container)
+        if container is not None and library:
+            typed = self.parsed.with_schema(self.schema.with_dtypes(table.dtypes))
+            return framed(found, typed.outputs[method], library, container.names, X)
+        return as_tensors(found, X) if hasattr(X, "detach") else found
 
     def _groups(self, method: str, table: Table) -> list[tuple[Any, Table]]:
         sparse = hasattr(table.matrix, "tocsr") and self.programs.takes_entries((method,), table.dtypes)
@@ -148,8 +159,18 @@ class Model:
             answers.append(answer(self.parsed.outputs[method], program.run(part)[method]))
         return join(answers)
 
-    def _feature_names_out(self, input_features: object = None) -> npt.NDArray[np.object_]:  # noqa: ARG002
-        return np.array(self.parsed.traits.feature_names_out, dtype=object)
+    def _feature_names_out(self, names: NamesOut, input_features: Sequence[str] | None = None) -> npt.NDArray[np.object_]:
+        """Return the names of the columns that ``transform`` returns."""
+        return np.array(names.of(input_features, self.schema), dtype=object)
+
+    def _set_output(self, container: Container, *, transform: str | None = None) -> Model:
+        """Choose what ``transform`` returns: ``"default"``, ``"pandas"`` or ``"polars"``; None changes nothing."""
+        if transform not in (None, "default", "pandas", "polars"):
+            raise OptionError(f"transform={transform!r} is no output that hbconv knows. Choose 'default', 'pandas' or 'polars'.")
+        if transform is not None:
+            chosen = replace(self.parsed.traits, container=replace(container, library=transform))
+            self.parsed = replace(self.parsed, traits=chosen)
+        return self
 
     def compile(self, sample: Any) -> Model:
         """Compile every method that returns a tensor for the dtypes of a sample now, rather than at the first call; exports take its dtypes too.

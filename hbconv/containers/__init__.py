@@ -7,6 +7,7 @@ package imports every module of the folder, so a new container is one new file.
 import importlib
 import pkgutil
 
+from hbconv.containers.columns_out import Container, NamesOut
 from hbconv.containers.graph import Check, Graph, Traits, verify_graph
 from hbconv.containers.node import NODES, Node, container, current_source, rewrite, source, topological
 from hbconv.containers.output import Output, Paths
@@ -17,8 +18,10 @@ __all__ = [
     "NODES",
     "Check",
     "Column",
+    "Container",
     "Conventions",
     "Graph",
+    "NamesOut",
     "Node",
     "Output",
     "Paths",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from hbconv.array import Array
 from hbconv.containers.columns import Codes, Columns, Entries
+from hbconv.containers.columns_out import Container, NamesOut
 from hbconv.containers.node import Node, rewrite, topological
 from hbconv.containers.output import Output
 from hbconv.containers.types import Schema
@@ -29,7 +30,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Traits:
-    """What the model repeats of the estimator: its kind, class labels and output names.
+    """What the model repeats of the estimator: its kind, class labels, the names of its output columns and their container.
 
     ``kind`` is "classifier", "regressor", "transformer", another that scikit-learn knows, or "" (such as a ranker).
     """
@@ -37,23 +38,28 @@ class Traits:
     estimator: str = ""
     kind: str = ""
     classes: Array | tuple[Array, ...] | None = None
-    feature_names_out: tuple[str, ...] | None = None
+    names_out: NamesOut | None = None
+    container: Container | None = None
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Input schema, outputs by method name, checks of the input, traits of the estimator; whether rows may come as a sparse matrix."""
+    """Input schema, outputs by method name, checks of the input, traits of the estimator; whether rows may come as a sparse matrix.
+
+    ``warnings`` are conditions of which the source only warns: ``{columns}`` in their messages is where the node is True in some row.
+    """
 
     schema: Schema
     outputs: Mapping[str, Output]
     checks: tuple[Check, ...] = ()
     traits: Traits = field(default_factory=Traits)
     sparse: bool = True
+    warnings: tuple[Check, ...] = ()
 
     @property
     def roots(self) -> tuple[Node, ...]:
-        """Nodes of the outputs and of the checks."""
-        return (*self.output_roots, *(c.node for c in self.checks))
+        """Nodes of the outputs, of the checks and of the warnings."""
+        return (*self.output_roots, *(c.node for c in (*self.checks, *self.warnings)))
 
     @property
     def output_roots(self) -> tuple[Node, ...]:
@@ -72,7 +78,7 @@ class Graph:
     def rewritten(self, visit: Callable[[Node], Node]) -> Graph:
         """Rebuild the outputs, each node through visit; the checks stay."""
         mapping = rewrite(self.output_roots, visit)
-        return replace(self, outputs={name: replace(o, node=mapping[o.node]) for name, o in self.outputs.items()})
+        return replace(self, outputs={name: replace(o, node=mapping[o.node], blocks=()) for name, o in self.outputs.items()})
 
     def with_schema(self, schema: Schema) -> Graph:
         """Return the same graph over columns of other dtypes."""
@@ -81,8 +87,9 @@ class Graph:
             return replace(node, schema=schema) if isinstance(node, Columns | Codes | Entries) and node.schema != schema else node
 
         mapping = rewrite(self.roots, visit)
-        outputs = {name: replace(o, node=mapping[o.node]) for name, o in self.outputs.items()}
-        return replace(self, schema=schema, outputs=outputs, checks=tuple(replace(c, node=mapping[c.node]) for c in self.checks))
+        outputs = {name: o.mapped(mapping) for name, o in self.outputs.items()}
+        checks, warnings = (tuple(replace(c, node=mapping[c.node]) for c in found) for found in (self.checks, self.warnings))
+        return replace(self, schema=schema, outputs=outputs, checks=checks, warnings=warnings)
 
     def only(self, *methods: str) -> Graph:
         """Keep the named outputs."""
@@ -103,7 +110,7 @@ def verify_graph(graph: Graph) -> Graph:
         _require(not output.dtypes or len(output.dtypes) == len(output.parts), output.node, f"output {name} has dtypes of other parts")
         _require(not isinstance(output.classes, tuple) or len(output.classes) == width, output.node, f"output {name} has labels for other columns")
         _require(output.classes is None or output.node.type.dtype == "int32", output.node, f"output {name} has codes of dtype {output.node.type.dtype}")
-    for check in graph.checks:
+    for check in (*graph.checks, *graph.warnings):
         _require(check.node.type.dtype == "bool", check.node, "a check is bool")
     return graph
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from hbconv.array import Array
 from hbconv.containers.node import Node
@@ -50,6 +51,8 @@ class Output:
         The method returns an iterator over the parts, one for each stage of the ensemble.
     shape : tuple of int or None
         Shape of a row's answer where it has more than one dimension.
+    blocks : tuple of Output
+        Answers of several transformers side by side: a frame keeps the dtype of each, where an array has their common one.
     paths : Paths or None
         The method returns the nodes on the way to the leaves, which the node names as paths does, as a CSR matrix of ones.
     """
@@ -64,6 +67,16 @@ class Output:
     staged: bool = False
     shape: tuple[int, ...] | None = None
     paths: Paths | None = None
+    blocks: tuple[Output, ...] = ()
+
+    @property
+    def leaves(self) -> tuple[Output, ...]:
+        """The blocks, and the blocks of these; the output itself where it has none."""
+        return tuple(leaf for block in self.blocks for leaf in block.leaves) or (self,)
+
+    def mapped(self, nodes: Mapping[Node, Node]) -> Output:
+        """Return the same output of other nodes."""
+        return replace(self, node=nodes[self.node], blocks=tuple(block.mapped(nodes) for block in self.blocks))
 
     @property
     def is_tensor(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 from hbconv.containers import Graph, Output, Schema, Traits, topological, verify_graph
 from hbconv.containers.columns import Codes, Columns, Entries
 from hbconv.errors import OptionError
+from hbconv.parse.columns_out import read_container, read_names_out
 from hbconv.parse.registry import METHODS, find_parser, parser_names, parses
 from hbconv.parse.schemas import read_schema
 from hbconv.parse.step import Step, parse_step
@@ -44,7 +45,7 @@ def parse(estimator: object, n_features: int | None = None, iterations: tuple[in
     step = Step(estimator, Columns.of(schema), iterations=iterations)
     outputs = parse_step(step)
     ordered = {m: outputs[m] for m in (*METHODS, *outputs) if m in outputs}
-    graph = Graph(schema, ordered, tuple(step.checks), _traits(estimator, ordered), sparse=not step.dense)
+    graph = Graph(schema, ordered, tuple(step.checks), _traits(estimator, ordered, schema), not step.dense, tuple(step.warnings))
     return verify_graph(graph.with_schema(_typed(graph)))
 
 
@@ -62,19 +63,13 @@ def _typed(graph: Graph) -> Schema:
     return graph.schema.with_dtypes(["string" if i in text else c.dtype for i, c in enumerate(graph.schema.columns)])
 
 
-def _traits(estimator: Any, outputs: dict[str, Output]) -> Traits:
-    classes = outputs["predict"].classes if "predict" in outputs else None
-    return Traits(type(estimator).__name__, _kind(estimator, outputs), classes, _names_out(estimator) if "transform" in outputs else None)
+def _traits(estimator: Any, outputs: dict[str, Output], schema: Schema) -> Traits:
+    kind, classes = _kind(estimator, outputs), outputs["predict"].classes if "predict" in outputs else None
+    if "transform" not in outputs:
+        return Traits(type(estimator).__name__, kind, classes)
+    return Traits(type(estimator).__name__, kind, classes, read_names_out(estimator, len(schema.columns)), read_container(estimator))
 
 
 def _kind(estimator: Any, outputs: dict[str, Output]) -> str:
     tags = getattr(estimator, "__sklearn_tags__", None)
     return (tags().estimator_type if tags else None) or ("transformer" if "transform" in outputs else "")
-
-
-def _names_out(estimator: Any) -> tuple[str, ...] | None:
-    """Output column names; None where the source itself cannot tell."""
-    try:
-        return tuple(map(str, estimator.get_feature_names_out()))
-    except (AttributeError, ValueError, NotImplementedError):
-        return None

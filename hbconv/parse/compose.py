@@ -69,7 +69,8 @@ def _stack(step: Step, outputs: Sequence[Output], *, sparse: bool) -> Output:
     dtypes = [o.dtype for o in outputs if o.dtype is not None]
     dtype = np.result_type(*dtypes).name if len(dtypes) == len(outputs) else None
     nodes = [o.node for o in outputs]
-    return Output(Beside(tuple(nodes)) if _makes_tables(step.estimator) else _array(concat(nodes)), dtype=dtype, sparse=sparse)
+    node = Beside(tuple(nodes)) if _makes_tables(step.estimator) else _array(concat(nodes))
+    return Output(node, dtype=dtype, sparse=sparse, blocks=() if sparse else tuple(outputs))
 
 
 def _array(node: Node) -> Node:

@@ -50,7 +50,12 @@ def parse_one_hot_encoder(step: Step) -> dict[str, Output]:
     if dtype not in (*_DTYPES, *_SMALL):
         raise step.refuse("dtype", dtype, f"hbconv handles {', '.join((*_DTYPES, *_SMALL))}.")
     tables = [_one_hot_table(est, j) for j in range(len(est.categories_))]
-    codes = _recoded(category_matrix(step), tables)
+    found = category_matrix(step)
+    if est.handle_unknown == "warn" or (est.drop is not None and est.handle_unknown != "error"):
+        encoded = "all zeros" if est.handle_unknown == "ignore" else "the infrequent category."
+        message = f"Found unknown categories in columns {{columns}} during transform. These unknown categories will be encoded as {encoded}"
+        step.warn(Compare.of(found, "eq", -1), message)
+    codes = _recoded(found, tables)
     sizes = tuple(int(n) for n in est._n_features_outs)  # noqa: SLF001
     small = dtype in _SMALL
     return {"transform": Output(OneHot(codes, sizes, "bool" if small else dtype), dtype=dtype if small else None, sparse=bool(est.sparse_output))}

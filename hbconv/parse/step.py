@@ -40,6 +40,8 @@ class Step:
         The source gives x to this estimator as a sparse matrix, for which some compute in another order.
     iterations : tuple of int, or None
         First and last (not included) boosting iteration that the user asks for; never set for inner estimators.
+    warnings : list of Check
+        Conditions of which the source warns; all steps of one conversion share the list.
     dense : list of str
         Steps for which the whole input must not be sparse; all steps of one conversion share the list.
     """
@@ -51,6 +53,7 @@ class Step:
     sparse: bool = False
     iterations: tuple[int, int] | None = None
     dense: list[str] = field(default_factory=list)
+    warnings: list[Check] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -76,6 +79,10 @@ class Step:
     def check(self, node: Node, message: str) -> None:
         """Refuse rows where the bool node is True."""
         self.checks.append(Check(node, message, self.where))
+
+    def warn(self, node: Node, message: str) -> None:
+        """Warn of rows where a column of the bool node is True: ``{columns}`` in the message is a list of these."""
+        self.warnings.append(Check(node, message, self.where))
 
     def require_finite(self, x: Node | None = None, *, allow_nan: bool = False) -> Node:
         """Refuse rows as scikit-learn does: with infinite values and, unless allowed, NaN. Returns x."""

@@ -7,6 +7,8 @@ with NaN where it matters, have the checks themselves evaluated, step by step as
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -43,14 +45,17 @@ class Checker:
         self.strict = frozenset().union(*(_strict_columns(c, self.bound) for c, b in zip(checks, bounds, strict=True) if b is not None))
         self.all = _Conditions(graph, checks, padding)
         self.rest = _Conditions(graph, tuple(c for c, b in zip(checks, bounds, strict=True) if b is None), padding)
+        self.warnings = _Conditions(graph, graph.warnings, padding)
         feeds = [f for f in self.all.lowered.feeds if f.dtype.startswith("float")]
         self.floats = [(f, [i for i, column in enumerate(f.columns) if column in self.strict]) for f in feeds if isinstance(f, Feed)]
         self.entries = [f for f in feeds if isinstance(f, EntriesFeed)]
 
     def __call__(self, table: Table) -> None:
-        """Raise InputError with the message of the first check that some row violates."""
+        """Raise InputError with the message of the first check that some row violates, and warn as the source does."""
         conditions = self.rest if self._is_ordinary(table) else self.all
         conditions.require(table)
+        for message, holds in self.warnings.found(table):
+            warnings.warn(message.format(columns=np.flatnonzero(holds.any(axis=0)).tolist()), UserWarning, stacklevel=2)
 
     def _is_ordinary(self, table: Table) -> bool:
         if not self.bound or not all(_within(table.feed(feed), self.bound, strict) for feed, strict in self.floats):
@@ -59,18 +64,24 @@ class Checker:
 
 
 class _Conditions:
-    """Some checks as one program."""
+    """Some conditions as one program."""
 
     def __init__(self, graph: Graph, checks: tuple[Check, ...], padding: Padding) -> None:
         self.messages = {f"check{i}": check.message for i, check in enumerate(checks)}
         self.lowered: Lowered = lower_nodes(graph, dict(zip(self.messages, (c.node for c in checks), strict=True)), padding=padding)
 
     def require(self, table: Table) -> None:
+        """Raise InputError with the message of the first that holds for some row."""
+        for message, _ in self.found(table):
+            raise InputError(message)
+
+    def found(self, table: Table) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
+        """Yield the message of each condition that holds for some row, and where it does."""
         if not self.messages:
             return
-        for name, violated in evaluate(self.lowered.program, table.inputs(self.lowered.feeds)).items():
-            if violated.any():
-                raise InputError(self.messages[name])
+        for name, holds in evaluate(self.lowered.program, table.inputs(self.lowered.feeds)).items():
+            if holds.any():
+                yield self.messages[name], holds
 
 
 def _safe_bound(check: Check) -> float | None:

@@ -112,7 +112,7 @@ def test_rows_that_do_not_fit():
         model().predict(matrix()[0])
     with pytest.raises(hbconv.InputError, match=r"Columns are missing: 'colour', 'fare'"):
         model("mixed").predict(table()[["age"]])
-    with pytest.raises(hbconv.InputError, match=r"Column 'age' holds text such as 'old'"):
+    with pytest.raises(hbconv.InputError, match=r"Column 'age' holds the text 'old'"):
         model("mixed").predict(table().assign(age="old"))
     with pytest.raises(hbconv.InputError, match=r"Column 'colour' holds numbers"):
         model("mixed").predict(table().assign(colour=1.5))

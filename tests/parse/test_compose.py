@@ -96,7 +96,7 @@ def test_weights(weight, dtype):
 def test_names_do_not_change_the_values():
     transformer = ColumnTransformer([("a", StandardScaler(), ["age"])], verbose_feature_names_out=False, remainder="drop").fit(TABLE)
     agree(transformer, TABLE)
-    assert parse(transformer).traits.feature_names_out == ("age",)
+    assert parse(transformer).traits.names_out.default == ("age",)
 
 
 def test_drops_everything():
