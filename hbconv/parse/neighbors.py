@@ -52,7 +52,10 @@ def fitted_rows(estimator: Any) -> npt.NDArray[Any]:
 
 def read_surrogate(step: Step, estimator: Any, x: Node) -> Surrogate:
     """Return what grows with the distance from x to each row that an estimator of neighbours was fitted on."""
+    if not hasattr(estimator, "n_features_in_"):
+        raise step.refuse(None, None, "It was fitted on a search tree or on another estimator, whose metric may be another. Fit it on rows.")
     if estimator.metric == "precomputed":
+        step.dense.append(step.where)  # of a sparse matrix the source takes the entries alone for neighbours
         distances = promoted(x, fitted_rows(estimator))
         step.check(Compare.of(distances, "lt", 0.0), f"Negative values in the distances given to {step.name} (step {step.where!r}).")
         return Surrogate(distances)

@@ -81,6 +81,23 @@ def test_negative_distances_are_refused():
         model.predict(-distances)
 
 
+def test_sparse_distances_are_refused():
+    """Of a sparse matrix, the source takes the entries alone for neighbours."""
+    from scipy.sparse import csr_matrix
+
+    distances = np.abs(fit_rows() @ fit_rows().T)
+    model = convert(neighbors.KNeighborsRegressor(metric="precomputed"), distances, target("value"))
+    with pytest.raises(InputError, match="sparse"):
+        model.predict(csr_matrix(distances[:20]))
+
+
+def test_a_tree_to_fit_on_is_refused():
+    """It has a metric of its own, whatever the estimator's."""
+    estimator = neighbors.NearestNeighbors().fit(neighbors.KDTree(fit_rows(), metric="manhattan"))
+    with pytest.raises(UnsupportedError, match="search tree"):
+        hbconv.convert(estimator, sample=NEAR)
+
+
 def test_float32_distances_stay_float32():
     x = fit_rows().astype(np.float32)
     estimator = neighbors.NearestNeighbors(metric="cosine")
