@@ -51,6 +51,8 @@ def _pursued(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
     n_atoms = est.transform_n_nonzero_coefs
     if n_atoms is None:
         n_atoms = min(max(dictionary.shape[1] / 10, 1), len(dictionary))
+    if n_atoms > len(dictionary):
+        raise step.refuse("transform_n_nonzero_coefs", n_atoms, f"The source refuses it too: the dictionary has {len(dictionary)} atoms.")
     return MatchingPursuit(x, Array(dictionary), int(n_atoms))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hbconv.array import Array
 from hbconv.containers import Node
 from hbconv.containers.decide import Compare
+from hbconv.containers.is_other_dtype import IsOtherDtype
 from hbconv.containers.non_negative_weights import NonNegativeWeights
 from hbconv.containers.wiring import Cast
 from hbconv.parse.registry import parses
@@ -13,7 +14,7 @@ from hbconv.parse.step import Step
 
 @parses("sklearn.decomposition.NMF")
 def parse_nmf(step: Step) -> Node:
-    """Descend for ``max_iter`` rounds, in the dtype that the model was fitted in: the source takes rows of no other.
+    """Descend for ``max_iter`` rounds, in the dtype that the model was fitted in: as the source does, refuse rows of another.
 
     With ``tol=0`` rounds that change nothing any more are all that the source leaves out; else it ends them all at once, by
     the sum over the rows. Its other solver starts from their mean.
@@ -25,7 +26,8 @@ def parse_nmf(step: Step) -> Node:
         hint = "The source stops by the sum over all rows, so that each answer depends on the others. Set tol=0 on the fitted estimator: components stay."
         raise step.refuse("tol", est.tol, hint)
     step.require("shuffle", False)
-    x = step.require_finite(Cast(step.x, components.dtype.name))
+    x, dtype = step.require_finite(Cast(step.x, "float")), components.dtype.name
+    step.check(IsOtherDtype(x, dtype), f"{step.name} (step {step.where!r}) was fitted on {dtype} and takes no other floats.")
     step.check(Compare.of(x, "lt", 0.0), f"Input X contains negative values, which {step.name} (step {step.where!r}) refuses.")
     penalty = components.shape[1] * est.alpha_W
-    return NonNegativeWeights(x, Array(components), penalty * est.l1_ratio, penalty * (1.0 - est.l1_ratio), est.max_iter)
+    return NonNegativeWeights(Cast(x, dtype), Array(components), penalty * est.l1_ratio, penalty * (1.0 - est.l1_ratio), est.max_iter)

@@ -33,6 +33,8 @@ def parse_spline_transformer(step: Step) -> dict[str, Output]:
     allow_nan = step.require("handle_missing", "error", "zeros") == "zeros"
     x = step.x if allow_nan and est.extrapolation == "constant" else step.require_finite(allow_nan=allow_nan)
     low, high = (np.array([spline.t[end] for spline in est.bsplines_]) for end in (est.degree, -est.degree - 1))
+    if est.sparse_output:
+        _require_first_knot(step, x, low, high)
     splines = _RULES[step.require("extrapolation", *_RULES)](step, Cast(x, "float64"), low, high)
     n_splines = splines.type.width // x.type.width
     if allow_nan:
@@ -40,6 +42,14 @@ def parse_spline_transformer(step: Step) -> dict[str, Output]:
     kept = np.arange(splines.type.width).reshape(-1, n_splines)[:, : n_splines - (not est.include_bias)]
     node = select(splines, kept.ravel().tolist())
     return {"transform": Output(node if est.sparse_output else CastLike(node, Cast(x, "float")), sparse=est.sparse_output)}
+
+
+def _require_first_knot(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> None:
+    """Refuse rows for which the source fails: for values beyond the knots it takes the first knot, in the input's dtype, which may lie beyond too."""
+    if step.estimator.extrapolation in ("constant", "linear"):
+        first = CastLike(ConstantRows(x, Array(low)), x)
+        replaced = Choose(IsOutside.of(x, low, high), first, x)
+        step.check(IsOutside.of(replaced, low, high), f"The dtype of the rows cannot hold the first knot (step {step.where!r}), so that the source fails.")
 
 
 def _basis(step: Step, x: Node) -> SplineBasis:

@@ -44,6 +44,8 @@ class Case:
         ``ask(estimator, method, x)`` calls the source.
     methods : tuple of str
         Methods of an estimator that does not show them as attributes.
+    dtypes : tuple of str
+        Dtypes of rows that the source takes; it refuses the others.
     same_as : str
         The estimator whose parser reads this one too, so that programs differ in their constants alone.
     """
@@ -55,6 +57,7 @@ class Case:
     rows: Callable[[int], Any] = rows
     ask: Callable[[Any, str, Any], Any] = ask
     methods: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ("float64", "float32")
     same_as: str = ""
 
     def __str__(self) -> str:

@@ -43,3 +43,16 @@ def test_refuses_what_would_not_be_exact() -> None:
         transform(SplineTransformer(extrapolation="periodic").fit(X), X + 1e12)
     with pytest.raises(InputError, match="infinity"):
         transform(SplineTransformer(extrapolation="continue", handle_missing="zeros").fit(X), np.full((1, 2), np.inf))
+
+
+def test_sparse_rows_beyond_a_knot_that_float32_cannot_hold() -> None:
+    """The source puts the first knot in their place, which is beyond itself in float32."""
+    x = np.array([[0.1], [0.2], [0.4], [0.7]]) + 1e-9
+    for source in (SplineTransformer(sparse_output=True).fit(x), SplineTransformer(sparse_output=True).fit(-x)):
+        low = source.bsplines_[0].t[3]
+        rows = np.array([[low - 1.0], [low + 0.1]])
+        agree(source, rows)
+        if np.float32(low) < low:
+            refuses_as_source(source, rows.astype(np.float32), "first knot")
+        else:
+            agree(source, rows.astype(np.float32))

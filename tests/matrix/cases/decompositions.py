@@ -94,15 +94,11 @@ def topics() -> Iterator[Case]:
     yield case("fitted on float32", fit_positive(model(3, random_state=0), "float32"))
 
 
-def ask_double(estimator: Any, method: str, x: Any) -> Any:
-    """Ask the source with the only dtype that it takes."""
-    return getattr(estimator, method)(x.astype(np.float64))
-
-
 def weights() -> Iterator[Case]:
     """Non-negative factors: all rounds, whatever the other rows are."""
-    case, model = partial(Case, "sklearn.decomposition.NMF", rows=positive, ask=ask_double), partial(decomposition.NMF, init="nndsvd", tol=0, max_iter=60)
-    yield case("three components", fit_positive(model(3)))
+    case, model = partial(Case, "sklearn.decomposition.NMF", rows=positive, dtypes=("float64",)), partial(decomposition.NMF, init="nndsvd", tol=0)
+    yield case("three components", fit_positive(model(3, max_iter=60)))
+    yield case("fitted on float32", fit_positive(model(3, max_iter=60), "float32"), dtypes=("float32",))
     yield case("penalties", fit_positive(model(4, alpha_W=0.01, l1_ratio=0.3, max_iter=30)))
     yield case("more components than features", fit_positive(model(10, init="random", random_state=0, max_iter=20)))
 
