@@ -145,3 +145,8 @@ class Extractor:
     def width(self) -> int:
         """Number of columns."""
         return self.columns.width
+
+    @property
+    def counts(self) -> bool:
+        """Whether every entry is a count of at least 1; else it may be any number, 0 too."""
+        return isinstance(self.rows, Texts | Tokens) and not (isinstance(self.columns, Buckets) and self.columns.signed)

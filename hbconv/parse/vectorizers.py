@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hbconv.containers import Node, Output, Schema
+from hbconv.containers import Node, Output, Schema, topological
 from hbconv.containers.affine import Affine
 from hbconv.containers.columns import Entries
 from hbconv.containers.elementwise import Map
@@ -117,6 +117,8 @@ def _texts(step: Step) -> Texts:
     unit, (shortest, longest) = step.require("analyzer", "word", "char", "char_wb"), est.ngram_range
     if not 1 <= shortest <= longest:
         raise step.refuse("ngram_range", est.ngram_range, "Its bounds must be at least 1, the smaller first.")
+    if unit == "word" and est.token_pattern is None:
+        raise step.refuse("token_pattern", None, "The source has nothing then to find words by.")
     stop_words = (est.get_stop_words() or ()) if unit == "word" else ()
     return Texts(
         unit, int(shortest), int(longest), pattern=est.token_pattern or "", lowercase=bool(est.lowercase), accents=est.strip_accents or "",
@@ -130,10 +132,17 @@ _OWN_FUNCTION = "A function of your own cannot be stored in a model: apply it to
 def _weighed(step: Step, weights: Any, counts: Node) -> Node:
     """Dampen the counts, multiply by ``idf_``, divide each row by its norm; any of them may be off."""
     if weights.sublinear_tf:
+        _require_counts(step, counts)
         counts = Map(counts, "sublinear")
     if hasattr(weights, "idf_"):
         counts = Affine.in_place(counts, mul=_finite_idf(step, np.asarray(weights.idf_)))
     return Normalize(counts, weights.norm, sparse=True) if weights.norm else counts
+
+
+def _require_counts(step: Step, counts: Node) -> None:
+    """Refuse entries that may be 0, of which the source takes the logarithm too."""
+    if any(isinstance(node, Entries) and not node.extractor.counts for node in topological((counts,))):
+        raise step.refuse("sublinear_tf", True, "Give it counts: hash with alternate_sign=False, or count with a vocabulary.")
 
 
 def _finite_idf(step: Step, idf: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

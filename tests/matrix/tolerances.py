@@ -31,7 +31,7 @@ TOLERANCES: dict[tuple[str, str], float] = {
 
 def precision(x: Any, want: np.ndarray) -> str:
     """Return the narrower dtype of the input's numbers and of the answer."""
-    dtypes = {d.name for d in x.dtypes} if hasattr(x, "columns") else {x.dtype.name}
+    dtypes = {d.name for d in x.dtypes} if hasattr(x, "columns") else {_dtype(x).name}
     return "float32" if "float32" in dtypes or want.dtype == np.float32 else "float64"
 
 
@@ -46,10 +46,15 @@ def allowed(kind: str, dtype: str, x: Any, want: np.ndarray) -> np.ndarray:
 
 def largest(x: Any) -> np.ndarray:
     """Return the largest number of each row, at least 1; of texts, 1."""
-    if not hasattr(x, "columns") and x.dtype.kind == "O":
+    if not hasattr(x, "columns") and _dtype(x).kind == "O":
         return np.ones(len(x))
     numbers = x.select_dtypes("number").to_numpy() if hasattr(x, "columns") else x
     return np.maximum(1.0, np.abs(finite(np.asarray(numbers, dtype=np.float64))).max(axis=1, initial=0.0))
+
+
+def _dtype(x: Any) -> np.dtype[Any]:
+    """Dtype of an array; of a list of texts or mappings, that of objects."""
+    return np.dtype(getattr(x, "dtype", object))
 
 
 def finite(x: np.ndarray) -> np.ndarray:

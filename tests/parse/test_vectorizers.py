@@ -69,6 +69,16 @@ def test_refuses_an_infinite_idf() -> None:
         convert(estimator)
 
 
+@pytest.mark.parametrize("counter", [HashingVectorizer(norm=None), FeatureHasher(input_type="string"), DictVectorizer()])
+def test_refuses_logarithms_of_entries_that_may_be_zero(counter: Any) -> None:
+    """Where signs cancel or a value is 0, the source has an entry, of which it takes the logarithm."""
+    rows = [{"a": 1}, {"b": 2}] if isinstance(counter, DictVectorizer) else [["a", "b"], ["b"]] if isinstance(counter, FeatureHasher) else DOCUMENTS
+    with np.errstate(all="ignore"):
+        estimator = make_pipeline(counter, TfidfTransformer(sublinear_tf=True)).fit(rows)
+    with pytest.raises(UnsupportedError, match=r"sublinear_tf=True.*alternate_sign=False"):
+        convert(estimator)
+
+
 def test_refuses_a_vocabulary_with_gaps() -> None:
     """As a user may have left one."""
     estimator = CountVectorizer().fit(DOCUMENTS)
