@@ -49,6 +49,11 @@ class Columns(Node):
         names = [self.schema.columns[i].name for i in self.columns]
         return ", ".join(names) if len(names) <= 8 else f"{names[0]} ... {names[-1]} ({len(names)} columns)"
 
+    @property
+    def beside(self) -> str:
+        small = not self.dtype and bool(self.columns) and all(self.schema.dtypes[i] == "int16" for i in self.columns)
+        return "int16" if small else self.type.dtype
+
     def narrowed(self, columns: Array) -> Node:
         """Fewer columns may have a narrower common dtype; a Cast keeps that of all."""
         fewer = replace(self, indices=Array(self.indices.data[columns.data]))

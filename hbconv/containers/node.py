@@ -98,6 +98,11 @@ class Node:
         return self.infer()
 
     @property
+    def beside(self) -> str:
+        """Dtype as which it counts beside others: int16 for small ints, beside which numpy keeps float32; else its own."""
+        return self.type.dtype
+
+    @property
     def name(self) -> str:
         """Printed name: the class name in snake_case."""
         return re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower()

@@ -30,6 +30,10 @@ class Select(Node):
     def narrowed(self, columns: Array) -> Node:
         return Select(self.x, Array(self.indices.data[columns.data]))
 
+    @property
+    def beside(self) -> str:
+        return self.x.beside
+
     def infer(self) -> Type:
         return Type(len(self.indices), self.x.type.dtype)
 
@@ -66,17 +70,20 @@ class Concat(Node):
         first = sum(x.type.width for x in self.xs[:owner])
         return Select(self.xs[owner], Array(columns - first))
 
+    @property
+    def beside(self) -> str:
+        dtypes = {x.beside for x in self.xs}
+        return "string" if "string" in dtypes else np.result_type(*dtypes).name
+
     def infer(self) -> Type:
-        dtypes = {x.type.dtype for x in self.xs}
-        dtype = "string" if "string" in dtypes else np.result_type(*dtypes).name
-        return Type(sum(x.type.width for x in self.xs), dtype)
+        return Type(sum(x.type.width for x in self.xs), "int64" if self.beside == "int16" else self.beside)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        return b.concat(b.promote(*inputs))
+        return b.concat([b.cast(x, self.type.dtype) for x in inputs])
 
     def lower_sparse(self, b: Builder, *inputs: Value | SparseRows) -> SparseRows:
         """Put entries side by side, each part's tokens counted from where its columns begin; what is not sparse has an entry for each column."""
-        weights = b.promote(*(part.weights if isinstance(part, SparseRows) else part for part in inputs))
+        weights = [b.cast(part.weights if isinstance(part, SparseRows) else part, self.type.dtype) for part in inputs]
         starts = np.cumsum([0, *(x.type.width for x in self.xs)])[:-1]
         tokens = [self._tokens(b, part, int(start)) for part, start in zip(inputs, starts, strict=True)]
         return SparseRows(b.concat(tokens), b.concat(weights), self.type.width)

@@ -59,6 +59,15 @@ def test_each_part_of_a_table_keeps_its_dtype():
     agree(ColumnTransformer([("ints", "passthrough", ["class"]), ("bools", "passthrough", ["class"])]).fit(TABLE), TABLE)
 
 
+@pytest.mark.parametrize("columns", [["int8", "float32"], ["float32", "bool"], ["int8", "uint16", "float32"], ["int8", "int64"], ["int8", "bool", "float64"]])
+def test_small_ints_beside_float32_stay_float32(columns):
+    """As numpy promotes them, also where each is a part of its own."""
+    table = pd.DataFrame({name: np.arange(4).astype(name) for name in columns})
+    parts = ColumnTransformer([(name, "passthrough", [name]) for name in columns]).fit(table)
+    assert hbconv.convert(parts, "reference").transform(table).dtype == parts.transform(table).dtype
+    agree(make_pipeline(parts, MaxAbsScaler()).fit(table), table)
+
+
 @pytest.mark.parametrize("union", [
     ColumnTransformer([("both", "passthrough", ["i", "j"])]), ColumnTransformer([("i", "passthrough", ["i"]), ("j", "passthrough", ["j"])]),
     FeatureUnion([("same", FunctionTransformer())]),
