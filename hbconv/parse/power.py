@@ -11,12 +11,15 @@ from hbconv.array import Array
 from hbconv.containers import Node
 from hbconv.containers.box_cox import BoxCox
 from hbconv.containers.cast_like import CastLike
-from hbconv.containers.choose import Choose
+from hbconv.containers.choose import Choose, IsOutside
 from hbconv.containers.decide import Compare
 from hbconv.containers.elementwise import Map
 from hbconv.containers.wiring import Cast
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
+
+_LARGEST = 709.0
+"""Logarithm of nearly the largest number."""
 
 
 @parses("sklearn.preprocessing.PowerTransformer")
@@ -31,9 +34,14 @@ def parse_power_transformer(step: Step) -> Node:
 
 
 def _box_cox(step: Step, x: Node, lambdas: npt.NDArray[Any]) -> Node:
-    """As ``scipy.special.boxcox``, which computes in float64."""
+    """As ``scipy.special.boxcox``, which computes in float64; where a power would overflow it takes another way, which is refused."""
     step.check(Compare.of(x, "le", 0.0), f"The Box-Cox transformation (step {step.where!r}) takes positive numbers alone.")
-    return BoxCox(Cast(x, "float64"), _powers(lambdas, 1e-19))
+    powers = _powers(lambdas, 1e-19)
+    with np.errstate(divide="ignore", over="ignore"):
+        ends = np.exp(_LARGEST / powers.data)
+    low, high = np.where(powers.data < 0, ends, 0.0), np.where(powers.data > 0, ends, np.inf)
+    step.check(IsOutside.of(x, low, high), f"Powers of the input overflow (step {step.where!r}).")
+    return BoxCox(Cast(x, "float64"), powers)
 
 
 def _yeo_johnson(x: Node, lambdas: npt.NDArray[Any]) -> Node:

@@ -65,15 +65,22 @@ def parse_dict_vectorizer(step: Step) -> dict[str, Output]:
     return {"transform": Output(entries, sparse=bool(step.estimator.sparse))}
 
 
+@parses("sklearn.preprocessing.MultiLabelBinarizer", features=_items)
+def parse_multi_label_binarizer(step: Step) -> dict[str, Output]:
+    """Give each label of a row a one in its column; others are left out. A text is refused: the source takes its letters for labels."""
+    classes = Terms(tuple(_name(step, label) for label in step.estimator.classes_.tolist()))
+    return {"transform": Output(_entries(step, Tokens(), classes, "int64", binary=True), sparse=bool(step.estimator.sparse_output))}
+
+
 def _sparse(node: Node) -> dict[str, Output]:
     return {"transform": Output(node, sparse=True)}
 
 
-def _entries(step: Step, rows: Texts | Mappings | Pairs | Tokens, columns: Terms | Buckets, dtype: str) -> Node:
+def _entries(step: Step, rows: Texts | Mappings | Pairs | Tokens, columns: Terms | Buckets, dtype: str, *, binary: bool = False) -> Node:
     column = text_column(step.x, 0) if step.x.type.width == 1 else None
     if column is None or column.fills:
         raise step.refuse(None, None, "It must read a column of the input as it comes.")
-    return Entries(column.schema, column.column, Extractor(rows, columns, dtype, binary=bool(getattr(step.estimator, "binary", False))))
+    return Entries(column.schema, column.column, Extractor(rows, columns, dtype, binary=binary or bool(getattr(step.estimator, "binary", False))))
 
 
 def _dtype(step: Step) -> str:

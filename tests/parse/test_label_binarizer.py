@@ -1,11 +1,11 @@
-"""LabelBinarizer and TargetEncoder: what the matrix does not say."""
+"""Binarizers of labels and TargetEncoder: what the matrix does not say."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.preprocessing import LabelBinarizer, TargetEncoder
+from sklearn.preprocessing import LabelBinarizer, MultiLabelBinarizer, TargetEncoder
 
 import hbconv
 from hbconv.errors import InputError
@@ -54,3 +54,13 @@ def test_target_encoder_of_missing_values() -> None:
     source = TargetEncoder(smooth=0.5).fit(x, np.arange(36) % 7)
     same(source, pd.DataFrame({"text": ["b", None, "zz", np.nan], "number": [np.nan, 2.0, 9.0, 1.0]}))
     same(TargetEncoder(smooth=0.5).fit(x[:2], [0.0, 1.5]), pd.DataFrame({"text": ["b", None], "number": [np.nan, 2.0]}))
+
+
+@pytest.mark.filterwarnings("ignore:unknown class")
+def test_sets_of_labels() -> None:
+    """Sets, lists and tuples of texts or numbers; a text alone is refused, whose letters the source takes."""
+    same(MultiLabelBinarizer().fit([{"b", "a"}, {"c"}]), [{"a", "c"}, set(), ["b", "b", "zz"], ("c",)])
+    source = MultiLabelBinarizer().fit([[1, 2], [7]])
+    same(source, [[7, 1], [3], [2.0]])
+    with pytest.raises(InputError, match="single string"):
+        hbconv.convert(source, backend="reference").transform(["12"])

@@ -13,7 +13,7 @@ from matrix.data import fit_rows, fit_table, rows, table_rows, target, with_miss
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 from sklearn.isotonic import IsotonicRegression
-from sklearn.preprocessing import LabelBinarizer, PowerTransformer, QuantileTransformer, SplineTransformer, TargetEncoder
+from sklearn.preprocessing import LabelBinarizer, MultiLabelBinarizer, PowerTransformer, QuantileTransformer, SplineTransformer, TargetEncoder
 from sklearn.tree import DecisionTreeRegressor
 
 
@@ -148,6 +148,21 @@ def encoders() -> Iterator[Case]:
     yield case("several labels", lambda: LabelBinarizer(neg_label=-3).fit(flags(9).astype(int)), rows=flags)
 
 
+def label_sets(n: int) -> np.ndarray:
+    """Sets of labels, some of them empty, some labels never seen and some met twice."""
+    rng = np.random.default_rng(n)
+    made = np.empty(n, dtype=object)
+    made[:] = [tuple(rng.choice(["red", "green", "blue", "mauve"], rng.integers(0, 4))) for _ in range(n)]
+    return made
+
+
+def label_set_encoders() -> Iterator[Case]:
+    """Sets of labels as zeros and ones."""
+    case = partial(Case, "sklearn.preprocessing.MultiLabelBinarizer", kind="elementwise", rows=label_sets)
+    yield case("dense", lambda: MultiLabelBinarizer().fit([{"red", "blue"}, {"green"}]))
+    yield case("sparse, in another order", lambda: MultiLabelBinarizer(classes=["red", "blue"], sparse_output=True).fit([["blue"]]))
+
+
 def some_missing(n: int) -> np.ndarray:
     """Rows with missing values in the odd columns."""
     return with_missing(rows(n, large=30.0))
@@ -176,4 +191,4 @@ def fit_empty(**settings: Any) -> Any:
     return IterativeImputer(max_iter=2, initial_strategy="median", **settings).fit(x)
 
 
-CASES = (*isotonics(), *powers(), *quantiles(), *splines(), *encoders(), *imputers())
+CASES = (*isotonics(), *powers(), *quantiles(), *splines(), *encoders(), *label_set_encoders(), *imputers())

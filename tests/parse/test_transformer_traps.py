@@ -1,0 +1,68 @@
+"""What other compilers got silently wrong in transformers, each as a test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from fitted import available_backends
+from matrix.data import fit_rows, target, with_missing
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.decomposition import PCA, FastICA
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion
+from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
+
+import hbconv
+
+X = fit_rows()
+SINGLE = X.astype(np.float32)
+
+
+@pytest.mark.parametrize("backend", available_backends())
+@pytest.mark.parametrize("estimator", [PCA(3), PLSRegression(2), FastICA(3, random_state=0)], ids=lambda e: type(e).__name__)
+def test_the_callers_array_is_not_modified(estimator: Any, backend: str) -> None:
+    """Centred in place, a float32 array would give another answer the second time, and spoil what others read of it."""
+    model = hbconv.convert(estimator.fit(SINGLE, target("value")), backend=backend)
+    rows = SINGLE.copy()
+    first = model.transform(rows)
+    np.testing.assert_array_equal(rows, SINGLE)
+    np.testing.assert_array_equal(model.transform(rows), first)
+
+
+@pytest.mark.parametrize("backend", available_backends())
+def test_branches_beside_a_projection_read_the_input(backend: str) -> None:
+    """A union of PCA and a scaler on float32 rows."""
+    source = FeatureUnion([("pca", PCA(2)), ("scale", StandardScaler())]).fit(SINGLE)
+    np.testing.assert_allclose(hbconv.convert(source, backend=backend).transform(SINGLE), source.transform(SINGLE), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [True, False])
+def test_coefficients_of_pls_hold_the_scale(scale: bool) -> None:
+    """Rows are centred before they meet ``coef_``, and not divided by their deviation."""
+    source = PLSRegression(2, scale=scale).fit(X, target("values"))
+    np.testing.assert_allclose(hbconv.convert(source, backend="reference").predict(X), source.predict(X), rtol=1e-10, atol=1e-10)
+
+
+def test_an_imputer_adds_its_indicator() -> None:
+    """As many columns more as had missing values."""
+    x = with_missing(X)
+    got = hbconv.convert(SimpleImputer(add_indicator=True).fit(x), backend="reference").transform(x)
+    np.testing.assert_array_equal(got, SimpleImputer(add_indicator=True).fit_transform(x))
+    assert got.shape[1] == 8 + 4
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "max"])
+def test_a_row_of_zeros_has_no_norm(norm: str) -> None:
+    """It stays zeros."""
+    rows = np.zeros((2, 8))
+    np.testing.assert_array_equal(hbconv.convert(Normalizer(norm=norm).fit(X), backend="reference").transform(rows), rows)
+
+
+def test_a_scaler_clips() -> None:
+    """Values beyond those fitted on are held to the range."""
+    source = MinMaxScaler((-1.0, 2.0), clip=True).fit(X)
+    got = hbconv.convert(source, backend="reference").transform(100 * X)
+    np.testing.assert_array_equal(got, source.transform(100 * X))
+    assert (got.min(), got.max()) == (-1.0, 2.0)
