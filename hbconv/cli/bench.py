@@ -16,7 +16,7 @@ import numpy as np
 
 from hbconv.cli import answer
 from hbconv.cli.sources import convert_options, load_source, model_arguments
-from hbconv.cli.tables import read_all
+from hbconv.cli.tables import read_all, rows_for
 from hbconv.containers import Graph
 from hbconv.errors import InputError
 
@@ -63,7 +63,7 @@ def _rows(model: Any, data: str | None, count: int) -> Any:
             raise InputError("The model reads text columns; give rows with --data.")
         return np.random.default_rng(0).standard_normal((count, len(model.schema.columns)), np.float32)
     names = getattr(model, "feature_names_in_", None)
-    table = read_all(Path(data), None if names is None else [str(n) for n in names], count).to_pandas()
+    table = rows_for(model, read_all(Path(data), None if names is None else [str(n) for n in names], count)).to_pandas()
     if not len(table):
         raise InputError(f"{data} holds no rows.")
     return table.iloc[np.arange(count) % len(table)].reset_index(drop=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hbconv.cli import answer
 from hbconv.cli.sources import load_model, model_arguments
-from hbconv.cli.tables import atomic_parquet, open_table
+from hbconv.cli.tables import atomic_parquet, open_table, rows_for
 from hbconv.errors import InputError, OptionError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _answers(model: Model, method: str, batch: Any, needed: list[str], keep: lis
     """Answers to a batch as a table: one column a class or output, after the kept columns."""
     import pyarrow as pa
 
-    values = getattr(model, method)(batch.select(needed))
+    values = getattr(model, method)(rows_for(model, batch.select(needed)))
     blocks = values if isinstance(values, list) else [values]
     columns = [column for block in blocks for column in _columns(block)]
     names = [method] if not isinstance(values, list) and values.ndim == 1 else _names(model, method, [len(_columns(block)) for block in blocks])

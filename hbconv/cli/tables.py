@@ -6,11 +6,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hbconv.errors import InputError, MissingPackageError
 
-__all__ = ["atomic_parquet", "open_table", "read_all"]
+if TYPE_CHECKING:
+    from hbconv.model import Model
+
+__all__ = ["atomic_parquet", "open_table", "read_all", "rows_for"]
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc"}
 
@@ -45,6 +48,22 @@ def read_all(path: Path, columns: list[str] | None, rows: int | None = None) -> 
     """Read a table, or its first rows, into memory as a pyarrow Table."""
     dataset = open_table(path)
     return dataset.to_table(columns=columns) if rows is None else dataset.head(rows, columns=columns)
+
+
+def rows_for(model: Model, table: Any) -> Any:
+    """Return a pyarrow Table as the model takes it: its only column where the model reads a sequence, such as texts.
+
+    Raises
+    ------
+    InputError
+        Several columns, where the model reads a sequence.
+    """
+    conventions = model.schema.conventions
+    if not (conventions.items or conventions.sequence):
+        return table
+    if table.num_columns != 1:
+        raise InputError(f"The model reads one column of values, and here are {', '.join(table.column_names)}. Give a table of that column alone.")
+    return table.column(0)
 
 
 @contextmanager

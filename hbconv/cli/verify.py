@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hbconv.cli import answer
 from hbconv.cli.sources import convert_options, load_source, model_arguments
-from hbconv.cli.tables import read_all
+from hbconv.cli.tables import read_all, rows_for
 from hbconv.containers import Graph
 from hbconv.errors import OptionError
 
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
         raise OptionError("verify needs the fitted estimator itself (.skops, .joblib, .pkl): the file of a booster cannot predict without its library.")
     model = hbconv.convert(source, **convert_options(options))
     names = getattr(model, "feature_names_in_", None)
-    rows = read_all(Path(options.data), None if names is None else [str(n) for n in names], options.rows).to_pandas()
+    rows = rows_for(model, read_all(Path(options.data), None if names is None else [str(n) for n in names], options.rows)).to_pandas()
     report = hbconv.verify(source, model, rows if names is not None else rows.to_numpy())
     answer(options, report.to_dict(), str(report))
     return 0 if report.ok else 1

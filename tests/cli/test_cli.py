@@ -14,6 +14,7 @@ from catboost import CatBoostClassifier, CatBoostRegressor
 from lightgbm import LGBMClassifier
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -213,3 +214,25 @@ def test_score_of_several_targets(capsys, files, table):
     code, _, error = run(capsys, *score, "decision_path")
     assert code != 0
     assert "The answers of 'decision_path' are no columns of a table" in error
+
+
+def test_texts_are_scored_from_the_column_that_holds_them(capsys, tmp_path):
+    texts = ["good film", "bad film", "good good", "a bad one", "fine"] * 20
+    labels = np.array([1, 0, 1, 0, 1] * 20)
+    joblib.dump(make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, labels), tmp_path / "model.joblib")
+    pq.write_table(pa.table({"id": np.arange(100), "text": texts}), tmp_path / "rows.parquet")
+    code, _, _ = run(capsys, "convert", tmp_path / "model.joblib", "--allow-pickle", "--backend", "reference", "-o", tmp_path / "model.hbc")
+    assert code == 0
+    code, _, error = run(capsys, "score", tmp_path / "model.hbc", tmp_path / "rows.parquet", "-o", tmp_path / "out.parquet", "--keep", "id")
+    assert (code, error) == (0, "")
+    assert pq.read_table(tmp_path / "out.parquet").column("predict").to_pylist() == labels.tolist()
+    code, _, error = run(capsys, "score", tmp_path / "model.hbc", tmp_path / "rows.parquet", "-o", tmp_path / "out.parquet")
+    assert code == 1
+    assert "id, text" in error
+    pq.write_table(pa.table({"text": texts}), tmp_path / "texts.parquet")
+    code, _, _ = run(capsys, "verify", tmp_path / "model.joblib", "--allow-pickle", tmp_path / "texts.parquet", "--backend", "torch")
+    assert code == 0
+    data = ("--data", tmp_path / "texts.parquet", "--batch", "3", "--repeat", "1")
+    code, out, _ = run(capsys, "bench", tmp_path / "model.joblib", "--allow-pickle", *data, "--backend", "reference", "--json")
+    assert code == 0
+    assert [figure["backend"] for figure in json.loads(out)["figures"]] == ["source", "reference"]
