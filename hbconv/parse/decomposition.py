@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from math import log, pi
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
@@ -25,7 +27,12 @@ def parse_truncated_svd(step: Step) -> Node:
 def parse_pca(step: Step) -> dict[str, Output]:
     """Project on the components, and the likelihood of each row."""
     x = step.require_finite(Cast(step.x, "float"))
-    return {"transform": Output(_project(step, x)), "score_samples": Output(_log_likelihood(step, x), vector=True)}
+    projected = {"transform": Output(_project(step, x))}
+    try:
+        precision = step.estimator.get_precision()
+    except (ValueError, np.linalg.LinAlgError):  # a covariance that the source cannot invert for score_samples either
+        return projected
+    return projected | {"score_samples": Output(_log_likelihood(step, x, precision), vector=True)}
 
 
 @parses("sklearn.decomposition.IncrementalPCA")
@@ -45,12 +52,10 @@ def _project(step: Step, x: Node) -> Node:
     return Affine.of(projected, div=np.maximum(scale, np.finfo(scale.dtype).eps))
 
 
-def _log_likelihood(step: Step, x: Node) -> Node:
+def _log_likelihood(step: Step, x: Node, precision: npt.NDArray[Any]) -> Node:
     """``-0.5 * (c @ precision @ c) - 0.5 * (n_features * log(2 pi) - log det precision)`` for the centred row c."""
-    est = step.estimator
-    precision = est.get_precision()
     sign, log_determinant = np.linalg.slogdet(precision)
-    normalizer = 0.5 * (len(est.mean_) * log(2.0 * pi) - (log_determinant if sign > 0 else -np.inf))
+    normalizer = 0.5 * (len(precision) * log(2.0 * pi) - (log_determinant if sign > 0 else -np.inf))
     centred = _centred(step, x)
     return Affine.of(RowDot(centred, Linear.of(centred, precision)), mul=-0.5, sub=normalizer)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier
@@ -125,3 +126,14 @@ def test_search_reads_the_columns_its_best_estimator_reads() -> None:
     search = GridSearchCV(Ridge(), {"alpha": [1.0]}, cv=2).fit(table, X[:, 0])
     model = converted(search)
     np.testing.assert_array_equal(model.predict(table[list("dcba")]), model.predict(table))
+
+
+def test_components_of_constant_rows_have_no_likelihood() -> None:
+    constant = np.ones((20, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        model = PCA(2).fit(constant)
+    with pytest.raises(np.linalg.LinAlgError):
+        model.score_samples(constant)
+    assert converted(model).methods == ("transform",)
+    np.testing.assert_array_equal(converted(model).transform(X), model.transform(X))
