@@ -42,7 +42,8 @@ def read_frame(x: Any) -> Frame | None:
     if not any(hasattr(x, attribute) for attribute in ("columns", "column_names")):
         return None
     if hasattr(x, "iloc"):
-        return Frame(tuple(x.columns), len(x), lambda i: _pandas_column(x.iloc[:, i]), _pandas_matrix(x), lambda i: x.dtypes.iloc[i].name == "category")
+        dtypes = x.dtypes.tolist()
+        return Frame(tuple(x.columns), len(x), lambda i: _pandas_column(x.iloc[:, i]), _pandas_matrix(x, dtypes), lambda i: _is_category(dtypes[i]))
     if type(x).__module__.partition(".")[0] == "polars":
         return Frame(tuple(x.columns), x.height, lambda i: _polars_column(x.to_series(i)))
     return _from_arrow(x) if hasattr(x, "__arrow_c_stream__") else None
@@ -51,7 +52,7 @@ def read_frame(x: Any) -> Frame | None:
 def read_sequence(x: Any) -> Frame | None:
     """Return a one-dimensional sequence (an array, a list, a column of any table) as a Frame of one column without a name; others as tables."""
     if hasattr(x, "iloc") and not hasattr(x, "columns"):
-        return Frame((0,), len(x), lambda _: _pandas_column(x), None, lambda _: x.dtype.name == "category")
+        return Frame((0,), len(x), lambda _: _pandas_column(x), None, lambda _: _is_category(x.dtype))
     if type(x).__module__.partition(".")[0] in ("pyarrow", "polars") and not hasattr(x, "columns"):
         return Frame((0,), len(x), lambda _: _polars_column(x) if hasattr(x, "to_arrow") else _arrow_column(x, "none"))
     if isinstance(x, Mapping) or np.ndim(x) != 1:
@@ -83,7 +84,7 @@ def _pandas_column(series: Any) -> Data:
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
         return np.asarray(series)
-    if dtype.name == "category":
+    if _is_category(dtype):
         return _pandas_categories(series)
     if type(dtype).__name__ == "StringDtype":
         return _pandas_text(series)
@@ -94,10 +95,13 @@ def _pandas_column(series: Any) -> Data:
     return np.asarray(series)
 
 
-def _pandas_matrix(x: Any) -> npt.NDArray[Any] | None:
+def _is_category(dtype: Any) -> bool:
+    return type(dtype).__name__ == "CategoricalDtype"
+
+
+def _pandas_matrix(x: Any, dtypes: list[Any]) -> npt.NDArray[Any] | None:
     """Read columns of one numeric dtype at once: many times as fast as one by one."""
-    dtypes = set(x.dtypes)
-    dtype = dtypes.pop() if len(dtypes) == 1 else None
+    dtype = dtypes[0] if len(set(dtypes)) == 1 else None
     return x.to_numpy() if isinstance(dtype, np.dtype) and dtype.kind in "fiub" else None
 
 
@@ -129,12 +133,14 @@ def _polars_column(series: Any) -> Data:
 
 def _polars_categories(series: Any) -> Categories:
     """Read the codes as they lie: polars numbers categories over all columns, so only those that occur have a value here."""
-    used = series.unique().drop_nulls()
-    places = used.to_physical().to_numpy().astype(np.int64)
-    values = np.full(places.max(initial=-1) + 1, None, dtype=object)
-    values[places] = used.to_list()
-    codes = series.to_physical()
-    return Categories((codes.cast(int).fill_null(-1) if codes.null_count() else codes).to_numpy(), Text(values))
+    physical = series.to_physical()
+    codes = (physical.cast(int).fill_null(-1) if series.null_count() else physical).to_numpy()
+    row = np.full(int(codes.max()) + 2 if len(codes) else 1, -1)
+    row[codes] = np.arange(len(codes))
+    used = np.flatnonzero(row[:-1] >= 0)
+    values = np.full(len(row) - 1, None, dtype=object)
+    values[used] = series.gather(row[used]).to_list()
+    return Categories(codes, Text(values))
 
 
 def _from_arrow(x: Any) -> Frame:
