@@ -33,7 +33,7 @@ class Frame:
 
 def read_frame(x: Any) -> Frame | None:
     """Return x as a Frame, or None where it is no table of named columns."""
-    if isinstance(x, Mapping):
+    if isinstance(x, Mapping) and not hasattr(x, "tocsr"):  # scipy's matrices by keys are dicts
         return _from_mapping(x)
     if isinstance(x, np.ndarray):
         return None if x.dtype.names is None or x.ndim != 1 else _from_mapping({name: x[name] for name in x.dtype.names})

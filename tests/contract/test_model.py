@@ -11,6 +11,7 @@ from fitted import fit, labels, matrix, rows, table
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import get_scorer
 from sklearn.pipeline import Pipeline
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted
 
 import hbconv
@@ -118,6 +119,15 @@ def test_onnx_files_take_named_columns(tmp_path):
 def test_an_export_with_the_suffix_of_a_save_is_a_save(tmp_path):
     model("linear").export(tmp_path / "m.hbc")
     np.testing.assert_array_equal(hbconv.load(tmp_path / "m.hbc").predict(matrix()), fit("linear").predict(matrix()))
+
+
+def test_infinite_log_probabilities_agree():
+    source = DecisionTreeClassifier(max_depth=3).fit(matrix(), labels())
+    with np.errstate(divide="ignore"):
+        assert np.isneginf(source.predict_log_proba(matrix())).any()
+    report = hbconv.verify(source, hbconv.convert(source, "reference"), matrix())
+    assert report.ok
+    assert report.largest == 0
 
 
 def test_a_report_tells_what_differs():
