@@ -74,7 +74,7 @@ def parse_factor_analysis(step: Step) -> dict[str, Output]:
     loadings = est.components_ / est.noise_variance_
     covariance = np.linalg.inv(np.eye(len(loadings)) + loadings @ est.components_.T)
     factors = Linear.of(Linear.of(_centred(step, x), loadings.T), covariance)
-    return {"transform": Output(factors), "score_samples": Output(_log_likelihood(step, x), vector=True)}
+    return {"transform": Output(factors), "score_samples": Output(_log_likelihood(step, x, step.estimator.get_precision()), vector=True)}
 
 
 @parses("sklearn.decomposition.MiniBatchSparsePCA", "sklearn.decomposition.SparsePCA")
