@@ -1,9 +1,8 @@
-"""LookupSum and Add: a linear model over categories as table look-ups, and sums of parts."""
+"""LookupSum: a linear model over categories as table look-ups."""
 
 from __future__ import annotations
 
-from functools import reduce
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from hbconv.containers.types import Type
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["Add", "LookupSum"]
+__all__ = ["LookupSum"]
 
 
 @container
@@ -38,18 +37,3 @@ class LookupSum(Node):
         starts = np.cumsum([1, *(len(t) for t in self.tables[:-1])])
         rows = b.lookup(b.constant(np.concatenate([t.data for t in self.tables])), b.cast(inputs[0], "int32") + b.constant(starts, "int32"))
         return b.reduce("reduce_sum", rows)
-
-
-@container
-class Add(Node):
-    """The sum of nodes of one width, in numpy's common dtype."""
-
-    xs: tuple[Node, ...]
-
-    finite: ClassVar[str] = "computed"
-
-    def infer(self) -> Type:
-        return Type(self.xs[0].type.width, np.result_type(*(x.type.dtype for x in self.xs)).name)
-
-    def lower(self, b: Builder, *inputs: Value) -> Value:
-        return reduce(lambda total, x: total + x, b.promote(*inputs))

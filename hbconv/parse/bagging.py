@@ -14,10 +14,10 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
+from hbconv.containers.arithmetic import Add
 from hbconv.containers.decide import ArgMax
 from hbconv.containers.elementwise import Map
 from hbconv.containers.log_add import LogAdd
-from hbconv.containers.lookup import Add
 from hbconv.containers.lookup_rows import LookupRows
 from hbconv.containers.one_hot import OneHot
 from hbconv.containers.trees import TreeEnsemble, TreeLeaves

@@ -10,11 +10,11 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
+from hbconv.containers.arithmetic import Add
 from hbconv.containers.clip import Clip
 from hbconv.containers.decide import ArgMax, Softmax
 from hbconv.containers.elementwise import Map
 from hbconv.containers.logits import Logits
-from hbconv.containers.lookup import Add
 from hbconv.containers.proportions import Proportions
 from hbconv.containers.wiring import Cast, Concat, Select
 from hbconv.parse.isotonic import isotonic_prediction

@@ -9,12 +9,12 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
+from hbconv.containers.arithmetic import Add
 from hbconv.containers.decide import ArgMax, Compare
 from hbconv.containers.elementwise import Map
 from hbconv.containers.expected_sigmoid import ExpectedSigmoid
 from hbconv.containers.group_sums import GroupSums
 from hbconv.containers.linear import Linear
-from hbconv.containers.lookup import Add
 from hbconv.containers.pair_votes import PairVotes
 from hbconv.containers.proportions import Proportions
 from hbconv.parse.gaussian_process_kernels import covariance, variance

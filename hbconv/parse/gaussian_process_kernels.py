@@ -13,11 +13,10 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Node
 from hbconv.containers.affine import Affine
+from hbconv.containers.arithmetic import Add, Multiply
 from hbconv.containers.distances import Distances
 from hbconv.containers.elementwise import Map
 from hbconv.containers.linear import Linear
-from hbconv.containers.lookup import Add
-from hbconv.containers.multiply import Multiply
 from hbconv.containers.normalize import Normalize
 from hbconv.containers.power import Power
 from hbconv.containers.row_dot import RowDot

@@ -12,13 +12,12 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
+from hbconv.containers.arithmetic import Add, Multiply
 from hbconv.containers.cast_like import CastLike
 from hbconv.containers.decide import Compare
 from hbconv.containers.elementwise import Map
 from hbconv.containers.impute import Impute
 from hbconv.containers.linear import Linear
-from hbconv.containers.lookup import Add
-from hbconv.containers.multiply import Multiply
 from hbconv.containers.wiring import Cast
 from hbconv.parse.kernels import kernel_matrix
 from hbconv.parse.registry import parses

@@ -9,8 +9,8 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
+from hbconv.containers.arithmetic import Add
 from hbconv.containers.linear import Linear
-from hbconv.containers.lookup import Add
 from hbconv.containers.wiring import Cast, Select
 from hbconv.parse.kernels import kernel_matrix
 from hbconv.parse.registry import parses

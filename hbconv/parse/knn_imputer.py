@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Node, Output
+from hbconv.containers.arithmetic import Quotient
 from hbconv.containers.cast_like import CastLike
 from hbconv.containers.choose import Choose
 from hbconv.containers.decide import Compare
@@ -17,7 +18,6 @@ from hbconv.containers.group_sums import GroupSums
 from hbconv.containers.impute import Impute, IsMissing
 from hbconv.containers.inverse_distances import InverseDistances
 from hbconv.containers.nearest import EntriesAt, Nearest
-from hbconv.containers.quotient import Quotient
 from hbconv.containers.shared_distances import SharedDistances
 from hbconv.containers.weighted_lookup import WeightedLookup
 from hbconv.containers.wiring import Cast, ConstantRows, Select
@@ -59,7 +59,7 @@ def _column(step: Step, x: Node, distances: Node, fitted: npt.NDArray[Any], j: i
     positions = Nearest(apart, min(step.estimator.n_neighbors, len(donors)))
     weights = _weights(step, EntriesAt(apart, positions))
     total = GroupSums(weights, 1)
-    mean = Quotient(WeightedLookup(positions, weights, Array(values.astype(np.float64)[:, None])), total)
+    mean = Quotient((WeightedLookup(positions, weights, Array(values.astype(np.float64)[:, None])), total))
     plain = np.ma.array(step.estimator._fit_X[:, j], mask=step.estimator._mask_fit_X[:, j]).mean()  # noqa: SLF001
     filled = Choose(Compare.of(total, "eq", 0.0), ConstantRows(total, Array(np.array([plain], dtype=np.float64))), mean)
     return Choose(IsMissing(column), CastLike(filled, x), column)

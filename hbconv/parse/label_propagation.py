@@ -10,11 +10,11 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
+from hbconv.containers.arithmetic import Quotient
 from hbconv.containers.decide import ArgMax
 from hbconv.containers.elementwise import Map
 from hbconv.containers.group_sums import GroupSums
 from hbconv.containers.linear import Linear
-from hbconv.containers.quotient import Quotient
 from hbconv.containers.weighted_lookup import WeightedLookup
 from hbconv.containers.wiring import ConstantRows
 from hbconv.parse.linear import dense
@@ -29,7 +29,7 @@ def parse_label_propagation(step: Step) -> dict[str, Output]:
     """Add up the distributions of labels, and normalize."""
     est = step.estimator
     totals = _totals(step, step.require_finite(), est.label_distributions_)
-    shares = Quotient(totals, GroupSums(totals, 1))
+    shares = Quotient((totals, GroupSums(totals, 1)))
     return {"predict": Output(ArgMax(shares), Array(est.classes_), vector=True), "predict_proba": Output(shares)}
 
 

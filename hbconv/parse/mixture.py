@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
+from hbconv.containers.arithmetic import Add
 from hbconv.containers.cast_like import CastLike
 from hbconv.containers.decide import ArgMax
 from hbconv.containers.elementwise import Map
 from hbconv.containers.linear import Linear
 from hbconv.containers.log_sum_exp import LogSoftmax, LogSumExp
-from hbconv.containers.lookup import Add
 from hbconv.containers.row_dot import RowDot
 from hbconv.containers.wiring import Cast
 from hbconv.parse.likelihoods import squared_lengths

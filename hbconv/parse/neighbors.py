@@ -12,13 +12,13 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
+from hbconv.containers.arithmetic import Quotient
 from hbconv.containers.cast_like import CastLike
 from hbconv.containers.decide import ArgMax, Compare
 from hbconv.containers.elementwise import Map
 from hbconv.containers.group_sums import GroupSums
 from hbconv.containers.inverse_distances import InverseDistances
 from hbconv.containers.nearest import EntriesAt, Nearest
-from hbconv.containers.quotient import Quotient
 from hbconv.containers.weighted_lookup import Scatter, WeightedLookup
 from hbconv.containers.wiring import Cast, ConstantRows
 from hbconv.parse.linear import dense
@@ -130,7 +130,7 @@ def parse_neighbors_classifier(step: Step) -> dict[str, Output]:
 def classify_outputs(votes: Sequence[Node], classes: Sequence[npt.NDArray[Any]], *, is_list: bool) -> dict[str, Output]:
     """Return the classes of most votes, and the votes' proportions: a list, of each output, where there are several."""
     labels = tuple(Array(labels) for labels in classes)
-    shares = concat([Quotient(each, GroupSums(each, 1)) for each in votes])
+    shares = concat([Quotient((each, GroupSums(each, 1))) for each in votes])
     if not is_list:
         return {"predict": Output(ArgMax(votes[0]), labels[0], vector=True), "predict_proba": Output(shares)}
     codes = concat([ArgMax(each) for each in votes])
@@ -149,7 +149,7 @@ def parse_neighbors_regressor(step: Step) -> dict[str, Output]:
         ones = ConstantRows(neighbors.positions, Array(weights.values.data.astype(dtype)))
         mean: Node = Affine.of(WeightedLookup(neighbors.positions, ones, Array(table.astype(dtype))), div=len(weights.values))
     else:
-        mean = Quotient(WeightedLookup(neighbors.positions, weights, Array(table.astype(np.float64))), GroupSums(weights, 1))
+        mean = Quotient((WeightedLookup(neighbors.positions, weights, Array(table.astype(np.float64))), GroupSums(weights, 1)))
     return {"predict": Output(mean, vector=targets.ndim == 1), "kneighbors": neighbors.output}
 
 

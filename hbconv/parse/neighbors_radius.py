@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Node, Output
+from hbconv.containers.arithmetic import Quotient
 from hbconv.containers.choose import Choose
 from hbconv.containers.decide import ArgMax, Compare
 from hbconv.containers.group_sums import GroupSums
 from hbconv.containers.inverse_distances import InverseDistances
 from hbconv.containers.linear import Linear
-from hbconv.containers.quotient import Quotient
 from hbconv.containers.wiring import Cast, ConstantRows
 from hbconv.parse.neighbors import finite_rows, one_hot, read_surrogate, refuse_two_metrics
 from hbconv.parse.registry import parses
@@ -60,7 +60,7 @@ def parse_radius_regressor(step: Step) -> dict[str, Output]:
     with np.errstate(invalid="ignore"):
         nothing = np.full_like(table[0], np.nan).astype(np.float64)
     total = GroupSums(weights, 1)
-    mean = Quotient(Linear.of(weights, table.astype(np.float64)), total)
+    mean = Quotient((Linear.of(weights, table.astype(np.float64)), total))
     answer = Choose(Compare.of(total, "eq", 0.0), ConstantRows(total, Array(nothing)), mean)
     narrow = targets.dtype == np.float32 and step.estimator.weights != "distance"
     return {"predict": Output(Cast(answer, "float32") if narrow else answer, vector=targets.ndim == 1)}
@@ -93,7 +93,7 @@ def _answer(weights: Node, alone: Node, codes: npt.NDArray[Any], classes: npt.ND
     votes = Linear.of(weights, one_hot(codes, len(classes)).data)
     place = np.flatnonzero(classes == outlier)
     beside = ConstantRows(alone, Array((np.arange(len(classes)) == (place[0] if len(place) == 1 else -1)).astype(np.float64)))
-    shares = Choose(alone, beside, Quotient(votes, GroupSums(votes, 1)))
+    shares = Choose(alone, beside, Quotient((votes, GroupSums(votes, 1))))
     labels = classes if outlier is None else np.append(classes, outlier).astype(classes.dtype)
     code = ConstantRows(alone, Array(np.array([len(labels) - 1 if not len(place) else place[0]], dtype=np.int32)))
     return Choose(alone, code, ArgMax(votes)), shares, Array(labels)

@@ -7,14 +7,13 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
+from hbconv.containers.arithmetic import Maximum, Quotient
 from hbconv.containers.cast_like import CastLike
 from hbconv.containers.choose import Choose
 from hbconv.containers.decide import Compare
 from hbconv.containers.elementwise import Map
 from hbconv.containers.group_sums import GroupSums
 from hbconv.containers.lookup_rows import LookupRows
-from hbconv.containers.maximum import Maximum
-from hbconv.containers.quotient import Quotient
 from hbconv.containers.wiring import Cast, ConstantRows
 from hbconv.parse.neighbors import Neighbors, finite_rows, kneighbors, nearest
 from hbconv.parse.registry import parses
@@ -46,7 +45,7 @@ def _scores(step: Step, neighbors: Neighbors) -> Node:
     est, count = step.estimator, neighbors.positions.type.width
     distances = CastLike(neighbors.distances, Cast(step.x, "float"))
     reach = LookupRows(neighbors.positions, Array(est._distances_fit_X_[:, count - 1 : count]))
-    mean = Affine.of(GroupSums(Maximum(distances, reach), 1), div=count, add=1e-10)
+    mean = Affine.of(GroupSums(Maximum((distances, reach)), 1), div=count, add=1e-10)
     own = Map(mean, "reciprocal")
     densities = LookupRows(neighbors.positions, Array(est._lrd[:, None]))  # noqa: SLF001
-    return Affine.of(GroupSums(Quotient(densities, own), 1), div=count, mul=-1.0)
+    return Affine.of(GroupSums(Quotient((densities, own)), 1), div=count, mul=-1.0)

@@ -7,13 +7,13 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
+from hbconv.containers.arithmetic import Add
 from hbconv.containers.cast_like import CastLike
 from hbconv.containers.choose import Choose
 from hbconv.containers.clip import Clip
 from hbconv.containers.decide import Compare
 from hbconv.containers.elementwise import Map
 from hbconv.containers.interpolate import Interpolate
-from hbconv.containers.lookup import Add
 from hbconv.containers.normal_quantile import NormalQuantile
 from hbconv.containers.wiring import Cast, ConstantRows
 from hbconv.parse.registry import parses

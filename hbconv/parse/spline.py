@@ -10,11 +10,11 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
+from hbconv.containers.arithmetic import Add
 from hbconv.containers.cast_like import CastLike
 from hbconv.containers.choose import Choose, IsOutside
 from hbconv.containers.clip import Clip
 from hbconv.containers.impute import IsMissing
-from hbconv.containers.lookup import Add
 from hbconv.containers.modulo import Modulo
 from hbconv.containers.spline_basis import SplineBasis
 from hbconv.containers.wiring import Cast, ConstantRows, Select

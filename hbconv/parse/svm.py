@@ -37,8 +37,8 @@ _FAR = 1000.0
 _LARGEST = 1e150
 """Number whose square is no infinity: the kernel of larger ones is 0 as well, where infinities could cancel to NaN."""
 
-_MOST_CLASSES = 12
-"""Classes whose pairs are coupled: the program grows by 60 steps for each."""
+_MOST_CLASSES = 32
+"""Classes whose pairs are coupled: a sweep grows with the square of their number."""
 
 
 def _columns(est: Any) -> int | None:

@@ -9,8 +9,8 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers import Node, Output, Schema
 from hbconv.containers.affine import Affine
+from hbconv.containers.arithmetic import Add
 from hbconv.containers.decide import ArgMax
-from hbconv.containers.lookup import Add
 from hbconv.containers.one_hot import OneHot
 from hbconv.parse.members import class_codes, read_named_members
 from hbconv.parse.promotion import promoted

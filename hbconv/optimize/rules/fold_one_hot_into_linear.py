@@ -8,8 +8,9 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Node
+from hbconv.containers.arithmetic import Add
 from hbconv.containers.linear import Linear
-from hbconv.containers.lookup import Add, LookupSum
+from hbconv.containers.lookup import LookupSum
 from hbconv.containers.one_hot import OneHot
 from hbconv.containers.wiring import Concat
 
