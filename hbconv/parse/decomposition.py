@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from math import log, pi
 from typing import Any
 
@@ -27,12 +28,19 @@ def parse_truncated_svd(step: Step) -> Node:
 def parse_pca(step: Step) -> dict[str, Output]:
     """Project on the components, and the likelihood of each row."""
     x = step.require_finite(Cast(step.x, "float"))
-    projected = {"transform": Output(_project(step, x))}
-    try:
-        precision = step.estimator.get_precision()
-    except (ValueError, np.linalg.LinAlgError):  # a covariance that the source cannot invert for score_samples either
-        return projected
-    return projected | {"score_samples": Output(_log_likelihood(step, x, precision), vector=True)}
+    precision = _precision(step)
+    likelihood = {} if precision is None else {"score_samples": Output(_log_likelihood(step, x, precision), vector=True)}
+    return {"transform": Output(_project(step, x)), **likelihood}
+
+
+def _precision(step: Step) -> npt.NDArray[Any] | None:
+    """Invert the covariance as the source's ``score_samples`` does at each call, perhaps with a warning; None where it fails."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return np.asarray(step.estimator.get_precision())
+        except (ValueError, np.linalg.LinAlgError):
+            return None
 
 
 @parses("sklearn.decomposition.IncrementalPCA")

@@ -137,3 +137,8 @@ def test_components_of_constant_rows_have_no_likelihood() -> None:
         model.score_samples(constant)
     assert converted(model).methods == ("transform",)
     np.testing.assert_array_equal(converted(model).transform(X), model.transform(X))
+
+
+def test_an_ill_conditioned_covariance_is_the_sources_to_warn_of() -> None:
+    flat = X @ np.ones((4, 4)) + 1e-8 * X
+    assert "transform" in converted(PCA(3).fit(flat)).methods
