@@ -26,6 +26,7 @@ import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
+from timing import timed
 
 import hbconv
 from hbconv.runtime.inputs import read_table
@@ -54,17 +55,6 @@ def contenders(model: Pipeline, sample: Any, backends: list[str]) -> dict[str, C
     return calls
 
 
-def timed(call: Callable[[Any], Any], rows: Any, seconds: float) -> list[float]:
-    """Time repeated calls, for about the given number of seconds, at least three."""
-    call(rows)
-    times: list[float] = []
-    while len(times) < 3 or (sum(times) < seconds and len(times) < 2000):
-        began = time.perf_counter()
-        call(rows)
-        times.append(time.perf_counter() - began)
-    return times
-
-
 def main() -> None:
     """Run the benchmark."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -83,7 +73,7 @@ def main() -> None:
     for rows in chosen.rows:
         x, source = np.resize(documents, rows), 0.0
         for name, call in calls.items():
-            times = timed(call, x, chosen.seconds)
+            times = timed(call, x, chosen.seconds, least=3)
             source = source or median(times)
             figures.append({"name": name, "rows": rows, "median": median(times), "fastest": min(times), "slowest": max(times)})
             print(

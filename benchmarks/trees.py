@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 from lightgbm import LGBMClassifier
+from timing import timed
 
 import hbconv
 from hbconv_datasets import generated
@@ -49,17 +50,6 @@ def with_categories(x: Any, y: Any, count: int) -> tuple[Any, list[int]]:
     for column in nearest:
         out[:, column] = shuffled[np.searchsorted(np.quantile(x[:, column], np.arange(1, 32) / 32), x[:, column])]
     return out, nearest.tolist()
-
-
-def timed(call: Callable[[Any], Any], rows: Any, seconds: float) -> list[float]:
-    """Time repeated calls, for about the given number of seconds, at least five."""
-    call(rows)
-    times: list[float] = []
-    while len(times) < 5 or (sum(times) < seconds and len(times) < 2000):
-        began = time.perf_counter()
-        call(rows)
-        times.append(time.perf_counter() - began)
-    return times
 
 
 def main() -> None:
