@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from agreement import label
 from sklearn.decomposition import KernelPCA
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor, kernels
 from sklearn.kernel_approximation import AdditiveChi2Sampler, Nystroem, PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
@@ -49,7 +50,7 @@ class Own(kernels.RBF):
     (GaussianProcessRegressor(Own(), optimizer=None), "GaussianProcessRegressor with kernel='Own'"),
     (GaussianProcessRegressor(kernels.Matern(nu=0.7) + kernels.RBF(), optimizer=None, alpha=1), r"GaussianProcessRegressor with nu=0\.7.*Bessel"),
     (GaussianProcessRegressor(kernels.PairwiseKernel(metric=scaled_product), optimizer=None, alpha=1), "GaussianProcessRegressor with metric="),
-], ids=str)  # fmt: skip
+], ids=label)  # fmt: skip
 def test_refusals_name_the_parameter(estimator: Any, message: str) -> None:
     estimator = estimator.fit(X, Y)
     with pytest.raises(UnsupportedError, match=message):
