@@ -24,6 +24,8 @@ def parse_iterative_imputer(step: Step) -> Node:
     """Impute each column at first, then predict it by each estimator of the fitted sequence."""
     est, x = step.estimator, Cast(step.x, "float")
     step.require("sample_posterior", False)
+    if not isinstance(est.missing_values, int | float | np.number):
+        raise step.refuse("missing_values", est.missing_values, "hbconv handles NaN and numbers.")
     filled = step.transform(est.initial_imputer_, x, "initial_imputer_")
     missing = IsMissing(x, float(est.missing_values))
     kept = np.flatnonzero(est.keep_empty_features | ~est._is_empty_feature)  # noqa: SLF001
