@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from trees.battery import FEW, check
 
 import hbconv
@@ -78,12 +79,21 @@ def test_ordered_categories_beside_whole_numbers_are_refused():
         hbconv.convert(fitted(data))
 
 
-def test_numbers_as_categories_are_refused_inside_a_pipeline():
-    numbers, texts = (frame(300, name).drop(columns="with space") for name in ("whole", "text"))
+@pytest.mark.parametrize("name", ["text", "whole"])
+def test_a_pipeline_that_begins_with_it_reads_tables_as_it_does(name):
+    data = frame(300, name).drop(columns="with space")
+    pipeline = make_pipeline(lgb.LGBMRegressor(**SMALL)).fit(data, target(data))
+    model = hbconv.convert(pipeline, "reference")
+    np.testing.assert_array_equal(model.predict(data), pipeline.predict(data))
+    with pytest.raises(InputError, match="fitted on columns of categories"):
+        model.predict(np.zeros((3, data.shape[1])))
+
+
+def test_numbers_as_categories_are_refused_behind_a_step():
+    data = frame(300, "whole").drop(columns="with space")
+    model = lgb.LGBMRegressor(**SMALL)
     with pytest.raises(UnsupportedError, match="pandas_categorical"):
-        hbconv.convert(make_pipeline(lgb.LGBMRegressor(**SMALL)).fit(numbers, target(numbers)))
-    pipeline = make_pipeline(lgb.LGBMRegressor(**SMALL)).fit(texts, target(texts))
-    np.testing.assert_array_equal(hbconv.convert(pipeline, "reference").predict(texts), pipeline.predict(texts))
+        hbconv.convert(make_pipeline(FunctionTransformer(), model).fit(data, target(data)))
 
 
 @pytest.mark.parametrize("lists", [[["a"], ["b"], ["c"], ["d"]], [[1, "a"]]], ids=["more than columns", "mixed"])
