@@ -1,14 +1,16 @@
 # Two commands do everything on a machine that has Python 3.11 or newer:
 #   make demo    trains, converts, verifies and times real pipelines on every backend
 #   make test    lints, type-checks and tests the project
-# Both make their own virtual environment first. The full batteries of trees, which take an hour:
+# Both make their own virtual environment first. The full batteries, of trees (an hour) and of every parameter of scikit-learn (hours):
 #   make battery
+# The table of what each backend supports (hbconv/support.json, docs/support.md), asked anew:
+#   make support
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint check battery env
+.PHONY: demo test lint check battery support env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -24,7 +26,10 @@ check: env
 	$(BIN)/python -m pytest -n 2
 
 battery: env
-	$(BIN)/python -m pytest tests/trees --battery 200 --battery-report figures.json
+	$(BIN)/python -m pytest tests/trees tests/breadth --battery 200 --battery-report figures.json
+
+support: env
+	$(BIN)/python -m pytest tests/breadth/test_support.py --update-support
 
 env: $(VENV)/installed
 

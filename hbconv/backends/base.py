@@ -85,15 +85,29 @@ class Backend(ABC):
 
     def prepare(self, program: TensorProgram, target: Target) -> TensorProgram:
         """Rewrite the program into primitives this backend emits, or say why it cannot."""
+        program = self._rewritten(program, target)
+        for primitive in self._missing(program):
+            reason = self.refuses.get(primitive, "hbconv has not written it yet")
+            raise BackendError(f"Backend {self.name!r} cannot run {primitive!r}: {reason}. Use another backend, such as backend='torch'.")
+        return verify_program(program)
+
+    def status(self, program: TensorProgram, target: Target) -> str:
+        """Say how it runs a program: ``native``, ``lowered`` (some primitives written as others first), ``cannot`` or ``not yet``, and why."""
+        rewritten = self._rewritten(program, target)
+        for primitive in self._missing(rewritten):
+            return f"cannot: {self.refuses[primitive]}" if primitive in self.refuses else f"not yet: {primitive}"
+        return "native" if program.primitives <= rewritten.primitives else "lowered"
+
+    def _rewritten(self, program: TensorProgram, target: Target) -> TensorProgram:
         program = lower_trees(program, self.native_trees(target))
         for _ in range(8):
             if not program.primitives & self.rewrites.keys():
                 break
             program = rewrite_program(program, self.rewrites)
-        for primitive in sorted(program.primitives - set(self.emits)):
-            reason = self.refuses.get(primitive, "hbconv has not written it yet")
-            raise BackendError(f"Backend {self.name!r} cannot run {primitive!r}: {reason}. Use another backend, such as backend='torch'.")
-        return verify_program(program)
+        return program
+
+    def _missing(self, program: TensorProgram) -> list[str]:
+        return sorted(program.primitives - set(self.emits))
 
     def require_packages(self) -> None:
         """Raise MissingPackageError unless the packages it needs are installed."""

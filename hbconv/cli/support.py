@@ -1,28 +1,103 @@
-"""List the estimators that hbconv converts, the backends and the tree strategies, and what each lacks here."""
+"""List the estimators that hbconv converts, how each backend runs their methods, the backends and the tree strategies."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
+import importlib.resources
+import json
+from typing import Any
 
 from hbconv.backends import backend_names, find_backend
 from hbconv.cli import answer
-from hbconv.errors import MissingPackageError
-from hbconv.parse import parser_names
+from hbconv.errors import MissingPackageError, OptionError
 from hbconv.strategy import strategies
+
+__all__ = ["BACKENDS", "count", "refused_by_reason", "right_of", "support_data"]
+
+BACKENDS = ("reference", "torch", "torchscript", "onnx", "tvm")
+"""In the order of the table's columns."""
+
+Estimators = dict[str, dict[str, Any]]
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    """Add the command's arguments (none but --json)."""
+    """Add the command's arguments."""
+    command.add_argument("estimator", nargs="?", help="class name, such as KMeans: its methods, and the parameter values refused")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the lists."""
+    """Print the table, or one estimator."""
+    estimators = support_data()
+    if options.estimator:
+        name = _find(options.estimator, estimators)
+        answer(options, {name: estimators[name]}, "\n".join(_one(name, estimators[name])))
+        return 0
     backends = {name: _backend(name) for name in backend_names()}
-    result = {"estimators": list(parser_names()), "backends": backends, "strategies": sorted(strategies())}
-    lines = [f"{len(parser_names())} estimators:", *(f"  {name}" for name in parser_names()), "backends:"]
+    result = {"estimators": estimators, "right": count(estimators), "backends": backends, "strategies": sorted(strategies())}
+    lines = [*_counts(estimators), "", *(line for name, facts in estimators.items() for line in _short(name, facts)), "", "backends:"]
     lines += [f"  {name:<12} {', '.join(facts)}" for name, facts in backends.items()]
     answer(options, result, "\n".join([*lines, "tree strategies:", f"  {', '.join(sorted(strategies()))}"]))
     return 0
+
+
+def support_data() -> Estimators:
+    """Read what the tests found out: by estimator, ``methods`` (a status for each of ``BACKENDS``), ``right`` and ``refused``, or ``why`` not."""
+    data: Estimators = json.loads(importlib.resources.files("hbconv").joinpath("support.json").read_text(encoding="utf-8"))
+    return data
+
+
+def right_of(facts: dict[str, Any]) -> list[str]:
+    """Backends on which every method of an estimator answers as the source does."""
+    return list(facts.get("right", []))
+
+
+def refused_by_reason(facts: dict[str, Any]) -> dict[str, list[str]]:
+    """Parameter values that hbconv refuses, those of one reason together."""
+    found: dict[str, list[str]] = {}
+    for value, why in facts["refused"].items():
+        found.setdefault(why, []).append(value)
+    return found
+
+
+def count(estimators: Estimators) -> dict[str, dict[str, int]]:
+    """Estimators right on each backend, and all there are, by library."""
+    libraries = sorted({name.partition(".")[0] for name in estimators}, key=lambda library: (library != "sklearn", library))
+    own = {library: [facts for name, facts in estimators.items() if name.startswith(f"{library}.")] for library in libraries}
+    return {library: {b: sum(b in right_of(f) for f in each) for b in BACKENDS} | {"all": len(each)} for library, each in own.items()}
+
+
+def _find(wanted: str, estimators: Estimators) -> str:
+    by_class = {name.rpartition(".")[2].lower(): name for name in estimators} | {name.lower(): name for name in estimators}
+    if wanted.lower() in by_class:
+        return by_class[wanted.lower()]
+    near = difflib.get_close_matches(wanted.lower(), list(by_class), n=3)
+    raise OptionError(f"No estimator {wanted!r} is known.{' Near it: ' + ', '.join(by_class[n].rpartition('.')[2] for n in near) + '.' if near else ''}")
+
+
+def _counts(estimators: Estimators) -> list[str]:
+    lines = [f"{'estimators right on':<20}{''.join(f'{b:>13}' for b in BACKENDS)}{'of':>8}"]
+    return lines + [f"  {library:<18}{''.join(f'{n[b]:>13}' for b in BACKENDS)}{n['all']:>8}" for library, n in count(estimators).items()]
+
+
+def _short(name: str, facts: dict[str, Any]) -> list[str]:
+    """One line: its methods and the backends on which they are right, or why it is not converted."""
+    if "why" in facts:
+        return [f"{name:<58} {facts['why']}"]
+    right = right_of(facts)
+    wrong = [b for b in BACKENDS if b not in right]
+    return [f"{name:<58} {', '.join(facts['methods'])}{f' (not on {chr(44).join(wrong)})' if wrong else ''}"]
+
+
+def _one(name: str, facts: dict[str, Any]) -> list[str]:
+    if "why" in facts:
+        return [f"{name}: {facts['why']}"]
+    rows = {"method": list(BACKENDS), **facts["methods"]}
+    lines = [name]
+    for method, cells in rows.items():
+        lines.append(f"  {method:<26}{cells if isinstance(cells, str) else ''.join(f'{cell:<13}' for cell in cells)}".rstrip())
+    lines.append(f"  right on: {', '.join(right_of(facts))}")
+    return lines + [f"  refused: {', '.join(values)}. {why}" for why, values in refused_by_reason(facts).items()]
 
 
 def _backend(name: str) -> list[str]:

@@ -121,6 +121,7 @@ KINDS: dict[str, Kind] = {
     "apart": Kind(lambda: apart(SIZE), apart),
     "line": Kind(lambda: FITTED[:, 5], line),
     "labels": Kind(lambda: labels(SIZE), lambda n: labels(n, ("red", "mauve", "green")), labels),
+    "label column": Kind(lambda: labels(SIZE), lambda n: labels(n, ("red", "mauve", "green"))[:, None], lambda n: labels(n)[:, None]),
     "label sets": Kind(lambda: label_sets(SIZE), lambda n: label_sets(n, ("red", "mauve", "green")), label_sets),
     "texts": Kind(lambda: texts(SIZE), texts),
     "dicts": Kind(lambda: dicts(SIZE), dicts),

@@ -16,7 +16,7 @@ import numpy as np
 from breadth.made import NEEDED
 from breadth.subjects import Subject, subject
 from breadth.values import parameters, values
-from matrix.case import Case, as_dtype, fitted
+from matrix.case import Case, fitted
 from matrix.compare import ask, compare
 from matrix.estimators import first_settings
 from sources import methods
@@ -28,9 +28,11 @@ from hbconv.parse.registry import find_parser
 from hbconv.runtime.answers import answer
 from hbconv.runtime.inputs import read_table
 
-__all__ = ["TALLY", "Change", "changes", "check", "combinations", "is_parsed"]
+__all__ = ["QUICK", "TALLY", "Change", "answers", "changes", "check", "combinations", "is_parsed", "public", "refusal"]
 
 ROWS = 40
+QUICK = ("reference", "torch")
+"""Backends that compile at once."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Figures:
     models: int = 0
     rows: int = 0
     unfitted: list[str] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
     fitted: set[str] = field(default_factory=set)
     largest: dict[str, float] = field(default_factory=dict)
 
@@ -94,7 +96,8 @@ def combinations(name: str, count: int) -> Iterator[Change]:
 
 
 def _show(value: Any) -> str:
-    text = getattr(value, "__name__", None) or repr(value)
+    own = getattr(value, "__module__", "") == "breadth.made" and callable(value)
+    text = "a function" if own else getattr(value, "__name__", None) or repr(value)
     return " ".join(text.split())[:60]
 
 
@@ -117,28 +120,50 @@ def check(change: Change, backends: Sequence[str]) -> None:
         figures.unfitted.append(f"{change.what}: {type(error).__name__}: {error}")
         return
     figures.fitted |= set(change.parameters)
-    case = Case(change.name, change.what, lambda: estimator, _first(change.name).kind, change.subject.data.rows, methods=_methods(change.name, estimator))
+    first = _first(change.name)
+    case = Case(change.name, change.what, lambda: estimator, first.kind, change.subject.data.rows, first.ask, _methods(change.name, estimator))
     right = [_is_right(case, backend, change.subject, figures) for backend in backends]
     figures.models += any(right)
+
+
+def refusal(change: Change) -> str:
+    """Say why hbconv refuses a change, or what to do; nothing where it converts it, or the source does not fit it."""
+    try:
+        estimator = change.subject.fitted()
+    except Exception:  # as in check
+        return ""
+    try:
+        hbconv.convert(estimator, backend="reference")
+    except UnsupportedError as error:
+        return error.hint
+    return ""
 
 
 def _is_right(case: Case, backend: str, subject: Subject, figures: Figures) -> bool:
     """Compare on one backend; False where hbconv refuses the change by name."""
     try:
         model = hbconv.convert(fitted(case), backend=backend)
-    except (UnsupportedError, BackendError) as error:
-        figures.refused.append(f"{case.setting} on {backend}: {error}")
+    except UnsupportedError as error:
+        figures.refused[case.setting] = error.hint
+        return False
+    except BackendError as error:
+        figures.refused[f"{case.setting} on {backend}"] = str(error)
         return False
     _has_methods_that_answer(case, model, subject)
     for dtype in ("float64", "float32"):
-        for make in filter(None, (subject.data.known, subject.data.rows)):
-            _compare(case, model, _rows(make, dtype), figures)
+        for known in {subject.data.known is not None, False}:
+            _compare(case, model, subject.rows(ROWS, dtype, known=known), figures)
     return True
 
 
 @cache
 def _firsts() -> dict[str, Case]:
     return {case.estimator.rpartition(".")[2]: case for case in first_settings()}
+
+
+def public(name: str) -> str:
+    """Dotted name, as the parser is registered."""
+    return _first(name).estimator
 
 
 def _first(name: str) -> Case:
@@ -154,13 +179,8 @@ def _methods(name: str, estimator: Any) -> tuple[str, ...]:
 def _has_methods_that_answer(case: Case, model: Model, subject: Subject) -> None:
     """No method more than the source has; none less, but for those that it has and refuses whatever the rows."""
     assert set(model.methods) <= set(case.names), f"{sorted(set(model.methods) - set(case.names))} are no methods of the source"
-    missing = [m for m in case.names if m not in model.methods and not _refusal(case, m, _rows(subject.data.known or subject.data.rows, "float64"))]
+    missing = [m for m in case.names if m not in model.methods and not _refusal(case, m, subject.rows(ROWS, "float64", known=True))]
     assert not missing, f"no method {missing}, which the source answers"
-
-
-def _rows(make: Any, dtype: str) -> Any:
-    x = make(ROWS)
-    return as_dtype(x, dtype) if hasattr(x, "dtype") else x
 
 
 def _compare(case: Case, model: Model, x: Any, figures: Figures) -> None:
@@ -174,7 +194,7 @@ def _compare(case: Case, model: Model, x: Any, figures: Figures) -> None:
                 continue
             raise AssertionError(f"{case} on {model.backend}: {method} answers what the source refuses: {refused[model.methods[0]]!r}")
         return
-    for method, got in _answers(model, x).items():
+    for method, got in answers(model, x).items():
         if method not in refused:
             share = compare(case, method, x, got)
             figures.largest[model.backend] = max(figures.largest.get(model.backend, 0.0), share)
@@ -189,11 +209,14 @@ def _refusal(case: Case, method: str, x: Any) -> Exception | None:
     return None
 
 
-def _answers(model: Model, x: Any) -> dict[str, Any]:
-    """Answer with all methods: those that are tensors as one program, compiled once."""
-    table = read_table(x, model.reads)
-    part = table.part(slice(0, table.rows))
-    model.programs.checker(table.dtypes)(part)
-    values = model.programs.program(model.parsed.tensors, table.dtypes).run(part)
-    tensors = {method: answer(model.parsed.outputs[method], values[method]) for method in model.parsed.tensors}
-    return tensors | {method: getattr(model, method)(x) for method in model.methods if method not in tensors}
+def answers(model: Model, x: Any) -> dict[str, Any]:
+    """Answer with all methods; backends that compile slowly compile those that are tensors as one program."""
+    together = model.parsed.tensors if model.backend not in QUICK and isinstance(x, np.ndarray) and x.ndim == 2 else ()
+    found = {}
+    if together:
+        table = read_table(x, model.reads)
+        part = table.part(slice(0, table.rows))
+        model.programs.checker(table.dtypes)(part)
+        values = model.programs.program(together, table.dtypes).run(part)
+        found = {method: answer(model.parsed.outputs[method], values[method]) for method in together}
+    return {method: found[method] if method in found else getattr(model, method)(x) for method in model.methods}

@@ -30,9 +30,15 @@ def values(estimator: Any, parameter: str) -> list[Any]:
     if (name, parameter) not in MADE and parameter in FIT_ONLY:
         found = [FIT_ONLY[parameter]]
     else:
-        constraints = getattr(type(estimator), "_parameter_constraints", {}).get(parameter, [])
+        constraints = _constraints(estimator, parameter)
         found = [*MADE.get((name, parameter), MADE.get(("*", parameter), [])), *(v for c in constraints for v in _named(c))]
     return list({_key(v): v for v in found if _key(v) != _key(now)}.values())
+
+
+def _constraints(estimator: Any, parameter: str) -> list[Any]:
+    """What the class allows; the names of all metrics are left out, which choose among fits alone."""
+    found = getattr(type(estimator), "_parameter_constraints", {}).get(parameter, [])
+    return found if isinstance(found, list) and parameter != "scoring" else []
 
 
 def _key(value: Any) -> tuple[str, str]:

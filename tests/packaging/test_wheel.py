@@ -23,7 +23,8 @@ def wheel_names(tmp_path_factory):
 def test_wheel_holds_both_packages_and_no_more(wheel_names):
     tops = {name.split("/")[0] for name in wheel_names}
     assert {t for t in tops if not t.endswith(".dist-info")} == {"hbconv", "hbconv_strategies"}
-    assert {"hbconv/py.typed", "hbconv_strategies/py.typed", "hbconv_strategies/gemm.py", "hbconv/backends/reference.py"} <= set(wheel_names)
+    data = {"hbconv/py.typed", "hbconv/support.json", "hbconv_strategies/py.typed"}
+    assert data | {"hbconv_strategies/gemm.py", "hbconv/backends/reference.py"} <= set(wheel_names)
     assert any(name.endswith("licenses/LICENSE") for name in wheel_names)
 
 
