@@ -73,9 +73,7 @@ def test_sparse_answers_stay_sparse(backend):
     source, rows = MaxAbsScaler().fit(X), rows_of_all_sizes()
     got, want = hbconv.convert(source, backend=backend).transform(rows), source.transform(rows)
     assert (got.format, got.dtype, got.nnz) == (want.format, want.dtype, want.nnz)
-    assert np.allclose(
-        got.toarray(), want.toarray(), rtol=4e-16, atol=0
-    )
+    assert np.allclose(got.toarray(), want.toarray(), rtol=4e-16, atol=0)
 
 
 def test_entries_given_twice_are_added_up():
