@@ -18,13 +18,12 @@ from hbconv.containers import Container, Graph, NamesOut, Schema
 from hbconv.errors import BackendError, HbconvError, OptionError
 from hbconv.optimize.plan import Plan
 from hbconv.runtime import export, store
-from hbconv.runtime.answers import answer, in_order, join
-from hbconv.runtime.batching import chunks
+from hbconv.runtime.calls import call, grouped
 from hbconv.runtime.explanation import Explanation
-from hbconv.runtime.frames import as_tensors, framed, library_of
-from hbconv.runtime.inputs import Reads, Table, read_table
+from hbconv.runtime.inputs import read_table
 from hbconv.runtime.options import check_options
 from hbconv.runtime.programs import Key, Programs
+from hbconv.runtime.rows import Reads
 from hbconv.target import Target
 
 __all__ = ["Model", "load"]
@@ -128,36 +127,11 @@ class Model:
 
     def _method(self, name: str) -> Callable[[Any], Any]:
         def method(X: Any) -> Any:  # noqa: N803
-            return self._call(name, X)
+            return call(self.parsed, self.programs, self.reads, name, X)
 
         method.__name__, method.__qualname__ = name, f"Model.{name}"
         method.__doc__ = f"Answer as {name} of {self.parsed.traits.estimator} does, for rows of shape (n, {self.n_features_in_})."
         return method
-
-    def _call(self, method: str, X: Any) -> Any:  # noqa: N803
-        table = read_table(X, self.reads)
-        groups = self._groups(method, table)
-        answers = [self._answer(method, part) for _, part in groups]
-        found = answers[0] if len(groups) == 1 else in_order(join(answers), np.concatenate([rows for rows, _ in groups]))
-        container = self.parsed.traits.container if method == "transform" else None
-        library = library_of(container)
-        if container is not None and library:
-            typed = self.parsed.with_schema(self.schema.with_dtypes(table.dtypes))
-            return framed(found, typed.outputs[method], library, container.names, X)
-        return as_tensors(found, X) if hasattr(X, "detach") else found
-
-    def _groups(self, method: str, table: Table) -> list[tuple[Any, Table]]:
-        sparse = hasattr(table.matrix, "tocsr") and self.programs.takes_entries((method,), table.dtypes)
-        return table.groups(sparse=sparse)
-
-    def _answer(self, method: str, table: Table) -> Any:
-        program, check = self.programs.program((method,), table.dtypes, table.padding), self.programs.checker(table.dtypes, table.padding)
-        answers = []
-        for rows in chunks(table.rows, program.chunk):
-            part = table.part(rows)
-            check(part)
-            answers.append(answer(self.parsed.outputs[method], program.run(part)[method]))
-        return join(answers)
 
     def _feature_names_out(self, names: NamesOut, input_features: Sequence[str] | None = None) -> npt.NDArray[np.object_]:
         """Return the names of the columns that ``transform`` returns."""
@@ -183,7 +157,7 @@ class Model:
         table = read_table(sample, self.reads)
         self.dtypes = tuple("int64" if d == "int16" else d for d in table.dtypes)
         for method in self.parsed.tensors:
-            for _, part in self._groups(method, table):
+            for _, part in grouped(self.programs, method, table):
                 self.programs.checker(part.dtypes, part.padding)
                 self.programs.program((method,), part.dtypes, part.padding)
         return self

@@ -14,7 +14,8 @@ from hbconv.containers import Output, verify_graph
 from hbconv.errors import InputError
 from hbconv.lower import lower, lower_nodes
 from hbconv.parse import parse
-from hbconv.runtime.inputs import Reads, Table, read_table
+from hbconv.runtime.inputs import read_table
+from hbconv.runtime.rows import Reads, Table
 
 
 def transform(estimator: Any, X: Any) -> tuple[np.ndarray, Output]:

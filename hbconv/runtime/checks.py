@@ -20,7 +20,7 @@ from hbconv.containers.decide import IsNonFinite
 from hbconv.errors import InputError
 from hbconv.lower import DENSE, EntriesFeed, Feed, Lowered, Padding, lower_nodes
 from hbconv.runtime.bounds import spread
-from hbconv.runtime.inputs import Table
+from hbconv.runtime.rows import Table
 
 __all__ = ["Checker"]
 

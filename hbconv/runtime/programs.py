@@ -15,7 +15,7 @@ from hbconv.optimize.plan import Plan, make_plan
 from hbconv.runtime.batching import rows_per_chunk
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.entries import as_csr
-from hbconv.runtime.inputs import Table
+from hbconv.runtime.rows import Table
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 

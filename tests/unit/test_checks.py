@@ -19,7 +19,8 @@ from hbconv.containers.wiring import Cast, Concat, Select
 from hbconv.errors import InputError
 from hbconv.runtime.bounds import spread
 from hbconv.runtime.checks import Checker
-from hbconv.runtime.inputs import Reads, read_table
+from hbconv.runtime.inputs import read_table
+from hbconv.runtime.rows import Reads
 
 WIDTH = 3
 

@@ -16,7 +16,8 @@ from hbconv.containers import Schema
 from hbconv.containers.columns import Codes, Vocabulary
 from hbconv.errors import InputError
 from hbconv.lower import CodesFeed, Feed
-from hbconv.runtime.inputs import Reads, Table, count_columns, read_table
+from hbconv.runtime.inputs import count_columns, read_table
+from hbconv.runtime.rows import Reads, Table
 
 WIDTH = 3
 NUMBERS = np.arange(12, dtype=np.float64).reshape(4, WIDTH) / 2
