@@ -92,7 +92,7 @@ def find_parser(estimator: object, path: str = "") -> Entry:
     Raises
     ------
     UnsupportedError
-        No parser, an estimator that computes nothing on new rows, or a subclass that changes what a method computes.
+        No parser, an estimator that answers no new row on its own, or a subclass that changes what a method computes.
     ConversionError
         Not an estimator at all.
     """
@@ -151,7 +151,7 @@ def _refuse(estimator: object, path: str) -> Entry:
         raise ConversionError(f"{estimator.__name__} is a class; pass a fitted instance of it.")
     reason = next((why for name, why in UNPREDICTIVE.items() if _resolve(name) in cls.__mro__), None)
     if reason is not None:
-        raise UnsupportedError(cls.__name__, path, hint=f"It computes nothing on new rows: {reason}.")
+        raise UnsupportedError(cls.__name__, path, hint=f"It answers no new row on its own: {reason}.")
     if not any(hasattr(estimator, m) for m in METHODS):
         raise ConversionError(f"{cls.__name__} is not an estimator: it has none of {', '.join(METHODS)}.")
     same = [name for name in _ENTRIES if name.rpartition(".")[2] == cls.__name__]

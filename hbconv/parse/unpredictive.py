@@ -1,4 +1,4 @@
-"""Estimators that compute nothing on new rows, each with the reason; ``find_parser`` repeats it."""
+"""Estimators that answer no new row on its own, each with the reason; ``find_parser`` repeats it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimators that compute nothing on new rows are refused with that reason."""
+"""Estimators that answer no new row on its own are refused with that reason."""
 
 import warnings
 
@@ -28,5 +28,5 @@ def test_a_subclass_is_refused_too():
     class Scanner(DBSCAN):
         """A user's own."""
 
-    with pytest.raises(UnsupportedError, match=r"Scanner is not supported\. It computes nothing on new rows"):
+    with pytest.raises(UnsupportedError, match=r"Scanner is not supported\. It answers no new row on its own"):
         hbconv.convert(Scanner().fit(X), backend="reference")
