@@ -124,7 +124,7 @@ print(unpack(files, 1).run({"x": np.zeros((2, 3), np.float32)})["sum"])
     assert ran.stdout.strip() == str(artifact.run({"x": np.zeros((2, 3), np.float32)})["sum"])
 
 
-@pytest.mark.parametrize("facts", [{"format": 0}, {"system": "plan9-mips"}, {"processor": "x86-64-v9"}])
+@pytest.mark.parametrize("facts", [{"format": 0}, {"system": "plan9"}, {"level": "x86-64-v9"}, {"level": "aarch64"}, {"extras": ["amx"]}])
 def test_a_kernel_for_another_machine_is_compiled_again(artifact, facts):
     files = artifact.files()
     files["kernel.json"] = json.dumps(json.loads(files["kernel.json"]) | facts).encode()
@@ -167,7 +167,7 @@ def test_schedule_fits_tiles_to_the_cache():
     def construct(width):
         b = Builder()
         x = b.input("x", "float64", width)
-        return Schedule.construct(b.program({"y": x + x}))
+        return Schedule.construct(b.program({"y": x + x}), machine.Machine())
 
     assert construct(10).tile == 256
     assert construct(100).tile == 128
@@ -205,12 +205,20 @@ def test_long_chains_take_the_scratch_of_a_few_values():
 
 @pytest.mark.parametrize(
     ("flags", "level"),
-    [(set(), "generic"), (machine.LEVELS["x86-64-v3"], "x86-64-v3"), (machine.LEVELS["x86-64-v3"] - {"fma"}, "generic"),
-     (machine.LEVELS["x86-64-v3"] | machine.LEVELS["x86-64-v4"], "x86-64-v4")],
+    [(set(), "x86-64"), (machine.LEVELS["x86-64-v3"], "x86-64-v3"), (machine.LEVELS["x86-64-v3"] - {"fma"}, "x86-64"),
+     (machine.LEVELS["x86-64-v4"], "x86-64-v4")],
 )  # fmt: skip
-def test_processor_needs_every_flag(monkeypatch, flags, level):
-    monkeypatch.setattr(machine, "_flags", lambda: flags)
-    assert machine.processor.__wrapped__() == level
+def test_a_level_needs_every_flag(monkeypatch, flags, level):
+    monkeypatch.setattr(machine, "_flags", lambda: frozenset(flags))
+    monkeypatch.setattr(machine.platform, "machine", lambda: "x86_64")
+    assert machine._detected.__wrapped__().level == level
+
+
+def test_an_architecture_without_levels_is_generic(monkeypatch):
+    monkeypatch.setattr(machine, "_flags", lambda: frozenset(machine.LEVELS["x86-64-v4"]))
+    for name, level in (("arm64", "aarch64"), ("riscv64", "generic")):
+        monkeypatch.setattr(machine.platform, "machine", lambda name=name: name)
+        assert (machine._detected.__wrapped__().level, machine._detected.__wrapped__().vector) == (level, 16)
 
 
 def test_backend_is_found_by_name():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hbconv.backends.base import Artifact, Backend
+from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.rewrites import REWRITES
 from hbconv.backends.tvm.schedule import Schedule
 from hbconv.target import Target
@@ -33,7 +34,8 @@ class Tvm(Backend):
         """Compile the program to one function."""
         from hbconv.backends.tvm.compiler import compile_program
 
-        return compile_program(program, Schedule.construct(program), target)
+        machine = Machine.host()
+        return compile_program(program, Schedule.construct(program, machine), machine, target)
 
     def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:
         """Read the compiled kernel back, or compile again where this machine cannot run it."""

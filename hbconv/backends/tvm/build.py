@@ -13,7 +13,7 @@ import tvm_ffi
 from tvm import tirx
 from tvm.tirx import compilation_pipeline
 
-from hbconv.backends.tvm.machine import processor
+from hbconv.backends.tvm.machine import Machine
 from hbconv.errors import BackendError
 
 __all__ = ["build", "export"]
@@ -41,21 +41,24 @@ def _pipeline() -> str:
     return PIPELINE
 
 
-def build(function: Any) -> Any:
-    """Compile for this machine's processor and return the executable; ``build(f)["main"]`` is callable.
+def build(function: Any, machine: Machine) -> Any:
+    """Compile for a machine and return the executable; ``build(f)["main"]`` is callable.
 
     Programs of one structure, whose tables differ in content only, share an executable.
     """
-    return _build(tvm_ffi.StructuralKey(function))
+    return _build(tvm_ffi.StructuralKey(function), machine)
 
 
 @lru_cache(maxsize=64)
-def _build(structure: Any) -> Any:
-    target = tvm.target.Target({"kind": "llvm", "mcpu": processor(), "cl-opt": LLVM_OPTIONS})
+def _build(structure: Any, machine: Machine) -> Any:
     try:
-        return tvm.compile(tvm.IRModule({"main": structure.key}), target=target, tir_pipeline=_pipeline())
+        return tvm.compile(tvm.IRModule({"main": structure.key}), target=_target(machine), tir_pipeline=_pipeline())
     except Exception as error:
         raise BackendError(f"TVM could not compile the program: {error}") from error
+
+
+def _target(machine: Machine) -> Any:
+    return tvm.target.Target({"kind": "llvm", "mcpu": machine.processor, "mattr": [f"+{name}" for name in sorted(machine.extras)], "cl-opt": LLVM_OPTIONS})
 
 
 def export(executable: Any) -> bytes | None:

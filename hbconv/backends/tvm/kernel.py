@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
+from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.memory import Place, Scratch, Tables, storage
 from hbconv.backends.tvm.schedule import Schedule
 
@@ -59,7 +60,8 @@ class Kernel:
     rows. Lanes past the last row hold leftovers, which nothing reads by: whatever looks up by a value loops over live rows.
     """
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, machine: Machine) -> None:
+        self.schedule, self.machine = schedule, machine
         self.tile, self.lanes = schedule.tile, schedule.lanes
         self.tables = Tables()
         self.scratch = {dtype: Scratch() for dtype in SCRATCH}

@@ -15,6 +15,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm import elementwise, movement, order, reduce, trees
 from hbconv.backends.tvm.kernel import ANY, SCRATCH, TABLES, Kernel, literal
+from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.memory import Place, storage
 from hbconv.backends.tvm.schedule import Schedule
 from hbconv.tensor import Constant, Input, Op, TensorProgram, TensorType
@@ -33,9 +34,9 @@ class TileFunction:
     scratch: dict[str, int]
 
 
-def write_function(program: TensorProgram, schedule: Schedule) -> TileFunction:
+def write_function(program: TensorProgram, schedule: Schedule, machine: Machine) -> TileFunction:
     """Write the function ``main(rows, inputs..., outputs..., tables..., scratch...)``."""
-    kernel = Kernel(schedule)
+    kernel = Kernel(schedule, machine)
     with IRBuilder() as builder, T.prim_func(s_tir=True):
         T.func_name("main")
         T.func_attr({"tirx.noalias": True})

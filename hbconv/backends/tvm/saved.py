@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -12,12 +11,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from hbconv.backends.tvm.artifact import Signature, TvmArtifact
-from hbconv.backends.tvm.machine import processor, runs
+from hbconv.backends.tvm.machine import LEVELS, Machine
 from hbconv.errors import StoreError
 
 __all__ = ["pack", "unpack"]
 
-FORMAT = 1
+FORMAT = 2
 """Number of the calling convention and the tables' layout; libraries of another are compiled again."""
 LIBRARY, TABLES, SIGNATURE = "kernel.so", "tables.safetensors", "kernel.json"
 
@@ -26,7 +25,8 @@ def pack(library: bytes, artifact: TvmArtifact) -> dict[str, bytes]:
     """Write the files of an artifact; equal artifacts give equal bytes."""
     from safetensors.numpy import save
 
-    facts = {"format": FORMAT, "system": _system(), "processor": processor(), **asdict(artifact.signature)}
+    machine = Machine.host()
+    facts = {"format": FORMAT, "system": sys.platform, "level": machine.level, "extras": sorted(machine.extras), **asdict(artifact.signature)}
     tables = {f"{position}": table for position, table in enumerate(artifact.tables)}
     return {LIBRARY: library, TABLES: save(tables), SIGNATURE: json.dumps(facts).encode()}
 
@@ -38,7 +38,7 @@ def unpack(files: Mapping[str, bytes], threads: int) -> TvmArtifact | None:
 
     try:
         facts = json.loads(files[SIGNATURE])
-        if facts["format"] != FORMAT or facts["system"] != _system() or not runs(facts["processor"]):
+        if facts["format"] != FORMAT or facts["system"] != sys.platform or not _runs(facts["level"], facts["extras"]):
             return None
         tables = load(files[TABLES])
         with TemporaryDirectory() as folder:
@@ -55,5 +55,5 @@ def _matrices(facts: dict[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
     return {name: (dtype, tuple(shape)) for name, (dtype, shape) in facts.items()}
 
 
-def _system() -> str:
-    return f"{sys.platform}-{platform.machine()}"
+def _runs(level: str, extras: list[str]) -> bool:
+    return level in LEVELS and Machine.host().runs(Machine(level, frozenset(extras)))

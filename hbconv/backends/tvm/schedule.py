@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hbconv.backends.tvm.machine import Machine
 from hbconv.tensor import Constant, TensorProgram
 
 __all__ = ["Schedule"]
 
-CACHE = 256 << 10
-"""Bytes of a tile that should stay in the second-level cache."""
+TILES = (256, 128, 64)
+"""Heights of tiles, tallest first: tables are read once per tile, so tall tiles read them less."""
+BLOCK = 256
 
 
 @dataclass(frozen=True)
@@ -21,20 +23,24 @@ class Schedule:
     Parameters
     ----------
     tile : int
-        Rows held at once; a multiple of ``lanes``.
+        Rows whose values are held at once; a multiple of ``block``.
+    block : int
+        Rows that a group of trees works on at a time; a multiple of ``lanes``. Their bytes and slots should fit the nearest cache.
     lanes : int
         Rows that one vector operation covers; a register or a few.
     """
 
     tile: int = 256
+    block: int = 256
     lanes: int = 32
 
     @classmethod
-    def construct(cls, program: TensorProgram) -> Schedule:
-        """Take the tallest tile whose values fit the cache: tables are read once per tile, so tall tiles read them less."""
+    def construct(cls, program: TensorProgram, machine: Machine) -> Schedule:
+        """Take the tallest tile whose values fit a quarter of the second-level cache."""
+        lanes = max(32, machine.vector)
         row = sum(_row_bytes(i.type.shape, i.type.dtype) for i in program.instructions if not isinstance(i, Constant))
-        tile = next((t for t in (256, 128, 64) if t * row <= CACHE), 32)
-        return cls(tile=tile)
+        tile = next((t for t in TILES if t * row <= machine.level2 // 4), lanes)
+        return cls(tile, min(tile, BLOCK), lanes)
 
 
 def _row_bytes(shape: tuple[int, ...], dtype: str) -> int:
