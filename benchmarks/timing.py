@@ -1,12 +1,25 @@
-"""What the benchmarks share: repeated calls, timed."""
+"""What the benchmarks share: repeated calls, timed alone or by turns, and the machine they ran on."""
 
 from __future__ import annotations
 
+import os
+import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from pathlib import Path
+from statistics import quantiles
 from typing import Any
 
-__all__ = ["timed"]
+__all__ = ["interleaved", "machine", "spread", "timed", "use_threads", "versions"]
+
+TURN = 2e-3
+"""Seconds that a contender calls on for when it is its turn: short calls come in runs, with their caches warm."""
+MOST = 20_000
+PACKAGES = (
+    "apache-tvm", "daal4py", "hbconv", "lightgbm", "lleaves", "numpy", "onnxruntime", "scikit-learn", "scikit-learn-intelex", "tl2cgen", "torch",
+    "treelite", "xgboost",
+)  # fmt: skip
 
 
 def timed(call: Callable[[Any], Any], rows: Any, seconds: float, least: int = 5) -> list[float]:
@@ -18,3 +31,64 @@ def timed(call: Callable[[Any], Any], rows: Any, seconds: float, least: int = 5)
         call(rows)
         times.append(time.perf_counter() - began)
     return times
+
+
+def interleaved(calls: Mapping[str, Callable[[Any], Any]], rows: Any, seconds: float, least: int = 5) -> dict[str, list[float]]:
+    """Time several callables by turns, so that a machine that drifts slows all of them; each as ``timed`` does.
+
+    Returns
+    -------
+    dict of str to list of float
+        Seconds of each call, by name.
+    """
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        call(rows)
+    waiting = list(calls)
+    while waiting:
+        for name in waiting:
+            times[name] += turn(calls[name], rows)
+        waiting = [name for name in waiting if len(times[name]) < least or (sum(times[name]) < seconds and len(times[name]) < MOST)]
+    return times
+
+
+def turn(call: Callable[[Any], Any], rows: Any) -> list[float]:
+    """Time calls for the length of a turn, at least one."""
+    times: list[float] = []
+    while not times or sum(times) < TURN:
+        began = time.perf_counter()
+        call(rows)
+        times.append(time.perf_counter() - began)
+    return times
+
+
+def spread(times: list[float]) -> dict[str, float]:
+    """Return the number of calls, and their median, quartiles, fastest and slowest in seconds."""
+    lower, middle, upper = quantiles(times, n=4, method="inclusive")
+    return {"calls": len(times), "median": middle, "lower": lower, "upper": upper, "fastest": min(times), "slowest": max(times)}
+
+
+def use_threads(count: int) -> None:
+    """Tell the libraries that are not imported yet how many threads to use."""
+    os.environ["OMP_NUM_THREADS"] = str(count)
+
+
+def machine() -> dict[str, Any]:
+    """Describe the processor: its name, cores, vector instructions and caches as Linux tells them."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
+    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    caches = [path.read_text().strip() for path in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"))]
+    return {
+        "processor": facts.get("model name", platform.processor()),
+        "cores": os.cpu_count(),
+        "vectors": [flag for flag in ("avx2", "avx512f", "avx512vbmi") if flag in facts.get("flags", "").split()],
+        "caches": caches,
+        "system": platform.platform(),
+        "python": platform.python_version(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the contenders that are installed."""
+    installed = {distribution.name.lower(): distribution.version for distribution in metadata.distributions()}
+    return {name: installed[name] for name in PACKAGES if name in installed}

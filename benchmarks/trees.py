@@ -1,92 +1,130 @@
-"""Time tree ensembles beside their peers, in one process on one thread: LightGBM itself, ONNX Runtime, and hbconv's backends.
+"""Time tree ensembles beside their peers, by turns in one process: the source library, ONNX Runtime, oneDAL, lleaves, treelite, and hbconv's backends.
 
-    taskset -c 0 python benchmarks/trees.py [--shape higgs] [--trees 500] [--leaves 31] [--rows 1 20000] [--categories 0] [--json FILE]
+    taskset -c 0 python benchmarks/trees.py [--models lightgbm-8 ...] [--rows 1 20000] [--threads 1] [--folder DIR] [--json FILE]
+    python benchmarks/trees.py --list
 
-Everything is counted, from a row-major float32 matrix to the answer. Figures are medians with their spread; machines
-drift, so quote ratios of one run.
+Everything is counted, from a row-major float32 matrix to the answer. Answers are compared with the source's before anything is timed. Figures are
+medians with their quartiles; machines drift, so quote ratios of one run.
 """
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 import argparse
 import json
-import time
-import warnings
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
-from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import torch
-from lightgbm import LGBMClassifier
-from timing import timed
+from models import SUBJECTS, Fitted
+from peers import PEERS, Contender, Setting, answer, contenders
+from timing import interleaved, machine, spread, use_threads, versions
 
-import hbconv
-from hbconv_datasets import generated
-
-
-def contenders(model: LGBMClassifier, sample: Any, backends: list[str], precision: Any) -> dict[str, Callable[[Any], Any]]:
-    """Functions from rows to probabilities, by name."""
-    calls: dict[str, Callable[[Any], Any]] = {"lightgbm": lambda x: model.booster_.predict(x, num_threads=1)}
-    for backend in backends:
-        began = time.perf_counter()
-        converted = hbconv.convert(model, backend=backend, precision=precision, sample=sample)
-        converted.predict_proba(sample)
-        print(f"{backend}: converted in {time.perf_counter() - began:.2f} s, trees by {[c.strategy for _, c in converted.plan.choices]}")
-        calls[f"hbconv {backend}"] = converted.predict_proba
-    return calls
-
-
-def with_categories(x: Any, y: Any, count: int) -> tuple[Any, list[int]]:
-    """Cut the columns nearest to the target, so many of them, into 32 categories of equal size, in no order."""
-    shuffled = np.random.default_rng(0).permutation(32)
-    nearest = np.argsort([-abs(np.corrcoef(column, y)[0, 1]) for column in x.T])[:count]
-    out = x.copy()
-    for column in nearest:
-        out[:, column] = shuffled[np.searchsorted(np.quantile(x[:, column], np.arange(1, 32) / 32), x[:, column])]
-    return out, nearest.tolist()
+MODELS = ("lightgbm-8", "lightgbm-31", "lightgbm-d8")
+TOLERANCE = 1e-4
+"""Difference to the source, relative to values above one, beyond which a row's answer is wrong: more than float32 sums of hundreds of trees explain."""
+FEW = 1e-3
+"""Share of wrong rows from which a contender is."""
 
 
 def main() -> None:
     """Run the benchmark."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--shape", default="higgs", choices=generated.NAMES)
-    options.add_argument("--trees", type=int, default=500)
-    options.add_argument("--leaves", type=int, default=31)
-    options.add_argument("--depth", type=int, default=-1)
-    options.add_argument("--rows", type=int, nargs="+", default=[1, 20_000])
-    options.add_argument("--backends", nargs="+", default=["tvm", "onnx", "torch"])
-    options.add_argument("--precision", default="exact", choices=["exact", "fast"])
-    options.add_argument("--categories", type=int, default=0, help="columns to cut into categories")
-    options.add_argument("--seconds", type=float, default=3.0, help="time spent on each figure")
-    options.add_argument("--json", type=Path)
-    chosen = options.parse_args()
-    torch.set_num_threads(1)
-    warnings.filterwarnings("ignore", message="X does not have valid feature names")
-    data = generated.make(chosen.shape, 100_000)
-    X, listed = with_categories(data.X, data.y, chosen.categories)
-    model = LGBMClassifier(n_estimators=chosen.trees, num_leaves=chosen.leaves, max_depth=chosen.depth, n_jobs=1, verbose=-1)
-    model.fit(X, data.y, categorical_feature=listed or "auto")
-    figures = []
-    calls = contenders(model, X[:5], chosen.backends, chosen.precision)
-    for rows in chosen.rows:
-        x = np.ascontiguousarray(np.resize(X, (rows, X.shape[1])))
-        native = 0.0
-        for name, call in calls.items():
-            times = timed(call, x, chosen.seconds)
-            native = native or median(times)
-            figures.append({"name": name, "rows": rows, "median": median(times), "fastest": min(times), "slowest": max(times)})
-            print(
-                f"{name:<20} {rows:>7,} rows  {median(times) / rows * 1e9:>12,.0f} ns a row  {median(times) * 1e6:>12,.1f} us a call "
-                f"({min(times) * 1e6:,.1f} to {max(times) * 1e6:,.1f})  {native / median(times):>7.1f}x"
-            )
+    chosen = options().parse_args()
+    if chosen.list:
+        print("\n".join(f"{name:<32} {subject.about}" for name, subject in SUBJECTS.items()))
+        return
+    use_threads(chosen.threads)
+    with TemporaryDirectory() as temporary:
+        folder = chosen.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        figures = [figure for name in chosen.models for figure in run(Setting(SUBJECTS[name].fitted(folder), chosen.threads, chosen.compile_limit), chosen)]
+    print_goals(figures)
     if chosen.json:
-        chosen.json.write_text(json.dumps({"options": vars(chosen), "figures": figures}, indent=2, default=str), encoding="utf-8")
+        facts = {"machine": machine(), "versions": versions(), "options": vars(chosen), "figures": figures}
+        chosen.json.write_text(json.dumps(facts, indent=1, default=str), encoding="utf-8")
+
+
+def options() -> argparse.ArgumentParser:
+    """Describe the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true", help="name all models")
+    parser.add_argument("--models", nargs="+", default=MODELS, choices=SUBJECTS, metavar="NAME")
+    parser.add_argument("--peers", nargs="+", default=list(PEERS), choices=PEERS, metavar="NAME")
+    parser.add_argument("--rows", type=int, nargs="+", default=[1, 16, 100, 1000, 20_000], help="rows in a call; up to 1000000")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=2.0, help="time spent on each figure")
+    parser.add_argument("--longest", type=float, default=10.0, help="leave out a figure whose calls would take more seconds")
+    parser.add_argument("--compile-limit", type=float, default=60.0, help="seconds that a peer may compile for; 0 takes what was compiled before")
+    parser.add_argument("--folder", type=Path, help="keep fitted models, and what peers compile of them, here")
+    parser.add_argument("--json", type=Path)
+    return parser
+
+
+def run(setting: Setting, chosen: argparse.Namespace) -> list[dict[str, Any]]:
+    """Time one model."""
+    print(f"\n{setting.fitted.name}: {SUBJECTS[setting.fitted.name].about}, {setting.threads} threads")
+    made, checks = {}, {}
+    for found in contenders(setting, chosen.peers):
+        if not isinstance(found, Contender):
+            print(f"  {found[0]:<20} left out: {found[1]}")
+            continue
+        made[found.name] = found
+        checks[found.name] = check(setting.fitted, made, found)
+        print(f"  {found.name:<20} made in {found.seconds:.2f} s; {verdict(checks[found.name])}", flush=True)
+    figures: list[dict[str, Any]] = []
+    for rows in sorted(chosen.rows):
+        figures += time_rows(setting, {name: found for name, found in made.items() if predicted(figures, name, rows) < chosen.longest}, rows, chosen.seconds)
+    return [figure | checks[figure["contender"]] for figure in figures]
+
+
+def check(fitted: Fitted, made: Mapping[str, Contender], found: Contender) -> dict[str, Any]:
+    """Compare the answers to a thousand rows with those of the first contender."""
+    x = fitted.rows(1000)
+    expected, given = answer(next(iter(made.values())).call(x)), answer(found.call(x))
+    if expected.shape != given.shape:
+        return {"difference": np.inf, "wrong": True, "seconds_to_make": found.seconds}
+    difference = np.abs(given - expected) / np.maximum(1, np.abs(expected))
+    wrong = bool((difference > TOLERANCE).any(axis=1).mean() > FEW)
+    return {"difference": float(difference.max()), "wrong": wrong, "seconds_to_make": found.seconds}
+
+
+def verdict(found: Mapping[str, Any]) -> str:
+    """Say how right it is."""
+    return f"{'WRONG, ' if found['wrong'] else ''}largest difference {found['difference']:.1e}"
+
+
+def predicted(figures: list[dict[str, Any]], name: str, rows: int) -> float:
+    """Seconds that a call takes, judged by the most rows timed so far."""
+    return max((figure["median"] / figure["rows"] * rows for figure in figures[-len(PEERS) :] if figure["contender"] == name), default=0.0)
+
+
+def time_rows(setting: Setting, made: Mapping[str, Contender], rows: int, seconds: float) -> list[dict[str, Any]]:
+    """Time calls of so many rows, and print a line for each contender."""
+    x = setting.fitted.rows(rows)
+    times = interleaved({name: found.call for name, found in made.items()}, x, seconds)
+    facts = {"model": setting.fitted.name, "rows": rows, "threads": setting.threads}
+    figures = [facts | {"contender": name} | spread(found) for name, found in times.items()]
+    for figure in figures:
+        ratio = figures[0]["median"] / figure["median"]
+        print(
+            f"  {figure['contender']:<20} {rows:>9,} rows {figure['median'] / rows * 1e9:>12,.0f} ns a row {figure['median'] * 1e6:>14,.1f} us a call "
+            f"({figure['lower'] * 1e6:,.1f} to {figure['upper'] * 1e6:,.1f}) {ratio:>7.1f}x",
+            flush=True,
+        )
+    return figures
+
+
+def print_goals(figures: list[dict[str, Any]]) -> None:
+    """Print how many times the fastest right peer the compiled kernels do, by model and rows."""
+    print(f"\n{'model':<24} {'rows':>9}  {'fastest peer':<20} {'exact':>8} {'fast':>8}")
+    for model, rows in dict.fromkeys((figure["model"], figure["rows"]) for figure in figures):
+        here = {figure["contender"]: figure["median"] for figure in figures if (figure["model"], figure["rows"]) == (model, rows) and not figure["wrong"]}
+        peers = {name: median for name, median in here.items() if not name.startswith("hbconv")}
+        if peers:
+            best = min(peers, key=peers.__getitem__)
+            ratios = [f"{peers[best] / here[name]:>7.1f}x" if name in here else "-".rjust(8) for name in ("hbconv tvm", "hbconv tvm fast")]
+            print(f"{model:<24} {rows:>9,}  {best:<20} {' '.join(ratios)}")
 
 
 if __name__ == "__main__":

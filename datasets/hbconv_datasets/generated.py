@@ -1,4 +1,4 @@
-"""Seeded generators: the six published benchmark shapes, and a table of mixed columns.
+"""Seeded generators: the six published benchmark shapes, matrices of any shape, and a table of mixed columns.
 
 Shapes: number of features, kind of columns, task and class balance of the tree benchmarks of the Hummingbird paper
 (OSDI'20, section 6.1.1). Values are drawn; a seed always gives the same table.
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hbconv_datasets.dataset import Dataset
 
-__all__ = ["NAMES", "ORIGINAL_ROWS", "make", "mixed_table"]
+__all__ = ["NAMES", "ORIGINAL_ROWS", "make", "mixed_table", "numbers"]
 
 Matrix = npt.NDArray[np.float32]
 Generator = np.random.Generator
@@ -42,6 +42,42 @@ def make(name: str, rows: int = 100_000, seed: int = 0) -> Dataset:
     if name not in _SHAPES:
         raise ValueError(f"No generated shape {name!r}. Known: {', '.join(NAMES)}.")
     return _SHAPES[name](rows, np.random.default_rng(seed))
+
+
+def numbers(features: int, classes: int = 2, categories: int = 0, rows: int = 100_000, seed: int = 0) -> Dataset:
+    """Draw a matrix of any width: standard normal columns, some of them cut into categories.
+
+    Parameters
+    ----------
+    features : int
+    classes : int
+        Classes of the target, of equal size; 0 makes it a number.
+    categories : int
+        Columns, those nearest to the target, that hold one of 32 categories of equal size, numbered in no order. They come first.
+    rows, seed : int
+        Number of rows; state of the generator.
+
+    Examples
+    --------
+    >>> data = numbers(5, classes=3, categories=2, rows=300)
+    >>> data.X.shape, data.task, np.bincount(data.y).tolist(), np.unique(data.X[:, 0]).size, np.unique(data.X[:, 2]).size
+    ((300, 5), 'multiclass', [100, 100, 100], 32, 300)
+    """
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((rows, features), np.float32)
+    score = _score(x, rng)
+    nearest = np.argsort([-abs(np.corrcoef(column, score)[0, 1]) for column in x.T], kind="stable")
+    x = x[:, nearest]
+    for column in range(categories):
+        x[:, column] = rng.permutation(32)[_parts(x[:, column], 32)]
+    if not classes:
+        return Dataset("numbers", x, score, "regression")
+    return Dataset("numbers", x, _parts(score, classes), "binary" if classes == 2 else "multiclass")
+
+
+def _parts(values: npt.NDArray[Any], count: int) -> npt.NDArray[np.int64]:
+    """Return which of so many parts of equal size each value falls in, 0 the lowest."""
+    return np.searchsorted(np.quantile(values, np.arange(1, count) / count), values).astype(np.int64)
 
 
 def _score(x: Matrix, rng: Generator) -> npt.NDArray[np.float64]:

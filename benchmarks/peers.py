@@ -1,0 +1,221 @@
+"""Who is timed: each contender makes, of a fitted model, a function from a float32 matrix to the answer of the model's method.
+
+Every one is optional: what is not installed, or refuses a model, says so. The positive class alone is answered where a library does so.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from models import Fitted
+
+__all__ = ["PEERS", "Contender", "Setting", "Unavailable", "contenders"]
+
+Call = Callable[[Any], Any]
+
+
+class Unavailable(Exception):  # noqa: N818
+    """Why a contender does not run a model."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What contenders are made for: a model, threads, and the seconds that compiling may take."""
+
+    fitted: Fitted
+    threads: int = 1
+    compile_limit: float = 60.0
+
+    @property
+    def model(self) -> Any:
+        """The fitted model."""
+        return self.fitted.model
+
+    @property
+    def sample(self) -> Any:
+        """A few rows."""
+        return self.fitted.rows(5)
+
+    def compiled(self, suffix: str, code: str, *arguments: Any) -> Path:
+        """Run code in a process of its own that writes the file ``sys.argv[1]``, unless it did so before."""
+        path = self.fitted.folder / f"{self.fitted.name}{suffix}"
+        if not path.exists():
+            if not self.compile_limit:
+                raise Unavailable(f"{path.name} was not compiled before, and --compile-limit is 0")
+            run_within(self.compile_limit, code, path, *arguments)
+        return path
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A function to time, and the seconds that it took to make."""
+
+    name: str
+    call: Call
+    seconds: float
+
+
+def run_within(limit: float, code: str, *arguments: Any) -> None:
+    """Run Python code in a process of its own, and end it with all it started when its time is over."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            _, errors = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise Unavailable(f"compiling takes longer than {limit:.0f} s") from None
+    if process.returncode:
+        raise Unavailable(f"compiling failed: {errors.strip().splitlines()[-1] if errors.strip() else process.returncode}")
+
+
+def contenders(setting: Setting, names: list[str]) -> Iterator[Contender | tuple[str, str]]:
+    """Make each, or say why not: a contender, or a name and a reason."""
+    for name in names:
+        began = time.perf_counter()
+        try:
+            call = PEERS[name](setting)
+            call(setting.sample)
+        except ImportError as error:
+            yield name, f"{error.name} is not installed"
+        except Exception as error:
+            yield name, f"{type(error).__name__}: {error}" if not isinstance(error, Unavailable) else str(error)
+        else:
+            yield Contender(name, call, time.perf_counter() - began)
+
+
+def source(setting: Setting) -> Call:
+    """Call the library that fitted the model, by the shortest way it documents."""
+    model, threads = setting.model, setting.threads
+    if setting.fitted.library == "lightgbm":
+        booster = model.booster_
+        return lambda x: booster.predict(x, num_threads=threads)
+    if setting.fitted.library == "xgboost":
+        booster = model.get_booster()
+        booster.set_param({"nthread": threads})
+        return booster.inplace_predict
+    if hasattr(model, "n_jobs"):
+        model.n_jobs = threads
+    return getattr(model, setting.fitted.method)
+
+
+def onnxruntime(setting: Setting, precision: str = "exact") -> Call:
+    """Run the ONNX file that hbconv exports, cut down to the method timed."""
+    import onnx
+    import onnxruntime
+
+    import hbconv
+
+    path, method = setting.fitted.folder / f"{setting.fitted.name}-{precision}.onnx", setting.fitted.method
+    hbconv.convert(setting.model, backend="onnx", precision=precision, sample=setting.sample).export(path)
+    whole = onnx.load(path)
+    part = onnx.utils.Extractor(whole).extract_model([i.name for i in whole.graph.input], [method])
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = setting.threads, 1
+    session = onnxruntime.InferenceSession(part.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    (feed,) = (i.name for i in session.get_inputs())
+    return lambda x: session.run([method], {feed: x})[0]
+
+
+def onedal(setting: Setting) -> Call:
+    """Convert to oneDAL's gradient boosting; scikit-learn's ensembles by way of treelite, as its documentation advises."""
+    import daal4py
+
+    daal4py.daalinit(setting.threads)
+    own = {"lightgbm": "booster_", "xgboost": "get_booster"}.get(setting.fitted.library)
+    found = as_treelite(setting) if own is None else getattr(setting.model, own)
+    model = daal4py.mb.convert_model(found() if own == "get_booster" else found)
+    return model.predict if model._is_regression else model.predict_proba  # noqa: SLF001
+
+
+def lleaves(setting: Setting, single: bool = False) -> Call:
+    """Compile by lleaves, which takes minutes for deep trees."""
+    import lleaves
+
+    if setting.fitted.library != "lightgbm":
+        raise Unavailable("reads LightGBM's models only")
+    text = setting.fitted.folder / f"{setting.fitted.name}.txt"
+    setting.model.booster_.save_model(text)
+    code = "import sys, lleaves; lleaves.Model(sys.argv[2]).compile(cache=sys.argv[1], use_fp64=sys.argv[3] == '0')"
+    cache = setting.compiled("-single.lleaves" if single else ".lleaves", code, text, int(single))
+    model = lleaves.Model(str(text))
+    model.compile(cache=str(cache), use_fp64=not single)
+    return lambda x: model.predict(x, n_jobs=setting.threads)
+
+
+def as_treelite(setting: Setting) -> Any:
+    """Import the model into treelite."""
+    import treelite
+
+    if setting.fitted.method == "score_samples":
+        raise Unavailable("answers another score of isolation forests")
+    if setting.fitted.library == "lightgbm":
+        return treelite.frontend.from_lightgbm(setting.model.booster_)
+    if setting.fitted.library == "xgboost":
+        return treelite.frontend.from_xgboost(setting.model.get_booster())
+    return treelite.sklearn.import_model(setting.model)
+
+
+def treelite(setting: Setting) -> Call:
+    """Interpret by treelite's own GTIL."""
+    from treelite import gtil
+
+    model = as_treelite(setting)
+    return lambda x: gtil.predict(model, x, nthread=setting.threads)
+
+
+def tl2cgen(setting: Setting) -> Call:
+    """Compile C that treelite's generator writes."""
+    import tl2cgen
+
+    stored = setting.fitted.folder / f"{setting.fitted.name}.treelite"
+    as_treelite(setting).serialize(stored)
+    code = "import sys, treelite, tl2cgen; tl2cgen.export_lib(treelite.Model.deserialize(sys.argv[2]), 'gcc', sys.argv[1], {'parallel_comp': 8})"
+    predictor = tl2cgen.Predictor(setting.compiled(".so", code, stored), nthread=setting.threads)
+    return lambda x: predictor.predict(tl2cgen.DMatrix(x, dtype="float32"))
+
+
+def hbconv_backend(backend: str, precision: str = "exact") -> Callable[[Setting], Call]:
+    """Make a contender of one of hbconv's backends."""
+
+    def make(setting: Setting) -> Call:
+        import torch
+
+        import hbconv
+
+        torch.set_num_threads(setting.threads)
+        model = hbconv.convert(setting.model, backend=backend, precision=precision, sample=setting.sample, threads=setting.threads)
+        return getattr(model, setting.fitted.method)
+
+    return make
+
+
+PEERS: dict[str, Callable[[Setting], Call]] = {
+    "source": source,
+    "onnxruntime": onnxruntime,
+    "onnxruntime float32": lambda setting: onnxruntime(setting, "fast"),
+    "onedal": onedal,
+    "lleaves": lleaves,
+    "lleaves float32": lambda setting: lleaves(setting, single=True),
+    "treelite": treelite,
+    "tl2cgen": tl2cgen,
+    "hbconv torch": hbconv_backend("torch"),
+    "hbconv torchscript": hbconv_backend("torchscript"),
+    "hbconv tvm": hbconv_backend("tvm"),
+    "hbconv tvm fast": hbconv_backend("tvm", "fast"),
+}
+"""All contenders by name; the first is the one that others are compared with."""
+
+
+def answer(values: Any) -> np.ndarray:
+    """Return an answer in one form: a column for each number, of two classes the second alone."""
+    matrix = np.asarray(values, np.float64).reshape(len(values), -1)
+    return matrix[:, 1:] if matrix.shape[1] == 2 else matrix
