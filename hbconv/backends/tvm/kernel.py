@@ -37,20 +37,22 @@ def code_within(k: Kernel, value: Any, last: Any, dtype: str) -> Any:
 
 
 class Register:
-    """A vector that lives in processor registers: a buffer so small that LLVM never gives it memory."""
+    """A vector that lives in processor registers: a buffer so small that LLVM never gives it memory.
+
+    It holds one entry of a vector dtype: TVM would read and write many scalar ones one by one.
+    """
 
     def __init__(self, dtype: str, lanes: int, value: Any) -> None:
-        self.buffer = T.alloc_buffer((lanes,), dtype)
-        self.index = tirx.Ramp(0, 1, lanes) if lanes > 1 else 0
+        self.buffer = T.alloc_buffer((1,), f"{dtype}x{lanes}" if lanes > 1 else dtype)
         self.set(value)
 
     def set(self, value: Any) -> None:
         """Assign."""
-        T.buffer_store(self.buffer, value, [self.index])
+        T.buffer_store(self.buffer, value, [0])
 
     def get(self) -> Any:
         """Read."""
-        return self.buffer[self.index]
+        return self.buffer[0]
 
 
 class Kernel:

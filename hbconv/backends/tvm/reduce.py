@@ -11,6 +11,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.elementwise import Kind, larger, product, smaller
 from hbconv.backends.tvm.kernel import Kernel, literal
+from hbconv.backends.tvm.matmul import matmul
 from hbconv.backends.tvm.memory import Place, storage
 from hbconv.backends.tvm.movement import inside
 
@@ -18,8 +19,6 @@ __all__ = ["EMITTERS"]
 
 WIDE = 8
 """Partial sums of ``reduce_sum``, and the rows of its vectors: all partial sums fit the registers."""
-PANEL = 4
-"""Columns of a matrix product computed together, so that a row's entry is loaded once for all."""
 
 
 def insert(index: tuple[Any, ...], axis: int, position: Any) -> tuple[Any, ...]:
@@ -117,27 +116,6 @@ def cumsum(k: Kernel, out: Place, x: Place, axis: int) -> None:
         with T.serial(1, x.shape[axis]) as i:
             total.set(total.get() + k.load(x, insert(index, axis, i), row))
             k.store(out, insert(index, axis, i), row, total.get())
-
-
-def matmul(k: Kernel, out: Place, x: Place, w: Place) -> None:
-    """Emit ``matmul``, a panel of columns at a time."""
-    columns = out.shape[-1]
-    whole = columns - columns % PANEL
-    for first, panels, width in ((0, whole // PANEL, PANEL), (whole, 1, columns - whole)):
-        if panels and width:
-            _panels(k, out, x, w, first, panels, width)
-
-
-def _panels(k: Kernel, out: Place, x: Place, w: Place, first: int, panels: int, width: int) -> None:
-    lanes = k.lanes // 2
-    with k.over(x.shape[:-1]) as batch, k.over((panels,)) as (panel,), k.vectors(lanes) as row:
-        totals = [k.register(out.dtype, literal(0, out.dtype, lanes), lanes) for _ in range(width)]
-        with T.serial(x.shape[-1]) as i:
-            entry = k.bind(k.load(x, (*batch, i), row))
-            for column, total in enumerate(totals):
-                total.set(total.get() + entry * k.load(w, (*batch, i, panel * width + (first + column)), row))
-        for column, total in enumerate(totals):
-            k.store(out, (*batch, panel * width + (first + column)), row, total.get())
 
 
 def difference(_: Kind, a: Any, b: Any) -> Any:
