@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -43,7 +42,8 @@ class TvmArtifact(Artifact):
     Parameters
     ----------
     function : callable
-        ``main(rows, inputs..., outputs..., tables..., scratch...)``, all but the first being addresses.
+        ``main(rows, addresses)``, where ``addresses`` says where records of 16 bytes lie, each of which ends in the address
+        of an input, an output, a table or scratch, in this order.
     tables : tuple of arrays
     signature : Signature
     threads : int
@@ -62,7 +62,6 @@ class TvmArtifact(Artifact):
     ) -> None:
         self.function, self.signature, self.threads, self.library = function, signature, threads, library
         self.tables = tuple(aligned(t) for t in tables)
-        self._table_addresses = tuple(address(t) for t in self.tables)
         self._local = threading.local()
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
@@ -98,21 +97,19 @@ class TvmArtifact(Artifact):
             list(pool.map(lambda cut: self._call(*cut), slices))
 
     def _call(self, matrices: list[npt.NDArray[Any]], start: int, stop: int) -> None:
-        rows = (address(m[start:stop]) for m in matrices)
-        self.function(stop - start, *rows, *self._table_addresses, *self._scratch())
+        addresses = self._addresses()
+        addresses[: len(matrices), 1] = [m[start:stop].ctypes.data for m in matrices]
+        self.function(stop - start, addresses.ctypes.data)
 
-    def _scratch(self) -> tuple[Any, ...]:
-        """Return the scratch of the thread at hand: kept, since it is as large for any number of rows."""
-        if not hasattr(self._local, "scratch"):
+    def _addresses(self) -> npt.NDArray[np.int64]:
+        """Return the addresses of the thread at hand, which has a scratch of its own: kept, since it is as large for any number of rows."""
+        if not hasattr(self._local, "addresses"):
             self._local.scratch = tuple(aligned(np.zeros(size, dtype)) for dtype, size in self.signature.scratch.items())
-            self._local.addresses = tuple(address(s) for s in self._local.scratch)
-        addresses: tuple[Any, ...] = self._local.addresses
+            matrices = len(self.signature.inputs) + len(self.signature.outputs)
+            known = [array.ctypes.data for array in (*self.tables, *self._local.scratch)]
+            self._local.addresses = np.array([(0, address) for address in [0] * matrices + known], np.int64)
+        addresses: npt.NDArray[np.int64] = self._local.addresses
         return addresses
-
-
-def address(array: npt.NDArray[Any]) -> ctypes.c_void_p:
-    """Return where an array's entries begin."""
-    return ctypes.c_void_p(array.ctypes.data)
 
 
 def aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -39,7 +39,6 @@ def _pipeline() -> str:
         tirx.transform.VerifyMemory(),
         tirx.transform.AnnotateEntryFunc(),
         tirx.transform.SplitHostDevice(),
-        tirx.transform.MakePackedAPI(),
     ]
 
     def pipeline() -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
@@ -60,7 +59,7 @@ def build(function: Any, machine: Machine) -> Any:
 @lru_cache(maxsize=64)
 def _build(structure: Any, machine: Machine) -> Any:
     try:
-        return tvm.compile(tvm.IRModule({"main": structure.key}), target=_target(machine), tir_pipeline=_pipeline())
+        return tvm.compile(tvm.IRModule({"__tvm_ffi_main": structure.key}), target=_target(machine), tir_pipeline=_pipeline())
     except Exception as error:
         raise BackendError(f"TVM could not compile the program: {error}") from error
 

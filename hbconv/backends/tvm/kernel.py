@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
+from hbconv.backends.tvm.entry import Entry
 from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.memory import Place, Scratch, Tables, storage
 from hbconv.backends.tvm.schedule import Schedule
@@ -71,9 +72,9 @@ class Kernel:
         self._pointers: dict[tuple[str, str], Any] = {}
         self._buffers: dict[tuple[str, str], Any] = {}
 
-    def declare_arguments(self) -> None:
-        """Add tables and scratch to the function's arguments. Bare pointers: checks of arrays would be most of the code."""
-        self._pointers = {(kind, dtype): T.arg(f"{kind}_{dtype}", T.ptr(dtype)) for kind, dtypes in ARGUMENTS for dtype in dtypes}
+    def take_pointers(self, entry: Entry) -> None:
+        """Read where tables and scratch lie."""
+        self._pointers = {(kind, dtype): entry.pointer(dtype) for kind, dtypes in ARGUMENTS for dtype in dtypes}
 
     def declare_buffers(self) -> None:
         """Let the body read and write through the pointers."""

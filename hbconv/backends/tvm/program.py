@@ -14,6 +14,7 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm import elementwise, movement, order, reduce, trees
+from hbconv.backends.tvm.entry import Entry
 from hbconv.backends.tvm.kernel import ANY, SCRATCH, TABLES, Kernel, literal
 from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.memory import Place, storage
@@ -35,30 +36,25 @@ class TileFunction:
 
 
 def write_function(program: TensorProgram, schedule: Schedule, machine: Machine) -> TileFunction:
-    """Write the function ``main(rows, inputs..., outputs..., tables..., scratch...)``."""
+    """Write the function ``main(rows, addresses)``: addresses of inputs, outputs, tables and scratch, in this order."""
     kernel = Kernel(schedule, machine)
+    types = {name: program.instructions[index].type for name, index in program.outputs.items()}
     with IRBuilder() as builder, T.prim_func(s_tir=True):
-        T.func_name("main")
-        T.func_attr({"tirx.noalias": True})
-        rows = T.arg("rows", T.int32())
-        types = {name: program.instructions[index].type for name, index in program.outputs.items()}
-        inputs = {i.name: _pointer(i.name, i.type) for i in program.inputs}
-        outputs = {name: _pointer(f"output_{position}", kind) for position, (name, kind) in enumerate(types.items())}
-        kernel.declare_arguments()
-        inputs = {i.name: _matrix(inputs[i.name], i.type) for i in program.inputs}
-        outputs = {name: _matrix(outputs[name], kind) for name, kind in types.items()}
-        kernel.declare_buffers()
-        with T.serial((rows + (schedule.tile - 1)) // schedule.tile) as tile:
-            first = T.Bind(tile * schedule.tile)
-            kernel.rows_live = T.Bind(tirx.min(rows - first, tirx.IntImm("int32", schedule.tile)))
-            _Tile(kernel, program, first, inputs, outputs).write()
+        entry = Entry("main")
+        sources = {i.name: entry.pointer(storage(i.type.dtype)) for i in program.inputs}
+        targets = {name: entry.pointer(storage(kind.dtype)) for name, kind in types.items()}
+        kernel.take_pointers(entry)
+        with entry.body():
+            inputs = {i.name: _matrix(sources[i.name], i.type) for i in program.inputs}
+            outputs = {name: _matrix(targets[name], kind) for name, kind in types.items()}
+            kernel.declare_buffers()
+            with T.serial((entry.rows + (schedule.tile - 1)) // schedule.tile) as tile:
+                first = T.Bind(tile * schedule.tile)
+                kernel.rows_live = T.Bind(tirx.min(entry.rows - first, tirx.IntImm("int32", schedule.tile)))
+                _Tile(kernel, program, first, inputs, outputs).write()
+        entry.end()
     tables = tuple(kernel.tables.packed(dtype) for dtype in TABLES)
     return TileFunction(builder.get(), tables, {dtype: kernel.scratch[dtype].size * schedule.tile for dtype in SCRATCH})
-
-
-def _pointer(name: str, kind: TensorType) -> Any:
-    """Add a matrix to the function's arguments."""
-    return T.arg(name, T.ptr(storage(kind.dtype)))
 
 
 def _matrix(pointer: Any, kind: TensorType) -> Any:

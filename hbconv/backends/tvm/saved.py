@@ -16,7 +16,7 @@ from hbconv.errors import StoreError
 
 __all__ = ["pack", "unpack"]
 
-FORMAT = 2
+FORMAT = 3
 """Number of the calling convention and the tables' layout; libraries of another are compiled again."""
 LIBRARY, TABLES, SIGNATURE = "kernel.so", "tables.safetensors", "kernel.json"
 
