@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from hbconv.target import Target
 from hbconv.tensor import TensorProgram, Value, verify_program
 from hbconv.tensor.rewrite import rewrite_program
 
-__all__ = ["Artifact", "Backend", "contiguous"]
+__all__ = ["Artifact", "Backend", "KernelReport", "contiguous"]
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -32,6 +33,49 @@ class Artifact(ABC):
     def files(self) -> dict[str, bytes]:
         """Return what to store with a saved model; nothing when compiling again is as good."""
         return {}
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """What the kernel that a backend makes of a whole program holds, reads and writes.
+
+    Parameters
+    ----------
+    machine : str
+        Level of the processor it is for.
+    kernels : int
+        Kernels that a call runs, one after the other.
+    tile, block, lanes : int
+        Rows held at once; rows that a group of trees works on at a time; rows of one vector operation.
+    bytes_read, bytes_written : int
+        Of a row: input columns that something reads, outputs.
+    table_bytes : int
+        Constants, which every tile reads: the most, since walks pass by the tests that no row of the tile comes to.
+    scratch_bytes : int
+        Values of one tile.
+    trees : tuple of str
+        In what form the tests of each tree operator read a row.
+    """
+
+    machine: str
+    kernels: int
+    tile: int
+    block: int
+    lanes: int
+    bytes_read: int
+    bytes_written: int
+    table_bytes: int
+    scratch_bytes: int
+    trees: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        kernels = "1 kernel" if self.kernels == 1 else f"{self.kernels} kernels"
+        lines = [
+            f"{kernels} for {self.machine}: tiles of {self.tile:,} rows, blocks of {self.block:,}, vectors of {self.lanes}",
+            f"{self.bytes_read:,} bytes of a row read, {self.bytes_written:,} written; no other memory grows with the rows",
+            f"{self.table_bytes:,} bytes of tables for each tile, {self.table_bytes / self.tile:,.0f} a row; {self.scratch_bytes:,} bytes of scratch in all",
+        ]
+        return "\n".join([*lines, *self.trees])
 
 
 class Backend(ABC):
@@ -51,6 +95,8 @@ class Backend(ABC):
         Primitives it cannot do, each with the reason. A primitive in none of the three fails a test.
     stores_code : bool
         Its files are programs that run when loaded, so they are taken from trusted files only; else it compiles again.
+    tiled : bool
+        It holds the values of a few rows at a time: no batch is too long for it, and what a program computes besides its answers costs no memory.
     """
 
     name: ClassVar[str]
@@ -61,6 +107,7 @@ class Backend(ABC):
     refuses: ClassVar[Mapping[str, str]] = {}
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     stores_code: ClassVar[bool] = False
+    tiled: ClassVar[bool] = False
 
     def native_trees(self, target: Target) -> frozenset[str]:  # noqa: ARG002
         """Strategies whose ``tree_scores`` and ``tree_leaves`` it runs itself, not as plain primitives."""
@@ -73,6 +120,16 @@ class Backend(ABC):
     @abstractmethod
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
         """Compile a program that holds only primitives this backend emits."""
+
+    def report(self, program: TensorProgram, target: Target) -> KernelReport:  # noqa: ARG002
+        """Count what the kernel of a prepared program holds, reads and writes.
+
+        Raises
+        ------
+        BackendError
+            It makes no kernel: it runs operator after operator.
+        """
+        raise BackendError(f"Backend {self.name!r} runs operator after operator, so there is no kernel to report on. Use backend='tvm'.")
 
     def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:  # noqa: ARG002
         """Rebuild an artifact from what it stored; by default, compile again."""

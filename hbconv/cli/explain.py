@@ -1,4 +1,4 @@
-"""Show why: the plan with costs and refusals, and the graph before and after the optimizer."""
+"""Show why: the plan with costs and refusals, the graph before and after the optimizer, and the kernels where asked."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from hbconv.errors import MissingPackageError
 def arguments(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     model_arguments(command)
+    command.add_argument("--kernel", action="store_true", help="count what the compiled kernels hold, read and write, and predict their operators")
     command.add_argument("--dot", metavar="FILE", help="write the optimized graph in graphviz' language")
     command.add_argument("--svg", metavar="FILE", help="draw the optimized graph (needs graphviz' dot)")
 
@@ -24,7 +25,9 @@ def run(options: argparse.Namespace) -> int:
     """Explain, and draw where asked."""
     model = load_model(options)
     explanation = model.explain()
-    answer(options, explanation.to_dict(), str(explanation))
+    kernels = explanation.kernels if options.kernel else ()
+    facts = {"kernels": [kernel.to_dict() for kernel in kernels]} if options.kernel else {}
+    answer(options, explanation.to_dict() | facts, "\n\n".join(map(str, [explanation, *kernels])))
     picture = dot(model.graph)
     if options.dot:
         Path(options.dot).write_text(picture, encoding="utf-8")

@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from hbconv.strategy import Prices
 from hbconv.target import Target
 
-__all__ = ["find_prices"]
+__all__ = ["CLOCK", "find_prices"]
+
+CLOCK = 2.6e9
+"""Nominal cycles a second of the machine measured."""
 
 PRIMITIVES: Mapping[str, Prices] = {
     "torch": Prices(operator=4.6e-6, elementwise=1.4e-9, take=1.5e-9, read=1.6e-10, multiplication=5.6e-11),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 from hbconv.containers import Graph, show
@@ -10,6 +11,7 @@ from hbconv.lower import lower
 from hbconv.optimize import applied_rules
 from hbconv.optimize.plan import Plan
 from hbconv.runtime.batching import bytes_per_row
+from hbconv.runtime.kernels import MethodKernel
 from hbconv.target import Target
 from hbconv.tensor import Constant, TensorProgram
 
@@ -46,12 +48,24 @@ class Explanation:
     after: str
     rules: tuple[str, ...]
     programs: tuple[ProgramSize, ...]
+    graph: Graph = field(repr=False, compare=False)
 
     @staticmethod
     def of(graph: Graph, parsed: Graph, target: Target, plan: Plan) -> Explanation:
         """Collect what there is to say."""
         sizes = tuple(ProgramSize.of(m, lower(graph.only(m), target.precision).program) for m in graph.outputs)
-        return Explanation(graph.traits.estimator, target, plan, show(parsed), show(graph), tuple(applied_rules(parsed)), sizes)
+        return Explanation(graph.traits.estimator, target, plan, show(parsed), show(graph), tuple(applied_rules(parsed)), sizes, graph)
+
+    @cached_property
+    def kernels(self) -> tuple[MethodKernel, ...]:
+        """The kernel of each method, as the backend would compile it.
+
+        Raises
+        ------
+        BackendError
+            The backend makes none: it runs operator after operator.
+        """
+        return tuple(MethodKernel.of(method, lower(self.graph.only(method), self.target.precision).program, self.target) for method in self.graph.outputs)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -156,6 +156,17 @@ def test_explain_shows_plan_and_graphs(capsys, files):
     assert {"plan", "before", "after"} <= json.loads(run(capsys, "explain", files / "model.hbc", "--json")[1]).keys()
 
 
+def test_explain_reports_the_kernels(capsys, files):
+    code, out, _ = run(capsys, "explain", files / "model.joblib", "--allow-pickle", "--backend", "tvm", "--kernel")
+    assert code == 0
+    assert "Kernel of predict_proba" in out
+    kernels = json.loads(run(capsys, "explain", files / "model.joblib", "--allow-pickle", "--backend", "tvm", "--kernel", "--json")[1])["kernels"]
+    assert [kernel["method"] for kernel in kernels][:2] == ["predict", "predict_proba"]
+    code, _, error = run(capsys, "explain", files / "model.joblib", "--allow-pickle", "--backend", "torch", "--kernel")
+    assert code == 1
+    assert "operator after operator" in error
+
+
 def test_verify_compares_with_the_source(capsys, files):
     code, out, _ = run(capsys, "verify", files / "model.joblib", "--allow-pickle", files / "rows.parquet", "--backend", "reference", "--json")
     assert code == 0

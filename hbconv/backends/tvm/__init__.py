@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hbconv.backends.base import Artifact, Backend
+from hbconv.backends.base import Artifact, Backend, KernelReport
 from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.rewrites import REWRITES
 from hbconv.backends.tvm.schedule import Schedule
@@ -25,6 +25,7 @@ class Tvm(Backend):
     emits = frozenset(PRIMITIVES) - frozenset(REWRITES)
     rewrites = REWRITES
     stores_code = True
+    tiled = True
 
     def native_trees(self, target: Target) -> frozenset[str]:  # noqa: ARG002
         """Strategies run by table-driven kernels."""
@@ -36,6 +37,14 @@ class Tvm(Backend):
 
         machine = Machine.host()
         return compile_program(program, Schedule.construct(program, machine), machine, target)
+
+    def report(self, program: TensorProgram, target: Target) -> KernelReport:  # noqa: ARG002
+        """Write the function, and count."""
+        self.require_packages()
+        from hbconv.backends.tvm.report import report_kernel
+
+        machine = Machine.host()
+        return report_kernel(program, Schedule.construct(program, machine), machine)
 
     def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:
         """Read the compiled kernel back, or compile again where this machine cannot run it."""

@@ -1,0 +1,67 @@
+"""Count what a program's tile function holds, reads and writes, without compiling it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from hbconv.backends.base import KernelReport
+from hbconv.backends.tvm.bins import make_bins
+from hbconv.backends.tvm.machine import Machine
+from hbconv.backends.tvm.program import write_function
+from hbconv.backends.tvm.schedule import Schedule
+from hbconv.tensor import Constant, Input, Op, TensorProgram
+
+__all__ = ["report_kernel"]
+
+
+def report_kernel(program: TensorProgram, schedule: Schedule, machine: Machine) -> KernelReport:
+    """Report on a prepared program."""
+    written = write_function(program, schedule, machine)
+    outputs = (program.instructions[index].type for index in program.outputs.values())
+    return KernelReport(
+        machine=machine.level,
+        kernels=1,
+        tile=schedule.tile,
+        block=schedule.block,
+        lanes=schedule.lanes,
+        bytes_read=sum(len(_columns_read(program, position)) * np.dtype(i.type.dtype).itemsize for position, i in _inputs(program)),
+        bytes_written=sum(int(np.prod(kind.shape)) * np.dtype(kind.dtype).itemsize for kind in outputs),
+        table_bytes=sum(table.nbytes for table in written.tables),
+        scratch_bytes=sum(size * np.dtype(dtype).itemsize for dtype, size in written.scratch.items()),
+        trees=tuple(_trees(program, op) for op in program.instructions if isinstance(op, Op) and "forest" in op.attributes),
+    )
+
+
+def _inputs(program: TensorProgram) -> Iterator[tuple[int, Input]]:
+    """Yield the matrices with their positions."""
+    yield from ((position, i) for position, i in enumerate(program.instructions) if isinstance(i, Input))
+
+
+def _columns_read(program: TensorProgram, position: int) -> frozenset[int]:
+    """Columns of an input that something reads: trees read those they test, ``take`` those it names, all else every one."""
+    every = frozenset(range(int(np.prod(program.instructions[position].type.shape))))
+    if position in program.outputs.values():
+        return every
+    readers = (op for op in program.instructions if isinstance(op, Op) and position in op.operands)
+    return frozenset().union(*(_columns_of(program, op, every) for op in readers))
+
+
+def _columns_of(program: TensorProgram, op: Op, every: frozenset[int]) -> frozenset[int]:
+    if "forest" in op.attributes:
+        return frozenset(op.attributes["forest"].feature.data.tolist())
+    indices = program.instructions[op.operands[1]] if op.primitive == "take" else None
+    return frozenset(indices.value.data.tolist()) if isinstance(indices, Constant) else every
+
+
+def _trees(program: TensorProgram, op: Op) -> str:
+    """Say in what form a tree operator's tests read the row."""
+    forest, strategy, dtype = op.attributes["forest"], op.attributes["strategy"], program.instructions[op.operands[0]].type.dtype
+    if strategy != "select":
+        return f"{op.primitive} by {strategy}: tests compare {dtype}"
+    bins = make_bins(forest, dtype)
+    plain, tables = len(bins.first), len(bins.table_feature)
+    thresholds = int(np.isfinite(bins.edges).sum())
+    categories = f", and {tables:,} of tests on categories" if tables else ""
+    return f"{op.primitive} by {strategy}: {len(bins.feature):,} features, {thresholds:,} thresholds, in {plain:,} columns of bytes{categories}"
