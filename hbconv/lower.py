@@ -11,7 +11,7 @@ from hbconv.errors import UnsupportedError
 from hbconv.target import Precision
 from hbconv.tensor import Builder, SparseRows, TensorProgram, Value
 
-__all__ = ["DENSE", "CodesFeed", "EntriesFeed", "Feed", "Lowered", "Padding", "lower", "lower_nodes"]
+__all__ = ["DENSE", "DOUBTFUL", "CodesFeed", "EntriesFeed", "Feed", "Lowered", "Padding", "lower", "lower_nodes"]
 
 Written = Value | SparseRows
 ORDINARY = 64
@@ -28,6 +28,8 @@ class Padding:
 
 DENSE = Padding()
 """No sparse rows."""
+DOUBTFUL = "doubtful"
+"""Output of a guarded program: rows of which some condition holds."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,12 @@ class Lowered:
     sparse: Mapping[str, int] = field(default_factory=dict)
 
 
-def lower(graph: Graph, precision: Precision = "exact", padding: Padding = DENSE) -> Lowered:
-    """Write the graph's outputs as one program, sharing what they have in common; outputs that the source returns sparse may stay so."""
-    b, feeds, values = _lower(graph, tuple(o.node for o in graph.outputs.values()), precision, padding)
+def lower(graph: Graph, precision: Precision = "exact", padding: Padding = DENSE, guard: tuple[Node, ...] = ()) -> Lowered:
+    """Write the graph's outputs as one program, sharing what they have in common; outputs that the source returns sparse may stay so.
+
+    Where there are conditions to guard, one more output says in which rows any of them holds.
+    """
+    b, feeds, values = _lower(graph, (*graph.output_roots, *guard), precision, padding)
     written: dict[str, Value] = {}
     sparse: dict[str, int] = {}
     for name, output in graph.outputs.items():
@@ -88,6 +93,8 @@ def lower(graph: Graph, precision: Precision = "exact", padding: Padding = DENSE
             sparse[name] = value.width
         else:
             written[name] = _dense(b, value)
+    if guard:
+        written[DOUBTFUL] = b.reduce("reduce_any", b.concat([_dense(b, values[node]) for node in guard]))
     return Lowered(b.program(written), feeds, sparse)
 
 

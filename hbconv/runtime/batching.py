@@ -10,7 +10,7 @@ from hbconv.target import Target
 from hbconv.tensor import Op, TensorProgram
 from hbconv.tensor.program import Instruction
 
-__all__ = ["bytes_alive", "bytes_per_row", "chunks", "rows_per_chunk"]
+__all__ = ["bytes_alive", "bytes_given", "bytes_per_row", "chunks", "rows_per_chunk"]
 
 
 def bytes_per_row(program: TensorProgram) -> int:
@@ -25,6 +25,20 @@ def bytes_per_row(program: TensorProgram) -> int:
     48
     """
     return sum(map(_row_bytes, program.instructions))
+
+
+def bytes_given(program: TensorProgram) -> int:
+    """Bytes that one row takes in the inputs and outputs of a program, at least one.
+
+    Examples
+    --------
+    >>> from hbconv.tensor import Builder
+    >>> b = Builder()
+    >>> x = b.input("x", "float64", 3)
+    >>> bytes_given(b.program({"y": -(-(x + x))}))
+    48
+    """
+    return max(1, sum(map(_row_bytes, program.inputs)) + sum(_row_bytes(program.instructions[i]) for i in program.outputs.values()))
 
 
 def bytes_alive(program: TensorProgram) -> int:

@@ -51,7 +51,6 @@ def _answer(graph: Graph, programs: Programs, method: str, table: Table) -> Any:
     program, check = programs.program((method,), table.dtypes, table.padding), programs.checker(table.dtypes, table.padding)
     answers = []
     for rows in chunks(table.rows, program.chunk):
-        part = table.part(rows)
-        check(part)
-        answers.append(answer(graph.outputs[method], program.run(part)[method]))
+        values = program.checked(check, table.part(rows))
+        answers.append(answer(graph.outputs[method], values[method]))
     return join(answers)

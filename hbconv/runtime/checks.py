@@ -1,8 +1,9 @@
 """Checks: the conditions under which the source refuses rows, looked at before the program runs.
 
 Nearly all ask whether some intermediate value is infinite or NaN. One look at the input answers that for ordinary rows:
-when they are within a bound that no step can blow up to infinity, every such check holds. Only rows beyond the bound, or
-with NaN where it matters, have the checks themselves evaluated, step by step as the source does.
+when they are within a bound that no step can blow up to infinity, every such check holds. Of the rest a program that is
+compiled with a guard says which rows are doubtful. Only rows beyond the bound, with NaN where it matters, or doubtful, have
+the checks themselves evaluated, step by step as the source does.
 """
 
 from __future__ import annotations
@@ -44,21 +45,32 @@ class Checker:
         self.bound = min((b for b in bounds if b is not None), default=0.0)
         self.strict = frozenset().union(*(_strict_columns(c, self.bound) for c, b in zip(checks, bounds, strict=True) if b is not None))
         self.all = _Conditions(graph, checks, padding)
-        self.rest = _Conditions(graph, tuple(c for c, b in zip(checks, bounds, strict=True) if b is None), padding)
+        unbounded = tuple(c for c, b in zip(checks, bounds, strict=True) if b is None)
+        self.rest = _Conditions(graph, unbounded, padding)
+        self.guard = tuple(c.node for c in unbounded)
         self.warnings = _Conditions(graph, graph.warnings, padding)
-        feeds = [f for f in self.all.lowered.feeds if f.dtype.startswith("float")]
+        feeds = [f for f in self.all.lowered.feeds if f.dtype.startswith("float") and self.bound]
         self.floats = [(f, [i for i, column in enumerate(f.columns) if column in self.strict]) for f in feeds if isinstance(f, Feed)]
         self.entries = [f for f in feeds if isinstance(f, EntriesFeed)]
 
-    def __call__(self, table: Table) -> None:
-        """Raise InputError with the message of the first check that some row violates, and warn as the source does."""
-        conditions = self.rest if self._is_ordinary(table) else self.all
-        conditions.require(table)
+    def __call__(self, table: Table, doubtful: bool | None = None) -> None:
+        """Raise InputError with the message of the first check that some row violates, and warn as the source does.
+
+        Parameters
+        ----------
+        table : Table
+        doubtful : bool, optional
+            What the guard of the program found; None where it has none, and what it would look at is evaluated here.
+        """
+        if doubtful or not self._is_ordinary(table):
+            self.all.require(table)
+        elif doubtful is None:
+            self.rest.require(table)
         for message, holds in self.warnings.found(table):
             warnings.warn(message.format(columns=np.flatnonzero(holds.any(axis=0)).tolist()), UserWarning, stacklevel=2)
 
     def _is_ordinary(self, table: Table) -> bool:
-        if not self.bound or not all(_within(table.feed(feed), self.bound, strict) for feed, strict in self.floats):
+        if not all(_within(table.feed(feed), self.bound, strict) for feed, strict in self.floats):
             return False
         return all(_within(table.padded(feed)[1], self.bound, list(range(feed.size))) for feed in self.entries)
 

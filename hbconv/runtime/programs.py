@@ -9,10 +9,10 @@ from typing import Any
 
 from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
-from hbconv.lower import DENSE, Lowered, Padding, lower
+from hbconv.lower import DENSE, DOUBTFUL, Lowered, Padding, lower
 from hbconv.optimize import optimize
 from hbconv.optimize.plan import Plan, make_plan
-from hbconv.runtime.batching import rows_per_chunk
+from hbconv.runtime.batching import bytes_given, rows_per_chunk
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.entries import as_csr
 from hbconv.runtime.rows import Table
@@ -43,6 +43,15 @@ class Program:
     lowered: Lowered
     artifact: Artifact
     chunk: int
+
+    def checked(self, check: Checker, table: Table) -> dict[str, Any]:
+        """Compute the methods' values where no check refuses the rows: those that the program guards are looked at after it has run."""
+        if DOUBTFUL not in self.lowered.program.outputs:
+            check(table)
+            return self.run(table)
+        values = self.run(table)
+        check(table, doubtful=bool(values.pop(DOUBTFUL).any()))
+        return values
 
     def run(self, table: Table) -> dict[str, Any]:
         """Compute the methods' values: arrays, and scipy CSR matrices of those that are sparse."""
@@ -136,8 +145,15 @@ class Programs:
             return self._planned[dtypes]
 
     def _compile(self, key: Key) -> Program:
-        backend, lowered = find_backend(self.target.backend), self.lowered(*key)
+        backend, lowered = find_backend(self.target.backend), self._guarded(*key)
         prepared = backend.prepare(lowered.program, self.target)
         files = self._stored.get(key)
         artifact = backend.load(files, lowered.program, self.target) if files else backend.compile(lowered.program, self.target)
-        return Program(lowered, artifact, rows_per_chunk(prepared, self.target))
+        chunk = max(1, self.target.memory // bytes_given(prepared)) if backend.tiled else rows_per_chunk(prepared, self.target)
+        return Program(lowered, artifact, chunk)
+
+    def _guarded(self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding) -> Lowered:
+        """Return the methods as a program that looks out for doubtful rows itself, where that is cheap and as exact as on the host."""
+        if not find_backend(self.target.backend).tiled or self.target.precision != "exact" or padding != DENSE:
+            return self.lowered(methods, dtypes, padding)
+        return lower(self.typed(dtypes).only(*methods), guard=self.checker(dtypes).guard)

@@ -1,0 +1,119 @@
+"""Time generated pipelines beside scikit-learn, in one process on one thread, and show the speed-up as a distribution.
+
+    taskset -c 0 python benchmarks/pipelines.py [--count 140] [--rows 10000 1] [--only REGEX] [--json FILE]
+
+The source and the compiled model answer in turn, the same rows; figures are medians, the first calls not counted. Answers
+are compared before: of each pipeline at least 999 rows in 1,000 must agree. (Where a tree stands behind a product of matrices,
+the last bit of a sum can send a row to another leaf.) Everything is counted, from the user's array or table to the answer.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import argparse
+import json
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from pipeline_space import Case, cases
+
+import hbconv
+
+METHODS = ("predict", "predict_proba", "transform")
+AGREE = 0.999
+GOAL = 3.0
+
+
+def figures(case: Case, sizes: list[int], seconds: float, backend: str = "auto") -> Iterator[dict[str, Any]]:
+    """Fit a pipeline, compile it, compare the answers, then yield what each method takes for each number of rows."""
+    source = case.pipeline.fit(case.X, case.y)
+    began = time.perf_counter()
+    model = hbconv.convert(source, backend=backend)
+    for method in (m for m in METHODS if m in model.methods and not (m == "transform" and "predict" in model.methods)):
+        theirs, ours = getattr(source, method), getattr(model, method)
+        agree = agreement(theirs(case.rows), ours(case.rows))
+        converted = time.perf_counter() - began
+        for rows in sizes:
+            times = in_turn(theirs, ours, case.rows[:rows], seconds)
+            yield {
+                "name": case.name, "method": method, "rows": rows, "agree": agree, "converted": converted,
+                "source": times[0], "hbconv": times[1], "speed_up": times[0] / times[1],
+            }  # fmt: skip
+
+
+def agreement(want: Any, got: Any) -> float:
+    """Return the share of rows whose answers are equal, or within rounding of the source's dtype."""
+    want, got = np.asarray(want), np.asarray(got)
+    if want.dtype.kind != "f":
+        return float(np.mean(want == got))
+    scale = np.maximum(1.0, np.abs(want).reshape(len(want), -1).max(axis=1)).reshape(-1, *[1] * (want.ndim - 1))
+    near = np.abs(want - got) <= (1e-3 if want.dtype == np.float32 else 1e-6) * scale
+    return float(np.mean(near.reshape(len(want), -1).all(axis=1)))
+
+
+def in_turn(theirs: Callable[[Any], Any], ours: Callable[[Any], Any], rows: Any, seconds: float) -> tuple[float, float]:
+    """Return the median seconds of a call of each; they take turns for about the given number of seconds each, at least five times."""
+    times: tuple[list[float], list[float]] = ([], [])
+    calls = (theirs, ours)
+    for call in calls:
+        call(rows)
+    while len(times[0]) < 5 or (sum(times[0]) < seconds and len(times[0]) < 200):
+        for call, kept in zip(calls, times, strict=True):
+            began = time.perf_counter()
+            call(rows)
+            kept.append(time.perf_counter() - began)
+    return median(times[0]), median(times[1])
+
+
+def report(found: list[dict[str, Any]]) -> None:
+    """Print the distribution for each method and number of rows, and the slowest by name."""
+    for method, rows in sorted({(f["method"], f["rows"]) for f in found}):
+        some = sorted((f for f in found if (f["method"], f["rows"]) == (method, rows)), key=lambda f: f["speed_up"])
+        gains = np.array([f["speed_up"] for f in some])
+        shown = ", ".join(f"{q}%: {np.quantile(gains, q / 100):.1f}" for q in (0, 5, 10, 25, 50, 75, 90, 100))
+        print(f"\n{method}, {rows:,} rows, {len(some)} pipelines: {np.mean(gains >= GOAL):.0%} at least {GOAL:g} times, {np.sum(gains < 1)} slower; {shown}")
+        for f in (f for f in some if f["speed_up"] < GOAL):
+            print(f"  {f['speed_up']:6.2f}x  {f['source'] * 1e3:9.2f} -> {f['hbconv'] * 1e3:9.2f} ms  {f['name']}")
+    for f in found:
+        if f["agree"] < AGREE:
+            print(f"differs in {1 - f['agree']:.2%} of the rows: {f['method']} of {f['name']}")
+
+
+def main() -> None:
+    """Run the benchmark."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--count", type=int, default=140)
+    options.add_argument("--rows", type=int, nargs="+", default=[10_000, 1])
+    options.add_argument("--only", default="", help="regular expression for the names of pipelines")
+    options.add_argument("--backend", default="auto")
+    options.add_argument("--seconds", type=float, default=0.5, help="time spent on each figure")
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--json", type=Path)
+    chosen = options.parse_args()
+    warnings.simplefilter("ignore")  # Models need not converge.
+    found: list[dict[str, Any]] = []
+    for case in cases(chosen.count, max(chosen.rows), chosen.seed):
+        if not re.search(chosen.only, case.name):
+            continue
+        for f in figures(case, chosen.rows, chosen.seconds, chosen.backend):
+            found.append(f)
+            print(
+                f"{f['speed_up']:7.2f}x  {f['source'] * 1e3:10.3f} -> {f['hbconv'] * 1e3:10.3f} ms  {f['method']:<14}{f['rows']:>7,} rows  {f['name']}",
+                flush=True,
+            )
+    report(found)
+    if chosen.json:
+        chosen.json.write_text(json.dumps({"options": vars(chosen), "figures": found}, indent=2, default=str), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
