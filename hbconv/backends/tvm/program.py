@@ -19,6 +19,7 @@ from hbconv.backends.tvm.kernel import ANY, SCRATCH, TABLES, Kernel, literal
 from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.memory import Place, storage
 from hbconv.backends.tvm.schedule import Schedule
+from hbconv.backends.tvm.transpose import columns_used, read_columns, write_rows
 from hbconv.tensor import Constant, Input, Op, TensorProgram, TensorType
 
 __all__ = ["EMITTERS", "TileFunction", "write_function"]
@@ -129,14 +130,12 @@ class _Tile(_Writer):
     def read(self, instruction: Input) -> Place:
         """Turn rows into columns."""
         place, matrix = self.kernel.take(instruction.type.dtype, instruction.type.shape), self.inputs[instruction.name]
-        with self.kernel.over(place.shape) as (column,), self.kernel.rows() as row:
-            self.kernel.store(place, (column,), row, matrix[self.first + row, column])
+        read_columns(self.kernel, place, matrix, self.first, columns_used(self.program, instruction))
         return place
 
     def give_back(self, name: str, place: Place) -> None:
         """Turn columns into rows."""
-        with self.kernel.over((place.size,)) as (column,), self.kernel.rows() as row:
-            T.buffer_store(self.outputs[name], self.kernel.load(place.view((place.size,)), (column,), row), [self.first + row, column])
+        write_rows(self.kernel, self.outputs[name], self.first, place.view((place.size,)))
 
 
 class _Step(_Writer):
