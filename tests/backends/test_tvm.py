@@ -97,7 +97,7 @@ def test_inputs_that_do_not_fit_are_refused(artifact, x):
 
 def test_a_stored_kernel_runs_without_compiling(artifact, monkeypatch):
     files = artifact.files()
-    assert files.keys() == {"kernel.so", "tables.safetensors", "kernel.json"}
+    assert files.keys() == {"batch.so", "batch.safetensors", "kernel.json"}
     monkeypatch.setattr(type(BACKEND), "compile", None)
     read = BACKEND.load(files, affine(), Target("tvm"))
     for name, want in artifact.run({"x": rows_of(300)}).items():
@@ -200,7 +200,7 @@ def test_long_chains_take_the_scratch_of_a_few_values():
     for i in range(50):
         x = x * b.constant([i], "float32")
     chained = BACKEND.compile(b.program({"y": x}), Target("tvm"))
-    assert chained.signature.scratch["float32"] == 2 * 4 * 256
+    assert chained.batch.scratch["float32"] == 2 * 4 * 256
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from forests import hostile_rows, random_forest
 from hbconv.array import Array
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.bins import make_bins
+from hbconv.backends.tvm.compiler import FEW, compile_program
+from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.select_tables import make_tables
 from hbconv.forest import Forest
 from hbconv.target import Target
@@ -17,24 +19,33 @@ from hbconv.tensor import Builder
 STRATEGIES = ("select", "tree_traversal", "perfect_tree_traversal")
 
 
-def compiled(forest, dtype, strategies=STRATEGIES):
-    """Scores and leaves by each strategy, in one kernel."""
+def scores_and_leaves(forest, dtype, strategies):
+    """Scores and leaves by each strategy, in one program."""
     b = Builder()
     x = b.input("x", dtype, forest.n_features)
     outputs = {f"scores {s}": b.op("tree_scores", x, forest=forest, strategy=s) for s in strategies}
     outputs |= {f"leaves {s}": b.op("tree_leaves", x, forest=forest, strategy=s) for s in strategies}
     program = b.program(outputs)
     assert BACKEND.prepare(program, Target("tvm")).primitives == {"tree_scores", "tree_leaves"}
-    return BACKEND.compile(program, Target("tvm"))
+    return program
+
+
+def compiled(forest, dtype, strategies=STRATEGIES):
+    return BACKEND.compile(scores_and_leaves(forest, dtype, strategies), Target("tvm"))
+
+
+def compiled_for_few(forest, dtype):
+    return compile_program(scores_and_leaves(forest, dtype, ("select",)), FEW, Machine.host(), Target("tvm"))
 
 
 def check(forest, dtype, rows=(0, 1, 33, 300), strategies=STRATEGIES):
     """Compare with the forest itself."""
-    artifact, rng = compiled(forest, dtype, strategies), np.random.default_rng(0)
+    artifact, few, rng = compiled(forest, dtype, strategies), compiled_for_few(forest, dtype), np.random.default_rng(0)
     for n in rows:
         x = hostile_rows(rng, forest, dtype, n)
         wanted = {"scores": forest.scores(x), "leaves": forest.leaves(x)}
-        for name, got in artifact.run({"x": x}).items():
+        found = artifact.run({"x": x}) | {f"{name} for few": got for name, got in few.run({"x": x}).items()}
+        for name, got in found.items():
             want = wanted[name.split()[0]]
             assert got.dtype == want.dtype
             np.testing.assert_array_equal(got, want, err_msg=f"{name}, {n} rows")

@@ -1,20 +1,22 @@
-"""TvmArtifact: a compiled tile function with its tables, called on plain numpy arrays from any number of threads."""
+"""TvmArtifact: a compiled program, called on plain numpy arrays from any number of threads."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.base import Arrays, Artifact
+from hbconv.backends.base import Answer, Arrays, Artifact
+from hbconv.backends.tvm.loop import Loop, Workspace, aligned
+from hbconv.backends.tvm.pool import share
 from hbconv.errors import BackendError
 
-__all__ = ["Signature", "TvmArtifact"]
+__all__ = ["Few", "Signature", "TvmArtifact"]
 
 LIMIT = 2**31 - 1
 """Row times column must stay below this in one call: indexes are int32."""
@@ -24,60 +26,94 @@ SHARE = 1024
 
 @dataclass(frozen=True)
 class Signature:
-    """What a tile function takes and gives: dtype and static shape by name, scratch entries by dtype."""
+    """What a program takes and gives: dtype and static shape by name."""
 
     inputs: dict[str, tuple[str, tuple[int, ...]]]
     outputs: dict[str, tuple[str, tuple[int, ...]]]
-    scratch: dict[str, int]
 
     @property
     def widest(self) -> int:
         """Columns of the widest matrix."""
         return max((int(np.prod(shape)) for _, shape in (*self.inputs.values(), *self.outputs.values())), default=1)
 
+    def empty(self, rows: int) -> dict[str, npt.NDArray[Any]]:
+        """Return arrays for the outputs."""
+        return {name: np.empty((rows, *shape), dtype) for name, (dtype, shape) in self.outputs.items()}
 
-class TvmArtifact(Artifact):
-    """A tile function.
+
+class Few:
+    """A loop of its own for few rows at a time, compiled when it is first needed.
 
     Parameters
     ----------
-    function : callable
-        ``main(rows, addresses)``, where ``addresses`` says where records of 16 bytes lie, each of which ends in the address
-        of an input, an output, a table or scratch, in this order.
-    tables : tuple of arrays
-    signature : Signature
-    threads : int
-        Threads a call may use; each takes its own rows and its own scratch.
-    library : callable
-        Gives the function as a shared library, or None where it cannot be made.
+    rows : int
+        Up to how many rows it is the quicker one; 0 where it never is.
+    compile : callable
     """
 
-    def __init__(
-        self,
-        function: Callable[..., None],
-        tables: tuple[npt.NDArray[Any], ...],
-        signature: Signature,
-        threads: int,
-        library: Callable[[], bytes | None],
-    ) -> None:
-        self.function, self.signature, self.threads, self.library = function, signature, threads, library
-        self.tables = tuple(aligned(t) for t in tables)
-        self._local = threading.local()
+    def __init__(self, rows: int, compile: Callable[[], Loop]) -> None:  # noqa: A002
+        self.rows, self._compile, self._lock = rows, compile, Lock()
+        self._loop: Loop | None = None
+
+    @property
+    def loop(self) -> Loop:
+        """The loop."""
+        with self._lock:
+            if self._loop is None:
+                self._loop = self._compile()
+            return self._loop
+
+
+class TvmArtifact(Artifact):
+    """A compiled program.
+
+    Parameters
+    ----------
+    batch : Loop
+        For any number of rows.
+    signature : Signature
+    threads : int
+        Threads a call may use; each takes its own rows.
+    few : Few
+        For few rows.
+    """
+
+    def __init__(self, batch: Loop, signature: Signature, threads: int, few: Few) -> None:
+        self.batch, self.signature, self.threads, self.few = batch, signature, threads, few
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Compute the outputs."""
         arrays = [self._check(name, inputs[name]) for name in self.signature.inputs]
         rows = len(arrays[0])
-        outputs = {name: np.empty((rows, *shape), dtype) for name, (dtype, shape) in self.signature.outputs.items()}
-        self._run_slices([*arrays, *outputs.values()], rows)
+        outputs = self.signature.empty(rows)
+        self._run_slices(self._loop(rows), [*arrays, *outputs.values()], rows)
         return outputs
 
+    def bind(self, rows: int) -> Answer | None:
+        """Copy rows to where the loop reads them, and let it run."""
+        if len(self.signature.inputs) != 1:
+            return None
+        ((dtype, shape),) = self.signature.inputs.values()
+        given, outputs, loop = aligned(np.zeros((rows, *shape), dtype)), self.signature.empty(rows), self._loop(rows)
+        workspace = Workspace(loop, 1 + len(outputs))
+        workspace.place([given, *outputs.values()])
+        run = partial(loop.function, rows, workspace.address)
+
+        def answer(x: npt.NDArray[Any], keep: Workspace = workspace) -> dict[str, npt.NDArray[Any]]:  # noqa: ARG001
+            given[...] = x
+            run()
+            return outputs
+
+        return answer
+
     def files(self) -> dict[str, bytes]:
-        """Return the compiled kernel, where a linker is installed to make a library of it."""
+        """Return the compiled loops, where a linker is installed to make libraries of them."""
         from hbconv.backends.tvm.saved import pack
 
-        library = self.library()
-        return {} if library is None else pack(library, self)
+        return pack(self)
+
+    def _loop(self, rows: int) -> Loop:
+        return self.few.loop if rows <= self.few.rows else self.batch
 
     def _check(self, name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Refuse what is not as compiled for, since the kernel reads by bare addresses."""
@@ -86,36 +122,12 @@ class TvmArtifact(Artifact):
             raise BackendError(f"Input {name!r} is {array.dtype.name}{list(array.shape)}, the compiled program reads {dtype} rows of {shape[0]} columns.")
         return np.require(array, requirements=["C", "A"])
 
-    def _run_slices(self, matrices: list[npt.NDArray[Any]], rows: int) -> None:
-        step = max(1, min(-(-rows // min(self.threads, 1 + rows // SHARE)), LIMIT // (self.signature.widest + 1)))
-        slices = [(matrices, start, min(start + step, rows)) for start in range(0, rows, step)]
-        if self.threads == 1 or len(slices) < 2:
-            for cut in slices:
-                self._call(*cut)
-            return
-        with ThreadPoolExecutor(self.threads) as pool:
-            list(pool.map(lambda cut: self._call(*cut), slices))
-
-    def _call(self, matrices: list[npt.NDArray[Any]], start: int, stop: int) -> None:
-        addresses = self._addresses()
-        addresses[: len(matrices), 1] = [m[start:stop].ctypes.data for m in matrices]
-        self.function(stop - start, addresses.ctypes.data)
-
-    def _addresses(self) -> npt.NDArray[np.int64]:
-        """Return the addresses of the thread at hand, which has a scratch of its own: kept, since it is as large for any number of rows."""
-        if not hasattr(self._local, "addresses"):
-            self._local.scratch = tuple(aligned(np.zeros(size, dtype)) for dtype, size in self.signature.scratch.items())
-            matrices = len(self.signature.inputs) + len(self.signature.outputs)
-            known = [array.ctypes.data for array in (*self.tables, *self._local.scratch)]
-            self._local.addresses = np.array([(0, address) for address in [0] * matrices + known], np.int64)
-        addresses: npt.NDArray[np.int64] = self._local.addresses
-        return addresses
+    def _run_slices(self, loop: Loop, matrices: list[npt.NDArray[Any]], rows: int) -> None:
+        """Share the rows among the threads."""
+        threads = min(self.threads, 1 + rows // SHARE)
+        step = max(1, min(-(-rows // threads), LIMIT // (self.signature.widest + 1)))
+        share([partial(_run_slice, loop, matrices, start, min(start + step, rows)) for start in range(0, rows, step)], threads)
 
 
-def aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Copy an array to where vector loads want it: a multiple of 64 bytes."""
-    space = np.zeros(array.nbytes + 64, np.uint8)
-    start = -space.ctypes.data % 64
-    copy = space[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
+def _run_slice(loop: Loop, matrices: list[npt.NDArray[Any]], start: int, stop: int) -> None:
+    loop.run(stop - start, [matrix[start:stop] for matrix in matrices])

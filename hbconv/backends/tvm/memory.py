@@ -74,8 +74,12 @@ class Scratch:
         self.free = gaps
 
 
+LINE = 64
+"""Bytes of a line of the cache."""
+
+
 class Tables:
-    """The constants of a program, packed end to end by dtype."""
+    """The constants of a program, one after another by dtype, each from a line of the cache on."""
 
     def __init__(self) -> None:
         self._parts: dict[str, list[npt.NDArray[Any]]] = {}
@@ -86,7 +90,8 @@ class Tables:
         if id(data) not in self._offset:
             parts = self._parts.setdefault(storage(data.dtype.name), [])
             self._offset[id(data)] = sum(len(p) for p in parts), data
-            parts.append(np.ascontiguousarray(data).reshape(-1).view(storage(data.dtype.name)))
+            flat = np.ascontiguousarray(data).reshape(-1).view(storage(data.dtype.name))
+            parts.append(np.concatenate([flat, np.zeros(-len(flat) % (LINE // flat.itemsize), flat.dtype)]))
         return self._offset[id(data)][0]
 
     def packed(self, dtype: str) -> npt.NDArray[Any]:

@@ -10,45 +10,56 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hbconv.backends.tvm.artifact import Signature, TvmArtifact
+from hbconv.backends.tvm.artifact import Few, Signature, TvmArtifact
+from hbconv.backends.tvm.loop import Loop
 from hbconv.backends.tvm.machine import LEVELS, Machine
 from hbconv.errors import StoreError
 
 __all__ = ["pack", "unpack"]
 
-FORMAT = 3
+FORMAT = 4
 """Number of the calling convention and the tables' layout; libraries of another are compiled again."""
-LIBRARY, TABLES, SIGNATURE = "kernel.so", "tables.safetensors", "kernel.json"
+SIGNATURE = "kernel.json"
 
 
-def pack(library: bytes, artifact: TvmArtifact) -> dict[str, bytes]:
-    """Write the files of an artifact; equal artifacts give equal bytes."""
+def pack(artifact: TvmArtifact) -> dict[str, bytes]:
+    """Write the files of an artifact, none where no library can be made; equal artifacts give equal bytes."""
     from safetensors.numpy import save
 
+    loops = {"batch": artifact.batch} | ({"few": artifact.few.loop} if artifact.few.rows else {})
+    libraries = {name: loop.library() for name, loop in loops.items()}
+    if None in libraries.values():
+        return {}
     machine = Machine.host()
     facts = {"format": FORMAT, "system": sys.platform, "level": machine.level, "extras": sorted(machine.extras), **asdict(artifact.signature)}
-    tables = {f"{position}": table for position, table in enumerate(artifact.tables)}
-    return {LIBRARY: library, TABLES: save(tables), SIGNATURE: json.dumps(facts).encode()}
+    facts |= {"few_rows": artifact.few.rows, "scratch": {name: loop.scratch for name, loop in loops.items()}}
+    tables = {f"{name}.safetensors": save({f"{i}": table for i, table in enumerate(loop.tables)}) for name, loop in loops.items()}
+    return {f"{name}.so": library for name, library in libraries.items() if library} | tables | {SIGNATURE: json.dumps(facts).encode()}
 
 
 def unpack(files: Mapping[str, bytes], threads: int) -> TvmArtifact | None:
     """Read an artifact back; None where this machine or this version of hbconv cannot run it."""
-    import tvm_ffi
-    from safetensors.numpy import load
-
     try:
         facts = json.loads(files[SIGNATURE])
         if facts["format"] != FORMAT or facts["system"] != sys.platform or not _runs(facts["level"], facts["extras"]):
             return None
-        tables = load(files[TABLES])
-        with TemporaryDirectory() as folder:
-            path = Path(folder, LIBRARY)
-            path.write_bytes(files[LIBRARY])
-            function = tvm_ffi.load_module(str(path))["main"]
-        signature = Signature(_matrices(facts["inputs"]), _matrices(facts["outputs"]), facts["scratch"])
+        loops = {name: _loop(files[f"{name}.so"], files[f"{name}.safetensors"], scratch) for name, scratch in facts["scratch"].items()}
+        signature = Signature(_matrices(facts["inputs"]), _matrices(facts["outputs"]))
+        return TvmArtifact(loops["batch"], signature, threads, Few(facts["few_rows"], lambda: loops["few"]))
     except Exception as error:
         raise StoreError(f"The model's compiled kernel cannot be read: {error}") from error
-    return TvmArtifact(function, tuple(tables[str(position)] for position in range(len(tables))), signature, threads, lambda: files[LIBRARY])
+
+
+def _loop(library: bytes, tables: bytes, scratch: dict[str, int]) -> Loop:
+    import tvm_ffi
+    from safetensors.numpy import load
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "kernel.so")
+        path.write_bytes(library)
+        function = tvm_ffi.load_module(str(path))["main"]
+    data = load(tables)
+    return Loop(function, [data[f"{i}"] for i in range(len(data))], scratch, lambda: library)
 
 
 def _matrices(facts: dict[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:

@@ -1,0 +1,44 @@
+"""One pool of threads for all calls of a process: made at the first call that shares its work, and anew after a fork."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+__all__ = ["share"]
+
+
+def share(tasks: Sequence[Callable[[], None]], threads: int) -> None:
+    """Run tasks that are independent of each other, on so many threads, of which one is the caller's.
+
+    Examples
+    --------
+    >>> done = []
+    >>> share([lambda: done.append("a"), lambda: done.append("b"), lambda: done.append("c")], threads=2)
+    >>> sorted(done)
+    ['a', 'b', 'c']
+    """
+    others = [_pool().submit(_run, tasks[thread::threads]) for thread in range(1, min(threads, len(tasks)))]
+    try:
+        _run(tasks[::threads])
+    finally:
+        for other in others:
+            other.result()
+
+
+def _run(tasks: Iterable[Callable[[], None]]) -> None:
+    for task in tasks:
+        task()
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """Return the pool. Its threads wait without a sound, and are no more than the processor has cores."""
+    return ThreadPoolExecutor(os.cpu_count(), "hbconv")
+
+
+# A child has none of its parent's threads.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)

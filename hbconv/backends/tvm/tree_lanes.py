@@ -1,0 +1,120 @@
+"""Trees for few rows: for one row after another, some trees walk side by side, so that one waits for memory while others step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from tvm import tirx
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.backends.tvm.kernel import Kernel, code_within, literal
+from hbconv.backends.tvm.memory import Place
+from hbconv.backends.tvm.packed_nodes import PackedNodes, pack_nodes
+from hbconv.forest import Forest, Tables
+
+__all__ = ["ROWS", "leaves", "scores"]
+
+ROWS = 8
+"""Tiles of at most so many rows are for few rows at a time."""
+TOGETHER = 8
+"""Trees that walk side by side: as many places as stay in registers."""
+UNSIGNED = {"int32": "uint32", "int64": "uint64"}
+
+
+def scores(k: Kernel, out: Place, x: Place, forest: Forest) -> None:
+    """Emit ``tree_scores``: sums in the source's order, for trees of one output and then the next."""
+    order = np.argsort(forest.target.data, kind="stable")
+    trees = np.concatenate([np.zeros(0, np.int64), *(_padded(order[forest.target.data[order] == i], forest) for i in np.unique(forest.target.data))])
+    output = k.constant(np.append(forest.target.data, 0)[trees[::TOGETHER]].astype(np.int32))
+    width = forest.values.shape[1]
+    # A tree that is none adds -0.0, which changes no sum.
+    values = k.constant(np.append(forest.values.data.reshape(-1), np.full(width, -0.0, forest.accumulate)))
+    k.map_vectors(out, (k.constant(forest.start.data),), lambda value: value)
+
+    def add(group: Any, row: Any, numbers: list[Any]) -> None:
+        column = k.bind(k.entry(output, group))
+        with k.over((width,)) as (i,):
+            total = k.load(out, (column + i,), row)
+            for number in numbers:
+                total = total + k.entry(values, number * width + i)
+            k.store(out, (column + i,), row, total)
+
+    _walk(k, x, forest, trees, add)
+
+
+def leaves(k: Kernel, out: Place, x: Place, forest: Forest) -> None:
+    """Emit ``tree_leaves``."""
+
+    def number(group: Any, row: Any, numbers: list[Any]) -> None:
+        for i, number in enumerate(numbers):
+            tree = group * TOGETHER + i
+            with T.If(tree < forest.n_trees), T.Then():
+                k.store(out, (tree,), row, tirx.Cast("int32", number))
+
+    _walk(k, x, forest, _padded(np.arange(forest.n_trees), forest), number)
+
+
+def _padded(trees: Any, forest: Forest) -> Any:
+    """Fill the last group with the tree that is none."""
+    return np.concatenate([trees, np.full(-len(trees) % TOGETHER, forest.n_trees, np.int64)])
+
+
+def _walk(k: Kernel, x: Place, forest: Forest, trees: Any, arrive: Callable[[Any, Any, list[Any]], None]) -> None:
+    """Call ``arrive(group, row, leaf numbers)`` for each group of trees."""
+    packed = pack_nodes(forest, x.dtype)
+    roots = k.constant(packed.roots[trees])
+    steps = k.constant(packed.depths[trees].reshape(-1, TOGETHER).max(axis=1, initial=0).astype(np.int32))
+    nodes = k.constant(packed.nodes)
+    columns = len(packed.feature) + (forest.tables.count if forest.tables else 0) + 1
+    with k.temporary(packed.word, (-(-columns // k.tile),)) as keys, k.rows() as row:
+        _write_keys(k, keys, x, row, packed, forest.tables, forest)
+        with k.over((len(trees) // TOGETHER,)) as (group,):
+            at = [k.variable("int64", k.entry(roots, group * TOGETHER + i)) for i in range(TOGETHER)]
+            with T.serial(k.entry(steps, group)):
+                for place in at:
+                    _step(k, place, nodes, keys, packed)
+            arrive(group, row, [k.bind(tirx.Cast("int64", k.entry(nodes, place.get() * 2))) for place in at])
+
+
+def _step(k: Kernel, at: Any, nodes: Place, keys: Place, packed: PackedNodes) -> None:
+    """Go on to a child; a leaf stays."""
+    unsigned = UNSIGNED[packed.word]
+    place = k.bind(at.get())
+    threshold, fields = (k.bind(tirx.reinterpret(unsigned, k.entry(nodes, place * 2 + i))) for i in range(2))
+    column = k.bind(tirx.Cast("int64", fields & tirx.IntImm(unsigned, (1 << packed.shift) - 1)))
+    key = tirx.reinterpret(unsigned, k.load(keys, (0,), column))
+    children = place + tirx.Cast("int64", tirx.shift_right(fields, tirx.IntImm(unsigned, packed.shift)))
+    at.set(children + tirx.Cast("int64", key > threshold))
+
+
+def _write_keys(k: Kernel, keys: Place, x: Place, row: Any, packed: PackedNodes, tables: Tables | None, forest: Forest) -> None:
+    """Write a row's key in each column."""
+    feature, nan_left = k.constant(packed.feature), k.constant(packed.nan_left)
+    plain = len(packed.feature)
+    with k.over((plain,)) as (column,):
+        value = k.bind(k.load(x, (k.entry(feature, column),), row))
+        missing = tirx.Select(tirx.EQ(k.entry(nan_left, column), 0), tirx.IntImm(packed.word, -1), tirx.IntImm(packed.word, 0))
+        k.store(keys, (0,), column, tirx.Select(tirx.isnan(value), missing, _key(value, x.dtype, packed.word)))
+    if tables:
+        _decide_tables(k, keys, plain, x, row, packed.word, tables, forest)
+    k.store(keys, (0,), plain + (tables.count if tables else 0), literal(0, packed.word, 1))
+
+
+def _key(value: Any, dtype: str, word: str) -> Any:
+    """Return a number in the order of floats: both zeros alike."""
+    bits = {"float32": 32, "float64": 64}[dtype]
+    integer = f"int{bits}"
+    raw = tirx.Select(tirx.EQ(value, literal(0, dtype, 1)), literal(0, integer, 1), tirx.reinterpret(integer, value))
+    key = raw ^ (tirx.shift_right(raw, literal(bits - 1, integer, 1)) | tirx.IntImm(integer, -(1 << (bits - 1))))
+    return tirx.Cast("int64", tirx.reinterpret("uint32", key)) if (word, bits) == ("int64", 32) else key
+
+
+def _decide_tables(k: Kernel, keys: Place, first: int, x: Place, row: Any, word: str, tables: Tables, forest: Forest) -> None:
+    """Look the codes up in each table."""
+    feature, start, last = k.constant(tables.features(forest)), k.constant(tables.start.data[:-1]), k.constant(tables.last.astype(x.dtype))
+    goes_right = k.constant((~tables.goes_left.data).astype(np.uint8))
+    with k.over((tables.count,)) as (table,):
+        code = code_within(k, k.load(x, (k.entry(feature, table),), row), k.bind(k.entry(last, table)), x.dtype)
+        k.store(keys, (0,), first + table, tirx.Cast(word, k.entry(goes_right, k.entry(start, table) + code)))
