@@ -55,8 +55,11 @@ class PackedNodes:
         return self.nodes.dtype.name
 
 
-def pack_nodes(forest: Forest, dtype: str) -> PackedNodes:
-    """Lay the trees out for values of the given dtype, each breadth-first from its second place on: pairs of children share a line."""
+def pack_nodes(forest: Forest, dtype: str, stride: int = 1) -> PackedNodes:
+    """Lay the trees out for values of the given dtype, each breadth-first from its second place on: pairs of children share a line.
+
+    Columns are told by the place of their first key, where keys of ``stride`` rows stand side by side.
+    """
     place, leaf_place, roots, sizes, depths = _places(forest)
     pairs, column = np.unique(forest.feature.data[~forest.on_category] * 2 + forest.default_left.data[~forest.on_category], return_inverse=True)
     columns = np.zeros(forest.n_tests, np.int64)
@@ -65,8 +68,8 @@ def pack_nodes(forest: Forest, dtype: str) -> PackedNodes:
     if forest.tables:
         columns[forest.on_category] = len(pairs) + forest.tables.of_test.data[forest.on_category]
     children = np.where(forest.left.data >= 0, np.append(place, 0)[np.maximum(forest.left.data, 0)], leaf_place[~np.minimum(forest.left.data, -1)])
-    step, last = children - place, len(pairs) + tables
-    shift = int(last).bit_length()
+    step, columns, last = children - place, columns * stride, (len(pairs) + tables) * stride
+    shift = last.bit_length()
     word = "int64" if int(step.max(initial=0)).bit_length() + shift > 32 else WORDS[dtype]
     nodes = np.zeros((int(sizes.sum()) + LINE, 2), np.uint64)
     keys = np.where(forest.on_category, 0, _keys(forest.less_equal_thresholds(dtype)))

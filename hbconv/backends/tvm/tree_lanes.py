@@ -14,7 +14,7 @@ from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.packed_nodes import PackedNodes, pack_nodes
 from hbconv.forest import Forest, Tables
 
-__all__ = ["ROWS", "leaves", "scores"]
+__all__ = ["ROWS", "key_of", "leaves", "scores"]
 
 ROWS = 8
 """Tiles of at most so many rows are for few rows at a time."""
@@ -96,19 +96,21 @@ def _write_keys(k: Kernel, keys: Place, x: Place, row: Any, packed: PackedNodes,
     with k.over((plain,)) as (column,):
         value = k.bind(k.load(x, (k.entry(feature, column),), row))
         missing = tirx.Select(tirx.EQ(k.entry(nan_left, column), 0), tirx.IntImm(packed.word, -1), tirx.IntImm(packed.word, 0))
-        k.store(keys, (0,), column, tirx.Select(tirx.isnan(value), missing, _key(value, x.dtype, packed.word)))
+        k.store(keys, (0,), column, tirx.Select(tirx.isnan(value), missing, key_of(value, x.dtype, packed.word)))
     if tables:
         _decide_tables(k, keys, plain, x, row, packed.word, tables, forest)
     k.store(keys, (0,), plain + (tables.count if tables else 0), literal(0, packed.word, 1))
 
 
-def _key(value: Any, dtype: str, word: str) -> Any:
-    """Return a number in the order of floats: both zeros alike."""
+def key_of(value: Any, dtype: str, word: str, lanes: int = 1) -> Any:
+    """Return numbers in the order of floats, as words to be read as unsigned: both zeros alike."""
     bits = {"float32": 32, "float64": 64}[dtype]
-    integer = f"int{bits}"
-    raw = tirx.Select(tirx.EQ(value, literal(0, dtype, 1)), literal(0, integer, 1), tirx.reinterpret(integer, value))
-    key = raw ^ (tirx.shift_right(raw, literal(bits - 1, integer, 1)) | tirx.IntImm(integer, -(1 << (bits - 1))))
-    return tirx.Cast("int64", tirx.reinterpret("uint32", key)) if (word, bits) == ("int64", 32) else key
+    integer, sign = f"int{bits}", -(1 << (bits - 1))
+    as_integer = integer if lanes == 1 else f"{integer}x{lanes}"
+    raw = tirx.Select(tirx.EQ(value, literal(0, dtype, lanes)), literal(0, integer, lanes), tirx.reinterpret(as_integer, value))
+    key = raw ^ (tirx.shift_right(raw, literal(bits - 1, integer, lanes)) | literal(sign, integer, lanes))
+    wide, unsigned = ("int64", "uint32") if lanes == 1 else (f"int64x{lanes}", f"uint32x{lanes}")
+    return tirx.Cast(wide, tirx.reinterpret(unsigned, key)) if (word, bits) == ("int64", 32) else key
 
 
 def _decide_tables(k: Kernel, keys: Place, first: int, x: Place, row: Any, word: str, tables: Tables, forest: Forest) -> None:
