@@ -12,8 +12,23 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn import cluster, compose, decomposition, discriminant_analysis, ensemble, feature_selection, impute, kernel_approximation
-from sklearn import linear_model, naive_bayes, neighbors, neural_network, preprocessing, svm, tree
+from sklearn import (
+    cluster,
+    compose,
+    decomposition,
+    discriminant_analysis,
+    ensemble,
+    feature_selection,
+    impute,
+    kernel_approximation,
+    linear_model,
+    naive_bayes,
+    neighbors,
+    neural_network,
+    preprocessing,
+    svm,
+    tree,
+)
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.pipeline import Pipeline, make_pipeline
 
@@ -51,7 +66,7 @@ CLASSIFIERS: dict[str, Factory] = {
     "KNeighborsClassifier": neighbors.KNeighborsClassifier,
     "GaussianNB": naive_bayes.GaussianNB,
     "BernoulliNB": naive_bayes.BernoulliNB,
-    "MLPClassifier": lambda: neural_network.MLPClassifier((64, 32), max_iter=20, random_state=0),
+    "MLPClassifier": lambda: neural_network.MLPClassifier(hidden_layer_sizes=(64, 32), max_iter=20, random_state=0),
     "LinearDiscriminantAnalysis": discriminant_analysis.LinearDiscriminantAnalysis,
     "QuadraticDiscriminantAnalysis": lambda: discriminant_analysis.QuadraticDiscriminantAnalysis(reg_param=0.1),
 }
@@ -66,7 +81,7 @@ REGRESSORS: dict[str, Factory] = {
     "SVR rbf": svm.SVR,
     "LinearSVR": lambda: svm.LinearSVR(max_iter=200),
     "KNeighborsRegressor": lambda: neighbors.KNeighborsRegressor(weights="distance"),
-    "MLPRegressor": lambda: neural_network.MLPRegressor((100,), max_iter=20, random_state=0),
+    "MLPRegressor": lambda: neural_network.MLPRegressor(hidden_layer_sizes=(100,), max_iter=20, random_state=0),
 }
 OTHERS: dict[str, Factory] = {
     "KMeans": lambda: cluster.KMeans(8, n_init=1, random_state=0),
@@ -153,8 +168,8 @@ def _case(number: str, name: str, model: Factory, rows: int, rng: np.random.Gene
         numbers = make_pipeline(*steps) if steps else "passthrough"
         steps = [compose.ColumnTransformer([("numbers", numbers, [c for c in X if c not in texts]), ("texts", ENCODERS[encoder](), texts)])]
     steps += [MIDDLES[middle]()] if middle else []
-    parts = [part for part in (imputer, scaler, encoder, middle, name) if part]
-    made = f"{number} {' + '.join(parts)} ({X.shape[1]} columns{', table' if encoder else ''}, {dtype}{f', {len(set(y))} classes' if task == 'classifier' else ''})"
+    about = [f"{X.shape[1]} columns", dtype, "table" if encoder else "", f"{len(set(y))} classes" if task == "classifier" else ""]
+    made = f"{number} {' + '.join(filter(None, (imputer, scaler, encoder, middle, name)))} ({', '.join(filter(None, about))})"
     return Case(made, make_pipeline(*steps, model()), X[:TRAINING_ROWS], y[:TRAINING_ROWS], X[TRAINING_ROWS:])
 
 

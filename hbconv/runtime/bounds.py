@@ -10,12 +10,20 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers import Node
 from hbconv.containers.affine import Affine
+from hbconv.containers.cast_like import CastLike
+from hbconv.containers.choose import Choose
 from hbconv.containers.clip import Clip
 from hbconv.containers.columns import Columns, Entries
 from hbconv.containers.elementwise import Map
 from hbconv.containers.impute import Impute
+from hbconv.containers.interpolate import Interpolate
 from hbconv.containers.linear import Linear
+from hbconv.containers.lookup_rows import LookupRows
 from hbconv.containers.normalize import Normalize
+from hbconv.containers.polynomial import Polynomial
+from hbconv.containers.recode import Recode
+from hbconv.containers.spline_basis import SplineBasis
+from hbconv.containers.squared_distances import SquaredDistances
 from hbconv.containers.wiring import Beside, Cast, Concat, Select
 
 __all__ = ["Spread", "spread"]
@@ -45,6 +53,17 @@ def spread(node: Node, bound: float) -> Spread | None:
     >>> found.bound, sorted(found.nan_from)
     (24.0, [0, 1])
     """
+    return _spread(node, bound, {})
+
+
+def _spread(node: Node, bound: float, known: dict[int, Spread | None]) -> Spread | None:
+    """Look at each node once: where each column is computed from all before it, there are many paths to the input."""
+    if id(node) not in known:
+        known[id(node)] = _computed(node, bound, known)
+    return known[id(node)]
+
+
+def _computed(node: Node, bound: float, known: dict[int, Spread | None]) -> Spread | None:
     if isinstance(node, Columns):
         return _columns(node, bound)
     if isinstance(node, Entries):
@@ -52,9 +71,9 @@ def spread(node: Node, bound: float) -> Spread | None:
     if node.finite == "always":
         return Spread(_ALWAYS)
     rule = _RULES.get(type(node))
-    if rule is None:  # before looking further: what is computed from all before it, step by step, has many paths to the input
+    if rule is None:
         return None
-    inputs = [spread(n, bound) for n in node.inputs]
+    inputs = [_spread(n, bound, known) for n in node.inputs]
     if any(s is None for s in inputs):
         return None
     found: Spread | None = rule(node, *inputs)
@@ -85,7 +104,7 @@ def _union(node: Node, *inputs: Spread) -> Spread:  # noqa: ARG001
     return Spread(max((s.bound for s in inputs), default=0.0), frozenset().union(*(s.nan_from for s in inputs)))
 
 
-def _cast(node: Cast, x: Spread) -> Spread | None:
+def _cast(node: Node, x: Spread) -> Spread | None:
     return x if node.type.dtype in _LARGEST else None
 
 
@@ -115,6 +134,42 @@ def _normalize(node: Normalize, x: Spread) -> Spread:  # noqa: ARG001
     return Spread(2.0, x.nan_from)
 
 
+def _looked_up(tables: tuple[Array, ...]) -> Spread | None:
+    largest = [_largest(table) for table in tables]
+    return None if None in largest else Spread(max((size for size in largest if size is not None), default=0.0))
+
+
+def _interpolate(node: Interpolate, x: Spread) -> Spread | None:
+    """Between its knots it stays between the values there, unless a slope is too steep for a float."""
+    largest, steps = _largest(node.values), np.diff(node.knots.data.astype(np.float64))
+    if largest is None or not largest / steps[steps > 0].min(initial=np.inf) < _ALWAYS**2:
+        return None
+    return Spread(2 * largest + 1, x.nan_from)
+
+
+def _spline(node: SplineBasis, x: Spread) -> Spread | None:
+    """Each step of the recursion adds two products of a share and a distance to a knot."""
+    farthest = _largest(node.knots)
+    if farthest is None:
+        return None
+    bound, knots = 1.0, node.knots.data
+    for degree in range(1, node.degree + 1):
+        lengths = knots[:, degree:] - knots[:, :-degree]
+        bound *= 2 * (x.bound + farthest) / min(1.0, float(lengths[lengths > 0].min(initial=1.0)))
+    return Spread(2 * bound, x.nan_from)
+
+
+def _distances(node: SquaredDistances, x: Spread) -> Spread | None:
+    farthest = _largest(node.points)
+    if farthest is None or x.bound > 1e100:
+        return None
+    return Spread(8 * (x.bound + farthest) ** 2 * max(1, node.points.shape[1]), x.nan_from)
+
+
+def _polynomial(node: Polynomial, x: Spread) -> Spread | None:
+    return Spread(max(1.0, x.bound) ** node.terms.shape[1], x.nan_from) if x.bound < 1e30 else None
+
+
 def _largest(values: Array) -> float | None:
     """Largest magnitude; None where some value is no finite number."""
     largest = np.abs(values.data.astype(np.float64)).max(initial=0.0)
@@ -125,11 +180,19 @@ _RULES: dict[type[Node], Callable[..., Spread | None]] = {
     Affine: _affine,
     Beside: _union,
     Cast: _cast,
+    CastLike: lambda node, x, like: _cast(node, x),
+    Choose: lambda node, condition, x, y: _union(node, x, y),
     Clip: lambda node, x: x,
     Concat: _union,
     Impute: _impute,
+    Interpolate: _interpolate,
     Linear: _linear,
+    LookupRows: lambda node, positions: _looked_up((node.table,)),
     Map: _map,
     Normalize: _normalize,
+    Polynomial: _polynomial,
+    Recode: lambda node, codes: _looked_up(node.tables),
     Select: _union,
+    SplineBasis: _spline,
+    SquaredDistances: _distances,
 }

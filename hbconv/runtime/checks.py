@@ -50,7 +50,7 @@ class Checker:
         self.guard = tuple(c.node for c in unbounded)
         self.warnings = _Conditions(graph, graph.warnings, padding)
         feeds = [f for f in self.all.lowered.feeds if f.dtype.startswith("float") and self.bound]
-        self.floats = [(f, [i for i, column in enumerate(f.columns) if column in self.strict]) for f in feeds if isinstance(f, Feed)]
+        self.floats = [f for f in feeds if isinstance(f, Feed)]
         self.entries = [f for f in feeds if isinstance(f, EntriesFeed)]
 
     def __call__(self, table: Table, doubtful: bool | None = None) -> None:
@@ -70,7 +70,8 @@ class Checker:
             warnings.warn(message.format(columns=np.flatnonzero(holds.any(axis=0)).tolist()), UserWarning, stacklevel=2)
 
     def _is_ordinary(self, table: Table) -> bool:
-        if not all(_within(table.feed(feed), self.bound, strict) for feed, strict in self.floats):
+        lying = (part for feed in self.floats for part in table.lying(feed))
+        if not all(_within(x, self.bound, [place for place, column in enumerate(columns) if column in self.strict]) for columns, x in lying):
             return False
         return all(_within(table.padded(feed)[1], self.bound, list(range(feed.size))) for feed in self.entries)
 

@@ -98,7 +98,8 @@ def _whole(reads: Reads, values: Any) -> Table:
 
 
 def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads: Reads) -> Table:
-    given = {i: frame.read(place[i]) for i in sorted(reads.needed)}
+    read = frame.columns([place[i] for i in sorted(reads.needed)])
+    given = {i: read[place[i]] for i in sorted(reads.needed)}
     arrays = {i: _array(given[i]) for i in reads.numbers}
     for i in reads.objects & reads.numbers:
         require_numbers(arrays[i], reads.where(i))

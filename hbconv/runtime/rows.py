@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -143,6 +143,12 @@ class Table:
         if feed not in self._fed:
             self._fed[feed] = self._codes(feed) if isinstance(feed, CodesFeed) else self._numbers(feed)
         return self._fed[feed]
+
+    def lying(self, feed: Feed) -> Iterable[tuple[Sequence[int], npt.NDArray[Any]]]:
+        """Return the columns of a feed as they lie, without a copy where they lie apart: which they are, and their values."""
+        if self.matrix is not None:
+            return [(feed.columns, self.feed(feed))]
+        return (([i], np.asarray(self.columns[i])[:, None]) for i in feed.columns)
 
     def padded(self, feed: EntriesFeed) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
         """Return tokens and weights of sparse rows. Made once for each feed."""

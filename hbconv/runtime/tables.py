@@ -15,6 +15,8 @@ from hbconv.runtime.text import Categories, Text, has_arrow
 __all__ = ["Frame", "read_frame", "read_sequence"]
 
 Data = npt.NDArray[Any] | Text | Categories
+MANY = 4
+"""Columns from which reading them together is faster than one by one."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class Frame:
     """A table: names, number of rows, a function that reads one column by position; all of it where that is one array of numbers.
 
     ``is_category`` tells the columns that pandas holds as categories, whatever their values; None for tables of other kinds.
+    ``read_alike`` reads several columns of one plain dtype at once, where that is faster.
     """
 
     names: tuple[Any, ...]
@@ -29,6 +32,20 @@ class Frame:
     read: Callable[[int], Data]
     matrix: npt.NDArray[Any] | None = None
     is_category: Callable[[int], bool] | None = None
+    read_alike: Callable[[list[int]], Sequence[Data]] | None = None
+    dtypes: Sequence[Any] = ()
+
+    def columns(self, positions: Sequence[int]) -> dict[int, Data]:
+        """Read columns by position; those of one plain dtype together where there are many."""
+        alike: dict[Any, list[int]] = {}
+        for i in positions if self.read_alike else ():
+            if isinstance(self.dtypes[i], np.dtype) and self.dtypes[i].kind in "fiub":
+                alike.setdefault(self.dtypes[i], []).append(i)
+        found: dict[int, Data] = {}
+        for group in alike.values():
+            if len(group) >= MANY and self.read_alike:
+                found |= zip(group, self.read_alike(group), strict=True)
+        return found | {i: self.read(i) for i in positions if i not in found}
 
 
 def read_frame(x: Any) -> Frame | None:
@@ -43,7 +60,15 @@ def read_frame(x: Any) -> Frame | None:
         return None
     if hasattr(x, "iloc"):
         dtypes = x.dtypes.tolist()
-        return Frame(tuple(x.columns), len(x), lambda i: _pandas_column(x.iloc[:, i]), _pandas_matrix(x, dtypes), lambda i: _is_category(dtypes[i]))
+        return Frame(
+            tuple(x.columns),
+            len(x),
+            lambda i: _pandas_column(x.iloc[:, i]),
+            _pandas_matrix(x, dtypes),
+            lambda i: _is_category(dtypes[i]),
+            lambda group: _pandas_columns(x, group),
+            dtypes,
+        )
     if type(x).__module__.partition(".")[0] == "polars":
         return Frame(tuple(x.columns), x.height, lambda i: _polars_column(x.to_series(i)))
     return _from_arrow(x) if hasattr(x, "__arrow_c_stream__") else None
@@ -103,6 +128,13 @@ def _pandas_matrix(x: Any, dtypes: list[Any]) -> npt.NDArray[Any] | None:
     """Read columns of one numeric dtype at once: many times as fast as one by one."""
     dtype = dtypes[0] if len(set(dtypes)) == 1 else None
     return x.to_numpy() if isinstance(dtype, np.dtype) and dtype.kind in "fiub" else None
+
+
+def _pandas_columns(x: Any, group: list[int]) -> Sequence[Data]:
+    """Read columns of one plain dtype; neighbours as they lie in memory."""
+    neighbours = group == list(range(group[0], group[0] + len(group)))
+    columns: npt.NDArray[Any] = x.iloc[:, slice(group[0], group[-1] + 1) if neighbours else group].to_numpy().T
+    return list(columns)
 
 
 def _pandas_categories(series: Any) -> Data:

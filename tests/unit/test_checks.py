@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from hbconv.array import Array
 from hbconv.containers import Check, Graph, Output, Schema
 from hbconv.containers.affine import Affine
+from hbconv.containers.cast_like import CastLike
+from hbconv.containers.choose import Choose
 from hbconv.containers.clip import Clip
 from hbconv.containers.columns import Columns
 from hbconv.containers.decide import Compare, IsNonFinite
 from hbconv.containers.elementwise import Map
 from hbconv.containers.impute import Impute
+from hbconv.containers.interpolate import Interpolate
 from hbconv.containers.linear import Linear
+from hbconv.containers.lookup_rows import LookupRows
 from hbconv.containers.normalize import Normalize
+from hbconv.containers.polynomial import Polynomial
+from hbconv.containers.recode import Recode
+from hbconv.containers.spline_basis import SplineBasis
+from hbconv.containers.squared_distances import SquaredDistances
 from hbconv.containers.wiring import Cast, Concat, Select
 from hbconv.errors import InputError
+from hbconv.model import Model
 from hbconv.runtime.bounds import spread
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.inputs import read_table
 from hbconv.runtime.rows import Reads
+from hbconv.target import Target
 
 WIDTH = 3
 
@@ -29,6 +40,8 @@ def chains(schema):
     """Nodes whose finiteness is looked at, by name."""
     x = Columns.of(schema)
     filled = Impute(x, Array(np.array([1.0, 2.0, 3.0])))
+    code = Compare(x, "gt", Array(np.zeros(WIDTH)), "int32")
+    knots = np.array([[0.0, 1.0, 1.0, 3.0, 1e3, 1e4]] * WIDTH)
     return {
         "columns": x,
         "affine": Affine.of(x, sub=[1.0, 2.0, 3.0], div=[1e-9, 1e-3, 1.0]),
@@ -46,6 +59,14 @@ def chains(schema):
         "sigmoid": Map(x, "sigmoid"),
         "normalize": Normalize(x, "l2"),
         "normalize entries": Affine.of(Normalize(x, "l1", sparse=True), mul=1e17),
+        "chosen": Choose(Compare.of(x, "gt", 0.0), Affine.of(x, mul=2.0), CastLike(filled, Cast(x, "float"))),
+        "interpolate": Interpolate(Cast(x, "float"), Array(knots), Array(knots * 1e3)),
+        "polynomial": Polynomial(x, Array(np.array([[0, 1, 2], [1, 1, -1]], np.int32))),
+        "spline": SplineBasis(x, Array(knots), 2),
+        "distances": SquaredDistances(x, Array(np.eye(WIDTH))),
+        "recode": Recode(code, (Array([0.0, 1.0, 2.0]),) * WIDTH),
+        "recode to what is missing": Recode(code, (Array([0.0, np.nan, 2.0]),) * WIDTH),
+        "rows of a table": LookupRows(code, Array(np.array([[1.0, 2.0], [3.0, 4.0]]))),
     }
 
 
@@ -77,13 +98,48 @@ def test_a_look_at_the_input_finds_what_the_checks_find(name, allow_nan, dtype):
         assert reason(lambda table=table: checker(table)) == reason(lambda table=table: checker.all.require(table))
 
 
-@pytest.mark.parametrize("name", ["columns", "affine", "select", "narrow", "filled", "filled by half", "clip", "linear", "sigmoid"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "columns",
+        "affine",
+        "select",
+        "narrow",
+        "filled",
+        "filled by half",
+        "clip",
+        "linear",
+        "sigmoid",
+        "chosen",
+        "interpolate",
+        "polynomial",
+        "spline",
+        "distances",
+    ],
+)
 def test_ordinary_rows_need_but_one_look(name):
     schema = Schema.matrix(WIDTH)
     node = chains(schema)[name]
     checker = Checker(Graph(schema, {"transform": Output(node)}, (Check(IsNonFinite(node, allow_nan=False), "refused"),)))
     assert checker.bound >= 1e3
     assert not checker.rest.messages
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("name", ["columns", "log", "filled by half"])
+def test_a_guarded_program_refuses_what_the_checks_refuse(name, apart):
+    pytest.importorskip("tvm")
+    schema = Schema.table(["a", "b", "c"])
+    node = chains(schema)[name]
+    graph = Graph(schema, {"transform": Output(node)}, (Check(IsNonFinite(node, allow_nan=False), "refused"),))
+    model, rng = Model(graph, Target(backend="tvm")), np.random.default_rng(0)
+    for _ in range(30):
+        x = np.abs(rng.normal(size=(rng.integers(0, 4), WIDTH)))
+        chosen = rng.random(x.shape) < 0.1
+        x[chosen] = rng.choice(HOSTILE, chosen.sum())
+        rows = dict(zip("abc", x.T, strict=True)) if apart else pd.DataFrame(x, columns=["a", "b", "c"])
+        expected = reason(lambda rows=rows: Checker(graph).all.require(read_table(rows, Reads.of(graph))))
+        assert reason(lambda rows=rows: model.transform(rows)) == expected
 
 
 def test_equal_checks_are_made_once_and_the_first_message_is_told():
