@@ -21,6 +21,9 @@ __all__ = ["SUBJECTS", "Fitted", "Subject"]
 
 Fit = Callable[[Any, Any], Any]
 
+METHODS = ("predict_proba", "score_samples", "predict", "transform")
+"""What is timed: the first that the model has."""
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -47,15 +50,17 @@ class Subject:
         data, path = self.draw(), folder / f"{self.name}.joblib"
         if not path.exists():
             joblib.dump(self.fit(data.X, data.y), path)
-        return Fitted(self.name, joblib.load(path), np.ascontiguousarray(data.X), folder)
+        model = joblib.load(path)
+        return Fitted(self.name, model, next(m for m in METHODS if hasattr(model, m)), np.ascontiguousarray(data.X), folder)
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted model, the float32 rows it was fitted to, and a folder where peers may keep what they compile."""
+    """A fitted model, the method to time, float32 rows, and a folder where peers may keep what they compile."""
 
     name: str
     model: Any
+    method: str
     X: Any
     folder: Path
 
@@ -63,11 +68,6 @@ class Fitted:
     def library(self) -> str:
         """The library it was fitted by."""
         return type(self.model).__module__.partition(".")[0]
-
-    @property
-    def method(self) -> str:
-        """The method that is timed."""
-        return next(m for m in ("predict_proba", "score_samples", "predict") if hasattr(self.model, m))
 
     def rows(self, count: int) -> Any:
         """Return so many rows, repeated where there are fewer."""

@@ -67,7 +67,7 @@ class Contender:
 def run_within(limit: float, code: str, *arguments: Any) -> None:
     """Run Python code in a process of its own, and end it with all it started when its time is over."""
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, process_group=0, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         try:
             _, errors = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:

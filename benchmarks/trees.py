@@ -9,110 +9,27 @@ medians with their quartiles; machines drift, so quote ratios of one run.
 
 from __future__ import annotations
 
-import argparse
-import json
-from collections.abc import Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-from models import SUBJECTS, Fitted
-from peers import PEERS, Contender, Setting, answer, contenders
-from timing import interleaved, machine, spread, use_threads, versions
+from comparing import compare, options, save
+from models import SUBJECTS
+from peers import PEERS
 
 MODELS = ("lightgbm-8", "lightgbm-31", "lightgbm-d8")
-TOLERANCE = 1e-4
-"""Difference to the source, relative to values above one, beyond which a row's answer is wrong: more than float32 sums of hundreds of trees explain."""
-FEW = 1e-3
-"""Share of wrong rows from which a contender is."""
+ROWS = (1, 16, 100, 1000, 20_000)
 
 
 def main() -> None:
     """Run the benchmark."""
-    chosen = options().parse_args()
+    parser = options(__doc__, SUBJECTS, MODELS, list(PEERS), ROWS)
+    parser.add_argument("--list", action="store_true", help="name all models")
+    chosen = parser.parse_args()
     if chosen.list:
         print("\n".join(f"{name:<32} {subject.about}" for name, subject in SUBJECTS.items()))
         return
-    use_threads(chosen.threads)
-    with TemporaryDirectory() as temporary:
-        folder = chosen.folder or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        figures = [figure for name in chosen.models for figure in run(Setting(SUBJECTS[name].fitted(folder), chosen.threads, chosen.compile_limit), chosen)]
+    figures = compare([SUBJECTS[name] for name in chosen.models], chosen)
     print_goals(figures)
-    if chosen.json:
-        facts = {"machine": machine(), "versions": versions(), "options": vars(chosen), "figures": figures}
-        chosen.json.write_text(json.dumps(facts, indent=1, default=str), encoding="utf-8")
-
-
-def options() -> argparse.ArgumentParser:
-    """Describe the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--list", action="store_true", help="name all models")
-    parser.add_argument("--models", nargs="+", default=MODELS, choices=SUBJECTS, metavar="NAME")
-    parser.add_argument("--peers", nargs="+", default=list(PEERS), choices=PEERS, metavar="NAME")
-    parser.add_argument("--rows", type=int, nargs="+", default=[1, 16, 100, 1000, 20_000], help="rows in a call; up to 1000000")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=2.0, help="time spent on each figure")
-    parser.add_argument("--longest", type=float, default=10.0, help="leave out a figure whose calls would take more seconds")
-    parser.add_argument("--compile-limit", type=float, default=60.0, help="seconds that a peer may compile for; 0 takes what was compiled before")
-    parser.add_argument("--folder", type=Path, help="keep fitted models, and what peers compile of them, here")
-    parser.add_argument("--json", type=Path)
-    return parser
-
-
-def run(setting: Setting, chosen: argparse.Namespace) -> list[dict[str, Any]]:
-    """Time one model."""
-    print(f"\n{setting.fitted.name}: {SUBJECTS[setting.fitted.name].about}, {setting.threads} threads")
-    made, checks = {}, {}
-    for found in contenders(setting, chosen.peers):
-        if not isinstance(found, Contender):
-            print(f"  {found[0]:<20} left out: {found[1]}")
-            continue
-        made[found.name] = found
-        checks[found.name] = check(setting.fitted, made, found)
-        print(f"  {found.name:<20} made in {found.seconds:.2f} s; {verdict(checks[found.name])}", flush=True)
-    figures: list[dict[str, Any]] = []
-    for rows in sorted(chosen.rows):
-        figures += time_rows(setting, {name: found for name, found in made.items() if predicted(figures, name, rows) < chosen.longest}, rows, chosen.seconds)
-    return [figure | checks[figure["contender"]] for figure in figures]
-
-
-def check(fitted: Fitted, made: Mapping[str, Contender], found: Contender) -> dict[str, Any]:
-    """Compare the answers to a thousand rows with those of the first contender."""
-    x = fitted.rows(1000)
-    expected, given = answer(next(iter(made.values())).call(x)), answer(found.call(x))
-    if expected.shape != given.shape:
-        return {"difference": np.inf, "wrong": True, "seconds_to_make": found.seconds}
-    difference = np.abs(given - expected) / np.maximum(1, np.abs(expected))
-    wrong = bool((difference > TOLERANCE).any(axis=1).mean() > FEW)
-    return {"difference": float(difference.max()), "wrong": wrong, "seconds_to_make": found.seconds}
-
-
-def verdict(found: Mapping[str, Any]) -> str:
-    """Say how right it is."""
-    return f"{'WRONG, ' if found['wrong'] else ''}largest difference {found['difference']:.1e}"
-
-
-def predicted(figures: list[dict[str, Any]], name: str, rows: int) -> float:
-    """Seconds that a call takes, judged by the most rows timed so far."""
-    return max((figure["median"] / figure["rows"] * rows for figure in figures[-len(PEERS) :] if figure["contender"] == name), default=0.0)
-
-
-def time_rows(setting: Setting, made: Mapping[str, Contender], rows: int, seconds: float) -> list[dict[str, Any]]:
-    """Time calls of so many rows, and print a line for each contender."""
-    x = setting.fitted.rows(rows)
-    times = interleaved({name: found.call for name, found in made.items()}, x, seconds)
-    facts = {"model": setting.fitted.name, "rows": rows, "threads": setting.threads}
-    figures = [facts | {"contender": name} | spread(found) for name, found in times.items()]
-    for figure in figures:
-        ratio = figures[0]["median"] / figure["median"]
-        print(
-            f"  {figure['contender']:<20} {rows:>9,} rows {figure['median'] / rows * 1e9:>12,.0f} ns a row {figure['median'] * 1e6:>14,.1f} us a call "
-            f"({figure['lower'] * 1e6:,.1f} to {figure['upper'] * 1e6:,.1f}) {ratio:>7.1f}x",
-            flush=True,
-        )
-    return figures
+    save(figures, chosen)
 
 
 def print_goals(figures: list[dict[str, Any]]) -> None:

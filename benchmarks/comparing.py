@@ -1,0 +1,109 @@
+"""Contenders side by side on one model: made, their answers compared, timed by turns. What ``trees.py`` and ``operators.py`` share."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from models import Fitted, Subject
+from peers import PEERS, Contender, Setting, answer, contenders
+from timing import interleaved, machine, spread, use_threads, versions
+
+__all__ = ["compare", "options", "save"]
+
+TOLERANCE = 1e-4
+"""Difference to the source, relative to values above one, beyond which a row's answer is wrong: more than float32 sums of hundreds of trees explain."""
+FEW = 1e-3
+"""Share of wrong rows from which a contender is."""
+
+
+def options(
+    description: str | None, subjects: Mapping[str, Subject], models: Sequence[str], peers: Sequence[str], rows: Sequence[int]
+) -> argparse.ArgumentParser:
+    """Describe a command line with the given defaults."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", default=models, choices=subjects, metavar="NAME")
+    parser.add_argument("--peers", nargs="+", default=peers, choices=PEERS, metavar="NAME")
+    parser.add_argument("--rows", type=int, nargs="+", default=rows, help="rows in a call; up to 1000000")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=2.0, help="time spent on each figure")
+    parser.add_argument("--longest", type=float, default=10.0, help="leave out a figure whose calls would take more seconds")
+    parser.add_argument("--compile-limit", type=float, default=60.0, help="seconds that a peer may compile for; 0 takes what was compiled before")
+    parser.add_argument("--folder", type=Path, help="keep fitted models, and what peers compile of them, here")
+    parser.add_argument("--json", type=Path)
+    return parser
+
+
+def compare(subjects: Sequence[Subject], chosen: argparse.Namespace) -> list[dict[str, Any]]:
+    """Time all contenders on each model, and return the figures."""
+    use_threads(chosen.threads)
+    with TemporaryDirectory() as temporary:
+        folder = chosen.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        return [figure for subject in subjects for figure in run(subject, Setting(subject.fitted(folder), chosen.threads, chosen.compile_limit), chosen)]
+
+
+def save(figures: list[dict[str, Any]], chosen: argparse.Namespace) -> None:
+    """Write the figures, and on what they were measured, where the command line says."""
+    if chosen.json:
+        facts = {"machine": machine(), "versions": versions(), "options": vars(chosen), "figures": figures}
+        chosen.json.write_text(json.dumps(facts, indent=1, default=str), encoding="utf-8")
+
+
+def run(subject: Subject, setting: Setting, chosen: argparse.Namespace) -> list[dict[str, Any]]:
+    """Time one model."""
+    print(f"\n{subject.name}: {subject.about}; {setting.threads} thread{'s' * (setting.threads > 1)}")
+    made, checks = {}, {}
+    for found in contenders(setting, chosen.peers):
+        if not isinstance(found, Contender):
+            print(f"  {found[0]:<20} left out: {found[1]}")
+            continue
+        made[found.name] = found
+        checks[found.name] = check(setting.fitted, made, found)
+        print(f"  {found.name:<20} made in {found.seconds:.2f} s; {verdict(checks[found.name])}", flush=True)
+    figures: list[dict[str, Any]] = []
+    for rows in sorted(chosen.rows):
+        figures += time_rows(setting, {name: found for name, found in made.items() if predicted(figures, name, rows) < chosen.longest}, rows, chosen.seconds)
+    return [figure | checks[figure["contender"]] for figure in figures]
+
+
+def check(fitted: Fitted, made: Mapping[str, Contender], found: Contender) -> dict[str, Any]:
+    """Compare the answers to a thousand rows with those of the first contender."""
+    x = fitted.rows(1000)
+    expected, given = answer(next(iter(made.values())).call(x)), answer(found.call(x))
+    if expected.shape != given.shape:
+        return {"difference": np.inf, "wrong": True, "seconds_to_make": found.seconds}
+    difference = np.abs(given - expected) / np.maximum(1, np.abs(expected))
+    wrong = bool((difference > TOLERANCE).any(axis=1).mean() > FEW)
+    return {"difference": float(difference.max()), "wrong": wrong, "seconds_to_make": found.seconds}
+
+
+def verdict(found: Mapping[str, Any]) -> str:
+    """Say how right it is."""
+    return f"{'WRONG, ' if found['wrong'] else ''}largest difference {found['difference']:.1e}"
+
+
+def predicted(figures: list[dict[str, Any]], name: str, rows: int) -> float:
+    """Seconds that a call takes, judged by the most rows timed so far."""
+    return max((figure["median"] / figure["rows"] * rows for figure in figures[-len(PEERS) :] if figure["contender"] == name), default=0.0)
+
+
+def time_rows(setting: Setting, made: Mapping[str, Contender], rows: int, seconds: float) -> list[dict[str, Any]]:
+    """Time calls of so many rows, and print a line for each contender."""
+    x = setting.fitted.rows(rows)
+    times = interleaved({name: found.call for name, found in made.items()}, x, seconds)
+    facts = {"model": setting.fitted.name, "rows": rows, "threads": setting.threads}
+    figures = [facts | {"contender": name} | spread(found) for name, found in times.items()]
+    for figure in figures:
+        ratio = figures[0]["median"] / figure["median"]
+        print(
+            f"  {figure['contender']:<20} {rows:>9,} rows {figure['median'] / rows * 1e9:>12,.0f} ns a row {figure['median'] * 1e6:>14,.1f} us a call "
+            f"({figure['lower'] * 1e6:,.1f} to {figure['upper'] * 1e6:,.1f}) {ratio:>7.1f}x",
+            flush=True,
+        )
+    return figures

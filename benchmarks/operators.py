@@ -1,0 +1,47 @@
+"""Time single operators of scikit-learn beside its own, by turns in one process: the operators of tables 11 and 12 of the Hummingbird paper (OSDI'20).
+
+    taskset -c 0 python benchmarks/operators.py [--models LogisticRegression ...] [--rows 1 1000000] [--json FILE]
+
+Like the paper's, the data has 20 features, 3 classes and, to fit to, the 150 rows of Iris; other rows of the same kind are scored, all of them float32.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from comparing import compare, options, save
+from models import Subject
+from sklearn import linear_model, naive_bayes, neural_network, preprocessing, svm, tree
+
+from hbconv_datasets import generated
+
+PEERS = ("source", "onnxruntime", "onnxruntime float32", "hbconv torch", "hbconv torchscript", "hbconv tvm", "hbconv tvm fast")
+OPERATORS = (
+    linear_model.LogisticRegression(), linear_model.SGDClassifier(), svm.LinearSVC(), svm.NuSVC(), svm.SVC(), naive_bayes.BernoulliNB(),
+    neural_network.MLPClassifier(max_iter=2000), tree.DecisionTreeClassifier(), preprocessing.Binarizer(), preprocessing.MinMaxScaler(),
+    preprocessing.Normalizer(), preprocessing.PolynomialFeatures(), preprocessing.StandardScaler(),
+)  # fmt: skip
+
+
+def fit(operator: Any, X: Any, y: Any) -> Any:
+    """Fit to as many rows as Iris has."""
+    return operator.fit(X[:150], y[:150])
+
+
+def subjects() -> dict[str, Subject]:
+    """Return the operators by name."""
+    draw = partial(generated.numbers, 20, classes=3)
+    names = [type(operator).__name__ for operator in OPERATORS]
+    return {name: Subject(name, "20 features, 3 classes", draw, partial(fit, operator)) for name, operator in zip(names, OPERATORS, strict=True)}
+
+
+def main() -> None:
+    """Run the benchmark."""
+    known = subjects()
+    chosen = options(__doc__, known, list(known), PEERS, (1, 100_000)).parse_args()
+    save(compare([known[name] for name in chosen.models], chosen), chosen)
+
+
+if __name__ == "__main__":
+    main()
