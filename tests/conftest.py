@@ -1,12 +1,16 @@
 """Options of the test suite, and the figures of the batteries."""
 
 import json
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+CACHE = pytest.StashKey[TemporaryDirectory]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -18,7 +22,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register how the batteries draw models: the same ones each time, and no smaller ones after a failure, which take long to fit."""
+    """Give the run a cache of its own, which its processes share, and register how the batteries draw models.
+
+    The batteries draw the same models each time, and no smaller ones after a failure, which take long to fit.
+    """
+    if not hasattr(config, "workerinput"):
+        config.stash[CACHE] = TemporaryDirectory(prefix="hbconv-cache-")
+        os.environ["HBCONV_CACHE"] = config.stash[CACHE].name
     settings.register_profile(
         "battery",
         max_examples=config.getoption("--battery"),
@@ -28,6 +38,12 @@ def pytest_configure(config: pytest.Config) -> None:
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Delete the run's cache."""
+    if CACHE in config.stash:
+        config.stash[CACHE].cleanup()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

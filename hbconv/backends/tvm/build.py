@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,10 +14,12 @@ import tvm_ffi
 from tvm import tirx
 from tvm.tirx import compilation_pipeline
 
+from hbconv.backends.tvm.link import link
+from hbconv.backends.tvm.loop_files import load_library
 from hbconv.backends.tvm.machine import Machine
 from hbconv.errors import BackendError
 
-__all__ = ["build", "export"]
+__all__ = ["build", "compile_function"]
 
 PIPELINE = "hbconv_tiles"
 LLVM_OPTIONS = [
@@ -48,32 +51,37 @@ def _pipeline() -> str:
     return PIPELINE
 
 
-def build(function: Any, machine: Machine) -> Any:
-    """Compile for a machine and return the executable; ``build(f)["main"]`` is callable.
+def build(function: Any, machine: Machine) -> tuple[Callable[..., Any], bytes | None]:
+    """Compile for this machine, and return the function, and its shared library; None where no linker is installed.
 
-    Programs of one structure, whose tables differ in content only, share an executable.
+    Programs of one structure, whose tables differ in content only, share both.
     """
     return _build(tvm_ffi.StructuralKey(function), machine)
 
 
 @lru_cache(maxsize=64)
-def _build(structure: Any, machine: Machine) -> Any:
+def _build(structure: Any, machine: Machine) -> tuple[Callable[..., Any], bytes | None]:
+    executable = compile_function(structure.key, machine)
+    with TemporaryDirectory() as folder:
+        compiled, library = Path(folder, "kernel.o"), Path(folder, "kernel.so")
+        executable.mod.write_to_file(str(compiled))
+        if not link(compiled, library):
+            return executable["main"], None
+        data = library.read_bytes()
+    with suppress(OSError, RuntimeError):  # where temporary files may not be run
+        return load_library(data), data
+    return executable["main"], data
+
+
+def compile_function(function: Any, machine: Machine) -> Any:
+    """Compile for any machine."""
     try:
-        return tvm.compile(tvm.IRModule({"__tvm_ffi_main": structure.key}), target=_target(machine), tir_pipeline=_pipeline())
+        return tvm.compile(tvm.IRModule({"__tvm_ffi_main": function}), target=_target(machine), tir_pipeline=_pipeline())
     except Exception as error:
         raise BackendError(f"TVM could not compile the program: {error}") from error
 
 
 def _target(machine: Machine) -> Any:
-    return tvm.target.Target({"kind": "llvm", "mcpu": machine.processor, "mattr": [f"+{name}" for name in sorted(machine.extras)], "cl-opt": LLVM_OPTIONS})
-
-
-def export(executable: Any) -> bytes | None:
-    """Return the executable as a shared library, or None where no linker is installed."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder, "kernel.so")
-        try:
-            executable.export_library(str(path))
-        except Exception:
-            return None
-        return path.read_bytes()
+    extras = [f"+{name}" for name in sorted(machine.extras)]
+    triple = {"mtriple": machine.triple} if machine.architecture != Machine.host().architecture else {}
+    return tvm.target.Target({"kind": "llvm", "mcpu": machine.processor, "mattr": extras, "cl-opt": LLVM_OPTIONS, **triple})

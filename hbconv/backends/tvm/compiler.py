@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from hbconv.backends.tvm.artifact import Few, Signature, TvmArtifact
-from hbconv.backends.tvm.build import build, export
+from hbconv.backends.tvm.cache import Cache
 from hbconv.backends.tvm.few import few_rows
+from hbconv.backends.tvm.key import loop_key
 from hbconv.backends.tvm.loop import Loop
+from hbconv.backends.tvm.loop_files import pack_loop, unpack_loop
 from hbconv.backends.tvm.machine import Machine
-from hbconv.backends.tvm.program import write_function
 from hbconv.backends.tvm.schedule import Schedule
 from hbconv.errors import BackendError
 from hbconv.target import Target
@@ -32,7 +35,21 @@ def compile_program(program: TensorProgram, schedule: Schedule, machine: Machine
 
 
 def compile_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -> Loop:
-    """Write and build one function."""
+    """Take one function from the cache, or write and build it."""
+    cache, key = Cache.chosen(), loop_key(program, schedule, machine)
+    files = cache.read(key)
+    if files:
+        with suppress(Exception):  # whatever is wrong with it, it is built anew
+            return unpack_loop(files)
+    loop = _build_loop(program, schedule, machine)
+    cache.write(key, pack_loop(loop))
+    return loop
+
+
+def _build_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -> Loop:
+    from hbconv.backends.tvm.build import build
+    from hbconv.backends.tvm.program import write_function
+
     written = write_function(program, schedule, machine)
-    executable = build(written.function, machine)
-    return Loop(executable["main"], written.tables, written.scratch, lambda: export(executable))
+    function, library = build(written.function, machine)
+    return Loop(function, written.tables, written.scratch, lambda: library)

@@ -80,6 +80,11 @@ class Machine:
         return self.level if self.architecture == "x86-64" else "generic"
 
     @property
+    def triple(self) -> str:
+        """LLVM's name of a system of its architecture."""
+        return {"x86-64": "x86_64-unknown-linux-gnu"}.get(self.architecture, f"{self.architecture}-unknown-linux-gnu")
+
+    @property
     def architecture(self) -> str:
         """The family of its level."""
         return self.level.removesuffix("-v4").removesuffix("-v3")

@@ -1,0 +1,65 @@
+"""The key of a compiled loop in the cache: a digest of all that it is made from, which needs no TVM to compute."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from hbconv.array import Array
+from hbconv.backends.tvm.machine import Machine
+from hbconv.backends.tvm.schedule import Schedule
+from hbconv.tensor import TensorProgram
+
+__all__ = ["loop_key"]
+
+PACKAGES = ("apache-tvm", "apache-tvm-ffi", "numpy")
+
+
+def loop_key(program: TensorProgram, schedule: Schedule, machine: Machine) -> str:
+    """Return the digest of a program with its constants, of how it is cut, for what machine, and by which code."""
+    digest = hashlib.sha256(_code().encode())
+    for part in _parts((program, schedule, machine)):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+@cache
+def _code() -> str:
+    """Digest what makes a loop of a program: the modules of this backend and those it computes with, and the packages."""
+    here = Path(__file__).parent
+    digest = hashlib.sha256(repr([sys.platform, *map(_version, PACKAGES)]).encode())
+    for path in (*sorted(here.glob("*.py")), here.parents[1] / "forest.py"):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def _parts(value: Any) -> Iterator[bytes]:
+    """Write a value as bytes that tell it from any other."""
+    if isinstance(value, Array):
+        yield value.key.encode()
+    elif is_dataclass(value):
+        yield f"{type(value).__name__}(".encode()
+        for field in fields(value):
+            # Where a primitive comes from changes nothing.
+            yield from _parts(getattr(value, field.name)) if field.name != "source" else ()
+    elif isinstance(value, Mapping):
+        yield from _parts(tuple(value.items()))
+    elif isinstance(value, tuple | list | frozenset):
+        yield f"{len(value)}[".encode()
+        for entry in sorted(value) if isinstance(value, frozenset) else value:
+            yield from _parts(entry)
+    else:
+        yield f"{value!r};".encode()

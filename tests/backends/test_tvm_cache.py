@@ -1,0 +1,147 @@
+"""The cache of compiled loops: what is in it is taken without TVM, and only when it is whole and the user's own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hbconv.backends.reference import evaluate
+from hbconv.backends.tvm import BACKEND, build, compiler
+from hbconv.backends.tvm.cache import Cache
+from hbconv.backends.tvm.key import loop_key
+from hbconv.backends.tvm.machine import Machine
+from hbconv.backends.tvm.schedule import Schedule
+from hbconv.target import Target
+from hbconv.tensor import Builder
+
+X = np.arange(12, dtype=np.float32).reshape(4, 3)
+
+
+def scaled(factor, dtype="float32"):
+    b = Builder()
+    return b.program({"y": b.input("x", dtype, 3) * b.constant(factor, dtype)})
+
+
+def check(program):
+    np.testing.assert_array_equal(BACKEND.compile(program, Target("tvm")).run({"x": X})["y"], evaluate(program, {"x": X})["y"])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty cache, and nothing in memory."""
+    monkeypatch.setenv("HBCONV_CACHE", str(tmp_path))
+    build._build.cache_clear()
+    return tmp_path / "1"
+
+
+def count(monkeypatch):
+    """Count what is built."""
+    built = []
+    real = compiler._build_loop
+    monkeypatch.setattr(compiler, "_build_loop", lambda *given: built.append(given) or real(*given))
+    return built
+
+
+def test_a_program_is_built_once(folder, monkeypatch):
+    built = count(monkeypatch)
+    check(scaled(2.0))
+    check(scaled(2.0))
+    assert (len(built), len(list(folder.iterdir()))) == (1, 1)
+    check(scaled(3.0))
+    assert len(built) == 2
+
+
+def test_another_process_needs_no_compiler(folder):
+    check(scaled(2.0))
+    code = """
+import sys, numpy as np
+sys.modules["tvm"] = None
+from hbconv.backends.tvm import BACKEND
+from hbconv.target import Target
+from hbconv.tensor import Builder
+BACKEND.__class__.needs = ()
+b = Builder()
+program = b.program({"y": b.input("x", "float32", 3) * b.constant(2.0, "float32")})
+print(BACKEND.compile(program, Target("tvm")).run({"x": np.ones((1, 3), np.float32)})["y"])
+"""
+    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert ran.stdout == "[[2. 2. 2.]]\n"
+
+
+@pytest.mark.parametrize("damage", [b"", b"not that", None])
+def test_a_damaged_entry_is_built_anew(folder, monkeypatch, damage):
+    check(scaled(2.0))
+    (entry,) = folder.iterdir()
+    whole = entry.read_bytes()
+    middle = len(whole) // 2
+    entry.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :] if damage is None else damage)
+    built = count(monkeypatch)
+    check(scaled(2.0))
+    assert len(built) == 1
+    assert entry.read_bytes() == whole
+
+
+def test_an_entry_of_other_files_is_built_anew(folder, monkeypatch):
+    check(scaled(2.0))
+    (entry,) = folder.iterdir()
+    Cache.chosen().write(entry.name, {"kernel.so": b"not a library"})
+    built = count(monkeypatch)
+    check(scaled(2.0))
+    assert len(built) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
+@pytest.mark.parametrize("which", ["entry", "folder"])
+def test_what_others_may_write_is_not_run(folder, monkeypatch, which):
+    check(scaled(2.0))
+    (entry,) = folder.iterdir()
+    (entry if which == "entry" else folder).chmod(0o777)
+    built = count(monkeypatch)
+    check(scaled(2.0))
+    assert len(built) == 1
+
+
+@pytest.mark.parametrize("value", ["0", "", "/proc/nowhere", __file__])
+def test_without_a_folder_nothing_is_kept(monkeypatch, value):
+    monkeypatch.setenv("HBCONV_CACHE", value)
+    check(scaled(2.0))
+    assert Cache.chosen().read("any") is None
+
+
+def test_the_longest_unused_go_first(tmp_path):
+    cache = Cache(tmp_path / "cache", limit=4000)
+    for position in range(6):
+        cache.write(f"{position}", {"a": bytes(900)})
+        (cache.folder / f"{position}").touch()
+        assert cache.read("0") is not None
+    assert {path.name for path in cache.folder.iterdir()} == {"0", "3", "4", "5"}
+    cache.write("big", {"a": bytes(1500)})
+    assert cache.read("big") is None
+
+
+def test_writers_side_by_side_leave_whole_entries(tmp_path):
+    code = """
+import sys
+from pathlib import Path
+from hbconv.backends.tvm.cache import Cache
+cache = Cache(Path(sys.argv[1]), limit=40_000)
+for i in range(100):
+    found = cache.read(f"{i % 7}")
+    assert found in (None, {"a": b"x" * 5000}), found
+    cache.write(f"{i % 7}", {"a": b"x" * 5000})
+"""
+    writers = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "cache")]) for _ in range(2)]
+    assert [writer.wait() for writer in writers] == [0, 0]
+    assert all(len(path.name) == 1 for path in Path(tmp_path / "cache").iterdir())
+
+
+def test_keys_tell_programs_schedules_and_machines_apart():
+    schedule, machine = Schedule(), Machine()
+    keys = {loop_key(program, schedule, machine) for program in (scaled(2.0), scaled(3.0), scaled(-0.0), scaled(0.0), scaled(2.0, "float64"))}
+    keys |= {loop_key(scaled(2.0), Schedule(tile=128), machine), loop_key(scaled(2.0), schedule, Machine("x86-64"))}
+    assert len(keys) == 7
+    assert loop_key(scaled(2.0), schedule, machine) in keys
