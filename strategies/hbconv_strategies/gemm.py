@@ -15,7 +15,8 @@ from hbconv.forest import Forest
 from hbconv.strategy import Prices, Refusal, Work
 from hbconv.target import Target
 from hbconv.tensor import Builder, Value
-from hbconv_strategies._tests import VALUE, fixed_leaves, prepare_tests, refuse_memory, tests_work
+from hbconv.tensor.tests import prepare_tests
+from hbconv_strategies._tests import VALUE, fixed_leaves, refuse_memory, tests_work
 
 __all__ = ["check", "cost", "lower", "work"]
 
@@ -47,7 +48,7 @@ def work(forest: Forest) -> Work:
         takes=trees * tests,
         multiplications=trees * tests * leaves,
         visits=trees * tests * leaves,
-        tables=4 * trees * (tests * leaves + tests + leaves) + trees * tests * VALUE,
+        tables=prepared.tables + 4 * trees * (tests * leaves + tests + leaves) + trees * tests * VALUE,
         temporaries=prepared.temporaries + trees * max(tests * (VALUE + 1), 5 * tests, 4 * (tests + leaves), 8 * leaves),
     )
 

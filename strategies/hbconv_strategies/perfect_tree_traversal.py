@@ -13,7 +13,8 @@ from hbconv.forest import Forest
 from hbconv.strategy import Prices, Refusal, Work
 from hbconv.target import Target
 from hbconv.tensor import Builder, Value
-from hbconv_strategies._tests import VALUE, Tests, fixed_leaves, prepare_tests, refuse_memory, tests_work
+from hbconv.tensor.tests import Tests, prepare_tests
+from hbconv_strategies._tests import VALUE, fixed_leaves, refuse_memory, tests_work
 
 __all__ = ["check", "cost", "lower", "work"]
 
@@ -44,7 +45,7 @@ def work(forest: Forest) -> Work:
         takes=trees,
         reads=trees * (3 * below + 1),
         visits=trees * forest.depth,
-        tables=(trees << forest.depth) * (8 + VALUE),
+        tables=prepared.tables + (trees << forest.depth) * (8 + VALUE),
         temporaries=prepared.temporaries + trees * (8 + 2 * VALUE),
     )
 

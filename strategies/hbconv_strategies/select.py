@@ -14,7 +14,8 @@ from hbconv.forest import Forest
 from hbconv.strategy import Prices, Refusal, Work
 from hbconv.target import Target
 from hbconv.tensor import Builder, Value
-from hbconv_strategies._tests import VALUE, fixed_leaves, prepare_tests, refuse_memory, tests_work
+from hbconv.tensor.tests import prepare_tests
+from hbconv_strategies._tests import VALUE, fixed_leaves, refuse_memory, tests_work
 
 __all__ = ["check", "cost", "lower", "work"]
 
@@ -45,7 +46,7 @@ def work(forest: Forest) -> Work:
         elementwise=prepared.elementwise + 2 * forest.n_tests + laid,
         takes=forest.n_tests + sum(map(len, inner)),
         visits=forest.n_tests,
-        tables=forest.n_tests * (12 + VALUE) + 4 * forest.n_leaves,
+        tables=prepared.tables + forest.n_tests * (12 + VALUE) + 4 * forest.n_leaves,
         temporaries=prepared.temporaries + 25 * max(map(len, levels)) + 8 * forest.n_trees,
     )
 

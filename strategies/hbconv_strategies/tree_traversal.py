@@ -17,7 +17,8 @@ from hbconv.forest import Forest
 from hbconv.strategy import Prices, Refusal, Work
 from hbconv.target import Target
 from hbconv.tensor import Builder, Value
-from hbconv_strategies._tests import VALUE, fixed_leaves, prepare_thresholds, refuse_memory, thresholds_work
+from hbconv.tensor.tests import prepare_thresholds
+from hbconv_strategies._tests import VALUE, fixed_leaves, refuse_memory, thresholds_work
 
 __all__ = ["check", "cost", "lower", "work"]
 
@@ -45,7 +46,7 @@ def work(forest: Forest) -> Work:
         takes=trees,
         reads=trees * (4 * below + 1 + listed * (1 + 3 * below)),
         visits=trees * forest.depth,
-        tables=(trees + 2 * forest.n_tests) * (12 + VALUE + 8 * listed) + entries,
+        tables=prepared.tables + (trees + 2 * forest.n_tests) * (12 + VALUE + 8 * listed) + entries,
         temporaries=prepared.temporaries + trees * (8 + 2 * VALUE + 10 * listed),
     )
 
