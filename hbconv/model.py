@@ -16,14 +16,17 @@ from hbconv.array import Array
 from hbconv.backends import find_backend
 from hbconv.containers import Container, Graph, NamesOut, Schema
 from hbconv.errors import BackendError, HbconvError, OptionError
+from hbconv.names import unknown
 from hbconv.optimize.plan import Plan
 from hbconv.runtime import export, store
+from hbconv.runtime.bound import bound_call
 from hbconv.runtime.calls import call, grouped
 from hbconv.runtime.explanation import Explanation
 from hbconv.runtime.inputs import read_table
 from hbconv.runtime.options import check_options
 from hbconv.runtime.programs import Key, Programs
 from hbconv.runtime.rows import Reads
+from hbconv.runtime.shortcuts import Shortcut, find_shortcut
 from hbconv.target import Target
 
 __all__ = ["Model", "load"]
@@ -53,6 +56,7 @@ class Model:
         self.dtypes = dtypes or tuple("string" if d == "string" else "float32" for d in parsed.schema.dtypes)
         self.reads = Reads.of(parsed)
         self.programs = Programs(parsed, target, files)
+        self._shortcuts: dict[tuple[str, np.dtype[Any]], Shortcut | None] = {}
 
     # What it is.
 
@@ -114,7 +118,8 @@ class Model:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         graph: Graph | None = self.__dict__.get("parsed")
         if graph is not None and name in graph.outputs:
-            return self._method(name)
+            self.__dict__[name] = method = self._method(name)
+            return method
         if graph is not None and name == "get_feature_names_out" and graph.traits.names_out is not None:
             return partial(self._feature_names_out, graph.traits.names_out)
         if graph is not None and name == "set_output" and graph.traits.container is not None:
@@ -127,11 +132,19 @@ class Model:
 
     def _method(self, name: str) -> Callable[[Any], Any]:
         def method(X: Any) -> Any:  # noqa: N803
-            return call(self.parsed, self.programs, self.reads, name, X)
+            shortcut = self._shortcuts.get((name, X.dtype)) if type(X) is np.ndarray else None
+            found = None if shortcut is None else shortcut(X)
+            return self._call(name, X) if found is None else found
 
         method.__name__, method.__qualname__ = name, f"Model.{name}"
         method.__doc__ = f"Answer as {name} of {self.parsed.traits.estimator} does, for rows of shape (n, {self.n_features_in_})."
         return method
+
+    def _call(self, name: str, x: Any) -> Any:
+        found = call(self.parsed, self.programs, self.reads, name, x)
+        if type(x) is np.ndarray and (name, x.dtype) not in self._shortcuts:
+            self._shortcuts[name, x.dtype] = find_shortcut(self.parsed, self.programs, self.reads, name, x.dtype.name)
+        return found
 
     def _feature_names_out(self, names: NamesOut, input_features: Sequence[str] | None = None) -> npt.NDArray[np.object_]:
         """Return the names of the columns that ``transform`` returns."""
@@ -143,7 +156,7 @@ class Model:
             raise OptionError(f"transform={transform!r} is no output that hbconv knows. Choose 'default', 'pandas' or 'polars'.")
         if transform is not None:
             chosen = replace(self.parsed.traits, container=replace(container, library=transform))
-            self.parsed = replace(self.parsed, traits=chosen)
+            self.parsed, self._shortcuts = replace(self.parsed, traits=chosen), {}
         return self
 
     def compile(self, sample: Any) -> Model:
@@ -161,6 +174,41 @@ class Model:
                 self.programs.checker(part.dtypes, part.padding)
                 self.programs.program((method,), part.dtypes, part.padding)
         return self
+
+    def bind(self, method: str = "predict", rows: int | None = None, dtype: str | None = None) -> Callable[[npt.NDArray[Any]], Any]:
+        """Return a method's barest call, for matrices that are known to fit: no reading of tables, no checks.
+
+        Parameters
+        ----------
+        method : str
+        rows : int, optional
+            Number of rows that each matrix will have. The answer then lies in the same array at each call, unless it is labels:
+            copy what is to last, and give each thread a call of its own. None is for any number of rows, in fresh arrays, from
+            any thread.
+        dtype : str, optional
+            ``"float32"``, ``"float64"`` or ``"int64"``, which is converted to; by default the dtype of ``compile``'s sample.
+
+        Returns
+        -------
+        callable
+            Takes a matrix of shape (rows, columns read by the source), and answers as the method does. That the shape fits is
+            all that is looked at. It computes something for rows that the source would refuse, such as those with NaN or infinity.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LinearRegression
+        >>> import hbconv
+        >>> source = LinearRegression().fit([[0.0], [1.0]], [1.0, 3.0])
+        >>> predict = hbconv.convert(source, backend="reference").bind(rows=1)
+        >>> predict(np.array([[2.0]], np.float32))
+        array([5.], dtype=float32)
+        """
+        if method not in self.methods:
+            raise unknown("method", method, self.methods)
+        if dtype not in (None, "float32", "float64", "int64"):
+            raise unknown("dtype", dtype, ("float32", "float64", "int64"))
+        return bound_call(self.programs, method, (dtype,) * self.n_features_in_ if dtype else self.dtypes, rows)
 
     def check(self) -> Model:
         """Raise what compiling would raise (a strategy refused, a primitive the backend lacks), without the time it takes."""

@@ -21,7 +21,30 @@ from hbconv.tensor.rewrite import rewrite_program
 __all__ = ["Artifact", "Backend", "KernelReport", "contiguous"]
 
 Arrays = Mapping[str, npt.NDArray[Any]]
-Answer = Callable[[npt.NDArray[Any]], dict[str, npt.NDArray[Any]]]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A program with places for its input and outputs, used again at each call: for one thread at a time.
+
+    Parameters
+    ----------
+    given : ndarray of shape (rows, columns)
+        To be written, up to as many rows as will be computed.
+    outputs : mapping of str to ndarray
+        To be read.
+    run : callable
+        ``run(rows, address)`` computes the first rows.
+    address : int
+    kept : object
+        The memory behind the address.
+    """
+
+    given: npt.NDArray[Any]
+    outputs: Arrays
+    run: Callable[[int, int], Any]
+    address: int
+    kept: object
 
 
 class Artifact(ABC):
@@ -31,12 +54,11 @@ class Artifact(ABC):
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Compute the outputs, in the order of the program's, for C-contiguous inputs of any row count."""
 
-    def bind(self, rows: int) -> Answer | None:  # noqa: ARG002
-        """Return what computes the outputs for exactly so many rows of the only input, faster than ``run``; None where nothing is.
+    few = 0
+    """Up to how many rows a call is worth binding; 0 where none is."""
 
-        It copies what it is given, of any numeric dtype, without a check. One thread at a time may call it, and its answers
-        lie in the same arrays each time.
-        """
+    def bind(self, rows: int) -> Bound | None:  # noqa: ARG002
+        """Give the only input and the outputs places of their own, for up to so many rows; None where that saves nothing."""
         return None
 
     def files(self) -> dict[str, bytes]:

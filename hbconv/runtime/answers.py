@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Output, Paths
 
-__all__ = ["answer", "in_order", "join"]
+__all__ = ["answer", "copier", "in_order", "join"]
 
 
 def answer(output: Output, values: Any) -> Any:
@@ -37,6 +38,18 @@ def answer(output: Output, values: Any) -> Any:
     if output.dtypes:
         return tuple(block.astype(dtype or block.dtype, copy=False) for block, dtype in zip(blocks, output.dtypes, strict=True))
     return iter(blocks) if output.staged else blocks
+
+
+def copier(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
+    """Return what gives ``answer`` of a copy of values, decided beforehand as far as can be."""
+    if replace(output, classes=None, vector=False, dtype=None) != Output(output.node) or isinstance(output.classes, tuple):
+        return lambda values: answer(output, values.copy())
+    labels, dtype, vector = output.classes, output.dtype, output.vector
+    if labels is not None:
+        return lambda values: answer(output, values)
+    if vector:
+        return lambda values: values[:, 0].astype(dtype or values.dtype)
+    return lambda values: values.astype(dtype or values.dtype)
 
 
 def join(parts: Sequence[Any]) -> Any:

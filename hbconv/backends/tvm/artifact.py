@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.base import Answer, Arrays, Artifact
+from hbconv.backends.base import Arrays, Artifact, Bound
 from hbconv.backends.tvm.loop import Loop, Workspace, aligned
 from hbconv.backends.tvm.pool import share
 from hbconv.errors import BackendError
@@ -20,6 +20,8 @@ __all__ = ["Few", "Signature", "TvmArtifact"]
 
 LIMIT = 2**31 - 1
 """Row times column must stay below this in one call: indexes are int32."""
+BOUND = 64
+"""Rows from which reading and checking them costs little beside computing them."""
 SHARE = 1024
 """Rows for which one more thread is worth its start."""
 
@@ -74,12 +76,12 @@ class TvmArtifact(Artifact):
     signature : Signature
     threads : int
         Threads a call may use; each takes its own rows.
-    few : Few
-        For few rows.
+    for_few : Few
     """
 
-    def __init__(self, batch: Loop, signature: Signature, threads: int, few: Few) -> None:
-        self.batch, self.signature, self.threads, self.few = batch, signature, threads, few
+    def __init__(self, batch: Loop, signature: Signature, threads: int, for_few: Few) -> None:
+        self.batch, self.signature, self.threads, self.for_few = batch, signature, threads, for_few
+        self.few = (for_few.rows or BOUND) if len(signature.inputs) == 1 else 0
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Compute the outputs."""
@@ -89,22 +91,16 @@ class TvmArtifact(Artifact):
         self._run_slices(self._loop(rows), [*arrays, *outputs.values()], rows)
         return outputs
 
-    def bind(self, rows: int) -> Answer | None:
-        """Copy rows to where the loop reads them, and let it run."""
+    def bind(self, rows: int) -> Bound | None:
+        """Address places that stay where they are."""
         if len(self.signature.inputs) != 1:
             return None
         ((dtype, shape),) = self.signature.inputs.values()
-        given, outputs, loop = aligned(np.zeros((rows, *shape), dtype)), self.signature.empty(rows), self._loop(rows)
+        given, loop = aligned(np.zeros((rows, *shape), dtype)), self._loop(rows)
+        outputs = {name: np.zeros_like(output) for name, output in self.signature.empty(rows).items()}
         workspace = Workspace(loop, 1 + len(outputs))
         workspace.place([given, *outputs.values()])
-        run = partial(loop.function, rows, workspace.address)
-
-        def answer(x: npt.NDArray[Any], keep: Workspace = workspace) -> dict[str, npt.NDArray[Any]]:  # noqa: ARG001
-            given[...] = x
-            run()
-            return outputs
-
-        return answer
+        return Bound(given, outputs, loop.function, workspace.address, workspace)
 
     def files(self) -> dict[str, bytes]:
         """Return the compiled loops, where a linker is installed to make libraries of them."""
@@ -113,7 +109,7 @@ class TvmArtifact(Artifact):
         return pack(self)
 
     def _loop(self, rows: int) -> Loop:
-        return self.few.loop if rows <= self.few.rows else self.batch
+        return self.for_few.loop if rows <= self.for_few.rows else self.batch
 
     def _check(self, name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Refuse what is not as compiled for, since the kernel reads by bare addresses."""

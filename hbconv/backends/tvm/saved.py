@@ -26,13 +26,13 @@ def pack(artifact: TvmArtifact) -> dict[str, bytes]:
     """Write the files of an artifact, none where no library can be made; equal artifacts give equal bytes."""
     from safetensors.numpy import save
 
-    loops = {"batch": artifact.batch} | ({"few": artifact.few.loop} if artifact.few.rows else {})
+    loops = {"batch": artifact.batch} | ({"few": artifact.for_few.loop} if artifact.for_few.rows else {})
     libraries = {name: loop.library() for name, loop in loops.items()}
     if None in libraries.values():
         return {}
     machine = Machine.host()
     facts = {"format": FORMAT, "system": sys.platform, "level": machine.level, "extras": sorted(machine.extras), **asdict(artifact.signature)}
-    facts |= {"few_rows": artifact.few.rows, "scratch": {name: loop.scratch for name, loop in loops.items()}}
+    facts |= {"few_rows": artifact.for_few.rows, "scratch": {name: loop.scratch for name, loop in loops.items()}}
     tables = {f"{name}.safetensors": save({f"{i}": table for i, table in enumerate(loop.tables)}) for name, loop in loops.items()}
     return {f"{name}.so": library for name, library in libraries.items() if library} | tables | {SIGNATURE: json.dumps(facts).encode()}
 
