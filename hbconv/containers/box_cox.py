@@ -18,20 +18,19 @@ __all__ = ["BoxCox"]
 
 @container
 class BoxCox(Node):
-    """``(y ** power - 1) / power`` column by column, and ``log(y)`` where the power is 0, as ``expm1(power * log(y)) / power``.
+    """``(x ** power - 1) / power`` column by column, and ``log(x)`` where the power is 0, as ``expm1(power * log(x)) / power``.
 
-    y is x, or for the logarithm ``"log1p"`` ``1 + x``. The logarithm is taken in x's dtype, what follows in float64.
+    The logarithm is taken in x's dtype, what follows in float64.
     """
 
     x: Node
     powers: Array
-    logarithm: str = "log"
 
     def infer(self) -> Type:
         return Type(self.x.type.width, "float64")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        log = b.cast(b.op(self.logarithm, inputs[0]), "float64")
+        log = b.cast(b.op("log", inputs[0]), "float64")
         is_zero = self.powers.data == 0
         powers = b.constant(np.where(is_zero, 1.0, self.powers.data), "float64")
         return b.where(b.constant(is_zero), log, b.op("expm1", powers * log) / powers)

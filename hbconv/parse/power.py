@@ -11,10 +11,10 @@ from hbconv.array import Array
 from hbconv.containers import Node
 from hbconv.containers.box_cox import BoxCox
 from hbconv.containers.cast_like import CastLike
-from hbconv.containers.choose import Choose, IsOutside
+from hbconv.containers.choose import IsOutside
 from hbconv.containers.decide import Compare
-from hbconv.containers.elementwise import Map
 from hbconv.containers.wiring import Cast
+from hbconv.containers.yeo_johnson import YeoJohnson
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -47,9 +47,7 @@ def _box_cox(step: Step, x: Node, lambdas: npt.NDArray[Any]) -> Node:
 def _yeo_johnson(x: Node, lambdas: npt.NDArray[Any]) -> Node:
     """As ``scipy.stats.yeojohnson``: powers of ``1 + x`` and of ``1 - x``, on either side of zero; ``2 - lambda`` is rounded as lambda is."""
     least = float(np.finfo(np.float64).eps)
-    above = BoxCox(x, _powers(lambdas, least), "log1p")
-    below = Map(BoxCox(Map(x, "neg"), _powers(2 - lambdas, least), "log1p"), "neg")
-    return Choose(Compare.of(x, "ge", 0.0), above, below)
+    return YeoJohnson(x, _powers(lambdas, least), _powers(2 - lambdas, least))
 
 
 def _powers(exponents: npt.NDArray[Any], least: float) -> Array:

@@ -13,7 +13,7 @@ from hbconv.containers.affine import Affine
 from hbconv.containers.cast_like import CastLike
 from hbconv.containers.choose import Choose
 from hbconv.containers.clip import Clip
-from hbconv.containers.columns import Columns, Entries
+from hbconv.containers.columns import Codes, Columns, Entries
 from hbconv.containers.elementwise import Map
 from hbconv.containers.impute import Impute
 from hbconv.containers.interpolate import Interpolate
@@ -25,6 +25,7 @@ from hbconv.containers.recode import Recode
 from hbconv.containers.spline_basis import SplineBasis
 from hbconv.containers.squared_distances import SquaredDistances
 from hbconv.containers.wiring import Beside, Cast, Concat, Select
+from hbconv.containers.yeo_johnson import YeoJohnson
 
 __all__ = ["Spread", "spread"]
 
@@ -68,7 +69,7 @@ def _computed(node: Node, bound: float, known: dict[int, Spread | None]) -> Spre
         return _columns(node, bound)
     if isinstance(node, Entries):
         return Spread(bound if node.type.dtype in _LARGEST else _INTS)
-    if node.finite == "always":
+    if isinstance(node, Codes) or node.finite == "always":
         return Spread(_ALWAYS)
     rule = _RULES.get(type(node))
     if rule is None:
@@ -170,6 +171,13 @@ def _polynomial(node: Polynomial, x: Spread) -> Spread | None:
     return Spread(max(1.0, x.bound) ** node.terms.shape[1], x.nan_from) if x.bound < 1e30 else None
 
 
+def _yeo_johnson(node: YeoJohnson, x: Spread) -> Spread | None:
+    powers = np.abs(np.concatenate([node.above.data, node.below.data]))
+    if not powers.max() * np.log10(1 + x.bound) < 280:
+        return None
+    return Spread(float((1 + x.bound) ** powers.max() / powers[powers > 0].min(initial=1.0) + np.log1p(x.bound)), x.nan_from)
+
+
 def _largest(values: Array) -> float | None:
     """Largest magnitude; None where some value is no finite number."""
     largest = np.abs(values.data.astype(np.float64)).max(initial=0.0)
@@ -195,4 +203,5 @@ _RULES: dict[type[Node], Callable[..., Spread | None]] = {
     Select: _union,
     SplineBasis: _spline,
     SquaredDistances: _distances,
+    YeoJohnson: _yeo_johnson,
 }

@@ -25,6 +25,7 @@ from hbconv.containers.recode import Recode
 from hbconv.containers.spline_basis import SplineBasis
 from hbconv.containers.squared_distances import SquaredDistances
 from hbconv.containers.wiring import Cast, Concat, Select
+from hbconv.containers.yeo_johnson import YeoJohnson
 from hbconv.errors import InputError
 from hbconv.model import Model
 from hbconv.runtime.bounds import spread
@@ -63,6 +64,7 @@ def chains(schema):
         "interpolate": Interpolate(Cast(x, "float"), Array(knots), Array(knots * 1e3)),
         "polynomial": Polynomial(x, Array(np.array([[0, 1, 2], [1, 1, -1]], np.int32))),
         "spline": SplineBasis(x, Array(knots), 2),
+        "powers": YeoJohnson(Cast(x, "float"), Array([0.0, 2.5, -1.0]), Array([2.0, -0.5, 1e-3])),
         "distances": SquaredDistances(x, Array(np.eye(WIDTH))),
         "recode": Recode(code, (Array([0.0, 1.0, 2.0]),) * WIDTH),
         "recode to what is missing": Recode(code, (Array([0.0, np.nan, 2.0]),) * WIDTH),
@@ -114,6 +116,7 @@ def test_a_look_at_the_input_finds_what_the_checks_find(name, allow_nan, dtype):
         "interpolate",
         "polynomial",
         "spline",
+        "powers",
         "distances",
     ],
 )
