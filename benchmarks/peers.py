@@ -198,6 +198,22 @@ def hbconv_backend(backend: str, precision: str = "exact") -> Callable[[Setting]
     return make
 
 
+def bound(setting: Setting) -> Call:
+    """Make the barest call of the compiled model, for as many rows as come."""
+    import hbconv
+
+    model = hbconv.convert(setting.model, backend="tvm", sample=setting.sample, threads=setting.threads)
+    calls: dict[int, Call] = {}
+
+    def call(x: Any) -> Any:
+        known = calls.get(len(x))
+        if known is None:
+            known = calls[len(x)] = model.bind(setting.fitted.method, len(x))
+        return known(x)
+
+    return call
+
+
 PEERS: dict[str, Callable[[Setting], Call]] = {
     "source": source,
     "onnxruntime": onnxruntime,
@@ -211,6 +227,7 @@ PEERS: dict[str, Callable[[Setting], Call]] = {
     "hbconv torchscript": hbconv_backend("torchscript"),
     "hbconv tvm": hbconv_backend("tvm"),
     "hbconv tvm fast": hbconv_backend("tvm", "fast"),
+    "hbconv tvm bound": bound,
 }
 """All contenders by name; the first is the one that others are compared with."""
 

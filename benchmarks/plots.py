@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-COLORS = {"hbconv tvm": "#c0392b", "hbconv tvm fast": "#e67e22"}
+COLORS = {"hbconv tvm": "#c0392b", "hbconv tvm fast": "#e67e22", "hbconv tvm bound": "#f1c40f"}
 OTHER, OWN = "#95a5a6", "#d7b7a5"
 
 
