@@ -7,10 +7,11 @@ import pytest
 from forests import hostile_rows, random_forest
 
 from hbconv.array import Array
-from hbconv.backends.tvm import BACKEND
+from hbconv.backends.tvm import BACKEND, packed_walk
 from hbconv.backends.tvm.bins import make_bins
 from hbconv.backends.tvm.compiler import FEW, compile_program
 from hbconv.backends.tvm.machine import Machine
+from hbconv.backends.tvm.packed_nodes import pack_nodes
 from hbconv.backends.tvm.select_tables import make_tables
 from hbconv.forest import Forest
 from hbconv.target import Target
@@ -94,18 +95,28 @@ def test_any_number_of_leaves_and_thresholds(leaves):
     check(chain(leaves), "float64", rows=(500,), strategies=("select", "tree_traversal"))
 
 
-@pytest.mark.parametrize(("depth", "bits"), [(8, 8), (9, 16), (17, 32)])
-def test_leaf_numbers_take_the_bytes_they_need(depth, bits):
+def perfect_tree(depth, n_features):
     n, rng = 2**depth - 1, np.random.default_rng(0)
     left = np.where(np.arange(n) < n // 2, 2 * np.arange(n) + 1, ~(2 * np.arange(n) - n + 1))
-    forest = Forest(
-        feature=Array.of(rng.integers(0, 4, n), "int32"), threshold=Array(rng.standard_normal(n)), default_left=Array(rng.random(n) < 0.5),
+    return Forest(
+        feature=Array.of(rng.integers(0, n_features, n), "int32"), threshold=Array(rng.standard_normal(n)), default_left=Array(rng.random(n) < 0.5),
         left=Array.of(left, "int32"), right=Array.of(np.where(left >= 0, left + 1, left - 1), "int32"), roots=Array.of([0], "int32"),
         first_leaf=Array.of([0, n + 1], "int32"), values=Array(rng.standard_normal((n + 1, 1))), target=Array.of([0], "int32"), start=Array([0.0]),
-        strict=False, n_features=4, leaf_id=Array.of(np.arange(n + 1), "int32"),
+        strict=False, n_features=n_features, leaf_id=Array.of(np.arange(n + 1), "int32"),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("depth", "bits"), [(8, 8), (9, 16), (17, 32)])
+def test_leaf_numbers_take_the_bytes_they_need(depth, bits):
+    forest = perfect_tree(depth, 4)
     assert np.iinfo(make_tables(forest, make_bins(forest, "float64"), np.array([0, *[-1] * 7])).dtype).bits == bits
     check(forest, "float64", rows=(40,), strategies=("select", "tree_traversal"))
+
+
+def test_nodes_of_wide_forests_take_longer_words():
+    forest = perfect_tree(15, 30_000)
+    assert pack_nodes(forest, "float32", packed_walk.TOGETHER).word == "int64"
+    check(forest, "float32", rows=(20,), strategies=("tree_traversal",))
 
 
 def test_bins_need_a_column_for_each_segment_and_direction():

@@ -14,7 +14,7 @@ from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.packed_nodes import PackedNodes, pack_nodes
 from hbconv.forest import Forest, Tables
 
-__all__ = ["ROWS", "key_of", "leaves", "scores"]
+__all__ = ["ROWS", "key_of", "leaves", "scores", "step"]
 
 ROWS = 8
 """Tiles of at most so many rows are for few rows at a time."""
@@ -74,19 +74,20 @@ def _walk(k: Kernel, x: Place, forest: Forest, trees: Any, arrive: Callable[[Any
             at = [k.variable("int64", k.entry(roots, group * TOGETHER + i)) for i in range(TOGETHER)]
             with T.serial(k.entry(steps, group)):
                 for place in at:
-                    _step(k, place, nodes, keys, packed)
+                    step(k, place, nodes, keys, packed, 0)
             arrive(group, row, [k.bind(tirx.Cast("int64", k.entry(nodes, place.get() * 2))) for place in at])
 
 
-def _step(k: Kernel, at: Any, nodes: Place, keys: Place, packed: PackedNodes) -> None:
-    """Go on to a child; a leaf stays."""
+def step(k: Kernel, at: Any, nodes: Place, keys: Place, packed: PackedNodes, first_key: Any) -> Any:
+    """Go on to a child; a leaf stays. Returns 0 where it stood on a leaf."""
     unsigned = UNSIGNED[packed.word]
     place = k.bind(at.get())
     threshold, fields = (k.bind(tirx.reinterpret(unsigned, k.entry(nodes, place * 2 + i))) for i in range(2))
     column = k.bind(tirx.Cast("int64", fields & tirx.IntImm(unsigned, (1 << packed.shift) - 1)))
-    key = tirx.reinterpret(unsigned, k.load(keys, (0,), column))
-    children = place + tirx.Cast("int64", tirx.shift_right(fields, tirx.IntImm(unsigned, packed.shift)))
-    at.set(children + tirx.Cast("int64", key > threshold))
+    key = tirx.reinterpret(unsigned, k.load(keys, (0,), column + first_key))
+    far = k.bind(tirx.Cast("int64", tirx.shift_right(fields, tirx.IntImm(unsigned, packed.shift))))
+    at.set(place + far + tirx.Cast("int64", key > threshold))
+    return far
 
 
 def _write_keys(k: Kernel, keys: Place, x: Place, row: Any, packed: PackedNodes, tables: Tables | None, forest: Forest) -> None:

@@ -5,29 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hbconv.backends.tvm import select, tree_lanes, walk
+from hbconv.backends.tvm import packed_walk, select, tree_lanes, walk
 from hbconv.backends.tvm.kernel import Kernel
 from hbconv.backends.tvm.memory import Place
 from hbconv.forest import Forest
 
 __all__ = ["EMITTERS"]
 
-KERNELS = {"select": select, "tree_traversal": walk, "perfect_tree_traversal": walk}
 
-
-def _kernel(k: Kernel, strategy: str) -> Any:
-    """Choose: a tile of few rows has too few for lanes."""
-    return tree_lanes if k.tile <= tree_lanes.ROWS else KERNELS[strategy]
+def _kernel(k: Kernel, forest: Forest, strategy: str) -> Any:
+    """Choose: a tile of few rows has too few for lanes, and a walk looks a test's table up as it reaches it."""
+    if k.tile <= tree_lanes.ROWS:
+        return tree_lanes
+    if strategy == "select":
+        return select
+    return walk if forest.tables else packed_walk
 
 
 def scores(k: Kernel, out: Place, x: Place, forest: Forest, strategy: str) -> None:
     """Emit ``tree_scores``."""
-    _kernel(k, strategy).scores(k, out, x, forest)
+    _kernel(k, forest, strategy).scores(k, out, x, forest)
 
 
 def leaves(k: Kernel, out: Place, x: Place, forest: Forest, strategy: str) -> None:
     """Emit ``tree_leaves``."""
-    _kernel(k, strategy).leaves(k, out, x, forest)
+    _kernel(k, forest, strategy).leaves(k, out, x, forest)
 
 
 EMITTERS: dict[str, Callable[..., None]] = {"tree_scores": scores, "tree_leaves": leaves}

@@ -1,4 +1,4 @@
-"""Trees by traversal: some rows at once walk down a tree side by side, until the last of them reaches a leaf."""
+"""Trees with tests on categories by traversal: some rows at once walk down a tree side by side, until the last of them reaches a leaf."""
 
 from __future__ import annotations
 
