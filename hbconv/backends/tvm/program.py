@@ -13,7 +13,7 @@ from tvm import tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm import elementwise, movement, order, reduce, trees
+from hbconv.backends.tvm import elementwise, mathematics, movement, order, reduce, trees
 from hbconv.backends.tvm.entry import Entry
 from hbconv.backends.tvm.kernel import ANY, SCRATCH, TABLES, Kernel, literal
 from hbconv.backends.tvm.machine import Machine
@@ -24,7 +24,14 @@ from hbconv.tensor import Constant, Input, Op, TensorProgram, TensorType
 
 __all__ = ["EMITTERS", "TileFunction", "write_function"]
 
-EMITTERS: dict[str, Callable[..., None]] = {**elementwise.EMITTERS, **movement.EMITTERS, **order.EMITTERS, **reduce.EMITTERS, **trees.EMITTERS}
+EMITTERS: dict[str, Callable[..., None]] = {
+    **elementwise.EMITTERS,
+    **mathematics.EMITTERS,
+    **movement.EMITTERS,
+    **order.EMITTERS,
+    **reduce.EMITTERS,
+    **trees.EMITTERS,
+}
 
 
 @dataclass(frozen=True)

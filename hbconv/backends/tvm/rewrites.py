@@ -17,12 +17,6 @@ def relu(b: Builder, x: Value) -> Value:
     return b.op("maximum", x, b.constant(0.0, x.dtype))
 
 
-def sigmoid(b: Builder, x: Value) -> Value:
-    """``1 / (1 + exp(-x))``."""
-    one = b.constant(1.0, x.dtype)
-    return one / (b.op("exp", -x) + one)
-
-
 def logsumexp(b: Builder, x: Value, axis: int) -> Value:
     """``log(sum(exp(x - top))) + top``; a top that is not finite is not subtracted."""
     top = b.reduce("reduce_max", x, axis)
@@ -32,4 +26,4 @@ def logsumexp(b: Builder, x: Value, axis: int) -> Value:
     return b.op("log", b.reduce("reduce_sum", b.op("exp", x - beside), axis)) + shift
 
 
-REWRITES: dict[str, Callable[..., Any]] = {"relu": relu, "sigmoid": sigmoid, "logsumexp": logsumexp}
+REWRITES: dict[str, Callable[..., Any]] = {"relu": relu, "logsumexp": logsumexp}

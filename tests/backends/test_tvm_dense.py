@@ -1,0 +1,97 @@
+"""The tile compiler's dense operators: functions to the last places, products of any shape, matrices of any width."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from hbconv.backends.tvm import BACKEND
+from hbconv.backends.tvm.machine import VARIABLE, Machine
+from hbconv.backends.tvm.mathematics import FUNCTIONS
+from hbconv.target import Target
+from hbconv.tensor import Builder
+
+DTYPES = ("float32", "float64")
+ULPS = 2
+# Its definition, 1 / (1 + exp(-x)), rounds twice more than the power is off.
+SIGMOID_ULPS = 3
+POINTS = 3000
+
+
+def arguments(dtype):
+    """Bit patterns of all kinds, the ranges where functions turn, and their edges."""
+    rng, info = np.random.default_rng(0), np.finfo(dtype)
+    word = np.dtype(f"u{np.dtype(dtype).itemsize}")
+    patterns = rng.integers(0, np.iinfo(word).max, POINTS, dtype=word, endpoint=True).view(dtype)
+    ranges = [rng.uniform(-size, size, POINTS) for size in (2, 20, 110, 760)]
+    near_one = 1 + rng.uniform(-1, 1, POINTS) * 10.0 ** -rng.integers(0, 12, POINTS)
+    edges = [0, np.inf, info.tiny, info.smallest_subnormal, info.max, 1, 1 - info.epsneg, 1 + info.eps, 8, 1000, 88.7, 103.9, 709.7, 745.1]
+    return np.concatenate([patterns, np.concatenate([*ranges, near_one, edges, np.negative(edges), [np.nan]]).astype(dtype)])
+
+
+def true_values(name, x):
+    """Compute in the longest floats there are; ``erf`` in float64, whose own error is below one unit."""
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.longdouble)
+        if name == "sigmoid":
+            power = np.exp(-wide)
+            return 1 / (1 + np.where(np.isinf(power.astype(x.dtype)), np.inf, power))
+        return np.array([math.erf(v) for v in x], np.longdouble) if name == "erf" else getattr(np, name)(wide)
+
+
+def units(got, want, dtype):
+    """Return how many units in the last place numbers are off; those of which one is no finite number must be equal."""
+    with np.errstate(over="ignore"):
+        rounded = want.astype(dtype)
+    finite = np.isfinite(rounded) & np.isfinite(got)
+    np.testing.assert_array_equal(got[~finite], rounded[~finite])
+    np.testing.assert_array_equal(np.signbit(got[got == 0]), np.signbit(want[got == 0]))
+    return np.abs(got[finite] - want[finite]) / np.spacing(np.abs(rounded[finite]))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("level", ["", Machine.host().architecture])
+def test_functions_are_within_few_units(dtype, level, monkeypatch):
+    """With fused products where this machine has them, and without."""
+    monkeypatch.setenv(VARIABLE, level)
+    b, x = Builder(), arguments(dtype)
+    column = b.input("x", dtype, 1)
+    program = b.program({name: b.op(name, column) for name in FUNCTIONS})
+    answers = BACKEND.compile(program, Target("tvm")).run({"x": x[:, None]})
+    for name in FUNCTIONS:
+        off = units(answers[name][:, 0], true_values(name, x), dtype)
+        assert off.max() <= (SIGMOID_ULPS if name == "sigmoid" else ULPS), (name, x[np.isfinite(answers[name][:, 0])][off.argmax()])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1, 1), (0, 3), (3, 2), (7, 3), (5, 7), (2, 4, 13)])
+def test_products_of_any_shape(dtype, shape):
+    rng = np.random.default_rng(1)
+    x, w = rng.integers(-9, 9, (70, math.prod(shape[:-1]))).astype(dtype), rng.integers(-9, 9, shape).astype(dtype)
+    b = Builder()
+    matrix = b.reshape(b.input("x", dtype, x.shape[1]), *shape[:-1])
+    program = b.program({"y": b.reshape(b.matmul(matrix, b.constant(w)), math.prod(shape[:-2]) * shape[-1])})
+    got = BACKEND.compile(program, Target("tvm")).run({"x": x})["y"]
+    want = np.einsum("r...k,...km->r...m", x.reshape(70, *shape[:-1]), w)
+    np.testing.assert_array_equal(got, want.reshape(70, -1))
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "int32", "int64"])
+def test_matrices_of_any_width_are_read_and_written(dtype):
+    b, widths = Builder(), (1, 2, 3, 5, 8, 17)
+    matrices = {f"x{width}": np.random.default_rng(2).integers(0, 99, (270, width)).astype(dtype) for width in widths}
+    program = b.program({name: b.input(name, dtype, x.shape[1]) for name, x in matrices.items()})
+    artifact = BACKEND.compile(program, Target("tvm"))
+    for rows in (0, 1, 3, 8, 255, 256, 257, 270):
+        cut = {name: x[:rows] for name, x in matrices.items()}
+        for name, got in artifact.run(cut).items():
+            np.testing.assert_array_equal(got, cut[name], err_msg=f"{name} {rows}")
+
+
+@pytest.mark.parametrize("columns", [[9, 1], [-1], [3, 50, 51, 99], [0]])
+def test_columns_that_are_taken_are_read(columns):
+    x, b = np.random.default_rng(3).random((9, 100), dtype=np.float32), Builder()
+    program = b.program({"y": b.take(b.input("x", "float32", 100), columns)})
+    np.testing.assert_array_equal(BACKEND.compile(program, Target("tvm")).run({"x": x})["y"], x[:, columns])
