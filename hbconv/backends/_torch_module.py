@@ -9,10 +9,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, fx
 
+from hbconv.backends._torch_forest import Trees
 from hbconv.backends._torch_functions import DTYPES, FUNCTIONS, MAY_ALIAS, PREPARED
 from hbconv.errors import InputError
-from hbconv.tensor import Constant, Input, Op, TensorProgram
+from hbconv.tensor import Builder, Constant, Input, Op, TensorProgram
 from hbconv.tensor.program import Instruction
+from hbconv.tensor.tests import Tests, prepare_tests
 
 __all__ = ["Loop", "TensorModule"]
 
@@ -121,8 +123,8 @@ class _Reader(fx.Tracer):
         super().__init__(autowrap_functions=tuple(FUNCTIONS.values()))
 
     def is_leaf_module(self, m: torch.nn.Module, module_qualified_name: str) -> bool:
-        """Call a loop, rather than read it."""
-        return isinstance(m, Loop) or super().is_leaf_module(m, module_qualified_name)
+        """Call a loop or a forest, rather than read it."""
+        return isinstance(m, Loop | Trees) or super().is_leaf_module(m, module_qualified_name)
 
 
 class _Writer:
@@ -147,6 +149,9 @@ class _Writer:
         if isinstance(instruction, Op) and instruction.body:
             self.root.add_module(f"loop_{name}", Loop(instruction.body, instruction.attributes["steps"]))
             return self.graph.call_module(f"loop_{name}", tuple(self.nodes[i] for i in instruction.operands))
+        if isinstance(instruction, Op) and "forest" in instruction.attributes:
+            self.root.add_module(f"trees_{name}", _trees(instruction, self.program.instructions[instruction.operands[0]].type.dtype))
+            return self.graph.call_module(f"trees_{name}", (self.nodes[instruction.operands[0]],))
         if isinstance(instruction, Op):
             attributes = dict(_torch_attribute(*item) for item in instruction.attributes.items())
             return self.graph.call_function(FUNCTIONS[instruction.primitive], self.operands(name, instruction), attributes)
@@ -171,6 +176,16 @@ class _Writer:
         while isinstance(origin, Op) and origin.primitive in MAY_ALIAS:
             origin = self.program.instructions[origin.operands[-1]]
         return self.nodes[index] if isinstance(origin, Op) else self.graph.call_method("clone", (self.nodes[index],))
+
+
+def _trees(op: Op, dtype: str) -> Trees:
+    """Write a forest over columns of a dtype as a module of its own."""
+    forest, strategy = op.attributes["forest"], op.attributes["strategy"]
+    b = Builder()
+    x = b.input("x", dtype, forest.n_features)
+    tests = prepare_tests(forest, x, b) if forest.n_tests else Tests(x, forest.feature.data, forest.threshold.data.astype(dtype))
+    columns = None if tests.x is x else _Writer(b.program({"x": tests.x})).body()
+    return Trees(forest, strategy, op.primitive == "tree_scores", columns, tests.column, tests.threshold)
 
 
 def _torch_attribute(name: str, value: Any) -> tuple[str, Any]:

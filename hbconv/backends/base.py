@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hbconv.errors import BackendError, MissingPackageError
 from hbconv.forest import Forest
-from hbconv.strategy import lower_trees
+from hbconv.strategy import Refusal, lower_trees
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram, Value, verify_program
 from hbconv.tensor.rewrite import rewrite_program
@@ -143,6 +143,10 @@ class Backend(ABC):
     def native_trees(self, target: Target) -> frozenset[str]:  # noqa: ARG002
         """Strategies whose ``tree_scores`` and ``tree_leaves`` it runs itself, not as plain primitives."""
         return frozenset()
+
+    def refuse_trees(self, strategy: str, forest: Forest, target: Target) -> Refusal | None:  # noqa: ARG002
+        """Say why a native strategy may not be used for a forest, or None."""
+        return None
 
     def remarks(self, forest: Forest, target: Target) -> tuple[str, ...]:  # noqa: ARG002
         """Say what of these trees it does otherwise than by its own kernel, and why."""

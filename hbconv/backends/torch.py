@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from hbconv.backends._torch_forest import NATIVE
 from hbconv.backends._torch_functions import FUNCTIONS
 from hbconv.backends._torch_module import TensorModule
 from hbconv.backends.base import Arrays, Artifact, Backend, contiguous
 from hbconv.errors import BackendError
+from hbconv.forest import Forest
+from hbconv.strategy import Refusal, find_strategy
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 
@@ -34,6 +38,7 @@ class TorchArtifact(Artifact):
     """
 
     def __init__(self, module: torch.nn.Module, program: TensorProgram, target: Target) -> None:
+        keep_memory()
         self.module = module
         self._device, self._threads = find_device(target), target.threads
         self._inputs = tuple(i.name for i in program.inputs)
@@ -50,6 +55,16 @@ class TorchArtifact(Artifact):
 
 def _to_numpy(tensor: Tensor, dtype: str) -> npt.NDArray[Any]:
     return np.ascontiguousarray(tensor.cpu().numpy(), dtype=dtype)
+
+
+@cache
+def keep_memory() -> None:
+    """Have the allocator keep what is freed, up to 64 MB, rather than ask the system for new pages at each operator.
+
+    The C library of GNU returns a free block at the top of the heap when it is larger than twice the largest block that was
+    mapped and freed so far, and 32 MB is the largest that counts. Nothing is written to the block, so none of it becomes real.
+    """
+    torch.empty((32 << 20) - (64 << 10), dtype=torch.uint8)
 
 
 @contextmanager
@@ -101,8 +116,16 @@ class Torch(Backend):
 
     name = "torch"
     needs = ("torch",)
-    emits = frozenset({*FUNCTIONS, "iterate"})
+    emits = frozenset({*FUNCTIONS, "iterate", "tree_scores", "tree_leaves"})
     devices = ("cpu", "cuda")
+
+    def native_trees(self, target: Target) -> frozenset[str]:
+        """On the CPU, those of ``_torch_forest``."""
+        return frozenset(NATIVE) if target.device == "cpu" else frozenset()
+
+    def refuse_trees(self, strategy: str, forest: Forest, target: Target) -> Refusal | None:
+        """Refuse what takes too much memory, as a strategy of primitives does."""
+        return find_strategy(strategy).check(forest, target)
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
         """Make the module and move it to the device."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from hbconv.backends._torch_functions import FUNCTIONS
+from hbconv.backends._torch_forest import Trees
 from hbconv.backends._torch_module import Loop, TensorModule
-from hbconv.backends.base import Artifact, Backend
-from hbconv.backends.torch import TorchArtifact, find_device
+from hbconv.backends.base import Artifact
+from hbconv.backends.torch import Torch, TorchArtifact, find_device
 from hbconv.errors import StoreError
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
@@ -56,27 +56,47 @@ class _ScriptedLoop(torch.nn.Module):
         return state
 
 
-def _script_loops(module: TensorModule) -> None:
-    """Replace loops by scripted ones, which a trace keeps as they are: it would write out every step."""
+class _ScriptedTrees(torch.nn.Module):
+    """Trees as TorchScript holds them: what is done with one row, with many, and with very many."""
+
+    def __init__(self, trees: Trees) -> None:
+        super().__init__()
+        self.rows = trees.rows
+        self.one = without_deprecation(torch.jit.trace, trees.one, trees.example()[:1], check_trace=False)
+        self.many = without_deprecation(torch.jit.trace, trees.many, trees.example(), check_trace=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.size(0) == 1:
+            answer: torch.Tensor = self.one(x)
+        elif x.size(0) <= self.rows:
+            answer = self.many(x)
+        else:
+            answer = torch.cat([self.many(part) for part in torch.split(x, self.rows)])
+        return answer
+
+
+_SCRIPTED: dict[type[torch.nn.Module], Callable[[Any], torch.nn.Module]] = {Loop: _ScriptedLoop, Trees: _ScriptedTrees}
+"""What a trace would write out step by step, or for one number of rows."""
+
+
+def _script_children(module: TensorModule) -> None:
+    """Replace them by scripted ones, which a trace keeps as they are."""
     for name, child in list(module.body.named_children()):
-        if isinstance(child, Loop):
-            setattr(module.body, name, without_deprecation(torch.jit.script, _ScriptedLoop(child)))
+        if type(child) in _SCRIPTED:
+            setattr(module.body, name, without_deprecation(torch.jit.script, _SCRIPTED[type(child)](child)))
 
 
-class TorchScript(Backend):
+class TorchScript(Torch):
     """TorchScript, on the CPU or a CUDA device."""
 
     name = "torchscript"
     stores_code = True
-    needs = ("torch",)
-    emits = frozenset({*FUNCTIONS, "iterate"})
-    devices = ("cpu", "cuda")
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
         """Trace the module on the device."""
         module = TensorModule(program).to(find_device(target)).eval()
         with torch.no_grad():
-            _script_loops(module)
+            _script_children(module)
             traced = without_deprecation(torch.jit.trace, module, module.example(), check_trace=False)
         return TorchScriptArtifact(traced, program, target)
 

@@ -25,6 +25,10 @@ PRIMITIVES: Mapping[str, Prices] = {
 NATIVE: Mapping[tuple[str, str], Prices] = {
     ("reference", "tree_traversal"): Prices(visit=1e-7),
     ("onnx", "tree_traversal"): Prices(visit=1.9e-8),
+    ("torch", "select"): Prices(operator=2e-6, visit=5e-10),
+    ("torch", "perfect_tree_traversal"): Prices(operator=1.5e-6, visit=2.4e-9),
+    ("torchscript", "select"): Prices(operator=1.5e-6, visit=5e-10),
+    ("torchscript", "perfect_tree_traversal"): Prices(operator=1e-6, visit=2.4e-9),
     ("tvm", "select"): Prices(visit=8e-11, tile=64),
     ("tvm", "tree_traversal"): Prices(visit=1.8e-9, tile=8),
     ("tvm", "perfect_tree_traversal"): Prices(visit=1.8e-9, tile=8),

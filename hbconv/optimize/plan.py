@@ -92,14 +92,15 @@ def make_plan(graph: Graph, target: Target, backend: Backend) -> Plan:
     for node in graph.nodes():
         if isinstance(node, TreeEnsemble | TreeLeaves):
             sources.setdefault(node.forest, node.source)
-    choices = ((forest, _choose(forest, source, target, backend.native_trees(target))) for forest, source in sources.items())
+    choices = ((forest, _choose(forest, source, target, backend)) for forest, source in sources.items())
     return Plan(tuple((forest, replace(choice, remarks=backend.remarks(forest, target))) for forest, choice in choices))
 
 
-def _choose(forest: Forest, source: str, target: Target, native: frozenset[str]) -> Choice:
+def _choose(forest: Forest, source: str, target: Target, backend: Backend) -> Choice:
+    native = backend.native_trees(target)
     if native >= strategies().keys():
         return _native_choice(forest, source, target)
-    checks = {name: None if name in native else strategy.check(forest, target) for name, strategy in strategies().items()}
+    checks = {name: backend.refuse_trees(name, forest, target) if name in native else s.check(forest, target) for name, s in strategies().items()}
     refusals = {name: refusal.reason for name, refusal in checks.items() if refusal}
     usable = {name: strategy for name, strategy in strategies().items() if name not in refusals}
     costs = {name: strategy.cost(forest, target, find_prices(target, name, native=name in native)) for name, strategy in usable.items()}

@@ -49,7 +49,7 @@ def thresholds_work(forest: Forest) -> Work:
 
 
 def _planes(forest: Forest) -> list[int]:
-    return np.unique(planes_of_missing(forest, "float32")[1]).tolist()
+    return [int(plane) for plane in np.unique(planes_of_missing(forest, "float32")[1])]
 
 
 def fixed_leaves(forest: Forest, x: Value, b: Builder) -> Value:
