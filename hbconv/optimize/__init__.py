@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
 
-from hbconv.containers import Graph, Node, source, topological
+from hbconv.containers import Graph, Node, Output, source, topological
 from hbconv.containers.bins import Bins
 from hbconv.containers.find_code import FindCode
 from hbconv.containers.trees import TreeEnsemble, TreeLeaves
@@ -18,7 +18,7 @@ from hbconv.optimize.rules.inject_selection import inject_selection
 from hbconv.optimize.rules.push_selection import push_selection
 from hbconv.optimize.rules.remove_identity import remove_identity
 
-__all__ = ["RULES", "Rule", "applied_rules", "optimize"]
+__all__ = ["RULES", "Rule", "applied_rules", "optimize", "optimize_exactly"]
 
 Rule = Callable[[Node], Node | None]
 """A rule takes a node and returns what replaces it, or None where it does not apply."""
@@ -63,6 +63,13 @@ def optimize(graph: Graph, rules: Sequence[Rule] = RULES) -> Graph:
             return after
         graph = after
     return graph
+
+
+def optimize_exactly(graph: Graph, nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Return nodes over a graph's input as the rules that keep every bit leave them, so that they share what they can with its outputs."""
+    outputs = {str(position): Output(node) for position, node in enumerate(nodes)}
+    exact = [rule for rule in RULES if rule.__name__ not in ROUNDING]
+    return optimize(replace(graph, outputs=outputs), exact).output_roots
 
 
 def _round(graph: Graph, rules: Sequence[Rule]) -> Graph:

@@ -10,7 +10,7 @@ from typing import Any
 from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
 from hbconv.lower import DENSE, DOUBTFUL, Lowered, Padding, lower
-from hbconv.optimize import optimize
+from hbconv.optimize import optimize, optimize_exactly
 from hbconv.optimize.plan import Plan, make_plan
 from hbconv.runtime.batching import bytes_given, rows_per_chunk
 from hbconv.runtime.checks import Checker
@@ -156,4 +156,4 @@ class Programs:
         """Return the methods as a program that looks out for doubtful rows itself, where that is cheap and as exact as on the host."""
         if not find_backend(self.target.backend).tiled or self.target.precision != "exact" or padding != DENSE:
             return self.lowered(methods, dtypes, padding)
-        return lower(self.typed(dtypes).only(*methods), guard=self.checker(dtypes).guard)
+        return lower(self.typed(dtypes).only(*methods), guard=optimize_exactly(self.typed(dtypes), self.checker(dtypes).guard))

@@ -7,6 +7,7 @@ from forests import random_forest
 from hbconv.array import Array
 from hbconv.containers import Graph, Output, Schema
 from hbconv.containers.affine import Affine
+from hbconv.containers.clip import Clip
 from hbconv.containers.columns import Columns
 from hbconv.containers.decide import Softmax
 from hbconv.containers.elementwise import Map
@@ -120,6 +121,8 @@ def test_identity_keeps_the_dtype():
     ints = Columns.of(Schema.matrix(4, "int64"))
     assert remove_identity(Affine.of(ints, mul=np.ones(4))) == Cast(ints, "float")
     assert remove_identity(pick(X, 1, 0, 2, 3)) is None
+    assert remove_identity(Clip.of(ints, -np.inf, np.inf)) == Cast(ints, "float")
+    assert remove_identity(Clip.of(X, -np.inf, 1e300)) is None
 
 
 def test_equal_steps_are_computed_once():

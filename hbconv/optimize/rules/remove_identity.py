@@ -4,6 +4,7 @@ import numpy as np
 
 from hbconv.containers import Node
 from hbconv.containers.affine import Affine
+from hbconv.containers.clip import Clip
 from hbconv.containers.wiring import Cast, Concat, Select
 
 __all__ = ["remove_identity"]
@@ -16,6 +17,7 @@ def remove_identity(node: Node) -> Node | None:
     2. Affine whose steps are all ``+ 0``, ``- 0``, ``* 1`` or ``/ 1``: what stays is the conversion to float.
     3. Concat of one part, and parts of no width.
     4. Cast to the dtype its input has, for the column dtypes at hand.
+    5. Clip between infinities: what stays is the conversion to float.
 
     Examples
     --------
@@ -29,6 +31,8 @@ def remove_identity(node: Node) -> Node | None:
     if isinstance(node, Select) and np.array_equal(node.indices.data, np.arange(node.x.type.width)):
         return node.x
     if isinstance(node, Affine) and node.is_identity:
+        return Cast(node.x, "float")
+    if isinstance(node, Clip) and np.all(np.isneginf(node.low.data)) and np.all(np.isposinf(node.high.data)):
         return Cast(node.x, "float")
     if isinstance(node, Concat):
         return _without_empty_parts(node)
