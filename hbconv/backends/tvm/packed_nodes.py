@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from hbconv.forest import Forest
 
-__all__ = ["PackedNodes", "pack_nodes"]
+__all__ = ["WORDS", "PackedNodes", "keys_of", "pack_nodes"]
 
 LINE = 8
 """Nodes that a tree's share of the table is a multiple of, so that the top of a tree lies in one line of the cache."""
 WORDS = {"float32": "int32", "float64": "int64"}
+"""Dtype of a key by that of its value."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -72,7 +73,7 @@ def pack_nodes(forest: Forest, dtype: str, stride: int = 1) -> PackedNodes:
     shift = last.bit_length()
     word = "int64" if int(step.max(initial=0)).bit_length() + shift > 32 else WORDS[dtype]
     nodes = np.zeros((int(sizes.sum()) + LINE, 2), np.uint64)
-    keys = np.where(forest.on_category, 0, _keys(forest.less_equal_thresholds(dtype)))
+    keys = np.where(forest.on_category, 0, keys_of(forest.less_equal_thresholds(dtype)))
     nodes[place] = np.stack([keys, (step << shift | columns).astype(np.uint64)], axis=1)
     nodes[leaf_place] = np.stack([np.arange(forest.n_leaves), np.full(forest.n_leaves, last)], axis=1)
     nodes[-LINE] = forest.n_leaves, last
@@ -103,7 +104,7 @@ def _places(forest: Forest) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     return place + begin[forest.tree_of_tests], leaf_place + begin[owner], begin + 1, sizes, depths
 
 
-def _keys(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+def keys_of(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     """Return numbers in the order of floats: both zeros alike, NaN, which nothing is below, least."""
     unsigned, bits = f"u{values.dtype.itemsize}", 8 * values.dtype.itemsize
     raw = np.where(values == 0, np.zeros((), values.dtype), values).view(unsigned).astype(np.uint64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hbconv.backends.tvm import packed_walk, select, tree_lanes, walk
+from hbconv.backends.tvm import oblivious, packed_walk, select, tree_lanes, walk
 from hbconv.backends.tvm.kernel import Kernel
 from hbconv.backends.tvm.memory import Place
 from hbconv.forest import Forest
@@ -17,6 +17,8 @@ def _kernel(k: Kernel, forest: Forest, strategy: str) -> Any:
     """Choose: a tile of few rows has too few for lanes, and a walk looks a test's table up as it reaches it."""
     if k.tile <= tree_lanes.ROWS:
         return tree_lanes
+    if oblivious.level_tests(forest) is not None:
+        return oblivious
     if strategy == "select":
         return select
     return walk if forest.tables else packed_walk
