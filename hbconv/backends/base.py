@@ -85,7 +85,7 @@ class KernelReport:
     scratch_bytes : int
         Values of one tile.
     trees : tuple of str
-        In what form the tests of each tree operator read a row.
+        Which kernel runs each tree operator, and in what form its tests read a row.
     """
 
     machine: str

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from hbconv.backends.base import KernelReport
+from hbconv.backends.tvm import select
 from hbconv.backends.tvm.bins import make_bins
 from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.program import write_function
 from hbconv.backends.tvm.schedule import Schedule
+from hbconv.backends.tvm.trees import find_kernel
+from hbconv.forest import Forest
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
 __all__ = ["report_kernel"]
@@ -30,7 +33,7 @@ def report_kernel(program: TensorProgram, schedule: Schedule, machine: Machine) 
         bytes_written=sum(int(np.prod(kind.shape)) * np.dtype(kind.dtype).itemsize for kind in outputs),
         table_bytes=sum(table.nbytes for table in written.tables),
         scratch_bytes=sum(size * np.dtype(dtype).itemsize for dtype, size in written.scratch.items()),
-        trees=tuple(_trees(program, op) for op in program.instructions if isinstance(op, Op) and "forest" in op.attributes),
+        trees=tuple(_trees(program, op, schedule.tile) for op in program.instructions if isinstance(op, Op) and "forest" in op.attributes),
     )
 
 
@@ -55,13 +58,17 @@ def _columns_of(program: TensorProgram, op: Op, every: frozenset[int]) -> frozen
     return frozenset(indices.value.data.tolist()) if isinstance(indices, Constant) else every
 
 
-def _trees(program: TensorProgram, op: Op) -> str:
-    """Say in what form a tree operator's tests read the row."""
+def _trees(program: TensorProgram, op: Op, tile: int) -> str:
+    """Say which kernel runs a tree operator, and in what form its tests read the row."""
     forest, strategy, dtype = op.attributes["forest"], op.attributes["strategy"], program.instructions[op.operands[0]].type.dtype
-    if strategy != "select":
-        return f"{op.primitive} by {strategy}: tests compare {dtype}"
+    kernel = find_kernel(tile, forest, strategy)
+    form = _bytes(forest, dtype) if kernel is select else f"tests read {dtype}"
+    return f"{op.primitive}: {strategy} runs as {kernel.__name__.rpartition('.')[2]}; {form}"
+
+
+def _bytes(forest: Forest, dtype: str) -> str:
+    """Count the columns of bytes that select makes of a row."""
     bins = make_bins(forest, dtype)
     plain, tables = len(bins.first), len(bins.table_feature)
-    thresholds = int(np.isfinite(bins.edges).sum())
     categories = f", and {tables:,} of tests on categories" if tables else ""
-    return f"{op.primitive} by {strategy}: {len(bins.feature):,} features, {thresholds:,} thresholds, in {plain:,} columns of bytes{categories}"
+    return f"{len(bins.feature):,} features of {dtype} are binned to {plain:,} columns of bytes{categories}"

@@ -10,12 +10,12 @@ from hbconv.backends.tvm.kernel import Kernel
 from hbconv.backends.tvm.memory import Place
 from hbconv.forest import Forest
 
-__all__ = ["EMITTERS"]
+__all__ = ["EMITTERS", "find_kernel"]
 
 
-def _kernel(k: Kernel, forest: Forest, strategy: str) -> Any:
-    """Choose: a tile of few rows has too few for lanes, and a walk looks a test's table up as it reaches it."""
-    if k.tile <= tree_lanes.ROWS:
+def find_kernel(tile: int, forest: Forest, strategy: str) -> Any:
+    """Choose a module: a tile of few rows has too few for lanes, and a walk looks a test's table up as it reaches it."""
+    if tile <= tree_lanes.ROWS:
         return tree_lanes
     if oblivious.level_tests(forest) is not None:
         return oblivious
@@ -26,12 +26,12 @@ def _kernel(k: Kernel, forest: Forest, strategy: str) -> Any:
 
 def scores(k: Kernel, out: Place, x: Place, forest: Forest, strategy: str) -> None:
     """Emit ``tree_scores``."""
-    _kernel(k, forest, strategy).scores(k, out, x, forest)
+    find_kernel(k.tile, forest, strategy).scores(k, out, x, forest)
 
 
 def leaves(k: Kernel, out: Place, x: Place, forest: Forest, strategy: str) -> None:
     """Emit ``tree_leaves``."""
-    _kernel(k, forest, strategy).leaves(k, out, x, forest)
+    find_kernel(k.tile, forest, strategy).leaves(k, out, x, forest)
 
 
 EMITTERS: dict[str, Callable[..., None]] = {"tree_scores": scores, "tree_leaves": leaves}
