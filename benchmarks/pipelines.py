@@ -37,7 +37,7 @@ def figures(case: Case, sizes: list[int], seconds: float, backend: str = "auto")
     """Fit a pipeline, compile it, compare the answers, then yield what each method takes for each number of rows."""
     source = case.pipeline.fit(case.X, case.y)
     began = time.perf_counter()
-    model = hbconv.convert(source, backend=backend)
+    model = hbconv.convert(source, backend=backend, sample=case.X[:5])
     for method in (m for m in METHODS if m in model.methods and not (m == "transform" and "predict" in model.methods)):
         theirs, ours = getattr(source, method), getattr(model, method)
         agree = agreement(theirs(case.rows), ours(case.rows))

@@ -71,9 +71,10 @@ class Checker:
 
     def _is_ordinary(self, table: Table) -> bool:
         lying = (part for feed in self.floats for part in table.lying(feed))
-        if not all(_within(x, self.bound, [place for place, column in enumerate(columns) if column in self.strict]) for columns, x in lying):
-            return False
-        return all(_within(table.padded(feed)[1], self.bound, list(range(feed.size))) for feed in self.entries)
+        with np.errstate(all="ignore"):
+            if not all(_within(x, self.bound, [place for place, column in enumerate(columns) if column in self.strict]) for columns, x in lying):
+                return False
+            return all(_within(table.padded(feed)[1], self.bound, list(range(feed.size))) for feed in self.entries)
 
 
 class _Conditions:
@@ -115,8 +116,7 @@ def _strict_columns(check: Check, bound: float) -> frozenset[int]:
 def _within(x: npt.NDArray[Any], bound: float, strict: list[int]) -> bool:
     """Whether all values are within the bound, or NaN outside the strict columns. A sum of squares usually tells at once."""
     flat = x.reshape(-1)
-    with np.errstate(all="ignore"):
-        if flat.dot(flat) <= bound * bound:
-            return True
-        low, high = np.fmin.reduce(flat, initial=0.0), np.fmax.reduce(flat, initial=0.0)
+    if flat.dot(flat) <= bound * bound:
+        return True
+    low, high = np.fmin.reduce(flat, initial=0.0), np.fmax.reduce(flat, initial=0.0)
     return bool(-bound <= low and high <= bound and not np.isnan(x[:, strict]).any())
