@@ -92,19 +92,24 @@ def contenders(setting: Setting, names: list[str]) -> Iterator[Contender | tuple
             yield Contender(name, call, time.perf_counter() - began)
 
 
+def booster(setting: Setting) -> Any:
+    """Return the Booster inside a model of LightGBM or XGBoost, None for others."""
+    if setting.fitted.library == "lightgbm":
+        return setting.model.booster_
+    return setting.model.get_booster() if setting.fitted.library == "xgboost" else None
+
+
 def source(setting: Setting) -> Call:
     """Call the library that fitted the model, by the shortest way it documents."""
-    model, threads = setting.model, setting.threads
+    own, threads = booster(setting), setting.threads
     if setting.fitted.library == "lightgbm":
-        booster = model.booster_
-        return lambda x: booster.predict(x, num_threads=threads)
+        return lambda x: own.predict(x, num_threads=threads)
     if setting.fitted.library == "xgboost":
-        booster = model.get_booster()
-        booster.set_param({"nthread": threads})
-        return booster.inplace_predict
-    if hasattr(model, "n_jobs"):
-        model.n_jobs = threads
-    return getattr(model, setting.fitted.method)
+        own.set_param({"nthread": threads})
+        return own.inplace_predict
+    if hasattr(setting.model, "n_jobs"):
+        setting.model.n_jobs = threads
+    return getattr(setting.model, setting.fitted.method)
 
 
 def onnxruntime(setting: Setting, precision: str = "exact") -> Call:
@@ -130,9 +135,7 @@ def onedal(setting: Setting) -> Call:
     import daal4py
 
     daal4py.daalinit(setting.threads)
-    own = {"lightgbm": "booster_", "xgboost": "get_booster"}.get(setting.fitted.library)
-    found = as_treelite(setting) if own is None else getattr(setting.model, own)
-    model = daal4py.mb.convert_model(found() if own == "get_booster" else found)
+    model = daal4py.mb.convert_model(booster(setting) or as_treelite(setting))
     return model.predict if model._is_regression else model.predict_proba  # noqa: SLF001
 
 
@@ -143,7 +146,7 @@ def lleaves(setting: Setting, single: bool = False) -> Call:
     if setting.fitted.library != "lightgbm":
         raise Unavailable("reads LightGBM's models only")
     text = setting.fitted.folder / f"{setting.fitted.name}.txt"
-    setting.model.booster_.save_model(text)
+    booster(setting).save_model(text)
     code = "import sys, lleaves; lleaves.Model(sys.argv[2]).compile(cache=sys.argv[1], use_fp64=sys.argv[3] == '0')"
     cache = setting.compiled("-single.lleaves" if single else ".lleaves", code, text, int(single))
     model = lleaves.Model(str(text))
@@ -158,9 +161,9 @@ def as_treelite(setting: Setting) -> Any:
     if setting.fitted.method == "score_samples":
         raise Unavailable("answers another score of isolation forests")
     if setting.fitted.library == "lightgbm":
-        return treelite.frontend.from_lightgbm(setting.model.booster_)
+        return treelite.frontend.from_lightgbm(booster(setting))
     if setting.fitted.library == "xgboost":
-        return treelite.frontend.from_xgboost(setting.model.get_booster())
+        return treelite.frontend.from_xgboost(booster(setting))
     return treelite.sklearn.import_model(setting.model)
 
 
