@@ -30,8 +30,8 @@ NATIVE: Mapping[tuple[str, str], Prices] = {
     ("torchscript", "select"): Prices(operator=1.5e-6, visit=5e-10),
     ("torchscript", "perfect_tree_traversal"): Prices(operator=1e-6, visit=2.4e-9),
     ("tvm", "select"): Prices(visit=8e-11, tile=64),
-    ("tvm", "tree_traversal"): Prices(visit=1.8e-9, tile=8),
-    ("tvm", "perfect_tree_traversal"): Prices(visit=1.8e-9, tile=8),
+    ("tvm", "tree_traversal"): Prices(visit=8.7e-10, tile=16),
+    ("tvm", "perfect_tree_traversal"): Prices(visit=8.7e-10, tile=16),
 }
 """Trees run by a kernel of the backend's own, by backend and strategy."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.kernel import Kernel, literal
+from hbconv.backends.tvm.leaf_sums import FindLeaves, add_leaves, write_leaves
 from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.packed_nodes import WORDS, keys_of
 from hbconv.backends.tvm.tree_lanes import key_of
@@ -36,58 +38,42 @@ def level_tests(forest: Forest) -> Ints | None:
 
 
 def scores(k: Kernel, out: Place, x: Place, forest: Forest) -> None:
-    """Emit ``tree_scores``: tree after tree, as the source adds."""
-    k.map_vectors(out, (k.constant(forest.start.data),), lambda value: value)
-    values, width = k.constant(forest.values.data), forest.values.shape[1]
-    target, first_leaf = k.constant(forest.target.data), k.constant(forest.first_leaf.data)
-    with k.temporary("int32", (1,)) as numbers:
-
-        def visit(tree: Any, number: Callable[[Place, Any], None]) -> None:
-            number(numbers, 0)
-            first, output = k.bind(k.entry(first_leaf, tree)), k.bind(k.entry(target, tree))
-            with k.over((width,)) as (i,), k.rows() as row:
-                value = k.entry(values, (k.load(numbers, (0,), row) + first) * width + i)
-                k.store(out, (output + i,), row, k.load(out, (output + i,), row) + value)
-
-        _number(k, x, forest, visit)
+    """Emit ``tree_scores``."""
+    with _finder(k, x, forest) as find:
+        add_leaves(k, out, forest, find)
 
 
 def leaves(k: Kernel, out: Place, x: Place, forest: Forest) -> None:
     """Emit ``tree_leaves``."""
-    first_leaf = k.constant(forest.first_leaf.data)
-
-    def visit(tree: Any, number: Callable[[Place, Any], None]) -> None:
-        number(out, tree)
-        with k.vectors() as row:
-            k.store(out, (tree,), row, k.load(out, (tree,), row) + tirx.Broadcast(k.entry(first_leaf, tree), k.lanes))
-
-    _number(k, x, forest, visit)
+    with _finder(k, x, forest) as find:
+        write_leaves(k, out, forest, find)
 
 
-def _number(k: Kernel, x: Place, forest: Forest, visit: Callable[[Any, Callable[[Place, Any], None]], None]) -> None:
-    """Call ``visit(tree, number)`` for each tree, where ``number(numbers, i)`` writes the place of each row's leaf among the tree's."""
+@contextmanager
+def _finder(k: Kernel, x: Place, forest: Forest) -> Iterator[FindLeaves]:
+    """Give what finds the leaves of a tree."""
     tests, word = level_tests(forest), WORDS[x.dtype]
     pairs, columns = np.unique(forest.feature.data[tests] * 2 + forest.default_left.data[tests], return_inverse=True)
     column, threshold = k.constant(columns.astype(np.int32)), k.constant(_signed(keys_of(forest.less_equal_thresholds(x.dtype)[tests]), word))
     start = k.constant(np.searchsorted(forest.tree_of_tests[tests], np.arange(forest.n_trees + 1)).astype(np.int32))
+    first_leaf = k.constant(forest.first_leaf.data)
     lanes = min(BYTES // np.dtype(word).itemsize, k.tile)
     one, zero = literal(1, "int32", lanes), literal(0, "int32", lanes)
+
+    def find(tree: Any, numbers: Place, i: Any) -> None:
+        begin, first = k.bind(k.entry(start, tree)), k.bind(k.entry(first_leaf, tree))
+        levels = k.bind(k.entry(start, tree + 1) - begin)
+        with k.vectors(lanes) as row:
+            path = k.register("int32", zero, lanes)
+            with T.serial(levels) as level:
+                test = k.bind(begin + level)
+                right = k.load(keys, (k.entry(column, test),), row) > tirx.Broadcast(k.entry(threshold, test), lanes)
+                path.set(path.get() + path.get() + tirx.Select(right, one, zero))
+            k.store(numbers, (i,), row, path.get() + tirx.Broadcast(first, lanes))
+
     with k.temporary(word, (len(pairs),)) as keys:
         _write_keys(k, keys, x, k.constant((pairs // 2).astype(np.int32)), k.constant((pairs % 2).astype(np.int32)))
-        with k.over((forest.n_trees,)) as (tree,):
-            begin = k.bind(k.entry(start, tree))
-            levels = k.bind(k.entry(start, tree + 1) - begin)
-
-            def number(numbers: Place, i: Any) -> None:
-                with k.vectors(lanes) as row:
-                    path = k.register("int32", zero, lanes)
-                    with T.serial(levels) as level:
-                        test = k.bind(begin + level)
-                        right = k.load(keys, (k.entry(column, test),), row) > tirx.Broadcast(k.entry(threshold, test), lanes)
-                        path.set(path.get() + path.get() + tirx.Select(right, one, zero))
-                    k.store(numbers, (i,), row, path.get())
-
-            visit(tree, number)
+        yield find
 
 
 def _write_keys(k: Kernel, keys: Place, x: Place, feature: Place, nan_left: Place) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
@@ -12,6 +13,7 @@ from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.kernel import Kernel, literal
+from hbconv.backends.tvm.leaf_sums import FindLeaves, add_leaves, write_leaves
 from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.packed_nodes import PackedNodes, pack_nodes
 from hbconv.backends.tvm.tree_lanes import key_of, step
@@ -26,55 +28,45 @@ CHECK = 3
 
 
 def scores(k: Kernel, out: Place, x: Place, forest: Forest) -> None:
-    """Emit ``tree_scores``: tree after tree, as the source adds."""
-    k.map_vectors(out, (k.constant(forest.start.data),), lambda value: value)
-    values, width = k.constant(forest.values.data), forest.values.shape[1]
-    target = k.constant(forest.target.data)
-    with k.temporary("int32", (1,)) as numbers:
-
-        def walked(tree: Any, walk: Callable[[Place, Any], None]) -> None:
-            walk(numbers, 0)
-            first = k.bind(k.entry(target, tree))
-            with k.over((width,)) as (i,), k.rows() as row:
-                value = k.entry(values, k.load(numbers, (0,), row) * width + i)
-                k.store(out, (first + i,), row, k.load(out, (first + i,), row) + value)
-
-        _walk(k, x, forest, walked)
+    """Emit ``tree_scores``."""
+    with _walker(k, x, forest) as find:
+        add_leaves(k, out, forest, find)
 
 
 def leaves(k: Kernel, out: Place, x: Place, forest: Forest) -> None:
     """Emit ``tree_leaves``."""
-    _walk(k, x, forest, lambda tree, walk: walk(out, tree))
+    with _walker(k, x, forest) as find:
+        write_leaves(k, out, forest, find)
 
 
-def _walk(k: Kernel, x: Place, forest: Forest, visit: Callable[[Any, Callable[[Place, Any], None]], None]) -> None:
-    """Call ``visit(tree, walk)`` for each tree, where ``walk(numbers, i)`` writes the number of each row's leaf to an entry of a place.
+@contextmanager
+def _walker(k: Kernel, x: Place, forest: Forest) -> Iterator[FindLeaves]:
+    """Give what walks a tree.
 
-    All rows of a tile walk one tree before the next: a tile must be tall where a tree is large, for its nodes to be read from memory once.
+    All rows of a tile walk one tree before the next: a tile must be tall where trees are large, for their nodes to be read from memory once.
     """
     packed = pack_nodes(forest, x.dtype, TOGETHER)
     roots, depths, usual = (k.constant(a) for a in (packed.roots, packed.depths, _usual_depths(forest)))
     nodes, columns = k.constant(packed.nodes), len(packed.feature) + 1
+
+    def find(tree: Any, numbers: Place, i: Any) -> None:
+        root, most, first_steps = (k.bind(k.entry(a, tree)) for a in (roots, depths, usual))
+        with k.vectors(TOGETHER) as row:
+            first_key = k.bind(tirx.Cast("int64", row.base * columns))
+            at = [k.variable("int64", root) for _ in range(TOGETHER)]
+
+            def advance() -> list[Any]:
+                return [step(k, place, nodes, keys, packed, first_key + j) for j, place in enumerate(at)]
+
+            with T.serial(first_steps):
+                advance()
+            _finish(k, advance, most - first_steps)
+            for j, place in enumerate(at):
+                k.store(numbers, (i,), row.base + j, tirx.Cast("int32", k.entry(nodes, place.get() * 2)))
+
     with k.temporary(packed.word, (columns,)) as keys:
         _write_keys(k, keys, x, packed)
-        with k.over((forest.n_trees,)) as (tree,):
-            root, most, first_steps = (k.bind(k.entry(a, tree)) for a in (roots, depths, usual))
-
-            def walk(numbers: Place, i: Any) -> None:
-                with T.serial((k.rows_live + (TOGETHER - 1)) // TOGETHER) as group:
-                    first_key = k.bind(tirx.Cast("int64", group * (columns * TOGETHER)))
-                    at = [k.variable("int64", root) for _ in range(TOGETHER)]
-
-                    def advance() -> list[Any]:
-                        return [step(k, place, nodes, keys, packed, first_key + row) for row, place in enumerate(at)]
-
-                    with T.serial(first_steps):
-                        advance()
-                    _finish(k, advance, most - first_steps)
-                    for row, place in enumerate(at):
-                        k.store(numbers, (i,), group * TOGETHER + row, tirx.Cast("int32", k.entry(nodes, place.get() * 2)))
-
-            visit(tree, walk)
+        yield find
 
 
 def _finish(k: Kernel, advance: Callable[[], list[Any]], most: Any) -> None:
