@@ -18,7 +18,7 @@ from hbconv.backends.tvm.formats import FORMATS
 from hbconv.backends.tvm.kernel import Kernel, literal
 from hbconv.backends.tvm.memory import Place
 
-__all__ = ["EMITTERS", "Numbers"]
+__all__ = ["EMITTERS", "FUNCTIONS", "Numbers", "exp", "log1p"]
 
 REGISTERS = 2
 """Registers of a vector: two chains of dependent operations run beside each other, and their numbers still fit the registers."""
@@ -31,6 +31,11 @@ class Numbers:
     def __init__(self, k: Kernel, dtype: str, lanes: int) -> None:
         self.dtype, self.lanes, self.format, self.bind = dtype, lanes, FORMATS[dtype], k.bind
         self.huge = 1.5 * 2.0**self.format.mantissa
+
+    @classmethod
+    def of(cls, k: Kernel, dtype: str) -> Numbers:
+        """Return numbers in as many lanes as suit this machine."""
+        return cls(k, dtype, min(k.tile, REGISTERS * k.machine.vector // np.dtype(dtype).itemsize))
 
     def __call__(self, value: float) -> Any:
         """Return a number in all lanes."""
@@ -217,9 +222,8 @@ def vectors(function: Callable[[Numbers, Any], Any]) -> Callable[..., None]:
     """Return the emitter of a function."""
 
     def emit(k: Kernel, out: Place, x: Place) -> None:
-        lanes = min(k.tile, REGISTERS * k.machine.vector // np.dtype(out.dtype).itemsize)
-        m = Numbers(k, out.dtype, lanes)
-        with k.over(out.shape) as index, k.vectors(lanes) as row:
+        m = Numbers.of(k, out.dtype)
+        with k.over(out.shape) as index, k.vectors(m.lanes) as row:
             k.store(out, index, row, function(m, k.bind(k.load(x, index, row))))
 
     return emit

@@ -1,18 +1,20 @@
-"""Products of matrices: blocks of rows by columns whose sums stay in registers, over weights packed in the order they are read."""
+"""Products of matrices and their like: blocks of rows by columns whose totals stay in registers, over weights packed as they are read."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.kernel import Kernel, literal
+from hbconv.backends.tvm.elementwise import Kind
+from hbconv.backends.tvm.kernel import Kernel
 from hbconv.backends.tvm.memory import Place
 
-__all__ = ["matmul", "panels"]
+__all__ = ["accumulate", "matmul", "panels"]
 
 PANEL = 6
 """Columns of a block: with two registers of rows twelve sums, which leaves four of sixteen registers for entries and a weight."""
@@ -40,12 +42,20 @@ def height(k: Kernel, dtype: str, columns: int) -> int:
 
 
 def matmul(k: Kernel, out: Place, x: Place, w: Place) -> None:
-    """Emit ``matmul``: every panel of weights passes the rows of the tile once."""
-    batches = math.prod(w.shape[:-2])
-    weights = w.known().reshape(batches, *w.shape[-2:])
-    rows, products = x.view((batches, x.shape[-1])), out.view((batches, out.shape[-1]))
+    """Emit ``matmul``."""
+    accumulate(k, out, x, w.known(), lambda _, total, entry, weight: total + entry * weight)
+
+
+def accumulate(k: Kernel, out: Place, x: Place, weights: npt.NDArray[Any], step: Callable[[Kind, Any, Any, Any], Any]) -> None:
+    """Compute, for each column of weights, ``total = step(kind, total, entry, weight)`` over the entries of x in order.
+
+    Every panel of weights passes the rows of the tile once.
+    """
+    batches = math.prod(weights.shape[:-2])
+    weights = weights.reshape(batches, *weights.shape[-2:])
+    rows, totals = x.view((batches, x.shape[-1])), out.view((batches, out.shape[-1]))
     for first, count, columns in panels(out.shape[-1]):
-        _panels(k, products, rows, _packed(weights, first, count, columns), first)
+        _panels(k, totals, rows, _packed(weights, first, count, columns), first, step)
 
 
 def _packed(weights: npt.NDArray[Any], first: int, count: int, columns: int) -> npt.NDArray[Any]:
@@ -55,14 +65,15 @@ def _packed(weights: npt.NDArray[Any], first: int, count: int, columns: int) -> 
     return np.ascontiguousarray(run.transpose(0, 2, 1, 3))
 
 
-def _panels(k: Kernel, out: Place, x: Place, packed: npt.NDArray[Any], first: int) -> None:
+def _panels(k: Kernel, out: Place, x: Place, packed: npt.NDArray[Any], first: int, step: Callable[[Kind, Any, Any, Any], Any]) -> None:
     batches, count, inputs, columns = packed.shape
     weights, lanes = k.constant(packed), height(k, out.dtype, columns)
+    kind = Kind(out.dtype, lanes)
     with k.over((batches, count)) as (batch, panel), k.vectors(lanes) as row:
-        sums = [k.register(out.dtype, literal(0, out.dtype, lanes), lanes) for _ in range(columns)]
+        totals = [k.register(out.dtype, kind.number(0), lanes) for _ in range(columns)]
         with T.serial(inputs) as i:
             entry = k.bind(k.load(x, (batch, i), row))
-            for column, total in enumerate(sums):
-                total.set(total.get() + entry * k.load(weights, (batch, panel, i, column), row))
-        for column, total in enumerate(sums):
+            for column, total in enumerate(totals):
+                total.set(step(kind, total.get(), entry, k.load(weights, (batch, panel, i, column), row)))
+        for column, total in enumerate(totals):
             k.store(out, (batch, panel * columns + (first + column)), row, total.get())

@@ -11,7 +11,8 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.elementwise import Kind, larger, product, smaller
 from hbconv.backends.tvm.kernel import Kernel, literal
-from hbconv.backends.tvm.matmul import matmul
+from hbconv.backends.tvm.mathematics import Numbers, exp, log1p
+from hbconv.backends.tvm.matmul import accumulate, matmul
 from hbconv.backends.tvm.memory import Place, storage
 from hbconv.backends.tvm.movement import inside
 
@@ -66,15 +67,16 @@ def reduce_sum(k: Kernel, out: Place, x: Place, axis: int) -> None:
 
 
 def ordered_logsumexp(k: Kernel, out: Place, x: Place, axis: int) -> None:
-    """Emit ``ordered_logsumexp``, a row at a time: equal terms apart, of which two infinite ones have no difference."""
-    kind, suffix = Kind(x.dtype, 1), "f" if x.dtype == "float32" else ""
-    with k.over(out.shape) as index, k.rows() as row:
-        total = k.variable(x.dtype, k.load(x, insert(index, axis, 0), row))
+    """Emit ``ordered_logsumexp``: equal terms apart, of which two infinite ones have no difference."""
+    m = Numbers.of(k, x.dtype)
+    kind = Kind(x.dtype, m.lanes)
+    with k.over(out.shape) as index, k.vectors(m.lanes) as row:
+        total = k.register(x.dtype, k.load(x, insert(index, axis, 0), row), m.lanes)
         with T.serial(1, x.shape[axis]) as i:
             so_far, term = k.bind(total.get()), k.bind(k.load(x, insert(index, axis, i), row))
-            ratio = tirx.call_pure_extern(x.dtype, "exp" + suffix, kind.number(0) - tirx.abs(so_far - term))
-            more = tirx.call_pure_extern(x.dtype, "log1p" + suffix, ratio)
-            total.set(tirx.Select(tirx.EQ(so_far, term), term + kind.number(math.log(2.0)), larger(kind, so_far, term) + more))
+            ratio = k.bind(exp(m, k.bind(m(0.0) - tirx.abs(so_far - term))))
+            more = larger(kind, so_far, term) + log1p(m, ratio)
+            total.set(tirx.Select(tirx.EQ(so_far, term), term + m(math.log(2.0)), more))
         k.store(out, index, row, total.get())
 
 
@@ -158,19 +160,25 @@ PAIRWISE: dict[str, Callable[[Kind, Any, Any], Any]] = {
     "chi_square": chi_square,
     "present": present,
 }
-"""Terms over vectors of rows; that of ``power`` is of one row."""
+"""Terms over vectors of rows."""
 
 
 def pairwise(k: Kernel, out: Place, x: Place, points: Place, kind: str, p: float) -> None:
-    """Emit ``pairwise``: a point at a time, its running total in a register."""
-    lanes = 1 if kind == "power" else k.lanes
-    vector = Kind(x.dtype, lanes)
-    term = power(p) if kind == "power" else PAIRWISE[kind]
-    step = larger if kind == "largest" else add
-    with k.over(out.shape) as (point,), k.rows() if lanes == 1 else k.vectors() as row:
-        total = k.register(x.dtype, vector.number(0), lanes)
+    """Emit ``pairwise``: points are to it what columns are to a product."""
+    if kind == "power":
+        _power_sums(k, out, x, points, p)
+        return
+    term, fold_in = PAIRWISE[kind], larger if kind == "largest" else add
+    accumulate(k, out, x, points.known().T, lambda vector, total, a, b: fold_in(vector, total, term(vector, a, b)))
+
+
+def _power_sums(k: Kernel, out: Place, x: Place, points: Place, p: float) -> None:
+    """Sum powers by the C mathematics library, a row at a time."""
+    one, term = Kind(x.dtype, 1), power(p)
+    with k.over(out.shape) as (point,), k.rows() as row:
+        total = k.variable(x.dtype, one.number(0))
         with T.serial(x.shape[0]) as i:
-            total.set(step(vector, total.get(), term(vector, k.load(x, (i,), row), k.load(points, (point, i), row))))
+            total.set(total.get() + term(one, k.load(x, (i,), row), k.load(points, (point, i), row)))
         k.store(out, (point,), row, total.get())
 
 
