@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from forests import random_forest
 
 from hbconv.backends import find_backend
 from hbconv.backends.reference import evaluate
@@ -174,6 +175,16 @@ def test_schedule_fits_tiles_to_the_cache():
     assert construct(10).tile == 256
     assert construct(100).tile == 128
     assert construct(5000).tile == 32
+
+
+def test_large_trees_are_walked_by_taller_tiles():
+    def tile(n_trees, strategy):
+        b = Builder()
+        forest = random_forest(np.random.default_rng(0), n_trees=n_trees, max_depth=6)
+        scores = b.op("tree_scores", b.input("x", "float32", forest.n_features), forest=forest, strategy=strategy)
+        return Schedule.construct(b.program({"y": scores}), machine.Machine(level2=1 << 16)).tile
+
+    assert tile(500, "tree_traversal") > tile(500, "select") == tile(10, "tree_traversal")
 
 
 def test_wide_programs_run():

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from hbconv.backends.tvm.machine import Machine
-from hbconv.tensor import Constant, TensorProgram
+from hbconv.tensor import Constant, Op, TensorProgram
 
 __all__ = ["Schedule"]
 
 TILES = (256, 128, 64)
 """Heights of tiles, tallest first: tables are read once per tile, so tall tiles read them less."""
 BLOCK = 256
+TALL = (2048, 1024)
+"""Heights of tiles that walk down large trees: what a tree's tables take is read from memory once per tile."""
+NODE = 8
+"""Bytes of a test, and of a leaf, in the tables of a walk."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +40,20 @@ class Schedule:
 
     @classmethod
     def construct(cls, program: TensorProgram, machine: Machine) -> Schedule:
-        """Take the tallest tile whose values fit a quarter of the second-level cache."""
+        """Take the tallest tile whose values fit a quarter of the second-level cache; a taller one where trees are what does not fit."""
         lanes = max(32, machine.vector)
         row = sum(_row_bytes(i.type.shape, i.type.dtype) for i in program.instructions if not isinstance(i, Constant))
         tile = next((t for t in TILES if t * row <= machine.level2 // 4), lanes)
+        if _walked(program) > machine.level2:
+            tile = next((t for t in TALL if t * row <= 2 * machine.level2), tile)
         return cls(tile, min(tile, BLOCK), lanes)
 
 
 def _row_bytes(shape: tuple[int, ...], dtype: str) -> int:
     return int(np.prod(shape)) * np.dtype(dtype).itemsize
+
+
+def _walked(program: TensorProgram) -> int:
+    """Bytes of the trees that rows walk down."""
+    walks = [i.attributes["forest"] for i in program.instructions if isinstance(i, Op) and i.attributes.get("strategy", "select") != "select"]
+    return sum(NODE * (forest.n_tests + forest.n_leaves) for forest in walks)
