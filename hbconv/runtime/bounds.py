@@ -13,7 +13,7 @@ from hbconv.containers.affine import Affine
 from hbconv.containers.cast_like import CastLike
 from hbconv.containers.choose import Choose
 from hbconv.containers.clip import Clip
-from hbconv.containers.columns import Codes, Columns, Entries
+from hbconv.containers.columns import Columns, Entries
 from hbconv.containers.elementwise import Map
 from hbconv.containers.impute import Impute
 from hbconv.containers.interpolate import Interpolate
@@ -69,7 +69,7 @@ def _computed(node: Node, bound: float, known: dict[int, Spread | None]) -> Spre
         return _columns(node, bound)
     if isinstance(node, Entries):
         return Spread(bound if node.type.dtype in _LARGEST else _INTS)
-    if isinstance(node, Codes) or node.finite == "always":
+    if node.finite == "always" or node.type.dtype in ("int32", "bool"):
         return Spread(_ALWAYS)
     rule = _RULES.get(type(node))
     if rule is None:

@@ -67,6 +67,7 @@ def chains(schema):
         "powers": YeoJohnson(Cast(x, "float"), Array([0.0, 2.5, -1.0]), Array([2.0, -0.5, 1e-3])),
         "distances": SquaredDistances(x, Array(np.eye(WIDTH))),
         "recode": Recode(code, (Array([0.0, 1.0, 2.0]),) * WIDTH),
+        "recode chosen codes": Recode(Select(Concat((code, code)), Array(np.array([4, 0, 2], np.int32))), (Array([0.0, 1.0, 2.0]),) * WIDTH),
         "recode to what is missing": Recode(code, (Array([0.0, np.nan, 2.0]),) * WIDTH),
         "rows of a table": LookupRows(code, Array(np.array([[1.0, 2.0], [3.0, 4.0]]))),
     }
@@ -118,6 +119,7 @@ def test_a_look_at_the_input_finds_what_the_checks_find(name, allow_nan, dtype):
         "spline",
         "powers",
         "distances",
+        "recode chosen codes",
     ],
 )
 def test_ordinary_rows_need_but_one_look(name):
