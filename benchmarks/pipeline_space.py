@@ -156,7 +156,7 @@ def _with_lightgbm() -> dict[str, Factory]:
 
 def _case(number: str, name: str, model: Factory, rows: int, rng: np.random.Generator) -> Case:
     task = "classifier" if "Classifier" in name or name in CLASSIFIERS or name == "KMeans" else "regressor"
-    imputer, scaler = _drawn(IMPUTERS, rng, 0.5), _drawn(SCALERS, rng, 0.8)
+    imputer, scaler = _drawn(IMPUTERS, rng, 0.5), _drawn(SCALERS, rng, 1.0 if name == "no model" else 0.8)
     middle = _drawn({k: f for k, f in MIDDLES.items() if scaler not in WIDE or k != "PolynomialFeatures"}, rng, 0.5)
     width = int(rng.choice((8, 12) if middle == "PolynomialFeatures" or scaler in WIDE else (8, 16, 28, 54, 100)))
     dtype = str(rng.choice(("float64", "float64", "float32")))
