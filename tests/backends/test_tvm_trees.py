@@ -9,9 +9,10 @@ import pytest
 from forests import hostile_rows, random_forest
 
 from hbconv.array import Array
-from hbconv.backends.tvm import BACKEND, oblivious, packed_walk
+from hbconv.backends.tvm import BACKEND, oblivious, packed_walk, tree_lanes
 from hbconv.backends.tvm.bins import make_bins
 from hbconv.backends.tvm.compiler import FEW, compile_program
+from hbconv.backends.tvm.few import few_rows
 from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.packed_nodes import pack_nodes
 from hbconv.backends.tvm.select_tables import make_tables
@@ -169,3 +170,24 @@ def test_oblivious_trees(dtype, n_values):
     other = replace(forest, default_left=Array(forest.default_left.data ^ (np.arange(forest.n_tests) == 20)))
     assert oblivious.level_tests(other) is None
     check(other, dtype, rows=(33,), strategies=("tree_traversal",))
+
+
+def few_of(forest, strategy):
+    b = Builder()
+    x = b.input("x", "float32", forest.n_features)
+    return few_rows(b.program({"y": b.op("tree_scores", x, forest=forest, strategy=strategy)}))
+
+
+def test_few_rows_are_those_for_which_lanes_of_rows_are_a_waste():
+    rng = np.random.default_rng(0)
+    assert few_of(random_forest(rng, n_trees=5, n_features=4, max_depth=3), "select") == 0
+    large = random_forest(rng, n_trees=200, n_features=4, max_depth=6)
+    assert 0 < few_of(large, "select") <= 64
+    assert few_of(large, "tree_traversal") == 8
+    assert few_of(random_forest(rng, n_trees=200, n_features=4, max_depth=6, n_categorical=2), "tree_traversal") == 0
+
+
+def test_paths_of_any_length_are_walked_in_rounds():
+    deep = random_forest(np.random.default_rng(2), n_trees=70, n_features=5, max_depth=15)
+    assert deep.depth > tree_lanes.AT_ONCE
+    check(deep, "float32", rows=(1, 20), strategies=("tree_traversal",))

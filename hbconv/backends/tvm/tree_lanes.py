@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,12 @@ __all__ = ["ROWS", "key_of", "leaves", "scores", "step"]
 
 ROWS = 8
 """Tiles of at most so many rows are for few rows at a time."""
-TOGETHER = 8
-"""Trees that walk side by side: as many places as stay in registers."""
+TOGETHER = 16
+"""Trees that walk side by side. Eight fit the registers, but wait longer for deep trees than as many again take to store."""
+AT_ONCE = 8
+"""Depth up to which paths differ too little in length for rounds."""
+ROUND = 6
+"""Steps of a round: as many as most paths have down trees grown leaf by leaf."""
 UNSIGNED = {"int32": "uint32", "int64": "uint64"}
 
 
@@ -64,18 +69,77 @@ def _padded(trees: Any, forest: Forest) -> Any:
 def _walk(k: Kernel, x: Place, forest: Forest, trees: Any, arrive: Callable[[Any, Any, list[Any]], None]) -> None:
     """Call ``arrive(group, row, leaf numbers)`` for each group of trees."""
     packed = pack_nodes(forest, x.dtype)
-    roots = k.constant(packed.roots[trees])
-    steps = k.constant(packed.depths[trees].reshape(-1, TOGETHER).max(axis=1, initial=0).astype(np.int32))
-    nodes = k.constant(packed.nodes)
     columns = len(packed.feature) + (forest.tables.count if forest.tables else 0) + 1
     with k.temporary(packed.word, (-(-columns // k.tile),)) as keys, k.rows() as row:
         _write_keys(k, keys, x, row, packed, forest.tables, forest)
-        with k.over((len(trees) // TOGETHER,)) as (group,):
-            at = [k.variable("int64", k.entry(roots, group * TOGETHER + i)) for i in range(TOGETHER)]
-            with T.serial(k.entry(steps, group)):
-                for place in at:
-                    step(k, place, nodes, keys, packed, 0)
-            arrive(group, row, [k.bind(tirx.Cast("int64", k.entry(nodes, place.get() * 2))) for place in at])
+        walk = _Walk(k, packed, keys, trees)
+        if forest.depth <= AT_ONCE:
+            walk.at_once(forest.depth, lambda group, numbers: arrive(group, row, numbers))
+        else:
+            walk.in_rounds(lambda group, numbers: arrive(group, row, numbers))
+
+
+class _Walk:
+    """The walk of one row down all trees."""
+
+    def __init__(self, k: Kernel, packed: PackedNodes, keys: Place, trees: Any) -> None:
+        self.k, self.packed, self.keys, self.trees = k, packed, keys, len(trees)
+        self.nodes, self.roots = k.constant(packed.nodes), k.constant(np.append(packed.roots[trees], packed.roots[-1]))
+
+    def at_once(self, steps: int, arrive: Callable[[Any, list[Any]], None]) -> None:
+        """Take as many steps as the deepest leaf needs."""
+        with self._groups(self.trees) as turns:
+            at = self._steps([self.k.entry(self.roots, turn) for turn in turns], steps)
+            arrive(turns[0] // TOGETHER, [self._number(place.get()) for place in at])
+
+    def in_rounds(self, arrive: Callable[[Any, list[Any]], None]) -> None:
+        """Take a few steps down every tree, then down those whose leaf is deeper, until there are none: paths differ in length by far."""
+        k, all_trees = self.k, self.trees
+        with k.temporary("int64", (all_trees // k.tile + 1,)) as places, k.temporary("int32", (all_trees // k.tile + 2,)) as waiting:
+            count = k.variable("int32", literal(0, "int32", 1))
+            with self._groups(all_trees) as turns:
+                self._round(places, waiting, count, turns, [k.entry(self.roots, turn) for turn in turns])
+            k.store(places, (0,), all_trees, k.entry(self.roots, all_trees))
+            with T.While(count.get() > 0):
+                total = k.bind(count.get())
+                count.set(literal(0, "int32", 1))
+                for i in range(TOGETHER - 1):
+                    k.store(waiting, (0,), total + i, literal(all_trees, "int32", 1))
+                with self._groups(total) as turns:
+                    trees = [k.bind(k.load(waiting, (0,), turn)) for turn in turns]
+                    self._round(places, waiting, count, trees, [k.load(places, (0,), tree) for tree in trees])
+            with self._groups(all_trees) as turns:
+                arrive(turns[0] // TOGETHER, [self._number(k.load(places, (0,), turn)) for turn in turns])
+
+    def _round(self, places: Place, waiting: Place, count: Any, trees: list[Any], begin: list[Any]) -> None:
+        """Take some steps, and list the trees that have yet to go on."""
+        k = self.k
+        for tree, place in zip(trees, self._steps(begin, ROUND), strict=True):
+            k.store(places, (0,), tree, place.get())
+            k.store(waiting, (0,), count.get(), tree)
+            goes_on = self._word(place.get(), 1) > literal((1 << self.packed.shift) - 1, UNSIGNED[self.packed.word], 1)
+            count.set(count.get() + tirx.Cast("int32", goes_on))
+
+    @contextmanager
+    def _groups(self, count: Any) -> Iterator[list[Any]]:
+        """Loop over numbers up to a count, some at a time."""
+        with T.serial((count + (TOGETHER - 1)) // TOGETHER) as group:
+            yield [group * TOGETHER + i for i in range(TOGETHER)]
+
+    def _steps(self, begin: list[Any], steps: int) -> list[Any]:
+        """Go down trees side by side."""
+        at = [self.k.variable("int64", place) for place in begin]
+        with T.serial(steps):
+            for place in at:
+                step(self.k, place, self.nodes, self.keys, self.packed, 0)
+        return at
+
+    def _number(self, place: Any) -> Any:
+        """Return the number of a leaf."""
+        return self.k.bind(tirx.Cast("int64", self._word(place, 0)))
+
+    def _word(self, place: Any, which: int) -> Any:
+        return tirx.reinterpret(UNSIGNED[self.packed.word], self.k.entry(self.nodes, place * 2 + which))
 
 
 def step(k: Kernel, at: Any, nodes: Place, keys: Place, packed: PackedNodes, first_key: Any) -> Any:
