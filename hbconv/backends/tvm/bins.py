@@ -8,12 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.backends.tvm.cells import COMPARES, Cells, cut
 from hbconv.forest import Forest, Tables
 
-__all__ = ["Bins", "make_bins"]
+__all__ = ["BIAS", "FEW_EDGES", "Bins", "make_bins"]
 
 SEGMENT = 255
 """Thresholds that a column of bytes tells apart."""
+BIAS = 128
+"""Bytes are kept less 128, as signed ones: AVX2 compares no others."""
+FEW_EDGES = 15
+"""Edges up to which counting them all beats a look-up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +34,13 @@ class Bins:
     feature : int32 (n,)
         Features that are binned.
     edges : float (m,)
-        Their edges, ascending, each list padded with infinity to one less than a power of two. NaN, of which all lies
-        right, comes first.
+        Their edges, ascending, each list padded with infinity to one less than a power of two, and by as many as a cell may
+        hold. NaN, of which all lies right, comes first.
     edge_start : int32 (n + 1,)
+    edge_count : int32 (n,)
+        How many are no padding.
+    cells : tuple of Cells or None
+        How to find a value among many edges; None where it must be searched.
     column_start : int32 (n + 1,)
         Columns of each feature.
     first, nan_left : int32 (c,)
@@ -44,6 +53,8 @@ class Bins:
     feature: npt.NDArray[np.int32]
     edges: npt.NDArray[Any]
     edge_start: npt.NDArray[np.int32]
+    edge_count: npt.NDArray[np.int32]
+    cells: tuple[Cells | None, ...]
     column_start: npt.NDArray[np.int32]
     first: npt.NDArray[np.int32]
     nan_left: npt.NDArray[np.int32]
@@ -67,6 +78,7 @@ def make_bins(forest: Forest, dtype: str) -> Bins:
         tests = np.flatnonzero(tested == feature)
         edges, index[tests] = _rank(thresholds[tests])
         lists.append(edges)
+    padded = [_padded(edges) for edges in lists]
     # A column for each segment and NaN direction in use, feature by feature: one number tells them apart, which sorts fast.
     segments = int(index.max(initial=0)) // SEGMENT + 1
     key = (np.searchsorted(features, tested) * segments + index // SEGMENT) * 2 + forest.default_left.data[plain]
@@ -77,8 +89,10 @@ def make_bins(forest: Forest, dtype: str) -> Bins:
         column[forest.on_category] = len(keys) + forest.tables.of_test.data[forest.on_category]
     return Bins(
         feature=features.astype(np.int32),
-        edges=np.concatenate([np.zeros(0, dtype), *lists]),
-        edge_start=np.cumsum([0, *map(len, lists)], dtype=np.int32),
+        edges=np.concatenate([np.zeros(0, dtype), *padded]),
+        edge_start=np.cumsum([0, *map(len, padded)], dtype=np.int32),
+        edge_count=np.array([len(edges) for edges in lists], np.int32),
+        cells=tuple(cut(edges) if len(edges) > FEW_EDGES and not np.isnan(edges[0]) else None for edges in lists),
         column_start=np.searchsorted(keys // (2 * segments), np.arange(len(lists) + 1)).astype(np.int32),
         first=(keys // 2 % segments * SEGMENT).astype(np.int32),
         nan_left=(keys % 2).astype(np.int32),
@@ -90,10 +104,13 @@ def make_bins(forest: Forest, dtype: str) -> Bins:
 
 
 def _rank(thresholds: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int_]]:
-    """Return the padded edges, and the place of each threshold among them."""
+    """Return the edges, and the place of each threshold among them."""
     never = np.isnan(thresholds)
     edges = np.unique(thresholds[~never])
     places = np.where(never, 0, np.searchsorted(edges, thresholds) + never.any())
-    edges = np.concatenate([np.full(int(never.any()), np.nan, edges.dtype), edges])
-    size = (1 << len(edges).bit_length()) - 1
-    return np.concatenate([edges, np.full(size - len(edges), np.inf, edges.dtype)]), places
+    return np.concatenate([np.full(int(never.any()), np.nan, edges.dtype), edges]), places
+
+
+def _padded(edges: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    size = max((1 << len(edges).bit_length()) - 1, len(edges) + COMPARES)
+    return np.concatenate([edges, np.full(size - len(edges), np.inf, edges.dtype)])

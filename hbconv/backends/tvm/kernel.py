@@ -19,7 +19,7 @@ from hbconv.backends.tvm.schedule import Schedule
 __all__ = ["Kernel", "Register", "code_within", "literal"]
 
 SCRATCH = ("float32", "float64", "int32", "int64", "uint8", "uint16")
-TABLES = ("float32", "float64", "int32", "int64", "uint8")
+TABLES = ("float32", "float64", "int32", "int64", "uint8", "uint16")
 ARGUMENTS = (("table", TABLES), ("scratch", SCRATCH))
 ANY = 2**31 - 1
 """Size of a buffer as far as the kernel knows."""

@@ -1,47 +1,56 @@
-"""The select program of a forest: its tests in an order in which children come before parents, as rows of numbers."""
+"""The select program of a forest: its macro nodes in an order in which children come before parents, as rows of numbers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.bins import Bins
+from hbconv.backends.tvm.bins import BIAS, Bins
+from hbconv.backends.tvm.macros import PAIR, SHAPES, Macros, cover, fields
 from hbconv.forest import Forest
 
-__all__ = ["GROUP", "SelectTables", "make_tables"]
+__all__ = ["SelectTables", "group_of", "make_tables"]
 
-GROUP = 8
-"""Trees evaluated before their leaf values are added: a row's sum stays in a register for so many additions."""
-FIELDS = ("column", "left", "right", "result", "place", "leaves_left")
+GROUPS = ((64, 16), (256, 4), (2**31, 1))
+"""Trees evaluated together, by leaves of the largest: the more, the longer the runs of one shape, as long as the slots stay in the nearest caches."""
 NEVER = 255
 """A place that no byte exceeds."""
+PAIRS = SHAPES.index(PAIR)
+REPEATED = {"uint8": 0x01010101, "uint16": 0x00010001, "int32": 1}
+"""Factors that repeat a small number to fill a word of 32 bits, which a processor spreads over a register as it loads it."""
 
-Ints = npt.NDArray[np.int32]
+Ints = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class SelectTables:
-    """A forest as a program over slots of leaf numbers, one number for each row of a tile.
+    """A forest as a program over slots of leaf numbers, one number for each row of a block.
 
-    Slot 0 holds zeros, slots 1 to ``stack`` the numbers of subtrees, the next ``GROUP`` those of whole trees. Each step does
-    ``slot[result] = where(bins[column] > place, slot[right] + leaves_left, slot[left])``.
+    Slots 0 to ``group - 1`` hold the numbers of whole trees, the others those of subtrees. For each macro node there are words:
+    the slot of its result, then what ``fields`` of its shape names.
 
     Parameters
     ----------
-    steps : int32 (n_steps, 6)
-        Fields as in FIELDS.
+    words : int32 (n_words,)
+    runs : int32 (n_runs, 3)
+        Macro nodes of one shape, one after another: position of the shape in SHAPES, first word, number of macro nodes.
     group_start : int32 (n_groups + 1,)
-        Steps of each group of trees.
-    stack : int
+        First run of each group of trees.
+    slots : int
+    group : int
+        Trees of a group.
     dtype : str
         Of the numbers: the smallest that counts the leaves of any tree.
     """
 
-    steps: Ints
+    words: Ints
+    runs: Ints
     group_start: Ints
-    stack: int
+    slots: int
+    group: int
     dtype: str
 
     @property
@@ -49,64 +58,153 @@ class SelectTables:
         """Number of groups."""
         return len(self.group_start) - 1
 
+    @property
+    def shapes(self) -> list[int]:
+        """Positions in SHAPES of the shapes in use."""
+        used: list[int] = np.unique(self.runs[:, 0]).tolist()
+        return used
 
-def make_tables(forest: Forest, bins: Bins, trees: Ints) -> SelectTables:
-    """Write the program for the trees in the given order, -1 standing for none; their number is a multiple of GROUP."""
-    leaves, need = _count(forest)
-    slot, position = _place(forest, leaves, need)
-    stack, turn = int(need.max(initial=0)), np.zeros(forest.n_trees + 1, np.int32)
-    turn[trees] = np.arange(len(trees))
-    whole = stack + 1 + turn[:-1] % GROUP
-    real = forest.roots.data >= 0
-    slot[forest.roots.data[real]] = whole[real]
-    left, right = (_of_child(child, slot, 0) for child in (forest.left.data, forest.right.data))
-    steps = np.stack([bins.column, left, right, slot, bins.place, _of_child(forest.left.data, leaves, 1)], axis=1)
-    # A tree without tests takes a step that gives zero.
-    empty = np.flatnonzero((trees < 0) | ~np.append(real, False)[trees])
-    idle = np.array([[0, 0, 0, stack + 1 + i % GROUP, NEVER, 0] for i in empty], np.int32).reshape(-1, len(FIELDS))
-    turns = np.concatenate([turn[forest.tree_of_tests], empty])
-    order = np.lexsort([np.concatenate([position, np.zeros(len(empty), np.int64)]), turns])
-    sizes = np.bincount(turns // GROUP, minlength=len(trees) // GROUP)
-    return SelectTables(np.concatenate([steps, idle])[order].astype(np.int32), np.cumsum([0, *sizes], dtype=np.int32), stack, _number_dtype(forest))
+
+def make_tables(forest: Forest, bins: Bins, trees: npt.NDArray[np.int64]) -> SelectTables:
+    """Write the program for the trees in the given order, -1 standing for none; their number is a multiple of ``group_of(forest)``."""
+    size = group_of(forest)
+    nodes = _Nodes.of(forest, trees, size)
+    order = _schedule(nodes)
+    result, slots = _assign_slots(nodes, order, size)
+    dtype = _number_dtype(forest)
+    leaves_left = (_leftmost(forest, forest.right.data) - _leftmost(forest, forest.left.data)) * REPEATED[dtype]
+    words = [_words(macros, leaves_left, bins, nodes, result) for macros in nodes.macros]
+    idle = [[result[i], 0, _place_word(NEVER)] for i in range(nodes.real, len(nodes.kind))]
+    words[PAIRS] = np.concatenate([words[PAIRS], np.array(idle, np.int64).reshape(-1, 3)])
+    kind, group = nodes.kind[order], nodes.group[order]
+    width = np.array([block.shape[1] for block in words])[kind]
+    start = np.concatenate([[0], np.cumsum(width)])
+    first = np.flatnonzero(np.append(len(order) > 0, (np.diff(kind) != 0) | (np.diff(group) != 0))[: len(order)])
+    runs = np.stack([kind[first], start[first], np.diff(np.append(first, len(order)))], axis=1)
+    flat = _lay_out(words, order, start)
+    return SelectTables(flat, runs.astype(np.int32), np.searchsorted(group[first], np.arange(len(trees) // size + 1)).astype(np.int32), slots, size, dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """The macro nodes of a forest, shape after shape; then one that gives zero for each place of a tree that has no tests.
+
+    ``group`` is that of a node's tree and ``turn`` the tree's place in it, ``parent`` the macro node that reads its number (-1: none), ``at`` the macro node
+    whose root a test is; the first ``real`` are macro nodes of the forest.
+    """
+
+    macros: list[Macros]
+    kind: Ints
+    group: Ints
+    turn: Ints
+    parent: Ints
+    at: Ints
+    real: int
+
+    @staticmethod
+    def of(forest: Forest, trees: npt.NDArray[np.int64], size: int) -> _Nodes:
+        macros, turn = cover(forest), np.zeros(forest.n_trees + 1, np.int64)
+        turn[trees] = np.arange(len(trees))
+        empty = np.flatnonzero((trees < 0) | ~np.append(forest.roots.data >= 0, False)[trees])
+        kinds = np.repeat(np.arange(len(SHAPES)), [len(m.tests) for m in macros])
+        root = np.concatenate([m.tests[:, 0] for m in macros])
+        at = np.full(forest.n_tests, -1)
+        at[root] = np.arange(len(root))
+        parent = np.full(len(root) + len(empty), -1)
+        for m in macros:
+            parent[at[m.slots]] = at[m.tests[:, :1]]
+        turns = np.concatenate([turn[forest.tree_of_tests[root]], empty])
+        return _Nodes(macros, np.concatenate([kinds, np.full(len(empty), PAIRS)]), turns // size, turns % size, parent, at, len(root))
+
+
+def _schedule(nodes: _Nodes) -> Ints:
+    """Order the macro nodes: group after group, and in each the shape of which the most are ready, all of these at once.
+
+    Runs of one shape matter: the processor mispredicts the branch to the next shape about once a run.
+    """
+    kind, parent = nodes.kind.tolist(), nodes.parent.tolist()
+    waiting = np.bincount(nodes.parent[nodes.parent >= 0], minlength=len(kind)).tolist()
+    by_group = np.argsort(nodes.group, kind="stable")
+    order: list[int] = []
+    for members in np.split(by_group, np.flatnonzero(np.diff(nodes.group[by_group])) + 1):
+        ready: list[list[int]] = [[] for _ in SHAPES]
+        for node in members.tolist():
+            if not waiting[node]:
+                ready[kind[node]].append(node)
+        while run := max(ready, key=len):
+            ready[kind[run[0]]] = []
+            order += run
+            for above in (parent[node] for node in run if parent[node] >= 0):
+                waiting[above] -= 1
+                if not waiting[above]:
+                    ready[kind[above]].append(above)
+    return np.array(order, np.int64)
+
+
+def _assign_slots(nodes: _Nodes, order: Ints, size: int) -> tuple[Ints, int]:
+    """Give each result a slot until it has been read, the one that came free last first: it is in the nearest cache."""
+    parent, turn, result = nodes.parent.tolist(), nodes.turn.tolist(), [0] * len(nodes.kind)
+    inputs: list[list[int]] = [[] for _ in result]
+    free: list[int] = []
+    slots = size
+    for node in order.tolist():
+        free += inputs[node]
+        if parent[node] < 0:
+            result[node] = turn[node]
+            continue
+        slots += not free
+        result[node] = free.pop() if free else slots - 1
+        inputs[parent[node]].append(result[node])
+    return np.array(result), slots
+
+
+def _words(macros: Macros, leaves_left: Ints, bins: Bins, nodes: _Nodes, result: Ints) -> Ints:
+    """Write the words of the macro nodes of one shape."""
+    root = nodes.at[macros.tests[:, 0]]
+    columns, tests, slots = [result[root]], iter(macros.tests.T), iter(macros.slots.T)
+    test = root
+    for field in fields(macros.shape):
+        if field == "column":
+            test = next(tests)
+            columns.append(bins.column[test])
+        elif field == "place":
+            columns.append(_place_word(bins.place[test]))
+        elif field == "leaves_left":
+            columns.append(leaves_left[test])
+        else:
+            columns.append(result[nodes.at[next(slots)]])
+    return np.stack(columns, axis=1)
+
+
+def _leftmost(forest: Forest, codes: Ints) -> Ints:
+    """Return the first leaf below each child."""
+    codes = codes.astype(np.int64)
+    while (inner := codes >= 0).any():
+        codes[inner] = forest.left.data[codes[inner]]
+    return ~codes
+
+
+def _lay_out(words: list[Ints], order: Ints, start: Ints) -> Ints:
+    """Write the words of all macro nodes one after another, in their order."""
+    flat, first = np.zeros(start[-1], np.int64), 0
+    place = np.empty(len(order), np.int64)
+    place[order] = start[:-1]
+    for block in words:
+        flat[place[first : first + len(block), None] + np.arange(block.shape[1])] = block
+        first += len(block)
+    return flat.astype(np.uint32).view(np.int32)
+
+
+def _place_word(place: Ints | int) -> Ints:
+    return (np.asarray(place, np.int64) - BIAS) % 256 * REPEATED["uint8"]
+
+
+def group_of(forest: Forest) -> int:
+    """Return how many trees to evaluate together."""
+    largest = int(np.diff(forest.first_leaf.data).max(initial=1))
+    return next(size for leaves, size in GROUPS if largest <= leaves)
 
 
 def _number_dtype(forest: Forest) -> str:
     largest = int(np.diff(forest.first_leaf.data).max(initial=1))
     return "uint8" if largest <= 2**8 else "uint16" if largest <= 2**16 else "int32"
-
-
-def _of_child(child: Ints, values: Ints, leaf: int) -> Ints:
-    """Read a value of each child that is a test; a leaf has a fixed one."""
-    return np.where(child >= 0, np.append(values, 0)[np.maximum(child, 0)], leaf).astype(np.int32)
-
-
-def _levels(forest: Forest) -> list[Ints]:
-    """List the tests of each depth."""
-    by_depth = np.argsort(forest.depth_of_tests, kind="stable")
-    return np.split(by_depth, np.cumsum(np.bincount(forest.depth_of_tests, minlength=forest.depth))[:-1]) if forest.n_tests else []
-
-
-def _count(forest: Forest) -> tuple[Ints, Ints]:
-    """Count the leaves below each test, and the slots its subtree needs: from the deepest level up."""
-    leaves, need = np.ones(forest.n_tests, np.int32), np.zeros(forest.n_tests, np.int32)
-    for level in reversed(_levels(forest)):
-        children = forest.left.data[level], forest.right.data[level]
-        leaves[level] = sum(_of_child(child, leaves, 1) for child in children)
-        needs = [_of_child(child, need, 0) for child in children]
-        need[level] = np.maximum(np.maximum(*needs), 1 + np.minimum(*needs))
-    return leaves, need
-
-
-def _place(forest: Forest, leaves: Ints, need: Ints) -> tuple[Ints, Ints]:
-    """Give each test a slot, and a position in its tree's program: the needier child first, so that few slots are in use."""
-    slot, start = np.ones(forest.n_tests, np.int32), np.zeros(forest.n_tests, np.int32)
-    for level in _levels(forest):
-        children = np.stack([forest.left.data[level], forest.right.data[level]])
-        heavy, every = np.argmax(_of_child(children, need, 0), axis=0), np.arange(len(level))
-        for rank, side in enumerate((heavy, 1 - heavy)):
-            child = children[side, every]
-            inner = child >= 0
-            slot[child[inner]] = slot[level[inner]] + rank
-            steps_before = rank * (_of_child(children[heavy, every], leaves, 1) - 1)
-            start[child[inner]] = (start[level] + steps_before)[inner]
-    return slot, start + leaves - 2

@@ -1,0 +1,176 @@
+"""Leaf values of a group of trees, looked up by leaf number and added row by row in the trees' order."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from tvm import tirx
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.backends.tvm.blocks import Block
+from hbconv.backends.tvm.kernel import Kernel
+from hbconv.backends.tvm.memory import Place
+from hbconv.backends.tvm.select_tables import group_of
+from hbconv.forest import Forest
+
+__all__ = ["Adder", "adder"]
+
+Indices = npt.NDArray[np.int64]
+BYTES, HALF = 32, 16
+"""Bytes of the vectors that byte shuffles work on, and of the table that one looks up in."""
+MOST_SHUFFLED = 64
+"""Leaves of a tree up to which shuffles beat reading the values one by one."""
+
+
+class Adder(Protocol):
+    """Adds up leaf values between ``begin`` and ``end``."""
+
+    def begin(self) -> None:
+        """Write the start values."""
+
+    def add(self, group: Any, block: Block, number: Any) -> None:
+        """Add the values of a group; ``number(tree, row)`` loads the leaf number of one of its trees."""
+
+    def end(self) -> None:
+        """Leave the sums in the output."""
+
+
+def adder(k: Kernel, out: Place, forest: Forest, trees: npt.NDArray[Any]) -> Adder:
+    """Choose how to add, for trees in the given order, -1 standing for none."""
+    most = int(np.diff(forest.first_leaf.data).max(initial=1))
+    shuffles = k.machine.vector >= BYTES and most <= MOST_SHUFFLED and forest.values.shape[1] == 1
+    return _Shuffled(k, out, forest, trees, most) if shuffles else _Plain(k, out, forest, trees)
+
+
+class _Plain:
+    """Reads the values one by one. A tree that is none adds -0.0, which changes no sum."""
+
+    def __init__(self, k: Kernel, out: Place, forest: Forest, trees: npt.NDArray[Any]) -> None:
+        width = forest.values.shape[1]
+        first = np.where(trees >= 0, forest.first_leaf.data[np.maximum(trees, 0)] * width, forest.n_leaves * width)
+        self.k, self.out, self.width, self.start = k, out, width, k.constant(forest.start.data)
+        self.values = k.constant(np.append(forest.values.data.reshape(-1), np.full(width, -0.0, forest.accumulate)))
+        self.first, self.group = k.constant(first.astype(np.int32)), group_of(forest)
+        self.target = k.constant(forest.target.data[np.maximum(trees[:: self.group], 0)].astype(np.int32))
+
+    def begin(self) -> None:
+        self.k.map_vectors(self.out, (self.start,), lambda value: value)
+
+    def add(self, group: Any, block: Block, number: Any) -> None:
+        k, width = self.k, self.width
+        starts = [k.bind(k.entry(self.first, group * self.group + i)) for i in range(self.group)]
+        column = k.bind(k.entry(self.target, group))
+        with k.over((width,)) as (value,), block.rows() as row:
+            total = k.load(self.out, (column + value,), block.first + row)
+            for i, start in enumerate(starts):
+                total = total + k.entry(self.values, start + tirx.Cast("int32", number(i, row)) * width + value)
+            k.store(self.out, (column + value,), block.first + row, total)
+
+    def end(self) -> None:
+        """Nothing: the sums are in the output."""
+
+
+class _Shuffled:
+    """Looks bytes up by shuffles: the values' first bytes, their second bytes and so on, then weaves the bytes to numbers.
+
+    Weaving leaves the rows of a vector in an order of its own, which is the same for all trees and undone at the end.
+    """
+
+    def __init__(self, k: Kernel, out: Place, forest: Forest, trees: npt.NDArray[Any], most: int) -> None:
+        self.k, self.out, self.dtype = k, out, forest.accumulate
+        self.size, self.halves = np.dtype(forest.accumulate).itemsize, -(-most // HALF)
+        self.bytes, self.group = k.constant(_bytes(forest, trees, self.halves)), group_of(forest)
+        self.target = k.constant(forest.target.data[np.maximum(trees[:: self.group], 0)].astype(np.int32))
+        self.start = k.constant(forest.start.data)
+        self.sums = k.take(out.dtype, out.shape)
+
+    def begin(self) -> None:
+        self.k.map_vectors(self.sums, (self.start,), lambda value: value)
+
+    def add(self, group: Any, block: Block, number: Any) -> None:
+        k, lanes = self.k, BYTES // self.size
+        column, table = k.bind(k.entry(self.target, group)), self.halves * self.size * HALF
+        with block.vectors(BYTES) as row:
+            at = [tirx.Ramp(block.first + row.base + i * lanes, 1, lanes) for i in range(self.size)]
+            totals = [k.register(self.dtype, k.load(self.sums, (column,), rows), lanes) for rows in at]
+            with T.serial(self.group) as tree:
+                first = k.bind((group * self.group + tree) * table)
+                for total, value in zip(totals, self._values(first, k.bind(number(tree, row))), strict=True):
+                    total.set(total.get() + tirx.reinterpret(f"{self.dtype}x{lanes}", value))
+            for total, rows in zip(totals, at, strict=True):
+                k.store(self.sums, (column,), rows, total.get())
+
+    def end(self) -> None:
+        k, place = self.k, self.k.constant(np.argsort(_row_order(self.size)).astype(np.int32))
+        with k.over(self.out.shape) as index, k.rows() as row:
+            woven = k.bind(row - row % BYTES + k.entry(place, row % BYTES))
+            k.store(self.out, index, row, k.load(self.sums, index, woven))
+        k.give(self.sums)
+
+    def _values(self, first: Any, number: Any) -> list[Any]:
+        """Look up the values of a vector of leaf numbers: as many vectors as a value has bytes."""
+        indices = [self.k.bind(_within(number, half)) for half in range(self.halves)]
+        planes = []
+        for byte in range(self.size):
+            found = [_shuffle(self._table(first + (half * self.size + byte) * HALF), index) for half, index in enumerate(indices)]
+            planes.append([self.k.bind(_any_of(found))])
+        return _weave(planes, 1, lambda a, b, order: self.k.bind(tirx.Shuffle([a, b], [tirx.IntImm("int32", i) for i in order])))
+
+    def _table(self, position: Any) -> Any:
+        """Load sixteen bytes, twice: shuffles look up in each half of a vector apart."""
+        half = self.k.entry(self.bytes, tirx.Ramp(position, 1, HALF))
+        return tirx.Shuffle([half, half], [tirx.IntImm("int32", i) for i in range(BYTES)])
+
+
+def _bytes(forest: Forest, trees: npt.NDArray[Any], halves: int) -> npt.NDArray[np.uint8]:
+    """Lay the values out as (tree, half, byte, leaf)."""
+    counts, real = np.diff(forest.first_leaf.data), trees >= 0
+    leaf = np.arange(halves * HALF)
+    there = leaf < np.where(real, counts[np.maximum(trees, 0)], 0)[:, None]
+    number = np.where(there, forest.first_leaf.data[np.maximum(trees, 0)][:, None] + leaf, 0)
+    values = np.where(there, forest.values.data[number, 0], np.array(-0.0, forest.accumulate)).astype(forest.accumulate)
+    by_leaf = values.view(np.uint8).reshape(len(trees), halves, HALF, values.dtype.itemsize)
+    return np.ascontiguousarray(by_leaf.transpose(0, 1, 3, 2))
+
+
+def _within(number: Any, half: int) -> Any:
+    """Return an index that looks up zero, by its highest bit, unless the number is in this half of the table: the lowest four bits are its place there."""
+    inside = number - tirx.Broadcast(tirx.IntImm("uint8", half * HALF), BYTES) if half else number
+    return tirx.call_llvm_pure_intrin(f"uint8x{BYTES}", f"llvm.uadd.sat.v{BYTES}i8", inside, tirx.Broadcast(tirx.IntImm("uint8", 0x70), BYTES))
+
+
+def _shuffle(table: Any, index: Any) -> Any:
+    return tirx.call_llvm_pure_intrin(f"uint8x{BYTES}", "llvm.x86.avx2.pshuf.b", table, index)
+
+
+def _any_of(vectors: list[Any]) -> Any:
+    """Combine vectors of which all but one are zero."""
+    total = vectors[0]
+    for vector in vectors[1:]:
+        total = total | vector
+    return total
+
+
+def _weave(planes: list[list[Any]], unit: int, shuffle: Any) -> list[Any]:
+    """Interleave units of bytes of each two planes, in each half of the vectors, until one plane is left."""
+    while len(planes) > 1:
+        pairs = zip(planes[::2], planes[1::2], strict=True)
+        planes = [[shuffle(a, b, _interleaved(unit, high)) for a, b in zip(first, second, strict=True) for high in (0, 1)] for first, second in pairs]
+        unit *= 2
+    return planes[0]
+
+
+def _interleaved(unit: int, high: int) -> list[int]:
+    """Positions, in two vectors end to end, of their low or high quarters' units in turn."""
+    units = np.arange(HALF // 2).reshape(-1, unit) + high * HALF // 2
+    order: list[int] = [i for half in (0, HALF) for pair in units for vector in (0, BYTES) for i in (pair + half + vector).tolist()]
+    return order
+
+
+def _row_order(size: int) -> Indices:
+    """Row of each number that weaving gives."""
+    rows = [[np.arange(BYTES)] for _ in range(size)]
+    woven = _weave(rows, 1, lambda a, b, order: np.concatenate([a, b])[order])
+    return np.concatenate([vector[::size] for vector in woven])
