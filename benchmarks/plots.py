@@ -54,6 +54,7 @@ def fill(panel: Any, figures: list[dict[str, Any] | None], names: list[str]) -> 
     """Draw a bar from the median of each contender, on a scale of powers of ten, with its quartiles."""
     panel.set_xscale("log")
     panel.xaxis.set_major_formatter("{x:g}")
+    panel.minorticks_off()
     panel.set_yticks(range(len(names)), names)
     panel.tick_params(axis="y", length=0)
     for place, (name, figure) in enumerate(zip(names, figures, strict=True)):
