@@ -103,7 +103,8 @@ class Next(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Answer for a row (columns,)."""
-        left = at_most(x.index_select(0, self.column), self.threshold).to(self.right.dtype)
+        left = at_most(x.index_select(0, self.column), self.threshold)
+        left = left if left.dtype == self.right.dtype else left.to(self.right.dtype)
         following = torch.cat([torch.addcmul(self.right, left, self.to_left).to(torch.int32), self.ends])
         at = self.roots
         for _ in range(self.depth):

@@ -18,7 +18,7 @@ from torch import Tensor
 from hbconv.backends._torch_forest import NATIVE
 from hbconv.backends._torch_functions import FUNCTIONS
 from hbconv.backends._torch_module import TensorModule
-from hbconv.backends.base import Arrays, Artifact, Backend, contiguous
+from hbconv.backends.base import Arrays, Artifact, Backend, Bound, contiguous
 from hbconv.errors import BackendError
 from hbconv.forest import Forest
 from hbconv.strategy import Refusal, find_strategy
@@ -28,6 +28,10 @@ from hbconv.tensor import TensorProgram
 __all__ = ["BACKEND", "TensorModule", "Torch", "TorchArtifact", "export_module", "find_device"]
 
 
+_FEW = 16
+"""Rows so few that to read and join them takes longer than to compute."""
+
+
 class TorchArtifact(Artifact):
     """A module on its device.
 
@@ -35,22 +39,42 @@ class TorchArtifact(Artifact):
     ----------
     module : torch.nn.Module
         Takes and returns tensors; what users build on.
+    call : torch.nn.Module
+        What runs: the module, or a faster form of it.
     """
 
     def __init__(self, module: torch.nn.Module, program: TensorProgram, target: Target) -> None:
         keep_memory()
-        self.module = module
+        self.module, self.call = module, module
         self._device, self._threads = find_device(target), target.threads
-        self._inputs = tuple(i.name for i in program.inputs)
-        self._outputs = {name: program.instructions[index].type.dtype for name, index in program.outputs.items()}
+        self._inputs = {i.name: i.type for i in program.inputs}
+        self._outputs = {name: program.instructions[index].type for name, index in program.outputs.items()}
+        self.few = _FEW if self._device.type == "cpu" else 0
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Compute the outputs on the device, with the target's number of threads."""
         tensors = [torch.from_numpy(contiguous(inputs[name])).to(self._device) for name in self._inputs]
         with torch.inference_mode(), threads(self._threads):
-            result = self.module(*tensors)
+            result = self.call(*tensors)
         results = (result,) if isinstance(result, Tensor) else result
-        return {name: _to_numpy(tensor, dtype) for tensor, (name, dtype) in zip(results, self._outputs.items(), strict=True)}
+        return {name: _to_numpy(tensor, kind.dtype) for tensor, (name, kind) in zip(results, self._outputs.items(), strict=True)}
+
+    def bind(self, rows: int) -> Bound | None:
+        """Keep a tensor over the input's place, and tensors over the outputs'."""
+        if len(self._inputs) != 1 or not self.few:
+            return None
+        (kind,) = self._inputs.values()
+        given = np.zeros((rows, *kind.shape), kind.dtype)
+        outputs = {name: np.zeros((rows, *output.shape), output.dtype) for name, output in self._outputs.items()}
+        tensor, places = torch.from_numpy(given), [torch.from_numpy(output) for output in outputs.values()]
+
+        def run(count: int, _: int) -> None:
+            with torch.inference_mode(), threads(self._threads):
+                result = self.call(tensor[:count])
+                for place, values in zip(places, (result,) if isinstance(result, Tensor) else result, strict=True):
+                    place[:count].copy_(values)
+
+        return Bound(given, outputs, run, 0, tensor)
 
 
 def _to_numpy(tensor: Tensor, dtype: str) -> npt.NDArray[Any]:

@@ -31,7 +31,11 @@ def without_deprecation(function: Callable[..., Any], *arguments: Any, **options
 
 
 class TorchScriptArtifact(TorchArtifact):
-    """A traced module."""
+    """A traced module; what runs has its constants written in, which would not follow the module to a device."""
+
+    def __init__(self, module: torch.jit.ScriptModule, program: TensorProgram, target: Target) -> None:
+        super().__init__(module, program, target)
+        self.call = without_deprecation(torch.jit.freeze, module.eval())
 
     def files(self) -> dict[str, bytes]:
         """``model.pt``, for ``torch.jit.load``."""
