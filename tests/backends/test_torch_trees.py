@@ -1,0 +1,81 @@
+"""Trees in torch's own terms: one row, parts of many, traces of other numbers of rows, stored and bound programs."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from forests import hostile_rows, random_forest
+
+from hbconv.backends import find_backend
+from hbconv.backends._torch_forest import NATIVE, Trees
+from hbconv.backends.torch import TensorModule, export_module
+from hbconv.backends.torchscript import without_deprecation
+from hbconv.target import Target
+from hbconv.tensor import Builder, TensorProgram
+
+NAMES = sorted(NATIVE)
+FOREST = random_forest(np.random.default_rng(1), n_trees=30, max_depth=7, n_outputs=3)
+
+
+def program(strategy: str) -> TensorProgram:
+    b = Builder()
+    x = b.input("x", "float32", FOREST.n_features)
+    return b.program({name: b.op(f"tree_{name}", x, forest=FOREST, strategy=strategy) for name in ("leaves", "scores")})
+
+
+def rows(n: int) -> Any:
+    return hostile_rows(np.random.default_rng(n), FOREST, "float32", n)
+
+
+def check(answers: Any, x: Any) -> None:
+    leaves, scores = answers
+    np.testing.assert_array_equal(leaves, FOREST.leaves(x))
+    np.testing.assert_array_equal(scores, FOREST.scores(x))
+
+
+@pytest.mark.parametrize("strategy", NAMES)
+def test_many_rows_are_taken_in_parts(strategy: str) -> None:
+    module = TensorModule(program(strategy))
+    for trees in module.modules():
+        if isinstance(trees, Trees):
+            trees.rows = 64
+    for n in (0, 1, 2, 64, 65, 200):
+        check(module(torch.tensor(rows(n))), rows(n))
+
+
+@pytest.mark.parametrize("strategy", NAMES)
+def test_traces_and_exports_take_any_number_of_rows(strategy: str) -> None:
+    module = TensorModule(program(strategy))
+    traced = without_deprecation(torch.jit.trace, module, torch.tensor(rows(4)))
+    exported = export_module(module).module()
+    for n in (0, 1, 7):
+        check(traced(torch.tensor(rows(n))), rows(n))
+        check(exported(torch.tensor(rows(n))), rows(n))
+
+
+@pytest.mark.parametrize("strategy", NAMES)
+def test_torchscript_holds_both_ways(strategy: str) -> None:
+    artifact = find_backend("torchscript").compile(program(strategy), Target("torchscript"))
+    loaded = without_deprecation(torch.jit.load, io.BytesIO(artifact.files()["model.pt"]))
+    for n in (0, 1, 7, 3000):
+        check(artifact.run({"x": rows(n)}).values(), rows(n))
+        check(loaded(torch.tensor(rows(n))), rows(n))
+
+
+@pytest.mark.parametrize("backend", ["torch", "torchscript"])
+def test_bound_places_are_used_again(backend: str) -> None:
+    bound = find_backend(backend).compile(program("select"), Target(backend)).bind(4)
+    assert bound is not None
+    for n in (1, 4, 3):
+        bound.given[:n] = rows(n)
+        bound.run(n, bound.address)
+        check([values[:n] for values in bound.outputs.values()], rows(n))
+
+
+def test_only_a_cpu_runs_them() -> None:
+    assert find_backend("torch").native_trees(Target("torch")) == set(NATIVE)
+    assert not find_backend("torch").native_trees(Target("torch", device="cuda"))
