@@ -202,7 +202,7 @@ class Model:
         >>> source = LinearRegression().fit([[0.0], [1.0]], [1.0, 3.0])
         >>> predict = hbconv.convert(source, backend="reference").bind(rows=1)
         >>> predict(np.array([[2.0]], np.float32))
-        array([5.], dtype=float32)
+        array([5.])
         """
         if method not in self.methods:
             raise unknown("method", method, self.methods)

@@ -29,7 +29,7 @@ NATIVE: Mapping[tuple[str, str], Prices] = {
     ("torch", "perfect_tree_traversal"): Prices(operator=1.5e-6, visit=2.4e-9),
     ("torchscript", "select"): Prices(operator=1.5e-6, visit=5e-10),
     ("torchscript", "perfect_tree_traversal"): Prices(operator=1e-6, visit=2.4e-9),
-    ("tvm", "select"): Prices(visit=8e-11, tile=64),
+    ("tvm", "select"): Prices(visit=2.2e-11, tile=256),
     ("tvm", "tree_traversal"): Prices(visit=8.7e-10, tile=16),
     ("tvm", "perfect_tree_traversal"): Prices(visit=8.7e-10, tile=16),
 }

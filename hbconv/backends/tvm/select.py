@@ -13,11 +13,11 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.binning import Columns, write_bins
 from hbconv.backends.tvm.bins import make_bins
 from hbconv.backends.tvm.blocks import Block, blocks
-from hbconv.backends.tvm.kernel import Kernel, literal
 from hbconv.backends.tvm.group_sums import adder
-from hbconv.backends.tvm.macros import LEAF, SHAPES, SLOT, Shape, fields, reads_slots
+from hbconv.backends.tvm.kernel import Kernel, literal
+from hbconv.backends.tvm.macros import LEAF, SLOT, Shape, fields, reads_slots
 from hbconv.backends.tvm.memory import Place
-from hbconv.backends.tvm.select_tables import SelectTables, group_of, make_tables
+from hbconv.backends.tvm.select_tables import KINDS, SelectTables, group_of, make_tables
 from hbconv.forest import Forest
 
 __all__ = ["leaves", "scores"]
@@ -82,8 +82,8 @@ def _runner(k: Kernel, columns: Columns, slots: Place, tables: SelectTables) -> 
 
     def run(number: Any, block: Block) -> None:
         shape, first, count = (k.bind(k.entry(runs, number * 3 + i)) for i in range(3))
-        for used in tables.shapes:
-            node = _MacroNode(k, columns, slots, tables.dtype, SHAPES[used], block)
+        for used in tables.kinds:
+            node = _MacroNode(k, columns, slots, tables.dtype, KINDS[used], block)
             with T.If(tirx.EQ(shape, used)), T.Then(), T.serial(count) as i:
                 node.emit(words, k.bind(first + i * node.width))
 
@@ -123,8 +123,9 @@ class _MacroNode:
         left, right = (self._part(child, word) for child in shape)
 
         def number(row: Any) -> Any:
-            above = tirx.reinterpret(f"int8x{k.lanes}", self.columns.load(column, row)) > place
-            return tirx.Select(above, count if shape[1] == LEAF else right(row) + count, left(row))
+            # In this order the processor compares with the column where it lies in memory.
+            goes_left = place > tirx.reinterpret(f"int8x{k.lanes}", self.columns.load(column, row))
+            return tirx.Select(goes_left, left(row), count if shape[1] == LEAF else right(row) + count)
 
         return number
 

@@ -9,16 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.bins import BIAS, Bins
-from hbconv.backends.tvm.macros import PAIR, SHAPES, Macros, cover, fields
+from hbconv.backends.tvm.macros import LEAF, SHAPES, Macros, Shape, cover, fields
 from hbconv.forest import Forest
 
-__all__ = ["SelectTables", "group_of", "make_tables"]
+__all__ = ["KINDS", "SelectTables", "group_of", "make_tables"]
 
 GROUPS = ((64, 16), (256, 4), (2**31, 1))
 """Trees evaluated together, by leaves of the largest: the more, the longer the runs of one shape, as long as the slots stay in the nearest caches."""
-NEVER = 255
-"""A place that no byte exceeds."""
-PAIRS = SHAPES.index(PAIR)
+KINDS: tuple[Shape, ...] = (*SHAPES, LEAF)
+"""Shapes of macro nodes; one without tests stands for a tree without."""
 REPEATED = {"uint8": 0x01010101, "uint16": 0x00010001, "int32": 1}
 """Factors that repeat a small number to fill a word of 32 bits, which a processor spreads over a register as it loads it."""
 
@@ -36,7 +35,7 @@ class SelectTables:
     ----------
     words : int32 (n_words,)
     runs : int32 (n_runs, 3)
-        Macro nodes of one shape, one after another: position of the shape in SHAPES, first word, number of macro nodes.
+        Macro nodes of one shape, one after another: position of the shape in KINDS, first word, number of macro nodes.
     group_start : int32 (n_groups + 1,)
         First run of each group of trees.
     slots : int
@@ -59,8 +58,8 @@ class SelectTables:
         return len(self.group_start) - 1
 
     @property
-    def shapes(self) -> list[int]:
-        """Positions in SHAPES of the shapes in use."""
+    def kinds(self) -> list[int]:
+        """Positions in KINDS of the shapes in use."""
         used: list[int] = np.unique(self.runs[:, 0]).tolist()
         return used
 
@@ -74,8 +73,7 @@ def make_tables(forest: Forest, bins: Bins, trees: npt.NDArray[np.int64]) -> Sel
     dtype = _number_dtype(forest)
     leaves_left = (_leftmost(forest, forest.right.data) - _leftmost(forest, forest.left.data)) * REPEATED[dtype]
     words = [_words(macros, leaves_left, bins, nodes, result) for macros in nodes.macros]
-    idle = [[result[i], 0, _place_word(NEVER)] for i in range(nodes.real, len(nodes.kind))]
-    words[PAIRS] = np.concatenate([words[PAIRS], np.array(idle, np.int64).reshape(-1, 3)])
+    words.append(result[nodes.real :, None])
     kind, group = nodes.kind[order], nodes.group[order]
     width = np.array([block.shape[1] for block in words])[kind]
     start = np.concatenate([[0], np.cumsum(width)])
@@ -114,7 +112,7 @@ class _Nodes:
         for m in macros:
             parent[at[m.slots]] = at[m.tests[:, :1]]
         turns = np.concatenate([turn[forest.tree_of_tests[root]], empty])
-        return _Nodes(macros, np.concatenate([kinds, np.full(len(empty), PAIRS)]), turns // size, turns % size, parent, at, len(root))
+        return _Nodes(macros, np.concatenate([kinds, np.full(len(empty), KINDS.index(LEAF))]), turns // size, turns % size, parent, at, len(root))
 
 
 def _schedule(nodes: _Nodes) -> Ints:
@@ -127,7 +125,7 @@ def _schedule(nodes: _Nodes) -> Ints:
     by_group = np.argsort(nodes.group, kind="stable")
     order: list[int] = []
     for members in np.split(by_group, np.flatnonzero(np.diff(nodes.group[by_group])) + 1):
-        ready: list[list[int]] = [[] for _ in SHAPES]
+        ready: list[list[int]] = [[] for _ in KINDS]
         for node in members.tolist():
             if not waiting[node]:
                 ready[kind[node]].append(node)
@@ -195,8 +193,9 @@ def _lay_out(words: list[Ints], order: Ints, start: Ints) -> Ints:
     return flat.astype(np.uint32).view(np.int32)
 
 
-def _place_word(place: Ints | int) -> Ints:
-    return (np.asarray(place, np.int64) - BIAS) % 256 * REPEATED["uint8"]
+def _place_word(place: Ints) -> Ints:
+    """Write the byte that is larger than those of rows that go left, and than no others."""
+    return (place.astype(np.int64) + 1 - BIAS) % 256 * REPEATED["uint8"]
 
 
 def group_of(forest: Forest) -> int:
