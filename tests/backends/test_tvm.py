@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from forests import random_forest
+from sklearn.preprocessing import StandardScaler
 
+import hbconv
 from hbconv.backends import find_backend
 from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND, build, machine
@@ -98,7 +101,7 @@ def test_inputs_that_do_not_fit_are_refused(artifact, x):
 
 def test_a_stored_kernel_runs_without_compiling(artifact, monkeypatch):
     files = artifact.files()
-    assert files.keys() == {"batch.so", "batch.safetensors", "kernel.json"}
+    assert files.keys() == {"batch.kernel.so", "batch.tables.safetensors", "batch.scratch.json", "kernel.json"}
     monkeypatch.setattr(type(BACKEND), "compile", None)
     read = BACKEND.load(files, affine(), Target("tvm"))
     for name, want in artifact.run({"x": rows_of(300)}).items():
@@ -141,11 +144,17 @@ def test_a_damaged_kernel_is_told(artifact):
             unpack(artifact.files() | {name: b"not that"}, 1)
 
 
-def test_without_a_linker_nothing_is_stored(monkeypatch):
+def test_without_a_linker_a_file_holds_no_kernel_and_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("HBCONV_CACHE", "0")
-    build._build.cache_clear()
-    assert BACKEND.compile(affine(), Target("tvm")).files() == {}
+    monkeypatch.setattr(build, "_build", build._build.__wrapped__)  # it keeps libraries
+    x = rows_of(9)
+    model = hbconv.convert(StandardScaler().fit(x), "tvm")
+    scaled = model.transform(x)
+    with pytest.warns(UserWarning, match="No linker .* install ld or a C compiler"):
+        model.save(tmp_path / "model.hbc")
+    assert zipfile.ZipFile(tmp_path / "model.hbc").namelist() == ["manifest.json", "arrays.safetensors"]
+    np.testing.assert_array_equal(hbconv.load(tmp_path / "model.hbc", trusted=True).transform(x), scaled)
 
 
 def test_programs_of_one_structure_share_a_kernel():
