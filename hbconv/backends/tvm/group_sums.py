@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +20,9 @@ __all__ = ["Adder", "adder"]
 
 Indices = npt.NDArray[np.int64]
 BYTES, HALF = 32, 16
-"""Bytes of the vectors that byte shuffles work on, and of the table that one looks up in."""
+"""Bytes of the vectors that shuffles work on, and of the table that one of bytes looks up in."""
+WORDS = 8
+"""Words of 32 bits in a vector: leaves of a tree up to which these are looked up, and not bytes."""
 MOST_SHUFFLED = 64
 """Leaves of a tree up to which shuffles beat reading the values one by one."""
 
@@ -40,8 +43,9 @@ class Adder(Protocol):
 def adder(k: Kernel, out: Place, forest: Forest, trees: npt.NDArray[Any]) -> Adder:
     """Choose how to add, for trees in the given order, -1 standing for none."""
     most = int(np.diff(forest.first_leaf.data).max(initial=1))
-    shuffles = k.machine.vector >= BYTES and most <= MOST_SHUFFLED and forest.values.shape[1] == 1
-    return _Shuffled(k, out, forest, trees, most) if shuffles else _Plain(k, out, forest, trees)
+    if k.machine.vector < BYTES or most > MOST_SHUFFLED or forest.values.shape[1] > 1:
+        return _Plain(k, out, forest, trees)
+    return _ByWords(k, out, forest, trees) if most <= WORDS else _ByBytes(k, out, forest, trees, -(-most // HALF) * HALF)
 
 
 class _Plain:
@@ -73,15 +77,17 @@ class _Plain:
 
 
 class _Shuffled:
-    """Looks bytes up by shuffles: the values' first bytes, their second bytes and so on, then weaves the bytes to numbers.
+    """Looks values up in vectors, part by part, and interleaves the parts to numbers.
 
-    Weaving leaves the rows of a vector in an order of its own, which is the same for all trees and undone at the end.
+    That leaves the rows of a vector in an order of its own, which is the same for all trees and undone at the end. A tree has
+    ``width`` values, those past its last leaf being -0.0.
     """
 
-    def __init__(self, k: Kernel, out: Place, forest: Forest, trees: npt.NDArray[Any], most: int) -> None:
-        self.k, self.out, self.dtype = k, out, forest.accumulate
-        self.size, self.halves = np.dtype(forest.accumulate).itemsize, -(-most // HALF)
-        self.bytes, self.group = k.constant(_bytes(forest, trees, self.halves)), group_of(forest)
+    order: Indices
+
+    def __init__(self, k: Kernel, out: Place, forest: Forest, trees: npt.NDArray[Any], width: int) -> None:
+        self.k, self.out, self.dtype, self.width, self.group = k, out, forest.accumulate, width, group_of(forest)
+        self.size = np.dtype(forest.accumulate).itemsize
         self.target = k.constant(forest.target.data[np.maximum(trees[:: self.group], 0)].astype(np.int32))
         self.start = k.constant(forest.start.data)
         self.sums = k.take(out.dtype, out.shape)
@@ -90,49 +96,83 @@ class _Shuffled:
         self.k.map_vectors(self.sums, (self.start,), lambda value: value)
 
     def add(self, group: Any, block: Block, number: Any) -> None:
-        k, lanes = self.k, BYTES // self.size
-        column, table = k.bind(k.entry(self.target, group)), self.halves * self.size * HALF
+        k, lanes, column = self.k, BYTES // self.size, self.k.bind(self.k.entry(self.target, group))
         with block.vectors(BYTES) as row:
             at = [tirx.Ramp(block.first + row.base + i * lanes, 1, lanes) for i in range(self.size)]
             totals = [k.register(self.dtype, k.load(self.sums, (column,), rows), lanes) for rows in at]
             with T.serial(self.group) as tree:
-                first = k.bind((group * self.group + tree) * table)
-                for total, value in zip(totals, self._values(first, k.bind(number(tree, row))), strict=True):
+                values = self.values(k.bind(group * self.group + tree), row.base, lambda rows, tree=tree: number(tree, rows))
+                for total, value in zip(totals, values, strict=True):
                     total.set(total.get() + tirx.reinterpret(f"{self.dtype}x{lanes}", value))
             for total, rows in zip(totals, at, strict=True):
                 k.store(self.sums, (column,), rows, total.get())
 
+    def values(self, tree: Any, row: Any, number: Any) -> list[Any]:
+        """Look up the values of a tree for 32 rows: as many vectors as a value has bytes."""
+        raise NotImplementedError
+
     def end(self) -> None:
-        k, place = self.k, self.k.constant(np.argsort(_row_order(self.size)).astype(np.int32))
+        k, place = self.k, self.k.constant(np.argsort(self.order).astype(np.int32))
         with k.over(self.out.shape) as index, k.rows() as row:
             woven = k.bind(row - row % BYTES + k.entry(place, row % BYTES))
             k.store(self.out, index, row, k.load(self.sums, index, woven))
         k.give(self.sums)
 
-    def _values(self, first: Any, number: Any) -> list[Any]:
-        """Look up the values of a vector of leaf numbers: as many vectors as a value has bytes."""
-        indices = [self.k.bind(_within(number, half)) for half in range(self.halves)]
-        planes = []
+
+class _ByWords(_Shuffled):
+    """Words of 32 bits, a vector of them at a time: for trees of few leaves."""
+
+    def __init__(self, k: Kernel, out: Place, forest: Forest, trees: npt.NDArray[Any]) -> None:
+        super().__init__(k, out, forest, trees, WORDS)
+        words = _values(forest, trees, WORDS).view(np.float32).reshape(len(trees), WORDS, self.size // 4)
+        self.words = k.constant(np.ascontiguousarray(words.transpose(0, 2, 1)))
+        self.order = np.arange(BYTES) if self.size == 4 else np.arange(BYTES).reshape(-1, 4, 2)[:, [0, 2, 1, 3]].ravel()
+
+    def values(self, tree: Any, row: Any, number: Any) -> list[Any]:
+        k, parts = self.k, self.size // 4
+        tables = [k.bind(k.entry(self.words, tirx.Ramp((tree * parts + part) * WORDS, 1, WORDS))) for part in range(parts)]
+        return [value for first in range(0, BYTES, WORDS) for value in self._interleaved(tables, number(tirx.Ramp(row + first, 1, WORDS)))]
+
+    def _interleaved(self, tables: list[Any], number: Any) -> list[Any]:
+        """Look a vector's words up; interleaving those of longer numbers works in each half of a vector apart."""
+        index = self.k.bind(tirx.Cast(f"int32x{WORDS}", number))
+        found = [self.k.bind(tirx.call_llvm_pure_intrin(f"float32x{WORDS}", "llvm.x86.avx2.permps", table, index)) for table in tables]
+        return found if len(found) == 1 else [tirx.Shuffle(found, _constants(order)) for order in ([0, 8, 1, 9, 4, 12, 5, 13], [2, 10, 3, 11, 6, 14, 7, 15])]
+
+
+class _ByBytes(_Shuffled):
+    """The values' first bytes, their second bytes and so on, which are then woven to numbers."""
+
+    def __init__(self, k: Kernel, out: Place, forest: Forest, trees: npt.NDArray[Any], width: int) -> None:
+        super().__init__(k, out, forest, trees, width)
+        by_leaf = _values(forest, trees, width).view(np.uint8).reshape(len(trees), width // HALF, HALF, self.size)
+        self.bytes, self.order = k.constant(np.ascontiguousarray(by_leaf.transpose(0, 1, 3, 2))), _row_order(self.size)
+
+    def values(self, tree: Any, row: Any, number: Any) -> list[Any]:
+        numbers = self.k.bind(number(tirx.Ramp(row, 1, BYTES)))
+        indices = [self.k.bind(_within(numbers, half)) for half in range(self.width // HALF)]
+        first, planes = self.k.bind(tree * self.width * self.size), []
         for byte in range(self.size):
             found = [_shuffle(self._table(first + (half * self.size + byte) * HALF), index) for half, index in enumerate(indices)]
             planes.append([self.k.bind(_any_of(found))])
-        return _weave(planes, 1, lambda a, b, order: self.k.bind(tirx.Shuffle([a, b], [tirx.IntImm("int32", i) for i in order])))
+        return _weave(planes, 1, lambda a, b, order: self.k.bind(tirx.Shuffle([a, b], _constants(order))))
 
     def _table(self, position: Any) -> Any:
         """Load sixteen bytes, twice: shuffles look up in each half of a vector apart."""
         half = self.k.entry(self.bytes, tirx.Ramp(position, 1, HALF))
-        return tirx.Shuffle([half, half], [tirx.IntImm("int32", i) for i in range(BYTES)])
+        return tirx.Shuffle([half, half], _constants(range(BYTES)))
 
 
-def _bytes(forest: Forest, trees: npt.NDArray[Any], halves: int) -> npt.NDArray[np.uint8]:
-    """Lay the values out as (tree, half, byte, leaf)."""
-    counts, real = np.diff(forest.first_leaf.data), trees >= 0
-    leaf = np.arange(halves * HALF)
-    there = leaf < np.where(real, counts[np.maximum(trees, 0)], 0)[:, None]
+def _values(forest: Forest, trees: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
+    """Lay the values out as (tree, leaf)."""
+    counts, leaf = np.diff(np.append(forest.first_leaf.data, forest.n_leaves)), np.arange(width)
+    there = leaf < np.where(trees >= 0, counts[np.maximum(trees, 0)], 0)[:, None]
     number = np.where(there, forest.first_leaf.data[np.maximum(trees, 0)][:, None] + leaf, 0)
-    values = np.where(there, forest.values.data[number, 0], np.array(-0.0, forest.accumulate)).astype(forest.accumulate)
-    by_leaf = values.view(np.uint8).reshape(len(trees), halves, HALF, values.dtype.itemsize)
-    return np.ascontiguousarray(by_leaf.transpose(0, 1, 3, 2))
+    return np.where(there, forest.values.data[number, 0], np.array(-0.0, forest.accumulate)).astype(forest.accumulate)
+
+
+def _constants(numbers: Iterable[int]) -> list[Any]:
+    return [tirx.IntImm("int32", i) for i in numbers]
 
 
 def _within(number: Any, half: int) -> Any:
