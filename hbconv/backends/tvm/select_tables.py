@@ -142,17 +142,18 @@ def _schedule(nodes: _Nodes) -> Ints:
 def _assign_slots(nodes: _Nodes, order: Ints, size: int) -> tuple[Ints, int]:
     """Give each result a slot until it has been read, the one that came free last first: it is in the nearest cache."""
     parent, turn, result = nodes.parent.tolist(), nodes.turn.tolist(), [0] * len(nodes.kind)
-    inputs: list[list[int]] = [[] for _ in result]
+    below = order[np.argsort(nodes.parent[order], kind="stable")]
+    inputs, first = below.tolist(), np.searchsorted(nodes.parent[below], np.arange(len(result) + 1)).tolist()
     free: list[int] = []
     slots = size
     for node in order.tolist():
-        free += inputs[node]
+        free += [result[child] for child in inputs[first[node] : first[node + 1]]]
         if parent[node] < 0:
             result[node] = turn[node]
-            continue
-        slots += not free
-        result[node] = free.pop() if free else slots - 1
-        inputs[parent[node]].append(result[node])
+        elif free:
+            result[node] = free.pop()
+        else:
+            result[node], slots = slots, slots + 1
     return np.array(result), slots
 
 
