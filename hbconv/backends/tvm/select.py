@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
+from hbconv.array import Array
 from hbconv.backends.tvm.binning import Columns, write_bins
-from hbconv.backends.tvm.bins import make_bins
+from hbconv.backends.tvm.bins import Bins, make_bins
 from hbconv.backends.tvm.blocks import Block, blocks
 from hbconv.backends.tvm.group_sums import adder
 from hbconv.backends.tvm.kernel import Kernel, literal
@@ -61,8 +63,7 @@ def _padded(forest: Forest, trees: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _evaluate(k: Kernel, x: Place, forest: Forest, trees: npt.NDArray[Any], finish: Finish) -> None:
     """Bin the rows, then run the program a group of trees at a time, for every block, so that a group's tables are read once."""
-    bins = make_bins(forest, x.dtype)
-    tables = make_tables(forest, bins, trees)
+    bins, tables = _tables(forest, x.dtype, Array(trees))
     size, starts = k.schedule.block, k.constant(tables.group_start)
     with k.temporary("uint8", (bins.columns,)) as bytes_, k.temporary(tables.dtype, (-(-tables.slots * size // k.tile),)) as slots:
         columns = Columns(k, bytes_)
@@ -74,6 +75,13 @@ def _evaluate(k: Kernel, x: Place, forest: Forest, trees: npt.NDArray[Any], fini
             with T.serial(k.entry(starts, group + 1) - begin) as i:
                 run(begin + i, block)
             finish(group, block, lambda tree, row: k.load(slots, (0,), _shifted(row, tree * size)))
+
+
+@lru_cache(maxsize=2)
+def _tables(forest: Forest, dtype: str, trees: Array) -> tuple[Bins, SelectTables]:
+    """Make the tables once for all methods of a model, which are compiled one after another: one that numbers leaves has a forest of its own."""
+    bins = make_bins(forest, dtype)
+    return bins, make_tables(forest, bins, trees.data)
 
 
 def _runner(k: Kernel, columns: Columns, slots: Place, tables: SelectTables) -> Callable[[Any, Block], None]:
