@@ -108,3 +108,18 @@ def test_columns_that_are_taken_are_read(columns):
     x, b = np.random.default_rng(3).random((9, 100), dtype=np.float32), Builder()
     program = b.program({"y": b.take(b.input("x", "float32", 100), columns)})
     np.testing.assert_array_equal(BACKEND.compile(program, Target("tvm")).run({"x": x})["y"], x[:, columns])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("width", [3, 8, 13, 54])
+def test_inputs_that_are_only_multiplied_are_read_by_rows(dtype, width):
+    """NaN and infinities stay in their row, the last column's too."""
+    rng, b = np.random.default_rng(4), Builder()
+    x = rng.integers(-9, 9, (270, width)).astype(dtype)
+    x[[5, 258], [width - 1, 0]], x[[6, 266], [0, width - 1]] = np.nan, np.inf
+    weights = {f"y{columns}": rng.integers(1, 9, (width, columns)).astype(dtype) for columns in (1, 2, 3, 5, 13)}
+    matrix = b.input("x", dtype, width)
+    artifact = BACKEND.compile(b.program({name: b.matmul(matrix, b.constant(w)) for name, w in weights.items()}), Target("tvm"))
+    for rows in (0, 1, 3, 255, 257, 270):
+        for name, got in artifact.run({"x": x[:rows]}).items():
+            np.testing.assert_array_equal(got, x[:rows] @ weights[name], err_msg=f"{name} {rows}")

@@ -140,6 +140,10 @@ class Kernel:
         """Read one number of a constant, by its flat position."""
         return self._buffers["table", storage(place.dtype)][position + self.tables.offset(place.known())]
 
+    def entries(self, place: Place, position: Any, count: int) -> Any:
+        """Read neighbouring numbers of a constant as a vector."""
+        return self._buffers["table", storage(place.dtype)][tirx.Ramp(position + self.tables.offset(place.known()), 1, count)]
+
     def store(self, place: Place, index: tuple[Any, ...], row: Any, value: Any) -> None:
         """Write an entry for one row, or for a vector of rows."""
         T.buffer_store(self._buffers["scratch", storage(place.dtype)], value, [self._address(place, flat(place.shape, index), row)])

@@ -14,7 +14,7 @@ from hbconv.backends.tvm.elementwise import Kind
 from hbconv.backends.tvm.kernel import Kernel
 from hbconv.backends.tvm.memory import Place
 
-__all__ = ["accumulate", "matmul", "panels"]
+__all__ = ["accumulate", "panels"]
 
 PANEL = 6
 """Columns of a block: with two registers of rows twelve sums, which leaves four of sixteen registers for entries and a weight."""
@@ -39,11 +39,6 @@ def panels(width: int) -> list[tuple[int, int, int]]:
 def height(k: Kernel, dtype: str, columns: int) -> int:
     """Return the rows of a block: registers full, and never more than the tile."""
     return min(k.tile, k.lanes // np.dtype(dtype).itemsize * HEIGHTS.get(columns, 2))
-
-
-def matmul(k: Kernel, out: Place, x: Place, w: Place) -> None:
-    """Emit ``matmul``."""
-    accumulate(k, out, x, w.known(), lambda _, total, entry, weight: total + entry * weight)
 
 
 def accumulate(k: Kernel, out: Place, x: Place, weights: npt.NDArray[Any], step: Callable[[Kind, Any, Any, Any], Any]) -> None:

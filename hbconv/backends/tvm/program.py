@@ -18,6 +18,7 @@ from hbconv.backends.tvm.entry import Entry
 from hbconv.backends.tvm.kernel import ANY, SCRATCH, TABLES, Kernel, literal
 from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.memory import Place, storage
+from hbconv.backends.tvm.row_products import Rows, is_multiplied
 from hbconv.backends.tvm.schedule import Schedule
 from hbconv.backends.tvm.transpose import columns_used, read_columns, write_rows
 from hbconv.tensor import Constant, Input, Op, TensorProgram, TensorType
@@ -135,8 +136,11 @@ class _Tile(_Writer):
         self.first, self.inputs, self.outputs = first, inputs, outputs
 
     def read(self, instruction: Input) -> Place:
-        """Turn rows into columns."""
-        place, matrix = self.kernel.take(instruction.type.dtype, instruction.type.shape), self.inputs[instruction.name]
+        """Turn rows into columns, but for an input that is only multiplied."""
+        kind, matrix = instruction.type, self.inputs[instruction.name]
+        if is_multiplied(self.kernel, self.program, instruction):
+            return Rows(kind.dtype, kind.shape, matrix=matrix, first=self.first)
+        place = self.kernel.take(kind.dtype, kind.shape)
         read_columns(self.kernel, place, matrix, self.first, columns_used(self.program, instruction))
         return place
 

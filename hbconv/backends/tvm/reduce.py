@@ -12,9 +12,10 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.elementwise import Kind, larger, product, smaller
 from hbconv.backends.tvm.kernel import Kernel, literal
 from hbconv.backends.tvm.mathematics import Numbers, exp, log1p
-from hbconv.backends.tvm.matmul import accumulate, matmul
+from hbconv.backends.tvm.matmul import accumulate
 from hbconv.backends.tvm.memory import Place, storage
 from hbconv.backends.tvm.movement import inside
+from hbconv.backends.tvm.row_products import matmul
 
 __all__ = ["EMITTERS"]
 

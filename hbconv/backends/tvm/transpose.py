@@ -13,7 +13,7 @@ from hbconv.backends.tvm.kernel import Kernel
 from hbconv.backends.tvm.memory import Place, storage
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
-__all__ = ["columns_used", "read_columns", "write_rows"]
+__all__ = ["columns_used", "live_rows", "read_columns", "write_rows"]
 
 WHOLE = 4
 """Bytes of the smallest numbers that blocks are made of; smaller ones go one by one."""
@@ -54,7 +54,7 @@ def transposed(vectors: list[Any]) -> list[Any]:
     return vectors
 
 
-def _rows(k: Kernel, group: Any, size: int) -> list[Any]:
+def live_rows(k: Kernel, group: Any, size: int) -> list[Any]:
     """Rows of a group: past the last live one it is named again."""
     return [T.Bind(tirx.min(group * size + i, k.rows_live - 1)) for i in range(size)]
 
@@ -87,7 +87,7 @@ def read_columns(k: Kernel, place: Place, matrix: Any, first: Any, columns: Iter
             k.store(place, (column,), row, matrix[first + row, column])
         return
     with T.serial((k.rows_live + (size - 1)) // size) as group:
-        rows = _rows(k, group, size)
+        rows = live_rows(k, group, size)
         with T.serial(len(found)) as block:
             column = _first_column(k, found, block, width, size)
             read = [k.bind(matrix[first + row, tirx.Ramp(column, 1, size)]) for row in rows]
@@ -104,7 +104,7 @@ def write_rows(k: Kernel, matrix: Any, first: Any, place: Place) -> None:
             T.buffer_store(matrix, k.load(place, (column,), row), [first + row, column])
         return
     with T.serial((k.rows_live + (size - 1)) // size) as group:
-        rows = _rows(k, group, size)
+        rows = live_rows(k, group, size)
         with k.over((-(-width // size),)) as (block,):
             column = k.bind(tirx.min(block * size, tirx.IntImm("int32", width - size)))
             held = [k.bind(k.load(place, (column + i,), tirx.Ramp(group * size, 1, size))) for i in range(size)]

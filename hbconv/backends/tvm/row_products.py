@@ -1,0 +1,117 @@
+"""Products of an input matrix with few columns of weights, straight from its rows: vectors along a row, whose lanes are summed at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tvm import tirx
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.backends.tvm.kernel import Kernel, literal
+from hbconv.backends.tvm.matmul import accumulate, panels
+from hbconv.backends.tvm.memory import Place
+from hbconv.backends.tvm.transpose import live_rows
+from hbconv.tensor import Constant, Input, Op, TensorProgram
+
+__all__ = ["Rows", "is_multiplied", "matmul"]
+
+MOST = 16
+"""Columns of weights up to which this is faster than turning rows into columns."""
+SUMS = 12
+"""Vectors of sums in flight: four of sixteen registers are left for entries and weights."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(Place):
+    """An input left in the caller's row-major matrix, from the tile's first row on."""
+
+    matrix: Any = None
+    first: Any = None
+
+    @property
+    def size(self) -> int:
+        """Number of entries of scratch."""
+        return 0
+
+
+def is_multiplied(k: Kernel, program: TensorProgram, matrix: Input) -> bool:
+    """Whether all that is done with an input are products with few columns of weights, and a row fills a vector."""
+    index, (width,), dtype = program.instructions.index(matrix), matrix.type.shape, matrix.type.dtype
+    readers = [op for op in program.instructions if isinstance(op, Op) and index in op.operands]
+    if index in program.outputs.values() or not dtype.startswith("float") or width < _vector(k, dtype) or not readers:
+        return False
+    return all(_is_narrow(program, op) for op in readers)
+
+
+def _is_narrow(program: TensorProgram, op: Op) -> bool:
+    weights = program.instructions[op.operands[1]] if op.primitive == "matmul" else None
+    return isinstance(weights, Constant) and weights.value.data.ndim == 2 and 0 < weights.value.data.shape[1] <= MOST
+
+
+def _vector(k: Kernel, dtype: str) -> int:
+    return k.machine.vector // np.dtype(dtype).itemsize
+
+
+def matmul(k: Kernel, out: Place, x: Place, w: Place) -> None:
+    """Emit ``matmul``."""
+    if isinstance(x, Rows):
+        _multiply(k, out, x, w.known())
+    else:
+        accumulate(k, out, x, w.known(), lambda _, total, entry, weight: total + entry * weight)
+
+
+def _multiply(k: Kernel, out: Place, x: Rows, weights: npt.NDArray[Any]) -> None:
+    """Compute the product for some rows at a time, a panel of columns after the other."""
+    height = min(_height(columns) for _, _, columns in panels(weights.shape[1]))
+    lanes, places = _vector(k, x.dtype), k.constant(np.ascontiguousarray(weights.T))
+    with T.serial((k.rows_live + (height - 1)) // height) as group:
+        rows = [k.bind(x.first + row) for row in live_rows(k, group, height)]
+        for first, count, columns in panels(weights.shape[1]):
+            with T.serial(count) as panel:
+                start = k.bind(panel * columns + first)
+                for column, total in enumerate(_panel(k, x, places, rows, start, columns, lanes)):
+                    k.store(out, (start + column,), tirx.Ramp(group * height, 1, height), total)
+
+
+def _height(columns: int) -> int:
+    """Rows at a time: a power of two, to be summed in pairs."""
+    return 1 << ((SUMS // columns).bit_length() - 1)
+
+
+def _panel(k: Kernel, x: Rows, weights: Place, rows: list[Any], start: Any, columns: int, lanes: int) -> list[Any]:
+    """Return for each column of a panel the vector of the rows' products."""
+    (width,) = x.shape
+    totals = [[k.register(x.dtype, literal(0, x.dtype, lanes), lanes) for _ in rows] for _ in range(columns)]
+
+    def add(position: Any, skip: int) -> None:
+        entries = [k.bind(_without(x.matrix[row, tirx.Ramp(position, 1, lanes)], x.dtype, skip, lanes)) for row in rows]
+        for column, sums in enumerate(totals):
+            weight = k.bind(k.entries(weights, (start + column) * width + position, lanes))
+            for entry, total in zip(entries, sums, strict=True):
+                total.set(total.get() + entry * weight)
+
+    with T.serial(width // lanes) as block:
+        add(k.bind(block * lanes), 0)
+    if width % lanes:
+        add(width - lanes, lanes - width % lanes)
+    return [_lane_sums(k, [total.get() for total in sums], lanes) for sums in totals]
+
+
+def _without(vector: Any, dtype: str, skip: int, lanes: int) -> Any:
+    """Make the first entries of a vector zeros."""
+    if not skip:
+        return vector
+    return tirx.Shuffle([vector, literal(0, dtype, lanes)], [lanes + i if i < skip else i for i in range(lanes)])
+
+
+def _lane_sums(k: Kernel, vectors: list[Any], lanes: int) -> Any:
+    """Return the vector of the sums of each vector's lanes: neighbours are added until one is left."""
+    joined = k.bind(tirx.Shuffle(vectors, list(range(len(vectors) * lanes))))
+    size = len(vectors) * lanes
+    while size > len(vectors):
+        even, odd = (tirx.Shuffle([joined], list(range(first, size, 2))) for first in (0, 1))
+        joined, size = k.bind(even + odd), size // 2
+    return joined
