@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,7 @@ def prepare_thresholds(forest: Forest, x: Value, b: Builder) -> Tests:
     return Tests(columns, column.astype(np.int32), np.where(kind == 2, np.zeros_like(threshold), threshold))
 
 
+@lru_cache(maxsize=1)  # every strategy asks it of a forest
 def planes_of_missing(forest: Forest, dtype: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.int_]]:
     """Say how NaN is decided, for columns of a dtype.
 
