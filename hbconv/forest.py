@@ -265,6 +265,8 @@ class Forest:
 
     def with_features(self, columns: npt.NDArray[Any]) -> Forest:
         """Read only the given columns (ascending, covering all used ones), renumbered from zero."""
+        if len(columns) == self.n_features:
+            return self
         feature = Array.of(np.searchsorted(columns, self.feature.data), np.int32)
         slopes = self.slopes and replace(self.slopes, feature=Array.of(np.searchsorted(columns, self.slopes.feature.data), np.int32))
         return replace(self, feature=feature, n_features=len(columns), slopes=slopes)
