@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from hbconv.array import Array
@@ -134,4 +136,12 @@ def _read_wrapper(step: Step) -> LightGBMModel:
 
 def _read(step: Step, booster: Any) -> LightGBMModel:
     """Read the trees that predict uses: those asked for, else up to the best iteration."""
-    return read_lightgbm_text(booster.model_to_string(num_iteration=-1 if step.iterations else None), step.iterations)
+    return read_lightgbm_text(_text(booster, -1 if step.iterations else None), step.iterations)
+
+
+def _text(booster: Any, iterations: int | None) -> str:
+    """Write the model's text by way of a file: ``model_to_string`` writes it twice where it takes more than a megabyte."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.txt")
+        booster.save_model(path, num_iteration=iterations)
+        return path.read_text(encoding="utf-8")
