@@ -123,3 +123,18 @@ def test_inputs_that_are_only_multiplied_are_read_by_rows(dtype, width):
     for rows in (0, 1, 3, 255, 257, 270):
         for name, got in artifact.run({"x": x[:rows]}).items():
             np.testing.assert_array_equal(got, x[:rows] @ weights[name], err_msg=f"{name} {rows}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("width", [1, 7, 54, 200])
+def test_entries_by_themselves_are_computed_as_they_lie(dtype, width):
+    rng, b = np.random.default_rng(5), Builder()
+    x, scale, fill = rng.random((270, width)).astype(dtype), rng.random(width).astype(dtype), rng.random(width).astype(dtype)
+    x[rng.random(x.shape) < 0.2] = np.nan
+    matrix = b.input("x", dtype, width)
+    filled = b.where(b.op("isnan", matrix), b.constant(fill), matrix)
+    artifact = BACKEND.compile(b.program({"missing": b.op("isnan", matrix), "scaled": filled * b.constant(scale) + b.constant(3.0, dtype)}), Target("tvm"))
+    for rows in (0, 1, 19, 255, 270):
+        got, missing = artifact.run({"x": x[:rows]}), np.isnan(x[:rows])
+        np.testing.assert_array_equal(got["missing"], missing)
+        np.testing.assert_allclose(got["scaled"], np.where(missing, fill, x[:rows]) * scale + 3, rtol=1e-6)

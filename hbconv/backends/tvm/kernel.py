@@ -13,7 +13,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.entry import Entry
 from hbconv.backends.tvm.machine import Machine
-from hbconv.backends.tvm.memory import Place, Scratch, Tables, storage
+from hbconv.backends.tvm.memory import Along, Place, Scratch, Tables, storage
 from hbconv.backends.tvm.schedule import Schedule
 
 __all__ = ["Kernel", "Register", "code_within", "literal"]
@@ -131,6 +131,8 @@ class Kernel:
 
     def load(self, place: Place, index: tuple[Any, ...], row: Any) -> Any:
         """Read an entry for one row, or for a vector of rows; ``index`` broadcasts over the place's shape from the right."""
+        if isinstance(place, Along):
+            return self.entries(place, row.base, lanes(row)) if lanes(row) > 1 else self.entry(place, row)
         if place.data is not None:
             value = self.entry(place, flat(place.shape, index))
             return tirx.Broadcast(value, lanes(row)) if lanes(row) > 1 else value

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hbconv.errors import VerificationError
 
-__all__ = ["Place", "Scratch", "Tables", "storage"]
+__all__ = ["Along", "Place", "Scratch", "Tables", "storage"]
 
 STORAGE = {"float32": "float32", "float64": "float64", "int32": "int32", "int64": "int64", "bool": "uint8", "uint8": "uint8", "uint16": "uint16"}
 """Dtype in memory of each dtype of a value: a bool is a byte of 0 or 1."""
@@ -45,6 +45,11 @@ class Place:
         """Return the same memory under another shape, some entries on."""
         data = None if self.data is None else self.data.reshape(-1)[skip : skip + int(np.prod(shape))].reshape(shape)
         return Place(self.dtype, shape, self.offset + skip, data)
+
+
+@dataclass(frozen=True, eq=False)
+class Along(Place):
+    """A constant with a number of its own for every row of the tile."""
 
 
 @dataclass

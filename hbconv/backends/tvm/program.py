@@ -15,6 +15,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm import elementwise, mathematics, movement, order, reduce, trees
 from hbconv.backends.tvm.entry import Entry
+from hbconv.backends.tvm.flat import Flat, copy_in, copy_out, flatten
 from hbconv.backends.tvm.kernel import ANY, SCRATCH, TABLES, Kernel, literal
 from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.memory import Place, storage
@@ -46,6 +47,9 @@ class TileFunction:
 
 def write_function(program: TensorProgram, schedule: Schedule, machine: Machine) -> TileFunction:
     """Write the function ``main(rows, addresses)``: addresses of inputs, outputs, tables and scratch, in this order."""
+    flat = flatten(program, schedule)
+    if flat:
+        program, schedule = flat.program, flat.schedule
     kernel = Kernel(schedule, machine)
     types = {name: program.instructions[index].type for name, index in program.outputs.items()}
     with IRBuilder() as builder, T.prim_func(s_tir=True):
@@ -57,10 +61,12 @@ def write_function(program: TensorProgram, schedule: Schedule, machine: Machine)
             inputs = {i.name: _matrix(sources[i.name], i.type) for i in program.inputs}
             outputs = {name: _matrix(targets[name], kind) for name, kind in types.items()}
             kernel.declare_buffers()
-            with T.serial((entry.rows + (schedule.tile - 1)) // schedule.tile) as tile:
+            rows = T.Bind(entry.rows * flat.width) if flat else entry.rows
+            with T.serial((rows + (schedule.tile - 1)) // schedule.tile) as tile:
                 first = T.Bind(tile * schedule.tile)
-                kernel.rows_live = T.Bind(tirx.min(entry.rows - first, tirx.IntImm("int32", schedule.tile)))
-                _Tile(kernel, program, first, inputs, outputs).write()
+                kernel.rows_live = T.Bind(tirx.min(rows - first, tirx.IntImm("int32", schedule.tile)))
+                writer = _Entries(kernel, flat, first, inputs, outputs) if flat else _Tile(kernel, program, first, inputs, outputs)
+                writer.write()
         entry.end()
     tables = tuple(kernel.tables.packed(dtype) for dtype in TABLES)
     return TileFunction(builder.get(), tables, {dtype: kernel.scratch[dtype].size * schedule.tile for dtype in SCRATCH})
@@ -89,6 +95,10 @@ class _Writer:
         """Copy an output to where it belongs."""
         raise NotImplementedError
 
+    def constant(self, instruction: Constant) -> Place:
+        """Return where a constant lies."""
+        return self.kernel.constant(instruction.value.data)
+
     def write(self) -> None:
         """Write every instruction in order."""
         for position, instruction in enumerate(self.program.instructions):
@@ -102,7 +112,7 @@ class _Writer:
     def _place(self, position: int, instruction: Any) -> None:
         self.owner[position] = position
         if isinstance(instruction, Constant):
-            self.places[position] = self.kernel.constant(instruction.value.data)
+            self.places[position] = self.constant(instruction)
         elif isinstance(instruction, Input):
             self.places[position] = self.read(instruction)
         else:
@@ -147,6 +157,28 @@ class _Tile(_Writer):
     def give_back(self, name: str, place: Place) -> None:
         """Turn columns into rows."""
         write_rows(self.kernel, self.outputs[name], self.first, place.view((place.size,)))
+
+
+class _Entries(_Writer):
+    """The body of the loop over tiles of entries."""
+
+    def __init__(self, kernel: Kernel, flat: Flat, first: Any, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
+        super().__init__(kernel, flat.program)
+        self.flat, self.first, self.inputs, self.outputs = flat, first, inputs, outputs
+
+    def read(self, instruction: Input) -> Place:
+        """Copy a run of entries."""
+        place = self.kernel.take(instruction.type.dtype, (1,))
+        copy_in(self.kernel, place, self.inputs[instruction.name], self.first)
+        return place
+
+    def give_back(self, name: str, place: Place) -> None:
+        """Copy a run of entries."""
+        copy_out(self.kernel, self.outputs[name], self.first, place)
+
+    def constant(self, instruction: Constant) -> Place:
+        """Repeat it along the tile."""
+        return self.flat.constant(super().constant(instruction))
 
 
 class _Step(_Writer):
