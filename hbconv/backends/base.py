@@ -54,8 +54,8 @@ class Artifact(ABC):
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Compute the outputs, in the order of the program's, for C-contiguous inputs of any row count."""
 
-    few = 0
-    """Up to how many rows a call is worth binding; 0 where none is."""
+    sizes: tuple[int, ...] = ()
+    """Numbers of rows, ascending, that it is worth binding for: a call of fewer takes the first that holds it. None: of more rows, or none at all."""
 
     def bind(self, rows: int) -> Bound | None:  # noqa: ARG002
         """Give the only input and the outputs places of their own, for up to so many rows; None where that saves nothing."""

@@ -49,7 +49,7 @@ class TorchArtifact(Artifact):
         self._device, self._threads = find_device(target), target.threads
         self._inputs = {i.name: i.type for i in program.inputs}
         self._outputs = {name: program.instructions[index].type for name, index in program.outputs.items()}
-        self.few = _FEW if self._device.type == "cpu" else 0
+        self.sizes = (_FEW,) if self._device.type == "cpu" else ()
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Compute the outputs on the device, with the target's number of threads."""
@@ -61,7 +61,7 @@ class TorchArtifact(Artifact):
 
     def bind(self, rows: int) -> Bound | None:
         """Keep a tensor over the input's place, and tensors over the outputs'."""
-        if len(self._inputs) != 1 or not self.few:
+        if len(self._inputs) != 1 or not self.sizes:
             return None
         (kind,) = self._inputs.values()
         given = np.zeros((rows, *kind.shape), kind.dtype)

@@ -37,7 +37,8 @@ class Shortcut:
     """
 
     def __init__(self, graph: Graph, program: Program, check: Checker, method: str) -> None:
-        self.artifact, self.method, self.copy = program.artifact, method, copier(graph.outputs[method])
+        self.artifact, self.sizes = program.artifact, program.artifact.sizes
+        self.method, self.copy = method, copier(graph.outputs[method])
         self.container = graph.traits.container if method == "transform" else None
         self.width = len(graph.schema.columns)
         self.columns = columns_read(program, self.width)
@@ -47,25 +48,29 @@ class Shortcut:
 
     def __call__(self, x: npt.NDArray[Any]) -> Any:
         """Answer, or return None where a call must."""
-        if x.ndim != 2 or x.shape[1] != self.width or not 0 < len(x) <= self.artifact.few:
+        if x.ndim != 2 or x.shape[1] != self.width or not 0 < len(x) <= self.sizes[-1]:
             return None
         # A sum of squares that is small says that no value is large or NaN; vdot does not warn of one that is not.
         if self.square is not None and not np.vdot(x, x) <= self.square:
             return None
         if self.container is not None and library_of(self.container):
             return None
-        bound, rows = self._bound(), len(x)
+        rows = len(x)
+        bound = self._bound(next(size for size in self.sizes if rows <= size))
         bound.given[:rows] = x if self.columns is None else x[:, self.columns]
         bound.run(rows, bound.address)
         if self.guarded and bound.outputs[DOUBTFUL][:rows].any():
             return None
         return self.copy(bound.outputs[self.method][:rows])
 
-    def _bound(self) -> Bound:
-        """Return the program with places of the thread at hand."""
-        if not hasattr(self._local, "bound"):
-            self._local.bound = self.artifact.bind(self.artifact.few)
-        bound: Bound = self._local.bound
+    def _bound(self, size: int) -> Bound:
+        """Return the program with places for so many rows, those of the thread at hand."""
+        if not hasattr(self._local, "bounds"):
+            self._local.bounds = {}
+        bounds: dict[int, Any] = self._local.bounds
+        if size not in bounds:
+            bounds[size] = self.artifact.bind(size)
+        bound: Bound = bounds[size]
         return bound
 
 
@@ -79,6 +84,6 @@ def find_shortcut(graph: Graph, programs: Programs, reads: Reads, method: str, d
     program, check = programs.program((method,), dtypes), programs.checker(dtypes)
     judged = DOUBTFUL in program.lowered.program.outputs or not check.rest.messages
     plain = len(program.lowered.feeds) == 1 and isinstance(program.lowered.feeds[0], Feed) and not program.lowered.sparse
-    if not (judged and plain) or check.warnings.messages or not program.artifact.few:
+    if not (judged and plain) or check.warnings.messages or not program.artifact.sizes:
         return None
     return Shortcut(graph, program, check, method)

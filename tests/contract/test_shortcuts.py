@@ -45,7 +45,7 @@ def rows(n, dtype="float64", seed=0):
 def test_every_call_answers_as_the_first(source, dtype, request):
     estimator = request.getfixturevalue(source)
     compiled = hbconv.convert(estimator, backend="tvm")
-    for n in (1, 1, 3, 7, 8, 9, 1):
+    for n in (1, 1, 3, 7, 8, 9, 1, 64, 65, 1024, 1025):
         x = (10 * rows(n, seed=n)).astype(dtype)
         for given in (x, np.asfortranarray(x), np.repeat(x, 2, axis=0)[::2]):
             np.testing.assert_array_equal(compiled.predict(given), estimator.predict(x))

@@ -20,8 +20,10 @@ __all__ = ["Few", "Signature", "TvmArtifact"]
 
 LIMIT = 2**31 - 1
 """Row times column must stay below this in one call: indexes are int32."""
-BOUND = 64
+BOUND = 1024
 """Rows from which reading and checking them costs little beside computing them."""
+MEMORY = 1 << 20
+"""Bytes that rows may take which are kept for calls to come."""
 SHARE = 1024
 """Rows for which one more thread is worth its start."""
 
@@ -81,7 +83,8 @@ class TvmArtifact(Artifact):
 
     def __init__(self, batch: Loop, signature: Signature, threads: int, for_few: Few) -> None:
         self.batch, self.signature, self.threads, self.for_few = batch, signature, threads, for_few
-        self.few = (for_few.rows or BOUND) if len(signature.inputs) == 1 else 0
+        many = min(BOUND, MEMORY // (8 * signature.widest))
+        self.sizes = tuple(sorted({for_few.rows, many} - {0})) if len(signature.inputs) == 1 else ()
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Compute the outputs."""
