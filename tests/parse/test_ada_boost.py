@@ -23,11 +23,17 @@ ROWS = RNG.standard_normal((200, 4))
 
 
 def assert_answers(model, rows=ROWS):
-    """Assert every method's answer to the last bit, stage by stage."""
+    """Assert every method's answer to the last bit, stage by stage; exponentials and logarithms, which each library rounds its own way, to two units."""
     converted = hbconv.convert(model)
     for method in converted.methods:
-        got = getattr(converted, method)(rows)
-        assert_identical(list(got) if method.startswith("staged") else got, quietly(model, method, rows))
+        got, want = getattr(converted, method)(rows), quietly(model, method, rows)
+        got = list(got) if method.startswith("staged") else got
+        if not method.endswith("proba"):
+            assert_identical(got, want)
+            continue
+        for ours, source in zip(got, want, strict=True) if isinstance(want, list) else [(got, want)]:
+            assert ours.dtype == source.dtype
+            np.testing.assert_allclose(ours, source, rtol=5e-16, atol=5e-16)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
