@@ -123,6 +123,22 @@ def test_the_longest_unused_go_first(tmp_path):
     assert cache.read("big") is None
 
 
+def test_an_entry_that_vanishes_while_listed_stops_nothing(tmp_path):
+    cache = Cache(tmp_path / "cache", limit=4000)
+    cache.write("first", {"a": bytes(900)})
+    (cache.folder / "gone").symlink_to(cache.folder / "nowhere")
+    for position in range(6):
+        cache.write(f"{position}", {"a": bytes(900)})
+    assert sum(path.is_file() for path in cache.folder.iterdir()) == 4
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path):
+    cache = Cache(tmp_path / "cache")
+    (tmp_path / "cache" / "taken").mkdir(parents=True)
+    cache.write("taken", {"a": bytes(900)})
+    assert [path.name for path in cache.folder.iterdir()] == ["taken"]
+
+
 def test_writers_side_by_side_leave_whole_entries(tmp_path):
     code = """
 import sys

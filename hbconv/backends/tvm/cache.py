@@ -9,7 +9,7 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -68,22 +68,37 @@ class Cache:
             return
         with suppress(OSError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self.folder)
-            with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
-                for member, data in files.items():
-                    archive.writestr(member, data)
-            Path(name).replace(self.folder / key)
-            self._evict()
+            _place(self.folder / key, files)
+            self._evict(self.folder)
 
-    def _evict(self) -> None:
+    def _evict(self, folder: Path) -> None:
         """Delete entries, the longest unused first, until the rest fit."""
-        found = sorted(((entry.stat(), entry.path) for entry in os.scandir(self.folder)), key=lambda pair: -pair[0].st_mtime)
         total = 0
-        for status, path in found:
+        for status, path in sorted(_entries(folder), key=lambda pair: -pair[0].st_mtime):
             total += status.st_size
             if total > self.limit:
                 with suppress(OSError):
-                    os.unlink(path)
+                    path.unlink()
+
+
+def _place(path: Path, files: Mapping[str, bytes]) -> None:
+    """Write an archive beside its place and move it there, so that no reader sees half of it."""
+    handle, name = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
+            for member, data in files.items():
+                archive.writestr(member, data)
+        Path(name).replace(path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _entries(folder: Path) -> Iterator[tuple[os.stat_result, Path]]:
+    """Yield the entries of a folder; another process may move or delete one while they are listed."""
+    for path in folder.iterdir():
+        with suppress(OSError):
+            yield path.stat(), path
 
 
 def _own(status: os.stat_result) -> bool:
