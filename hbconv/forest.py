@@ -212,6 +212,14 @@ class Forest:
             tree[level] = owners[inner]
         return tree
 
+    def depth_below(self, codes: npt.NDArray[np.int64]) -> int:
+        """Largest number of tests on a path from any of some children on."""
+        level, depth = codes[codes >= 0], 0
+        while len(level):
+            level, depth = np.concatenate([self.left.data[level], self.right.data[level]]), depth + 1
+            level = level[level >= 0]
+        return depth
+
     def less_equal_thresholds(self, dtype: str) -> npt.NDArray[Any]:
         """Thresholds t such that ``x <= t`` decides as the source does, for x of the given dtype.
 

@@ -191,3 +191,8 @@ def test_paths_of_any_length_are_walked_in_rounds():
     deep = random_forest(np.random.default_rng(2), n_trees=70, n_features=5, max_depth=15)
     assert deep.depth > tree_lanes.AT_ONCE
     check(deep, "float32", rows=(1, 20), strategies=("tree_traversal",))
+
+
+@pytest.mark.parametrize("kinds", [{"max_depth": 9}, {"max_depth": 3, "n_features": 200}])
+def test_few_rows_of_large_forests(kinds):
+    check(random_forest(np.random.default_rng(5), n_trees=40, **kinds), "float64", rows=(1, 3), strategies=("tree_traversal",))

@@ -41,6 +41,8 @@ class PackedNodes:
     feature : int32 (c,)
         Of each column before the tables.
     nan_left : int32 (c,)
+    place, leaf_place : int64 (n_tests,), (n_leaves + 1,)
+        Of each test and each leaf; the last is that of no tree's leaf.
     """
 
     nodes: npt.NDArray[Any]
@@ -49,6 +51,12 @@ class PackedNodes:
     shift: int
     feature: npt.NDArray[np.int32]
     nan_left: npt.NDArray[np.int32]
+    place: Ints
+    leaf_place: Ints
+
+    def places(self, codes: Ints) -> Ints:
+        """Return the places of tests and leaves, encoded as children are."""
+        return np.where(codes >= 0, np.append(self.place, 0)[np.maximum(codes, -1)], self.leaf_place[~np.minimum(codes, -1)])
 
     @property
     def word(self) -> str:
@@ -77,9 +85,16 @@ def pack_nodes(forest: Forest, dtype: str, stride: int = 1) -> PackedNodes:
     nodes[place] = np.stack([keys, (step << shift | columns).astype(np.uint64)], axis=1)
     nodes[leaf_place] = np.stack([np.arange(forest.n_leaves), np.full(forest.n_leaves, last)], axis=1)
     nodes[-LINE] = forest.n_leaves, last
-    unsigned = nodes.astype(f"u{word}")
+    none, unsigned = len(nodes) - LINE, nodes.astype(f"u{word}")
     return PackedNodes(
-        unsigned.view(word), np.append(roots, len(nodes) - LINE), np.append(depths, 0), shift, (pairs // 2).astype(np.int32), (pairs % 2).astype(np.int32)
+        nodes=unsigned.view(word),
+        roots=np.append(roots, none),
+        depths=np.append(depths, 0),
+        shift=shift,
+        feature=(pairs // 2).astype(np.int32),
+        nan_left=(pairs % 2).astype(np.int32),
+        place=place,
+        leaf_place=np.append(leaf_place, none),
     )
 
 

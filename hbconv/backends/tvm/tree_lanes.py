@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
+from hbconv.backends.tvm.bins import make_bins
 from hbconv.backends.tvm.kernel import Kernel, code_within, literal
 from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.packed_nodes import PackedNodes, pack_nodes
+from hbconv.backends.tvm.tops import Tops, make_tops
+from hbconv.backends.tvm.tree_tops import LANES, MOST_COLUMNS, WIDE, EndFinder
 from hbconv.forest import Forest, Tables
 
 __all__ = ["ROWS", "key_of", "leaves", "scores", "step"]
@@ -25,6 +29,7 @@ AT_ONCE = 8
 """Depth up to which paths differ too little in length for rounds."""
 ROUND = 6
 """Steps of a round: as many as most paths have down trees grown leaf by leaf."""
+Arrive = Callable[[Any, Any, list[Any]], None]
 UNSIGNED = {"int32": "uint32", "int64": "uint64"}
 
 
@@ -46,7 +51,7 @@ def scores(k: Kernel, out: Place, x: Place, forest: Forest) -> None:
                 total = total + k.entry(values, number * width + i)
             k.store(out, (column + i,), row, total)
 
-    _walk(k, x, forest, trees, add)
+    _find(k, x, forest, trees, add)
 
 
 def leaves(k: Kernel, out: Place, x: Place, forest: Forest) -> None:
@@ -58,7 +63,7 @@ def leaves(k: Kernel, out: Place, x: Place, forest: Forest) -> None:
             with T.If(tree < forest.n_trees), T.Then():
                 k.store(out, (tree,), row, tirx.Cast("int32", number))
 
-    _walk(k, x, forest, _padded(np.arange(forest.n_trees), forest), number)
+    _find(k, x, forest, _padded(np.arange(forest.n_trees), forest), number)
 
 
 def _padded(trees: Any, forest: Forest) -> Any:
@@ -66,15 +71,51 @@ def _padded(trees: Any, forest: Forest) -> Any:
     return np.concatenate([trees, np.full(-len(trees) % TOGETHER, forest.n_trees, np.int64)])
 
 
-def _walk(k: Kernel, x: Place, forest: Forest, trees: Any, arrive: Callable[[Any, Any, list[Any]], None]) -> None:
-    """Call ``arrive(group, row, leaf numbers)`` for each group of trees."""
-    packed = pack_nodes(forest, x.dtype)
+def _find(k: Kernel, x: Place, forest: Forest, trees: Any, arrive: Arrive) -> None:
+    """Call ``arrive(group, row, leaf numbers)`` for each group of trees: past their tops, where these can be looked up, and on from there."""
+    bins = make_bins(forest, x.dtype)
+    if k.machine.vector < LANES or bins.columns > MOST_COLUMNS:
+        packed = pack_nodes(forest, x.dtype)
+        roots = k.constant(packed.roots[trees])
+        with k.rows() as row:
+            _walk(k, x, row, forest, packed, _Begin(lambda turn: k.entry(roots, turn), len(trees), forest.depth), arrive)
+        return
+    tops = make_tops(forest, bins, trees, LANES * WIDE)
+    with EndFinder.of(k, x, bins, tops) as finder, k.rows() as row:
+        finder.find(row)
+        if tops.whole:
+            _arrive_at_once(k, row, tops, finder, len(trees), arrive)
+        else:
+            packed = pack_nodes(forest, x.dtype)
+            places = k.constant(packed.places(tops.ends))
+            begin = _Begin(lambda turn: k.entry(places, finder.end(turn)), len(trees), forest.depth_below(tops.ends))
+            _walk(k, x, row, forest, packed, begin, arrive)
+
+
+def _arrive_at_once(k: Kernel, row: Any, tops: Tops, finder: EndFinder, trees: int, arrive: Arrive) -> None:
+    """Read the leaf that stands at each tree's end."""
+    leaves = k.constant((~tops.ends).astype(np.int32))
+    with T.serial(trees // TOGETHER) as group:
+        arrive(group, row, [k.bind(tirx.Cast("int64", k.entry(leaves, finder.end(group * TOGETHER + i)))) for i in range(TOGETHER)])
+
+
+@dataclass(frozen=True)
+class _Begin:
+    """Where a row begins to walk down each of some trees, and the most steps from there to a leaf."""
+
+    place: Callable[[Any], Any]
+    trees: int
+    steps: int
+
+
+def _walk(k: Kernel, x: Place, row: Any, forest: Forest, packed: PackedNodes, begin: _Begin, arrive: Arrive) -> None:
+    """Walk down the trees."""
     columns = len(packed.feature) + (forest.tables.count if forest.tables else 0) + 1
-    with k.temporary(packed.word, (-(-columns // k.tile),)) as keys, k.rows() as row:
+    with k.temporary(packed.word, (-(-columns // k.tile),)) as keys:
         _write_keys(k, keys, x, row, packed, forest.tables, forest)
-        walk = _Walk(k, packed, keys, trees)
-        if forest.depth <= AT_ONCE:
-            walk.at_once(forest.depth, lambda group, numbers: arrive(group, row, numbers))
+        walk = _Walk(k, packed, keys, begin)
+        if begin.steps <= AT_ONCE:
+            walk.at_once(lambda group, numbers: arrive(group, row, numbers))
         else:
             walk.in_rounds(lambda group, numbers: arrive(group, row, numbers))
 
@@ -82,14 +123,14 @@ def _walk(k: Kernel, x: Place, forest: Forest, trees: Any, arrive: Callable[[Any
 class _Walk:
     """The walk of one row down all trees."""
 
-    def __init__(self, k: Kernel, packed: PackedNodes, keys: Place, trees: Any) -> None:
-        self.k, self.packed, self.keys, self.trees = k, packed, keys, len(trees)
-        self.nodes, self.roots = k.constant(packed.nodes), k.constant(np.append(packed.roots[trees], packed.roots[-1]))
+    def __init__(self, k: Kernel, packed: PackedNodes, keys: Place, begin: _Begin) -> None:
+        self.k, self.packed, self.keys, self.begin, self.trees = k, packed, keys, begin, begin.trees
+        self.nodes = k.constant(packed.nodes)
 
-    def at_once(self, steps: int, arrive: Callable[[Any, list[Any]], None]) -> None:
+    def at_once(self, arrive: Callable[[Any, list[Any]], None]) -> None:
         """Take as many steps as the deepest leaf needs."""
         with self._groups(self.trees) as turns:
-            at = self._steps([self.k.entry(self.roots, turn) for turn in turns], steps)
+            at = self._steps([self.begin.place(turn) for turn in turns], self.begin.steps)
             arrive(turns[0] // TOGETHER, [self._number(place.get()) for place in at])
 
     def in_rounds(self, arrive: Callable[[Any, list[Any]], None]) -> None:
@@ -98,8 +139,8 @@ class _Walk:
         with k.temporary("int64", (all_trees // k.tile + 1,)) as places, k.temporary("int32", (all_trees // k.tile + 2,)) as waiting:
             count = k.variable("int32", literal(0, "int32", 1))
             with self._groups(all_trees) as turns:
-                self._round(places, waiting, count, turns, [k.entry(self.roots, turn) for turn in turns])
-            k.store(places, (0,), all_trees, k.entry(self.roots, all_trees))
+                self._round(places, waiting, count, turns, [self.begin.place(turn) for turn in turns])
+            k.store(places, (0,), all_trees, literal(self.packed.roots[-1], "int64", 1))
             with T.While(count.get() > 0):
                 total = k.bind(count.get())
                 count.set(literal(0, "int32", 1))
