@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.bins import BIAS, Bins
+from hbconv.backends.tvm.bins import BIAS
+from hbconv.backends.tvm.row_bins import RowColumns
 from hbconv.forest import Forest
 
 __all__ = ["Tops", "make_tops"]
@@ -33,7 +34,9 @@ class Tops:
     Parameters
     ----------
     words : uint8 (n_slots, 4, lanes)
-        A test of each tree of a group: column, place (a signed byte), first end, first end of the right child.
+        A test of each tree of a group: column in a row without NaN, place (a signed byte), first end, first end of the right child.
+    columns : uint8 (n_slots, lanes)
+        Column in any row.
     group_start : int32 (n_groups + 1,)
         First slot of each group of trees.
     ends : int64 (n_ends,)
@@ -43,6 +46,7 @@ class Tops:
     """
 
     words: npt.NDArray[np.uint8]
+    columns: npt.NDArray[np.uint8]
     group_start: npt.NDArray[np.int32]
     ends: Ints
     end_start: npt.NDArray[np.int32]
@@ -58,9 +62,9 @@ class Tops:
         return bool((self.ends < 0).all())
 
 
-def make_tops(forest: Forest, bins: Bins, trees: Ints, lanes: int) -> Tops:
+def make_tops(forest: Forest, arranged: RowColumns, trees: Ints, lanes: int) -> Tops:
     """Take the tests of each tree, or the first of them level by level; trees stand in the given order, ``n_trees`` for one that is none."""
-    rank, counts = _ranked(forest)
+    bins, (rank, counts) = arranged.bins, _ranked(forest)
     most = WHOLE if counts.max(initial=0) <= WHOLE else TOP
     taken = rank < most
     first, after, ends, end_start = _numbered(forest, taken)
@@ -70,13 +74,15 @@ def make_tops(forest: Forest, bins: Bins, trees: Ints, lanes: int) -> Tops:
     tallest = np.zeros(-(-len(trees) // lanes), np.int64)
     np.maximum.at(tallest, group, np.minimum(counts, most))
     group_start = np.append(0, np.cumsum(tallest))
-    words = np.zeros((group_start[-1], 4, lanes), np.uint8)
+    words, columns = np.zeros((group_start[-1], 4, lanes), np.uint8), np.zeros((group_start[-1], lanes), np.uint8)
     words[:, 1] = NEVER
     tests = np.flatnonzero(taken)
-    tree = forest.tree_of_tests[tests]
+    tree, column = forest.tree_of_tests[tests], bins.column[tests]
+    slot, lane = group_start[group[tree]] + rank[tests], lane[tree]
     place = (bins.place[tests] - BIAS) % 256
-    words[group_start[group[tree]] + rank[tests], :, lane[tree]] = np.stack([bins.column[tests], place, first[tests], after[tests]], axis=1)
-    return Tops(words, group_start.astype(np.int32), ends, end_start[trees].astype(np.int32))
+    words[slot, :, lane] = np.stack([arranged.plain[column], place, first[tests], after[tests]], axis=1)
+    columns[slot, lane] = arranged.place[column]
+    return Tops(words, columns, group_start.astype(np.int32), ends, end_start[trees].astype(np.int32))
 
 
 def _ranked(forest: Forest) -> tuple[Ints, Ints]:

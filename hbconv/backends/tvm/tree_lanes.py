@@ -15,8 +15,9 @@ from hbconv.backends.tvm.bins import make_bins
 from hbconv.backends.tvm.kernel import Kernel, code_within, literal
 from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.packed_nodes import PackedNodes, pack_nodes
-from hbconv.backends.tvm.tops import Tops, make_tops
-from hbconv.backends.tvm.tree_tops import LANES, MOST_COLUMNS, WIDE, EndFinder
+from hbconv.backends.tvm.row_bins import RowColumns
+from hbconv.backends.tvm.tops import make_tops
+from hbconv.backends.tvm.tree_tops import LANES, MOST_COLUMNS, WIDE, EndFinder, ends_of
 from hbconv.forest import Forest, Tables
 
 __all__ = ["ROWS", "key_of", "leaves", "scores", "step"]
@@ -80,11 +81,12 @@ def _find(k: Kernel, x: Place, forest: Forest, trees: Any, arrive: Arrive) -> No
         with k.rows() as row:
             _walk(k, x, row, forest, packed, _Begin(lambda turn: k.entry(roots, turn), len(trees), forest.depth), arrive)
         return
-    tops = make_tops(forest, bins, trees, LANES * WIDE)
-    with EndFinder.of(k, x, bins, tops) as finder, k.rows() as row:
-        finder.find(row)
+    arranged = RowColumns.of(bins)
+    tops = make_tops(forest, arranged, trees, LANES * WIDE)
+    with ends_of(k, tops, arranged) as finder, k.rows() as row:
+        finder.find(row, x)
         if tops.whole:
-            _arrive_at_once(k, row, tops, finder, len(trees), arrive)
+            _arrive_at_once(k, row, finder, len(trees), arrive)
         else:
             packed = pack_nodes(forest, x.dtype)
             places = k.constant(packed.places(tops.ends))
@@ -92,11 +94,10 @@ def _find(k: Kernel, x: Place, forest: Forest, trees: Any, arrive: Arrive) -> No
             _walk(k, x, row, forest, packed, begin, arrive)
 
 
-def _arrive_at_once(k: Kernel, row: Any, tops: Tops, finder: EndFinder, trees: int, arrive: Arrive) -> None:
-    """Read the leaf that stands at each tree's end."""
-    leaves = k.constant((~tops.ends).astype(np.int32))
+def _arrive_at_once(k: Kernel, row: Any, finder: EndFinder, trees: int, arrive: Arrive) -> None:
+    """Take the ends of whole trees for what they are: all leaves, in their order."""
     with T.serial(trees // TOGETHER) as group:
-        arrive(group, row, [k.bind(tirx.Cast("int64", k.entry(leaves, finder.end(group * TOGETHER + i)))) for i in range(TOGETHER)])
+        arrive(group, row, [k.bind(tirx.Cast("int64", finder.end(group * TOGETHER + i))) for i in range(TOGETHER)])
 
 
 @dataclass(frozen=True)

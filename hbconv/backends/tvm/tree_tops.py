@@ -9,14 +9,12 @@ from typing import Any
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.binning import Columns, write_bins
-from hbconv.backends.tvm.bins import Bins
-from hbconv.backends.tvm.blocks import blocks
 from hbconv.backends.tvm.kernel import Kernel, literal
 from hbconv.backends.tvm.memory import Place
+from hbconv.backends.tvm.row_bins import RowColumns, RowWriter
 from hbconv.backends.tvm.tops import Tops
 
-__all__ = ["LANES", "MOST_COLUMNS", "WIDE", "EndFinder"]
+__all__ = ["LANES", "MOST_COLUMNS", "WIDE", "EndFinder", "ends_of"]
 
 LANES = 32
 """Trees that a vector holds a byte of."""
@@ -30,60 +28,66 @@ OUTSIDE = 0x70
 """What makes of a number from 16 on one that a shuffle gives zero for, and leaves the lowest bits of others."""
 
 
+@contextmanager
+def ends_of(k: Kernel, tops: Tops, arranged: RowColumns) -> Iterator[EndFinder]:
+    """Take memory for the bytes of a row, and for the ends it comes to."""
+    bytes_, trees = -(-len(arranged.order) // HALF) * HALF, tops.groups * LANES * WIDE
+    with k.temporary("uint8", (bytes_ // k.tile,)) as columns, k.temporary("uint8", (trees // k.tile,)) as numbers:
+        yield EndFinder(k, tops, arranged, columns, numbers)
+
+
 class EndFinder:
-    """Finds the ends that the rows of a tile come to, row after row."""
+    """Finds the ends that a row comes to."""
 
-    def __init__(self, k: Kernel, x: Place, bins: Bins, tops: Tops, columns: Place, row_columns: Place, numbers: Place) -> None:
-        self.k, self.tops, self.parts = k, tops, -(-bins.columns // HALF)
-        self.columns, self.row_columns, self.numbers = Columns(k, columns), row_columns, numbers
-        self.words, self.group_start, self.end_start = (k.constant(t) for t in (tops.words, tops.group_start, tops.end_start))
-        with blocks(k) as block:
-            write_bins(k, self.columns, block, x, bins)
+    def __init__(self, k: Kernel, tops: Tops, arranged: RowColumns, bytes_: Place, numbers: Place) -> None:
+        self.k, self.tops, self.arranged, self.bytes, self.numbers = k, tops, arranged, bytes_, numbers
+        self.words, self.columns = k.constant(tops.words), k.constant(tops.columns)
+        self.group_start, self.end_start = k.constant(tops.group_start), k.constant(tops.end_start)
 
-    @staticmethod
-    @contextmanager
-    def of(k: Kernel, x: Place, bins: Bins, tops: Tops) -> Iterator[EndFinder]:
-        """Bin the rows."""
-        parts, trees = -(-bins.columns // HALF), tops.groups * LANES * WIDE
-        with (
-            k.temporary("uint8", (bins.columns,)) as columns,
-            k.temporary("uint8", (parts * HALF // k.tile,)) as row_columns,
-            k.temporary("uint8", (trees // k.tile,)) as numbers,
-        ):
-            yield EndFinder(k, x, bins, tops, columns, row_columns, numbers)
-
-    def find(self, row: Any) -> None:
+    def find(self, row: Any, x: Place) -> None:
         """Find the ends of all trees for a row."""
-        k = self.k
-        with k.over((self.columns.count,)) as (column,):
-            k.store(self.row_columns, (0,), column, k.load(self.columns.place, (column,), row))
-        tables = [k.bind(self._table(part)) for part in range(self.parts)]
-        with k.over((self.tops.groups,)) as (group,):
-            at = [k.variable(f"uint8x{LANES}", literal(0, "uint8", LANES)) for _ in range(WIDE)]
-            begin = k.bind(k.entry(self.group_start, group))
-            with T.serial(k.entry(self.group_start, group + 1) - begin) as i:
-                slot = k.bind((begin + i) * (4 * LANES * WIDE))
-                for turn, place in enumerate(at):
-                    self._pass(tables, slot + turn * LANES, place)
-            for turn, place in enumerate(at):
-                k.store(self.numbers, (0,), tirx.Ramp((group * WIDE + turn) * LANES, 1, LANES), place.get())
+        writer, columns = RowWriter(self.k, self.bytes, row, x, self.arranged), len(self.arranged.order)
+        plain = writer.write()
+        if columns == self.arranged.n_plain:
+            self._pass_all(columns, self.words, 4)
+            return
+        with T.If(plain):
+            with T.Then():
+                self._pass_all(self.arranged.n_plain, self.words, 4)
+            with T.Else():
+                writer.write_twins()
+                self._pass_all(columns, self.columns, 1)
 
     def end(self, tree: Any) -> Any:
         """Return where the end of a tree stands in the list of all ends."""
         number = self.k.load(self.numbers, (0,), tree)
         return self.k.bind(self.k.entry(self.end_start, tree) + tirx.Cast("int32", number))
 
-    def _pass(self, tables: list[Any], slot: Any, at: Any) -> None:
+    def _pass_all(self, count: int, columns: Place, stride: int) -> None:
+        """Pass the tests of all groups; their columns, so many of them, are told by every ``stride``-th word."""
+        k, width = self.k, LANES * WIDE
+        tables = [k.bind(self._table(part)) for part in range(-(-count // HALF))]
+        with k.over((self.tops.groups,)) as (group,):
+            at = [k.variable(f"uint8x{LANES}", literal(0, "uint8", LANES)) for _ in range(WIDE)]
+            begin = k.bind(k.entry(self.group_start, group))
+            with T.serial(k.entry(self.group_start, group + 1) - begin) as i:
+                for turn, place in enumerate(at):
+                    slot = k.bind(begin + i)
+                    column = k.bind(k.entries(columns, slot * (stride * width) + turn * LANES, LANES))
+                    self._pass(_looked_up(k, tables, column), slot * (4 * width) + turn * LANES, place)
+            for turn, place in enumerate(at):
+                k.store(self.numbers, (0,), tirx.Ramp(group * width + turn * LANES, 1, LANES), place.get())
+
+    def _pass(self, value: Any, slot: Any, at: Any) -> None:
         """Pass one test of each tree of a vector."""
         k = self.k
-        column, place, first, after = (k.bind(k.entries(self.words, slot + word * LANES * WIDE, LANES)) for word in range(4))
-        value = _signed(_looked_up(k, tables, column))
-        moves = tirx.And(value > _signed(place), tirx.EQ(at.get(), first))
+        place, first, after = (k.bind(k.entries(self.words, slot + word * LANES * WIDE, LANES)) for word in (1, 2, 3))
+        moves = tirx.And(_signed(value) > _signed(place), tirx.EQ(at.get(), first))
         at.set(tirx.Select(moves, after, at.get()))
 
     def _table(self, part: int) -> Any:
         """Load the columns of a part, twice: shuffles look up in each half of a vector apart."""
-        half = self.k.load(self.row_columns, (0,), tirx.Ramp(part * HALF, 1, HALF))
+        half = self.k.load(self.bytes, (0,), tirx.Ramp(part * HALF, 1, HALF))
         return tirx.Shuffle([half, half], [tirx.IntImm("int32", i % LANES) for i in range(LANES)])
 
 

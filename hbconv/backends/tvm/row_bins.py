@@ -1,0 +1,166 @@
+"""The bins of one row, side by side: a byte for each column of the tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tvm import tirx
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.backends.tvm.bins import BIAS, Bins
+from hbconv.backends.tvm.cells import COMPARES, Cells, cut
+from hbconv.backends.tvm.kernel import Kernel, code_within, literal
+from hbconv.backends.tvm.memory import Place
+from hbconv.forest import Tables
+
+__all__ = ["RowColumns", "RowWriter"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class RowColumns:
+    """The columns of a row: first those that differ where no value is NaN, then twins, each like one of these but for the direction of NaN.
+
+    Parameters
+    ----------
+    bins : Bins
+    order : int64 (n_columns,)
+        Columns of the bins, in the order in which they stand in a row.
+    n_plain : int
+        How many are no twins.
+    """
+
+    bins: Bins
+    order: Ints
+    n_plain: int
+
+    @staticmethod
+    def of(bins: Bins) -> RowColumns:
+        """Put twins last."""
+        owner = _owner(bins)
+        twin = np.zeros(bins.columns, bool)
+        twin[1 : len(owner)] = (np.diff(owner) == 0) & (np.diff(bins.first) == 0)
+        return RowColumns(bins, np.argsort(twin, kind="stable"), int((~twin).sum()))
+
+    @property
+    def place(self) -> Ints:
+        """Where each column of the bins stands."""
+        return np.argsort(self.order)
+
+    @property
+    def plain(self) -> Ints:
+        """Where each column of the bins stands, or the one whose twin it is."""
+        return np.where(self.place < self.n_plain, self.place, np.roll(self.place, 1))
+
+
+def _owner(bins: Bins) -> Ints:
+    """Return the feature, by its place among those binned, of each column but those of tables."""
+    return np.repeat(np.arange(len(bins.feature)), np.diff(bins.column_start))
+
+
+class RowWriter:
+    """Writes the bytes of a row, feature after feature."""
+
+    def __init__(self, k: Kernel, out: Place, row: Any, x: Place, columns: RowColumns) -> None:
+        self.k, self.out, self.row, self.x, self.bins, self.columns = k, out, row, x, columns.bins, columns
+        self.cells = [_cells(self.bins, i) for i in range(len(self.bins.feature))]
+        self.edges, self.missing = k.constant(self.bins.edges), k.variable("int32", literal(0, "int32", 1))
+
+    def write(self) -> Any:
+        """Write the columns but for twins, and return whether all values are numbers, so that no twin is needed."""
+        celled = np.array([cells is not None for cells in self.cells], bool)
+        self._write_features(np.flatnonzero(celled), self._find_cell)
+        self._write_features(np.flatnonzero(~celled), self._search)
+        if self.bins.tables:
+            self._decide(self.bins.tables)
+        return tirx.EQ(self.missing.get(), 0)
+
+    def write_twins(self) -> None:
+        """Copy columns to their twins, but where the value is NaN."""
+        k, bins = self.k, self.bins
+        twins = self.columns.order[self.columns.n_plain :]
+        feature, right = k.constant(bins.feature[_owner(bins)[twins]]), k.constant(_missing(bins)[twins])
+        plain = k.constant(self.columns.plain[twins].astype(np.int32))
+        with k.over((len(twins),)) as (i,):
+            missing = tirx.isnan(k.load(self.x, (k.entry(feature, i),), self.row))
+            byte = tirx.Select(missing, k.entry(right, i), k.load(self.out, (0,), k.entry(plain, i)))
+            k.store(self.out, (0,), i + self.columns.n_plain, byte)
+
+    def _write_features(self, features: Ints, finder: Any) -> None:
+        """Find the bins of some features, and write them to their columns."""
+        if not len(features):
+            return
+        k, bins, order = self.k, self.bins, self.columns.order
+        plain = order[order < len(bins.first)][: self.columns.n_plain - len(bins.table_feature)]
+        start = np.searchsorted(_owner(bins)[plain], np.arange(len(bins.feature) + 1)).astype(np.int32)
+        feature, begin, end = (k.constant(t) for t in (bins.feature[features], start[:-1][features], start[1:][features]))
+        first, right = k.constant(bins.first[plain]), k.constant(_missing(bins)[plain])
+        find = finder(features)
+        with k.over((len(features),)) as (i,):
+            value = k.bind(k.load(self.x, (k.entry(feature, i),), self.row))
+            missing = k.bind(tirx.isnan(value))
+            self.missing.set(self.missing.get() + tirx.Cast("int32", missing))
+            count, column_begin = find(i, value), k.bind(k.entry(begin, i))
+            with T.serial(k.entry(end, i) - column_begin) as j:
+                column = k.bind(column_begin + j)
+                inside = tirx.max(tirx.min(count - k.entry(first, column), literal(255, "int32", 1)), literal(0, "int32", 1))
+                byte = tirx.Cast("uint8", inside ^ literal(BIAS, "int32", 1))
+                k.store(self.out, (0,), column, tirx.Select(missing, k.entry(right, column), byte))
+
+    def _find_cell(self, features: Ints) -> Any:
+        """Look up how many edges lie below a value's cell, and compare with those in it."""
+        k, dtype = self.k, self.x.dtype
+        cells = [cells for cells in (self.cells[i] for i in features) if cells]
+        low, scale, last = (k.constant(np.array([getattr(c, name) for c in cells], dtype)) for name in ("low", "scale", "last"))
+        before = k.constant(np.concatenate([c.before for c in cells]))
+        table = k.constant(np.cumsum([0, *(len(c.before) for c in cells)], dtype=np.int32))
+        start = k.constant(self.bins.edge_start[:-1][features])
+
+        def find(i: Any, value: Any) -> Any:
+            cell = code_within(k, k.bind((value - k.entry(low, i)) * k.entry(scale, i)), k.bind(k.entry(last, i)), dtype)
+            below = k.bind(tirx.Cast("int32", k.entry(before, k.entry(table, i) + cell)))
+            edge = k.bind(k.entry(start, i) + below)
+            return k.bind(sum([tirx.Cast("int32", value > k.entry(self.edges, edge + j)) for j in range(COMPARES)], below))
+
+        return find
+
+    def _search(self, features: Ints) -> Any:
+        """Halve: one less than a power of two edges make every step stay among them."""
+        k = self.k
+        start = k.constant(self.bins.edge_start[:-1][features])
+        halves = k.constant(np.array([1 << (int(n).bit_length() - 1) for n in self.bins.edge_count[features]], np.int32))
+
+        def find(i: Any, value: Any) -> Any:
+            begin = k.bind(k.entry(start, i))
+            count, half = k.variable("int32", literal(0, "int32", 1)), k.variable("int32", k.entry(halves, i))
+            with T.While(half.get() > 0):
+                left = value <= k.entry(self.edges, begin + count.get() + half.get() - 1)
+                count.set(count.get() + tirx.Select(left, literal(0, "int32", 1), half.get()))
+                half.set(half.get() // 2)
+            return k.bind(count.get())
+
+        return find
+
+    def _decide(self, tables: Tables) -> None:
+        """Look the codes up in each table."""
+        k, x, first = self.k, self.x, self.columns.n_plain - tables.count
+        feature, start, last = k.constant(self.bins.table_feature), k.constant(tables.start.data[:-1]), k.constant(tables.last.astype(x.dtype))
+        bytes_right = k.constant(np.where(tables.goes_left.data, 0 ^ BIAS, 255 ^ BIAS).astype(np.uint8))
+        with k.over((tables.count,)) as (table,):
+            code = code_within(k, k.load(x, (k.entry(feature, table),), self.row), k.bind(k.entry(last, table)), x.dtype)
+            k.store(self.out, (0,), first + table, k.entry(bytes_right, k.entry(start, table) + code))
+
+
+def _missing(bins: Bins) -> npt.NDArray[np.uint8]:
+    """Return what each column holds for NaN."""
+    return np.where(bins.nan_left == 1, 0 ^ BIAS, 255 ^ BIAS).astype(np.uint8)
+
+
+def _cells(bins: Bins, feature: int) -> Cells | None:
+    """Cut a feature's edges, few of them too: that beats counting those below one value."""
+    edges = bins.edges[bins.edge_start[feature] :][: bins.edge_count[feature]]
+    return bins.cells[feature] or (None if np.isnan(edges[0]) else cut(edges))
