@@ -61,7 +61,7 @@ def _write_features(k: Kernel, columns: Columns, block: Block, x: Place, bins: B
     feature, first, nan_left = (k.constant(t) for t in (bins.feature[features], bins.first, bins.nan_left))
     begin, end = k.constant(bins.column_start[:-1][features]), k.constant(bins.column_start[1:][features])
     find = finder(k, block, x, bins, count, features)
-    with k.over((len(features),)) as (i,):
+    with k.over((k.number(len(features)),)) as (i,):
         source = k.bind(k.entry(feature, i))
         find(i, source)
         column_begin = k.bind(k.entry(begin, i))
@@ -153,8 +153,8 @@ def _decide_tables(k: Kernel, columns: Columns, block: Block, x: Place, bins: Bi
     feature, start = k.constant(bins.table_feature), k.constant(tables.start.data[:-1])
     last = k.constant(tables.last.astype(x.dtype))
     bytes_right = k.constant(np.where(tables.goes_left.data, 0 ^ BIAS, 255 ^ BIAS).astype(np.uint8))
-    with k.over((tables.count,)) as (table,):
+    with k.over((k.number(tables.count),)) as (table,):
         source, begin, end = k.bind(k.entry(feature, table)), k.bind(k.entry(start, table)), k.bind(k.entry(last, table))
         with block.rows() as row:
             code = code_within(k, k.load(x, (source,), block.in_tile(row)), end, x.dtype)
-            columns.store(block, len(bins.first) + table, row, k.entry(bytes_right, begin + code))
+            columns.store(block, k.number(len(bins.first)) + table, row, k.entry(bytes_right, begin + code))

@@ -31,9 +31,12 @@ class Block:
 
     @contextmanager
     def vectors(self, lanes: int = 0, together: int = 1) -> Iterator[Any]:
-        """Loop over the block some vectors at a time: gives the first of them."""
+        """Loop over the block some vectors at a time: gives the first of them. A block is never empty."""
         lanes = lanes or self.k.lanes
         step = lanes * together
+        if step == self.k.schedule.block:
+            yield tirx.Ramp(tirx.IntImm("int32", 0), 1, lanes)
+            return
         with T.serial((self.live + (step - 1)) // step) as group:
             yield tirx.Ramp(group * step, 1, lanes)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
@@ -19,7 +19,7 @@ from hbconv.backends.tvm.loop_files import load_library
 from hbconv.backends.tvm.machine import Machine
 from hbconv.errors import BackendError
 
-__all__ = ["build", "compile_function"]
+__all__ = ["build", "compile_functions"]
 
 PIPELINE = "hbconv_tiles"
 LLVM_OPTIONS = [
@@ -51,32 +51,41 @@ def _pipeline() -> str:
     return PIPELINE
 
 
-def build(function: Any, machine: Machine) -> tuple[Callable[..., Any], bytes | None]:
-    """Compile for this machine, and return the function, and its shared library; None where no linker is installed.
+def build(functions: Mapping[str, Any], machine: Machine) -> tuple[Callable[..., Any], bytes | None]:
+    """Compile for this machine, and return the function ``main``, and its shared library; None where no linker is installed.
 
-    Programs of one structure, whose tables differ in content only, share both.
+    Programs of one structure, whose tables differ in content only, share both; programs that have parts in common, these.
     """
-    return _build(tvm_ffi.StructuralKey(function), machine)
+    return _build(tuple((name, tvm_ffi.StructuralKey(function)) for name, function in functions.items()), machine)
 
 
 @lru_cache(maxsize=64)
-def _build(structure: Any, machine: Machine) -> tuple[Callable[..., Any], bytes | None]:
-    executable = compile_function(structure.key, machine)
+def _build(structures: tuple[tuple[str, Any], ...], machine: Machine) -> tuple[Callable[..., Any], bytes | None]:
     with TemporaryDirectory() as folder:
-        compiled, library = Path(folder, "kernel.o"), Path(folder, "kernel.so")
-        executable.mod.write_to_file(str(compiled))
-        if not link(compiled, library):
-            return executable["main"], None
-        data = library.read_bytes()
-    with suppress(OSError, RuntimeError):  # where temporary files may not be run
-        return load_library(data), data
-    return executable["main"], data
+        library = Path(folder, "kernel.so")
+        objects = [Path(folder, f"{name}.o") for name, _ in structures]
+        for path, structure in zip(objects, structures, strict=True):
+            path.write_bytes(_object(*structure, machine))
+        data = library.read_bytes() if link(objects, library) else None
+    if data is not None:
+        with suppress(OSError, RuntimeError):  # where temporary files may not be run
+            return load_library(data), data
+    return compile_functions({name: structure.key for name, structure in structures}, machine)["main"], data
 
 
-def compile_function(function: Any, machine: Machine) -> Any:
+@lru_cache(maxsize=256)
+def _object(name: str, structure: Any, machine: Machine) -> bytes:
+    """Compile one function to an object file."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "kernel.o")
+        compile_functions({name: structure.key}, machine).mod.write_to_file(str(path))
+        return path.read_bytes()
+
+
+def compile_functions(functions: Mapping[str, Any], machine: Machine) -> Any:
     """Compile for any machine."""
     try:
-        return tvm.compile(tvm.IRModule({"__tvm_ffi_main": function}), target=_target(machine), tir_pipeline=_pipeline())
+        return tvm.compile(tvm.IRModule(dict(functions)), target=_target(machine), tir_pipeline=_pipeline())
     except Exception as error:
         raise BackendError(f"TVM could not compile the program: {error}") from error
 

@@ -51,5 +51,5 @@ def _build_loop(program: TensorProgram, schedule: Schedule, machine: Machine) ->
     from hbconv.backends.tvm.program import write_function
 
     written = write_function(program, schedule, machine)
-    function, library = build(written.function, machine)
+    function, library = build(written.functions, machine)
     return Loop(function, written.tables, written.scratch, lambda: library)

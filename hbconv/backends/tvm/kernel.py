@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.entry import Entry
 from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.memory import Along, Place, Scratch, Tables, storage
 from hbconv.backends.tvm.schedule import Schedule
+
+if TYPE_CHECKING:
+    from hbconv.backends.tvm.parts import Part
 
 __all__ = ["Kernel", "Register", "code_within", "literal"]
 
 SCRATCH = ("float32", "float64", "int32", "int64", "uint8", "uint16")
 TABLES = ("float32", "float64", "int32", "int64", "uint8", "uint16")
-ARGUMENTS = (("table", TABLES), ("scratch", SCRATCH))
+ARGUMENTS = (("table", TABLES), ("number", ("int32",)), ("scratch", SCRATCH))
 ANY = 2**31 - 1
 """Size of a buffer as far as the kernel knows."""
 
@@ -68,13 +70,15 @@ class Kernel:
         self.tile, self.lanes = schedule.tile, schedule.lanes
         self.tables = Tables()
         self.scratch = {dtype: Scratch() for dtype in SCRATCH}
+        self.numbers: list[int | npt.NDArray[Any]] = []
+        self.parts: dict[Any, str] = {}
         self.rows_live: Any = None
         self._pointers: dict[tuple[str, str], Any] = {}
         self._buffers: dict[tuple[str, str], Any] = {}
 
-    def take_pointers(self, entry: Entry) -> None:
-        """Read where tables and scratch lie."""
-        self._pointers = {(kind, dtype): entry.pointer(dtype) for kind, dtypes in ARGUMENTS for dtype in dtypes}
+    def take_pointers(self, take: Callable[[str, str], Any]) -> None:
+        """Learn where tables, numbers and scratch lie, from ``take(kind, dtype)``."""
+        self._pointers = {(kind, dtype): take(kind, dtype) for kind, dtypes in ARGUMENTS for dtype in dtypes}
 
     def declare_buffers(self) -> None:
         """Let the body read and write through the pointers."""
@@ -136,19 +140,22 @@ class Kernel:
         if place.data is not None:
             value = self.entry(place, flat(place.shape, index))
             return tirx.Broadcast(value, lanes(row)) if lanes(row) > 1 else value
-        return self._buffers["scratch", storage(place.dtype)][self._address(place, flat(place.shape, index), row)]
+        return self._buffer(place)[self._address(place, flat(place.shape, index), row)]
 
     def entry(self, place: Place, position: Any) -> Any:
         """Read one number of a constant, by its flat position."""
-        return self._buffers["table", storage(place.dtype)][position + self.tables.offset(place.known())]
+        return self._buffers["table", storage(place.dtype)][position + self.offset(place.known())]
 
     def entries(self, place: Place, position: Any, count: int) -> Any:
         """Read neighbouring numbers of a constant as a vector."""
-        return self._buffers["table", storage(place.dtype)][tirx.Ramp(position + self.tables.offset(place.known()), 1, count)]
+        return self._buffers["table", storage(place.dtype)][tirx.Ramp(position + self.offset(place.known()), 1, count)]
 
     def store(self, place: Place, index: tuple[Any, ...], row: Any, value: Any) -> None:
         """Write an entry for one row, or for a vector of rows."""
-        T.buffer_store(self._buffers["scratch", storage(place.dtype)], value, [self._address(place, flat(place.shape, index), row)])
+        T.buffer_store(self._buffer(place), value, [self._address(place, flat(place.shape, index), row)])
+
+    def _buffer(self, place: Place) -> Any:
+        return self._buffers["scratch", storage(place.dtype)] if place.buffer is None else place.buffer
 
     def _address(self, place: Place, position: Any, row: Any) -> Any:
         start = (position + place.offset) * self.tile
@@ -161,6 +168,29 @@ class Kernel:
     def variable(self, dtype: str, value: Any) -> Register:
         """Make a register of one number."""
         return Register(dtype, 1, value)
+
+    # Parts, and what is data in them.
+
+    def offset(self, data: npt.NDArray[Any]) -> Any:
+        """Return where a constant lies in the table of its dtype."""
+        return self.tables.offset(data)
+
+    def number(self, value: int | npt.NDArray[Any]) -> Any:
+        """Read a number that models of one kind may differ in, or where a constant lies: it is data, so that they share the code."""
+        self.numbers.append(value)
+        return self._buffers["number", "int32"][len(self.numbers) - 1]
+
+    def call(self, part: Part, *places: Place) -> None:
+        """Call a part on places, with scratch and numbers of its own."""
+        first = len(self.numbers)
+        self.numbers += part.numbers
+        name = self.parts.setdefault(part.structure, f"hbconv_part{len(self.parts)}")
+        with ExitStack() as stack:
+            scratch = {dtype: stack.enter_context(self.temporary(dtype, (size,))) for dtype, size in part.scratch.items()}
+            begin = {("number", "int32"): first} | {("scratch", dtype): place.offset * self.tile for dtype, place in scratch.items()}
+            pointers = [tirx.address_of(buffer[begin.get(key, 0)]) for key, buffer in self._buffers.items()]
+            given = [tirx.address_of(self._buffer(place)[place.offset * self.tile]) for place in places]
+            T.evaluate(tirx.call_extern("int32", name, self.rows_live, *given, *pointers))
 
     # Patterns that many primitives share.
 

@@ -23,12 +23,13 @@ def storage(dtype: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A value: a constant's data, or the scratch entries from ``offset`` on, each of one number for every row of the tile."""
+    """A value: a constant's data, or entries of scratch, or of a buffer of its own, from ``offset`` on, each of one number for every row of the tile."""
 
     dtype: str
     shape: tuple[int, ...]
     offset: int = 0
     data: npt.NDArray[Any] | None = None
+    buffer: Any = None
 
     @property
     def size(self) -> int:
@@ -44,7 +45,7 @@ class Place:
     def view(self, shape: tuple[int, ...], skip: int = 0) -> Place:
         """Return the same memory under another shape, some entries on."""
         data = None if self.data is None else self.data.reshape(-1)[skip : skip + int(np.prod(shape))].reshape(shape)
-        return Place(self.dtype, shape, self.offset + skip, data)
+        return Place(self.dtype, shape, self.offset + skip, data, self.buffer)
 
 
 @dataclass(frozen=True, eq=False)

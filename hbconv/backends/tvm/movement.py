@@ -62,7 +62,7 @@ def lookup(k: Kernel, out: Place, table: Place, index: Place) -> None:
     entries, rank = table.shape[1:], len(index.shape)
     width = int(np.prod(entries))
     with k.over(out.shape) as at, k.rows() as row:
-        position = inside(k.load(index, at[:rank], row), table.shape[0])
+        position = inside(k.load(index, at[:rank], row), k.number(table.shape[0]))
         inner = tirx.IntImm("int32", 0)
         for extent, i in zip(entries, at[rank:], strict=True):
             inner = inner * extent + i
@@ -86,10 +86,10 @@ def scatter(k: Kernel, out: Place, tokens: Place, weights: Place, width: int) ->
             k.store(out, here, row, k.load(out, here, row) + k.load(weights, at, row))
 
 
-def inside(position: Any, size: int) -> Any:
+def inside(position: Any, size: Any) -> Any:
     """Write a position counted from the end where it is negative, and never one outside memory."""
     wrapped = tirx.Select(position < 0, position + size, position)
-    return tirx.max(tirx.min(wrapped, tirx.IntImm("int32", size - 1)), tirx.IntImm("int32", 0))
+    return tirx.max(tirx.min(wrapped, size - 1), tirx.IntImm("int32", 0))
 
 
 EMITTERS: dict[str, Callable[..., None]] = {"take": take, "concat": concat, "lookup": lookup, "gather": gather, "scatter": scatter}

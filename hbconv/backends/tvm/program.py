@@ -38,9 +38,9 @@ EMITTERS: dict[str, Callable[..., None]] = {
 
 @dataclass(frozen=True)
 class TileFunction:
-    """A TIR function, and what to call it with: its tables, and how many entries of scratch of each dtype."""
+    """TIR functions by name, the one to call first, and what to call it with: its tables, and how many entries of scratch of each dtype."""
 
-    function: Any
+    functions: dict[str, Any]
     tables: tuple[npt.NDArray[Any], ...]
     scratch: dict[str, int]
 
@@ -56,7 +56,7 @@ def write_function(program: TensorProgram, schedule: Schedule, machine: Machine)
         entry = Entry("main")
         sources = {i.name: entry.pointer(storage(i.type.dtype)) for i in program.inputs}
         targets = {name: entry.pointer(storage(kind.dtype)) for name, kind in types.items()}
-        kernel.take_pointers(entry)
+        kernel.take_pointers(lambda _, dtype: entry.pointer(dtype))
         with entry.body():
             inputs = {i.name: _matrix(sources[i.name], i.type) for i in program.inputs}
             outputs = {name: _matrix(targets[name], kind) for name, kind in types.items()}
@@ -68,8 +68,10 @@ def write_function(program: TensorProgram, schedule: Schedule, machine: Machine)
                 writer = _Entries(kernel, flat, first, inputs, outputs) if flat else _Tile(kernel, program, first, inputs, outputs)
                 writer.write()
         entry.end()
-    tables = tuple(kernel.tables.packed(dtype) for dtype in TABLES)
-    return TileFunction(builder.get(), tables, {dtype: kernel.scratch[dtype].size * schedule.tile for dtype in SCRATCH})
+    numbers = np.array([*(n if isinstance(n, int) else kernel.tables.offset(n) for n in kernel.numbers), 0], np.int32)
+    tables = (*(kernel.tables.packed(dtype) for dtype in TABLES), numbers)
+    parts = {name: structure.key.with_attr("global_symbol", name) for structure, name in kernel.parts.items()}
+    return TileFunction({"__tvm_ffi_main": builder.get(), **parts}, tables, {dtype: kernel.scratch[dtype].size * schedule.tile for dtype in SCRATCH})
 
 
 def _matrix(pointer: Any, kind: TensorType) -> Any:

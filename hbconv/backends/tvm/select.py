@@ -27,6 +27,9 @@ __all__ = ["leaves", "scores"]
 TOGETHER = 8
 """Vectors of rows that a macro node is computed for before the next is read."""
 
+COLUMNS = 64
+"""Columns of bytes that memory is laid out for: a multiple, so that models that differ by a few share a kernel."""
+
 Finish = Callable[[Any, Block, Callable[[Any, Any], Any]], None]
 
 
@@ -49,7 +52,7 @@ def leaves(k: Kernel, out: Place, x: Place, forest: Forest) -> None:
     def store(group: Any, block: Block, number: Callable[[Any, Any], Any]) -> None:
         with k.over((size,)) as (i,):
             tree = k.bind(group * size + i)
-            with T.If(tree < forest.n_trees), T.Then(), block.vectors() as row:
+            with T.If(tree < k.number(forest.n_trees)), T.Then(), block.vectors() as row:
                 leaf = tirx.Cast(f"int32x{k.lanes}", number(i, row))
                 k.store(out, (tree,), block.in_tile(row), leaf + tirx.Broadcast(k.entry(first, tree), k.lanes))
 
@@ -65,12 +68,12 @@ def _evaluate(k: Kernel, x: Place, forest: Forest, trees: npt.NDArray[Any], fini
     """Bin the rows, then run the program a group of trees at a time, for every block, so that a group's tables are read once."""
     bins, tables = _tables(forest, x.dtype, Array(trees))
     size, starts = k.schedule.block, k.constant(tables.group_start)
-    with k.temporary("uint8", (bins.columns,)) as bytes_, k.temporary(tables.dtype, (-(-tables.slots * size // k.tile),)) as slots:
+    with k.temporary("uint8", (-(-bins.columns // COLUMNS) * COLUMNS,)) as bytes_, k.temporary(tables.dtype, (-(-tables.slots * size // k.tile),)) as slots:
         columns = Columns(k, bytes_)
         with blocks(k) as block:
             write_bins(k, columns, block, x, bins)
         run = _runner(k, columns, slots, tables)
-        with k.over((tables.groups,)) as (group,), blocks(k) as block:
+        with k.over((k.number(tables.groups),)) as (group,), blocks(k) as block:
             begin = k.bind(k.entry(starts, group))
             with T.serial(k.entry(starts, group + 1) - begin) as i:
                 run(begin + i, block)

@@ -8,7 +8,9 @@ from typing import Any
 from hbconv.backends.tvm import oblivious, packed_walk, select, tree_lanes, walk
 from hbconv.backends.tvm.kernel import Kernel
 from hbconv.backends.tvm.memory import Place
+from hbconv.backends.tvm.parts import make_part
 from hbconv.forest import Forest
+from hbconv.tensor import TensorType
 
 __all__ = ["EMITTERS", "find_kernel"]
 
@@ -26,12 +28,21 @@ def find_kernel(tile: int, forest: Forest, strategy: str) -> Any:
 
 def scores(k: Kernel, out: Place, x: Place, forest: Forest, strategy: str) -> None:
     """Emit ``tree_scores``."""
-    find_kernel(k.tile, forest, strategy).scores(k, out, x, forest)
+    _call(k, find_kernel(k.tile, forest, strategy).scores, out, x, forest)
 
 
 def leaves(k: Kernel, out: Place, x: Place, forest: Forest, strategy: str) -> None:
     """Emit ``tree_leaves``."""
-    find_kernel(k.tile, forest, strategy).leaves(k, out, x, forest)
+    _call(k, find_kernel(k.tile, forest, strategy).leaves, out, x, forest)
+
+
+def _call(k: Kernel, emit: Callable[..., None], out: Place, x: Place, forest: Forest) -> None:
+    """Have methods of a model share one part: they differ in what they do with its scores."""
+    if x.data is not None:
+        emit(k, out, x, forest)
+        return
+    types = (TensorType(out.dtype, out.shape), TensorType(x.dtype, x.shape))
+    k.call(make_part(emit, k.schedule, k.machine, types, forest), out, x)
 
 
 EMITTERS: dict[str, Callable[..., None]] = {"tree_scores": scores, "tree_leaves": leaves}

@@ -1,0 +1,84 @@
+"""Parts of kernels: compiled once for all programs that have one in common, and for all models of a kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from forests import hostile_rows, random_forest
+
+from hbconv.array import Array
+from hbconv.backends.tvm import BACKEND, build
+from hbconv.target import Target
+from hbconv.tensor import Builder
+
+
+def program_of(forest, finish=lambda scores: scores):
+    b = Builder()
+    return b.program({"y": finish(b.op("tree_scores", b.input("x", "float32", forest.n_features), forest=forest, strategy="select"))})
+
+
+def forest_of(n_trees, seed=0):
+    return random_forest(np.random.default_rng(seed), n_trees=n_trees, max_depth=3)
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """Names of the functions that are compiled."""
+    monkeypatch.setenv("HBCONV_CACHE", "0")
+    build._build.cache_clear()
+    build._object.cache_clear()
+    names, real = [], build.compile_functions
+    monkeypatch.setattr(build, "compile_functions", lambda functions, machine: names.extend(functions) or real(functions, machine))
+    return names
+
+
+def check(forest, program, finish=lambda scores: scores):
+    x = hostile_rows(np.random.default_rng(1), forest, "float32", 70)
+    np.testing.assert_array_equal(BACKEND.compile(program, Target("tvm")).run({"x": x})["y"], finish(forest.scores(x)))
+
+
+def test_programs_share_the_code_of_their_trees(compiled):
+    forest = forest_of(20)
+    check(forest, program_of(forest))
+    check(forest, program_of(forest, lambda scores: scores + scores), lambda scores: scores + scores)
+    assert compiled == ["__tvm_ffi_main", "hbconv_part0", "__tvm_ffi_main"]
+
+
+def test_models_of_a_kind_share_their_code(compiled):
+    """One of them has more trees, so that its tables are longer and lie elsewhere."""
+    for forest in (forest_of(200), forest_of(300, seed=1)):
+        check(forest, program_of(forest))
+    assert compiled == ["__tvm_ffi_main", "hbconv_part0"]
+
+
+def test_a_program_calls_one_part_twice_and_another(compiled):
+    forest = forest_of(40)
+    other = replace(forest, values=Array(forest.values.data * 3))
+    wide = random_forest(np.random.default_rng(2), n_trees=3, max_depth=9)
+    b = Builder()
+    x = b.input("x", "float32", forest.n_features)
+    scores = {f"y{i}": b.op("tree_scores", x, forest=each, strategy="select") for i, each in enumerate((forest, wide, other))}
+    rows = hostile_rows(np.random.default_rng(1), forest, "float32", 300)
+    found = BACKEND.compile(b.program(scores), Target("tvm")).run({"x": rows})
+    for name, each in zip(scores, (forest, wide, other), strict=True):
+        np.testing.assert_array_equal(found[name], each.scores(rows))
+    assert compiled == ["__tvm_ffi_main", "hbconv_part0", "hbconv_part1"]
+
+
+def test_without_a_linker_parts_are_compiled_together(compiled, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    check(forest_of(20), program_of(forest_of(20)))
+    assert compiled[2:] == ["__tvm_ffi_main", "hbconv_part0"]
+
+
+def test_trees_read_a_constant():
+    forest = forest_of(20)
+    b = Builder()
+    x = b.input("x", "float32", 1)
+    row = np.linspace(-2, 2, forest.n_features, dtype=np.float32)
+    repeated = b.op("expand", x, b.constant(row, "float32"))
+    program = b.program({"y": b.op("tree_scores", repeated, forest=forest, strategy="select")})
+    found = BACKEND.compile(program, Target("tvm")).run({"x": np.zeros((5, 1), np.float32)})["y"]
+    np.testing.assert_array_equal(found, forest.scores(np.tile(row, (5, 1))))
