@@ -37,8 +37,8 @@ def leaves(k: Kernel, out: Place, x: Place, forest: Forest, strategy: str) -> No
 
 
 def _call(k: Kernel, emit: Callable[..., None], out: Place, x: Place, forest: Forest) -> None:
-    """Have methods of a model share one part: they differ in what they do with its scores."""
-    if x.data is not None:
+    """Have methods of a model share one part: they differ in what they do with its scores. Calls of a few rows would notice."""
+    if x.data is not None or k.tile <= tree_lanes.ROWS:
         emit(k, out, x, forest)
         return
     types = (TensorType(out.dtype, out.shape), TensorType(x.dtype, x.shape))
