@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
@@ -11,7 +11,7 @@ __all__ = ["share"]
 
 
 def share(tasks: Sequence[Callable[[], None]], threads: int) -> None:
-    """Run tasks that are independent of each other, on so many threads, of which one is the caller's.
+    """Run tasks that are independent of each other, on so many threads, of which one is the caller's: each takes the next when it is done with one.
 
     Examples
     --------
@@ -20,15 +20,16 @@ def share(tasks: Sequence[Callable[[], None]], threads: int) -> None:
     >>> sorted(done)
     ['a', 'b', 'c']
     """
-    others = [_pool().submit(_run, tasks[thread::threads]) for thread in range(1, min(threads, len(tasks)))]
+    waiting = iter(tasks)
+    others = [_pool().submit(_run, waiting) for _ in range(1, min(threads, len(tasks)))]
     try:
-        _run(tasks[::threads])
+        _run(waiting)
     finally:
         for other in others:
             other.result()
 
 
-def _run(tasks: Iterable[Callable[[], None]]) -> None:
+def _run(tasks: Iterator[Callable[[], None]]) -> None:
     for task in tasks:
         task()
 
