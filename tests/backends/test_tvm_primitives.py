@@ -267,6 +267,27 @@ def test_bucketize(dtype, right, count):
     agree(b.program({"y": b.op("bucketize", b.input("x", dtype, 3), b.constant(edges), right=right)}), {"x": x})
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("right", [True, False])
+@pytest.mark.parametrize("kind", ["repeated", "one", "crowded", "infinite"])
+def test_bucketize_awkward_edges(dtype, right, kind):
+    """Edges that repeat, are all one, lie too near each other for cells, or are infinite; values on them, beside them and far from them."""
+    b, rng = Builder(), np.random.default_rng(0)
+    edges = np.sort(rng.standard_normal((2, 60)).astype(dtype), axis=1)
+    if kind == "repeated":
+        edges[0, 10:30] = edges[0, 10]
+    elif kind == "one":
+        edges[0] = edges[0, 0]
+    elif kind == "crowded":
+        edges[0] = np.geomspace(1e-20, 1e10, 60).astype(dtype)
+    else:
+        edges[0, -2:], edges[1, 0] = np.inf, -np.inf
+    edges[1, -5:] = np.nan
+    far = np.full((3, 2), [[np.inf], [-np.inf], [np.nan]], dtype)
+    x = rng.choice(np.concatenate([np.nextafter(edges.T, -np.inf), edges.T, np.nextafter(edges.T, np.inf), far]), 1000).astype(dtype)
+    agree(b.program({"y": b.op("bucketize", b.input("x", dtype, 2), b.constant(edges), right=right)}), {"x": x})
+
+
 def test_values_of_no_columns():
     b = Builder()
     x, y = b.input("x", "float32", 0), b.input("y", "float32", 2)

@@ -13,7 +13,7 @@ __all__ = ["COMPARES", "Cells", "cut"]
 COUNTS = (256, 1024, 4096)
 """Numbers of cells that are tried, the smallest first: tables that stay in the nearest cache."""
 COMPARES = 2
-"""Edges that a cell may hold."""
+"""Edges that a cell may hold, if nothing else is said."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +41,15 @@ class Cells:
         return len(self.before) - 2
 
 
-def cut(edges: npt.NDArray[Any]) -> Cells | None:
-    """Find the fewest cells of which none holds more than COMPARES edges; None where that takes too many.
+def cut(edges: npt.NDArray[Any], compares: int = COMPARES) -> Cells | None:
+    """Find the fewest cells of which none holds more than so many edges; None where that takes too many.
 
     Parameters
     ----------
     edges : float (n,)
         Ascending, without NaN.
+    compares : int
+        Edges that a cell may hold.
 
     Examples
     --------
@@ -64,7 +66,7 @@ def cut(edges: npt.NDArray[Any]) -> Cells | None:
             if not 0 < scale < np.inf:
                 return None
             held = np.bincount(_cell_of(edges, finite[0], scale, count - 1), minlength=count)
-            if held.max() <= COMPARES:
+            if held.max() <= compares:
                 return Cells(finite[0], scale, np.concatenate([[0], np.cumsum(held)[:-1], [len(edges)]]).astype(np.uint16))
     return None
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.kernel import Kernel, Register, literal
+from hbconv.backends.tvm.cells import Cells, cut
+from hbconv.backends.tvm.kernel import Kernel, Register, code_within, literal
 from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.reduce import insert
 
 __all__ = ["EMITTERS"]
 
+Passed = Callable[[Any, Any], Any]
 FEW_EDGES = 16
 """Edges up to which counting them all beats a search."""
+IN_CELL = (1, 2, 4, 8)
+"""Edges that a cell may hold: the fewer, the fewer compares, and the more cells."""
 NARROW = 8
 """Rows that an entry is tried in at once: the fewer, the more often it is in none of their lists."""
 
@@ -88,16 +94,39 @@ def _any(condition: Any) -> Any:
 
 
 def bucketize(k: Kernel, out: Place, x: Place, edges: Place, right: bool) -> None:
-    """Emit ``bucketize``: count the edges passed, one by one when they are few, else by halving."""
+    """Emit ``bucketize``: count the edges passed, one by one when they are few, else those of a cell, else by halving."""
     real = k.constant((~np.isnan(edges.known())).sum(axis=1).astype(np.int32))
-    passed: Callable[[Any, Any], Any] = (lambda edge, value: edge <= value) if right else (lambda edge, value: edge < value)
+    passed: Passed = (lambda edge, value: edge <= value) if right else (lambda edge, value: edge < value)
     if edges.shape[1] <= FEW_EDGES:
         _count(k, out, x, edges, real, passed)
+    elif columns := _columns(edges.known()):
+        _find(k, out, x, columns, real, passed)
     else:
         _search(k, out, x, edges, real, passed)
 
 
-def _count(k: Kernel, out: Place, x: Place, edges: Place, real: Place, passed: Callable[[Any, Any], Any]) -> None:
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """The edges of a column without repetition, their cells, and how many edges there are up to each; padded to be compared with."""
+
+    edges: npt.NDArray[Any]
+    cells: Cells
+    total: npt.NDArray[np.int32]
+
+
+def _columns(edges: npt.NDArray[Any]) -> list[_Column]:
+    """Cut the cells of all columns, with as few edges in each as can be; none where some column's edges are too near each other."""
+    lists = [np.unique(column[~np.isnan(column)], return_counts=True) for column in edges]
+    for compares in IN_CELL if edges.dtype.kind == "f" else ():
+        cells = [Cells(0.0, 0.0, np.array([0, len(found)], np.uint16)) if len(found) <= compares else cut(found, compares) for found, _ in lists]
+        if all(cells):
+            padding = np.full(compares, np.nan, edges.dtype)
+            made = zip(lists, cells, strict=True)
+            return [_Column(np.append(found, padding), c, np.cumsum([0, *times]).astype(np.int32)) for (found, times), c in made if c]
+    return []
+
+
+def _count(k: Kernel, out: Place, x: Place, edges: Place, real: Place, passed: Passed) -> None:
     one, zero = literal(1, "int32", k.lanes), literal(0, "int32", k.lanes)
     with k.over(out.shape) as index, k.vectors() as row:
         value = k.bind(k.load(x, index, row))
@@ -107,7 +136,42 @@ def _count(k: Kernel, out: Place, x: Place, edges: Place, real: Place, passed: C
         k.store(out, index, row, tirx.Select(tirx.isnan(value), k.load(real, index, row), count.get()))
 
 
-def _search(k: Kernel, out: Place, x: Place, edges: Place, real: Place, passed: Callable[[Any, Any], Any]) -> None:
+def _find(k: Kernel, out: Place, x: Place, columns: list[_Column], real: Place, passed: Passed) -> None:
+    """Find each value's cell: edges of lower cells are passed, and its own are compared with."""
+    dtype, compares = columns[0].edges.dtype, len(columns[0].edges) - len(columns[0].total) + 1
+    numbers = zip(*((c.cells.low, c.cells.scale, c.cells.last) for c in columns), strict=True)
+    places = [k.constant(np.array(of, dtype)) for of in numbers]
+    before, edges, total = (_Lists.of(k, lists) for lists in ([c.cells.before for c in columns], [c.edges for c in columns], [c.total for c in columns]))
+    with k.over(out.shape) as index:
+        low, scale, last = (k.bind(k.entry(place, index[0])) for place in places)
+        with k.rows() as row:
+            value = k.bind(k.load(x, index, row))
+            cell = code_within(k, k.bind((value - low) * scale), last, dtype.name)
+            first = k.bind(tirx.Cast("int32", before.entry(k, index[0], cell)))
+            count = first
+            for i in range(compares):
+                count = count + tirx.Cast("int32", passed(edges.entry(k, index[0], first + i), value))
+            k.store(out, index, row, tirx.Select(tirx.isnan(value), k.entry(real, index[0]), total.entry(k, index[0], count)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Lists:
+    """A list of each column, one after another in a table, and where each begins."""
+
+    data: Place
+    start: Place
+
+    @classmethod
+    def of(cls, k: Kernel, lists: list[npt.NDArray[Any]]) -> _Lists:
+        """Lay lists side by side."""
+        return cls(k.constant(np.concatenate(lists)), k.constant(np.cumsum([0, *map(len, lists[:-1])]).astype(np.int32)))
+
+    def entry(self, k: Kernel, column: Any, position: Any) -> Any:
+        """Read an entry of a column's list."""
+        return k.entry(self.data, k.entry(self.start, column) + position)
+
+
+def _search(k: Kernel, out: Place, x: Place, edges: Place, real: Place, passed: Passed) -> None:
     """Halving over the edges: a step that would end past them is not taken."""
     width = edges.shape[1]
     with k.over(out.shape) as index, k.rows() as row:
