@@ -49,7 +49,7 @@ def copier(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
         return lambda values: answer(output, values)
     if vector:
         return lambda values: values[:, 0].astype(dtype or values.dtype)
-    return lambda values: values.astype(dtype or values.dtype)
+    return np.ndarray.copy if dtype is None else lambda values: values.astype(dtype)
 
 
 def join(parts: Sequence[Any]) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,17 @@ from hbconv.runtime.programs import Program, Programs
 from hbconv.runtime.rows import Reads
 
 __all__ = ["Shortcut", "find_shortcut"]
+
+
+class _Places(NamedTuple):
+    """Where so many rows are written, what computes them, and where their answers and doubts are read."""
+
+    rows: int
+    given: npt.NDArray[Any]
+    run: Callable[[int, int], Any]
+    address: int
+    values: npt.NDArray[Any]
+    doubtful: npt.NDArray[Any] | None
 
 
 class Shortcut:
@@ -48,30 +60,37 @@ class Shortcut:
 
     def __call__(self, x: npt.NDArray[Any]) -> Any:
         """Answer, or return None where a call must."""
-        if x.ndim != 2 or x.shape[1] != self.width or not 0 < len(x) <= self.sizes[-1]:
+        try:
+            places: _Places | None = self._local.places[x.shape]
+        except (AttributeError, KeyError):
+            places = self._find_places(x.shape)
+        if places is None or (self.container is not None and library_of(self.container)):
             return None
+        rows, given, run, address, values, doubtful = places
         # A sum of squares that is small says that no value is large or NaN; vdot does not warn of one that is not.
         if self.square is not None and not np.vdot(x, x) <= self.square:
             return None
-        if self.container is not None and library_of(self.container):
+        given[...] = x if self.columns is None else x[:, self.columns]
+        run(rows, address)
+        if doubtful is not None and doubtful.any():
             return None
-        rows = len(x)
-        bound = self._bound(next(size for size in self.sizes if rows <= size))
-        bound.given[:rows] = x if self.columns is None else x[:, self.columns]
-        bound.run(rows, bound.address)
-        if self.guarded and bound.outputs[DOUBTFUL][:rows].any():
-            return None
-        return self.copy(bound.outputs[self.method][:rows])
+        return self.copy(values)
 
-    def _bound(self, size: int) -> Bound:
-        """Return the program with places for so many rows, those of the thread at hand."""
-        if not hasattr(self._local, "bounds"):
-            self._local.bounds = {}
+    def _find_places(self, shape: tuple[int, ...]) -> _Places | None:
+        """Return the places for rows of this shape, those of the thread at hand; None for rows that a call must answer."""
+        if len(shape) != 2 or shape[1] != self.width or not 0 < shape[0] <= self.sizes[-1]:
+            return None
+        if not hasattr(self._local, "places"):
+            self._local.bounds, self._local.places = {}, {}
+        rows, size = shape[0], next(size for size in self.sizes if shape[0] <= size)
         bounds: dict[int, Any] = self._local.bounds
         if size not in bounds:
             bounds[size] = self.artifact.bind(size)
         bound: Bound = bounds[size]
-        return bound
+        given, doubtful = bound.given[:rows], bound.outputs[DOUBTFUL][:rows] if self.guarded else None
+        places = _Places(rows, given, bound.run, bound.address, bound.outputs[self.method][:rows], doubtful)
+        self._local.places[shape] = places
+        return places
 
 
 def find_shortcut(graph: Graph, programs: Programs, reads: Reads, method: str, dtype: str) -> Shortcut | None:
