@@ -30,7 +30,7 @@ def compile_program(program: TensorProgram, schedule: Schedule, machine: Machine
     inputs = {i.name: (i.type.dtype, i.type.shape) for i in program.inputs}
     types = {name: program.instructions[index].type for name, index in program.outputs.items()}
     outputs = {name: (kind.dtype, kind.shape) for name, kind in types.items()}
-    few = Few(few_rows(program), lambda: compile_loop(program, FEW, machine))
+    few = Few(few_rows(program, machine), lambda: compile_loop(program, FEW, machine))
     return TvmArtifact(compile_loop(program, schedule, machine), Signature(inputs, outputs), target.threads, few)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,52 +13,12 @@ from hbconv.backends.tvm.bins import BIAS, Bins
 from hbconv.backends.tvm.cells import COMPARES, Cells, cut
 from hbconv.backends.tvm.kernel import Kernel, code_within, literal
 from hbconv.backends.tvm.memory import Place
+from hbconv.backends.tvm.row_columns import RowColumns, owners
 from hbconv.forest import Tables
 
-__all__ = ["RowColumns", "RowWriter"]
+__all__ = ["RowWriter"]
 
 Ints = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class RowColumns:
-    """The columns of a row: first those that differ where no value is NaN, then twins, each like one of these but for the direction of NaN.
-
-    Parameters
-    ----------
-    bins : Bins
-    order : int64 (n_columns,)
-        Columns of the bins, in the order in which they stand in a row.
-    n_plain : int
-        How many are no twins.
-    """
-
-    bins: Bins
-    order: Ints
-    n_plain: int
-
-    @staticmethod
-    def of(bins: Bins) -> RowColumns:
-        """Put twins last."""
-        owner = _owner(bins)
-        twin = np.zeros(bins.columns, bool)
-        twin[1 : len(owner)] = (np.diff(owner) == 0) & (np.diff(bins.first) == 0)
-        return RowColumns(bins, np.argsort(twin, kind="stable"), int((~twin).sum()))
-
-    @property
-    def place(self) -> Ints:
-        """Where each column of the bins stands."""
-        return np.argsort(self.order)
-
-    @property
-    def plain(self) -> Ints:
-        """Where each column of the bins stands, or the one whose twin it is."""
-        return np.where(self.place < self.n_plain, self.place, np.roll(self.place, 1))
-
-
-def _owner(bins: Bins) -> Ints:
-    """Return the feature, by its place among those binned, of each column but those of tables."""
-    return np.repeat(np.arange(len(bins.feature)), np.diff(bins.column_start))
 
 
 class RowWriter:
@@ -83,7 +42,7 @@ class RowWriter:
         """Copy columns to their twins, but where the value is NaN."""
         k, bins = self.k, self.bins
         twins = self.columns.order[self.columns.n_plain :]
-        feature, right = k.constant(bins.feature[_owner(bins)[twins]]), k.constant(_missing(bins)[twins])
+        feature, right = k.constant(bins.feature[owners(bins)[twins]]), k.constant(_missing(bins)[twins])
         plain = k.constant(self.columns.plain[twins].astype(np.int32))
         with k.over((len(twins),)) as (i,):
             missing = tirx.isnan(k.load(self.x, (k.entry(feature, i),), self.row))
@@ -96,7 +55,7 @@ class RowWriter:
             return
         k, bins, order = self.k, self.bins, self.columns.order
         plain = order[order < len(bins.first)][: self.columns.n_plain - len(bins.table_feature)]
-        start = np.searchsorted(_owner(bins)[plain], np.arange(len(bins.feature) + 1)).astype(np.int32)
+        start = np.searchsorted(owners(bins)[plain], np.arange(len(bins.feature) + 1)).astype(np.int32)
         feature, begin, end = (k.constant(t) for t in (bins.feature[features], start[:-1][features], start[1:][features]))
         first, right = k.constant(bins.first[plain]), k.constant(_missing(bins)[plain])
         find = finder(features)

@@ -8,11 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.bins import BIAS
-from hbconv.backends.tvm.row_bins import RowColumns
+from hbconv.backends.tvm.row_columns import RowColumns
 from hbconv.forest import Forest
 
-__all__ = ["Tops", "make_tops"]
+__all__ = ["LANES", "MOST_COLUMNS", "WIDE", "Tops", "make_tops", "most_tests"]
 
+LANES = 32
+"""Trees that a vector holds a byte of."""
+MOST_COLUMNS = 128
+"""Columns that are looked up in: each sixteen cost a shuffle a test."""
+WIDE = 2
+"""Vectors that are worked on in turn, so that one waits for its tests while the other steps."""
 WHOLE = 63
 """Tests of the largest tree up to which tops are whole trees."""
 TOP = 31
@@ -62,10 +68,15 @@ class Tops:
         return bool((self.ends < 0).all())
 
 
-def make_tops(forest: Forest, arranged: RowColumns, trees: Ints, lanes: int) -> Tops:
+def most_tests(largest: int) -> int:
+    """Return how many tests of a tree its top may hold, where the largest tree has so many."""
+    return WHOLE if largest <= WHOLE else TOP
+
+
+def make_tops(forest: Forest, arranged: RowColumns, trees: Ints) -> Tops:
     """Take the tests of each tree, or the first of them level by level; trees stand in the given order, ``n_trees`` for one that is none."""
-    bins, (rank, counts) = arranged.bins, _ranked(forest)
-    most = WHOLE if counts.max(initial=0) <= WHOLE else TOP
+    bins, lanes, (rank, counts) = arranged.bins, LANES * WIDE, _ranked(forest)
+    most = most_tests(int(counts.max(initial=0)))
     taken = rank < most
     first, after, ends, end_start = _numbered(forest, taken)
     seat, real = np.empty(forest.n_trees, np.int64), np.flatnonzero(trees < forest.n_trees)

@@ -15,9 +15,9 @@ from hbconv.backends.tvm.bins import make_bins
 from hbconv.backends.tvm.kernel import Kernel, code_within, literal
 from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.packed_nodes import PackedNodes, pack_nodes
-from hbconv.backends.tvm.row_bins import RowColumns
-from hbconv.backends.tvm.tops import make_tops
-from hbconv.backends.tvm.tree_tops import LANES, MOST_COLUMNS, WIDE, EndFinder, ends_of
+from hbconv.backends.tvm.row_columns import RowColumns
+from hbconv.backends.tvm.tops import LANES, MOST_COLUMNS, make_tops
+from hbconv.backends.tvm.tree_tops import EndFinder, ends_of
 from hbconv.forest import Forest, Tables
 
 __all__ = ["ROWS", "key_of", "leaves", "scores", "step"]
@@ -82,7 +82,7 @@ def _find(k: Kernel, x: Place, forest: Forest, trees: Any, arrive: Arrive) -> No
             _walk(k, x, row, forest, packed, _Begin(lambda turn: k.entry(roots, turn), len(trees), forest.depth), arrive)
         return
     arranged = RowColumns.of(bins)
-    tops = make_tops(forest, arranged, trees, LANES * WIDE)
+    tops = make_tops(forest, arranged, trees)
     with ends_of(k, tops, arranged) as finder, k.rows() as row:
         finder.find(row, x)
         if tops.whole:

@@ -11,17 +11,12 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.kernel import Kernel, literal
 from hbconv.backends.tvm.memory import Place
-from hbconv.backends.tvm.row_bins import RowColumns, RowWriter
-from hbconv.backends.tvm.tops import Tops
+from hbconv.backends.tvm.row_bins import RowWriter
+from hbconv.backends.tvm.row_columns import RowColumns
+from hbconv.backends.tvm.tops import LANES, WIDE, Tops
 
-__all__ = ["LANES", "MOST_COLUMNS", "WIDE", "EndFinder", "ends_of"]
+__all__ = ["EndFinder", "ends_of"]
 
-LANES = 32
-"""Trees that a vector holds a byte of."""
-MOST_COLUMNS = 128
-"""Columns that are looked up in: each sixteen cost a shuffle a test."""
-WIDE = 2
-"""Vectors that are worked on in turn, so that one waits for its tests while the other steps."""
 HALF = 16
 """Bytes that a shuffle looks up in."""
 OUTSIDE = 0x70
