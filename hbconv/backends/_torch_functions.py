@@ -16,6 +16,9 @@ __all__ = ["DTYPES", "FUNCTIONS", "MAY_ALIAS", "PREPARED"]
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "int32": torch.int64, "int64": torch.int64, "bool": torch.bool}
 """Torch's dtype for each of the program's: ``int64`` is the only one that all its indexing takes."""
 
+WIDE = 15
+"""Features beyond which one product finds the nearest points faster than sums of differences."""
+
 
 def sqrt(x: Tensor) -> Tensor:
     """Take the root in double: torch's own float32 root on the CPU is not the nearest number."""
@@ -135,6 +138,23 @@ def topk(x: Tensor, k: int) -> Tensor:
     return positions.gather(1, x.gather(1, positions).sort(dim=1, stable=True).indices)
 
 
+def nearest(x: Tensor, *points: Tensor, k: int) -> Tensor:
+    """Positions of the k nearest points, by one product where they are wide."""
+    if len(points) == 1:
+        return topk(pairwise(x, points[0], "square", 2.0), k)
+    centre, weights, norms = points
+    return topk((x - centre) @ weights + norms, k)
+
+
+def prepare_points(points: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
+    """Give wide points as what ``|y|^2 - 2 x y`` reads, y being centred, which keeps the terms small: their mean, -2 y and ``|y|^2``."""
+    if points.shape[1] <= WIDE:
+        return (points,)
+    centre = points.mean(axis=0)
+    apart = points - centre
+    return centre, -2.0 * apart.T, (apart**2).sum(axis=1)
+
+
 def bucketize(x: Tensor, edges: Tensor, counts: Tensor, right: bool) -> Tensor:
     """Count edges at or below x, and no more than there are."""
     return torch.minimum(torch.searchsorted(edges, x.t().contiguous(), right=right).t(), counts)
@@ -178,12 +198,12 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "reduce_sum": torch.sum, "ordered_sum": ordered_sum, "reduce_prod": torch.prod, "reduce_max": torch.amax,
     "reduce_min": torch.amin, "reduce_any": torch.any, "argmax": torch.argmax, "logsumexp": torch.logsumexp,
     "ordered_logsumexp": ordered_logsumexp,
-    "cumsum": torch.cumsum, "sort": sort, "topk": topk, "bucketize": bucketize,
+    "cumsum": torch.cumsum, "sort": sort, "topk": topk, "nearest": nearest, "bucketize": bucketize,
     "embedding_sum": embedding_sum, "scatter": scatter,
 }  # fmt: skip
 """What each primitive is in torch; attributes are keyword arguments, an ``axis`` being torch's ``dim``, which counts the rows."""
 
-PREPARED: dict[str, Callable[[npt.NDArray[Any]], tuple[npt.NDArray[Any], ...]]] = {"bucketize": prepare_edges}
+PREPARED: dict[str, Callable[[npt.NDArray[Any]], tuple[npt.NDArray[Any], ...]]] = {"bucketize": prepare_edges, "nearest": prepare_points}
 """Primitives whose constant last operand is replaced by others, computed once."""
 
 MAY_ALIAS = frozenset({"reshape", "cast", "expand"})

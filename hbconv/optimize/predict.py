@@ -77,6 +77,8 @@ def count_work(program: TensorProgram, op: Op) -> Work:
     if op.body:
         return _repeated(op.body, op.attributes["steps"])
     entries, taken = (int(np.prod(shape)) for shape in (op.type.shape, program.instructions[op.operands[0]].type.shape))
+    if op.primitive == "nearest":
+        return Work(operators=1, multiplications=int(np.prod(program.instructions[op.operands[1]].type.shape)))
     if op.primitive in PRODUCTS:
         return Work(operators=1, multiplications=entries * program.instructions[op.operands[0]].type.shape[-1])
     if op.primitive in READS:

@@ -15,10 +15,12 @@ from hbconv.containers.affine import Affine
 from hbconv.containers.arithmetic import Quotient
 from hbconv.containers.cast_like import CastLike
 from hbconv.containers.decide import ArgMax, Compare
+from hbconv.containers.distances import Distances
 from hbconv.containers.elementwise import Map
 from hbconv.containers.group_sums import GroupSums
 from hbconv.containers.inverse_distances import InverseDistances
-from hbconv.containers.nearest import EntriesAt, Nearest
+from hbconv.containers.nearest import EntriesAt, Nearest, NearestPoints, SquaresAt
+from hbconv.containers.squared_distances import SquaredDistances
 from hbconv.containers.weighted_lookup import Scatter, WeightedLookup
 from hbconv.containers.wiring import Cast, ConstantRows
 from hbconv.parse.linear import dense
@@ -28,6 +30,9 @@ from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
 
 __all__ = ["Neighbors", "fitted_rows", "kneighbors", "nearest", "one_hot", "read_surrogate", "vote"]
+
+_MANY = 12
+"""Points for each neighbour, from which on it pays not to compute the distances to all of them."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +87,18 @@ def nearest(step: Step, estimator: Any, x: Node, count: int) -> Neighbors:
     surrogate = read_surrogate(step, estimator, x)
     if count > surrogate.node.type.width:
         raise step.refuse("n_neighbors", count, f"It was fitted on {surrogate.node.type.width} rows.")
-    positions = Nearest(surrogate.node, count)
-    return Neighbors(positions, surrogate.to_distance(EntriesAt(surrogate.node, positions)))
+    positions, found = _smallest(surrogate.node, count)
+    return Neighbors(positions, surrogate.to_distance(found))
+
+
+def _smallest(node: Node, count: int) -> tuple[Node, Node]:
+    """Return the positions of the smallest entries, and the entries; of squared distances to many points no more are computed than that takes."""
+    if not isinstance(node, SquaredDistances | Distances) or (isinstance(node, Distances) and node.kind != "square") or count * _MANY > node.type.width:
+        smallest = Nearest(node, count)
+        return smallest, EntriesAt(node, smallest)
+    x, points = Cast(node.x, "float64"), Array.of(node.points, "float64")
+    positions = NearestPoints(x, points, count)
+    return positions, SquaresAt(x, positions, points)
 
 
 def kneighbors(step: Step) -> Neighbors:

@@ -324,7 +324,18 @@ def infer_topk(x: TensorType, k: int) -> TensorType:
     return TensorType("int32", (k,))
 
 
-define("topk", infer_topk, lambda x, k: np.argsort(x, axis=1, kind="stable")[:, :k].astype(np.int32))
+def topk(x: NumpyArray, k: int) -> NumpyArray:
+    """Sort, and take the first."""
+    return np.argsort(x, axis=1, kind="stable")[:, :k].astype(np.int32)
+
+
+def infer_nearest(x: TensorType, points: TensorType, k: int) -> TensorType:
+    """``nearest(x, points, k)``: indexes of the k constant points nearest to a row by the sum of the squared differences, in order; ties by position."""
+    return infer_topk(infer_pairwise(x, points, "square", 2.0), k)
+
+
+define("topk", infer_topk, topk)
+define("nearest", infer_nearest, lambda x, points, k: topk(pairwise(x, points, "square", 2.0), k))
 
 
 def infer_bucketize(x: TensorType, edges: TensorType, right: bool) -> TensorType:

@@ -345,6 +345,19 @@ PAIRWISE = [
 ]  # fmt: skip
 
 
+def nearest(k: int, count: int, width: int, values: Values) -> Case:
+    """Build the case of so many points."""
+    name = f"{k} of {count} in {width}, {values.__name__}"
+    return Case("nearest", name, lambda b, x: b.op("nearest", x, constant(b, values, x, count, width), k=k), (Input(values, width),))
+
+
+NEAREST = [
+    *(nearest(k, count, WIDTH, whole) for k, count in ((1, 1), (3, 7), (7, 7), (1, 100), (5, 400))),
+    nearest(5, 203, 2, whole), nearest(5, 1000, WIDTH, uneven), nearest(2, 200, 40, sines), nearest(5, 500, 20, sines),
+]  # fmt: skip
+"""Whole numbers in few columns are often equally far."""
+
+
 def bucketize(right: bool, values: Values) -> Case:
     """Columns with no edges, one, some with repeats and zeros, and infinite ones."""
     nan, inf = np.nan, np.inf
@@ -429,4 +442,4 @@ PROGRAMS = [
     Case("expand", "a constant given back", lambda b, x: {"y": b.op("expand", x, constant(b, anything, x, 3)), "z": x * x}),
 ]
 
-CASES = [*ELEMENTWISE, *CASTS, *MOVEMENT, *SPARSE, *REDUCTIONS, *PAIRWISE, *ALONG, *TREES, *ITERATIONS, *PROGRAMS]
+CASES = [*ELEMENTWISE, *CASTS, *MOVEMENT, *SPARSE, *REDUCTIONS, *PAIRWISE, *NEAREST, *ALONG, *TREES, *ITERATIONS, *PROGRAMS]

@@ -1,4 +1,4 @@
-"""Sums over features of differences between each row and each constant point."""
+"""Sums over features of differences between each row and each constant point, and the points nearest to it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hbconv.backends.onnx.axes import topk
 from hbconv.backends.onnx.shapes import write_expand
+from hbconv.backends.onnx.writer import Tensor
+from hbconv.tensor import TensorType
 
 if TYPE_CHECKING:
-    from hbconv.backends.onnx.writer import GraphWriter, Tensor
+    from hbconv.backends.onnx.writer import GraphWriter
 
-__all__ = ["pairwise"]
+__all__ = ["nearest", "pairwise"]
+
+_WIDE = 15
+"""Features beyond which one product finds the nearest points faster than sums of differences."""
 
 _Term = Callable[["GraphWriter", str, str, str], str]
 
@@ -26,6 +32,18 @@ def pairwise(w: GraphWriter, x: Tensor, points: Tensor, kind: str, p: float) -> 
         term = _TERMS[kind](w, column, w.constant(values, x.dtype), power)
         total = w.node("Max" if kind == "largest" else "Add", total, term)
     return total
+
+
+def nearest(w: GraphWriter, x: Tensor, points: Tensor, k: int) -> str:
+    """Find the nearest points; by one product where they are wide, about their mean, and of which the rows' own lengths are left out."""
+    kind = TensorType(x.dtype, points.shape[:1])
+    if points.shape[1] <= _WIDE:
+        return topk(w, Tensor(pairwise(w, x, points, "square", 2.0), kind), k)
+    values = np.asarray(points.value)
+    centre = values.mean(axis=0)
+    apart = values - centre
+    products = w.node("MatMul", w.node("Sub", x.name, w.constant(centre, x.dtype)), w.constant(-2.0 * apart.T, x.dtype))
+    return topk(w, Tensor(w.node("Add", products, w.constant((apart**2).sum(axis=1), x.dtype)), kind), k)
 
 
 def _difference(w: GraphWriter, x: str, y: str, power: str) -> str:  # noqa: ARG001

@@ -39,6 +39,7 @@ EMITS: Mapping[str, Emit] = {
     "cast": elementwise.cast,
     "matmul": shapes.matmul,
     "pairwise": pairwise.pairwise,
+    "nearest": pairwise.nearest,
     "take": shapes.take,
     "gather": shapes.gather,
     "lookup": shapes.lookup,

@@ -12,19 +12,17 @@ from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.cells import Cells, cut
-from hbconv.backends.tvm.kernel import Kernel, Register, code_within, literal
+from hbconv.backends.tvm.kernel import Kernel, code_within, literal
 from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.reduce import insert
 
-__all__ = ["EMITTERS"]
+__all__ = ["EMITTERS", "before"]
 
 Passed = Callable[[Any, Any], Any]
 FEW_EDGES = 16
 """Edges up to which counting them all beats a search."""
 IN_CELL = (1, 2, 4, 8)
 """Edges that a cell may hold: the fewer, the fewer compares, and the more cells."""
-NARROW = 8
-"""Rows that an entry is tried in at once: the fewer, the more often it is in none of their lists."""
 
 
 def before(dtype: str, a: Any, b: Any) -> Any:
@@ -59,38 +57,6 @@ def _merge(k: Kernel, out: Place, axis: int, outer: tuple[int, ...], run: int, g
             swap = before(out.dtype, b, a)
             k.store(out, insert(index, axis, low), row, tirx.Select(swap, b, a))
             k.store(out, insert(index, axis, high), row, tirx.Select(swap, a, b))
-
-
-def topk(k: Kernel, out: Place, x: Place) -> None:
-    """Emit ``topk``: each entry sinks into a short sorted list, behind those equal to it; most are worse than all in it, in every row of a narrow vector."""
-    last = out.shape[0] - 1
-    none = literal(-1, "int32", NARROW)
-    with k.temporary(x.dtype, out.shape) as best:
-        with k.over(out.shape) as slot, k.vectors(NARROW) as row:
-            k.store(out, slot, row, none)
-        with k.over(x.shape) as position, k.vectors(NARROW) as row:
-            entry = k.register(x.dtype, k.load(x, position, row), NARROW)
-            worst, held = k.load(best, (last,), row), k.load(out, (last,), row)
-            with T.If(_any(tirx.EQ(held, none) | before(x.dtype, entry.get(), worst))), T.Then():
-                _sink(k, entry, position[0], best, out, row)
-
-
-def _sink(k: Kernel, entry: Register, position: Any, best: Place, out: Place, row: Any) -> None:
-    """Exchange an entry with each on its way that it stands before, until it is in its place and the last is out."""
-    number = k.register("int32", tirx.Broadcast(position, NARROW), NARROW)
-    with k.over(out.shape) as slot:
-        value, held = (k.bind(k.load(place, slot, row)) for place in (best, out))
-        sinks = tirx.EQ(held, literal(-1, "int32", NARROW)) | before(best.dtype, entry.get(), value) | (number.get() < held)
-        k.store(best, slot, row, tirx.Select(sinks, entry.get(), value))
-        k.store(out, slot, row, tirx.Select(sinks, number.get(), held))
-        number.set(tirx.Select(sinks, held, number.get()))
-        entry.set(tirx.Select(sinks, value, entry.get()))
-
-
-def _any(condition: Any) -> Any:
-    """Whether a condition holds in some lane."""
-    flags = tirx.Select(condition, literal(1, "uint8", NARROW), literal(0, "uint8", NARROW))
-    return tirx.call_llvm_pure_intrin("uint8", "llvm.vector.reduce.or", flags) > literal(0, "uint8", 1)
 
 
 def bucketize(k: Kernel, out: Place, x: Place, edges: Place, right: bool) -> None:
@@ -186,6 +152,5 @@ def _search(k: Kernel, out: Place, x: Place, edges: Place, real: Place, passed: 
 
 EMITTERS: dict[str, Callable[..., None]] = {
     "sort": sort,
-    "topk": lambda kernel, out, x, k: topk(kernel, out, x),
     "bucketize": bucketize,
 }

@@ -13,7 +13,7 @@ from tvm import tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm import elementwise, mathematics, movement, order, reduce, trees
+from hbconv.backends.tvm import elementwise, mathematics, movement, nearest, order, reduce, trees
 from hbconv.backends.tvm.entry import Entry
 from hbconv.backends.tvm.flat import Flat, copy_in, copy_out, flatten
 from hbconv.backends.tvm.kernel import ANY, SCRATCH, TABLES, Kernel, literal
@@ -30,6 +30,7 @@ EMITTERS: dict[str, Callable[..., None]] = {
     **elementwise.EMITTERS,
     **mathematics.EMITTERS,
     **movement.EMITTERS,
+    **nearest.EMITTERS,
     **order.EMITTERS,
     **reduce.EMITTERS,
     **trees.EMITTERS,
