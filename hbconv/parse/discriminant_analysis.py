@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
 from hbconv.containers.decide import Softmax
 from hbconv.containers.elementwise import Map
 from hbconv.containers.finite_log import FiniteLog
+from hbconv.containers.group_sums import GroupSums
 from hbconv.containers.linear import Linear
 from hbconv.containers.wiring import Cast
-from hbconv.parse.likelihoods import classify, squared_lengths
+from hbconv.parse.likelihoods import classify
 from hbconv.parse.linear_classifiers import decide
 from hbconv.parse.probabilities import beside_complement
 from hbconv.parse.promotion import promoted
@@ -43,10 +47,28 @@ def parse_quadratic_discriminant_analysis(step: Step) -> dict[str, Output]:
     """``log prior - (distance + log det covariance) / 2`` for each class; of two classes the difference is the score."""
     est = step.estimator
     x = promoted(step.require_finite(), est.means_)
-    whitenings = [rotation * scaling**-0.5 for rotation, scaling in zip(est.rotations_, est.scalings_, strict=True)]
-    distances = squared_lengths([Linear.of(Affine.of(x, sub=mean), w) for mean, w in zip(est.means_, whitenings, strict=True)])
+    distances = _distances(est, x)
     log_determinants = np.array([np.log(scaling).sum() for scaling in est.scalings_])
     joint = Affine.of(Affine.of(Cast(distances, "float64"), add=log_determinants, mul=-0.5), add=np.log(est.priors_))
     two = len(est.classes_) == 2
     scores = Linear.of(joint, [[-1.0], [1.0]]) if two else joint
     return {**classify(joint, est.classes_), "decision_function": Output(scores, vector=two)}
+
+
+def _distances(est: Any, x: Node) -> Node:
+    """Squared distances to each class's mean in its own metric, by one product about the mean of the means."""
+    roots = [_triangular(rotation * scaling**-0.5) for rotation, scaling in zip(est.rotations_, est.scalings_, strict=True)]
+    centre = est.means_.mean(axis=0)
+    shifts = [(centre.astype(np.float64) - mean) @ root for mean, root in zip(est.means_, roots, strict=True)]
+    return GroupSums(Map(Linear.of(Affine.of(x, sub=centre), np.concatenate(roots, axis=1), np.concatenate(shifts)), "square"), len(roots))
+
+
+def _triangular(weights: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+    """Return lower triangular weights by which rows become as long as by the given ones: ``weights = L Q``, Q being a rotation.
+
+    Those of float32 stay: rows of float64 would see the rounding of others.
+    """
+    if weights.dtype != np.float64:
+        return weights
+    upper = np.asarray(np.linalg.qr(weights.T, mode="r"))
+    return np.ascontiguousarray(upper.T)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hbconv.backends.base import Artifact, Backend, KernelReport
+from hbconv.backends.tvm.fusion import fuse_products
 from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.rewrites import REWRITES
 from hbconv.backends.tvm.schedule import Schedule
@@ -35,7 +36,7 @@ class Tvm(Backend):
         """Compile the program to one function."""
         from hbconv.backends.tvm.compiler import compile_program
 
-        machine = Machine.host()
+        program, machine = fuse_products(program), Machine.host()
         return compile_program(program, Schedule.construct(program, machine), machine, target)
 
     def report(self, program: TensorProgram, target: Target) -> KernelReport:  # noqa: ARG002
@@ -43,7 +44,7 @@ class Tvm(Backend):
         self.require_packages()
         from hbconv.backends.tvm.report import report_kernel
 
-        machine = Machine.host()
+        program, machine = fuse_products(program), Machine.host()
         return report_kernel(program, Schedule.construct(program, machine), machine)
 
     def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.elementwise import Kind
+from hbconv.backends.tvm.elementwise import Kind, larger, product, smaller
+from hbconv.backends.tvm.fusion import SQUARE, Step
 from hbconv.backends.tvm.kernel import Kernel
 from hbconv.backends.tvm.memory import Place
 
-__all__ = ["accumulate", "panels"]
+__all__ = ["PANEL", "accumulate", "finished", "multiply", "panels"]
+
+Term = Callable[[Kind, Any, Any, Any], Any]
+Spans = Callable[[npt.NDArray[Any]], npt.NDArray[np.int32]]
 
 PANEL = 6
 """Columns of a block: with two registers of rows twelve sums, which leaves four of sixteen registers for entries and a weight."""
+SPARED = 0.8
+"""Share of the inputs that triangular weights have at most, for each panel to have bounds of its own."""
+STEPS: dict[str, Callable[[Kind, Any, Any], Any]] = {
+    "add": lambda _, a, b: a + b,
+    "sub": lambda _, a, b: a - b,
+    "mul": product,
+    "maximum": larger,
+    "minimum": smaller,
+    SQUARE: product,
+}
+"""What may follow a product, over vectors of rows."""
 HEIGHTS = {1: 8, 2: 4, 3: 4}
 """Registers of rows of a block by its columns, where they are not two: as many sums in flight hide the latency of an addition."""
 
@@ -41,16 +56,33 @@ def height(k: Kernel, dtype: str, columns: int) -> int:
     return min(k.tile, k.lanes // np.dtype(dtype).itemsize * HEIGHTS.get(columns, 2))
 
 
-def accumulate(k: Kernel, out: Place, x: Place, weights: npt.NDArray[Any], step: Callable[[Kind, Any, Any, Any], Any]) -> None:
-    """Compute, for each column of weights, ``total = step(kind, total, entry, weight)`` over the entries of x in order.
+def multiply(k: Kernel, out: Place, x: Place, weights: npt.NDArray[Any], tail: Sequence[Step]) -> None:
+    """Compute ``x @ weights``, and the steps after it; of triangular weights, what is zero all along the edge of a block is passed over."""
+    _blocks(k, out, x, weights, lambda _, total, entry, weight: total + entry * weight, _spans, tail)
 
-    Every panel of weights passes the rows of the tile once.
-    """
+
+def finished(k: Kernel, tail: Sequence[Step], kind: Kind, total: Any, index: tuple[Any, ...], row: Any) -> Any:
+    """Take the steps after a product, at one of its columns."""
+    value = k.bind(total)
+    for primitive, constant in tail:
+        operand = value if constant is None else k.load(k.constant(constant.data), index, row)
+        value = k.bind(STEPS[primitive](kind, value, operand))
+    return value
+
+
+def accumulate(k: Kernel, out: Place, x: Place, weights: npt.NDArray[Any], term: Term) -> None:
+    """Compute, for each column of weights, ``total = term(kind, total, entry, weight)`` over the entries of x in order."""
+    _blocks(k, out, x, weights, term, _everything, ())
+
+
+def _blocks(k: Kernel, out: Place, x: Place, weights: npt.NDArray[Any], term: Term, spans: Spans, tail: Sequence[Step]) -> None:
+    """Let every panel of weights pass the rows of the tile once."""
     batches = math.prod(weights.shape[:-2])
     weights = weights.reshape(batches, *weights.shape[-2:])
     rows, totals = x.view((batches, x.shape[-1])), out.view((batches, out.shape[-1]))
     for first, count, columns in panels(out.shape[-1]):
-        _panels(k, totals, rows, _packed(weights, first, count, columns), first, step)
+        packed = _packed(weights, first, count, columns)
+        _panels(k, totals, rows, packed, spans(packed), first, term, tail)
 
 
 def _packed(weights: npt.NDArray[Any], first: int, count: int, columns: int) -> npt.NDArray[Any]:
@@ -60,15 +92,46 @@ def _packed(weights: npt.NDArray[Any], first: int, count: int, columns: int) -> 
     return np.ascontiguousarray(run.transpose(0, 2, 1, 3))
 
 
-def _panels(k: Kernel, out: Place, x: Place, packed: npt.NDArray[Any], first: int, step: Callable[[Kind, Any, Any, Any], Any]) -> None:
-    batches, count, inputs, columns = packed.shape
+def _everything(packed: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+    """Return, for each panel, the first input and the one past the last: all of them."""
+    batches, count, inputs, _ = packed.shape
+    return np.broadcast_to(np.array([0, inputs], np.int32), (batches, count, 2))
+
+
+def _spans(packed: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+    """Return, for each panel, the first input with a weight and the one past the last; all inputs where that spares little.
+
+    Examples
+    --------
+    >>> _spans(_packed(np.tril(np.ones((1, 8, 8))), 0, 2, 4)).tolist()
+    [[[0, 8], [4, 8]]]
+    """
+    used = (packed != 0).any(axis=3)
+    first, last = used.argmax(axis=2), packed.shape[2] - used[:, :, ::-1].argmax(axis=2)
+    spans = np.stack([first, np.where(used.any(axis=2), last, first)], axis=2).astype(np.int32)
+    return spans if (spans[..., 1] - spans[..., 0]).mean() < SPARED * packed.shape[2] else _everything(packed)
+
+
+def _panels(k: Kernel, out: Place, x: Place, packed: npt.NDArray[Any], spans: npt.NDArray[np.int32], first: int, term: Term, tail: Sequence[Step]) -> None:
+    batches, count, _, columns = packed.shape
     weights, lanes = k.constant(packed), height(k, out.dtype, columns)
     kind = Kind(out.dtype, lanes)
-    with k.over((batches, count)) as (batch, panel), k.vectors(lanes) as row:
-        totals = [k.register(out.dtype, kind.number(0), lanes) for _ in range(columns)]
-        with T.serial(inputs) as i:
-            entry = k.bind(k.load(x, (batch, i), row))
+    with k.over((batches, count)) as (batch, panel):
+        start, stop = _span(k, spans, batch * count + panel)
+        with k.vectors(lanes) as row:
+            totals = [k.register(out.dtype, kind.number(0), lanes) for _ in range(columns)]
+            with T.serial(start, stop) as i:
+                entry = k.bind(k.load(x, (batch, i), row))
+                for column, total in enumerate(totals):
+                    total.set(term(kind, total.get(), entry, k.load(weights, (batch, panel, i, column), row)))
             for column, total in enumerate(totals):
-                total.set(step(kind, total.get(), entry, k.load(weights, (batch, panel, i, column), row)))
-        for column, total in enumerate(totals):
-            k.store(out, (batch, panel * columns + (first + column)), row, total.get())
+                index = (batch, k.bind(panel * columns + (first + column)))
+                k.store(out, index, row, finished(k, tail, kind, total.get(), index, row))
+
+
+def _span(k: Kernel, spans: npt.NDArray[np.int32], panel: Any) -> tuple[Any, Any]:
+    """Read the first input of a panel and the one past the last: numbers where all panels have the same."""
+    if (spans == spans[0, 0]).all():
+        return int(spans[0, 0, 0]), int(spans[0, 0, 1])
+    table = k.constant(spans)
+    return k.bind(k.entry(table, panel * 2)), k.bind(k.entry(table, panel * 2 + 1))

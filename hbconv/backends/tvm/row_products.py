@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,10 @@ import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
+from hbconv.backends.tvm.elementwise import Kind
+from hbconv.backends.tvm.fusion import Step
 from hbconv.backends.tvm.kernel import Kernel, literal
-from hbconv.backends.tvm.matmul import accumulate, panels
+from hbconv.backends.tvm.matmul import finished, multiply, panels
 from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.transpose import live_rows
 from hbconv.tensor import Constant, Input, Op, TensorProgram
@@ -55,15 +58,15 @@ def _vector(k: Kernel, dtype: str) -> int:
     return k.machine.vector // np.dtype(dtype).itemsize
 
 
-def matmul(k: Kernel, out: Place, x: Place, w: Place) -> None:
+def matmul(k: Kernel, out: Place, x: Place, w: Place, tail: Sequence[Step] = ()) -> None:
     """Emit ``matmul``."""
     if isinstance(x, Rows):
-        _multiply(k, out, x, w.known())
+        _multiply(k, out, x, w.known(), tail)
     else:
-        accumulate(k, out, x, w.known(), lambda _, total, entry, weight: total + entry * weight)
+        multiply(k, out, x, w.known(), tail)
 
 
-def _multiply(k: Kernel, out: Place, x: Rows, weights: npt.NDArray[Any]) -> None:
+def _multiply(k: Kernel, out: Place, x: Rows, weights: npt.NDArray[Any], tail: Sequence[Step]) -> None:
     """Compute the product for some rows at a time, a panel of columns after the other."""
     height = min(_height(columns) for _, _, columns in panels(weights.shape[1]))
     lanes, places = _vector(k, x.dtype), k.constant(np.ascontiguousarray(weights.T))
@@ -73,7 +76,8 @@ def _multiply(k: Kernel, out: Place, x: Rows, weights: npt.NDArray[Any]) -> None
             with T.serial(count) as panel:
                 start = k.bind(panel * columns + first)
                 for column, total in enumerate(_panel(k, x, places, rows, start, columns, lanes)):
-                    k.store(out, (start + column,), tirx.Ramp(group * height, 1, height), total)
+                    index, some = (k.bind(start + column),), tirx.Ramp(group * height, 1, height)
+                    k.store(out, index, some, finished(k, tail, Kind(x.dtype, height), total, index, some))
 
 
 def _height(columns: int) -> int:
