@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.machine import VARIABLE, Machine
 from hbconv.backends.tvm.mathematics import FUNCTIONS
@@ -138,3 +139,18 @@ def test_entries_by_themselves_are_computed_as_they_lie(dtype, width):
         got, missing = artifact.run({"x": x[:rows]}), np.isnan(x[:rows])
         np.testing.assert_array_equal(got["missing"], missing)
         np.testing.assert_allclose(got["scaled"], np.where(missing, fill, x[:rows]) * scale + 3, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_steps_after_a_product(dtype: str) -> None:
+    """Triangular weights, a bias, an activation and a square give what they give one by one, also where others read a step between."""
+    b = Builder()
+    x = b.input("x", dtype, 40)
+    weights = np.tril(np.random.default_rng(0).integers(-3, 4, (40, 40)))
+    y = b.op("maximum", b.matmul(x, b.constant(weights, dtype)) - b.constant(np.arange(40), dtype), b.constant(-2.0, dtype))
+    shared = b.matmul(x, b.constant(weights[:, :3], dtype)) * b.constant([2.0], dtype)
+    program = b.program({"squares": y * y, "shared": shared, "more": shared + b.constant([1.0], dtype)})
+    inputs = {"x": np.random.default_rng(1).integers(-9, 10, (300, 40)).astype(dtype)}
+    answer, expected = BACKEND.compile(program, Target("tvm")).run(inputs), evaluate(program, inputs)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(answer[name], values)

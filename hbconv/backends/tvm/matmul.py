@@ -106,6 +106,8 @@ def _spans(packed: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
     >>> _spans(_packed(np.tril(np.ones((1, 8, 8))), 0, 2, 4)).tolist()
     [[[0, 8], [4, 8]]]
     """
+    if not packed.size:
+        return _everything(packed)
     used = (packed != 0).any(axis=3)
     first, last = used.argmax(axis=2), packed.shape[2] - used[:, :, ::-1].argmax(axis=2)
     spans = np.stack([first, np.where(used.any(axis=2), last, first)], axis=2).astype(np.int32)
