@@ -11,11 +11,11 @@ from forests import hostile_rows, random_forest
 from hbconv.array import Array
 from hbconv.backends.tvm import BACKEND, oblivious, packed_walk, tree_lanes
 from hbconv.backends.tvm.bins import make_bins
+from hbconv.backends.tvm.byte_tables import make_byte_tables
 from hbconv.backends.tvm.compiler import FEW, compile_program
 from hbconv.backends.tvm.few import few_rows
 from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.packed_nodes import pack_nodes
-from hbconv.backends.tvm.select_tables import make_tables
 from hbconv.forest import Forest
 from hbconv.target import Target
 from hbconv.tensor import Builder
@@ -112,7 +112,7 @@ def perfect_tree(depth, n_features):
 @pytest.mark.parametrize(("depth", "bits"), [(8, 8), (9, 16), (17, 32)])
 def test_leaf_numbers_take_the_bytes_they_need(depth, bits):
     forest = perfect_tree(depth, 4)
-    assert np.iinfo(make_tables(forest, make_bins(forest, "float64"), np.array([0, *[-1] * 7])).dtype).bits == bits
+    assert np.iinfo(make_byte_tables(forest, make_bins(forest, "float64"), np.array([0, *[-1] * 7])).dtype).bits == bits
     check(forest, "float64", rows=(40,), strategies=("select", "tree_traversal"))
 
 

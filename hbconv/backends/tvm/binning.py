@@ -58,7 +58,7 @@ def _finders(bins: Bins) -> list[tuple[Any, Any]]:
 
 
 def _write_features(k: Kernel, columns: Columns, block: Block, x: Place, bins: Bins, count: Place, finder: Any, features: Any) -> None:
-    feature, first, nan_left = (k.constant(t) for t in (bins.feature[features], bins.first, bins.nan_left))
+    feature, first, missing = (k.constant(t) for t in (bins.feature[features], bins.first, bins.missing))
     begin, end = k.constant(bins.column_start[:-1][features]), k.constant(bins.column_start[1:][features])
     find = finder(k, block, x, bins, count, features)
     with k.over((k.number(len(features)),)) as (i,):
@@ -68,12 +68,13 @@ def _write_features(k: Kernel, columns: Columns, block: Block, x: Place, bins: B
         with T.serial(k.entry(end, i) - column_begin) as j:
             column = k.bind(column_begin + j)
             below = k.bind(k.entry(first, column))
-            with T.If(tirx.EQ(k.entry(nan_left, column), 0)):
+            nan = k.bind(k.entry(missing, column))
+            with T.If(nan < 0):
                 with T.Then(), block.vectors() as row:
                     columns.store(block, column, row, _byte(k, k.load(count, (0,), row), below))
                 with T.Else(), block.vectors() as row:
-                    missing = tirx.isnan(k.load(x, (source,), block.in_tile(row)))
-                    position = tirx.Select(missing, literal(0, "int32", k.lanes), k.load(count, (0,), row))
+                    is_nan = tirx.isnan(k.load(x, (source,), block.in_tile(row)))
+                    position = tirx.Select(is_nan, tirx.Broadcast(nan, k.lanes), k.load(count, (0,), row))
                     columns.store(block, column, row, _byte(k, position, below))
 
 

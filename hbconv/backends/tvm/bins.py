@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hbconv.backends.tvm.cells import COMPARES, Cells, cut
 from hbconv.forest import Forest, Tables
 
-__all__ = ["BIAS", "FEW_EDGES", "Bins", "make_bins"]
+__all__ = ["BIAS", "FEW_EDGES", "SEGMENT", "Bins", "make_bins"]
 
 SEGMENT = 255
 """Thresholds that a column of bytes tells apart."""
@@ -25,9 +25,9 @@ FEW_EDGES = 15
 class Bins:
     """How values become bytes, and what each test asks of them.
 
-    The bin of a value is the number of its feature's edges it lies right of, ``not x <= edge``; NaN lies right of all. A
-    column of a feature holds ``clip(bin - first, 0, 255)``, so that any number of edges fits, 255 to a column; where
-    ``nan_left``, NaN is 0 in it. A test goes right where ``column > place``.
+    The bin of a value is the number of its feature's edges it lies right of, ``not x <= edge``. That of NaN is the column's own; a feature has
+    one for all its tests if those where NaN goes right stand before those where it goes left, as they do where NaN counts as zero. A column holds
+    ``clip(bin - first, 0, 255)``, so that any number of edges fits, 255 to a column. A test goes right where ``column > place``.
 
     Parameters
     ----------
@@ -43,7 +43,9 @@ class Bins:
         How to find a value among many edges; None where it must be searched.
     column_start : int32 (n + 1,)
         Columns of each feature.
-    first, nan_left : int32 (c,)
+    first : int32 (c,)
+    missing : int32 (c,)
+        Bin of NaN, -1 where it lies right of all edges.
     column, place : int32 (n_tests,)
     tables : Tables or None
         Of the tests on categories. Each has a column after the others, 0 where a row goes left and 255 where not: its place is 0.
@@ -57,7 +59,7 @@ class Bins:
     cells: tuple[Cells | None, ...]
     column_start: npt.NDArray[np.int32]
     first: npt.NDArray[np.int32]
-    nan_left: npt.NDArray[np.int32]
+    missing: npt.NDArray[np.int32]
     column: npt.NDArray[np.int32]
     place: npt.NDArray[np.int32]
     tables: Tables | None
@@ -72,17 +74,21 @@ class Bins:
 def make_bins(forest: Forest, dtype: str) -> Bins:
     """Sort the thresholds of each feature, for values of the given dtype."""
     plain = np.flatnonzero(~forest.on_category)
-    tested, index, lists = forest.feature.data[plain], np.zeros(len(plain), np.int32), []
-    thresholds, features = forest.less_equal_thresholds(dtype)[plain], np.unique(tested)
+    tested, index, side, lists = forest.feature.data[plain], np.zeros(len(plain), np.int64), np.zeros(len(plain), np.int64), []
+    thresholds, features, default_left = forest.less_equal_thresholds(dtype)[plain], np.unique(tested), forest.default_left.data[plain]
     for feature in features:
         tests = np.flatnonzero(tested == feature)
         edges, index[tests] = _rank(thresholds[tests])
+        side[tests] = default_left[tests] if _mixed(index[tests], default_left[tests]) else 0
         lists.append(edges)
     padded = [_padded(edges) for edges in lists]
-    # A column for each segment and NaN direction in use, feature by feature: one number tells them apart, which sorts fast.
+    # A column for each segment, and for each side of NaN where they are mixed, feature by feature: one number tells them apart, which sorts fast.
     segments = int(index.max(initial=0)) // SEGMENT + 1
-    key = (np.searchsorted(features, tested) * segments + index // SEGMENT) * 2 + forest.default_left.data[plain]
+    key = (np.searchsorted(features, tested) * segments + index // SEGMENT) * 2 + side
     keys, own = np.unique(key, return_inverse=True)
+    missing, group = np.zeros(2 * len(lists), np.int64), key // (2 * segments) * 2 + side
+    np.maximum.at(missing, group, np.where(default_left, 0, index + 1))
+    missing = np.where(missing == np.repeat([len(edges) for edges in lists], 2), -1, missing)
     column, place = (np.zeros(forest.n_tests, np.int32) for _ in range(2))
     column[plain], place[plain] = own, index % SEGMENT
     if forest.tables:
@@ -95,7 +101,7 @@ def make_bins(forest: Forest, dtype: str) -> Bins:
         cells=tuple(cut(edges) if len(edges) > FEW_EDGES and not np.isnan(edges[0]) else None for edges in lists),
         column_start=np.searchsorted(keys // (2 * segments), np.arange(len(lists) + 1)).astype(np.int32),
         first=(keys // 2 % segments * SEGMENT).astype(np.int32),
-        nan_left=(keys % 2).astype(np.int32),
+        missing=missing[keys // (2 * segments) * 2 + keys % 2].astype(np.int32),
         column=column,
         place=place,
         tables=forest.tables,
@@ -109,6 +115,11 @@ def _rank(thresholds: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[n
     edges = np.unique(thresholds[~never])
     places = np.where(never, 0, np.searchsorted(edges, thresholds) + never.any())
     return np.concatenate([np.full(int(never.any()), np.nan, edges.dtype), edges]), places
+
+
+def _mixed(index: npt.NDArray[np.int64], default_left: npt.NDArray[np.bool_]) -> bool:
+    """Whether NaN goes left at some edge and right at one not below it."""
+    return bool(default_left.any() and (index[~default_left] >= index[default_left].min()).any())
 
 
 def _padded(edges: npt.NDArray[Any]) -> npt.NDArray[Any]:

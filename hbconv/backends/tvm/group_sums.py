@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,10 +14,9 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.blocks import Block
 from hbconv.backends.tvm.kernel import Kernel
 from hbconv.backends.tvm.memory import Place
-from hbconv.backends.tvm.select_tables import group_of
 from hbconv.forest import Forest
 
-__all__ = ["Adder", "adder"]
+__all__ = ["Adder", "Trees", "adder", "by_number"]
 
 Indices = npt.NDArray[np.int64]
 BYTES, HALF = 32, 16
@@ -25,6 +25,29 @@ WORDS = 8
 """Words of 32 bits in a vector: leaves of a tree up to which these are looked up, and not bytes."""
 MOST_SHUFFLED = 64
 """Leaves of a tree up to which shuffles beat reading the values one by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """The order in which trees are evaluated, and how their leaves are numbered.
+
+    Parameters
+    ----------
+    order : int64 (n,)
+        Trees, -1 standing for none; those of a group add to one output.
+    group : int
+        Trees evaluated together; n is a multiple of it.
+    number : int64 (n_leaves,)
+        Of each leaf, among those of its tree.
+    """
+
+    order: Indices
+    group: int
+    number: Indices
+
+    def target(self, forest: Forest) -> npt.NDArray[np.int32]:
+        """Output that each group adds to."""
+        return forest.target.data[np.maximum(self.order[:: self.group], 0)].astype(np.int32)
 
 
 class Adder(Protocol):
@@ -40,9 +63,9 @@ class Adder(Protocol):
         """Leave the sums in the output."""
 
 
-def adder(k: Kernel, out: Place, forest: Forest, trees: npt.NDArray[Any]) -> Adder:
-    """Choose how to add, for trees in the given order, -1 standing for none."""
-    most = int(np.diff(forest.first_leaf.data).max(initial=1))
+def adder(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Adder:
+    """Choose how to add."""
+    most = int(trees.number.max(initial=0)) + 1
     if k.machine.vector < BYTES or most > MOST_SHUFFLED or forest.values.shape[1] > 1:
         return _Plain(k, out, forest, trees)
     return _ByWords(k, out, forest, trees) if most <= WORDS else _ByBytes(k, out, forest, trees, -(-most // HALF) * HALF)
@@ -51,13 +74,10 @@ def adder(k: Kernel, out: Place, forest: Forest, trees: npt.NDArray[Any]) -> Add
 class _Plain:
     """Reads the values one by one. A tree that is none adds -0.0, which changes no sum."""
 
-    def __init__(self, k: Kernel, out: Place, forest: Forest, trees: npt.NDArray[Any]) -> None:
-        width = forest.values.shape[1]
-        first = np.where(trees >= 0, forest.first_leaf.data[np.maximum(trees, 0)] * width, forest.n_leaves * width)
-        self.k, self.out, self.width, self.start = k, out, width, k.constant(forest.start.data)
-        self.values = k.constant(np.append(forest.values.data.reshape(-1), np.full(width, -0.0, forest.accumulate)))
-        self.first, self.group = k.constant(first.astype(np.int32)), group_of(forest)
-        self.target = k.constant(forest.target.data[np.maximum(trees[:: self.group], 0)].astype(np.int32))
+    def __init__(self, k: Kernel, out: Place, forest: Forest, trees: Trees) -> None:
+        self.k, self.out, self.width, self.start, self.group = k, out, forest.values.shape[1], k.constant(forest.start.data), trees.group
+        values, first = by_number(forest, trees, forest.values.data, -0.0)
+        self.values, self.first, self.target = k.constant(values), k.constant(first * self.width), k.constant(trees.target(forest))
 
     def begin(self) -> None:
         self.k.map_vectors(self.out, (self.start,), lambda value: value)
@@ -84,11 +104,13 @@ class _Shuffled:
     """
 
     order: Indices
+    rows: int
+    """Rows that are looked up together."""
 
-    def __init__(self, k: Kernel, out: Place, forest: Forest, trees: npt.NDArray[Any], width: int) -> None:
-        self.k, self.out, self.dtype, self.width, self.group = k, out, forest.accumulate, width, group_of(forest)
+    def __init__(self, k: Kernel, out: Place, forest: Forest, trees: Trees, width: int) -> None:
+        self.k, self.out, self.dtype, self.width, self.group = k, out, forest.accumulate, width, trees.group
         self.size = np.dtype(forest.accumulate).itemsize
-        self.target = k.constant(forest.target.data[np.maximum(trees[:: self.group], 0)].astype(np.int32))
+        self.target = k.constant(trees.target(forest))
         self.start = k.constant(forest.start.data)
         self.sums = k.take(out.dtype, out.shape)
 
@@ -97,8 +119,8 @@ class _Shuffled:
 
     def add(self, group: Any, block: Block, number: Any) -> None:
         k, lanes, column = self.k, BYTES // self.size, self.k.bind(self.k.entry(self.target, group))
-        with block.vectors(BYTES) as row:
-            at = [tirx.Ramp(block.first + row.base + i * lanes, 1, lanes) for i in range(self.size)]
+        with block.vectors(self.rows) as row:
+            at = [tirx.Ramp(block.first + row.base + i * lanes, 1, lanes) for i in range(self.rows // lanes)]
             totals = [k.register(self.dtype, k.load(self.sums, (column,), rows), lanes) for rows in at]
             with T.serial(self.group) as tree:
                 values = self.values(k.bind(group * self.group + tree), row.base, lambda rows, tree=tree: number(tree, rows))
@@ -108,7 +130,7 @@ class _Shuffled:
                 k.store(self.sums, (column,), rows, total.get())
 
     def values(self, tree: Any, row: Any, number: Any) -> list[Any]:
-        """Look up the values of a tree for 32 rows: as many vectors as a value has bytes."""
+        """Look up the values of a tree for some rows."""
         raise NotImplementedError
 
     def end(self) -> None:
@@ -122,16 +144,18 @@ class _Shuffled:
 class _ByWords(_Shuffled):
     """Words of 32 bits, a vector of them at a time: for trees of few leaves."""
 
-    def __init__(self, k: Kernel, out: Place, forest: Forest, trees: npt.NDArray[Any]) -> None:
+    def __init__(self, k: Kernel, out: Place, forest: Forest, trees: Trees) -> None:
         super().__init__(k, out, forest, trees, WORDS)
-        words = _values(forest, trees, WORDS).view(np.float32).reshape(len(trees), WORDS, self.size // 4)
+        words = _values(forest, trees, WORDS).view(np.float32).reshape(len(trees.order), WORDS, self.size // 4)
         self.words = k.constant(np.ascontiguousarray(words.transpose(0, 2, 1)))
+        # Four sums and what is added to them stay in the registers.
+        self.rows = 4 * BYTES // self.size
         self.order = np.arange(BYTES) if self.size == 4 else np.arange(BYTES).reshape(-1, 4, 2)[:, [0, 2, 1, 3]].ravel()
 
     def values(self, tree: Any, row: Any, number: Any) -> list[Any]:
         k, parts = self.k, self.size // 4
         tables = [k.bind(k.entry(self.words, tirx.Ramp((tree * parts + part) * WORDS, 1, WORDS))) for part in range(parts)]
-        return [value for first in range(0, BYTES, WORDS) for value in self._interleaved(tables, number(tirx.Ramp(row + first, 1, WORDS)))]
+        return [value for first in range(0, self.rows, WORDS) for value in self._interleaved(tables, number(tirx.Ramp(row + first, 1, WORDS)))]
 
     def _interleaved(self, tables: list[Any], number: Any) -> list[Any]:
         """Look a vector's words up; interleaving those of longer numbers works in each half of a vector apart."""
@@ -143,9 +167,11 @@ class _ByWords(_Shuffled):
 class _ByBytes(_Shuffled):
     """The values' first bytes, their second bytes and so on, which are then woven to numbers."""
 
-    def __init__(self, k: Kernel, out: Place, forest: Forest, trees: npt.NDArray[Any], width: int) -> None:
+    rows = BYTES
+
+    def __init__(self, k: Kernel, out: Place, forest: Forest, trees: Trees, width: int) -> None:
         super().__init__(k, out, forest, trees, width)
-        by_leaf = _values(forest, trees, width).view(np.uint8).reshape(len(trees), width // HALF, HALF, self.size)
+        by_leaf = _values(forest, trees, width).view(np.uint8).reshape(len(trees.order), width // HALF, HALF, self.size)
         self.bytes, self.order = k.constant(np.ascontiguousarray(by_leaf.transpose(0, 1, 3, 2))), _row_order(self.size)
 
     def values(self, tree: Any, row: Any, number: Any) -> list[Any]:
@@ -163,12 +189,20 @@ class _ByBytes(_Shuffled):
         return tirx.Shuffle([half, half], _constants(range(BYTES)))
 
 
-def _values(forest: Forest, trees: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
-    """Lay the values out as (tree, leaf)."""
-    counts, leaf = np.diff(np.append(forest.first_leaf.data, forest.n_leaves)), np.arange(width)
-    there = leaf < np.where(trees >= 0, counts[np.maximum(trees, 0)], 0)[:, None]
-    number = np.where(there, forest.first_leaf.data[np.maximum(trees, 0)][:, None] + leaf, 0)
-    return np.where(there, forest.values.data[number, 0], np.array(-0.0, forest.accumulate)).astype(forest.accumulate)
+def by_number(forest: Forest, trees: Trees, leaves: npt.NDArray[Any], none: float) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32]]:
+    """Lay out what belongs to leaves by their numbers, tree after tree, and at last that of a tree that is none; say where each tree of the order begins."""
+    first = forest.first_leaf.data[:-1]
+    start = np.append(0, np.cumsum(np.maximum.reduceat(trees.number, first) + 1)) if len(first) else np.zeros(1, np.int64)
+    table = np.full((start[-1] + 1, *leaves.shape[1:]), none, leaves.dtype)
+    table[np.repeat(start[:-1], np.diff(forest.first_leaf.data)) + trees.number] = leaves
+    return table, start[trees.order].astype(np.int32)
+
+
+def _values(forest: Forest, trees: Trees, width: int) -> npt.NDArray[Any]:
+    """Lay the values out as (tree, number)."""
+    table = np.full((forest.n_trees + 1, width), -0.0, forest.accumulate)
+    table[np.repeat(np.arange(forest.n_trees), np.diff(forest.first_leaf.data)), trees.number] = forest.values.data[:, 0]
+    return table[trees.order]
 
 
 def _constants(numbers: Iterable[int]) -> list[Any]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.bins import BIAS, Bins
+from hbconv.backends.tvm.bins import BIAS, SEGMENT, Bins
 from hbconv.backends.tvm.cells import COMPARES, Cells, cut
 from hbconv.backends.tvm.kernel import Kernel, code_within, literal
 from hbconv.backends.tvm.memory import Place
@@ -116,7 +116,8 @@ class RowWriter:
 
 def _missing(bins: Bins) -> npt.NDArray[np.uint8]:
     """Return what each column holds for NaN."""
-    return np.where(bins.nan_left == 1, 0 ^ BIAS, 255 ^ BIAS).astype(np.uint8)
+    inside = np.where(bins.missing < 0, SEGMENT, np.clip(bins.missing - bins.first, 0, SEGMENT))
+    return (inside ^ BIAS).astype(np.uint8)
 
 
 def _cells(bins: Bins, feature: int) -> Cells | None:

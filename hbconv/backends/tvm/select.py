@@ -1,8 +1,7 @@
-"""Trees by select: every test of every tree, bottom-up, for a register of rows at once. The model is data; the code is a few loops."""
+"""Trees by select: every test of every tree is decided, and what the tests say picks the leaves. No row takes a branch of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -11,148 +10,66 @@ import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.array import Array
-from hbconv.backends.tvm.binning import Columns, write_bins
 from hbconv.backends.tvm.bins import Bins, make_bins
-from hbconv.backends.tvm.blocks import Block, blocks
-from hbconv.backends.tvm.group_sums import adder
-from hbconv.backends.tvm.kernel import Kernel, literal
-from hbconv.backends.tvm.macros import LEAF, SLOT, Shape, fields, reads_slots
+from hbconv.backends.tvm.bit_planes import BYTES, ROWS, make_masks
+from hbconv.backends.tvm.bit_select import BitSelect
+from hbconv.backends.tvm.byte_select import ByteSelect
+from hbconv.backends.tvm.group_sums import Trees, adder, by_number
+from hbconv.backends.tvm.kernel import Kernel
 from hbconv.backends.tvm.memory import Place
-from hbconv.backends.tvm.select_tables import KINDS, SelectTables, group_of, make_tables
 from hbconv.forest import Forest
 
-__all__ = ["leaves", "scores"]
+__all__ = ["find_select", "leaves", "scores"]
 
-TOGETHER = 8
-"""Vectors of rows that a macro node is computed for before the next is read."""
-
-COLUMNS = 64
-"""Columns of bytes that memory is laid out for: a multiple, so that models that differ by a few share a kernel."""
-
-Finish = Callable[[Any, Block, Callable[[Any, Any], Any]], None]
+MASKS_PER_TEST = 1.25
+"""Planes of masks for each test up to which they are sooner made than as many tests decided on bytes."""
+MOST_LEAVES = 256
+"""Leaves of a tree that a byte tells apart."""
 
 
 def scores(k: Kernel, out: Place, x: Place, forest: Forest) -> None:
     """Emit ``tree_scores``: sums in the source's order, for trees of one output and then the next."""
+    how = find_select(k, forest, x.dtype)
     order = np.argsort(forest.target.data, kind="stable")
-    parts = [_padded(forest, order[forest.target.data[order] == output]) for output in np.unique(forest.target.data)]
-    trees = np.concatenate([np.zeros(0, np.int64), *parts])
+    parts = [_padded(order[forest.target.data[order] == output], how.group) for output in np.unique(forest.target.data)]
+    trees = Trees(np.concatenate([np.zeros(0, np.int64), *parts]), how.group, how.number)
     sums = adder(k, out, forest, trees)
     sums.begin()
-    _evaluate(k, x, forest, trees, sums.add)
+    how.evaluate(k, x, trees.order, sums.add)
     sums.end()
 
 
 def leaves(k: Kernel, out: Place, x: Place, forest: Forest) -> None:
     """Emit ``tree_leaves``: the number of the exit leaf of each tree."""
-    trees = _padded(forest, np.arange(forest.n_trees))
-    size, first = group_of(forest), k.constant(forest.first_leaf.data[np.maximum(trees, 0)].astype(np.int32))
+    how = find_select(k, forest, x.dtype)
+    trees = Trees(_padded(np.arange(forest.n_trees), how.group), how.group, how.number)
+    table, first = map(k.constant, by_number(forest, trees, np.arange(forest.n_leaves, dtype=np.int32), 0))
 
-    def store(group: Any, block: Block, number: Callable[[Any, Any], Any]) -> None:
-        with k.over((size,)) as (i,):
-            tree = k.bind(group * size + i)
-            with T.If(tree < k.number(forest.n_trees)), T.Then(), block.vectors() as row:
-                leaf = tirx.Cast(f"int32x{k.lanes}", number(i, row))
-                k.store(out, (tree,), block.in_tile(row), leaf + tirx.Broadcast(k.entry(first, tree), k.lanes))
+    def store(group: Any, block: Any, number: Any) -> None:
+        with k.over((how.group,)) as (i,):
+            tree = k.bind(group * how.group + i)
+            begin = k.bind(k.entry(first, tree))
+            with T.If(tree < k.number(forest.n_trees)), T.Then(), block.rows() as row:
+                k.store(out, (tree,), block.first + row, k.entry(table, begin + tirx.Cast("int32", number(i, row))))
 
-    _evaluate(k, x, forest, trees, store)
-
-
-def _padded(forest: Forest, trees: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Fill the last group."""
-    return np.concatenate([trees, np.full(-len(trees) % group_of(forest), -1, np.int64)])
+    how.evaluate(k, x, trees.order, store)
 
 
-def _evaluate(k: Kernel, x: Place, forest: Forest, trees: npt.NDArray[Any], finish: Finish) -> None:
-    """Bin the rows, then run the program a group of trees at a time, for every block, so that a group's tables are read once."""
-    bins, tables = _tables(forest, x.dtype, Array(trees))
-    size, starts = k.schedule.block, k.constant(tables.group_start)
-    with k.temporary("uint8", (-(-bins.columns // COLUMNS) * COLUMNS,)) as bytes_, k.temporary(tables.dtype, (-(-tables.slots * size // k.tile),)) as slots:
-        columns = Columns(k, bytes_)
-        with blocks(k) as block:
-            write_bins(k, columns, block, x, bins)
-        run = _runner(k, columns, slots, tables)
-        with k.over((k.number(tables.groups),)) as (group,), blocks(k) as block:
-            begin = k.bind(k.entry(starts, group))
-            with T.serial(k.entry(starts, group + 1) - begin) as i:
-                run(begin + i, block)
-            finish(group, block, lambda tree, row: k.load(slots, (0,), _shifted(row, tree * size)))
+def find_select(k: Kernel, forest: Forest, dtype: str) -> BitSelect | ByteSelect:
+    """Choose between bit planes and bytes: a plane for each threshold pays if most are tested more than once, and fits only so many times."""
+    bins = _bins(forest, dtype)
+    masks = make_masks(bins).count
+    small = int(np.diff(forest.first_leaf.data).max(initial=1)) <= MOST_LEAVES and masks * BYTES <= k.machine.level2 // 2
+    if small and k.schedule.block == ROWS and masks <= MASKS_PER_TEST * forest.n_tests:
+        return BitSelect(forest, bins)
+    return ByteSelect(forest, bins)
 
 
 @lru_cache(maxsize=2)
-def _tables(forest: Forest, dtype: str, trees: Array) -> tuple[Bins, SelectTables]:
-    """Make the tables once for all methods of a model, which are compiled one after another: one that numbers leaves has a forest of its own."""
-    bins = make_bins(forest, dtype)
-    return bins, make_tables(forest, bins, trees.data)
+def _bins(forest: Forest, dtype: str) -> Bins:
+    return make_bins(forest, dtype)
 
 
-def _runner(k: Kernel, columns: Columns, slots: Place, tables: SelectTables) -> Callable[[Any, Block], None]:
-    """Return what emits a run: the macro nodes of one shape, one after another."""
-    runs, words = k.constant(tables.runs), k.constant(tables.words)
-
-    def run(number: Any, block: Block) -> None:
-        shape, first, count = (k.bind(k.entry(runs, number * 3 + i)) for i in range(3))
-        for used in tables.kinds:
-            node = _MacroNode(k, columns, slots, tables.dtype, KINDS[used], block)
-            with T.If(tirx.EQ(shape, used)), T.Then(), T.serial(count) as i:
-                node.emit(words, k.bind(first + i * node.width))
-
-    return run
-
-
-class _MacroNode:
-    """Emits one macro node for all rows of a block."""
-
-    def __init__(self, k: Kernel, columns: Columns, slots: Place, dtype: str, shape: Shape, block: Block) -> None:
-        self.k, self.columns, self.slots, self.dtype, self.shape, self.block = k, columns, slots, dtype, shape, block
-        self.width = 1 + len(list(fields(shape)))
-
-    def emit(self, words: Place, first: Any) -> None:
-        """Write the loop over rows, for the node whose words begin there."""
-        size, positions = self.k.schedule.block, iter(range(self.width))
-
-        def word() -> Any:
-            return self.k.entry(words, first + next(positions))
-
-        result = self.k.bind(word() * size)
-        number = self._part(self.shape, word)
-        together = min(TOGETHER, self.k.schedule.block // self.k.lanes)
-        with self.block.vectors(together=together) as row:
-            for turn in range(together):
-                rows = _shifted(row, turn * self.k.lanes)
-                self.k.store(self.slots, (0,), _shifted(rows, result), number(rows))
-
-    def _part(self, shape: Shape, word: Callable[[], Any]) -> Callable[[Any], Any]:
-        """Read the words of a part, and return what computes its number for a vector of rows."""
-        k = self.k
-        if not isinstance(shape, tuple):
-            return self._slot(word) if shape == SLOT else lambda _: literal(0, self.dtype, k.lanes)
-        column = k.bind(self.columns.begin(self.block, word()))
-        place = k.bind(_splat(word(), "int8", k.lanes))
-        count = k.bind(_splat(word(), self.dtype, k.lanes)) if reads_slots(shape[0]) else literal(_leaves(shape[0]), self.dtype, k.lanes)
-        left, right = (self._part(child, word) for child in shape)
-
-        def number(row: Any) -> Any:
-            # In this order the processor compares with the column where it lies in memory.
-            goes_left = place > tirx.reinterpret(f"int8x{k.lanes}", self.columns.load(column, row))
-            return tirx.Select(goes_left, left(row), count if shape[1] == LEAF else right(row) + count)
-
-        return number
-
-    def _slot(self, word: Callable[[], Any]) -> Callable[[Any], Any]:
-        begin = self.k.bind(word() * self.k.schedule.block)
-        return lambda row: self.k.load(self.slots, (0,), _shifted(row, begin))
-
-
-def _leaves(shape: Shape) -> int:
-    return sum(map(_leaves, shape)) if isinstance(shape, tuple) else 1
-
-
-def _shifted(row: Any, by: Any) -> Any:
-    """Return a row, or a vector of rows, some rows on."""
-    return tirx.Ramp(row.base + by, row.stride, row.lanes) if isinstance(row, tirx.Ramp) else row + by
-
-
-def _splat(word: Any, dtype: str, lanes: int) -> Any:
-    return tirx.reinterpret(f"{dtype}x{lanes}", tirx.Broadcast(word, lanes * np.dtype(dtype).itemsize // 4))
+def _padded(trees: npt.NDArray[Any], group: int) -> npt.NDArray[Any]:
+    """Fill the last group."""
+    return np.concatenate([trees, np.full(-len(trees) % group, -1, np.int64)])

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.bins import BIAS, Bins
+from hbconv.backends.tvm.list_schedule import in_runs
 from hbconv.backends.tvm.macros import LEAF, SHAPES, Macros, Shape, cover, fields
 from hbconv.forest import Forest
 
-__all__ = ["KINDS", "SelectTables", "group_of", "make_tables"]
+__all__ = ["KINDS", "ByteTables", "group_of", "make_byte_tables"]
 
 GROUPS = ((64, 16), (256, 4), (2**31, 1))
 """Trees evaluated together, by leaves of the largest: the more, the longer the runs of one shape, as long as the slots stay in the nearest caches."""
@@ -25,7 +26,7 @@ Ints = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class SelectTables:
+class ByteTables:
     """A forest as a program over slots of leaf numbers, one number for each row of a block.
 
     Slots 0 to ``group - 1`` hold the numbers of whole trees, the others those of subtrees. For each macro node there are words:
@@ -64,11 +65,11 @@ class SelectTables:
         return used
 
 
-def make_tables(forest: Forest, bins: Bins, trees: npt.NDArray[np.int64]) -> SelectTables:
+def make_byte_tables(forest: Forest, bins: Bins, trees: npt.NDArray[np.int64]) -> ByteTables:
     """Write the program for the trees in the given order, -1 standing for none; their number is a multiple of ``group_of(forest)``."""
     size = group_of(forest)
     nodes = _Nodes.of(forest, trees, size)
-    order = _schedule(nodes)
+    order = in_runs(nodes.kind, nodes.parent, nodes.group)
     result, slots = _assign_slots(nodes, order, size)
     dtype = _number_dtype(forest)
     leaves_left = (_leftmost(forest, forest.right.data) - _leftmost(forest, forest.left.data)) * REPEATED[dtype]
@@ -80,7 +81,7 @@ def make_tables(forest: Forest, bins: Bins, trees: npt.NDArray[np.int64]) -> Sel
     first = np.flatnonzero(np.append(len(order) > 0, (np.diff(kind) != 0) | (np.diff(group) != 0))[: len(order)])
     runs = np.stack([kind[first], start[first], np.diff(np.append(first, len(order)))], axis=1)
     flat = _lay_out(words, order, start)
-    return SelectTables(flat, runs.astype(np.int32), np.searchsorted(group[first], np.arange(len(trees) // size + 1)).astype(np.int32), slots, size, dtype)
+    return ByteTables(flat, runs.astype(np.int32), np.searchsorted(group[first], np.arange(len(trees) // size + 1)).astype(np.int32), slots, size, dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,30 +114,6 @@ class _Nodes:
             parent[at[m.slots]] = at[m.tests[:, :1]]
         turns = np.concatenate([turn[forest.tree_of_tests[root]], empty])
         return _Nodes(macros, np.concatenate([kinds, np.full(len(empty), KINDS.index(LEAF))]), turns // size, turns % size, parent, at, len(root))
-
-
-def _schedule(nodes: _Nodes) -> Ints:
-    """Order the macro nodes: group after group, and in each the shape of which the most are ready, all of these at once.
-
-    Runs of one shape matter: the processor mispredicts the branch to the next shape about once a run.
-    """
-    kind, parent = nodes.kind.tolist(), nodes.parent.tolist()
-    waiting = np.bincount(nodes.parent[nodes.parent >= 0], minlength=len(kind)).tolist()
-    by_group = np.argsort(nodes.group, kind="stable")
-    order: list[int] = []
-    for members in np.split(by_group, np.flatnonzero(np.diff(nodes.group[by_group])) + 1):
-        ready: list[list[int]] = [[] for _ in KINDS]
-        for node in members.tolist():
-            if not waiting[node]:
-                ready[kind[node]].append(node)
-        while run := max(ready, key=len):
-            ready[kind[run[0]]] = []
-            order += run
-            for above in (parent[node] for node in run if parent[node] >= 0):
-                waiting[above] -= 1
-                if not waiting[above]:
-                    ready[kind[above]].append(above)
-    return np.array(order, np.int64)
 
 
 def _assign_slots(nodes: _Nodes, order: Ints, size: int) -> tuple[Ints, int]:

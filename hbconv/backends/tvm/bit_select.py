@@ -1,0 +1,153 @@
+"""Trees by select on bit planes: every test of every tree for 256 rows at once. The model is data; the code is a few loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tvm import tirx
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.array import Array
+from hbconv.backends.tvm.binning import Columns, write_bins
+from hbconv.backends.tvm.bins import Bins
+from hbconv.backends.tvm.bit_planes import BYTES, ROWS, Planes, transposed_bits, write_masks
+from hbconv.backends.tvm.bit_tables import BOTH, GROUP, BitTables, Shape, make_bit_tables, words_of
+from hbconv.backends.tvm.blocks import blocks
+from hbconv.backends.tvm.byte_select import COLUMNS, Finish
+from hbconv.backends.tvm.cuts import cut_trees
+from hbconv.backends.tvm.kernel import Kernel
+from hbconv.backends.tvm.memory import Place
+from hbconv.forest import Forest
+
+__all__ = ["BitSelect"]
+
+Vector = Any
+Ints = npt.NDArray[np.int64]
+
+PLANES = 1024
+"""Planes that memory is laid out for: a multiple, so that models that differ by a few share a kernel."""
+
+
+class BitSelect:
+    """How a forest is evaluated on bit planes.
+
+    Parameters
+    ----------
+    forest : Forest
+    bins : Bins
+    """
+
+    group = GROUP
+
+    def __init__(self, forest: Forest, bins: Bins) -> None:
+        self.forest, self.bins, self.number = forest, bins, cut_trees(forest).codes(forest.n_leaves)
+
+    def evaluate(self, k: Kernel, x: Place, trees: Ints, finish: Finish) -> None:
+        """Bin the rows of a block, decide all tests, then run the program a group of trees at a time; ``finish`` gets the codes of their leaves."""
+        bins, tables = self.bins, _tables(self.forest, self.bins, Array(trees))
+        starts, count = k.constant(tables.group_start), tables.masks.count + tables.slots
+        with (
+            k.temporary("uint8", (-(-bins.columns // COLUMNS) * COLUMNS,)) as bytes_,
+            k.temporary("uint8", (-(-count // PLANES) * PLANES * BYTES // k.tile,)) as place,
+            k.temporary("uint8", (GROUP,)) as codes,
+            blocks(k) as block,
+        ):
+            columns, planes = Columns(k, bytes_), Planes(k, place)
+            write_bins(k, columns, block, x, bins)
+            write_masks(k, columns, block, planes, tables.masks)
+            run = _runner(k, planes, tables)
+            with k.over((k.number(tables.groups),)) as (group,):
+                begin = k.bind(k.entry(starts, group))
+                with T.serial(k.entry(starts, group + 1) - begin) as i:
+                    run(begin + i)
+                _write_codes(k, planes, tables, group, codes)
+                finish(group, block, lambda tree, row: k.load(codes, (0,), _shifted(row, tree * ROWS)))
+
+
+@lru_cache(maxsize=2)
+def _tables(forest: Forest, bins: Bins, trees: Array) -> BitTables:
+    """Make the tables once for all methods of a model, which are compiled one after another: one that numbers leaves has a forest of its own."""
+    return make_bit_tables(forest, bins, trees.data)
+
+
+def _runner(k: Kernel, planes: Planes, tables: BitTables) -> Callable[[Any], None]:
+    """Return what emits a run: the nodes of one shape, one after another."""
+    runs, words = k.constant(tables.runs), k.constant(tables.words)
+
+    def run(number: Any) -> None:
+        shape, first, count = (k.bind(k.entry(runs, number * 3 + i)) for i in range(3))
+        _choose(shape, list(enumerate(tables.shapes)), lambda each: _emit_all(k, planes, words, first, count, each))
+
+    return run
+
+
+def _choose(number: Any, shapes: list[tuple[int, Shape]], emit: Callable[[Shape], None]) -> None:
+    """Do what the number says: compares that LLVM makes a jump of."""
+    if not shapes:
+        return
+    (first, shape), *others = shapes
+    with T.If(tirx.EQ(number, first)):
+        with T.Then():
+            emit(shape)
+        if others:
+            with T.Else():
+                _choose(number, others, emit)
+
+
+def _emit_all(k: Kernel, planes: Planes, words: Place, first: Any, count: Any, shape: Shape) -> None:
+    width = 1 + words_of(shape)
+    with T.serial(count) as i:
+        _emit(k, planes, words, k.bind(first + i * width), shape)
+
+
+def _emit(k: Kernel, planes: Planes, words: Place, first: Any, shape: Shape) -> None:
+    """Compute a node, whose words begin there."""
+    numbers = iter(k.bind(k.entry(words, first + i)) for i in range(1 + words_of(shape)))
+    result = next(numbers)
+    for i, plane in enumerate(_computed(k, planes, shape, numbers)):
+        planes.store(result, plane, i)
+
+
+def _computed(k: Kernel, planes: Planes, shape: Shape, numbers: Iterator[Any]) -> list[Vector]:
+    """Compute the planes of a node or of one of its parts."""
+    if not shape:
+        return []
+    first = next(numbers)
+    if isinstance(shape, int):
+        return [k.bind(planes.load(first, i)) for i in range(shape)]
+    before = k.bind(planes.load(first))
+    if isinstance(shape, str):
+        decided = planes.load(next(numbers))
+        return [before & decided if shape == BOTH else before | decided]
+    left, right = (_computed(k, planes, side, numbers) for side in shape)
+    return [*(k.bind(plane) for plane in _joined(before, left, right)), before]
+
+
+def _joined(before: Vector, left: list[Vector], right: list[Vector]) -> Iterator[Vector]:
+    """Take the left planes of rows before the cut, and the right ones of others; a side that has no plane has zeros."""
+    for i in range(max(len(left), len(right))):
+        if i >= len(left):
+            yield right[i] & ~before
+        elif i >= len(right):
+            yield left[i] & before
+        else:
+            yield ((left[i] ^ right[i]) & before) ^ right[i]
+
+
+def _write_codes(k: Kernel, planes: Planes, tables: BitTables, group: Any, codes: Place) -> None:
+    """Turn the planes of each tree's code into bytes."""
+    numbers, bits = k.constant(tables.codes), tables.codes.shape[1]
+    with T.serial(GROUP) as tree:
+        first = k.bind((group * GROUP + tree) * bits)
+        held = [k.bind(planes.load(k.entry(numbers, first + i))) for i in range(bits)]
+        for q, vector in enumerate(transposed_bits(k, held)):
+            k.store(codes, (0,), tirx.Ramp(tree * ROWS + q * BYTES, 1, BYTES), vector)
+
+
+def _shifted(row: Any, by: Any) -> Any:
+    """Return a row, or a vector of rows, some rows on."""
+    return tirx.Ramp(row.base + by, row.stride, row.lanes) if isinstance(row, tirx.Ramp) else row + by
