@@ -18,7 +18,8 @@ SELECTED, PASSED, STEPPED, ADDED, ROW = 3.0, 1.4, 1.25, 1.2, 100.0
 down a tree, of adding a leaf's value, and of what else there is to a row. Measured at 2.6 GHz; only their ratios matter."""
 WALKERS = 8
 """Rows that a walk over rows needs side by side to be the faster."""
-MOST = 64
+MOST = 40
+"""Rows for which select on bit planes is never the slower."""
 
 
 def few_rows(program: TensorProgram, machine: Machine) -> int:
