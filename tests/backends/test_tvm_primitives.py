@@ -288,25 +288,6 @@ def test_bucketize_awkward_edges(dtype, right, kind):
     agree(b.program({"y": b.op("bucketize", b.input("x", dtype, 2), b.constant(edges), right=right)}), {"x": x})
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_arithmetic_in_one_loop(dtype):
-    """Values read inside the loop alone, outside it too, as outputs, of another shape, and after the loop that they wait for."""
-    b = Builder()
-    x = b.input("x", dtype, 5)
-    scaled = x * b.constant(np.arange(5.0), dtype) - b.constant(0.3, dtype)
-    root = b.op("sqrt", b.op("abs", scaled + x))
-    total = b.op("reduce_sum", root, axis=0) + b.constant(1.0, dtype)
-    single = b.cast(scaled, "float32") * b.constant(2.0, "float32")
-    outputs = {
-        "scaled": scaled,
-        "root": -root,
-        "total": total,
-        "both": scaled / (root + b.op("floor", root)),
-        "single": single,
-    }
-    agree(b.program(outputs), {"x": values(dtype, 1000, 5)}, ulps=2)
-
-
 def test_values_of_no_columns():
     b = Builder()
     x, y = b.input("x", "float32", 0), b.input("y", "float32", 2)

@@ -14,7 +14,6 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm import elementwise, mathematics, movement, nearest, order, reduce, trees
-from hbconv.backends.tvm.arithmetic import Held, Loop, is_fused, loops, reads
 from hbconv.backends.tvm.entry import Entry
 from hbconv.backends.tvm.flat import Flat, copy_in, copy_out, flatten
 from hbconv.backends.tvm.kernel import ANY, SCRATCH, TABLES, Kernel, literal
@@ -89,7 +88,7 @@ class _Writer:
         self.kernel, self.program = kernel, program
         self.places: dict[int, Place] = {}
         self.owner: dict[int, int] = {}
-        self.pending = Counter(i for op in program.instructions if isinstance(op, Op) for i in reads(op)) + Counter(program.outputs.values())
+        self.pending = Counter(i for op in program.instructions if isinstance(op, Op) for i in op.operands) + Counter(program.outputs.values())
 
     def read(self, instruction: Input) -> Place:
         """Return where an input lies."""
@@ -104,46 +103,23 @@ class _Writer:
         return self.kernel.constant(instruction.value.data)
 
     def write(self) -> None:
-        """Write every instruction, loop after loop."""
-        for positions in loops(self.program):
-            self._place(positions)
-            for position in positions:
-                self._finish(position)
+        """Write every instruction in order."""
+        for position, instruction in enumerate(self.program.instructions):
+            self._place(position, instruction)
+            for name in (n for n, index in self.program.outputs.items() if index == position):
+                self.give_back(name, self.places[position])
+                self._release(position)
+            for operand in instruction.operands if isinstance(instruction, Op) else ():
+                self._release(operand)
 
-    def _place(self, positions: tuple[int, ...]) -> None:
-        self.owner.update(zip(positions, positions, strict=True))
-        position, instruction = positions[0], self.program.instructions[positions[0]]
+    def _place(self, position: int, instruction: Any) -> None:
+        self.owner[position] = position
         if isinstance(instruction, Constant):
             self.places[position] = self.constant(instruction)
         elif isinstance(instruction, Input):
             self.places[position] = self.read(instruction)
-        elif is_fused(instruction):
-            self._compute_together({i: op for i, op in enumerate(self.program.instructions) if i in positions and isinstance(op, Op)})
         else:
             self._compute(position, instruction)
-
-    def _finish(self, position: int) -> None:
-        """Write outputs, and give back what was used for the last time."""
-        instruction = self.program.instructions[position]
-        for name in (n for n, index in self.program.outputs.items() if index == position):
-            self.give_back(name, self.places[position])
-            self._release(position)
-        for operand in reads(instruction) if isinstance(instruction, Op) else ():
-            self._release(operand)
-
-    def _compute_together(self, ops: dict[int, Op]) -> None:
-        """Write arithmetic on values of one shape as one loop; what is read outside it has memory."""
-        inside = Counter(i for op in ops.values() for i in op.operands)
-        for position, op in ops.items():
-            lasting = self.pending[position] > inside[position]
-            self.places[position] = self.kernel.take(op.type.dtype, op.type.shape) if lasting else Held(op.type.dtype, op.type.shape)
-        shape = next(iter(ops.values())).type.shape
-        if not np.prod(shape):
-            return
-        dtypes = {self.places[i].dtype for i in (*ops, *inside)}
-        with Loop.over_entries(self.kernel, shape, dtypes) as loop:
-            for position, op in ops.items():
-                EMITTERS[op.primitive](loop, self.places[position], *(self.places[i] for i in op.operands), **op.attributes)
 
     def _compute(self, position: int, op: Op) -> None:
         operands = tuple(self.places[i] for i in op.operands)
