@@ -88,8 +88,8 @@ def squared_distances(x: Node, points: Points) -> Node:
     """Return squared distances in the common dtype of both, as the source does: computed in float64; by one product where they are wide."""
     if points.shape[1] > _WIDE:
         return SquaredDistances(x, Array(points))
-    squares, common = _fold("square", x, points), promoted(x, points)
-    return squares if common.type.dtype == "float64" else CastLike(squares, common)
+    squares = _fold("square", x, points)
+    return squares if points.dtype == np.float64 else CastLike(squares, promoted(x, points))
 
 
 def _fold(kind: str, x: Node, points: Points, p: float = 2.0) -> Node:
