@@ -11,7 +11,7 @@ from hbconv.backends.tvm import BACKEND, select
 from hbconv.backends.tvm.bins import make_bins
 from hbconv.backends.tvm.bit_planes import BYTES
 from hbconv.backends.tvm.bit_select import BitSelect
-from hbconv.backends.tvm.bit_tables import BOTH, EITHER, GROUP, make_bit_tables, words_of
+from hbconv.backends.tvm.bit_tables import BOTH, EITHER, FUSED, GROUP, LOPSIDED, make_bit_tables, words_of
 from hbconv.backends.tvm.cuts import cut_trees
 from hbconv.forest import Forest
 from hbconv.target import Target
@@ -66,28 +66,25 @@ def planes_of(forest, bins, tables, x):
 
 
 def computed(planes, shape, words):
-    if not shape:
-        return []
-    first = next(words) // BYTES
-    if isinstance(shape, int):
-        return list(planes[first : first + shape].copy())
-    before = planes[first].copy()
+    before, *others = words // BYTES
     if shape in (BOTH, EITHER):
-        decided = planes[next(words) // BYTES]
-        return [before & decided if shape == BOTH else before | decided]
-    left, right = (computed(planes, side, words) for side in shape)
-    none = np.zeros_like(before)
-    sides = [[*side, *[none] * (max(len(left), len(right)) - len(side))] for side in (left, right)]
-    return [*(np.where(before, a, b) for a, b in zip(*sides, strict=True)), before]
+        return [planes[before] & planes[others[0]] if shape == BOTH else planes[before] | planes[others[0]]]
+    if shape == FUSED:
+        sides = [[np.where(planes[a], planes[b], planes[c]), planes[a]] for a, b, c in (others[:3], others[3:])]
+    else:
+        both, *alone = words[3:] if shape == LOPSIDED else (shape, 0, 0)
+        none = [np.zeros_like(planes[0])] * max(alone)
+        sides = [[*planes[place : place + both + more], *none][: both + max(alone)] for place, more in zip(others[:2], alone, strict=True)]
+    return [*(np.where(planes[before], a, b) for a, b in zip(*sides, strict=True)), planes[before].copy()]
 
 
 def run(tables, planes):
     """Yield the code of each tree's leaf."""
     for group in range(tables.groups):
         for shape, first, count in tables.runs[tables.group_start[group] : tables.group_start[group + 1]]:
-            width = 1 + words_of(tables.shapes[shape])
+            width = words_of(tables.shapes[shape])
             for words in tables.words[first : first + count * width].reshape(count, width):
-                result = computed(planes, tables.shapes[shape], iter(words[1:]))
+                result = computed(planes, tables.shapes[shape], words[1:])
                 assert words[0] // BYTES >= tables.masks.count
                 planes[words[0] // BYTES :][: len(result)] = result
         for tree in range(group * GROUP, (group + 1) * GROUP):

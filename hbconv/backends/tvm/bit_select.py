@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +15,7 @@ from hbconv.array import Array
 from hbconv.backends.tvm.binning import Columns, write_bins
 from hbconv.backends.tvm.bins import Bins
 from hbconv.backends.tvm.bit_planes import BYTES, ROWS, Planes, transposed_bits, write_masks
-from hbconv.backends.tvm.bit_tables import BOTH, GROUP, BitTables, Shape, make_bit_tables, words_of
+from hbconv.backends.tvm.bit_tables import BOTH, EITHER, FUSED, GROUP, LOPSIDED, BitTables, Shape, make_bit_tables, words_of
 from hbconv.backends.tvm.blocks import blocks
 from hbconv.backends.tvm.byte_select import COLUMNS, Finish
 from hbconv.backends.tvm.cuts import cut_trees
@@ -99,43 +99,58 @@ def _choose(number: Any, shapes: list[tuple[int, Shape]], emit: Callable[[Shape]
 
 
 def _emit_all(k: Kernel, planes: Planes, words: Place, first: Any, count: Any, shape: Shape) -> None:
-    width = 1 + words_of(shape)
+    width = words_of(shape)
     with T.serial(count) as i:
-        _emit(k, planes, words, k.bind(first + i * width), shape)
+        _emit(k, planes, shape, *(k.bind(k.entry(words, first + i * width + word)) for word in range(width)))
 
 
-def _emit(k: Kernel, planes: Planes, words: Place, first: Any, shape: Shape) -> None:
-    """Compute a node, whose words begin there."""
-    numbers = iter(k.bind(k.entry(words, first + i)) for i in range(1 + words_of(shape)))
-    result = next(numbers)
-    for i, plane in enumerate(_computed(k, planes, shape, numbers)):
+def _emit(k: Kernel, planes: Planes, shape: Shape, result: Any, *operands: Any) -> None:
+    """Compute a node of which these are the words."""
+    if shape == LOPSIDED:
+        _join_lopsided(k, planes, result, *operands)
+        return
+    for i, plane in enumerate(_computed(k, planes, shape, *operands)):
         planes.store(result, plane, i)
 
 
-def _computed(k: Kernel, planes: Planes, shape: Shape, numbers: Iterator[Any]) -> list[Vector]:
-    """Compute the planes of a node or of one of its parts."""
-    if not shape:
-        return []
-    first = next(numbers)
-    if isinstance(shape, int):
-        return [k.bind(planes.load(first, i)) for i in range(shape)]
+def _computed(k: Kernel, planes: Planes, shape: Shape, first: Any, *others: Any) -> list[Vector]:
+    """Compute the planes of a node."""
     before = k.bind(planes.load(first))
-    if isinstance(shape, str):
-        decided = planes.load(next(numbers))
+    if shape in (BOTH, EITHER):
+        decided = planes.load(others[0])
         return [before & decided if shape == BOTH else before | decided]
-    left, right = (_computed(k, planes, side, numbers) for side in shape)
-    return [*(k.bind(plane) for plane in _joined(before, left, right)), before]
+    if shape == FUSED:
+        left, right = _part(k, planes, *others[:3]), _part(k, planes, *others[3:])
+    else:
+        left, right = ([planes.load(side, i) for i in range(int(shape))] for side in others)
+    return [*(k.bind(_chosen(k, before, *pair)) for pair in zip(left, right, strict=True)), before]
 
 
-def _joined(before: Vector, left: list[Vector], right: list[Vector]) -> Iterator[Vector]:
-    """Take the left planes of rows before the cut, and the right ones of others; a side that has no plane has zeros."""
-    for i in range(max(len(left), len(right))):
-        if i >= len(left):
-            yield right[i] & ~before
-        elif i >= len(right):
-            yield left[i] & before
-        else:
-            yield ((left[i] ^ right[i]) & before) ^ right[i]
+def _part(k: Kernel, planes: Planes, before: Any, left: Any, right: Any) -> list[Vector]:
+    """Compute a side of two planes."""
+    decided = k.bind(planes.load(before))
+    return [k.bind(_chosen(k, decided, planes.load(left), planes.load(right))), decided]
+
+
+def _chosen(k: Kernel, before: Vector, left: Vector, right: Vector) -> Vector:
+    """Take the left plane's bits of rows before the cut, and the right one's of others."""
+    right = k.bind(right)
+    return ((left ^ right) & before) ^ right
+
+
+def _join_lopsided(k: Kernel, planes: Planes, result: Any, first: Any, left: Any, right: Any, both: Any, left_alone: Any, right_alone: Any) -> None:
+    """Join sides of different numbers of planes: what is missing counts as zeros."""
+    before, begin = k.bind(planes.load(first)), k.bind(both * BYTES)
+    with T.serial(both) as i:
+        at = k.bind(i * BYTES)
+        planes.store(result + at, _chosen(k, before, planes.load(left + at), planes.load(right + at)))
+    with T.serial(left_alone) as i:
+        at = k.bind(begin + i * BYTES)
+        planes.store(result + at, planes.load(left + at) & before)
+    with T.serial(right_alone) as i:
+        at = k.bind(begin + i * BYTES)
+        planes.store(result + at, planes.load(right + at) & ~before)
+    planes.store(result + (both + left_alone + right_alone) * BYTES, before)
 
 
 def _write_codes(k: Kernel, planes: Planes, tables: BitTables, group: Any, codes: Place) -> None:

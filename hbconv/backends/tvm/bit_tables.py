@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -12,18 +11,23 @@ import numpy.typing as npt
 from hbconv.backends.tvm.bins import Bins
 from hbconv.backends.tvm.bit_planes import BYTES, Masks, make_masks
 from hbconv.backends.tvm.cuts import Cuts, cut_trees
-from hbconv.backends.tvm.list_schedule import in_runs
+from hbconv.backends.tvm.list_schedule import assign_slots, in_runs, lay_out
 from hbconv.forest import Forest
 
 __all__ = ["BOTH", "EITHER", "GROUP", "BitTables", "Shape", "make_bit_tables", "words_of"]
 
-Shape: TypeAlias = "int | str | tuple[Shape, Shape]"
+Shape: TypeAlias = "int | str"
+"""A join of so many planes on either side, or one of the following."""
 Ints = npt.NDArray[np.int64]
 
 BOTH, EITHER = "both", "either"
-"""Shapes of steps: a plane and another, or one or the other."""
-FUSED = 3
-"""Bits of windows whose parts are computed at once."""
+"""Steps: a plane and another, or one or the other."""
+LOPSIDED = "lopsided"
+"""Joins of more planes on one side than on the other, which are few."""
+FUSED = 2
+"""Planes of sides that are computed with their join: one is decided, from two others."""
+ZEROS = 0
+"""The plane of what lies before no cut."""
 GROUP = 16
 """Trees evaluated together: the more, the longer the runs of one shape, as long as what is between them stays in the nearest caches."""
 
@@ -32,7 +36,9 @@ GROUP = 16
 class BitTables:
     """A forest as a program over planes: those of the masks, then slots.
 
-    For each join and step there are words: where the first plane of its result begins, then those that it reads, as ``words_of`` counts them.
+    For each join and step there are words: where its result begins, the plane of what lies before its cut, then, for each side, where it begins, or what it is
+    computed from (before its cut, left, right). A lopsided join adds how many planes both sides, the left one alone and the right one alone have.
+    Of a step the words are the result and two planes.
 
     Parameters
     ----------
@@ -69,35 +75,22 @@ def make_bit_tables(forest: Forest, bins: Bins, trees: Ints) -> BitTables:
     mask = masks.start[bins.column] + bins.place.astype(np.int64) + 1
     nodes = _Nodes.of(cuts, forest, trees)
     order = in_runs(nodes.kind, nodes.parent, nodes.group)
-    slot, slots = _assign_slots(nodes, order)
-    planes = _Planes(cuts, nodes, np.append(masks.count + slot, 0), mask)
+    slot, slots = assign_slots(order, nodes.parent, nodes.planes, nodes.group)
+    planes = _Planes(cuts, nodes, np.append(masks.count + slot, ZEROS) * BYTES, np.append(mask, ZEROS) * BYTES)
     words = [planes.words(shape, np.flatnonzero(nodes.kind == i)) for i, shape in enumerate(nodes.shapes)]
-    kind, group = nodes.kind[order], nodes.group[order]
-    start = np.concatenate([[0], np.cumsum(np.array([w.shape[1] for w in words], np.int64)[kind])])
-    first = np.flatnonzero(np.append(len(order) > 0, (np.diff(kind) != 0) | (np.diff(group) != 0))[: len(order)])
-    runs = np.stack([kind[first], start[first], np.diff(np.append(first, len(order)))], axis=1)
-    return BitTables(
-        masks=masks,
-        shapes=nodes.shapes,
-        words=(_lay_out(words, nodes.kind, order, start) * BYTES).astype(np.int32),
-        runs=runs.astype(np.int32),
-        group_start=np.searchsorted(group[first], np.arange(len(trees) // GROUP + 1)).astype(np.int32),
-        slots=slots,
-        codes=(planes.codes(trees) * BYTES).astype(np.int32),
-    )
+    flat, runs, group_start = lay_out(words, nodes.kind, nodes.group, order, len(trees) // GROUP)
+    return BitTables(masks, nodes.shapes, flat.astype(np.int32), runs, group_start, slots, planes.codes(trees).astype(np.int32))
 
 
 def words_of(shape: Shape) -> int:
-    """Count the words of a shape besides that of its result: one for each cut, and one for each part that has planes.
+    """Count the words of a shape.
 
     Examples
     --------
-    >>> words_of(BOTH), words_of((4, 0)), words_of(((1, 1), (1, 0)))
-    (2, 2, 6)
+    >>> words_of(BOTH), words_of(1), words_of(FUSED), words_of(LOPSIDED)
+    (3, 4, 8, 7)
     """
-    if isinstance(shape, tuple):
-        return 1 + sum(map(words_of, shape))
-    return 2 if isinstance(shape, str) else min(shape, 1)
+    return {BOTH: 3, EITHER: 3, FUSED: 8, LOPSIDED: 7}.get(shape, 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +116,7 @@ class _Nodes:
     def of(cuts: Cuts, forest: Forest, trees: Ints) -> _Nodes:
         turn = np.zeros(forest.n_trees + 1, np.int64)
         turn[trees] = np.arange(len(trees))
-        part = (cuts.bits == FUSED - 1) & (np.append(cuts.bits, 0)[cuts.parent] == FUSED)
+        part = (cuts.bits == FUSED) & (np.append(cuts.bits, 0)[cuts.parent] == FUSED + 1)
         own = np.flatnonzero((cuts.bits > 1) & ~part)
         join = np.full(len(cuts.bits) + 1, -1)
         join[own] = np.arange(len(own))
@@ -134,59 +127,32 @@ class _Nodes:
         decided = np.full(len(cuts.bits), -1)
         decided[cuts.step_window[last]] = steps[last]
         window = np.concatenate([own, cuts.step_window])
-        shapes, shape = _shapes(cuts, own)
-        kind = np.concatenate([shape, len(shapes) + cuts.step_either])
+        shapes, kind = _kinds(cuts, own)
         return _Nodes(
-            shapes=(*shapes, BOTH, EITHER),
-            kind=kind,
+            shapes=shapes,
+            kind=np.concatenate([kind, len(shapes) - 2 + cuts.step_either]),
             group=turn[forest.tree_of_tests[cuts.test[window]]] // GROUP,
             parent=np.concatenate([join[cuts.parent[own]], np.where(last, join[cuts.step_window], steps + 1)]),
             planes=np.concatenate([cuts.bits[own], np.ones(len(steps), np.int64)]),
             window=window,
-            join=join[:-1],
+            join=join,
             decided=decided,
             before=np.concatenate([np.full(len(own), -1), np.where(follows, steps - 1, -1)]),
             step=np.concatenate([np.full(len(own), -1), cuts.step_test]),
         )
 
 
-def _shapes(cuts: Cuts, own: Ints) -> tuple[list[Shape], Ints]:
-    """Name the shapes of the given windows, and number them."""
+def _kinds(cuts: Cuts, own: Ints) -> tuple[tuple[Shape, ...], Ints]:
+    """Name all shapes of trees of so many bits, and return the positions of those of the given windows."""
     bits = np.append(cuts.bits, 0)
-    pair = bits[cuts.left] + 2 * bits[cuts.right]
-    # A side counts for its bits, or, where it is a part, for its own sides.
-    part = np.append(np.where(cuts.bits == FUSED - 1, -pair, cuts.bits), 0)
-    sides = np.stack([np.where(cuts.bits[own] == FUSED, part[side], bits[side]) for side in (cuts.left[own], cuts.right[own])], axis=1)
-    found, number = np.unique(sides, axis=0, return_inverse=True)
-    inside: dict[int, Shape] = {-1: (1, 0), -2: (0, 1), -3: (1, 1)}
-    return [tuple(inside.get(side, side) for side in pair) for pair in found.tolist()], number.reshape(-1)
-
-
-def _assign_slots(nodes: _Nodes, order: Ints) -> tuple[Ints, int]:
-    """Give each result neighbouring slots until it has been read, those that came free last first: they are in the nearest cache. Groups begin anew."""
-    parent, planes, group = nodes.parent.tolist(), nodes.planes.tolist(), nodes.group.tolist()
-    below: list[list[int]] = [[] for _ in parent]
-    free: list[list[int]] = []
-    slot, used, most, now = [0] * len(parent), 0, 0, -1
-    for node in order.tolist():
-        if group[node] != now:
-            free, used, now = [[] for _ in range(9)], 0, group[node]
-        for child in below[node]:
-            free[planes[child]].append(slot[child])
-        if parent[node] >= 0:
-            below[parent[node]].append(node)
-        width = planes[node]
-        if free[width]:
-            slot[node] = free[width].pop()
-        else:
-            slot[node], used = used, used + width
-            most = max(most, used)
-    return np.array(slot, np.int64), most
+    most, planes = max(int(bits.max()), FUSED + 1), bits[own] - 1
+    lopsided = (planes > FUSED) & (bits[cuts.left[own]] != bits[cuts.right[own]])
+    return (*range(1, most), LOPSIDED, BOTH, EITHER), np.where(lopsided, most, planes) - 1
 
 
 @dataclass(frozen=True, eq=False)
 class _Planes:
-    """Where planes lie: ``result`` the first of each node, ``mask`` that of each test."""
+    """Where planes begin: ``result`` the first of each node, ``mask`` that of each test; the last of either are zeros."""
 
     cuts: Cuts
     nodes: _Nodes
@@ -195,39 +161,45 @@ class _Planes:
 
     def words(self, shape: Shape, nodes: Ints) -> Ints:
         """Write the words of the nodes of a shape."""
-        window, before = self.nodes.window[nodes], self.nodes.before[nodes]
-        if not isinstance(shape, str):
-            return np.stack([self.result[nodes], *self._parts(shape, window)], axis=1)
-        decided = np.where(before >= 0, self.result[before], self.mask[self.cuts.test[window]])
-        return np.stack([self.result[nodes], self.mask[self.nodes.step[nodes]], decided], axis=1)
+        return np.stack([self.result[nodes], *self._operands(shape, nodes, self.nodes.window[nodes])], axis=1)
 
-    def _parts(self, shape: Shape, windows: Ints) -> Iterator[Ints]:
-        if isinstance(shape, tuple):
-            decided = self.nodes.decided[windows]
-            yield np.where(decided >= 0, self.result[decided], self.mask[self.cuts.test[windows]])
-            yield from self._parts(shape[0], self.cuts.left[windows])
-            yield from self._parts(shape[1], self.cuts.right[windows])
-        elif shape:
-            yield self._of(windows)
+    def _operands(self, shape: Shape, nodes: Ints, window: Ints) -> list[Ints]:
+        left, right = self.cuts.left[window], self.cuts.right[window]
+        if shape in (BOTH, EITHER):
+            before = self.nodes.before[nodes]
+            return [self.mask[self.nodes.step[nodes]], np.where(before >= 0, self.result[before], self.mask[self.cuts.test[window]])]
+        if shape == FUSED:
+            return [self._decided(window), *self._part(left), *self._part(right)]
+        sides = [self._decided(window), self._of(left), self._of(right)]
+        return [*sides, *self._counts(left, right)] if shape == LOPSIDED else sides
+
+    def _decided(self, windows: Ints) -> Ints:
+        """Return the plane of what lies before the cut."""
+        step = self.nodes.decided[windows]
+        return np.where(step >= 0, self.result[step], self.mask[self.cuts.test[windows]])
+
+    def _part(self, windows: Ints) -> list[Ints]:
+        """Return what a side is computed from: one of fewer planes is the right one of a cut that nothing lies before."""
+        bits = self._bits(windows)
+        before = np.where(bits == FUSED, self._decided(windows), ZEROS)
+        left, right = (np.where(bits == FUSED, side[windows], windows) for side in (self.cuts.left, self.cuts.right))
+        return [before, self._of(left), self._of(right)]
 
     def _of(self, windows: Ints) -> Ints:
-        """Return the first plane of windows: one of two leaves is told by its test."""
-        return np.where(self.cuts.bits[windows] > 1, self.result[self.nodes.join[windows]], self.mask[self.cuts.test[windows]])
+        """Return the first plane of windows: one of two leaves is told by its test, one of a single leaf by none."""
+        return np.where(self._bits(windows) > 1, self.result[self.nodes.join[windows]], self.mask[np.append(self.cuts.test, -1)[windows]])
+
+    def _counts(self, left: Ints, right: Ints) -> list[Ints]:
+        """Count the planes of both sides, of the left one alone and of the right one alone."""
+        some, others = self._bits(left), self._bits(right)
+        both = np.minimum(some, others)
+        return [both, some - both, others - both]
+
+    def _bits(self, windows: Ints) -> Ints:
+        return np.append(self.cuts.bits, 0)[windows]
 
     def codes(self, trees: Ints) -> Ints:
-        """Return the planes of the codes of trees; zeros, which are plane 0, past the bits of a tree."""
+        """Return the planes of the codes of trees; zeros past the bits of a tree."""
         root = np.append(self.cuts.root, -1)[trees]
-        there = np.flatnonzero(root >= 0)
-        bits, first = np.zeros(len(trees), np.int64), np.zeros(len(trees), np.int64)
-        bits[there], first[there] = self.cuts.bits[root[there]], self._of(root[there])
         bit = np.arange(self.cuts.bits.max(initial=0))
-        return np.where(bit < bits[:, None], first[:, None] + bit, 0)
-
-
-def _lay_out(words: list[Ints], kind: Ints, order: Ints, start: Ints) -> Ints:
-    """Write the words of all nodes one after another, in their order."""
-    flat, place = np.zeros(start[-1], np.int64), np.empty(len(order), np.int64)
-    place[order] = start[:-1]
-    for i, block in enumerate(words):
-        flat[place[kind == i][:, None] + np.arange(block.shape[1])] = block
-    return flat
+        return np.where(bit < self._bits(root)[:, None], self._of(root)[:, None] + bit * BYTES, ZEROS)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.bins import BIAS, Bins
-from hbconv.backends.tvm.list_schedule import in_runs
+from hbconv.backends.tvm.list_schedule import assign_slots, in_runs, lay_out
 from hbconv.backends.tvm.macros import LEAF, SHAPES, Macros, Shape, cover, fields
 from hbconv.forest import Forest
 
@@ -70,18 +70,14 @@ def make_byte_tables(forest: Forest, bins: Bins, trees: npt.NDArray[np.int64]) -
     size = group_of(forest)
     nodes = _Nodes.of(forest, trees, size)
     order = in_runs(nodes.kind, nodes.parent, nodes.group)
-    result, slots = _assign_slots(nodes, order, size)
+    slot, slots = assign_slots(order, nodes.parent, (nodes.parent >= 0).astype(np.int64), nodes.group)
+    result = np.where(nodes.parent < 0, nodes.turn, size + slot)
     dtype = _number_dtype(forest)
     leaves_left = (_leftmost(forest, forest.right.data) - _leftmost(forest, forest.left.data)) * REPEATED[dtype]
     words = [_words(macros, leaves_left, bins, nodes, result) for macros in nodes.macros]
     words.append(result[nodes.real :, None])
-    kind, group = nodes.kind[order], nodes.group[order]
-    width = np.array([block.shape[1] for block in words])[kind]
-    start = np.concatenate([[0], np.cumsum(width)])
-    first = np.flatnonzero(np.append(len(order) > 0, (np.diff(kind) != 0) | (np.diff(group) != 0))[: len(order)])
-    runs = np.stack([kind[first], start[first], np.diff(np.append(first, len(order)))], axis=1)
-    flat = _lay_out(words, order, start)
-    return ByteTables(flat, runs.astype(np.int32), np.searchsorted(group[first], np.arange(len(trees) // size + 1)).astype(np.int32), slots, size, dtype)
+    flat, runs, group_start = lay_out(words, nodes.kind, nodes.group, order, len(trees) // size)
+    return ByteTables(flat.astype(np.uint32).view(np.int32), runs, group_start, size + slots, size, dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,24 +112,6 @@ class _Nodes:
         return _Nodes(macros, np.concatenate([kinds, np.full(len(empty), KINDS.index(LEAF))]), turns // size, turns % size, parent, at, len(root))
 
 
-def _assign_slots(nodes: _Nodes, order: Ints, size: int) -> tuple[Ints, int]:
-    """Give each result a slot until it has been read, the one that came free last first: it is in the nearest cache."""
-    parent, turn, result = nodes.parent.tolist(), nodes.turn.tolist(), [0] * len(nodes.kind)
-    below = order[np.argsort(nodes.parent[order], kind="stable")]
-    inputs, first = below.tolist(), np.searchsorted(nodes.parent[below], np.arange(len(result) + 1)).tolist()
-    free: list[int] = []
-    slots = size
-    for node in order.tolist():
-        free += [result[child] for child in inputs[first[node] : first[node + 1]]]
-        if parent[node] < 0:
-            result[node] = turn[node]
-        elif free:
-            result[node] = free.pop()
-        else:
-            result[node], slots = slots, slots + 1
-    return np.array(result), slots
-
-
 def _words(macros: Macros, leaves_left: Ints, bins: Bins, nodes: _Nodes, result: Ints) -> Ints:
     """Write the words of the macro nodes of one shape."""
     root = nodes.at[macros.tests[:, 0]]
@@ -158,17 +136,6 @@ def _leftmost(forest: Forest, codes: Ints) -> Ints:
     while (inner := codes >= 0).any():
         codes[inner] = forest.left.data[codes[inner]]
     return ~codes
-
-
-def _lay_out(words: list[Ints], order: Ints, start: Ints) -> Ints:
-    """Write the words of all macro nodes one after another, in their order."""
-    flat, first = np.zeros(start[-1], np.int64), 0
-    place = np.empty(len(order), np.int64)
-    place[order] = start[:-1]
-    for block in words:
-        flat[place[first : first + len(block), None] + np.arange(block.shape[1])] = block
-        first += len(block)
-    return flat.astype(np.uint32).view(np.int32)
 
 
 def _place_word(place: Ints) -> Ints:
