@@ -11,9 +11,8 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.bins import BIAS, FEW_EDGES, Bins
 from hbconv.backends.tvm.blocks import Block
 from hbconv.backends.tvm.cells import COMPARES
-from hbconv.backends.tvm.kernel import Kernel, code_within, literal
+from hbconv.backends.tvm.kernel import Kernel, literal
 from hbconv.backends.tvm.memory import Place
-from hbconv.forest import Tables
 
 __all__ = ["Columns", "write_bins"]
 
@@ -41,13 +40,11 @@ class Columns:
 
 
 def write_bins(k: Kernel, columns: Columns, block: Block, x: Place, bins: Bins) -> None:
-    """Turn the values of each feature into its columns, and decide the tables."""
+    """Turn the values of each feature into its columns."""
     with k.temporary("int32", (1,)) as count:
         for finder, features in _finders(bins):
             if len(features):
                 _write_features(k, columns, block, x, bins, count, finder, features)
-    if bins.tables:
-        _decide_tables(k, columns, block, x, bins, bins.tables)
 
 
 def _finders(bins: Bins) -> list[tuple[Any, Any]]:
@@ -147,15 +144,3 @@ def _search(k: Kernel, block: Block, x: Place, bins: Bins, count: Place, feature
             half.set(step // 2)
 
     return find
-
-
-def _decide_tables(k: Kernel, columns: Columns, block: Block, x: Place, bins: Bins, tables: Tables) -> None:
-    """Look the codes up in each table, row by row."""
-    feature, start = k.constant(bins.table_feature), k.constant(tables.start.data[:-1])
-    last = k.constant(tables.last.astype(x.dtype))
-    bytes_right = k.constant(np.where(tables.goes_left.data, 0 ^ BIAS, 255 ^ BIAS).astype(np.uint8))
-    with k.over((k.number(tables.count),)) as (table,):
-        source, begin, end = k.bind(k.entry(feature, table)), k.bind(k.entry(start, table)), k.bind(k.entry(last, table))
-        with block.rows() as row:
-            code = code_within(k, k.load(x, (source,), block.in_tile(row)), end, x.dtype)
-            columns.store(block, k.number(len(bins.first)) + table, row, k.entry(bytes_right, begin + code))

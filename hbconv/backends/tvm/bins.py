@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.backends.tvm.category_sets import CategorySets, find_sets
 from hbconv.backends.tvm.cells import COMPARES, Cells, cut
-from hbconv.forest import Forest, Tables
+from hbconv.forest import Forest
 
 __all__ = ["BIAS", "FEW_EDGES", "SEGMENT", "Bins", "make_bins"]
 
@@ -47,9 +48,8 @@ class Bins:
     missing : int32 (c,)
         Bin of NaN, -1 where it lies right of all edges.
     column, place : int32 (n_tests,)
-    tables : Tables or None
+    sets : CategorySets
         Of the tests on categories. Each has a column after the others, 0 where a row goes left and 255 where not: its place is 0.
-    table_feature : int32 (n_tables,)
     """
 
     feature: npt.NDArray[np.int32]
@@ -62,13 +62,12 @@ class Bins:
     missing: npt.NDArray[np.int32]
     column: npt.NDArray[np.int32]
     place: npt.NDArray[np.int32]
-    tables: Tables | None
-    table_feature: npt.NDArray[np.int32]
+    sets: CategorySets
 
     @property
     def columns(self) -> int:
         """Number of columns; one where nothing is tested, for trees of a single leaf to read."""
-        return max(1, len(self.first) + len(self.table_feature))
+        return max(1, len(self.first) + self.sets.count)
 
 
 def make_bins(forest: Forest, dtype: str) -> Bins:
@@ -90,9 +89,8 @@ def make_bins(forest: Forest, dtype: str) -> Bins:
     np.maximum.at(missing, group, np.where(default_left, 0, index + 1))
     missing = np.where(missing == np.repeat([len(edges) for edges in lists], 2), -1, missing)
     column, place = (np.zeros(forest.n_tests, np.int32) for _ in range(2))
-    column[plain], place[plain] = own, index % SEGMENT
-    if forest.tables:
-        column[forest.on_category] = len(keys) + forest.tables.of_test.data[forest.on_category]
+    column[plain], place[plain], sets = own, index % SEGMENT, find_sets(forest)
+    column[forest.on_category] = len(keys) + sets.of_test[forest.on_category]
     return Bins(
         feature=features.astype(np.int32),
         edges=np.concatenate([np.zeros(0, dtype), *padded]),
@@ -104,8 +102,7 @@ def make_bins(forest: Forest, dtype: str) -> Bins:
         missing=missing[keys // (2 * segments) * 2 + keys % 2].astype(np.int32),
         column=column,
         place=place,
-        tables=forest.tables,
-        table_feature=forest.tables.features(forest) if forest.tables else np.zeros(0, np.int32),
+        sets=sets,
     )
 
 

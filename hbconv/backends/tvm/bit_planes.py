@@ -16,7 +16,7 @@ from hbconv.backends.tvm.blocks import Block
 from hbconv.backends.tvm.kernel import Kernel
 from hbconv.backends.tvm.memory import Place
 
-__all__ = ["BYTES", "ROWS", "Masks", "Planes", "make_masks", "transposed_bits", "write_masks"]
+__all__ = ["BYTES", "ONES", "ROWS", "ZEROS", "Masks", "Planes", "make_masks", "transposed_bits", "write_masks"]
 
 ROWS = 256
 """Rows of a block."""
@@ -25,7 +25,7 @@ BYTES = 32
 SWAPS = ((4, 0x0F0F0F0F), (2, 0x33333333), (1, 0x55555555))
 
 Vector = Any
-ZEROS = tirx.Broadcast(tirx.IntImm("uint8", 0), BYTES)
+ZEROS, ONES = (tirx.Broadcast(tirx.IntImm("uint8", byte), BYTES) for byte in (0, 255))
 Ints = npt.NDArray[np.int64]
 
 
@@ -49,25 +49,35 @@ class Masks:
 
     Parameters
     ----------
-    start, bits : int64 (n_columns,)
-        The first plane of a column, and of the one after it. Plane 0 of every column is all zeros.
+    bits : int64 (n_columns,)
+    sets : int
+        Number of category sets.
+
+    Attributes
+    ----------
+    start : int64 (n_columns + 1,)
+        The first plane of each column. It is all zeros, as plane 0 is where there are no columns.
+    first_set : int
+        The first plane of those of the sets.
     """
 
-    def __init__(self, bits: Ints) -> None:
+    def __init__(self, bits: Ints, sets: int) -> None:
         self.bits, self.start = bits, np.cumsum(np.append(0, 1 << bits))
+        self.first_set = max(1, int(self.start[-1]))
+        self.count = self.first_set + sets
 
-    @property
-    def count(self) -> int:
-        """Number of planes."""
-        return int(self.start[-1])
+    def of_tests(self, bins: Bins) -> Ints:
+        """Return the plane of each test."""
+        below = np.append(self.start, 0)[np.minimum(bins.column, len(self.bits))] + bins.place + 1
+        planes: Ints = np.where(bins.sets.of_test < 0, below, self.first_set + bins.sets.of_test)
+        return planes
 
 
 def make_masks(bins: Bins) -> Masks:
-    """Count the bits of the largest byte in each column; one tells the bytes of a table apart."""
+    """Count the bits of the largest byte in each column."""
     feature = np.repeat(np.arange(len(bins.feature)), np.diff(bins.column_start))
     largest = np.minimum(bins.edge_count[feature] - bins.first, SEGMENT)
-    bits = np.frexp(largest)[1].astype(np.int64)
-    return Masks(np.concatenate([bits, np.ones(bins.columns - len(bits), np.int64)]))
+    return Masks(np.frexp(largest)[1].astype(np.int64), bins.sets.count)
 
 
 def write_masks(k: Kernel, columns: Columns, block: Block, planes: Planes, masks: Masks) -> None:
@@ -76,6 +86,9 @@ def write_masks(k: Kernel, columns: Columns, block: Block, planes: Planes, masks
     Bit after bit, from the lowest: with it on top, ``x < t`` holds where it is not set and holds without it, and ``x < t + top`` where it is not set
     or holds without it.
     """
+    planes.store(0, ZEROS)
+    if not len(masks.bits):
+        return
     start, bits = k.constant((masks.start * BYTES).astype(np.int32)), k.constant(masks.bits.astype(np.int32))
     with k.temporary("uint8", (1,)) as unset, k.over((k.number(len(masks.bits)),)) as (column,):
         first, begin, kept = k.bind(k.entry(start, column)), k.bind(columns.begin(block, column)), Planes(k, unset)

@@ -18,6 +18,8 @@ from hbconv.backends.tvm.bit_planes import BYTES, ROWS, Planes, transposed_bits,
 from hbconv.backends.tvm.bit_tables import BOTH, EITHER, FUSED, GROUP, LOPSIDED, BitTables, Shape, make_bit_tables, words_of
 from hbconv.backends.tvm.blocks import blocks
 from hbconv.backends.tvm.byte_select import COLUMNS, Finish
+from hbconv.backends.tvm.categories import write_classes
+from hbconv.backends.tvm.category_planes import write_sets
 from hbconv.backends.tvm.cuts import cut_trees
 from hbconv.backends.tvm.kernel import Kernel
 from hbconv.backends.tvm.memory import Place
@@ -49,9 +51,9 @@ class BitSelect:
     def evaluate(self, k: Kernel, x: Place, trees: Ints, finish: Finish) -> None:
         """Bin the rows of a block, decide all tests, then run the program a group of trees at a time; ``finish`` gets the codes of their leaves."""
         bins, tables = self.bins, _tables(self.forest, self.bins, Array(trees))
-        starts, count = k.constant(tables.group_start), tables.masks.count + tables.slots
+        starts, count, plain = k.constant(tables.group_start), tables.masks.count + tables.slots, len(bins.first)
         with (
-            k.temporary("uint8", (-(-bins.columns // COLUMNS) * COLUMNS,)) as bytes_,
+            k.temporary("uint8", (-(-(plain + len(bins.sets.groups)) // COLUMNS) * COLUMNS,)) as bytes_,
             k.temporary("uint8", (-(-count // PLANES) * PLANES * BYTES // k.tile,)) as place,
             k.temporary("uint8", (GROUP,)) as codes,
             blocks(k) as block,
@@ -59,6 +61,9 @@ class BitSelect:
             columns, planes = Columns(k, bytes_), Planes(k, place)
             write_bins(k, columns, block, x, bins)
             write_masks(k, columns, block, planes, tables.masks)
+            if bins.sets.groups:
+                write_classes(k, columns, block, x, bins.sets, plain)
+                write_sets(k, columns, block, planes, plain, tables.sets)
             run = _runner(k, planes, tables)
             with k.over((k.number(tables.groups),)) as (group,):
                 begin = k.bind(k.entry(starts, group))

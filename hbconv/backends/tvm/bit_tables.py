@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from hbconv.backends.tvm.bins import Bins
 from hbconv.backends.tvm.bit_planes import BYTES, Masks, make_masks
+from hbconv.backends.tvm.category_planes import SetTables, make_set_tables
 from hbconv.backends.tvm.cuts import Cuts, cut_trees
 from hbconv.backends.tvm.list_schedule import assign_slots, in_runs, lay_out
 from hbconv.forest import Forest
@@ -43,6 +44,7 @@ class BitTables:
     Parameters
     ----------
     masks : Masks
+    sets : SetTables
     shapes : tuple of Shape
         In use.
     words : int32 (n_words,)
@@ -51,11 +53,13 @@ class BitTables:
     group_start : int32 (n_groups + 1,)
         First run of each group of trees.
     slots : int
+        Planes of slots; those of classes have been there before.
     codes : int32 (n_groups * GROUP, bits)
         Planes of the code of each tree's leaf, the lowest bit first.
     """
 
     masks: Masks
+    sets: SetTables
     shapes: tuple[Shape, ...]
     words: npt.NDArray[np.int32]
     runs: npt.NDArray[np.int32]
@@ -72,14 +76,14 @@ class BitTables:
 def make_bit_tables(forest: Forest, bins: Bins, trees: Ints) -> BitTables:
     """Write the program for the trees in the given order, -1 standing for none; their number is a multiple of GROUP."""
     masks, cuts = make_masks(bins), cut_trees(forest)
-    mask = masks.start[bins.column] + bins.place.astype(np.int64) + 1
+    mask, sets = masks.of_tests(bins), make_set_tables(bins.sets, masks.first_set)
     nodes = _Nodes.of(cuts, forest, trees)
     order = in_runs(nodes.kind, nodes.parent, nodes.group)
     slot, slots = assign_slots(order, nodes.parent, nodes.planes, nodes.group)
     planes = _Planes(cuts, nodes, np.append(masks.count + slot, ZEROS) * BYTES, np.append(mask, ZEROS) * BYTES)
     words = [planes.words(shape, np.flatnonzero(nodes.kind == i)) for i, shape in enumerate(nodes.shapes)]
     flat, runs, group_start = lay_out(words, nodes.kind, nodes.group, order, len(trees) // GROUP)
-    return BitTables(masks, nodes.shapes, flat.astype(np.int32), runs, group_start, slots, planes.codes(trees).astype(np.int32))
+    return BitTables(masks, sets, nodes.shapes, flat.astype(np.int32), runs, group_start, max(slots, sets.most), planes.codes(trees).astype(np.int32))
 
 
 def words_of(shape: Shape) -> int:

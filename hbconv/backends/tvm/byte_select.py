@@ -16,6 +16,7 @@ from hbconv.backends.tvm.binning import Columns, write_bins
 from hbconv.backends.tvm.bins import Bins
 from hbconv.backends.tvm.blocks import Block, blocks
 from hbconv.backends.tvm.byte_tables import KINDS, ByteTables, group_of, make_byte_tables
+from hbconv.backends.tvm.categories import write_classes, write_said
 from hbconv.backends.tvm.kernel import Kernel, literal
 from hbconv.backends.tvm.macros import LEAF, SLOT, Shape, fields, reads_slots
 from hbconv.backends.tvm.memory import Place
@@ -51,11 +52,15 @@ class ByteSelect:
     def evaluate(self, k: Kernel, x: Place, trees: Ints, finish: Finish) -> None:
         """Bin the rows, then run the program a group of trees at a time, for every block, so that a group's tables are read once."""
         bins, tables = self.bins, _tables(self.forest, self.bins, Array(trees))
-        size, starts = k.schedule.block, k.constant(tables.group_start)
-        with k.temporary("uint8", (-(-bins.columns // COLUMNS) * COLUMNS,)) as bytes_, k.temporary(tables.dtype, (-(-tables.slots * size // k.tile),)) as slots:
+        size, starts, first = k.schedule.block, k.constant(tables.group_start), len(bins.first)
+        count = bins.columns + len(bins.sets.groups)
+        with k.temporary("uint8", (-(-count // COLUMNS) * COLUMNS,)) as bytes_, k.temporary(tables.dtype, (-(-tables.slots * size // k.tile),)) as slots:
             columns = Columns(k, bytes_)
             with blocks(k) as block:
                 write_bins(k, columns, block, x, bins)
+                if bins.sets.groups:
+                    write_classes(k, columns, block, x, bins.sets, first + bins.sets.count)
+                    write_said(k, columns, block, bins.sets, first)
             run = _runner(k, columns, slots, tables)
             with k.over((k.number(tables.groups),)) as (group,), blocks(k) as block:
                 begin = k.bind(k.entry(starts, group))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hbconv.backends.tvm.category_sets import find_sets
 from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.tops import LANES, MOST_COLUMNS, WIDE, most_tests
 from hbconv.forest import Forest
@@ -35,7 +36,7 @@ def few_rows(program: TensorProgram, machine: Machine) -> int:
 
 def _row(forest: Forest, machine: Machine) -> float:
     """Predict the nanoseconds of one row."""
-    alone, columns = ROW + ADDED * forest.n_trees, 2 * len(forest.used_features) + (forest.tables.count if forest.tables else 0)
+    alone, columns = ROW + ADDED * forest.n_trees, 2 * len(forest.used_features) + find_sets(forest).count
     if machine.vector < LANES or columns > MOST_COLUMNS:
         return alone + STEPPED * forest.n_trees * min(forest.depth, MOST)
     largest = int(np.bincount(forest.tree_of_tests, minlength=1).max())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.backends.tvm.category_sets import find_sets
 from hbconv.forest import Forest
 
 __all__ = ["WORDS", "PackedNodes", "keys_of", "pack_nodes"]
@@ -24,7 +25,7 @@ Ints = npt.NDArray[np.int64]
 class PackedNodes:
     """A forest over keys: unsigned numbers in the order of the values they stand for.
 
-    A row has a key for each column: a feature in one of the two directions that NaN can take, then one for each table of
+    A row has a key for each column: a feature in one of the two directions that NaN can take, then one for each set of
     categories (0 where it goes left, 1 where not), then 0. A node is the words ``(key, step << shift | column)``, and
     ``at += step + (keys[column] > key)`` goes on to a child, since children lie side by side. A leaf is
     ``(its number, last column)``: no key there is greater, and the step is 0, so that it stays.
@@ -39,7 +40,7 @@ class PackedNodes:
         Steps within which each tree's leaf is reached.
     shift : int
     feature : int32 (c,)
-        Of each column before the tables.
+        Of each column before the sets.
     nan_left : int32 (c,)
     place, leaf_place : int64 (n_tests,), (n_leaves + 1,)
         Of each test and each leaf; the last is that of no tree's leaf.
@@ -73,11 +74,10 @@ def pack_nodes(forest: Forest, dtype: str, stride: int = 1) -> PackedNodes:
     pairs, column = np.unique(forest.feature.data[~forest.on_category] * 2 + forest.default_left.data[~forest.on_category], return_inverse=True)
     columns = np.zeros(forest.n_tests, np.int64)
     columns[~forest.on_category] = column
-    tables = forest.tables.count if forest.tables else 0
-    if forest.tables:
-        columns[forest.on_category] = len(pairs) + forest.tables.of_test.data[forest.on_category]
+    sets = find_sets(forest)
+    columns[forest.on_category] = len(pairs) + sets.of_test[forest.on_category]
     children = np.where(forest.left.data >= 0, np.append(place, 0)[np.maximum(forest.left.data, 0)], leaf_place[~np.minimum(forest.left.data, -1)])
-    step, columns, last = children - place, columns * stride, (len(pairs) + tables) * stride
+    step, columns, last = children - place, columns * stride, (len(pairs) + sets.count) * stride
     shift = last.bit_length()
     word = "int64" if int(step.max(initial=0)).bit_length() + shift > 32 else WORDS[dtype]
     nodes = np.zeros((int(sizes.sum()) + LINE, 2), np.uint64)

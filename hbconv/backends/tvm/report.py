@@ -69,6 +69,6 @@ def _trees(program: TensorProgram, op: Op, tile: int) -> str:
 def _bytes(forest: Forest, dtype: str) -> str:
     """Count the columns of bytes that select makes of a row."""
     bins = make_bins(forest, dtype)
-    plain, tables = len(bins.first), len(bins.table_feature)
-    categories = f", and {tables:,} of tests on categories" if tables else ""
+    plain, sets = len(bins.first), bins.sets.count
+    categories = f", and {sets:,} sets of categories are decided" if sets else ""
     return f"{len(bins.feature):,} features of {dtype} are binned to {plain:,} columns of bytes{categories}"

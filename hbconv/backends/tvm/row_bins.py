@@ -10,11 +10,11 @@ from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.bins import BIAS, SEGMENT, Bins
+from hbconv.backends.tvm.categories import say
 from hbconv.backends.tvm.cells import COMPARES, Cells, cut
 from hbconv.backends.tvm.kernel import Kernel, code_within, literal
 from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.row_columns import RowColumns, owners
-from hbconv.forest import Tables
 
 __all__ = ["RowWriter"]
 
@@ -34,8 +34,8 @@ class RowWriter:
         celled = np.array([cells is not None for cells in self.cells], bool)
         self._write_features(np.flatnonzero(celled), self._find_cell)
         self._write_features(np.flatnonzero(~celled), self._search)
-        if self.bins.tables:
-            self._decide(self.bins.tables)
+        if self.bins.sets.groups:
+            self._decide()
         return tirx.EQ(self.missing.get(), 0)
 
     def write_twins(self) -> None:
@@ -54,7 +54,7 @@ class RowWriter:
         if not len(features):
             return
         k, bins, order = self.k, self.bins, self.columns.order
-        plain = order[order < len(bins.first)][: self.columns.n_plain - len(bins.table_feature)]
+        plain = order[order < len(bins.first)][: self.columns.n_plain - bins.sets.count]
         start = np.searchsorted(owners(bins)[plain], np.arange(len(bins.feature) + 1)).astype(np.int32)
         feature, begin, end = (k.constant(t) for t in (bins.feature[features], start[:-1][features], start[1:][features]))
         first, right = k.constant(bins.first[plain]), k.constant(_missing(bins)[plain])
@@ -104,14 +104,11 @@ class RowWriter:
 
         return find
 
-    def _decide(self, tables: Tables) -> None:
-        """Look the codes up in each table."""
-        k, x, first = self.k, self.x, self.columns.n_plain - tables.count
-        feature, start, last = k.constant(self.bins.table_feature), k.constant(tables.start.data[:-1]), k.constant(tables.last.astype(x.dtype))
-        bytes_right = k.constant(np.where(tables.goes_left.data, 0 ^ BIAS, 255 ^ BIAS).astype(np.uint8))
-        with k.over((tables.count,)) as (table,):
-            code = code_within(k, k.load(x, (k.entry(feature, table),), self.row), k.bind(k.entry(last, table)), x.dtype)
-            k.store(self.out, (0,), first + table, k.entry(bytes_right, k.entry(start, table) + code))
+    def _decide(self) -> None:
+        """Decide the sets."""
+        sets = self.bins.sets
+        first = self.columns.n_plain - sets.count
+        say(self.k, self.x, self.row, sets, 0 ^ BIAS, 255 ^ BIAS, lambda number, byte: self.k.store(self.out, (0,), first + number, byte))
 
 
 def _missing(bins: Bins) -> npt.NDArray[np.uint8]:

@@ -23,6 +23,8 @@ __all__ = ["find_select", "leaves", "scores"]
 
 MASKS_PER_TEST = 1.25
 """Planes of masks for each test up to which they are sooner made than as many tests decided on bytes."""
+MASKS_PER_SET = 100
+"""The same for each category set, which on bytes is looked up row by row."""
 MOST_LEAVES = 256
 """Leaves of a tree that a byte tells apart."""
 
@@ -60,7 +62,7 @@ def find_select(k: Kernel, forest: Forest, dtype: str) -> BitSelect | ByteSelect
     bins = _bins(forest, dtype)
     masks = make_masks(bins).count
     small = int(np.diff(forest.first_leaf.data).max(initial=1)) <= MOST_LEAVES and masks * BYTES <= k.machine.level2 // 2
-    if small and k.schedule.block == ROWS and masks <= MASKS_PER_TEST * forest.n_tests:
+    if small and k.schedule.block == ROWS and masks <= MASKS_PER_TEST * forest.n_tests + MASKS_PER_SET * bins.sets.count:
         return BitSelect(forest, bins)
     return ByteSelect(forest, bins)
 

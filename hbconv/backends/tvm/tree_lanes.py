@@ -12,13 +12,15 @@ from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.bins import make_bins
-from hbconv.backends.tvm.kernel import Kernel, code_within, literal
+from hbconv.backends.tvm.categories import say
+from hbconv.backends.tvm.category_sets import CategorySets, find_sets
+from hbconv.backends.tvm.kernel import Kernel, literal
 from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.packed_nodes import PackedNodes, pack_nodes
 from hbconv.backends.tvm.row_columns import RowColumns
 from hbconv.backends.tvm.tops import LANES, MOST_COLUMNS, make_tops
 from hbconv.backends.tvm.tree_tops import EndFinder, ends_of
-from hbconv.forest import Forest, Tables
+from hbconv.forest import Forest
 
 __all__ = ["ROWS", "key_of", "leaves", "scores", "step"]
 
@@ -111,9 +113,10 @@ class _Begin:
 
 def _walk(k: Kernel, x: Place, row: Any, forest: Forest, packed: PackedNodes, begin: _Begin, arrive: Arrive) -> None:
     """Walk down the trees."""
-    columns = len(packed.feature) + (forest.tables.count if forest.tables else 0) + 1
+    sets = find_sets(forest)
+    columns = len(packed.feature) + sets.count + 1
     with k.temporary(packed.word, (-(-columns // k.tile),)) as keys:
-        _write_keys(k, keys, x, row, packed, forest.tables, forest)
+        _write_keys(k, keys, x, row, packed, sets)
         walk = _Walk(k, packed, keys, begin)
         if begin.steps <= AT_ONCE:
             walk.at_once(lambda group, numbers: arrive(group, row, numbers))
@@ -196,7 +199,7 @@ def step(k: Kernel, at: Any, nodes: Place, keys: Place, packed: PackedNodes, fir
     return far
 
 
-def _write_keys(k: Kernel, keys: Place, x: Place, row: Any, packed: PackedNodes, tables: Tables | None, forest: Forest) -> None:
+def _write_keys(k: Kernel, keys: Place, x: Place, row: Any, packed: PackedNodes, sets: CategorySets) -> None:
     """Write a row's key in each column."""
     feature, nan_left = k.constant(packed.feature), k.constant(packed.nan_left)
     plain = len(packed.feature)
@@ -204,9 +207,9 @@ def _write_keys(k: Kernel, keys: Place, x: Place, row: Any, packed: PackedNodes,
         value = k.bind(k.load(x, (k.entry(feature, column),), row))
         missing = tirx.Select(tirx.EQ(k.entry(nan_left, column), 0), tirx.IntImm(packed.word, -1), tirx.IntImm(packed.word, 0))
         k.store(keys, (0,), column, tirx.Select(tirx.isnan(value), missing, key_of(value, x.dtype, packed.word)))
-    if tables:
-        _decide_tables(k, keys, plain, x, row, packed.word, tables, forest)
-    k.store(keys, (0,), plain + (tables.count if tables else 0), literal(0, packed.word, 1))
+    if sets.groups:
+        say(k, x, row, sets, 0, 1, lambda number, byte: k.store(keys, (0,), plain + number, tirx.Cast(packed.word, byte)))
+    k.store(keys, (0,), plain + sets.count, literal(0, packed.word, 1))
 
 
 def key_of(value: Any, dtype: str, word: str, lanes: int = 1) -> Any:
@@ -218,12 +221,3 @@ def key_of(value: Any, dtype: str, word: str, lanes: int = 1) -> Any:
     key = raw ^ (tirx.shift_right(raw, literal(bits - 1, integer, lanes)) | literal(sign, integer, lanes))
     wide, unsigned = ("int64", "uint32") if lanes == 1 else (f"int64x{lanes}", f"uint32x{lanes}")
     return tirx.Cast(wide, tirx.reinterpret(unsigned, key)) if (word, bits) == ("int64", 32) else key
-
-
-def _decide_tables(k: Kernel, keys: Place, first: int, x: Place, row: Any, word: str, tables: Tables, forest: Forest) -> None:
-    """Look the codes up in each table."""
-    feature, start, last = k.constant(tables.features(forest)), k.constant(tables.start.data[:-1]), k.constant(tables.last.astype(x.dtype))
-    goes_right = k.constant((~tables.goes_left.data).astype(np.uint8))
-    with k.over((tables.count,)) as (table,):
-        code = code_within(k, k.load(x, (k.entry(feature, table),), row), k.bind(k.entry(last, table)), x.dtype)
-        k.store(keys, (0,), first + table, tirx.Cast(word, k.entry(goes_right, k.entry(start, table) + code)))
