@@ -37,7 +37,7 @@ def write_classes(k: Kernel, columns: Columns, block: Block, x: Place, sets: Cat
 
 def write_said(k: Kernel, columns: Columns, block: Block, sets: CategorySets, first: int) -> None:
     """Look up what each set says to the classes, to the columns from ``first`` on; those of the classes follow them."""
-    said, begin = map(k.constant, sets.by_class(0 ^ BIAS, 255 ^ BIAS))
+    said, begin = (k.constant(t) for t in sets.by_class(0 ^ BIAS, 255 ^ BIAS))
     start, classes = k.constant(sets.start), k.number(first + sets.count)
     with k.over((k.number(len(sets.groups)),)) as (group,):
         first_set, first_entry = k.bind(k.entry(start, group)), k.bind(k.entry(begin, group))
@@ -49,7 +49,7 @@ def write_said(k: Kernel, columns: Columns, block: Block, sets: CategorySets, fi
 
 def say(k: Kernel, x: Place, row: Any, sets: CategorySets, left: int, right: int, store: Callable[[Any, Any], None]) -> None:
     """Have what each set says to a row, in bytes, given to ``store(set, byte)``."""
-    said, begin = map(k.constant, sets.by_class(left, right))
+    said, begin = (k.constant(t) for t in sets.by_class(left, right))
     feature, code_start, class_of, start = (k.constant(t) for t in (sets.feature, sets.code_start, sets.class_of, sets.start))
     last = k.constant((np.diff(sets.code_start) - 1).astype(x.dtype))
     with k.over((len(sets.groups),)) as (group,):
