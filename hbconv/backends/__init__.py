@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+from functools import cache
 
 from hbconv.backends.base import Artifact, Backend
 from hbconv.names import unknown
@@ -9,6 +10,7 @@ from hbconv.names import unknown
 __all__ = ["Artifact", "Backend", "backend_names", "find_backend"]
 
 
+@cache
 def backend_names() -> tuple[str, ...]:
     """Return the names of all backends: the modules here, helpers (``_name``) left out."""
     return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name != "base" and not m.name.startswith("_")))

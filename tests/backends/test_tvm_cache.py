@@ -34,8 +34,13 @@ def check(program):
 def folder(tmp_path, monkeypatch):
     """An empty cache, and nothing in memory."""
     monkeypatch.setenv("HBCONV_CACHE", str(tmp_path))
-    build._build.cache_clear()
+    forget()
     return tmp_path / "1"
+
+
+def forget():
+    build._build.cache_clear()
+    build._object.cache_clear()
 
 
 def count(monkeypatch):
@@ -50,9 +55,16 @@ def test_a_program_is_built_once(folder, monkeypatch):
     built = count(monkeypatch)
     check(scaled(2.0))
     check(scaled(2.0))
-    assert (len(built), len(list(folder.iterdir()))) == (1, 1)
+    assert (len(built), len(list(folder.iterdir()))) == (1, 2)  # the loop, and the code of its function
     check(scaled(3.0))
     assert len(built) == 2
+
+
+def test_programs_of_one_structure_share_the_code_on_disk(folder, monkeypatch):
+    check(scaled([2.0, 3.0, 4.0]))
+    forget()
+    monkeypatch.setattr(build, "_compiled", None)
+    check(scaled([5.0, 6.0, 7.0]))
 
 
 def test_another_process_needs_no_compiler(folder):
@@ -75,21 +87,23 @@ print(BACKEND.compile(program, Target("tvm")).run({"x": np.ones((1, 3), np.float
 @pytest.mark.parametrize("damage", [b"", b"not that", None])
 def test_a_damaged_entry_is_built_anew(folder, monkeypatch, damage):
     check(scaled(2.0))
-    (entry,) = folder.iterdir()
-    whole = entry.read_bytes()
-    middle = len(whole) // 2
-    entry.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :] if damage is None else damage)
+    whole = {entry: entry.read_bytes() for entry in folder.iterdir()}
+    for entry, data in whole.items():
+        middle = len(data) // 2
+        entry.write_bytes(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :] if damage is None else damage)
     built = count(monkeypatch)
+    forget()
     check(scaled(2.0))
     assert len(built) == 1
-    assert entry.read_bytes() == whole
+    assert {entry: len(entry.read_bytes()) for entry in folder.iterdir()} == {entry: len(data) for entry, data in whole.items()}
 
 
 def test_an_entry_of_other_files_is_built_anew(folder, monkeypatch):
     check(scaled(2.0))
-    (entry,) = folder.iterdir()
-    Cache.chosen().write(entry.name, {"kernel.so": b"not a library"})
+    for entry in list(folder.iterdir()):
+        Cache.chosen().write(entry.name, {"kernel.so": b"not a library"})
     built = count(monkeypatch)
+    forget()
     check(scaled(2.0))
     assert len(built) == 1
 
@@ -98,9 +112,10 @@ def test_an_entry_of_other_files_is_built_anew(folder, monkeypatch):
 @pytest.mark.parametrize("which", ["entry", "folder"])
 def test_what_others_may_write_is_not_run(folder, monkeypatch, which):
     check(scaled(2.0))
-    (entry,) = folder.iterdir()
-    (entry if which == "entry" else folder).chmod(0o777)
+    for path in list(folder.iterdir()) if which == "entry" else [folder]:
+        path.chmod(0o777)
     built = count(monkeypatch)
+    forget()
     check(scaled(2.0))
     assert len(built) == 1
 

@@ -14,6 +14,8 @@ import tvm_ffi
 from tvm import tirx
 from tvm.tirx import compilation_pipeline
 
+from hbconv.backends.tvm.cache import Cache
+from hbconv.backends.tvm.key import function_key
 from hbconv.backends.tvm.link import link
 from hbconv.backends.tvm.loop_files import load_library
 from hbconv.backends.tvm.machine import Machine
@@ -21,7 +23,7 @@ from hbconv.errors import BackendError
 
 __all__ = ["build", "compile_functions"]
 
-PIPELINE = "hbconv_tiles"
+PIPELINE, OBJECT = "hbconv_tiles", "kernel.o"
 LLVM_OPTIONS = [
     "-unroll-threshold-aggressive:uint=20",
     "-unroll-threshold-default:uint=20",
@@ -75,9 +77,19 @@ def _build(structures: tuple[tuple[str, Any], ...], machine: Machine) -> tuple[C
 
 @lru_cache(maxsize=256)
 def _object(name: str, structure: Any, machine: Machine) -> bytes:
-    """Compile one function to an object file."""
+    """Take the object file of one function from the cache, or compile it: a model retrained finds the code of the one before."""
+    cache, key = Cache.chosen(), function_key(name, tvm.ir.save_json(structure.key), machine)
+    kept = (cache.read(key) or {}).get(OBJECT)
+    if kept is not None:
+        return kept
+    made = _compiled(name, structure, machine)
+    cache.write(key, {OBJECT: made})
+    return made
+
+
+def _compiled(name: str, structure: Any, machine: Machine) -> bytes:
     with TemporaryDirectory() as folder:
-        path = Path(folder, "kernel.o")
+        path = Path(folder, OBJECT)
         compile_functions({name: structure.key}, machine).mod.write_to_file(str(path))
         return path.read_bytes()
 

@@ -1,4 +1,4 @@
-"""The key of a compiled loop in the cache: a digest of all that it is made from, which needs no TVM to compute."""
+"""Keys in the cache: digests of all that an entry is made from. That of a compiled loop needs no TVM to compute."""
 
 from __future__ import annotations
 
@@ -16,15 +16,24 @@ from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.schedule import Schedule
 from hbconv.tensor import TensorProgram
 
-__all__ = ["loop_key"]
+__all__ = ["function_key", "loop_key"]
 
 PACKAGES = ("apache-tvm", "apache-tvm-ffi", "numpy")
 
 
 def loop_key(program: TensorProgram, schedule: Schedule, machine: Machine) -> str:
     """Return the digest of a program with its constants, of how it is cut, for what machine, and by which code."""
+    return _digest((program, schedule, machine))
+
+
+def function_key(name: str, text: str, machine: Machine) -> str:
+    """Return the digest of a function, written out as a text without loss."""
+    return _digest((name, text, machine))
+
+
+def _digest(value: Any) -> str:
     digest = hashlib.sha256(_code().encode())
-    for part in _parts((program, schedule, machine)):
+    for part in _parts(value):
         digest.update(part)
     return digest.hexdigest()
 
