@@ -39,6 +39,11 @@ class Array:
         body = repr(self.data.tolist()).encode() if self.data.dtype.hasobject else self.data.tobytes()
         return hashlib.sha256(f"{self.data.dtype.str}{self.data.shape}".encode() + body).hexdigest()
 
+    @cached_property
+    def is_count(self) -> bool:
+        """Whether it holds the ints 0, 1, 2...: each is its own position."""
+        return self.data.dtype.kind == "i" and np.array_equal(self.data, np.arange(self.data.size))
+
     @property
     def dtype(self) -> str:
         """Name of the numpy dtype."""

@@ -94,7 +94,8 @@ def lower(graph: Graph, precision: Precision = "exact", padding: Padding = DENSE
         else:
             written[name] = _dense(b, value)
     if guard:
-        written[DOUBTFUL] = b.reduce("reduce_any", b.concat([_dense(b, values[node]) for node in guard]))
+        marks = b.concat([_dense(b, values[node]) for node in guard])
+        written[DOUBTFUL] = b.reduce("reduce_any", marks) if len(guard) > 1 else b.reshape(marks)
     return Lowered(b.program(written), feeds, sparse)
 
 

@@ -98,7 +98,7 @@ def _part(output: Output, values: npt.NDArray[Any]) -> Any:
 
 def _labels(classes: Array | tuple[Array, ...], codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if isinstance(classes, Array):
-        return np.asarray(classes.data.take(codes))
+        return codes.astype(classes.data.dtype) if classes.is_count else np.asarray(classes.data.take(codes))
     return np.stack([labels.data[codes[:, column]] for column, labels in enumerate(classes)], axis=1)
 
 

@@ -48,12 +48,13 @@ class Checker:
         unbounded = tuple(c for c, b in zip(checks, bounds, strict=True) if b is None)
         self.rest = _Conditions(graph, unbounded, padding)
         self.guard = tuple(c.node for c in unbounded)
+        self.bounded = tuple(c.node.x for c, b in zip(checks, bounds, strict=True) if b is not None and isinstance(c.node, IsNonFinite))
         self.warnings = _Conditions(graph, graph.warnings, padding)
         feeds = [f for f in self.all.lowered.feeds if f.dtype.startswith("float") and self.bound]
         self.floats = [f for f in feeds if isinstance(f, Feed)]
         self.entries = [f for f in feeds if isinstance(f, EntriesFeed)]
 
-    def __call__(self, table: Table, doubtful: bool | None = None) -> None:
+    def __call__(self, table: Table, doubtful: bool | None = None, *, proven: bool = False) -> None:
         """Raise InputError with the message of the first check that some row violates, and warn as the source does.
 
         Parameters
@@ -61,8 +62,10 @@ class Checker:
         table : Table
         doubtful : bool, optional
             What the guard of the program found; None where it has none, and what it would look at is evaluated here.
+        proven : bool
+            Rows that are not doubtful need no look at the input.
         """
-        if doubtful or not self._is_ordinary(table):
+        if doubtful or not (proven or self._is_ordinary(table)):
             self.all.require(table)
         elif doubtful is None:
             self.rest.require(table)

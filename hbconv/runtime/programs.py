@@ -15,6 +15,7 @@ from hbconv.optimize.plan import Plan, make_plan
 from hbconv.runtime.batching import bytes_given, rows_per_chunk
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.entries import as_csr
+from hbconv.runtime.proofs import find_proof
 from hbconv.runtime.rows import Table
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
@@ -38,11 +39,15 @@ class Planned:
 
 @dataclass(frozen=True)
 class Program:
-    """Some methods, compiled for some column dtypes; ``chunk`` rows fit in the memory of one call."""
+    """Some methods, compiled for some column dtypes; ``chunk`` rows fit in the memory of one call.
+
+    Where its guard is ``proof`` enough, rows that are not doubtful need no look at the input.
+    """
 
     lowered: Lowered
     artifact: Artifact
     chunk: int
+    proof: bool
 
     def checked(self, check: Checker, table: Table) -> dict[str, Any]:
         """Compute the methods' values where no check refuses the rows: those that the program guards are looked at after it has run."""
@@ -50,7 +55,7 @@ class Program:
             check(table)
             return self.run(table)
         values = self.run(table)
-        check(table, doubtful=bool(values.pop(DOUBTFUL).any()))
+        check(table, doubtful=bool(values.pop(DOUBTFUL).any()), proven=self.proof)
         return values
 
     def run(self, table: Table) -> dict[str, Any]:
@@ -145,15 +150,18 @@ class Programs:
             return self._planned[dtypes]
 
     def _compile(self, key: Key) -> Program:
-        backend, lowered = find_backend(self.target.backend), self._guarded(*key)
+        backend, (lowered, proof) = find_backend(self.target.backend), self._guarded(*key)
         prepared = backend.prepare(lowered.program, self.target)
         files = self._stored.get(key)
         artifact = backend.load(files, lowered.program, self.target) if files else backend.compile(lowered.program, self.target)
         chunk = max(1, self.target.memory // bytes_given(prepared)) if backend.tiled else rows_per_chunk(prepared, self.target)
-        return Program(lowered, artifact, chunk)
+        return Program(lowered, artifact, chunk, proof)
 
-    def _guarded(self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding) -> Lowered:
-        """Return the methods as a program that looks out for doubtful rows itself, where that is cheap and as exact as on the host."""
+    def _guarded(self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding) -> tuple[Lowered, bool]:
+        """Return the methods as a program that looks out for doubtful rows itself, where that is cheap and as exact as on the host; whether none else need."""
         if not find_backend(self.target.backend).tiled or self.target.precision != "exact" or padding != DENSE:
-            return self.lowered(methods, dtypes, padding)
-        return lower(self.typed(dtypes).only(*methods), guard=optimize_exactly(self.typed(dtypes), self.checker(dtypes).guard))
+            return self.lowered(methods, dtypes, padding), False
+        graph, check = self.typed(dtypes), self.checker(dtypes)
+        proof = find_proof(graph.only(*methods), check.bounded) if check.floats else None
+        guard = (*optimize_exactly(graph, check.guard), *(() if proof is None else (proof,)))
+        return lower(graph.only(*methods), guard=guard), proof is not None

@@ -55,7 +55,7 @@ class Shortcut:
         self.width = len(graph.schema.columns)
         self.columns = columns_read(program, self.width)
         self.square = check.bound**2 if check.floats else None
-        self.guarded = DOUBTFUL in program.lowered.program.outputs
+        self.guarded = bool(check.rest.messages)
         self._local = threading.local()
 
     def __call__(self, x: npt.NDArray[Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any
 
@@ -37,7 +37,7 @@ class Signature:
     inputs: dict[str, tuple[str, tuple[int, ...]]]
     outputs: dict[str, tuple[str, tuple[int, ...]]]
 
-    @property
+    @cached_property
     def widest(self) -> int:
         """Columns of the widest matrix."""
         return max((int(np.prod(shape)) for _, shape in (*self.inputs.values(), *self.outputs.values())), default=1)
@@ -121,7 +121,8 @@ class TvmArtifact(Artifact):
         dtype, shape = self.signature.inputs[name]
         if array.dtype != dtype or array.shape[1:] != shape:
             raise BackendError(f"Input {name!r} is {array.dtype.name}{list(array.shape)}, the compiled program reads {dtype} rows of {shape[0]} columns.")
-        return np.require(array, requirements=["C", "A"])
+        flags = array.flags
+        return array if flags.c_contiguous and flags.aligned else np.require(array, requirements=["C", "A"])
 
     def _run_slices(self, loop: Loop, matrices: list[npt.NDArray[Any]], rows: int) -> None:
         """Share the rows among the threads."""

@@ -19,7 +19,7 @@ from hbconv.backends.tvm.flat import Flat, copy_in, copy_out, flatten
 from hbconv.backends.tvm.kernel import ANY, SCRATCH, TABLES, Kernel, literal
 from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.memory import Place, storage
-from hbconv.backends.tvm.row_products import Rows, is_multiplied
+from hbconv.backends.tvm.row_products import Rows, is_multiplied, scaled
 from hbconv.backends.tvm.schedule import Schedule
 from hbconv.backends.tvm.transpose import columns_used, read_columns, write_rows
 from hbconv.tensor import Constant, Input, Op, TensorProgram, TensorType
@@ -123,7 +123,7 @@ class _Writer:
 
     def _compute(self, position: int, op: Op) -> None:
         operands = tuple(self.places[i] for i in op.operands)
-        seen = movement.view(op.primitive, operands, op.attributes)
+        seen = scaled(op.primitive, operands) or movement.view(op.primitive, operands, op.attributes)
         if seen is not None:
             viewed = 1 if op.primitive == "expand" else 0
             self.places[position], self.owner[position] = seen, self.owner[op.operands[viewed]]

@@ -1,9 +1,12 @@
-"""Products of an input matrix with few columns of weights, straight from its rows: vectors along a row, whose lanes are summed at the end."""
+"""Products of an input matrix with few columns of weights, straight from its rows: vectors along a row, whose lanes are summed at the end.
+
+Arithmetic with constants, such as a scaler's, is done to the entries as they are read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,25 +17,28 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.elementwise import Kind
 from hbconv.backends.tvm.fusion import Step
 from hbconv.backends.tvm.kernel import Kernel, literal
-from hbconv.backends.tvm.matmul import finished, multiply, panels
+from hbconv.backends.tvm.matmul import PANEL, STEPS, finished, multiply, panels
 from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.transpose import live_rows
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
-__all__ = ["Rows", "is_multiplied", "matmul"]
+__all__ = ["Rows", "is_multiplied", "matmul", "scaled"]
 
 MOST = 16
 """Columns of weights up to which this is faster than turning rows into columns."""
 SUMS = 12
 """Vectors of sums in flight: four of sixteen registers are left for entries and weights."""
+SCALING = {"div": lambda _, a, b: tirx.Div(a, b), **{name: STEPS[name] for name in ("add", "sub", "mul")}}
+"""What may be done to entries before a product, over vectors along a row."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows(Place):
-    """An input left in the caller's row-major matrix, from the tile's first row on."""
+    """An input left in the caller's row-major matrix, from the tile's first row on, and what is done to its entries: primitives with a number for each column."""
 
     matrix: Any = None
     first: Any = None
+    scaling: tuple[tuple[str, Place], ...] = ()
 
     @property
     def size(self) -> int:
@@ -41,17 +47,38 @@ class Rows(Place):
 
 
 def is_multiplied(k: Kernel, program: TensorProgram, matrix: Input) -> bool:
-    """Whether all that is done with an input are products with few columns of weights, and a row fills a vector."""
-    index, (width,), dtype = program.instructions.index(matrix), matrix.type.shape, matrix.type.dtype
-    readers = [op for op in program.instructions if isinstance(op, Op) and index in op.operands]
-    if index in program.outputs.values() or not dtype.startswith("float") or width < _vector(k, dtype) or not readers:
+    """Whether all that is done with an input are products with few columns of weights, scaled or not, and a row fills a vector."""
+    (width,), dtype = matrix.type.shape, matrix.type.dtype
+    return dtype.startswith("float") and width >= _vector(k, dtype) and _ends_narrow(program, program.instructions.index(matrix), MOST)
+
+
+def _ends_narrow(program: TensorProgram, index: int, most: int) -> bool:
+    """Whether all that is done with a value are such products; what is scaled is so again for each panel of weights, so there may be one."""
+    readers = [(position, op) for position, op in enumerate(program.instructions) if isinstance(op, Op) and index in op.operands]
+    if index in program.outputs.values() or not readers:
         return False
-    return all(_is_narrow(program, op) for op in readers)
+    return all(_is_narrow(program, op, most) or (_is_scaling(program, op, index) and _ends_narrow(program, position, PANEL)) for position, op in readers)
 
 
-def _is_narrow(program: TensorProgram, op: Op) -> bool:
+def _is_narrow(program: TensorProgram, op: Op, most: int) -> bool:
     weights = program.instructions[op.operands[1]] if op.primitive == "matmul" else None
-    return isinstance(weights, Constant) and weights.value.data.ndim == 2 and 0 < weights.value.data.shape[1] <= MOST
+    return isinstance(weights, Constant) and weights.value.data.ndim == 2 and 0 < weights.value.data.shape[1] <= most
+
+
+def _is_scaling(program: TensorProgram, op: Op, index: int) -> bool:
+    if op.primitive not in SCALING or op.operands[0] != index:
+        return False
+    constant = program.instructions[op.operands[1]]
+    return isinstance(constant, Constant) and constant.value.data.shape in (op.type.shape, (1,))
+
+
+def scaled(primitive: str, operands: tuple[Place, ...]) -> Rows | None:
+    """Return rows with one more thing done to their entries; None where the first operand is something else."""
+    x = operands[0]
+    if primitive not in SCALING or not isinstance(x, Rows):
+        return None
+    constant = operands[1].known()
+    return replace(x, scaling=(*x.scaling, (primitive, Place(x.dtype, x.shape, data=np.array(np.broadcast_to(constant, x.shape))))))
 
 
 def _vector(k: Kernel, dtype: str) -> int:
@@ -91,7 +118,8 @@ def _panel(k: Kernel, x: Rows, weights: Place, rows: list[Any], start: Any, colu
     totals = [[k.register(x.dtype, literal(0, x.dtype, lanes), lanes) for _ in rows] for _ in range(columns)]
 
     def add(position: Any, skip: int) -> None:
-        entries = [k.bind(_without(x.matrix[row, tirx.Ramp(position, 1, lanes)], x.dtype, skip, lanes)) for row in rows]
+        read = _entries(k, x, rows, position, lanes)
+        entries = [k.bind(_without(entry, x.dtype, skip, lanes)) for entry in read]
         for column, sums in enumerate(totals):
             weight = k.bind(k.entries(weights, (start + column) * width + position, lanes))
             for entry, total in zip(entries, sums, strict=True):
@@ -102,6 +130,15 @@ def _panel(k: Kernel, x: Rows, weights: Place, rows: list[Any], start: Any, colu
     if width % lanes:
         add(width - lanes, lanes - width % lanes)
     return [_lane_sums(k, [total.get() for total in sums], lanes) for sums in totals]
+
+
+def _entries(k: Kernel, x: Rows, rows: list[Any], position: Any, lanes: int) -> list[Any]:
+    """Read neighbouring entries of each row, and scale them."""
+    entries = [x.matrix[row, tirx.Ramp(position, 1, lanes)] for row in rows]
+    for primitive, constant in x.scaling:
+        operand = k.bind(k.entries(constant, position, lanes))
+        entries = [k.bind(SCALING[primitive](Kind(x.dtype, lanes), k.bind(entry), operand)) for entry in entries]
+    return entries
 
 
 def _without(vector: Any, dtype: str, skip: int, lanes: int) -> Any:

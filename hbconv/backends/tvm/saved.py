@@ -16,7 +16,7 @@ from hbconv.errors import StoreError
 
 __all__ = ["pack", "unpack"]
 
-FORMAT = 5
+FORMAT = 6
 """Number of the calling convention and the tables' layout; libraries of another are compiled again."""
 SIGNATURE = "kernel.json"
 NO_LINKER = (
