@@ -13,7 +13,7 @@ from hbconv.errors import InputError
 from hbconv.runtime.arrays import dtype_name, numeric, require_numbers
 from hbconv.runtime.items import read_items
 from hbconv.runtime.matrices import as_numbers, read_matrix
-from hbconv.runtime.rows import Reads, Table
+from hbconv.runtime.rows import Block, Reads, Table
 from hbconv.runtime.tables import Data, Frame, find_columns, read_frame, read_sequence
 from hbconv.runtime.text import Categories, Text
 
@@ -98,16 +98,21 @@ def _whole(reads: Reads, values: Any) -> Table:
 
 
 def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads: Reads) -> Table:
-    read = frame.columns([place[i] for i in sorted(reads.needed)])
-    given = {i: read[place[i]] for i in sorted(reads.needed)}
-    arrays = {i: _array(given[i]) for i in reads.numbers}
-    for i in reads.objects & reads.numbers:
+    column_at = {place[i]: i for i in sorted(reads.numbers)}
+    alike = [([column_at[position] for position in group], values) for group, values in frame.alike(list(column_at))]
+    blocks = tuple(Block(tuple(group), numeric(values, "X")) for group, values in alike)
+    dtypes: dict[int, str] = {}
+    for (group, values), block in zip(alike, blocks, strict=True):
+        dtypes |= dict.fromkeys(group, _small_or_own(values, block.values))
+    given = {i: frame.read(place[i]) for i in sorted(reads.needed - dtypes.keys())}
+    arrays = {i: _array(given[i]) for i in reads.numbers - dtypes.keys()}
+    for i in reads.objects & arrays.keys():
         require_numbers(arrays[i], reads.where(i))
     columns = given | {i: numeric(array, reads.where(i)) for i, array in arrays.items()}
-    dtypes = {i: _small_or_own(arrays[i], columns[i]) for i in reads.numbers}
+    dtypes |= {i: _small_or_own(array, columns[i]) for i, array in arrays.items()}
     if "float32" not in dtypes.values():
         dtypes = {i: "int64" if dtype == "int16" else dtype for i, dtype in dtypes.items()}
-    return Table(reads, frame.rows, tuple(dtypes.get(i, "string") for i in range(len(reads.schema.columns))), columns=columns)
+    return Table(reads, frame.rows, tuple(dtypes.get(i, "string") for i in range(len(reads.schema.columns))), columns=columns, blocks=blocks)
 
 
 def _small_or_own(given: npt.NDArray[Any], numbers: Any) -> str:

@@ -10,6 +10,7 @@ from hbconv.array import Array
 from hbconv.containers import Graph, Node
 from hbconv.containers.affine import Affine
 from hbconv.containers.decide import IsNonFinite
+from hbconv.containers.elementwise import Map
 from hbconv.containers.linear import Linear
 from hbconv.containers.wiring import Cast, Concat, Select
 
@@ -32,9 +33,10 @@ def find_proof(graph: Graph, checked: Iterable[Node]) -> Node | None:
     >>> found.name, found.x.name
     ('is_non_finite', 'linear')
     """
-    wanted = tuple(checked)
-    sums = (node for node in graph.nodes() if isinstance(node, Linear) and _weighs_all(node) and all(_spoils(x, node.x) for x in wanted))
-    found = next(sums, None)
+    nodes, wanted = graph.nodes(), tuple(checked)
+    clipped = {node.x for node in nodes if isinstance(node, Map) and node.function == "relu"}  # as part of the product, while nothing else reads it
+    sums = (node for node in nodes if isinstance(node, Linear) and node not in clipped and _weighs_all(node))
+    found = next((node for node in sums if all(_spoils(x, node.x) for x in wanted)), None)
     if found is None:
         return None
     return IsNonFinite(found if found.type.width == 1 else Select(found, Array([0])), allow_nan=False)

@@ -62,6 +62,25 @@ class Reads:
 
 
 @dataclass(frozen=True)
+class Block:
+    """Columns of the schema that lie side by side: which they are, and their values, of shape (rows, columns)."""
+
+    columns: tuple[int, ...]
+    values: npt.NDArray[Any]
+
+    def part(self, rows: slice | npt.NDArray[np.integer[Any]]) -> Block:
+        """Return some of the rows."""
+        return Block(self.columns, self.values[rows])
+
+    def of(self, columns: tuple[int, ...]) -> npt.NDArray[Any] | None:
+        """Return some of the columns; None where it has not all of them."""
+        if columns == self.columns:
+            return self.values
+        place = {column: i for i, column in enumerate(self.columns)}
+        return self.values[:, [place[column] for column in columns]] if place.keys() >= set(columns) else None
+
+
+@dataclass(frozen=True)
 class Table:
     """Rows as the model reads them: one matrix, or its columns apart.
 
@@ -77,6 +96,8 @@ class Table:
         All columns in one.
     columns : mapping
         Else the columns that are read, by position in the schema.
+    blocks : tuple of Block
+        And those that are read together.
     entries : mapping
         Columns read as sparse rows, by position and extractor; under the key None the matrix itself, where it is sparse and stays so.
     padding : Padding
@@ -88,6 +109,7 @@ class Table:
     dtypes: tuple[str, ...]
     matrix: Any = None
     columns: Mapping[int, Data] = field(default_factory=dict)
+    blocks: tuple[Block, ...] = ()
     entries: Mapping[tuple[int, Extractor] | None, EntryRows] = field(default_factory=dict)
     padding: Padding = DENSE
     _fed: dict[Feed | CodesFeed, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
@@ -123,13 +145,18 @@ class Table:
         return [(rows, replace(table.chosen(rows), rows=len(rows), padding=Padding(size, sparse))) for rows, size in made]
 
     def chosen(self, rows: slice | npt.NDArray[np.integer[Any]]) -> Table:
-        """Return some rows of the columns and entries."""
+        """Return some rows of the columns, blocks and entries."""
         columns = {i: c.part(rows) if isinstance(c, Text | Categories) else c[rows] for i, c in self.columns.items()}
-        return replace(self, columns=columns, entries={key: made.part(rows) for key, made in self.entries.items()}, _fed={}, _padded={})
+        blocks, entries = tuple(block.part(rows) for block in self.blocks), {key: made.part(rows) for key, made in self.entries.items()}
+        return replace(self, columns=columns, blocks=blocks, entries=entries, _fed={}, _padded={})
 
     def column(self, position: int) -> Data:
         """Return one column of the schema."""
-        return self.columns[position] if self.matrix is None else self.matrix[:, position]
+        if position in self.columns:
+            return self.columns[position]
+        block = next((block for block in self.blocks if position in block.columns), None)
+        column: npt.NDArray[Any] = self.matrix[:, position] if block is None else block.values[:, block.columns.index(position)]
+        return column
 
     def inputs(self, feeds: Iterable[AnyFeed]) -> dict[str, npt.NDArray[Any]]:
         """Return the inputs of a program by name."""
@@ -146,9 +173,9 @@ class Table:
 
     def lying(self, feed: Feed) -> Iterable[tuple[Sequence[int], npt.NDArray[Any]]]:
         """Return the columns of a feed as they lie, without a copy where they lie apart: which they are, and their values."""
-        if self.matrix is not None:
+        if self.matrix is not None or any(block.columns == feed.columns for block in self.blocks):
             return [(feed.columns, self.feed(feed))]
-        return (([i], np.asarray(self.columns[i])[:, None]) for i in feed.columns)
+        return (([i], np.asarray(self.column(i))[:, None]) for i in feed.columns)
 
     def padded(self, feed: EntriesFeed) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
         """Return tokens and weights of sparse rows. Made once for each feed."""
@@ -161,9 +188,12 @@ class Table:
         if self.matrix is not None:
             whole = feed.columns == tuple(range(self.matrix.shape[1]))
             return contiguous(self.matrix if whole else self.matrix[:, list(feed.columns)])
+        for found in (block.of(feed.columns) for block in self.blocks):
+            if found is not None:
+                return np.ascontiguousarray(found, feed.dtype)
         out = np.empty((self.rows, len(feed.columns)), feed.dtype)
         for place, position in enumerate(feed.columns):
-            out[:, place] = self.columns[position]
+            out[:, place] = self.column(position)
         return out
 
     def _codes(self, feed: CodesFeed) -> npt.NDArray[np.int32]:

@@ -17,6 +17,8 @@ __all__ = ["Frame", "read_frame", "read_sequence"]
 Data = npt.NDArray[Any] | Text | Categories
 MANY = 4
 """Columns from which reading them together is faster than one by one."""
+PLAIN = frozenset(np.dtype(name) for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float16", "float32", "float64"))
+"""Dtypes of which every value is a number that programs take."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Frame:
     """A table: names, number of rows, a function that reads one column by position; all of it where that is one array of numbers.
 
     ``is_category`` tells the columns that pandas holds as categories, whatever their values; None for tables of other kinds.
-    ``read_alike`` reads several columns of one plain dtype at once, where that is faster.
+    ``read_alike`` reads several columns of one plain dtype at once, side by side, where that is faster.
     """
 
     names: tuple[Any, ...]
@@ -32,20 +34,16 @@ class Frame:
     read: Callable[[int], Data]
     matrix: npt.NDArray[Any] | None = None
     is_category: Callable[[int], bool] | None = None
-    read_alike: Callable[[list[int]], Sequence[Data]] | None = None
+    read_alike: Callable[[list[int]], npt.NDArray[Any]] | None = None
     dtypes: Sequence[Any] = ()
 
-    def columns(self, positions: Sequence[int]) -> dict[int, Data]:
-        """Read columns by position; those of one plain dtype together where there are many."""
-        alike: dict[Any, list[int]] = {}
+    def alike(self, positions: Sequence[int]) -> list[tuple[list[int], npt.NDArray[Any]]]:
+        """Read columns of one plain dtype together, where there are many: their positions, and their values side by side."""
+        groups: dict[Any, list[int]] = {}
         for i in positions if self.read_alike else ():
-            if isinstance(self.dtypes[i], np.dtype) and self.dtypes[i].kind in "fiub":
-                alike.setdefault(self.dtypes[i], []).append(i)
-        found: dict[int, Data] = {}
-        for group in alike.values():
-            if len(group) >= MANY and self.read_alike:
-                found |= zip(group, self.read_alike(group), strict=True)
-        return found | {i: self.read(i) for i in positions if i not in found}
+            if self.dtypes[i] in PLAIN:
+                groups.setdefault(self.dtypes[i], []).append(i)
+        return [(group, self.read_alike(group)) for group in groups.values() if self.read_alike and len(group) >= MANY]
 
 
 def read_frame(x: Any) -> Frame | None:
@@ -130,11 +128,11 @@ def _pandas_matrix(x: Any, dtypes: list[Any]) -> npt.NDArray[Any] | None:
     return x.to_numpy() if isinstance(dtype, np.dtype) and dtype.kind in "fiub" else None
 
 
-def _pandas_columns(x: Any, group: list[int]) -> Sequence[Data]:
+def _pandas_columns(x: Any, group: list[int]) -> npt.NDArray[Any]:
     """Read columns of one plain dtype; neighbours as they lie in memory."""
     neighbours = group == list(range(group[0], group[0] + len(group)))
-    columns: npt.NDArray[Any] = x.iloc[:, slice(group[0], group[-1] + 1) if neighbours else group].to_numpy().T
-    return list(columns)
+    values: npt.NDArray[Any] = x.iloc[:, slice(group[0], group[-1] + 1) if neighbours else group].to_numpy()
+    return values
 
 
 def _pandas_categories(series: Any) -> Data:

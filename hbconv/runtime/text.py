@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import sys
 from dataclasses import dataclass, replace
@@ -118,11 +119,13 @@ def _looked_up(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[
 
 
 def _encode_distinct(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
-    """Look each distinct value up once: pandas, loaded as a table of objects nearly always comes from it, finds them in half the time."""
-    places, distinct = sys.modules["pandas"].factorize(values)
-    codes: npt.NDArray[np.int32] = np.append(_looked_up(distinct, vocabulary), np.int32(UNKNOWN))[places]
-    missing = np.flatnonzero(places < 0)
-    codes[missing] = _looked_up(values[missing], vocabulary)
+    """Look each distinct object up once: pandas, loaded as a table of objects nearly always comes from it, finds them by their addresses in no time."""
+    lying = np.ascontiguousarray(values)
+    addresses = np.ctypeslib.as_array((ctypes.c_ssize_t * len(lying)).from_address(lying.ctypes.data))
+    places, distinct = sys.modules["pandas"].factorize(addresses)
+    one_of = np.empty(len(distinct), np.intp)
+    one_of[places] = np.arange(len(lying))
+    codes: npt.NDArray[np.int32] = _looked_up(lying[one_of], vocabulary)[places]
     return codes
 
 

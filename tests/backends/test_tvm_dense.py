@@ -127,6 +127,25 @@ def test_inputs_that_are_only_multiplied_are_read_by_rows(dtype, width):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_inputs_that_are_scaled_and_multiplied(dtype):
+    """Each entry is rounded as it is scaled, whatever becomes of it then; what others read is written out."""
+    rng, b = np.random.default_rng(4), Builder()
+    x = rng.integers(-9, 9, (70, 13)).astype(dtype)
+    x[5, 12], x[6, 0] = np.nan, np.inf
+    matrix, weights = b.input("x", dtype, 13), b.constant(rng.integers(1, 9, (13, 2)), dtype)
+    scaled = (matrix - b.constant(rng.integers(-9, 9, 13), dtype)) / b.constant(2.0 ** rng.integers(-3, 4, 13), dtype)
+    shared = matrix * b.constant([3.0], dtype)
+    program = b.program({"sums": b.matmul(scaled, weights) + b.constant([1.0, 2.0], dtype), "plain": b.matmul(matrix, weights)})
+    more = b.program({"sums": b.matmul(shared, weights), "shared": shared})
+    for written in (program, more):
+        artifact = BACKEND.compile(written, Target("tvm"))
+        for rows in (0, 1, 9, 70):
+            got, expected = artifact.run({"x": x[:rows]}), evaluate(written, {"x": x[:rows]})
+            for name, values in expected.items():
+                np.testing.assert_array_equal(got[name], values, err_msg=f"{name} {rows}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("width", [1, 7, 54, 200])
 def test_entries_by_themselves_are_computed_as_they_lie(dtype, width):
     rng, b = np.random.default_rng(5), Builder()

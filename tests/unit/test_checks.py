@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from hbconv.array import Array
+from hbconv.backends.reference import evaluate
 from hbconv.containers import Check, Graph, Output, Schema
 from hbconv.containers.affine import Affine
 from hbconv.containers.cast_like import CastLike
@@ -27,10 +28,12 @@ from hbconv.containers.squared_distances import SquaredDistances
 from hbconv.containers.wiring import Cast, Concat, Select
 from hbconv.containers.yeo_johnson import YeoJohnson
 from hbconv.errors import InputError
+from hbconv.lower import lower_nodes
 from hbconv.model import Model
 from hbconv.runtime.bounds import spread
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.inputs import read_table
+from hbconv.runtime.proofs import find_proof
 from hbconv.runtime.rows import Reads
 from hbconv.target import Target
 
@@ -171,3 +174,51 @@ def test_the_spread_of_what_holds_ints_is_that_of_ints():
     found = spread(Columns.of(schema), 10.0)
     assert found is not None
     assert (found.bound, set(found.nan_from)) == (2.0**63, {1})
+
+
+def sums(schema):
+    """Sums of products by name, each with what is checked, and whether they prove it finite."""
+    x = Columns.of(schema)
+    scaled = Affine.of(x, sub=[1.0, 2.0, 3.0], div=[1e-9, 1e-3, 1.0])
+    return {
+        "columns": (Linear.of(x, np.ones((WIDTH, 2))), [x], True),
+        "scaled": (Linear.of(Concat((scaled, x)), np.full((2 * WIDTH, 1), -1e5)), [x, scaled], True),
+        "narrow": (Linear.of(Cast(x, "float32"), np.ones(WIDTH, np.float32)), [x], True),
+        "scaled otherwise": (Linear.of(x, np.ones(WIDTH)), [scaled], False),
+        "without a weight": (Linear.of(x, [1.0, 0.0, 1.0]), [x], False),
+        "chosen columns": (Linear.of(Select(x, Array([2, 0])), [1.0, 1.0]), [x], False),
+        "clipped": (Map(Linear.of(x, np.ones(WIDTH)), "relu"), [x], False),
+    }
+
+
+@pytest.mark.parametrize("name", sums(Schema.matrix(WIDTH)))
+def test_a_proof_marks_every_row_that_is_not_finite(name):
+    schema = Schema.matrix(WIDTH)
+    node, checked, proves = sums(schema)[name]
+    graph = Graph(schema, {"predict": Output(node)})
+    proof = find_proof(graph, checked)
+    assert (proof is not None) == proves
+    if proof is None:
+        return
+    rng, conditions = np.random.default_rng(0), [IsNonFinite(x, allow_nan=False) for x in checked]
+    x = rng.normal(size=(500, WIDTH))
+    chosen = rng.random(x.shape) < 0.3
+    x[chosen] = rng.choice(HOSTILE, chosen.sum())
+    lowered = lower_nodes(graph, {"proof": proof} | {str(i): condition for i, condition in enumerate(conditions)})
+    found = evaluate(lowered.program, {"x": x})
+    marked = found.pop("proof")
+    assert not marked[(np.abs(x) < 1e4).all(axis=1)].any()
+    assert all(marked[holds].all() for holds in found.values())
+
+
+def test_a_proven_program_refuses_what_the_checks_refuse():
+    pytest.importorskip("tvm")
+    schema = Schema.matrix(WIDTH)
+    x = Columns.of(schema)
+    graph = Graph(schema, {"predict": Output(Linear.of(x, [1.0, -1.0, 1e5]))}, (Check(IsNonFinite(x, allow_nan=False), "refused"),))
+    model = Model(graph, Target(backend="tvm"))
+    for value in HOSTILE:
+        for rows in (0, 1, 5, 2000):
+            given = np.ones((rows, WIDTH))
+            given[rows // 2 :, 1] = value
+            assert reason(lambda given=given: model.predict(given)) == ("refused" if rows and not np.isfinite(value) else None)

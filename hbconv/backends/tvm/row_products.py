@@ -34,7 +34,10 @@ SCALING = {"div": lambda _, a, b: tirx.Div(a, b), **{name: STEPS[name] for name 
 
 @dataclass(frozen=True, eq=False)
 class Rows(Place):
-    """An input left in the caller's row-major matrix, from the tile's first row on, and what is done to its entries: primitives with a number for each column."""
+    """An input left in the caller's row-major matrix, from the tile's first row on, and what is done to its entries.
+
+    ``scaling`` is primitives with a number for each column.
+    """
 
     matrix: Any = None
     first: Any = None
