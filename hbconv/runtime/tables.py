@@ -59,7 +59,7 @@ def read_frame(x: Any) -> Frame | None:
     if hasattr(x, "iloc"):
         dtypes = x.dtypes.tolist()
         return Frame(
-            tuple(x.columns),
+            tuple(x.columns.tolist()),
             len(x),
             lambda i: _pandas_column(x.iloc[:, i]),
             _pandas_matrix(x, dtypes),
