@@ -11,12 +11,12 @@ from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm import elementwise, mathematics
-from hbconv.backends.tvm.kernel import Kernel
-from hbconv.backends.tvm.memory import Along, Place
+from hbconv.backends.tvm.kernel import ANY, Kernel
+from hbconv.backends.tvm.memory import Along, Place, storage
 from hbconv.backends.tvm.schedule import Schedule
 from hbconv.tensor import Constant, Op, TensorProgram, TensorType
 
-__all__ = ["Flat", "copy_in", "copy_out", "flatten"]
+__all__ = ["Flat", "copy_in", "copy_out", "flatten", "lying"]
 
 ENTRIES, MOST = 1024, 4096
 """Entries of a tile: about so many, and at most."""
@@ -54,6 +54,12 @@ def _is_flat(instruction: Any, width: int) -> bool:
     if isinstance(instruction, Constant):
         return instruction.value.data.size == 1 or instruction.value.data.shape == (width,)
     return instruction.type.shape == (width,) and (not isinstance(instruction, Op) or instruction.primitive in PRIMITIVES)
+
+
+def lying(matrix: Any, first: Any, dtype: str) -> Place:
+    """Return the entries of a matrix from the first of a tile on, where they lie."""
+    pointer = T.Bind(tirx.reinterpret(T.ptr(storage(dtype)).ty, tirx.address_of(matrix[0, first])))
+    return Place(dtype, (1,), buffer=T.decl_buffer((ANY,), storage(dtype), data=pointer, align=np.dtype(storage(dtype)).itemsize))
 
 
 def copy_in(k: Kernel, place: Place, matrix: Any, first: Any) -> None:

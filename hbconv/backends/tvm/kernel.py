@@ -96,7 +96,7 @@ class Kernel:
 
     def give(self, place: Place) -> None:
         """Give a value's scratch back."""
-        if place.data is None:
+        if place.data is None and place.buffer is None:
             self.scratch[storage(place.dtype)].give(place.offset, place.size)
 
     @contextmanager

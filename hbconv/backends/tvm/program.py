@@ -15,7 +15,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm import elementwise, mathematics, movement, nearest, order, reduce, trees
 from hbconv.backends.tvm.entry import Entry
-from hbconv.backends.tvm.flat import Flat, copy_in, copy_out, flatten
+from hbconv.backends.tvm.flat import Flat, copy_in, copy_out, flatten, lying
 from hbconv.backends.tvm.kernel import ANY, SCRATCH, TABLES, Kernel, literal
 from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.memory import Place, storage
@@ -62,17 +62,35 @@ def write_function(program: TensorProgram, schedule: Schedule, machine: Machine)
             inputs = {i.name: _matrix(sources[i.name], i.type) for i in program.inputs}
             outputs = {name: _matrix(targets[name], kind) for name, kind in types.items()}
             kernel.declare_buffers()
-            rows = T.Bind(entry.rows * flat.width) if flat else entry.rows
-            with T.serial((rows + (schedule.tile - 1)) // schedule.tile) as tile:
-                first = T.Bind(tile * schedule.tile)
-                kernel.rows_live = T.Bind(tirx.min(rows - first, tirx.IntImm("int32", schedule.tile)))
-                writer = _Entries(kernel, flat, first, inputs, outputs) if flat else _Tile(kernel, program, first, inputs, outputs)
-                writer.write()
+            if flat:
+                _write_entries(kernel, flat, T.Bind(entry.rows * flat.width), inputs, outputs)
+            else:
+                _write_tiles(kernel, program, entry.rows, inputs, outputs)
         entry.end()
     numbers = np.array([*(n if isinstance(n, int) else kernel.tables.offset(n) for n in kernel.numbers), 0], np.int32)
     tables = (*(kernel.tables.packed(dtype) for dtype in TABLES), numbers)
     parts = {name: structure.key.with_attr("global_symbol", name) for structure, name in kernel.parts.items()}
     return TileFunction({"__tvm_ffi_main": builder.get(), **parts}, tables, {dtype: kernel.scratch[dtype].size * schedule.tile for dtype in SCRATCH})
+
+
+def _write_tiles(k: Kernel, program: TensorProgram, rows: Any, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
+    """Loop over tiles of rows."""
+    with T.serial((rows + (k.tile - 1)) // k.tile) as tile:
+        first = T.Bind(tile * k.tile)
+        k.rows_live = T.Bind(tirx.min(rows - first, tirx.IntImm("int32", k.tile)))
+        _Tile(k, program, first, inputs, outputs).write()
+
+
+def _write_entries(k: Kernel, flat: Flat, entries: Any, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
+    """Loop over tiles of entries, the last of which overlaps with the one before; what fills none is copied in and out."""
+    whole = tirx.IntImm("int32", k.tile)
+    with T.If(entries < whole):
+        with T.Then():
+            k.rows_live = entries
+            _Entries(k, flat, tirx.IntImm("int32", 0), inputs, outputs).write()
+        with T.Else(), T.serial((entries + (k.tile - 1)) // k.tile) as tile:
+            k.rows_live = whole
+            _Lying(k, flat, T.Bind(tirx.min(tile * k.tile, entries - whole)), inputs, outputs).write()
 
 
 def _matrix(pointer: Any, kind: TensorType) -> Any:
@@ -97,6 +115,10 @@ class _Writer:
     def give_back(self, name: str, place: Place) -> None:
         """Copy an output to where it belongs."""
         raise NotImplementedError
+
+    def room(self, position: int, op: Op) -> Place:  # noqa: ARG002
+        """Return where a value is to be written."""
+        return self.kernel.take(op.type.dtype, op.type.shape)
 
     def constant(self, instruction: Constant) -> Place:
         """Return where a constant lies."""
@@ -129,7 +151,7 @@ class _Writer:
             self.places[position], self.owner[position] = seen, self.owner[op.operands[viewed]]
             self.pending[self.owner[position]] += self.pending[position]
             return
-        self.places[position] = self.kernel.take(op.type.dtype, op.type.shape)
+        self.places[position] = self.room(position, op)
         if np.prod(op.type.shape):
             EMITTERS[op.primitive](self.kernel, self.places[position], *operands, **op.attributes)
 
@@ -182,6 +204,31 @@ class _Entries(_Writer):
     def constant(self, instruction: Constant) -> Place:
         """Repeat it along the tile."""
         return self.flat.constant(super().constant(instruction))
+
+
+class _Lying(_Entries):
+    """The body of the loop over whole tiles of entries: they are read and written where they lie."""
+
+    def __init__(self, kernel: Kernel, flat: Flat, first: Any, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
+        super().__init__(kernel, flat, first, inputs, outputs)
+        self.there: set[str] = set()
+
+    def read(self, instruction: Input) -> Place:
+        """Return the entries themselves."""
+        return lying(self.inputs[instruction.name], self.first, instruction.type.dtype)
+
+    def room(self, position: int, op: Op) -> Place:
+        """Write an output where it belongs."""
+        name = next((name for name, index in self.program.outputs.items() if index == position), None)
+        if name is None:
+            return super().room(position, op)
+        self.there.add(name)
+        return lying(self.outputs[name], self.first, op.type.dtype)
+
+    def give_back(self, name: str, place: Place) -> None:
+        """Copy what is not there yet: an input, or a value that is two outputs."""
+        if name not in self.there:
+            self.kernel.map_vectors(lying(self.outputs[name], self.first, place.dtype), (place,), lambda value: value)
 
 
 class _Step(_Writer):
