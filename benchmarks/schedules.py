@@ -1,4 +1,4 @@
-"""Time a program cut in every way: how far what ``Schedule.construct`` chooses is from the best height of tiles and blocks.
+"""Time a program cut in every way: how far what is chosen is from the best height of tiles and blocks, and for trees from the best form and groups.
 
     taskset -c 0 python benchmarks/schedules.py [--models trees-31 ...] [--rows 20000] [--json FILE]
 
@@ -8,15 +8,18 @@ All schedules of a model are timed by turns on its compiled program alone, so wi
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 from comparing import save
-from models import Fit, Fitted, Subject, lightgbm
+from models import Fit, Subject, lightgbm, xgboost
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -24,18 +27,31 @@ from sklearn.preprocessing import StandardScaler
 from timing import interleaved, spread
 
 import hbconv
+from hbconv.backends.tvm import select
+from hbconv.backends.tvm.artifact import TvmArtifact
+from hbconv.backends.tvm.bins import make_bins
+from hbconv.backends.tvm.bit_planes import ROWS
+from hbconv.backends.tvm.bit_select import BitSelect
+from hbconv.backends.tvm.byte_select import ByteSelect
 from hbconv.backends.tvm.compiler import compile_program
 from hbconv.backends.tvm.machine import Machine
+from hbconv.backends.tvm.parts import make_part
 from hbconv.backends.tvm.schedule import Schedule
+from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 from hbconv_datasets import generated
 
 TILES = (64, 128, 256, 512, 1024, 2048, 4096)
 BLOCKS = (64, 128, 256, 512)
+FORMS = {"planes": BitSelect, "bytes": ByteSelect}
+GROUPS = (4, 8, 16, 32)
+"""Trees evaluated together."""
 FITS: dict[str, tuple[str, Fit]] = {
     "trees-8": ("LightGBM, 500 trees of 8 leaves", lightgbm(500, 8, 3)),
     "trees-31": ("LightGBM, 500 trees of 31 leaves", lightgbm(500, 31)),
-    "trees-d8": ("LightGBM, 100 trees of depth 8", lightgbm(100, 200, 8)),
+    "trees-d8": ("LightGBM, 500 trees of depth 8", lightgbm(500, 200, 8)),
+    "trees-few": ("LightGBM, 40 trees of 31 leaves", lightgbm(40, 31)),
+    "xgboost-d8": ("XGBoost, 100 trees of depth 8", xgboost(100, 8)),
     "logistic": ("scaler and logistic regression", lambda X, y: make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)),
     "mlp": ("two hidden layers of 64", lambda X, y: MLPClassifier((64, 64), early_stopping=True, n_iter_no_change=2).fit(X, y)),
 }
@@ -54,47 +70,69 @@ def main() -> None:
 
 
 def run(name: str, chosen: argparse.Namespace) -> list[dict[str, Any]]:
-    """Time every schedule of one model."""
+    """Time one model cut in every way: first by tiles and blocks, then, with the tile that is chosen, by forms and groups of trees."""
     about, fit = FITS[name]
     with TemporaryDirectory() as temporary:
         fitted = Subject(name, about, partial(generated.make, "higgs", 10_000), fit).fitted(chosen.folder or Path(temporary))
-    times = time_schedules(fitted, chosen.rows, chosen.seconds)
-    facts = {"model": name, "rows": chosen.rows}
-    figures = [facts | {"tile": s.tile, "block": s.block, "chosen": not i} | spread(t) for i, (s, t) in enumerate(times.items())]
-    print(f"\n{name}: {about}; ns a row by tile and block, {chosen.rows:,} rows")
-    print_table(figures)
-    return figures
-
-
-def time_schedules(fitted: Fitted, rows: int, seconds: float) -> dict[Schedule, list[float]]:
-    """Time calls of the compiled program by turns; the schedule that hbconv chooses comes first."""
     model, machine = hbconv.convert(fitted.model, backend="tvm"), Machine.host()
     program = model.programs.prepared((fitted.method,), model.dtypes)
-    artifacts = {s: compile_program(program, s, machine, model.target) for s in schedules(program, machine)}
-    inputs = {program.inputs[0].name: fitted.rows(rows)}
-    times = interleaved({str(s): artifact.run for s, artifact in artifacts.items()}, inputs, seconds)
-    return {s: times[str(s)] for s in artifacts}
+    own, rows = Schedule.construct(program, machine), fitted.rows(chosen.rows)
+    trees = bool({"tree_scores", "tree_leaves"} & set(program.primitives))
+    print(f"\n{name}: {about}; ns a row, {chosen.rows:,} rows; {own.tile} x {own.block} is chosen")
+    found = []
+    for cuts in (heights(own, trees), forms(own) if trees else []):
+        artifacts = {cut: compiled(program, cut, machine, model.target) for cut in cuts}
+        times = interleaved({str(cut): artifact.run for cut, artifact in artifacts.items()}, {program.inputs[0].name: rows}, chosen.seconds)
+        figures = [cut.facts | {"model": name, "rows": chosen.rows, "chosen": not i} | spread(times[str(cut)]) for i, cut in enumerate(artifacts)]
+        print_figures(figures)
+        found += figures
+    return found
 
 
-def schedules(program: TensorProgram, machine: Machine) -> list[Schedule]:
-    """List what is chosen, then all else that differs: programs without trees are not cut into blocks."""
-    chosen = Schedule.construct(program, machine)
-    blocks = BLOCKS if {"tree_scores", "tree_leaves"} & set(program.primitives) else (chosen.block,)
-    cut = (Schedule(tile, min(tile, block), chosen.lanes) for tile, block in product(TILES, blocks))
-    return list(dict.fromkeys((chosen, *cut)))
+@dataclass(frozen=True)
+class Cut:
+    """A way to cut a program: its schedule, and for trees a form and how many are evaluated together; what is chosen where there is no form."""
+
+    schedule: Schedule
+    form: str = ""
+    group: int = 0
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What tells it from others."""
+        return {"tile": self.schedule.tile, "block": self.schedule.block, "form": self.form, "group": self.group}
 
 
-def print_table(figures: Sequence[dict[str, Any]]) -> None:
-    """Print medians with tiles as lines and blocks as columns, then how many times the best what is chosen takes."""
-    nanoseconds = {(f["tile"], f["block"]): f["median"] / f["rows"] * 1e9 for f in figures}
-    tiles, blocks = (sorted({pair[axis] for pair in nanoseconds}) for axis in (0, 1))
-    print("  tile" + "".join(f"{block:>10}" for block in blocks))
-    for tile in tiles:
-        cells = (nanoseconds.get((tile, block)) for block in blocks)
-        print(f"{tile:>6}" + "".join("-".rjust(10) if cell is None else f"{cell:>10,.1f}" for cell in cells))
-    chosen, best = next((f["tile"], f["block"]) for f in figures if f["chosen"]), min(nanoseconds, key=nanoseconds.__getitem__)
-    ratio = nanoseconds[chosen] / nanoseconds[best]
-    print(f"  chosen {chosen[0]} x {chosen[1]}: {ratio:.2f} times the best, {best[0]} x {best[1]}", flush=True)
+def heights(own: Schedule, trees: bool) -> list[Cut]:
+    """List what is chosen, then other tiles and blocks: programs without trees are not cut into blocks."""
+    blocks = BLOCKS if trees else (own.block,)
+    cut = (Schedule(tile, min(tile, block), own.lanes) for tile, block in product(TILES, blocks))
+    return list(dict.fromkeys(map(Cut, (own, *cut))))
+
+
+def forms(own: Schedule) -> list[Cut]:
+    """List what is chosen, then forms and groups, of bytes for several blocks."""
+    planes = [Cut(own, "planes", group) for group in GROUPS if own.block == ROWS]
+    return [Cut(own), *planes, *(Cut(Schedule(max(own.tile, block), block, own.lanes), "bytes", group) for block, group in product(BLOCKS, GROUPS))]
+
+
+def compiled(program: TensorProgram, cut: Cut, machine: Machine, target: Target) -> TvmArtifact:
+    """Compile a program cut in a way, past the caches where they do not know of it."""
+    if not cut.form:
+        return compile_program(program, cut.schedule, machine, target)
+    make_part.cache_clear()
+    find = lambda _, forest, dtype: FORMS[cut.form](forest, make_bins(forest, dtype), cut.group)  # noqa: E731
+    with patch.object(select, "find_select", find), patch.dict(os.environ, {"HBCONV_CACHE": ""}):
+        return compile_program(program, cut.schedule, machine, target)
+
+
+def print_figures(figures: Sequence[dict[str, Any]]) -> None:
+    """Print medians, the best last, and how many times that what is chosen takes."""
+    order = sorted(figures, key=lambda figure: -figure["median"])
+    for f in order:
+        form = f"{f['form']}, {f['group']} trees together" if f["form"] else "as chosen"
+        print(f"  {f['tile']:>5} x {f['block']:<4} {form:<28} {f['median'] / f['rows'] * 1e9:>9,.1f}{'  *' if f['chosen'] else ''}")
+    print(f"  {figures[0]['median'] / order[-1]['median']:.2f} times the best is what is chosen (*)", flush=True)
 
 
 if __name__ == "__main__":

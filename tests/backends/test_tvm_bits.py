@@ -11,7 +11,7 @@ from hbconv.backends.tvm import BACKEND, select
 from hbconv.backends.tvm.bins import make_bins
 from hbconv.backends.tvm.bit_planes import BYTES
 from hbconv.backends.tvm.bit_select import BitSelect
-from hbconv.backends.tvm.bit_tables import BOTH, EITHER, FUSED, GROUP, LOPSIDED, make_bit_tables, words_of
+from hbconv.backends.tvm.bit_tables import BOTH, EITHER, FUSED, LOPSIDED, make_bit_tables, words_of
 from hbconv.backends.tvm.cuts import cut_trees
 from hbconv.forest import Forest
 from hbconv.target import Target
@@ -45,6 +45,7 @@ def grown(rng, n_trees, n_leaves, lean, n_features=3, n_thresholds=9):
     )  # fmt: skip
 
 
+GROUP = 8
 SHAPES = [("chain", 31), ("chain", 256), ("random", 5), ("random", 31), ("random", 200), ("balanced", 8), ("balanced", 256), ("balanced", 2), ("random", 1)]
 
 
@@ -96,7 +97,7 @@ def test_the_program_finds_the_leaves(lean, leaves):
     rng = np.random.default_rng(1)
     forest = grown(rng, 19, leaves, lean)
     bins, trees = make_bins(forest, "float64"), np.append(np.arange(19), np.full(-19 % GROUP, -1))
-    tables, x = make_bit_tables(forest, bins, trees), hostile_rows(rng, forest, "float64", 200)
+    tables, x = make_bit_tables(forest, bins, trees, GROUP), hostile_rows(rng, forest, "float64", 200)
     want = cut_trees(forest).codes(forest.n_leaves)[forest.leaves(x)]
     got = list(run(tables, planes_of(forest, bins, tables, x)))
     for tree in range(19):

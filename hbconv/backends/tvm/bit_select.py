@@ -15,7 +15,7 @@ from hbconv.array import Array
 from hbconv.backends.tvm.binning import Columns, write_bins
 from hbconv.backends.tvm.bins import Bins
 from hbconv.backends.tvm.bit_planes import BYTES, ROWS, Planes, transposed_bits, write_masks
-from hbconv.backends.tvm.bit_tables import BOTH, EITHER, FUSED, GROUP, LOPSIDED, BitTables, Shape, make_bit_tables, words_of
+from hbconv.backends.tvm.bit_tables import BOTH, EITHER, FUSED, LOPSIDED, BitTables, Shape, make_bit_tables, words_of
 from hbconv.backends.tvm.blocks import blocks
 from hbconv.backends.tvm.byte_select import COLUMNS, Finish
 from hbconv.backends.tvm.categories import write_classes
@@ -41,21 +41,21 @@ class BitSelect:
     ----------
     forest : Forest
     bins : Bins
+    group : int
+        Trees evaluated together.
     """
 
-    group = GROUP
-
-    def __init__(self, forest: Forest, bins: Bins) -> None:
-        self.forest, self.bins, self.number = forest, bins, cut_trees(forest).codes(forest.n_leaves)
+    def __init__(self, forest: Forest, bins: Bins, group: int) -> None:
+        self.forest, self.bins, self.group, self.number = forest, bins, group, cut_trees(forest).codes(forest.n_leaves)
 
     def evaluate(self, k: Kernel, x: Place, trees: Ints, finish: Finish) -> None:
         """Bin the rows of a block, decide all tests, then run the program a group of trees at a time; ``finish`` gets the codes of their leaves."""
-        bins, tables = self.bins, _tables(self.forest, self.bins, Array(trees))
+        bins, tables = self.bins, _tables(self.forest, self.bins, Array(trees), self.group)
         starts, count, plain = k.constant(tables.group_start), tables.masks.count + tables.slots, len(bins.first)
         with (
             k.temporary("uint8", (-(-(plain + len(bins.sets.groups)) // COLUMNS) * COLUMNS,)) as bytes_,
             k.temporary("uint8", (-(-count // PLANES) * PLANES * BYTES // k.tile,)) as place,
-            k.temporary("uint8", (GROUP,)) as codes,
+            k.temporary("uint8", (self.group,)) as codes,
             blocks(k) as block,
         ):
             columns, planes = Columns(k, bytes_), Planes(k, place)
@@ -69,14 +69,14 @@ class BitSelect:
                 begin = k.bind(k.entry(starts, group))
                 with T.serial(k.entry(starts, group + 1) - begin) as i:
                     run(begin + i)
-                _write_codes(k, planes, tables, group, codes)
+                _write_codes(k, planes, tables, group * self.group, codes)
                 finish(group, block, lambda tree, row: k.load(codes, (0,), _shifted(row, tree * ROWS)))
 
 
 @lru_cache(maxsize=2)
-def _tables(forest: Forest, bins: Bins, trees: Array) -> BitTables:
+def _tables(forest: Forest, bins: Bins, trees: Array, group: int) -> BitTables:
     """Make the tables once for all methods of a model, which are compiled one after another: one that numbers leaves has a forest of its own."""
-    return make_bit_tables(forest, bins, trees.data)
+    return make_bit_tables(forest, bins, trees.data, group)
 
 
 def _runner(k: Kernel, planes: Planes, tables: BitTables) -> Callable[[Any], None]:
@@ -158,11 +158,11 @@ def _join_lopsided(k: Kernel, planes: Planes, result: Any, first: Any, left: Any
     planes.store(result + (both + left_alone + right_alone) * BYTES, before)
 
 
-def _write_codes(k: Kernel, planes: Planes, tables: BitTables, group: Any, codes: Place) -> None:
-    """Turn the planes of each tree's code into bytes."""
+def _write_codes(k: Kernel, planes: Planes, tables: BitTables, first_tree: Any, codes: Place) -> None:
+    """Turn the planes of the codes of a group's trees into bytes."""
     numbers, bits = k.constant(tables.codes), tables.codes.shape[1]
-    with T.serial(GROUP) as tree:
-        first = k.bind((group * GROUP + tree) * bits)
+    with T.serial(codes.shape[0]) as tree:
+        first = k.bind((first_tree + tree) * bits)
         held = [k.bind(planes.load(k.entry(numbers, first + i))) for i in range(bits)]
         for q, vector in enumerate(transposed_bits(k, held)):
             k.store(codes, (0,), tirx.Ramp(tree * ROWS + q * BYTES, 1, BYTES), vector)

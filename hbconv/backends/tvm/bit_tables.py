@@ -15,7 +15,7 @@ from hbconv.backends.tvm.cuts import Cuts, cut_trees
 from hbconv.backends.tvm.list_schedule import assign_slots, in_runs, lay_out
 from hbconv.forest import Forest
 
-__all__ = ["BOTH", "EITHER", "GROUP", "BitTables", "Shape", "make_bit_tables", "words_of"]
+__all__ = ["BOTH", "EITHER", "BitTables", "Shape", "group_of", "make_bit_tables", "words_of"]
 
 Shape: TypeAlias = "int | str"
 """A join of so many planes on either side, or one of the following."""
@@ -29,8 +29,10 @@ FUSED = 2
 """Planes of sides that are computed with their join: one is decided, from two others."""
 ZEROS = 0
 """The plane of what lies before no cut."""
-GROUP = 16
-"""Trees evaluated together: the more, the longer the runs of one shape, as long as what is between them stays in the nearest caches."""
+GROUPS = (16, 8, 4)
+"""Trees evaluated together: the more, the longer the runs of one shape."""
+LEAVES = 1500
+"""Leaves of such trees up to which what is between them, about a plane a leaf, stays in the nearest caches."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +56,7 @@ class BitTables:
         First run of each group of trees.
     slots : int
         Planes of slots; those of classes have been there before.
-    codes : int32 (n_groups * GROUP, bits)
+    codes : int32 (n_trees, bits)
         Planes of the code of each tree's leaf, the lowest bit first.
     """
 
@@ -73,17 +75,22 @@ class BitTables:
         return len(self.group_start) - 1
 
 
-def make_bit_tables(forest: Forest, bins: Bins, trees: Ints) -> BitTables:
-    """Write the program for the trees in the given order, -1 standing for none; their number is a multiple of GROUP."""
+def make_bit_tables(forest: Forest, bins: Bins, trees: Ints, group: int) -> BitTables:
+    """Write the program for the trees in the given order, -1 standing for none; their number is a multiple of ``group``."""
     masks, cuts = make_masks(bins), cut_trees(forest)
     mask, sets = masks.of_tests(bins), make_set_tables(bins.sets, masks.first_set)
-    nodes = _Nodes.of(cuts, forest, trees)
+    nodes = _Nodes.of(cuts, forest, trees, group)
     order = in_runs(nodes.kind, nodes.parent, nodes.group)
     slot, slots = assign_slots(order, nodes.parent, nodes.planes, nodes.group)
     planes = _Planes(cuts, nodes, np.append(masks.count + slot, ZEROS) * BYTES, np.append(mask, ZEROS) * BYTES)
     words = [planes.words(shape, np.flatnonzero(nodes.kind == i)) for i, shape in enumerate(nodes.shapes)]
-    flat, runs, group_start = lay_out(words, nodes.kind, nodes.group, order, len(trees) // GROUP)
+    flat, runs, group_start = lay_out(words, nodes.kind, nodes.group, order, len(trees) // group)
     return BitTables(masks, sets, nodes.shapes, flat.astype(np.int32), runs, group_start, max(slots, sets.most), planes.codes(trees).astype(np.int32))
+
+
+def group_of(forest: Forest) -> int:
+    """Return how many trees to evaluate together."""
+    return next((size for size in GROUPS if size * forest.n_leaves <= LEAVES * forest.n_trees), GROUPS[-1])
 
 
 def words_of(shape: Shape) -> int:
@@ -117,7 +124,7 @@ class _Nodes:
     step: Ints
 
     @staticmethod
-    def of(cuts: Cuts, forest: Forest, trees: Ints) -> _Nodes:
+    def of(cuts: Cuts, forest: Forest, trees: Ints, size: int) -> _Nodes:
         turn = np.zeros(forest.n_trees + 1, np.int64)
         turn[trees] = np.arange(len(trees))
         part = (cuts.bits == FUSED) & (np.append(cuts.bits, 0)[cuts.parent] == FUSED + 1)
@@ -135,7 +142,7 @@ class _Nodes:
         return _Nodes(
             shapes=shapes,
             kind=np.concatenate([kind, len(shapes) - 2 + cuts.step_either]),
-            group=turn[forest.tree_of_tests[cuts.test[window]]] // GROUP,
+            group=turn[forest.tree_of_tests[cuts.test[window]]] // size,
             parent=np.concatenate([join[cuts.parent[own]], np.where(last, join[cuts.step_window], steps + 1)]),
             planes=np.concatenate([cuts.bits[own], np.ones(len(steps), np.int64)]),
             window=window,

@@ -15,7 +15,7 @@ from hbconv.array import Array
 from hbconv.backends.tvm.binning import Columns, write_bins
 from hbconv.backends.tvm.bins import Bins
 from hbconv.backends.tvm.blocks import Block, blocks
-from hbconv.backends.tvm.byte_tables import KINDS, ByteTables, group_of, make_byte_tables
+from hbconv.backends.tvm.byte_tables import KINDS, ByteTables, make_byte_tables
 from hbconv.backends.tvm.categories import write_classes, write_said
 from hbconv.backends.tvm.kernel import Kernel, literal
 from hbconv.backends.tvm.macros import LEAF, SLOT, Shape, fields, reads_slots
@@ -43,15 +43,17 @@ class ByteSelect:
     ----------
     forest : Forest
     bins : Bins
+    group : int
+        Trees evaluated together.
     """
 
-    def __init__(self, forest: Forest, bins: Bins) -> None:
-        self.forest, self.bins, self.group = forest, bins, group_of(forest)
+    def __init__(self, forest: Forest, bins: Bins, group: int) -> None:
+        self.forest, self.bins, self.group = forest, bins, group
         self.number = np.arange(forest.n_leaves) - np.repeat(forest.first_leaf.data[:-1], np.diff(forest.first_leaf.data))
 
     def evaluate(self, k: Kernel, x: Place, trees: Ints, finish: Finish) -> None:
         """Bin the rows, then run the program a group of trees at a time, for every block, so that a group's tables are read once."""
-        bins, tables = self.bins, _tables(self.forest, self.bins, Array(trees))
+        bins, tables = self.bins, _tables(self.forest, self.bins, Array(trees), self.group)
         size, starts, first = k.schedule.block, k.constant(tables.group_start), len(bins.first)
         count = bins.columns + len(bins.sets.groups)
         with k.temporary("uint8", (-(-count // COLUMNS) * COLUMNS,)) as bytes_, k.temporary(tables.dtype, (-(-tables.slots * size // k.tile),)) as slots:
@@ -70,9 +72,9 @@ class ByteSelect:
 
 
 @lru_cache(maxsize=2)
-def _tables(forest: Forest, bins: Bins, trees: Array) -> ByteTables:
+def _tables(forest: Forest, bins: Bins, trees: Array, group: int) -> ByteTables:
     """Make the tables once for all methods of a model, which are compiled one after another: one that numbers leaves has a forest of its own."""
-    return make_byte_tables(forest, bins, trees.data)
+    return make_byte_tables(forest, bins, trees.data, group)
 
 
 def _runner(k: Kernel, columns: Columns, slots: Place, tables: ByteTables) -> Callable[[Any, Block], None]:

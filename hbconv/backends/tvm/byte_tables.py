@@ -29,7 +29,7 @@ Ints = npt.NDArray[Any]
 class ByteTables:
     """A forest as a program over slots of leaf numbers, one number for each row of a block.
 
-    Slots 0 to ``group - 1`` hold the numbers of whole trees, the others those of subtrees. For each macro node there are words:
+    The first slots, one for each tree of a group, hold the numbers of whole trees, the others those of subtrees. For each macro node there are words:
     the slot of its result, then what ``fields`` of its shape names.
 
     Parameters
@@ -40,8 +40,6 @@ class ByteTables:
     group_start : int32 (n_groups + 1,)
         First run of each group of trees.
     slots : int
-    group : int
-        Trees of a group.
     dtype : str
         Of the numbers: the smallest that counts the leaves of any tree.
     """
@@ -50,7 +48,6 @@ class ByteTables:
     runs: Ints
     group_start: Ints
     slots: int
-    group: int
     dtype: str
 
     @property
@@ -65,9 +62,8 @@ class ByteTables:
         return used
 
 
-def make_byte_tables(forest: Forest, bins: Bins, trees: npt.NDArray[np.int64]) -> ByteTables:
-    """Write the program for the trees in the given order, -1 standing for none; their number is a multiple of ``group_of(forest)``."""
-    size = group_of(forest)
+def make_byte_tables(forest: Forest, bins: Bins, trees: npt.NDArray[np.int64], size: int) -> ByteTables:
+    """Write the program for the trees in the given order, -1 standing for none; their number is a multiple of ``size``, that of a group."""
     nodes = _Nodes.of(forest, trees, size)
     order = in_runs(nodes.kind, nodes.parent, nodes.group)
     slot, slots = assign_slots(order, nodes.parent, (nodes.parent >= 0).astype(np.int64), nodes.group)
@@ -77,7 +73,7 @@ def make_byte_tables(forest: Forest, bins: Bins, trees: npt.NDArray[np.int64]) -
     words = [_words(macros, leaves_left, bins, nodes, result) for macros in nodes.macros]
     words.append(result[nodes.real :, None])
     flat, runs, group_start = lay_out(words, nodes.kind, nodes.group, order, len(trees) // size)
-    return ByteTables(flat.astype(np.uint32).view(np.int32), runs, group_start, size + slots, size, dtype)
+    return ByteTables(flat.astype(np.uint32).view(np.int32), runs, group_start, size + slots, dtype)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
+from hbconv.backends.tvm import bit_tables, byte_tables
 from hbconv.backends.tvm.bins import Bins, make_bins
 from hbconv.backends.tvm.bit_planes import BYTES, ROWS, make_masks
 from hbconv.backends.tvm.bit_select import BitSelect
@@ -63,8 +64,8 @@ def find_select(k: Kernel, forest: Forest, dtype: str) -> BitSelect | ByteSelect
     masks = make_masks(bins).count
     small = int(np.diff(forest.first_leaf.data).max(initial=1)) <= MOST_LEAVES and masks * BYTES <= k.machine.level2 // 2
     if small and k.schedule.block == ROWS and masks <= MASKS_PER_TEST * forest.n_tests + MASKS_PER_SET * bins.sets.count:
-        return BitSelect(forest, bins)
-    return ByteSelect(forest, bins)
+        return BitSelect(forest, bins, bit_tables.group_of(forest))
+    return ByteSelect(forest, bins, byte_tables.group_of(forest))
 
 
 @lru_cache(maxsize=2)
