@@ -158,7 +158,7 @@ class Kernel:
         return self._buffers["scratch", storage(place.dtype)] if place.buffer is None else place.buffer
 
     def _address(self, place: Place, position: Any, row: Any) -> Any:
-        start = (position + place.offset) * self.tile
+        start = (position + self.start(place)) * self.tile
         return tirx.Ramp(start + row.base, row.stride, row.lanes) if lanes(row) > 1 else start + row
 
     def register(self, dtype: str, value: Any, width: int = 0) -> Register:
@@ -174,6 +174,10 @@ class Kernel:
     def offset(self, data: npt.NDArray[Any]) -> Any:
         """Return where a constant lies in the table of its dtype."""
         return self.tables.offset(data)
+
+    def start(self, place: Place) -> Any:
+        """Return the entry at which a value begins in the scratch of its dtype, or in a buffer of its own."""
+        return place.offset
 
     def number(self, value: int | npt.NDArray[Any]) -> Any:
         """Read a number that models of one kind may differ in, or where a constant lies: it is data, so that they share the code."""

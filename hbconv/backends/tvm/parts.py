@@ -5,7 +5,8 @@ Where its constants lie, and how many of what they hold, a part reads from its n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -23,7 +24,7 @@ from hbconv.backends.tvm.memory import Place, storage
 from hbconv.backends.tvm.schedule import Schedule
 from hbconv.tensor import TensorType
 
-__all__ = ["Part", "make_part"]
+__all__ = ["Part", "make_part", "piece"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +60,44 @@ class _PartKernel(Kernel):
         return self._offsets[id(data)]
 
 
+class _PieceKernel(_PartKernel):
+    """The function under construction, which shares the scratch of its caller: where values lie in it is not written into its code either."""
+
+    def __init__(self, caller: Kernel) -> None:
+        super().__init__(caller.schedule, caller.machine)
+        self.scratch = caller.scratch
+        self._starts: dict[Place, Any] = {}
+
+    def start(self, place: Place) -> Any:
+        """Read where a value begins."""
+        if place not in self._starts:
+            self._starts[place] = self.number(place.offset)
+        return self._starts[place]
+
+
 @lru_cache(maxsize=4)
 def make_part(emit: Callable[..., None], schedule: Schedule, machine: Machine, types: tuple[TensorType, ...], *arguments: Any) -> Part:
     """Write what ``emit(kernel, *places of the types, *arguments)`` does as a function of its own."""
     kernel = _PartKernel(schedule, machine)
-    with IRBuilder() as builder, T.prim_func(s_tir=True):
+    with IRBuilder() as builder, _function(kernel, types) as places:
+        emit(kernel, *places, *arguments)
+    scratch = {dtype: kernel.scratch[dtype].size for dtype in SCRATCH}
+    return Part(tvm_ffi.StructuralKey(builder.get()), tuple(kernel.numbers), scratch)
+
+
+@contextmanager
+def piece(caller: Kernel) -> Iterator[Kernel]:
+    """Write what follows as a function of its own on the values of the caller, which calls it in the end."""
+    kernel = _PieceKernel(caller)
+    with IRBuilder() as builder, _function(kernel, ()):
+        yield kernel
+    caller.call(Part(tvm_ffi.StructuralKey(builder.get()), tuple(kernel.numbers), {}))
+
+
+@contextmanager
+def _function(kernel: Kernel, types: tuple[TensorType, ...]) -> Iterator[list[Place]]:
+    """Write the head of a part around its body, which gets the places of the given types."""
+    with T.prim_func(s_tir=True):
         T.func_name("part")
         T.func_attr({"tirx.noalias": True})
         kernel.rows_live = T.arg("rows", T.int32())
@@ -72,7 +106,5 @@ def make_part(emit: Callable[..., None], schedule: Schedule, machine: Machine, t
         T.func_ret(ir.PrimType("int32"))
         kernel.declare_buffers()
         buffers = [T.decl_buffer((ANY,), storage(kind.dtype), data=pointer) for kind, pointer in zip(types, given, strict=True)]
-        emit(kernel, *(Place(kind.dtype, kind.shape, buffer=buffer) for kind, buffer in zip(types, buffers, strict=True)), *arguments)
+        yield [Place(kind.dtype, kind.shape, buffer=buffer) for kind, buffer in zip(types, buffers, strict=True)]
         Entry.end()
-    scratch = {dtype: kernel.scratch[dtype].size for dtype in SCRATCH}
-    return Part(tvm_ffi.StructuralKey(builder.get()), tuple(kernel.numbers), scratch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,8 @@ from hbconv.backends.tvm.flat import Flat, copy_in, copy_out, flatten, lying
 from hbconv.backends.tvm.kernel import ANY, SCRATCH, TABLES, Kernel, literal
 from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.memory import Place, storage
+from hbconv.backends.tvm.parts import piece
+from hbconv.backends.tvm.pieces import cut
 from hbconv.backends.tvm.row_products import Rows, is_multiplied, scaled
 from hbconv.backends.tvm.schedule import Schedule
 from hbconv.backends.tvm.transpose import columns_used, read_columns, write_rows
@@ -125,23 +128,34 @@ class _Writer:
         return self.kernel.constant(instruction.value.data)
 
     def write(self) -> None:
-        """Write every instruction in order."""
+        """Write every instruction in order, those of a long program in pieces."""
         for position, instruction in enumerate(self.program.instructions):
-            self._place(position, instruction)
-            for name in (n for n, index in self.program.outputs.items() if index == position):
-                self.give_back(name, self.places[position])
-                self._release(position)
-            for operand in instruction.operands if isinstance(instruction, Op) else ():
-                self._release(operand)
+            self.owner[position] = position
+            if isinstance(instruction, Constant):
+                self.places[position] = self.constant(instruction)
+        for positions, apart in cut(self.program):
+            for run in (positions,) if apart else ((position,) for position in positions):
+                self._write_run(run, apart)
+
+    def _write_run(self, positions: tuple[int, ...], apart: bool) -> None:
+        """Write instructions, and their outputs after them."""
+        caller = self.kernel
+        with piece(caller) if apart else nullcontext(caller) as self.kernel:
+            for position in positions:
+                self._place(position, self.program.instructions[position])
+        self.kernel = caller
+        for name in (n for n, index in self.program.outputs.items() if index in positions):
+            self.give_back(name, self.places[self.program.outputs[name]])
+            self._release(self.program.outputs[name])
 
     def _place(self, position: int, instruction: Any) -> None:
-        self.owner[position] = position
-        if isinstance(instruction, Constant):
-            self.places[position] = self.constant(instruction)
-        elif isinstance(instruction, Input):
+        """Write one instruction, and give back what was used for the last time."""
+        if isinstance(instruction, Input):
             self.places[position] = self.read(instruction)
-        else:
-            self._compute(position, instruction)
+            return
+        self._compute(position, instruction)
+        for operand in instruction.operands:
+            self._release(operand)
 
     def _compute(self, position: int, op: Op) -> None:
         operands = tuple(self.places[i] for i in op.operands)
