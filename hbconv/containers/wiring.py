@@ -1,4 +1,4 @@
-"""Containers that only move columns about: Select, Concat, Beside, Cast, ConstantRows."""
+"""Containers that only move columns about: Select, Concat, Together, Beside, Cast, ConstantRows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hbconv.tensor.sparse_rows import SparseRows
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["Beside", "Cast", "Concat", "ConstantRows", "Select"]
+__all__ = ["Beside", "Cast", "Concat", "ConstantRows", "Select", "Together"]
 
 
 @container
@@ -93,6 +93,25 @@ class Concat(Node):
             return b.op("expand", part, b.constant(np.arange(start, start + part.shape[0], dtype=np.int32)))
         none = b.op("eq", part.tokens, b.constant(part.width, "int32"))
         return b.where(none, b.constant(self.type.width, "int32"), part.tokens + b.constant(start, "int32"))
+
+
+@container
+class Together(Node):
+    """x, computed at once: no selection passes, since others take the rest of its columns."""
+
+    x: Node
+
+    finite: ClassVar[str] = "preserves"
+
+    @property
+    def beside(self) -> str:
+        return self.x.beside
+
+    def infer(self) -> Type:
+        return self.x.type
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
+        return inputs[0]
 
 
 @container

@@ -14,7 +14,7 @@ from hbconv.containers.clip import Clip
 from hbconv.containers.decide import Compare
 from hbconv.containers.impute import IsMissing
 from hbconv.containers.linear import Linear
-from hbconv.containers.wiring import Cast, Select
+from hbconv.containers.wiring import Cast, Select, Together
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
 
@@ -40,6 +40,7 @@ def _predicted(step: Step, filled: Node, missing: Node) -> Node:
     empty = est._is_empty_feature if est.keep_empty_features else np.zeros(filled.type.width, dtype=bool)  # noqa: SLF001
     if not empty.any():
         _refuse_all_missing(step, missing)
+    filled, missing = Together(filled), Together(missing)
     columns = [_column(filled, j) for j in range(filled.type.width)]
     for i, (j, neighbors, estimator) in enumerate(est.imputation_sequence_):
         if not empty[j]:

@@ -24,7 +24,7 @@ from hbconv.containers.polynomial import Polynomial
 from hbconv.containers.recode import Recode
 from hbconv.containers.spline_basis import SplineBasis
 from hbconv.containers.squared_distances import SquaredDistances
-from hbconv.containers.wiring import Beside, Cast, Concat, Select
+from hbconv.containers.wiring import Beside, Cast, Concat, Select, Together
 from hbconv.containers.yeo_johnson import YeoJohnson
 
 __all__ = ["Spread", "spread"]
@@ -203,5 +203,6 @@ _RULES: dict[type[Node], Callable[..., Spread | None]] = {
     Select: _union,
     SplineBasis: _spline,
     SquaredDistances: _distances,
+    Together: lambda node, x: x,
     YeoJohnson: _yeo_johnson,
 }

@@ -9,6 +9,7 @@ import pytest
 from forests import hostile_rows, random_forest
 
 from hbconv.array import Array
+from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND, build
 from hbconv.target import Target
 from hbconv.tensor import Builder
@@ -82,3 +83,27 @@ def test_trees_read_a_constant():
     program = b.program({"y": b.op("tree_scores", repeated, forest=forest, strategy="select")})
     found = BACKEND.compile(program, Target("tvm")).run({"x": np.zeros((5, 1), np.float32)})["y"]
     np.testing.assert_array_equal(found, forest.scores(np.tile(row, (5, 1))))
+
+
+def rounds(n_rounds, n_columns=5):
+    """Predict one column after another from those beside it, where it is missing; columns of some rounds are answers too."""
+    b, rng = Builder(), np.random.default_rng(3)
+    x = b.input("x", "float64", n_columns)
+    columns = [b.take(x, np.array([i], np.int32)) for i in range(n_columns)]
+    outputs = {}
+    for turn in range(n_rounds):
+        j, others = turn % n_columns, rng.permutation(n_columns)[:3]
+        product = b.matmul(b.concat([columns[i] for i in others]), b.constant(rng.normal(size=(3, 1)) / 3))
+        columns[j] = b.where(columns[j] > b.constant([0.5]), product, columns[j])
+        if turn % 20 == 7:
+            outputs[f"y{turn}"] = columns[j]
+    return b.program({**outputs, "y": b.concat(columns)})
+
+
+def test_rounds_share_their_code(compiled):
+    """Weights, and where columns lie, are data."""
+    program, x = rounds(60), np.random.default_rng(4).normal(size=(70, 5))
+    got, want = BACKEND.compile(program, Target("tvm")).run({"x": x}), evaluate(program, {"x": x})
+    assert compiled == ["__tvm_ffi_main", "hbconv_part0"]
+    for name in program.outputs:
+        np.testing.assert_allclose(got[name], want[name], rtol=1e-12)
