@@ -107,3 +107,18 @@ def test_rounds_share_their_code(compiled):
     assert compiled == ["__tvm_ffi_main", "hbconv_part0"]
     for name in program.outputs:
         np.testing.assert_allclose(got[name], want[name], rtol=1e-12)
+
+
+def test_long_programs_read_rows_and_entries_where_they_lie():
+    """Products of an input, scaled before, stay with the caller; many steps upon each entry are cut as well."""
+    b, x = Builder(), np.random.default_rng(4).normal(size=(70, 8))
+    rows = b.input("x", "float64", 8)
+    scaled = rows * b.constant(np.arange(8.0))
+    sums = [b.matmul(scaled, b.constant(np.eye(8)[:, [i % 8]] * (i + 1))) for i in range(60)]
+    near = b.op("abs", b.concat(sums))
+    far = rows
+    for i in range(60):
+        far = b.op("abs", far - b.constant([i / 60]))
+    for program in (b.program({"near": near}), b.program({"far": far})):
+        got, want = BACKEND.compile(program, Target("tvm")).run({"x": x}), evaluate(program, {"x": x})
+        assert {name: np.array_equal(got[name], want[name]) for name in want} == dict.fromkeys(want, True)

@@ -13,6 +13,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm import elementwise, mathematics
 from hbconv.backends.tvm.kernel import ANY, Kernel
 from hbconv.backends.tvm.memory import Along, Place, storage
+from hbconv.backends.tvm.pieces import WHOLE
 from hbconv.backends.tvm.schedule import Schedule
 from hbconv.tensor import Constant, Op, TensorProgram, TensorType
 
@@ -43,7 +44,7 @@ def flatten(program: TensorProgram, schedule: Schedule) -> Flat | None:
     width = program.inputs[0].type.shape[0]
     tile = math.lcm(width, schedule.lanes)
     constant = any(isinstance(program.instructions[index], Constant) for index in program.outputs.values())
-    if constant or not 1 <= tile <= MOST or not all(_is_flat(i, width) for i in program.instructions):
+    if constant or len(program.instructions) > WHOLE or not 1 <= tile <= MOST or not all(_is_flat(i, width) for i in program.instructions):
         return None
     instructions = tuple(i if isinstance(i, Constant) else replace(i, type=TensorType(i.type.dtype, (1,))) for i in program.instructions)
     tile *= max(1, ENTRIES // tile)

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 from hbconv.array import Array
 from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.movement import view
+from hbconv.backends.tvm.row_products import SCALING
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
-__all__ = ["Piece", "cut"]
+__all__ = ["WHOLE", "Piece", "cut"]
 
 WHOLE = 100
 """Operators up to which a program stays one function."""
@@ -20,6 +21,10 @@ REPEATED = 3
 """Times that operators must follow each other alike to be cut where they begin again."""
 TOGETHER = 16
 """Operators that a piece of repeated ones has about."""
+
+
+ROW_PRIMITIVES = frozenset({"matmul", *SCALING})
+"""What may read an input where the caller has it, by rows."""
 
 
 class Piece(NamedTuple):
@@ -84,15 +89,22 @@ def _turn(signs: Sequence[Hashable], at: int) -> int:
 
 
 def _steps(program: TensorProgram) -> Iterator[_Step]:
-    """Attach views, which are no code, to the next instruction that is."""
+    """Attach views, which are no code, to the next instruction that is; what is done to inputs before they are multiplied is none."""
     views: list[int] = []
+    rows: set[int] = set()
     for position, instruction in enumerate(program.instructions):
         if isinstance(instruction, Constant):
             continue
         views.append(position)
-        if not _is_view(program, instruction):
-            yield _Step(tuple(views), _sign(program, instruction))
-            views.clear()
+        if _is_view(program, instruction):
+            continue
+        sign = None
+        if isinstance(instruction, Input) or (instruction.operands[0] in rows and instruction.primitive in ROW_PRIMITIVES):
+            rows.add(position)
+        else:
+            sign = _sign(program, instruction)
+        yield _Step(tuple(views), sign)
+        views.clear()
     yield _Step(tuple(views), None)
 
 
@@ -105,15 +117,12 @@ def _is_view(program: TensorProgram, instruction: Any) -> bool:
     return view(instruction.primitive, tuple(places), instruction.attributes) is not None
 
 
-def _sign(program: TensorProgram, instruction: Any) -> Hashable:
-    """Return what tells operators of other code apart; None for inputs, what reads the caller's rows, and what calls or holds other code."""
-    if not isinstance(instruction, Op):
+def _sign(program: TensorProgram, op: Op) -> Hashable:
+    """Return what tells operators of other code apart; None for those that call or hold other code."""
+    if {"forest", "body"} & set(op.attributes):
         return None
-    read = [program.instructions[i] for i in instruction.operands]
-    if {"forest", "body"} & set(instruction.attributes) or (instruction.primitive == "matmul" and isinstance(read[0], Input)):
-        return None
-    operands = tuple((i.type, isinstance(i, Constant)) for i in read)
-    return instruction.primitive, instruction.type, operands, tuple((name, _form(value)) for name, value in instruction.attributes.items())
+    operands = tuple((program.instructions[i].type, isinstance(program.instructions[i], Constant)) for i in op.operands)
+    return op.primitive, op.type, operands, tuple((name, _form(value)) for name, value in op.attributes.items())
 
 
 def _form(value: Any) -> Hashable:

@@ -22,7 +22,7 @@ from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.transpose import live_rows
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
-__all__ = ["Rows", "is_multiplied", "matmul", "scaled"]
+__all__ = ["SCALING", "Rows", "is_multiplied", "matmul", "scaled"]
 
 MOST = 16
 """Columns of weights up to which this is faster than turning rows into columns."""
