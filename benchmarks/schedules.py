@@ -80,7 +80,7 @@ def run(name: str, chosen: argparse.Namespace) -> list[dict[str, Any]]:
     trees = bool({"tree_scores", "tree_leaves"} & set(program.primitives))
     print(f"\n{name}: {about}; ns a row, {chosen.rows:,} rows; {own.tile} x {own.block} is chosen")
     found = []
-    for cuts in (heights(own, trees), forms(own) if trees else []):
+    for cuts in (heights(own, trees), *([forms(own)] if trees else [])):
         artifacts = {cut: compiled(program, cut, machine, model.target) for cut in cuts}
         times = interleaved({str(cut): artifact.run for cut, artifact in artifacts.items()}, {program.inputs[0].name: rows}, chosen.seconds)
         figures = [cut.facts | {"model": name, "rows": chosen.rows, "chosen": not i} | spread(times[str(cut)]) for i, cut in enumerate(artifacts)]

@@ -196,6 +196,13 @@ def test_large_trees_are_walked_by_taller_tiles():
     assert tile(500, "tree_traversal") > tile(500, "select") == tile(10, "tree_traversal")
 
 
+def test_leaves_of_many_trees_are_found_on_planes():
+    b = Builder()
+    forest = random_forest(np.random.default_rng(0), n_trees=900, max_depth=3)
+    leaves = b.op("tree_leaves", b.input("x", "float32", forest.n_features), forest=forest, strategy="select")
+    assert Schedule.construct(b.program({"y": leaves}), machine.Machine()).tile == 256
+
+
 def test_wide_programs_run():
     b = Builder()
     rng = np.random.default_rng(0)

@@ -40,17 +40,22 @@ class Schedule:
 
     @classmethod
     def construct(cls, program: TensorProgram, machine: Machine) -> Schedule:
-        """Take the tallest tile whose values fit a quarter of the second-level cache; a taller one where trees are what does not fit."""
+        """Take the tallest tile whose values fit a quarter of the second-level cache; a taller one where trees gain more by it than what lies farther costs."""
         lanes = max(32, machine.vector)
         row = sum(_row_bytes(i.type.shape, i.type.dtype) for i in program.instructions if not isinstance(i, Constant))
         tile = next((t for t in TILES if t * row <= machine.level2 // 4), lanes)
-        if _walked(program) > machine.level2:
-            tile = next((t for t in TALL if t * row <= 2 * machine.level2), tile)
+        taller = TALL if _walked(program) > machine.level2 else TILES if _selected(program) else ()
+        tile = next((t for t in taller if t * row <= 2 * machine.level2), tile)
         return cls(tile, min(tile, BLOCK), lanes)
 
 
 def _row_bytes(shape: tuple[int, ...], dtype: str) -> int:
     return int(np.prod(shape)) * np.dtype(dtype).itemsize
+
+
+def _selected(program: TensorProgram) -> bool:
+    """Whether all tests of some trees are decided: on bit planes, if tiles are tall enough."""
+    return any(isinstance(i, Op) and i.attributes.get("strategy") == "select" for i in program.instructions)
 
 
 def _walked(program: TensorProgram) -> int:
