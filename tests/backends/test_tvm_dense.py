@@ -11,6 +11,7 @@ from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.machine import VARIABLE, Machine
 from hbconv.backends.tvm.mathematics import FUNCTIONS
+from hbconv.backends.tvm.screen import Screen
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
@@ -173,3 +174,17 @@ def test_steps_after_a_product(dtype: str) -> None:
     answer, expected = BACKEND.compile(program, Target("tvm")).run(inputs), evaluate(program, inputs)
     for name, values in expected.items():
         np.testing.assert_array_equal(answer[name], values)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_nearest_points_of_few_dimensions(dtype):
+    """Points near a plane are scored on its axes alone; distances decide, of equal ones the lower number, and rows far away or not finite try all points."""
+    rng = np.random.default_rng(0)
+    points = (rng.normal(size=(700, 2)) @ rng.normal(size=(2, 40)) + 0.01 * rng.normal(size=(700, 40)) + 5.0).astype(dtype)
+    points[600:] = points[rng.integers(0, 600, 100)]
+    rows = np.concatenate([points[::2], (points[:99] + points[1:100]) / 2, 1e20 * points[:3], np.full((2, 40), np.nan), np.full((2, 40), np.inf)]).astype(dtype)
+    screen = Screen.of(points, 4)
+    assert screen.axes.shape[1] < 40
+    b = Builder()
+    program = b.program({"y": b.op("nearest", b.input("x", dtype, 40), b.constant(points), k=4)})
+    np.testing.assert_array_equal(BACKEND.compile(program, Target()).run({"x": rows})["y"], evaluate(program, {"x": rows})["y"])
