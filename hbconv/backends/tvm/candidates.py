@@ -13,7 +13,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.elementwise import Kind, product
 from hbconv.backends.tvm.kernel import Kernel, literal
-from hbconv.backends.tvm.lists import NARROW, bits, clear, holds, offer
+from hbconv.backends.tvm.lists import NARROW, bits, clear, offer
 from hbconv.backends.tvm.matmul import PANEL
 from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.screen import CHAINS, Screen
@@ -114,14 +114,16 @@ class Candidates:
         so_far = k.bind(self.read(k, self.least))
         self.write(k, self.least, 0, select(least < so_far, least, so_far))
 
-    def list(self, k: Kernel) -> None:
-        """List the points between the bounds, those of lower numbers first."""
+    def list(self, k: Kernel, live: Any) -> None:
+        """List the points between the bounds for live rows, those of lower numbers first."""
         above, most = (k.bind(self.read(k, bound)) for bound in (self.above, self.most))
         self.write(k, self.count, 0, literal(0, "int32", self.lanes))
-        with T.serial(self.size) as panel, T.If(holds(self.read(k, self.panels, panel) <= most, self.lanes)), T.Then(), T.serial(PANEL) as point:
-            number = k.bind(panel * PANEL + point)
-            score = self.read(k, self.scores, number)
-            self._append(k, bits((score <= most) & (above < score), self.lanes), number)
+        with T.serial(self.size) as panel:
+            near = bits(self.read(k, self.panels, panel) <= most, self.lanes) & live
+            with T.If(tirx.NE(near, 0)), T.Then(), T.serial(PANEL) as point:
+                number = k.bind(panel * PANEL + point)
+                score = self.read(k, self.scores, number)
+                self._append(k, bits((score <= most) & (above < score), self.lanes) & live, number)
         full, one = literal(self.room, "int32", self.lanes), literal(1, "int32", self.lanes)
         self.write(k, self.lost, 0, select(self.read(k, self.count) > full, one, self.read(k, self.lost)))
 
@@ -149,10 +151,16 @@ class Candidates:
         self.write(k, self.above, 0, self.read(k, self.most))
         self.write(k, self.most, 0, tirx.Cast(f"{self.most.dtype}x{self.lanes}", bound) - self.read(k, self.square))
 
+    def live(self, k: Kernel, row: Any) -> Any:
+        """Return which lanes hold rows, as bits: the others hold leftovers, to which any point may be near."""
+        held = tirx.Cast("int64", k.bind(tirx.min(k.rows_live - row.base, literal(self.lanes, "int32", 1))))
+        return k.bind(tirx.Cast("int32", (literal(1, "int64", 1) << held) - literal(1, "int64", 1)))
+
     def lacking(self, k: Kernel, part: Any) -> Any:
-        """Whether rows of a narrow vector have no bound, or not all points below it."""
+        """Return the rows of a narrow vector that have no bound, or not all points below it, as bits."""
         some, infinite = tirx.Ramp(part * NARROW, 1, NARROW), literal(math.inf, self.most.dtype, NARROW)
-        return (k.load(self.lost, (0,), some) > literal(0, "int32", NARROW)) | ~(tirx.abs(k.load(self.most, (0,), some)) < infinite)
+        lost = k.load(self.lost, (0,), some) > literal(0, "int32", NARROW)
+        return bits(lost | ~(tirx.abs(k.load(self.most, (0,), some)) < infinite), NARROW)
 
     def _append(self, k: Kernel, near: Any, point: Any) -> None:
         """Append a point to the lists of the rows that it is near to."""

@@ -53,4 +53,4 @@ def bits(condition: Any, lanes: int) -> Any:
 
 def holds(condition: Any, lanes: int) -> Any:
     """Whether a condition holds in some lane."""
-    return bits(condition, lanes) > 0
+    return tirx.NE(bits(condition, lanes), 0)

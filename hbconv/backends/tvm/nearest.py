@@ -54,8 +54,9 @@ def nearest(k: Kernel, out: Place, x: Place, points: Place) -> None:
         with k.vectors(lanes) as row:
             found.begin(k, out, coordinates, row)
             _score(k, screen, found)
-            _settle(k, screen, out, best, found, row)
-            with T.serial(lanes // NARROW) as part, T.If(holds(found.lacking(k, part), NARROW)), T.Then():
+            live = found.live(k, row)
+            _settle(k, screen, out, best, found, live, row)
+            with T.serial(lanes // NARROW) as part, T.If(tirx.NE(found.lacking(k, part) & (live >> (part * NARROW)), 0)), T.Then():
                 search(k, out, best, x, points, tirx.Ramp(row.base + part * NARROW, 1, NARROW))
 
 
@@ -93,10 +94,10 @@ def _score(k: Kernel, screen: Screen, found: Candidates) -> None:
     found.write(k, found.most, 0, found.read(k, found.nearest, screen.wanted - 1))
 
 
-def _settle(k: Kernel, screen: Screen, out: Place, best: Place, found: Candidates, row: Any) -> None:
+def _settle(k: Kernel, screen: Screen, out: Place, best: Place, found: Candidates, live: Any, row: Any) -> None:
     """Put those points in order that score best, then those that may be nearer than the last."""
     with T.serial(2), T.If(holds(found.read(k, found.above) < found.read(k, found.most), found.lanes)), T.Then():
-        found.list(k)
+        found.list(k, live)
         with T.serial(found.lanes // NARROW) as part:
             found.settle(k, out, best, part, tirx.Ramp(row.base + part * NARROW, 1, NARROW))
         found.narrow(k, screen, best, row)
