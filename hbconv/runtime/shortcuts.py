@@ -1,4 +1,4 @@
-"""Shortcuts: a few rows of a plain matrix go straight to the compiled program, past all that reads and joins rows of other kinds."""
+"""Shortcuts: a plain matrix goes straight to the compiled program, past all that reads and joins rows of other kinds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hbconv.backends.base import Bound
 from hbconv.containers import Graph
 from hbconv.lower import DENSE, DOUBTFUL, Feed
-from hbconv.runtime.answers import copier
+from hbconv.runtime.answers import answer, copier
 from hbconv.runtime.bound import columns_read
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.frames import library_of
@@ -36,7 +36,8 @@ class _Places(NamedTuple):
 class Shortcut:
     """A method for matrices of one dtype.
 
-    It answers only what needs no second look: a few rows of numbers that no check could refuse. All else it leaves to a call.
+    It answers only what needs no second look: rows of numbers that no check could refuse, a few, or any where the program proves it. All else it
+    leaves to a call.
 
     Parameters
     ----------
@@ -50,10 +51,11 @@ class Shortcut:
 
     def __init__(self, graph: Graph, program: Program, check: Checker, method: str) -> None:
         self.artifact, self.sizes = program.artifact, program.artifact.sizes
-        self.method, self.copy = method, copier(graph.outputs[method])
+        self.method, self.output, self.copy = method, graph.outputs[method], copier(graph.outputs[method])
         self.container = graph.traits.container if method == "transform" else None
         self.width = len(graph.schema.columns)
         self.columns = columns_read(program, self.width)
+        self.feed, self.most = program.lowered.feeds[0], program.chunk if program.proof and self.columns is None else 0
         self.square = check.bound**2 if check.floats else None
         self.guarded = bool(check.rest.messages)
         self._local = threading.local()
@@ -64,8 +66,10 @@ class Shortcut:
             places: _Places | None = self._local.places[x.shape]
         except (AttributeError, KeyError):
             places = self._find_places(x.shape)
-        if places is None or (self.container is not None and library_of(self.container)):
+        if self.container is not None and library_of(self.container):
             return None
+        if places is None:
+            return self._answer_many(x)
         rows, given, run, address, values, doubtful = places
         # A sum of squares that is small says that no value is large or NaN; vdot does not warn of one that is not.
         if self.square is not None and not np.vdot(x, x) <= self.square:
@@ -75,6 +79,13 @@ class Shortcut:
         if doubtful is not None and doubtful.any():
             return None
         return self.copy(values)
+
+    def _answer_many(self, x: npt.NDArray[Any]) -> Any:
+        """Answer rows that lie as the program reads them, and that it proves to be in order."""
+        if x.ndim != 2 or x.shape[1] != self.width or not 0 < len(x) <= self.most or not (x.flags.c_contiguous and x.dtype.isnative):
+            return None
+        values = self.artifact.run({self.feed.name: x})
+        return None if values[DOUBTFUL].any() else answer(self.output, values[self.method])
 
     def _find_places(self, shape: tuple[int, ...]) -> _Places | None:
         """Return the places for rows of this shape, those of the thread at hand; None for rows that a call must answer."""

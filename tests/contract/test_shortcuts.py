@@ -27,6 +27,11 @@ def pipeline():
 
 
 @pytest.fixture(scope="module")
+def linear():
+    return LogisticRegression().fit(matrix(), labels())
+
+
+@pytest.fixture(scope="module")
 def forest():
     return RandomForestClassifier(60, random_state=0).fit(matrix(), labels())
 
@@ -41,7 +46,7 @@ def rows(n, dtype="float64", seed=0):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
-@pytest.mark.parametrize("source", ["pipeline", "forest"])
+@pytest.mark.parametrize("source", ["pipeline", "linear", "forest"])
 def test_every_call_answers_as_the_first(source, dtype, request):
     estimator = request.getfixturevalue(source)
     compiled = hbconv.convert(estimator, backend="tvm")
@@ -69,11 +74,12 @@ def test_answers_last(model):
     np.testing.assert_array_equal(first, kept)
 
 
-def test_rows_that_are_refused_are_refused_again(pipeline):
-    compiled = hbconv.convert(pipeline, backend="tvm")
-    odd = rows(2)
-    odd[1, 2] = np.nan
-    for x in (odd, np.full((1, WIDTH), np.inf), rows(1)[0], rows(1)[:, 1:], rows(1)[None], np.array([["a"] * WIDTH])):
+@pytest.mark.parametrize("source", ["pipeline", "linear"])
+def test_rows_that_are_refused_are_refused_again(source, request):
+    compiled = hbconv.convert(request.getfixturevalue(source), backend="tvm")
+    odd, many = rows(2), rows(2000)
+    odd[1, 2] = many[1999, 2] = np.nan
+    for x in (odd, many, np.full((1, WIDTH), np.inf), rows(1)[0], rows(1)[:, 1:], rows(1)[None], np.array([["a"] * WIDTH])):
         for _ in range(2):
             with pytest.raises(InputError):
                 compiled.predict(x)
