@@ -48,7 +48,7 @@ class Checker:
         unbounded = tuple(c for c, b in zip(checks, bounds, strict=True) if b is None)
         self.rest = _Conditions(graph, unbounded, padding)
         self.guard = tuple(c.node for c in unbounded)
-        self.bounded = tuple(c.node.x for c, b in zip(checks, bounds, strict=True) if b is not None and isinstance(c.node, IsNonFinite))
+        self.bounded = tuple(c.node for c, b in zip(checks, bounds, strict=True) if b is not None and isinstance(c.node, IsNonFinite))
         self.warnings = _Conditions(graph, graph.warnings, padding)
         feeds = [f for f in self.all.lowered.feeds if f.dtype.startswith("float") and self.bound]
         self.floats = [f for f in feeds if isinstance(f, Feed)]

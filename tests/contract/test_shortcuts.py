@@ -76,7 +76,8 @@ def test_answers_last(model):
 
 @pytest.mark.parametrize("source", ["pipeline", "linear"])
 def test_rows_that_are_refused_are_refused_again(source, request):
-    compiled = hbconv.convert(request.getfixturevalue(source), backend="tvm")
+    estimator = request.getfixturevalue(source)
+    compiled = hbconv.convert(estimator, backend="tvm")
     odd, many = rows(2), rows(2000)
     odd[1, 2] = many[1999, 2] = np.nan
     for x in (odd, many, np.full((1, WIDTH), np.inf), rows(1)[0], rows(1)[:, 1:], rows(1)[None], np.array([["a"] * WIDTH])):
@@ -86,7 +87,7 @@ def test_rows_that_are_refused_are_refused_again(source, request):
         compiled.predict(rows(1))
     assert compiled.predict(rows(0)).shape == (0,)
     huge = np.full((1, WIDTH), 1e200)
-    np.testing.assert_array_equal(compiled.predict(huge), pipeline.predict(huge))
+    np.testing.assert_array_equal(compiled.predict(huge), estimator.predict(huge))
 
 
 def test_names_are_missed_at_every_call():

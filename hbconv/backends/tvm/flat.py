@@ -12,6 +12,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm import elementwise, mathematics
 from hbconv.backends.tvm.kernel import ANY, Kernel
+from hbconv.backends.tvm.marks import MARK, join_marks
 from hbconv.backends.tvm.memory import Along, Place, storage
 from hbconv.backends.tvm.pieces import WHOLE
 from hbconv.backends.tvm.schedule import Schedule
@@ -41,7 +42,7 @@ class Flat:
 
 def flatten(program: TensorProgram, schedule: Schedule) -> Flat | None:
     """Return the program over entries, where all values have one width and each entry of them depends on that column alone."""
-    width = program.inputs[0].type.shape[0]
+    program, width = join_marks(program), program.inputs[0].type.shape[0]
     tile = math.lcm(width, schedule.lanes)
     constant = any(isinstance(program.instructions[index], Constant) for index in program.outputs.values())
     if constant or len(program.instructions) > WHOLE or not 1 <= tile <= MOST or not all(_is_flat(i, width) for i in program.instructions):
@@ -54,6 +55,8 @@ def flatten(program: TensorProgram, schedule: Schedule) -> Flat | None:
 def _is_flat(instruction: Any, width: int) -> bool:
     if isinstance(instruction, Constant):
         return instruction.value.data.size == 1 or instruction.value.data.shape == (width,)
+    if isinstance(instruction, Op) and instruction.primitive == MARK:
+        return True
     return instruction.type.shape == (width,) and (not isinstance(instruction, Op) or instruction.primitive in PRIMITIVES)
 
 

@@ -19,6 +19,7 @@ from hbconv.backends.tvm.entry import Entry
 from hbconv.backends.tvm.flat import Flat, copy_in, copy_out, flatten, lying
 from hbconv.backends.tvm.kernel import ANY, SCRATCH, TABLES, Kernel, literal
 from hbconv.backends.tvm.machine import Machine
+from hbconv.backends.tvm.marks import MARK, mark_rows
 from hbconv.backends.tvm.memory import Place, storage
 from hbconv.backends.tvm.parts import piece
 from hbconv.backends.tvm.pieces import cut
@@ -199,11 +200,14 @@ class _Tile(_Writer):
 
 
 class _Entries(_Writer):
-    """The body of the loop over tiles of entries."""
+    """The body for a tile of entries that is not whole."""
+
+    whole = False
 
     def __init__(self, kernel: Kernel, flat: Flat, first: Any, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
         super().__init__(kernel, flat.program)
         self.flat, self.first, self.inputs, self.outputs = flat, first, inputs, outputs
+        self.there: set[str] = set()
 
     def read(self, instruction: Input) -> Place:
         """Copy a run of entries."""
@@ -213,7 +217,21 @@ class _Entries(_Writer):
 
     def give_back(self, name: str, place: Place) -> None:
         """Copy a run of entries."""
+        if name not in self.there:
+            self.copy(name, place)
+
+    def copy(self, name: str, place: Place) -> None:
+        """Copy an output that is not there yet."""
         copy_out(self.kernel, self.outputs[name], self.first, place)
+
+    def _compute(self, position: int, op: Op) -> None:
+        if op.primitive != MARK:
+            super()._compute(position, op)
+            return
+        name = next(name for name, index in self.program.outputs.items() if index == position)
+        mark_rows(self.kernel, self.outputs[name], self.first, self.flat.width, self.places[op.operands[0]], whole=self.whole)
+        self.there.add(name)
+        self.places[position] = self.kernel.constant(np.zeros(0, bool))
 
     def constant(self, instruction: Constant) -> Place:
         """Repeat it along the tile."""
@@ -223,9 +241,7 @@ class _Entries(_Writer):
 class _Lying(_Entries):
     """The body of the loop over whole tiles of entries: they are read and written where they lie."""
 
-    def __init__(self, kernel: Kernel, flat: Flat, first: Any, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
-        super().__init__(kernel, flat, first, inputs, outputs)
-        self.there: set[str] = set()
+    whole = True
 
     def read(self, instruction: Input) -> Place:
         """Return the entries themselves."""
@@ -239,10 +255,9 @@ class _Lying(_Entries):
         self.there.add(name)
         return lying(self.outputs[name], self.first, op.type.dtype)
 
-    def give_back(self, name: str, place: Place) -> None:
-        """Copy what is not there yet: an input, or a value that is two outputs."""
-        if name not in self.there:
-            self.kernel.map_vectors(lying(self.outputs[name], self.first, place.dtype), (place,), lambda value: value)
+    def copy(self, name: str, place: Place) -> None:
+        """Copy an input, or a value that is two outputs."""
+        self.kernel.map_vectors(lying(self.outputs[name], self.first, place.dtype), (place,), lambda value: value)
 
 
 class _Step(_Writer):
