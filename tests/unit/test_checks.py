@@ -176,31 +176,34 @@ def test_the_spread_of_what_holds_ints_is_that_of_ints():
     assert (found.bound, set(found.nan_from)) == (2.0**63, {1})
 
 
-def sums(schema):
-    """Sums of products by name, each with what is checked, and whether they prove it finite."""
+def answers(schema):
+    """Answers by name, each with what is checked, whether NaN may stay, and whether they prove it finite."""
     x = Columns.of(schema)
     scaled = Affine.of(x, sub=[1.0, 2.0, 3.0], div=[1e-9, 1e-3, 1.0])
     return {
-        "columns": (Linear.of(x, np.ones((WIDTH, 2))), [x], True),
-        "scaled": (Linear.of(Concat((scaled, x)), np.full((2 * WIDTH, 1), -1e5)), [x, scaled], True),
-        "narrow": (Linear.of(Cast(x, "float32"), np.ones(WIDTH, np.float32)), [x], True),
-        "scaled otherwise": (Linear.of(x, np.ones(WIDTH)), [scaled], False),
-        "without a weight": (Linear.of(x, [1.0, 0.0, 1.0]), [x], False),
-        "chosen columns": (Linear.of(Select(x, Array([2, 0])), [1.0, 1.0]), [x], False),
-        "clipped": (Map(Linear.of(x, np.ones(WIDTH)), "relu"), [x], False),
+        "sums of columns": (Linear.of(x, np.ones((WIDTH, 2))), [x], False, True),
+        "sums of scaled columns": (Linear.of(Concat((scaled, x)), np.full((2 * WIDTH, 1), -1e5)), [x, scaled], False, True),
+        "narrow sums": (Linear.of(Cast(x, "float32"), np.ones(WIDTH, np.float32)), [x], False, True),
+        "scaled otherwise": (Linear.of(x, np.ones(WIDTH)), [scaled], False, False),
+        "without a weight": (Linear.of(x, [1.0, 0.0, 1.0]), [x], False, False),
+        "chosen columns": (Linear.of(Select(x, Array([2, 0])), [1.0, 1.0]), [x], False, False),
+        "clipped sums": (Map(Linear.of(x, np.ones(WIDTH)), "relu"), [x], False, False),
+        "scaled": (Affine.of(scaled, mul=3.0), [x, scaled], True, True),
+        "scaled, NaN refused": (scaled, [x], False, False),
+        "nothing left": (Affine.of(x, mul=[1.0, 0.0, 1.0]), [x], True, False),
     }
 
 
-@pytest.mark.parametrize("name", sums(Schema.matrix(WIDTH)))
-def test_a_proof_marks_every_row_that_is_not_finite(name):
+@pytest.mark.parametrize("name", answers(Schema.matrix(WIDTH)))
+def test_a_proof_marks_every_row_that_a_check_refuses(name):
     schema = Schema.matrix(WIDTH)
-    node, checked, proves = sums(schema)[name]
-    graph = Graph(schema, {"predict": Output(node)})
-    proof = find_proof(graph, checked)
+    node, checked, allow_nan, proves = answers(schema)[name]
+    graph, conditions = Graph(schema, {"answer": Output(node)}), [IsNonFinite(x, allow_nan) for x in checked]
+    proof = find_proof(graph, conditions)
     assert (proof is not None) == proves
     if proof is None:
         return
-    rng, conditions = np.random.default_rng(0), [IsNonFinite(x, allow_nan=False) for x in checked]
+    rng = np.random.default_rng(0)
     x = rng.normal(size=(500, WIDTH))
     chosen = rng.random(x.shape) < 0.3
     x[chosen] = rng.choice(HOSTILE, chosen.sum())
@@ -209,6 +212,22 @@ def test_a_proof_marks_every_row_that_is_not_finite(name):
     marked = found.pop("proof")
     assert not marked[(np.abs(x) < 1e4).all(axis=1)].any()
     assert all(marked[holds].all() for holds in found.values())
+
+
+@pytest.mark.parametrize("width", [1, 5])
+def test_infinite_answers_are_marked_wherever_they_are(width):
+    pytest.importorskip("tvm")
+    schema = Schema.matrix(width)
+    x = Columns.of(schema)
+    graph = Graph(schema, {"transform": Output(Affine.of(x, sub=1.0, div=3.0))}, (Check(IsNonFinite(x, allow_nan=True), "refused"),))
+    model = Model(graph, Target(backend="tvm"))
+    for rows in (1, 5, 1999, 2000):
+        for row in (0, rows // 2, rows - 1):
+            given = np.ones((rows, width))
+            given[row, -1] = np.nan
+            np.testing.assert_array_equal(model.transform(given), (given - 1) / 3)
+            given[row, 0] = -np.inf
+            assert reason(lambda given=given: model.transform(given)) == "refused"
 
 
 def test_a_proven_program_refuses_what_the_checks_refuse():
