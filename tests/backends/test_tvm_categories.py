@@ -12,6 +12,7 @@ from hbconv.array import Array
 from hbconv.backends.tvm import BACKEND, select
 from hbconv.backends.tvm.bins import make_bins
 from hbconv.backends.tvm.bit_planes import BYTES, make_masks
+from hbconv.backends.tvm.bit_select import BitSelect
 from hbconv.backends.tvm.category_planes import make_set_tables
 from hbconv.backends.tvm.category_sets import MOST_CLASSES, find_sets
 from hbconv.forest import Tables
@@ -79,6 +80,19 @@ def test_kernels_on_planes_and_on_bytes(masks_per_set, n_codes, n_categorical, m
         x = hostile_rows(np.random.default_rng(rows), forest, "float32", rows)
         x[: rows // 2, :n_categorical] = np.random.default_rng(0).integers(0, n_codes + 2, (rows // 2, n_categorical))
         np.testing.assert_array_equal(artifact.run({"x": x})["scores"], forest.scores(x))
+
+
+def test_sets_are_decided_on_planes_however_many():
+    class Kernel:
+        class schedule:  # noqa: N801
+            block = 256
+
+        class machine:  # noqa: N801
+            level2 = 1 << 12
+
+    forest = categorical(2000, n_categorical=3, repeat=1)
+    assert find_sets(forest).count * BYTES > Kernel.machine.level2
+    assert isinstance(select.find_select(Kernel, forest, "float32"), BitSelect)
 
 
 def test_planes_of_sets_follow_those_of_thresholds():

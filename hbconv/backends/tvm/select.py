@@ -59,11 +59,11 @@ def leaves(k: Kernel, out: Place, x: Place, forest: Forest) -> None:
 
 
 def find_select(k: Kernel, forest: Forest, dtype: str) -> BitSelect | ByteSelect:
-    """Choose between bit planes and bytes: a plane for each threshold pays if most are tested more than once, and fits only so many times."""
+    """Choose between bit planes and bytes: one for each threshold pays if most are tested more than once, and fits only so many times; one for a set always."""
     bins = _bins(forest, dtype)
-    masks = make_masks(bins).count
-    small = int(np.diff(forest.first_leaf.data).max(initial=1)) <= MOST_LEAVES and masks * BYTES <= k.machine.level2 // 2
-    if small and k.schedule.block == ROWS and masks <= MASKS_PER_TEST * forest.n_tests + MASKS_PER_SET * bins.sets.count:
+    masks = make_masks(bins)
+    small = int(np.diff(forest.first_leaf.data).max(initial=1)) <= MOST_LEAVES and masks.first_set * BYTES <= k.machine.level2 // 2
+    if small and k.schedule.block == ROWS and masks.first_set <= MASKS_PER_TEST * forest.n_tests + MASKS_PER_SET * bins.sets.count:
         return BitSelect(forest, bins, bit_tables.group_of(forest))
     return ByteSelect(forest, bins, byte_tables.group_of(forest))
 
