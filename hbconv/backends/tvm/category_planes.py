@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -107,7 +108,7 @@ def write_sets(k: Kernel, columns: Columns, block: Block, planes: Planes, first:
             planes.store(result, plane)
 
 
-def _write_classes(k: Kernel, columns: Columns, block: Block, planes: Planes, column: object, bits: object, first: object) -> None:
+def _write_classes(k: Kernel, columns: Columns, block: Block, planes: Planes, column: Any, bits: Any, first: Any) -> None:
     """Write a plane for each class: bit after bit, those of the classes without it, then of those with it."""
     begin = k.bind(columns.begin(block, column))
     rows = [k.bind(columns.load(begin, tirx.Ramp(BYTES * q, 1, BYTES))) for q in range(8)]
