@@ -288,6 +288,24 @@ def test_bucketize_awkward_edges(dtype, right, kind):
     agree(b.program({"y": b.op("bucketize", b.input("x", dtype, 2), b.constant(edges), right=right)}), {"x": x})
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_chains_of_one_loop(dtype):
+    """Values read inside the loop alone, outside it too, as outputs, at other entries, of another shape and dtype, and more than a loop takes."""
+    b = Builder()
+    x = b.input("x", dtype, 5)
+    scaled = x * b.constant(np.arange(5.0), dtype) - b.constant(0.3, dtype)
+    root = b.op("sqrt", b.op("abs", scaled + x))
+    single = b.cast(scaled, "float32") * b.constant(2.0, "float32")
+    chosen = b.where(b.op("isnan", root), x, b.op("maximum", root, scaled))
+    turned = b.take(chosen, np.array([4, 0, 0, 2, 1])) - chosen
+    total = b.op("reduce_sum", root, axis=0) + b.constant(1.0, dtype)
+    outputs = {"scaled": scaled, "root": -root, "total": total, "both": scaled / (root + b.op("floor", root)), "single": single, "turned": turned}
+    long = x
+    for _ in range(20):
+        long = b.op("minimum", long, long * x)
+    agree(b.program({**outputs, "long": long}), {"x": values(dtype, 1000, 5)}, ulps=2)
+
+
 def test_values_of_no_columns():
     b = Builder()
     x, y = b.input("x", "float32", 0), b.input("y", "float32", 2)

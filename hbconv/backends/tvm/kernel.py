@@ -130,8 +130,12 @@ class Kernel:
     # Loads and stores.
 
     def bind(self, value: Any) -> Any:
-        """Compute a value once, here."""
-        return T.Bind(value)
+        """Compute a value once, here.
+
+        A float passes through a register, not a name: what TVM finds out about a name grows with each that it is computed from, and so does its time.
+        """
+        dtype, _, count = str(value.ty).partition("x")
+        return Register(dtype, int(count or 1), value).get() if dtype.startswith("float") else T.Bind(value)
 
     def load(self, place: Place, index: tuple[Any, ...], row: Any) -> Any:
         """Read an entry for one row, or for a vector of rows; ``index`` broadcasts over the place's shape from the right."""

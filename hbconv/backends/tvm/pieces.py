@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 from hbconv.array import Array
 from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.movement import view
-from hbconv.backends.tvm.row_products import SCALING
-from hbconv.tensor import Constant, Input, Op, TensorProgram
+from hbconv.tensor import Constant, Op, TensorProgram
 
-__all__ = ["WHOLE", "Piece", "cut"]
+__all__ = ["WHOLE", "Piece", "cut", "is_view"]
 
 WHOLE = 100
 """Operators up to which a program stays one function."""
@@ -23,14 +22,10 @@ TOGETHER = 16
 """Operators that a piece of repeated ones has about."""
 
 
-ROW_PRIMITIVES = frozenset({"matmul", *SCALING})
-"""What may read an input where the caller has it, by rows."""
-
-
 class Piece(NamedTuple):
-    """Positions of instructions in order, and whether they are to be a function of their own."""
+    """Positions of instructions in order, by turns that are alike, and whether they are to be a function of their own."""
 
-    positions: tuple[int, ...]
+    turns: tuple[tuple[int, ...], ...]
     apart: bool
 
 
@@ -41,8 +36,8 @@ class _Step(NamedTuple):
     sign: Hashable
 
 
-def cut(program: TensorProgram) -> Iterator[Piece]:
-    """Cut a program's inputs and operators into pieces.
+def cut(program: TensorProgram, rows: frozenset[int]) -> Iterator[Piece]:
+    """Cut a program's inputs and operators into pieces; ``rows``, and what multiplies them, stay in the loop over tiles.
 
     Where the same operators follow each other again and again, as in rounds of predictions, pieces begin where they do, to share their code.
 
@@ -51,28 +46,28 @@ def cut(program: TensorProgram) -> Iterator[Piece]:
     >>> from hbconv.tensor import Builder
     >>> b = Builder()
     >>> x = b.input("x", "float64", 3)
-    >>> list(cut(b.program({"y": x + x})))
-    [Piece(positions=(0, 1), apart=False)]
+    >>> list(cut(b.program({"y": x + x}), frozenset()))
+    [Piece(turns=((0, 1),), apart=False)]
     """
-    steps = list(_steps(program))
+    steps = list(_steps(program, rows))
     if len(steps) <= WHOLE:
-        yield _joined(steps, apart=False)
+        yield Piece((_joined(steps),), apart=False)
         return
     signs, at = [step.sign for step in steps], 0
     while at < len(steps):
-        count = _length(signs, at)
-        yield _joined(steps[at : at + count], apart=count > 1)
-        at += count
+        turn = _turn(signs, at)
+        length, count = (turn, max(1, TOGETHER // turn)) if turn else (_length(signs, at), 1)
+        starts = range(at, at + length * count, length)
+        yield Piece(tuple(_joined(steps[start : start + length]) for start in starts), apart=length * count > 1)
+        at = starts.stop
 
 
-def _joined(steps: Sequence[_Step], apart: bool) -> Piece:
-    return Piece(tuple(position for step in steps for position in step.positions), apart)
+def _joined(steps: Sequence[_Step]) -> tuple[int, ...]:
+    return tuple(position for step in steps for position in step.positions)
 
 
 def _length(signs: Sequence[Hashable], at: int) -> int:
-    """Return how many steps make the next piece: some turns of what is repeated, else all before a repetition, or before what stays in the loop."""
-    if turn := _turn(signs, at):
-        return turn * max(1, TOGETHER // turn)
+    """Return how many steps there are before what is repeated, or stays in the loop."""
     end = at + 1
     while end < min(at + LONGEST, len(signs)) and None not in signs[at : end + 1] and not _turn(signs, end):
         end += 1
@@ -88,27 +83,20 @@ def _turn(signs: Sequence[Hashable], at: int) -> int:
     return 0
 
 
-def _steps(program: TensorProgram) -> Iterator[_Step]:
-    """Attach views, which are no code, to the next instruction that is; what is done to inputs before they are multiplied is none."""
+def _steps(program: TensorProgram, rows: frozenset[int]) -> Iterator[_Step]:
+    """Attach views, which are no code, to the next instruction that is."""
     views: list[int] = []
-    rows: set[int] = set()
     for position, instruction in enumerate(program.instructions):
         if isinstance(instruction, Constant):
             continue
         views.append(position)
-        if _is_view(program, instruction):
-            continue
-        sign = None
-        if isinstance(instruction, Input) or (instruction.operands[0] in rows and instruction.primitive in ROW_PRIMITIVES):
-            rows.add(position)
-        else:
-            sign = _sign(program, instruction)
-        yield _Step(tuple(views), sign)
-        views.clear()
+        if not is_view(program, instruction):
+            yield _Step(tuple(views), None if position in rows else _sign(program, instruction, rows))
+            views.clear()
     yield _Step(tuple(views), None)
 
 
-def _is_view(program: TensorProgram, instruction: Any) -> bool:
+def is_view(program: TensorProgram, instruction: Any) -> bool:
     """Whether an instruction names another's memory."""
     if not isinstance(instruction, Op):
         return False
@@ -117,9 +105,9 @@ def _is_view(program: TensorProgram, instruction: Any) -> bool:
     return view(instruction.primitive, tuple(places), instruction.attributes) is not None
 
 
-def _sign(program: TensorProgram, op: Op) -> Hashable:
-    """Return what tells operators of other code apart; None for those that call or hold other code."""
-    if {"forest", "body"} & set(op.attributes):
+def _sign(program: TensorProgram, op: Any, rows: frozenset[int]) -> Hashable:
+    """Return what tells operators of other code apart; None for inputs, and for those that call or hold other code, or read rows."""
+    if not isinstance(op, Op) or {"forest", "body"} & set(op.attributes) or rows & set(op.operands):
         return None
     operands = tuple((program.instructions[i].type, isinstance(program.instructions[i], Constant)) for i in op.operands)
     return op.primitive, op.type, operands, tuple((name, _form(value)) for name, value in op.attributes.items())

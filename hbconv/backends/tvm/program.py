@@ -15,6 +15,7 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm import elementwise, mathematics, movement, nearest, order, reduce, trees
+from hbconv.backends.tvm.chains import Chain, Held, chains
 from hbconv.backends.tvm.entry import Entry
 from hbconv.backends.tvm.flat import Flat, copy_in, copy_out, flatten, lying
 from hbconv.backends.tvm.kernel import ANY, SCRATCH, TABLES, Kernel, literal
@@ -23,7 +24,7 @@ from hbconv.backends.tvm.marks import MARK, mark_rows
 from hbconv.backends.tvm.memory import Place, storage
 from hbconv.backends.tvm.parts import piece
 from hbconv.backends.tvm.pieces import cut
-from hbconv.backends.tvm.row_products import Rows, is_multiplied, scaled
+from hbconv.backends.tvm.row_products import Rows, by_rows, is_multiplied, scaled
 from hbconv.backends.tvm.schedule import Schedule
 from hbconv.backends.tvm.transpose import columns_used, read_columns, write_rows
 from hbconv.tensor import Constant, Input, Op, TensorProgram, TensorType
@@ -112,7 +113,7 @@ class _Writer:
         self.owner: dict[int, int] = {}
         self.pending = Counter(i for op in program.instructions if isinstance(op, Op) for i in op.operands) + Counter(program.outputs.values())
 
-    def read(self, instruction: Input) -> Place:
+    def read(self, instruction: Any) -> Place:
         """Return where an input lies."""
         raise NotImplementedError
 
@@ -134,29 +135,46 @@ class _Writer:
             self.owner[position] = position
             if isinstance(instruction, Constant):
                 self.places[position] = self.constant(instruction)
-        for positions, apart in cut(self.program):
-            for run in (positions,) if apart else ((position,) for position in positions):
-                self._write_run(run, apart)
+        rows = by_rows(self.kernel, self.program)
+        for turns, apart in cut(self.program, rows):
+            caller = self.kernel
+            with piece(caller) if apart else nullcontext(caller) as self.kernel:
+                for chain in (c for turn in turns for c in chains(self.program, turn, rows)):
+                    self._place(chain)
+                    self._answer(() if apart else chain)
+            self.kernel = caller
+            self._answer(sum(turns, ()) if apart else ())
 
-    def _write_run(self, positions: tuple[int, ...], apart: bool) -> None:
-        """Write instructions, and their outputs after them."""
-        caller = self.kernel
-        with piece(caller) if apart else nullcontext(caller) as self.kernel:
-            for position in positions:
-                self._place(position, self.program.instructions[position])
-        self.kernel = caller
+    def _answer(self, positions: tuple[int, ...]) -> None:
+        """Give back what is an output."""
         for name in (n for n, index in self.program.outputs.items() if index in positions):
             self.give_back(name, self.places[self.program.outputs[name]])
             self._release(self.program.outputs[name])
 
-    def _place(self, position: int, instruction: Any) -> None:
-        """Write one instruction, and give back what was used for the last time."""
-        if isinstance(instruction, Input):
-            self.places[position] = self.read(instruction)
-            return
-        self._compute(position, instruction)
-        for operand in instruction.operands:
+    def _place(self, positions: tuple[int, ...]) -> None:
+        """Write one instruction, or several in one loop, and give back what was used for the last time."""
+        ops = {position: op for position in positions if isinstance(op := self.program.instructions[position], Op)}
+        if not ops:
+            self.places[positions[0]] = self.read(self.program.instructions[positions[0]])
+        elif len(ops) > 1:
+            self._compute_together(ops)
+        else:
+            self._compute(positions[0], ops[positions[0]])
+        for operand in (i for op in ops.values() for i in op.operands):
             self._release(operand)
+
+    def _compute_together(self, ops: dict[int, Op]) -> None:
+        """Write a chain; what is read outside it has memory."""
+        inside = Counter(i for op in ops.values() for i in op.operands)
+        for position, op in ops.items():
+            lasting = self.pending[position] > inside[position]
+            self.places[position] = self.room(position, op) if lasting else Held(op.type.dtype, op.type.shape)
+        shape = next(iter(ops.values())).type.shape
+        if not np.prod(shape):
+            return
+        with Chain.over_entries(self.kernel, shape, {self.places[i].dtype for i in (*ops, *inside)}) as chain:
+            for position, op in ops.items():
+                EMITTERS[op.primitive](chain, self.places[position], *(self.places[i] for i in op.operands), **op.attributes)
 
     def _compute(self, position: int, op: Op) -> None:
         operands = tuple(self.places[i] for i in op.operands)
