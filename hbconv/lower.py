@@ -95,7 +95,7 @@ def lower(graph: Graph, precision: Precision = "exact", padding: Padding = DENSE
             written[name] = _dense(b, value)
     if guard:
         marks = b.concat([_dense(b, values[node]) for node in guard])
-        written[DOUBTFUL] = b.reduce("reduce_any", marks) if len(guard) > 1 else b.reshape(marks)
+        written[DOUBTFUL] = b.reduce("reduce_any", marks) if marks.shape != (1,) else b.reshape(marks)
     return Lowered(b.program(written), feeds, sparse)
 
 
