@@ -21,7 +21,7 @@ __all__ = ["Chain", "Held", "chains"]
 CHAINED = frozenset({"take", *elementwise.EMITTERS} - {"sin", "cos", "tan", "asin", "pow"})
 """Primitives that are computed in vectors; the C mathematics library takes one row at a time."""
 LONGEST = 16
-"""Primitives of a chain: LLVM takes minutes over straight code of hundreds."""
+"""Primitives of a chain: more of them gain nothing."""
 REGISTERS = 2
 """Registers of a vector: two chains of dependent operations run beside each other, and their values still fit the registers."""
 
