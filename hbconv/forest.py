@@ -220,6 +220,13 @@ class Forest:
             level = level[level >= 0]
         return depth
 
+    def leftmost(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """First leaf below each of some children."""
+        codes = codes.astype(np.int64)
+        while (inner := codes >= 0).any():
+            codes[inner] = self.left.data[codes[inner]]
+        return ~codes
+
     def less_equal_thresholds(self, dtype: str) -> npt.NDArray[Any]:
         """Thresholds t such that ``x <= t`` decides as the source does, for x of the given dtype.
 

@@ -69,7 +69,7 @@ def make_byte_tables(forest: Forest, bins: Bins, trees: npt.NDArray[np.int64], s
     slot, slots = assign_slots(order, nodes.parent, (nodes.parent >= 0).astype(np.int64), nodes.group)
     result = np.where(nodes.parent < 0, nodes.turn, size + slot)
     dtype = _number_dtype(forest)
-    leaves_left = (_leftmost(forest, forest.right.data) - _leftmost(forest, forest.left.data)) * REPEATED[dtype]
+    leaves_left = (forest.leftmost(forest.right.data) - forest.leftmost(forest.left.data)) * REPEATED[dtype]
     words = [_words(macros, leaves_left, bins, nodes, result) for macros in nodes.macros]
     words.append(result[nodes.real :, None])
     flat, runs, group_start = lay_out(words, nodes.kind, nodes.group, order, len(trees) // size)
@@ -124,14 +124,6 @@ def _words(macros: Macros, leaves_left: Ints, bins: Bins, nodes: _Nodes, result:
         else:
             columns.append(result[nodes.at[next(slots)]])
     return np.stack(columns, axis=1)
-
-
-def _leftmost(forest: Forest, codes: Ints) -> Ints:
-    """Return the first leaf below each child."""
-    codes = codes.astype(np.int64)
-    while (inner := codes >= 0).any():
-        codes[inner] = forest.left.data[codes[inner]]
-    return ~codes
 
 
 def _place_word(place: Ints) -> Ints:

@@ -13,7 +13,7 @@ from hbconv.backends.tvm.binning import Columns
 from hbconv.backends.tvm.bins import BIAS
 from hbconv.backends.tvm.blocks import Block
 from hbconv.backends.tvm.category_sets import CategorySets
-from hbconv.backends.tvm.kernel import Kernel, code_within, literal
+from hbconv.backends.tvm.kernel import Kernel, code_within
 from hbconv.backends.tvm.memory import Place
 
 __all__ = ["say", "write_classes", "write_said"]
@@ -22,15 +22,12 @@ __all__ = ["say", "write_classes", "write_said"]
 def write_classes(k: Kernel, columns: Columns, block: Block, x: Place, sets: CategorySets, first: int) -> None:
     """Look the classes of codes up, to the columns from ``first`` on: one for each group."""
     feature, start, class_of = (k.constant(t) for t in (sets.feature, sets.code_start, sets.class_of))
-    zero = literal(0, x.dtype, k.lanes)
     with k.temporary("int32", (1,)) as place, k.over((k.number(len(sets.groups)),)) as (group,):
         source, begin = k.bind(k.entry(feature, group)), k.bind(k.entry(start, group))
         last = k.bind(tirx.Broadcast(tirx.Cast(x.dtype, k.entry(start, group + 1) - begin - 1), k.lanes))
         with block.vectors() as row:
             value = k.bind(k.load(x, (source,), block.in_tile(row)))
-            inside = k.bind(tirx.Select(value <= last, value, last))
-            code = tirx.Cast(f"int32x{k.lanes}", tirx.Select(inside >= zero, inside, zero))
-            k.store(place, (0,), row, code + tirx.Broadcast(begin, k.lanes))
+            k.store(place, (0,), row, code_within(k, value, last, x.dtype, k.lanes) + tirx.Broadcast(begin, k.lanes))
         with block.rows() as row:
             columns.store(block, k.number(first) + group, row, k.entry(class_of, k.load(place, (0,), row)))
 

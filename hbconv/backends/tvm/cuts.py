@@ -70,7 +70,7 @@ class Cuts:
 
 def cut_trees(forest: Forest) -> Cuts:
     """Cut all trees of a forest, a level of windows at a time."""
-    place = _leftmost(forest, forest.right.data)
+    place = forest.leftmost(forest.right.data)
     between, depth = np.full(forest.n_leaves + 1, -1), np.full(forest.n_leaves + 1, np.iinfo(np.int32).max)
     between[place], depth[place] = np.arange(forest.n_tests), forest.depth_of_tests
     highest = _Highest(depth)
@@ -133,14 +133,6 @@ def _parents(forest: Forest) -> tuple[Ints, npt.NDArray[np.bool_]]:
         inner = np.flatnonzero(children >= 0)
         above[children[inner]], from_left[children[inner]] = inner, is_left
     return above, from_left
-
-
-def _leftmost(forest: Forest, codes: npt.NDArray[Any]) -> Ints:
-    """Return the first leaf below each child."""
-    codes = codes.astype(np.int64)
-    while (inner := codes >= 0).any():
-        codes[inner] = forest.left.data[codes[inner]]
-    return ~codes
 
 
 class _Highest:

@@ -33,10 +33,10 @@ def literal(value: float, dtype: str, lanes: int) -> Any:
     return scalar if lanes == 1 else tirx.Broadcast(scalar, lanes)
 
 
-def code_within(k: Kernel, value: Any, last: Any, dtype: str) -> Any:
-    """Return a value as an int from 0 to last; held there before it is converted, for it may be anything, NaN too."""
-    inside = k.bind(tirx.Select(value <= last, value, last))
-    return tirx.Cast("int32", tirx.Select(inside >= literal(0, dtype, 1), inside, literal(0, dtype, 1)))
+def code_within(k: Kernel, value: Any, last: Any, dtype: str, lanes: int = 1) -> Any:
+    """Return a value, or a vector of them, as an int from 0 to last; held there before it is converted, for it may be anything, NaN too."""
+    inside, zero = k.bind(tirx.Select(value <= last, value, last)), literal(0, dtype, lanes)
+    return tirx.Cast("int32" if lanes == 1 else f"int32x{lanes}", tirx.Select(inside >= zero, inside, zero))
 
 
 class Register:

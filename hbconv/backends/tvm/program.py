@@ -17,7 +17,7 @@ from hbconv.backends.tvm.kernel import ANY, SCRATCH, TABLES, Kernel
 from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.marks import MARK, mark_rows
 from hbconv.backends.tvm.memory import Place, storage
-from hbconv.backends.tvm.row_products import Rows, is_multiplied
+from hbconv.backends.tvm.row_products import Rows, by_rows
 from hbconv.backends.tvm.schedule import Schedule
 from hbconv.backends.tvm.transpose import columns_used, read_columns, write_rows
 from hbconv.backends.tvm.writer import Writer
@@ -93,12 +93,12 @@ class _Tile(Writer):
 
     def __init__(self, kernel: Kernel, program: TensorProgram, first: Any, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
         super().__init__(kernel, program)
-        self.first, self.inputs, self.outputs = first, inputs, outputs
+        self.first, self.inputs, self.outputs, self.rows = first, inputs, outputs, by_rows(kernel, program)
 
     def read(self, instruction: Input) -> Place:
         """Turn rows into columns, but for an input that is only multiplied."""
         kind, matrix = instruction.type, self.inputs[instruction.name]
-        if is_multiplied(self.kernel, self.program, instruction):
+        if self.program.instructions.index(instruction) in self.rows:
             return Rows(kind.dtype, kind.shape, matrix=matrix, first=self.first)
         place = self.kernel.take(kind.dtype, kind.shape)
         read_columns(self.kernel, place, matrix, self.first, columns_used(self.program, instruction))

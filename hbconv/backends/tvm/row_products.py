@@ -22,7 +22,7 @@ from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.transpose import live_rows
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
-__all__ = ["Rows", "by_rows", "is_multiplied", "matmul", "scaled"]
+__all__ = ["Rows", "by_rows", "matmul", "scaled"]
 
 MOST = 16
 """Columns of weights up to which this is faster than turning rows into columns."""
@@ -49,7 +49,7 @@ class Rows(Place):
         return 0
 
 
-def is_multiplied(k: Kernel, program: TensorProgram, matrix: Input) -> bool:
+def _is_multiplied(k: Kernel, program: TensorProgram, matrix: Input) -> bool:
     """Whether all that is done with an input are products with few columns of weights, scaled or not, and a row fills a vector."""
     (width,), dtype = matrix.type.shape, matrix.type.dtype
     return dtype.startswith("float") and width >= _vector(k, dtype) and _ends_narrow(program, program.instructions.index(matrix), MOST)
@@ -60,7 +60,7 @@ def by_rows(k: Kernel, program: TensorProgram) -> frozenset[int]:
     found: set[int] = set()
     for position, instruction in enumerate(program.instructions):
         if isinstance(instruction, Input):
-            found.update([position] if is_multiplied(k, program, instruction) else [])
+            found.update([position] if _is_multiplied(k, program, instruction) else [])
         elif isinstance(instruction, Op) and instruction.primitive in SCALING and instruction.operands[0] in found:
             found.add(position)
     return frozenset(found)

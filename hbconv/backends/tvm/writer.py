@@ -17,7 +17,7 @@ from hbconv.backends.tvm.kernel import Kernel, literal
 from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.parts import piece
 from hbconv.backends.tvm.pieces import cut
-from hbconv.backends.tvm.row_products import by_rows, scaled
+from hbconv.backends.tvm.row_products import scaled
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
 __all__ = ["EMITTERS", "Writer"]
@@ -34,10 +34,11 @@ EMITTERS: dict[str, Callable[..., None]] = {
 
 
 class Writer:
-    """Writes the instructions of a program, giving scratch back as soon as a value is last used."""
+    """Writes the instructions of a program, giving scratch back as soon as a value is last used; ``rows`` are left where the caller has them."""
 
     def __init__(self, kernel: Kernel, program: TensorProgram) -> None:
         self.kernel, self.program = kernel, program
+        self.rows: frozenset[int] = frozenset()
         self.places: dict[int, Place] = {}
         self.owner: dict[int, int] = {}
         self.pending = Counter(i for op in program.instructions if isinstance(op, Op) for i in op.operands) + Counter(program.outputs.values())
@@ -64,11 +65,10 @@ class Writer:
             self.owner[position] = position
             if isinstance(instruction, Constant):
                 self.places[position] = self.constant(instruction)
-        rows = by_rows(self.kernel, self.program)
-        for turns, apart in cut(self.program, rows):
+        for turns, apart in cut(self.program, self.rows):
             caller = self.kernel
             with piece(caller) if apart else nullcontext(caller) as self.kernel:
-                for chain in (c for turn in turns for c in chains(self.program, turn, rows)):
+                for chain in (c for turn in turns for c in chains(self.program, turn, self.rows)):
                     self._place(chain)
                     self._answer(() if apart else chain)
             self.kernel = caller
