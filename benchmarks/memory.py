@@ -11,9 +11,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
-import multiprocessing
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,7 +19,7 @@ from typing import Any
 import numpy as np
 from models import SUBJECTS
 from peers import PEERS, Contender, Setting, contenders
-from timing import machine, use_threads, versions
+from timing import in_new_process, machine, use_threads, versions
 
 
 def main() -> None:
@@ -49,17 +47,11 @@ def measure(chosen: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]
         SUBJECTS[model].fitted(folder)
         print(f"\n{model}: {SUBJECTS[model].about}; MiB at the peak for {chosen.rows:,} rows in one call, and by {chosen.batch:,}")
         for peer in chosen.peers:
-            found = [alone(model, peer, folder, chosen.rows, batch, chosen.compile_limit) for batch in (chosen.rows, chosen.batch)]
+            found = [in_new_process(score, model, peer, folder, chosen.rows, batch, chosen.compile_limit) for batch in (chosen.rows, chosen.batch)]
             refused = [f"left out: {reason}" for reason in found if isinstance(reason, str)]
             print(f"  {peer:<20} " + (refused[0] if refused else " ".join(f"{size:>10,.1f}" for size in found)), flush=True)
             if not refused:
                 yield {"model": model, "contender": peer, "rows": chosen.rows, "batch": chosen.batch, "whole": found[0], "batches": found[1]}
-
-
-def alone(*arguments: Any) -> float | str:
-    """Call ``score`` in a new process."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(score, *arguments).result()
 
 
 def score(model: str, peer: str, folder: Path, rows: int, batch: int, compile_limit: float) -> float | str:

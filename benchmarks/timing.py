@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import platform
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from importlib import metadata
 from pathlib import Path
 from statistics import quantiles
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["interleaved", "machine", "spread", "timed", "use_threads", "versions"]
+__all__ = ["in_new_process", "interleaved", "machine", "spread", "timed", "use_threads", "versions"]
+
+Result = TypeVar("Result")
 
 TURN = 2e-3
 """Seconds that a contender calls on for when it is its turn: short calls come in runs, with their caches warm."""
@@ -50,6 +54,12 @@ def interleaved(calls: Mapping[str, Callable[[Any], Any]], rows: Any, seconds: f
             times[name] += turn(calls[name], rows)
         waiting = [name for name in waiting if len(times[name]) < least or (sum(times[name]) < seconds and len(times[name]) < MOST)]
     return times
+
+
+def in_new_process(function: Callable[..., Result], *arguments: Any) -> Result:
+    """Call a function in a process of its own."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
 
 
 def turn(call: Callable[[Any], Any], rows: Any) -> list[float]:
