@@ -7,16 +7,15 @@ import io
 import json
 import os
 import platform
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from hbconv.containers import Graph
 from hbconv.errors import StoreError
+from hbconv.files import appearing
 from hbconv.lower import Padding
 from hbconv.runtime.forms import decode, encode
 from hbconv.runtime.programs import Key
@@ -101,36 +100,8 @@ def unpack(data: bytes) -> Stored:
 
 def write(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file so that it is there complete, or not at all."""
-    target = Path(path)
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    _sync_directory(target.parent)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
-
-
-def _sync_directory(path: Path) -> None:
-    """Make the new name itself durable, where the system lets a directory be opened."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with appearing(path) as temporary:
+        temporary.write_bytes(data)
 
 
 def _zip(members: Mapping[str, bytes]) -> bytes:
