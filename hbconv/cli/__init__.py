@@ -1,7 +1,8 @@
 """The command line: ``hbconv convert | explain | score | verify | bench | support``.
 
 Results go to standard output (as JSON with ``--json``), errors and progress to standard error. Exit codes: 0 done; 1 the
-command failed (bad model, bad input, answers that differ); 2 wrong usage.
+command failed (bad model, bad input, answers that differ); 2 wrong usage; 130 interrupted (ctrl-C); 141 nobody reads the results;
+143 terminated.
 """
 
 from __future__ import annotations
@@ -9,8 +10,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from hbconv.errors import HbconvError
@@ -20,18 +25,54 @@ __all__ = ["main"]
 COMMANDS = ("convert", "explain", "score", "verify", "bench", "support")
 
 
+class Terminated(BaseException):
+    """The process was asked to end (SIGTERM)."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    as_json = "--json" in (sys.argv[1:] if argv is None else argv)
+    try:
+        with _terminable():
+            return _run(argv)
+    except KeyboardInterrupt:
+        return fail("Interrupted; nothing was written.", as_json=as_json, code=130)
+    except Terminated:
+        return fail("Terminated; nothing was written.", as_json=as_json, code=143)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to flush at exit goes nowhere
+        return 141
+
+
+def _run(argv: Sequence[str] | None) -> int:
     options = parser().parse_args(argv)
     try:
         code: int = options.run(options)
+        sys.stdout.flush()
     except HbconvError as error:
         return fail(str(error), as_json=options.json)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         return fail(f"{error.strerror or error}: {error.filename}" if error.filename else str(error), as_json=options.json)
-    except KeyboardInterrupt:
-        return fail("Interrupted; nothing was written.", as_json=options.json)
     return code
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM end a command as ctrl-C does, so that what it began is removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(*_: object) -> None:
+    raise Terminated
 
 
 def parser() -> argparse.ArgumentParser:
@@ -50,15 +91,23 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def fail(message: str, *, as_json: bool) -> int:
-    """Print an error where the user asked for it."""
+def fail(message: str, *, as_json: bool, code: int = 1) -> int:
+    """Print an error where the user asked for it, and return the exit code."""
     if as_json:
         print(json.dumps({"error": message}))
     else:
         print(f"hbconv: {message}", file=sys.stderr)
-    return 1
+    return code
 
 
 def answer(options: argparse.Namespace, result: dict[str, Any], text: str) -> None:
     """Print a result as JSON or as text."""
     print(json.dumps(result, indent=2, default=str) if options.json else text)
+
+
+def positive(text: str) -> int:
+    """Read a whole number from 1 to 2,147,483,647, the most rows that one Arrow batch can hold; a type for argparse."""
+    number = int(text) if text.isdecimal() else 0
+    if not 0 < number < 1 << 31:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {(1 << 31) - 1:,}")
+    return number

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from hbconv.cli import answer
-from hbconv.cli.sources import convert_options, load_source, model_arguments
+from hbconv.cli import answer, positive
+from hbconv.cli.sources import convert_options, load_saved, load_source, model_arguments
 from hbconv.cli.tables import read_all, rows_for
 from hbconv.containers import Graph
 from hbconv.errors import InputError
@@ -26,8 +26,8 @@ def arguments(command: argparse.ArgumentParser) -> None:
     model_arguments(command)
     command.add_argument("--data", help="table of rows (default: standard normal float32 rows, for numeric models)")
     command.add_argument("--method", help="method to call (default: predict_proba, predict or the first)")
-    command.add_argument("--batch", default="1,100,10000", help="batch sizes, separated by commas")
-    command.add_argument("--repeat", type=int, default=7, help="calls timed for each figure")
+    command.add_argument("--batch", type=_sizes, default="1,100,10000", help="batch sizes, separated by commas")
+    command.add_argument("--repeat", type=positive, default=7, help="calls timed for each figure")
     command.add_argument("--backends", help="backends to compare, separated by commas (default: the one of --backend)")
 
 
@@ -44,35 +44,50 @@ def run(options: argparse.Namespace) -> int:
     contenders: dict[str, Callable[[Any], Any]] = {model.backend: getattr(model, method) for model in models.values()}
     if source is not None and not isinstance(source, Graph):
         contenders = {"source": getattr(source, method), **contenders}
-    sizes = [int(size) for size in options.batch.split(",")]
-    rows = _rows(first, options.data, max(sizes))
-    figures = [_time(name, call, rows[:size], options.repeat) for size in sizes for name, call in contenders.items()]
+    rows = _rows(first, options.data, max(options.batch))
+    figures = [_time(name, call, rows[:size], options.repeat) for size in options.batch for name, call in contenders.items()]
     answer(options, {"method": method, "figures": figures}, _table(method, figures))
     return 0
 
 
-def _model(hbconv: Any, path: Path, source: Any, options: argparse.Namespace, backend: str) -> Any:
+def _model(hbconv: Any, path: Path, source: Any, options: argparse.Namespace, backend: str | None) -> Any:
+    chosen = convert_options(options) | ({} if backend in (None, "auto") else {"backend": backend})
     if source is None:
-        return hbconv.load(path, backend=None if backend == "auto" else backend)
-    return hbconv.convert(source, **(convert_options(options) | {"backend": backend}))
+        return load_saved(path, chosen)
+    return hbconv.convert(source, **chosen)
+
+
+def _sizes(text: str) -> list[int]:
+    return [positive(size) for size in text.split(",")]
+
+
+def _random(count: int, width: int, names: Any) -> Any:
+    """Return standard normal rows, named as those the model was fitted on."""
+    values = np.random.default_rng(0).standard_normal((count, width), np.float32)
+    if names is None:
+        return values
+    import pandas as pd
+
+    return pd.DataFrame(values, columns=names)
 
 
 def _rows(model: Any, data: str | None, count: int) -> Any:
+    names = getattr(model, "feature_names_in_", None)
     if data is None:
         if "string" in model.schema.dtypes:
             raise InputError("The model reads text columns; give rows with --data.")
-        return np.random.default_rng(0).standard_normal((count, len(model.schema.columns)), np.float32)
-    names = getattr(model, "feature_names_in_", None)
+        return _random(count, len(model.schema.columns), names)
     table = rows_for(model, read_all(Path(data), None if names is None else [str(n) for n in names], count)).to_pandas()
     if not len(table):
         raise InputError(f"{data} holds no rows.")
-    return table.iloc[np.arange(count) % len(table)].reset_index(drop=True)
+    rows = table.iloc[np.arange(count) % len(table)].reset_index(drop=True)
+    return rows.to_numpy() if names is None and hasattr(rows, "columns") else rows
 
 
 def _time(name: str, call: Callable[[Any], Any], rows: Any, repeat: int) -> dict[str, Any]:
     call(rows)
     seconds = []
-    for _ in range(max(1, repeat)):
+    for _ in range(repeat):
         began = time.perf_counter()
         call(rows)
         seconds.append(time.perf_counter() - began)

@@ -10,7 +10,9 @@ import time
 from pathlib import Path
 
 from hbconv.cli import answer
+from hbconv.cli.outputs import check_folder
 from hbconv.cli.sources import load_model, model_arguments
+from hbconv.runtime.export import find_writer
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -21,6 +23,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Convert and write."""
+    check_folder(Path(options.output))
+    if Path(options.output).suffix != ".hbc":
+        find_writer(options.output)
     began = time.perf_counter()
     model = load_model(options)
     model.export(options.output)

@@ -1,6 +1,7 @@
-"""Score a table file (parquet, CSV or Arrow) into a parquet file, in batches of bounded memory.
+"""Score a table file (parquet, CSV or Arrow) into another, in batches of bounded memory.
 
-The output appears only when it is complete. Columns are found by name; --keep copies input columns beside the answers.
+The suffix of the output decides its format; it appears only when it is complete. Columns are found by name; --keep copies input
+columns beside the answers. A CSV file is read as pandas.read_csv reads it.
 """
 
 from __future__ import annotations
@@ -9,83 +10,117 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hbconv.cli import answer
+from hbconv.cli import answer, positive
+from hbconv.cli.outputs import check_output, table_writer
 from hbconv.cli.sources import load_model, model_arguments
-from hbconv.cli.tables import atomic_parquet, open_table, rows_for
+from hbconv.cli.tables import TableFile, open_table, rows_for
 from hbconv.errors import InputError, OptionError
 
 if TYPE_CHECKING:
     from hbconv.model import Model
 
 
+@dataclass(frozen=True)
+class Job:
+    """What is computed of each batch: a method's answers to the columns needed, beside the columns kept."""
+
+    model: Model
+    method: str
+    needed: tuple[str, ...]
+    keep: tuple[str, ...]
+    names: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that are read."""
+        return tuple(dict.fromkeys([*self.needed, *self.keep]))
+
+    def answers(self, batch: Any) -> Any:
+        """Return the answers to a batch as a table: the columns kept, then one for each class or output."""
+        import pyarrow as pa
+
+        values = getattr(self.model, self.method)(rows_for(self.model, batch.select(self.needed)))
+        blocks = values if isinstance(values, list) else [values]
+        columns = [_arrow(column) for block in blocks for column in _columns(block)]
+        kept = [batch.column(name) for name in self.keep]
+        return pa.table([*kept, *columns], names=[*self.keep, *self.names])
+
+
 def arguments(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     model_arguments(command)
     command.add_argument("input", help="table to score: .parquet (or a folder of them), .csv, .arrow, .feather")
-    command.add_argument("-o", "--output", required=True, help="parquet file to write")
+    command.add_argument("-o", "--output", required=True, help="table to write: .parquet, .csv, .arrow, .feather")
     command.add_argument("--method", help="method to call (default: predict, or the model's first)")
     command.add_argument("--keep", default="", metavar="COLUMNS", help="input columns to copy to the output, separated by commas")
-    command.add_argument("--batch-rows", type=int, default=65_536, help="rows held in memory at a time (default 65,536)")
+    command.add_argument("--batch-rows", type=positive, default=65_536, help="rows held in memory at a time (default 65,536)")
     command.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Score batch after batch."""
-    model, path = load_model(options), Path(options.input)
-    method = _method(model, options.method)
-    dataset = open_table(path)
-    keep = [c for c in options.keep.split(",") if c]
-    needed = _needed_columns(model, dataset.schema.names, keep, path.name)
-    began, total = time.perf_counter(), dataset.count_rows()
+    """Check all that can be checked before any work, then score batch after batch."""
+    path, output = Path(options.input), Path(options.output)
+    check_output(output, (path, Path(options.model)))
+    table = open_table(path)
+    job = _job(load_model(options), options.method, table, options.keep)
+    table = table.narrowed(job.columns)
+    began, total = time.perf_counter(), table.count_rows()
     with _progress(total, quiet=options.quiet) as bar:
-        rows = _write(model, method, dataset, needed, keep, options, bar)
-    if rows != total:
-        raise InputError(f"{path.name} held {total:,} rows at the start and {rows:,} while it was read; the output was not kept.")
+        rows = _write(job, table, output, options.batch_rows, bar)
+        if rows != total:
+            raise InputError(f"{path.name} held {total:,} rows at the start and {rows:,} while it was read; the output was not kept.")
     seconds = time.perf_counter() - began
-    result = {"output": options.output, "rows": rows, "seconds": round(seconds, 3), "rows_per_second": round(rows / seconds), "method": method}
-    answer(options, result, f"{options.output}: {rows:,} rows by {method} in {seconds:.2f} s ({rows / seconds:,.0f} rows/s)")
+    result = {"output": options.output, "rows": rows, "seconds": round(seconds, 3), "rows_per_second": round(rows / seconds), "method": job.method}
+    answer(options, result, f"{options.output}: {rows:,} rows by {job.method} in {seconds:.2f} s ({rows / seconds:,.0f} rows/s)")
     return 0
 
 
-def _write(model: Model, method: str, dataset: Any, needed: list[str], keep: list[str], options: argparse.Namespace, bar: Any) -> int:
-    """Write the answers of each batch; the schema is that of the answers to no rows."""
-    batches = _batches(dataset, needed, keep, options.batch_rows)
-    empty = dataset.schema.empty_table().select(list(dict.fromkeys([*needed, *keep])))
-    schema = _answers(model, method, empty, needed, keep).schema
+def _job(model: Model, method: str | None, table: TableFile, keep: str) -> Job:
+    """Settle what is computed, and refuse columns that are missing or would stand twice in the output."""
+    kept = tuple(dict.fromkeys(name for name in keep.split(",") if name))
+    chosen = _method(model, method)
+    needed = _needed_columns(model, table, kept)
+    names = tuple(_names(model, chosen))
+    twice = [name for name in kept if name in names]
+    if twice:
+        raise OptionError(f"--keep {','.join(twice)}: the answers have columns of that name. Rename the columns of the table, or leave them out.")
+    if len(set(names)) < len(names):
+        raise OptionError(f"The answers of {chosen!r} have columns of equal names: {', '.join(names)}.")
+    return Job(model, chosen, needed, kept, names)
+
+
+def _write(job: Job, table: TableFile, output: Path, batch_rows: int, bar: Any) -> int:
+    """Write the answers of each batch; those to the first one, or to no rows, give the schema."""
+    batches = table.batches(batch_rows)
+    first = next(batches, table.schema.empty_table())
+    answers = job.answers(first)
     rows = 0
-    with atomic_parquet(Path(options.output), schema) as writer:
-        for batch in batches:
-            writer.write_table(_answers(model, method, batch, needed, keep).cast(schema))
+    with table_writer(output, answers.schema) as write:
+        for batch, found in chain([(first, answers)], _answered(job, batches)):
+            write(_as(found, answers.schema))
             rows += batch.num_rows
             bar.update(batch.num_rows)
     return rows
 
 
-def _batches(dataset: Any, needed: list[str], keep: list[str], batch_rows: int) -> Iterator[Any]:
+def _answered(job: Job, batches: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
+    return ((batch, job.answers(batch)) for batch in batches)
+
+
+def _as(table: Any, schema: Any) -> Any:
+    """Give answers the types of the first ones; no number may change by it."""
     import pyarrow as pa
 
-    if batch_rows < 1:
-        raise OptionError("--batch-rows must be at least 1.")
-    columns = list(dict.fromkeys([*needed, *keep]))
-    for batch in dataset.to_batches(columns=columns, batch_size=batch_rows, batch_readahead=2, fragment_readahead=1):
-        if batch.num_rows:
-            yield pa.Table.from_batches([batch])
-
-
-def _answers(model: Model, method: str, batch: Any, needed: list[str], keep: list[str]) -> Any:
-    """Answers to a batch as a table: one column a class or output, after the kept columns."""
-    import pyarrow as pa
-
-    values = getattr(model, method)(rows_for(model, batch.select(needed)))
-    blocks = values if isinstance(values, list) else [values]
-    columns = [column for block in blocks for column in _columns(block)]
-    names = [method] if not isinstance(values, list) and values.ndim == 1 else _names(model, method, [len(_columns(block)) for block in blocks])
-    kept = {name: batch.column(name) for name in keep}
-    return pa.table(kept | {name: _arrow(column) for name, column in zip(names, columns, strict=True)})
+    try:
+        return table.cast(schema)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"Later rows have answers of another type than the first ones: {error}. Give each column one type, such as float64.") from error
 
 
 def _arrow(column: Any) -> Any:
@@ -105,10 +140,14 @@ def _columns(values: Any) -> list[Any]:
     return [values] if values.ndim == 1 else list(values.reshape(len(values), math.prod(values.shape[1:])).T)
 
 
-def _names(model: Model, method: str, widths: list[int]) -> list[str]:
-    """Name the columns after classes, features or their places; those of several targets after the target first."""
+def _names(model: Model, method: str) -> list[str]:
+    """Name the columns of the answers after classes, features or their places; those of several targets after the target first."""
+    output = model.parsed.outputs[method]
     if method == "transform":
-        return list(model.get_feature_names_out())
+        return [str(name) for name in model.get_feature_names_out()]
+    if output.vector and not output.parts:
+        return [method]
+    widths = [1] * len(output.parts) if output.vector else list(output.parts or [output.node.type.width])
     classes = getattr(model, "classes_", None)
     if len(widths) > 1:
         return [f"{method}_{target}_{c}" for target, labels in enumerate(classes or map(range, widths)) for c in labels]
@@ -127,13 +166,13 @@ def _method(model: Model, wanted: str | None) -> str:
     return wanted
 
 
-def _needed_columns(model: Model, present: list[str], keep: list[str], name: str) -> list[str]:
+def _needed_columns(model: Model, table: TableFile, keep: Sequence[str]) -> tuple[str, ...]:
     named = getattr(model, "feature_names_in_", None)
-    needed = [str(c) for c in named] if named is not None else [c for c in present if c not in keep]
-    missing = [c for c in [*needed, *keep] if c not in present]
+    needed = [c for c in table.names if c not in keep] if named is None else [str(c) for c in named]
+    missing = [c for c in [*needed, *keep] if c not in table.names]
     if missing:
-        raise InputError(f"{name} lacks the columns {', '.join(missing)}. It has: {', '.join(present)}.")
-    return needed
+        raise InputError(f"{table.path.name} lacks the columns {', '.join(missing)}. It has: {', '.join(table.names)}.")
+    return tuple(needed)
 
 
 def _progress(total: int, *, quiet: bool) -> Any:

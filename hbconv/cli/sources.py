@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hbconv.cli import positive
 from hbconv.errors import ConversionError, MissingPackageError, OptionError
 
 if TYPE_CHECKING:
@@ -74,27 +75,39 @@ def load_model(options: argparse.Namespace) -> Model:
     """Load a saved .hbc model, or convert any other model file, with the options of ``model_arguments``."""
     import hbconv
 
-    path = Path(options.model)
+    path, chosen = Path(options.model), convert_options(options)
     if path.suffix == ".hbc":
-        backend = None if options.backend == "auto" else options.backend
-        return hbconv.load(path, backend=backend)
-    return hbconv.convert(load_source(path, allow_pickle=options.allow_pickle), **convert_options(options))
+        return load_saved(path, chosen)
+    return hbconv.convert(load_source(path, allow_pickle=options.allow_pickle), **chosen)
+
+
+def load_saved(path: Path, chosen: dict[str, Any]) -> Model:
+    """Load a saved .hbc model, with keyword arguments of ``hbconv.convert`` in place of those it was saved with."""
+    import hbconv
+
+    where = {name: chosen[name] for name in ("backend", "device") if name in chosen}
+    how = {name: chosen[name] for name in chosen.keys() - where.keys()}
+    model = hbconv.load(path, **where)
+    return model.for_target(**how) if how else model
 
 
 def model_arguments(command: argparse.ArgumentParser) -> None:
     """Add the arguments that name a model and how to compile it."""
     command.add_argument("model", help=f"model file: {KNOWN}")
     command.add_argument("--allow-pickle", action="store_true", help="load .pkl and .joblib files, which can run any code: only from people you trust")
-    command.add_argument("--backend", default="auto", help="reference, torch, torchscript, onnx or tvm (default: the best installed)")
-    command.add_argument("--device", default="cpu", help="cpu or cuda")
-    command.add_argument("--precision", default="exact", help="exact (the source's dtypes) or fast (float32)")
+    command.add_argument("--backend", help="reference, torch, torchscript, onnx or tvm (default: the best installed)")
+    command.add_argument("--device", help="cpu (default) or cuda")
+    command.add_argument("--precision", help="exact (default: the source's dtypes) or fast (float32)")
     command.add_argument("--strategy", help="force a tree strategy by name")
-    command.add_argument("--threads", type=int, default=1, help="threads one call may use")
+    command.add_argument("--threads", type=positive, help="threads one call may use (default 1)")
+    command.epilog = "A .hbc file keeps the backend, device, precision, strategy and threads it was saved with, unless others are given."
 
 
 def convert_options(options: argparse.Namespace) -> dict[str, Any]:
-    """Keyword arguments of ``hbconv.convert``."""
-    return {name: getattr(options, name) for name in ("backend", "device", "precision", "strategy", "threads")}
+    """Return the keyword arguments of ``hbconv.convert`` that were given."""
+    names = ("backend", "device", "precision", "strategy", "threads")
+    given = {name: getattr(options, name) for name in names}
+    return {name: value for name, value in given.items() if value not in (None, "auto")}
 
 
 def _read_json(data: bytes) -> Graph:

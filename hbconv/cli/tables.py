@@ -1,53 +1,144 @@
-"""Reading and writing tables in batches, with pyarrow."""
+"""Table files as they are read: parquet, CSV and Arrow, in batches of bounded memory, with pyarrow."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hbconv.cli.csv_types import settled
+from hbconv.cli.formats import SUFFIXES, blocks, file_format, reading
 from hbconv.errors import InputError, MissingPackageError
 
 if TYPE_CHECKING:
     from hbconv.model import Model
 
-__all__ = ["atomic_parquet", "open_table", "read_all", "rows_for"]
-
-_FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc"}
+__all__ = ["TableFile", "open_table", "read_all", "rows_for"]
 
 
-def open_table(path: Path) -> Any:
-    """Open a file, or a folder of parquet files, as a pyarrow dataset.
+@dataclass(frozen=True)
+class TableFile:
+    """A table on the disk: one file, or a folder of parquet files.
+
+    Parameters
+    ----------
+    path : Path
+    names : tuple of str
+        Its columns; those of the first file of a folder.
+    fragments : tuple
+        Its files, as pyarrow's fragments.
+    schema : pyarrow.Schema
+        Types of the columns, as they are read.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    fragments: tuple[Any, ...]
+    schema: Any
+
+    def narrowed(self, columns: Sequence[str]) -> TableFile:
+        """Return the table with some of its columns, which all of its files hold with one type.
+
+        Raises
+        ------
+        InputError
+            A file lacks a column, holds it twice, or holds it with a type that does not fit; or a file is damaged.
+        """
+        if self.path.suffix.lower() == ".csv":
+            return settled(self, columns)
+        schemas = []
+        for fragment in self.fragments:
+            with reading(fragment.path):
+                schemas.append(fragment.physical_schema)
+            _require_columns(Path(fragment.path).name, schemas[-1].names, columns)
+        return replace(self, schema=self._common(columns, schemas))
+
+    def batches(self, rows: int) -> Iterator[Any]:
+        """Read batches of at most some rows, as pyarrow Tables of the types of the schema.
+
+        Raises
+        ------
+        InputError
+            A file is damaged, or a value does not fit its column.
+        """
+        import pyarrow as pa
+
+        for fragment in self.fragments:
+            found = blocks(fragment.path, self.schema, rows)
+            while True:
+                with reading(fragment.path):
+                    block = next(found, None)
+                    table = None if block is None else pa.Table.from_batches([block]).cast(self.schema)
+                if table is None:
+                    break
+                yield table
+
+    def count_rows(self) -> int:
+        """Count the rows; parquet files say how many they hold."""
+        rows = 0
+        for fragment in self.fragments:
+            with reading(fragment.path):
+                rows += fragment.count_rows()
+        return rows
+
+    def _common(self, columns: Sequence[str], schemas: Sequence[Any]) -> Any:
+        """Find for each column a type that holds the values of all files: int64 and float64 become float64."""
+        import pyarrow as pa
+
+        fields = []
+        for name in columns:
+            held = [pa.schema([schema.field(name)]) for schema in schemas]
+            try:
+                fields += list(pa.unify_schemas(held, promote_options="permissive"))
+            except pa.ArrowException as error:
+                types = [one.field(name).type for one in held]
+                other = next(i for i, kind in enumerate(types) if kind != types[0])
+                first, second = (Path(self.fragments[i].path).name for i in (0, other))
+                raise InputError(f"Column {name!r} is {types[0]} in {first} and {types[other]} in {second}. Write these files with one type.") from error
+        return pa.schema(fields)
+
+
+def open_table(path: Path) -> TableFile:
+    """Open a file by its suffix, or a folder of parquet files; the columns are looked at, the rows are not.
 
     Raises
     ------
     InputError
-        No such file, an unknown suffix, or a damaged file.
+        No such file, an unknown suffix, a folder without parquet files, or a damaged file.
     MissingPackageError
         pyarrow is not installed.
     """
     try:
-        import pyarrow as pa
         import pyarrow.dataset
     except ImportError as error:
         raise MissingPackageError("Reading tables needs pyarrow. Install with: pip install 'hbconv[score]'") from error
     if not path.exists():
         raise InputError(f"No file {path}.")
-    kind = "parquet" if path.is_dir() else _FORMATS.get(path.suffix.lower())
+    kind = "parquet" if path.is_dir() else SUFFIXES.get(path.suffix.lower())
     if kind is None:
-        raise InputError(f"{path.name}: unknown table format. Known: {', '.join(_FORMATS)}.")
-    try:
-        return pyarrow.dataset.dataset(path, format=kind)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"{path.name} cannot be read as {kind}: {str(error).splitlines()[0]}") from error
+        raise InputError(f"{path.name}: unknown table format. Known: {', '.join(SUFFIXES)}.")
+    with reading(path):
+        found = pyarrow.dataset.dataset(path, format=file_format(kind))
+        fragments = tuple(found.get_fragments())
+    if not fragments:
+        raise InputError(f"The folder {path} holds no parquet files.")
+    return TableFile(path, tuple(found.schema.names), fragments, found.schema)
 
 
 def read_all(path: Path, columns: list[str] | None, rows: int | None = None) -> Any:
     """Read a table, or its first rows, into memory as a pyarrow Table."""
-    dataset = open_table(path)
-    return dataset.to_table(columns=columns) if rows is None else dataset.head(rows, columns=columns)
+    import pyarrow as pa
+
+    table = open_table(path)
+    table = table.narrowed(table.names if columns is None else columns)
+    held: list[Any] = []
+    for batch in table.batches(65_536 if rows is None else max(rows, 1)):
+        held.append(batch)
+        if rows is not None and sum(map(len, held)) >= rows:
+            break
+    whole = pa.concat_tables(held) if held else table.schema.empty_table()
+    return whole if rows is None else whole.slice(0, rows)
 
 
 def rows_for(model: Model, table: Any) -> Any:
@@ -66,17 +157,10 @@ def rows_for(model: Model, table: Any) -> Any:
     return table.column(0)
 
 
-@contextmanager
-def atomic_parquet(path: Path, schema: Any) -> Iterator[Any]:
-    """Give a ParquetWriter whose file appears under its name only when everything was written and is on the disk."""
-    import pyarrow.parquet as pq
-
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with pq.ParquetWriter(partial, schema) as writer:
-            yield writer
-        with partial.open("rb") as handle:
-            os.fsync(handle.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+def _require_columns(name: str, present: Sequence[str], columns: Sequence[str]) -> None:
+    missing = [column for column in columns if column not in present]
+    if missing:
+        raise InputError(f"{name} lacks the columns {', '.join(missing)}. It has: {', '.join(present)}.")
+    twice = [column for column in columns if present.count(column) > 1]
+    if twice:
+        raise InputError(f"{name} holds the columns {', '.join(twice)} more than once. Rename or drop the others.")

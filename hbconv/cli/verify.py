@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hbconv.cli import answer
+from hbconv.cli import answer, positive
 from hbconv.cli.sources import convert_options, load_source, model_arguments
 from hbconv.cli.tables import read_all, rows_for
 from hbconv.containers import Graph
@@ -19,7 +19,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     model_arguments(command)
     command.add_argument("data", help="table of rows to compare on: .parquet, .csv, .arrow, .feather")
-    command.add_argument("--rows", type=int, help="only the first rows")
+    command.add_argument("--rows", type=positive, help="only the first rows")
 
 
 def run(options: argparse.Namespace) -> int:
