@@ -15,7 +15,7 @@ ROOT = Path(hbconv.__file__).parent
 HEAVY = {"torch", "sklearn", "lightgbm", "xgboost", "onnx", "onnxruntime", "tvm", "pandas", "pyarrow", "polars", "scipy"}
 
 LAYERS = (
-    {"errors", "target", "array", "files", "forest", "names"},
+    {"errors", "target", "array", "files", "forest", "forest_check", "names"},
     {"tensor"},
     {"strategy", "containers"},
     {"lower", "parse"},
