@@ -108,6 +108,15 @@ def test_an_entry_of_other_files_is_built_anew(folder, monkeypatch):
     assert len(built) == 1
 
 
+def test_an_entry_under_the_name_of_another_is_none(tmp_path):
+    cache = Cache(tmp_path)
+    cache.write("one", {"a": b"1"})
+    cache.write("other", {"a": b"2"})
+    assert (cache.read("one"), cache.read("other")) == ({"a": b"1"}, {"a": b"2"})
+    (tmp_path / "one").write_bytes((tmp_path / "other").read_bytes())
+    assert cache.read("one") is None
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
 @pytest.mark.parametrize("which", ["entry", "folder"])
 def test_what_others_may_write_is_not_run(folder, monkeypatch, which):
@@ -130,7 +139,7 @@ def test_without_a_folder_nothing_is_kept(monkeypatch, value):
 def test_the_longest_unused_go_first(tmp_path):
     cache = Cache(tmp_path / "cache", limit=4000)
     for position in range(6):
-        cache.write(f"{position}", {"a": bytes(900)})
+        cache.write(f"{position}", {"a": bytes(880)})
         (cache.folder / f"{position}").touch()
         assert cache.read("0") is not None
     assert {path.name for path in cache.folder.iterdir()} == {"0", "3", "4", "5"}
@@ -140,17 +149,17 @@ def test_the_longest_unused_go_first(tmp_path):
 
 def test_an_entry_that_vanishes_while_listed_stops_nothing(tmp_path):
     cache = Cache(tmp_path / "cache", limit=4000)
-    cache.write("first", {"a": bytes(900)})
+    cache.write("first", {"a": bytes(880)})
     (cache.folder / "gone").symlink_to(cache.folder / "nowhere")
     for position in range(6):
-        cache.write(f"{position}", {"a": bytes(900)})
+        cache.write(f"{position}", {"a": bytes(880)})
     assert sum(path.is_file() for path in cache.folder.iterdir()) == 4
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path):
     cache = Cache(tmp_path / "cache")
     (tmp_path / "cache" / "taken").mkdir(parents=True)
-    cache.write("taken", {"a": bytes(900)})
+    cache.write("taken", {"a": bytes(880)})
     assert [path.name for path in cache.folder.iterdir()] == ["taken"]
 
 

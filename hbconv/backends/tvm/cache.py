@@ -25,6 +25,7 @@ LIMIT = 512 << 20
 class Cache:
     """A folder of entries, each one file: a zip archive, whose checksums tell damage.
 
+    Its comment is the entry's own key: an entry under the name of another is none.
     Nothing here raises what the file system raises: an entry that cannot be read is none, and one that cannot be written is left out.
 
     Parameters
@@ -60,7 +61,7 @@ class Cache:
             os.utime(path)
         except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
             return None
-        return files
+        return files if archive.comment == key.encode() else None
 
     def write(self, key: str, files: Mapping[str, bytes]) -> None:
         """Keep files under a key; readers see all of them or none."""
@@ -86,6 +87,7 @@ def _place(path: Path, files: Mapping[str, bytes]) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
+            archive.comment = path.name.encode()
             for member, data in files.items():
                 archive.writestr(member, data)
         Path(name).replace(path)
