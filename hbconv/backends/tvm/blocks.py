@@ -10,7 +10,7 @@ from typing import Any
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.kernel import Kernel
+from hbconv.backends.tvm.kernel import Kernel, whole
 
 __all__ = ["Block", "blocks"]
 
@@ -33,7 +33,7 @@ class Block:
     def vectors(self, lanes: int = 0, together: int = 1) -> Iterator[Any]:
         """Loop over the block some vectors at a time: gives the first of them. A block is never empty."""
         lanes = lanes or self.k.lanes
-        step = lanes * together
+        step = whole(lanes * together, self.k.schedule.block)
         if step == self.k.schedule.block:
             yield tirx.Ramp(tirx.IntImm("int32", 0), 1, lanes)
             return

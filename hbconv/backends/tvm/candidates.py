@@ -115,8 +115,12 @@ class Candidates:
         self.write(k, self.least, 0, select(least < so_far, least, so_far))
 
     def list(self, k: Kernel, live: Any) -> None:
-        """List the points between the bounds for live rows, those of lower numbers first."""
+        """List the points between the bounds for live rows, those of lower numbers first.
+
+        A row without a bound lists none: points that fill the last block up, which score infinity, would be among them.
+        """
         above, most = (k.bind(self.read(k, bound)) for bound in (self.above, self.most))
+        live = k.bind(live & bits(tirx.abs(most) < literal(math.inf, self.most.dtype, self.lanes), self.lanes))
         self.write(k, self.count, 0, literal(0, "int32", self.lanes))
         with T.serial(self.size) as panel:
             near = bits(self.read(k, self.panels, panel) <= most, self.lanes) & live

@@ -14,11 +14,12 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.machine import Machine
 from hbconv.backends.tvm.memory import Along, Place, Scratch, Tables, storage
 from hbconv.backends.tvm.schedule import Schedule
+from hbconv.errors import VerificationError
 
 if TYPE_CHECKING:
     from hbconv.backends.tvm.parts import Part
 
-__all__ = ["Kernel", "Register", "code_within", "literal"]
+__all__ = ["Kernel", "Register", "code_within", "literal", "whole"]
 
 SCRATCH = ("float32", "float64", "int32", "int64", "uint8", "uint16")
 TABLES = ("float32", "float64", "int32", "int64", "uint8", "uint16")
@@ -116,8 +117,11 @@ class Kernel:
 
     @contextmanager
     def vectors(self, lanes: int = 0) -> Iterator[Any]:
-        """Loop over the tile a vector at a time: gives the vector of row positions."""
-        lanes = lanes or self.lanes
+        """Loop over the tile a vector at a time: gives the vector of row positions.
+
+        The last vector goes on past the last live row, so vectors must end where the tile does: what lies behind is another value, or nothing.
+        """
+        lanes = whole(lanes or self.lanes, self.tile)
         with T.serial((self.rows_live + (lanes - 1)) // lanes) as group:
             yield tirx.Ramp(group * lanes, 1, lanes)
 
@@ -211,6 +215,19 @@ class Kernel:
         """Compute every entry of out from the operands' entries there, a row at a time."""
         with self.over(out.shape) as index, self.rows() as row:
             self.store(out, index, row, function(*(self.load(x, index, row) for x in operands)))
+
+
+def whole(lanes: int, rows: int) -> int:
+    """Return a number of lanes of which so many rows are a multiple.
+
+    Raises
+    ------
+    VerificationError
+        The last vector would go on past the rows.
+    """
+    if rows % lanes:
+        raise VerificationError(f"Vectors of {lanes} rows go on past the end of {rows}.")
+    return lanes
 
 
 def lanes(row: Any) -> int:

@@ -35,7 +35,7 @@ class Numbers:
     @classmethod
     def of(cls, k: Kernel, dtype: str) -> Numbers:
         """Return numbers in as many lanes as suit this machine."""
-        return cls(k, dtype, min(k.tile, REGISTERS * k.machine.vector // np.dtype(dtype).itemsize))
+        return cls(k, dtype, min(k.lanes, REGISTERS * k.machine.vector // np.dtype(dtype).itemsize))
 
     def __call__(self, value: float) -> Any:
         """Return a number in all lanes."""

@@ -111,13 +111,13 @@ def _multiply(k: Kernel, out: Place, x: Rows, weights: npt.NDArray[Any], tail: S
     """Compute the product for some rows at a time, a panel of columns after the other."""
     height = min(_height(columns) for _, _, columns in panels(weights.shape[1]))
     lanes, places = _vector(k, x.dtype), k.constant(np.ascontiguousarray(weights.T))
-    with T.serial((k.rows_live + (height - 1)) // height) as group:
-        rows = [k.bind(x.first + row) for row in live_rows(k, group, height)]
+    with k.vectors(height) as some:
+        rows = [k.bind(x.first + row) for row in live_rows(k, some)]
         for first, count, columns in panels(weights.shape[1]):
             with T.serial(count) as panel:
                 start = k.bind(panel * columns + first)
                 for column, total in enumerate(_panel(k, x, places, rows, start, columns, lanes)):
-                    index, some = (k.bind(start + column),), tirx.Ramp(group * height, 1, height)
+                    index = (k.bind(start + column),)
                     k.store(out, index, some, finished(k, tail, Kind(x.dtype, height), total, index, some))
 
 

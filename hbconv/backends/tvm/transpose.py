@@ -20,9 +20,9 @@ WHOLE = 4
 
 
 def side(k: Kernel, dtype: str, width: int) -> int:
-    """Rows and columns of a block: as many as a register holds, and no more than there are columns."""
+    """Rows and columns of a block: as many as a register holds, and no more than there are columns, or rows in a tile."""
     size = np.dtype(storage(dtype)).itemsize
-    largest = min(k.machine.vector // size, width) if size >= WHOLE else 1
+    largest = min(k.machine.vector // size, width, k.tile) if size >= WHOLE else 1
     return 1 << (max(largest, 1).bit_length() - 1)
 
 
@@ -54,9 +54,9 @@ def transposed(vectors: list[Any]) -> list[Any]:
     return vectors
 
 
-def live_rows(k: Kernel, group: Any, size: int) -> list[Any]:
-    """Rows of a group: past the last live one it is named again."""
-    return [T.Bind(tirx.min(group * size + i, k.rows_live - 1)) for i in range(size)]
+def live_rows(k: Kernel, rows: Any) -> list[Any]:
+    """Rows of a vector of them: past the last live one it is named again."""
+    return [T.Bind(tirx.min(rows.base + i, k.rows_live - 1)) for i in range(int(rows.lanes))]
 
 
 def columns_used(program: TensorProgram, matrix: Input) -> list[int]:
@@ -86,13 +86,13 @@ def read_columns(k: Kernel, place: Place, matrix: Any, first: Any, columns: Iter
             column = _first_column(k, found, block, width, size)
             k.store(place, (column,), row, matrix[first + row, column])
         return
-    with T.serial((k.rows_live + (size - 1)) // size) as group:
-        rows = live_rows(k, group, size)
+    with k.vectors(size) as some:
+        rows = live_rows(k, some)
         with T.serial(len(found)) as block:
             column = _first_column(k, found, block, width, size)
             read = [k.bind(matrix[first + row, tirx.Ramp(column, 1, size)]) for row in rows]
             for i, vector in enumerate(transposed(read)):
-                k.store(place, (column + i,), tirx.Ramp(group * size, 1, size), vector)
+                k.store(place, (column + i,), some, vector)
 
 
 def write_rows(k: Kernel, matrix: Any, first: Any, place: Place) -> None:
@@ -103,11 +103,11 @@ def write_rows(k: Kernel, matrix: Any, first: Any, place: Place) -> None:
         with k.over((width,)) as (column,), k.rows() as row:
             T.buffer_store(matrix, k.load(place, (column,), row), [first + row, column])
         return
-    with T.serial((k.rows_live + (size - 1)) // size) as group:
-        rows = live_rows(k, group, size)
+    with k.vectors(size) as some:
+        rows = live_rows(k, some)
         with k.over((-(-width // size),)) as (block,):
             column = k.bind(tirx.min(block * size, tirx.IntImm("int32", width - size)))
-            held = [k.bind(k.load(place, (column + i,), tirx.Ramp(group * size, 1, size))) for i in range(size)]
+            held = [k.bind(k.load(place, (column + i,), some)) for i in range(size)]
             # Backwards, so that the last live row is written after those that stand in for it.
             for row, vector in reversed(list(zip(rows, transposed(held), strict=True))):
                 T.buffer_store(matrix, vector, [first + row, tirx.Ramp(column, 1, size)])
