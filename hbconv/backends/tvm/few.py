@@ -37,7 +37,7 @@ def few_rows(program: TensorProgram, machine: Machine) -> int:
 def _row(forest: Forest, machine: Machine) -> float:
     """Predict the nanoseconds of one row."""
     alone, columns = ROW + ADDED * forest.n_trees, 2 * len(forest.used_features) + find_sets(forest).count
-    if machine.vector < LANES or columns > MOST_COLUMNS:
+    if not machine.shuffles or columns > MOST_COLUMNS:
         return alone + STEPPED * forest.n_trees * min(forest.depth, MOST)
     largest = int(np.bincount(forest.tree_of_tests, minlength=1).max())
     top = min(largest, most_tests(largest))

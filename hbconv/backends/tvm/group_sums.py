@@ -14,15 +14,12 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.blocks import Block
 from hbconv.backends.tvm.kernel import Kernel
 from hbconv.backends.tvm.memory import Place
+from hbconv.backends.tvm.shuffles import BYTES, HALF, WORDS, find_bytes, find_words, index_of, twice
 from hbconv.forest import Forest
 
 __all__ = ["Adder", "Trees", "adder", "by_number"]
 
 Indices = npt.NDArray[np.int64]
-BYTES, HALF = 32, 16
-"""Bytes of the vectors that shuffles work on, and of the table that one of bytes looks up in."""
-WORDS = 8
-"""Words of 32 bits in a vector: leaves of a tree up to which these are looked up, and not bytes."""
 MOST_SHUFFLED = 64
 """Leaves of a tree up to which shuffles beat reading the values one by one."""
 
@@ -66,7 +63,7 @@ class Adder(Protocol):
 def adder(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Adder:
     """Choose how to add."""
     most = int(trees.number.max(initial=0)) + 1
-    if k.machine.vector < BYTES or most > MOST_SHUFFLED or forest.values.shape[1] > 1:
+    if not k.machine.shuffles or most > MOST_SHUFFLED or forest.values.shape[1] > 1:
         return _Plain(k, out, forest, trees)
     return _ByWords(k, out, forest, trees) if most <= WORDS else _ByBytes(k, out, forest, trees, -(-most // HALF) * HALF)
 
@@ -160,7 +157,7 @@ class _ByWords(_Shuffled):
     def _interleaved(self, tables: list[Any], number: Any) -> list[Any]:
         """Look a vector's words up; interleaving those of longer numbers works in each half of a vector apart."""
         index = self.k.bind(tirx.Cast(f"int32x{WORDS}", number))
-        found = [self.k.bind(tirx.call_llvm_pure_intrin(f"float32x{WORDS}", "llvm.x86.avx2.permps", table, index)) for table in tables]
+        found = [self.k.bind(find_words(table, index)) for table in tables]
         return found if len(found) == 1 else [tirx.Shuffle(found, _constants(order)) for order in ([0, 8, 1, 9, 4, 12, 5, 13], [2, 10, 3, 11, 6, 14, 7, 15])]
 
 
@@ -176,17 +173,16 @@ class _ByBytes(_Shuffled):
 
     def values(self, tree: Any, row: Any, number: Any) -> list[Any]:
         numbers = self.k.bind(number(tirx.Ramp(row, 1, BYTES)))
-        indices = [self.k.bind(_within(numbers, half)) for half in range(self.width // HALF)]
+        indices = [self.k.bind(index_of(numbers, half)) for half in range(self.width // HALF)]
         first, planes = self.k.bind(tree * self.width * self.size), []
         for byte in range(self.size):
-            found = [_shuffle(self._table(first + (half * self.size + byte) * HALF), index) for half, index in enumerate(indices)]
+            found = [find_bytes(self._table(first + (half * self.size + byte) * HALF), index) for half, index in enumerate(indices)]
             planes.append([self.k.bind(_any_of(found))])
         return _weave(planes, 1, lambda a, b, order: self.k.bind(tirx.Shuffle([a, b], _constants(order))))
 
     def _table(self, position: Any) -> Any:
-        """Load sixteen bytes, twice: shuffles look up in each half of a vector apart."""
-        half = self.k.entry(self.bytes, tirx.Ramp(position, 1, HALF))
-        return tirx.Shuffle([half, half], _constants(range(BYTES)))
+        """Load sixteen bytes."""
+        return twice(self.k, self.k.entry(self.bytes, tirx.Ramp(position, 1, HALF)))
 
 
 def by_number(forest: Forest, trees: Trees, leaves: npt.NDArray[Any], none: float) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32]]:
@@ -207,16 +203,6 @@ def _values(forest: Forest, trees: Trees, width: int) -> npt.NDArray[Any]:
 
 def _constants(numbers: Iterable[int]) -> list[Any]:
     return [tirx.IntImm("int32", i) for i in numbers]
-
-
-def _within(number: Any, half: int) -> Any:
-    """Return an index that looks up zero, by its highest bit, unless the number is in this half of the table: the lowest four bits are its place there."""
-    inside = number - tirx.Broadcast(tirx.IntImm("uint8", half * HALF), BYTES) if half else number
-    return tirx.call_llvm_pure_intrin(f"uint8x{BYTES}", f"llvm.uadd.sat.v{BYTES}i8", inside, tirx.Broadcast(tirx.IntImm("uint8", 0x70), BYTES))
-
-
-def _shuffle(table: Any, index: Any) -> Any:
-    return tirx.call_llvm_pure_intrin(f"uint8x{BYTES}", "llvm.x86.avx2.pshuf.b", table, index)
 
 
 def _any_of(vectors: list[Any]) -> Any:

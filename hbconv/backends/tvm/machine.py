@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from hbconv.errors import OptionError
 from hbconv.names import unknown
 
-__all__ = ["LEVELS", "Machine"]
+__all__ = ["LEVELS", "VECTORS", "Machine"]
 
 LEVELS: dict[str, frozenset[str]] = {
     "x86-64-v4": frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd", "avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"}),
@@ -23,6 +23,8 @@ LEVELS: dict[str, frozenset[str]] = {
 }
 """Instruction set levels, best first of each architecture, with the flags that Linux shows for what each needs."""
 VECTOR = {"x86-64-v4": 64, "x86-64-v3": 32}
+VECTORS = (16, 32, 64)
+"""Bytes of vectors that kernels may be written in, on any machine: LLVM makes of each as many registers as it takes."""
 EXTRAS = ("avx512vbmi",)
 """Instructions beyond any level that kernels ask for where they are."""
 ARCHITECTURES = {"x86_64": "x86-64", "AMD64": "x86-64", "aarch64": "aarch64", "arm64": "aarch64"}
@@ -44,6 +46,8 @@ class Machine:
     level1, level2, level3 : int
         Bytes of the data caches that one core uses, from the nearest on.
     cores : int
+    vector : int
+        Bytes of the vectors that kernels are written in: by default of a register of the level. What instructions there are it does not say, ``flags`` do.
     """
 
     level: str = "generic"
@@ -52,27 +56,34 @@ class Machine:
     level2: int = CACHES[1]
     level3: int = CACHES[2]
     cores: int = 1
+    vector: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.vector:
+            object.__setattr__(self, "vector", VECTOR.get(self.level, 16))
 
     @classmethod
     def host(cls) -> Machine:
-        """Describe this machine, or as much of it as the environment variable HBCONV_MACHINE lets kernels use: the name of a level.
+        """Describe this machine, or what the environment variable HBCONV_MACHINE makes of it.
+
+        The variable names a level that kernels may use, bytes of the vectors that they are written in, or both: ``x86-64-v3``, ``/16``, ``x86-64-v3/64``.
 
         Raises
         ------
         OptionError
-            The variable names a level that does not exist, or that this machine does not run.
+            The variable names a level that does not exist, or that this machine does not run, or vectors of other sizes.
         """
         return _limited(os.environ.get(VARIABLE, ""))
-
-    @property
-    def vector(self) -> int:
-        """Bytes of a vector register."""
-        return VECTOR.get(self.level, 16)
 
     @property
     def flags(self) -> frozenset[str]:
         """Instructions that kernels may use, as Linux names them."""
         return LEVELS[self.level] | self.extras
+
+    @property
+    def shuffles(self) -> bool:
+        """Whether it has the instructions by which ``shuffles.py`` looks up in registers."""
+        return "avx2" in self.flags
 
     @property
     def processor(self) -> str:
@@ -101,7 +112,15 @@ class Machine:
 
 
 @cache
-def _limited(level: str) -> Machine:
+def _limited(named: str) -> Machine:
+    level, slash, size = named.partition("/")
+    if slash and size not in map(str, VECTORS):
+        raise unknown(f"{VARIABLE}, after the slash", size, tuple(map(str, VECTORS)))
+    limited = _of_level(level)
+    return replace(limited, vector=int(size)) if slash else limited
+
+
+def _of_level(level: str) -> Machine:
     host = _detected()
     if not level:
         return host

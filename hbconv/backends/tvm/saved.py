@@ -16,8 +16,8 @@ from hbconv.errors import StoreError
 
 __all__ = ["pack", "unpack"]
 
-FORMAT = 6
-"""Number of the calling convention and the tables' layout; libraries of another are compiled again."""
+FORMAT = 7
+"""Number of the calling convention, the tables' layout and what kernels are trusted to do; libraries of another are compiled again."""
 SIGNATURE = "kernel.json"
 NO_LINKER = (
     "No linker here makes a library of the compiled kernel, so the model is stored without it, and is compiled again when it is loaded, which needs TVM there. "
@@ -33,8 +33,8 @@ def pack(artifact: TvmArtifact) -> dict[str, bytes]:
         warnings.warn(NO_LINKER, UserWarning, stacklevel=2)
         return {}
     machine = Machine.host()
-    facts = {"format": FORMAT, "system": sys.platform, "level": machine.level, "extras": sorted(machine.extras), **asdict(artifact.signature)}
-    facts |= {"few_rows": artifact.for_few.rows, "loops": list(loops)}
+    facts = {"format": FORMAT, "system": sys.platform, "level": machine.level, "extras": sorted(machine.extras), "vector": machine.vector}
+    facts |= {**asdict(artifact.signature), "few_rows": artifact.for_few.rows, "loops": list(loops)}
     return {f"{name}.{part}": data for name, parts in packed.items() for part, data in parts.items()} | {SIGNATURE: json.dumps(facts).encode()}
 
 

@@ -18,7 +18,7 @@ from hbconv.backends.tvm.kernel import Kernel, literal
 from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.packed_nodes import PackedNodes, pack_nodes
 from hbconv.backends.tvm.row_columns import RowColumns
-from hbconv.backends.tvm.tops import LANES, MOST_COLUMNS, make_tops
+from hbconv.backends.tvm.tops import MOST_COLUMNS, make_tops
 from hbconv.backends.tvm.tree_tops import EndFinder, ends_of
 from hbconv.forest import Forest
 
@@ -77,7 +77,7 @@ def _padded(trees: Any, forest: Forest) -> Any:
 def _find(k: Kernel, x: Place, forest: Forest, trees: Any, arrive: Arrive) -> None:
     """Call ``arrive(group, row, leaf numbers)`` for each group of trees: past their tops, where these can be looked up, and on from there."""
     bins = make_bins(forest, x.dtype)
-    if k.machine.vector < LANES or bins.columns > MOST_COLUMNS:
+    if not k.machine.shuffles or bins.columns > MOST_COLUMNS:
         packed = pack_nodes(forest, x.dtype)
         roots = k.constant(packed.roots[trees])
         with k.rows() as row:

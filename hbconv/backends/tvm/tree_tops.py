@@ -13,14 +13,10 @@ from hbconv.backends.tvm.kernel import Kernel, literal
 from hbconv.backends.tvm.memory import Place
 from hbconv.backends.tvm.row_bins import RowWriter
 from hbconv.backends.tvm.row_columns import RowColumns
+from hbconv.backends.tvm.shuffles import HALF, find_bytes, index_of, twice
 from hbconv.backends.tvm.tops import LANES, WIDE, Tops
 
 __all__ = ["EndFinder", "ends_of"]
-
-HALF = 16
-"""Bytes that a shuffle looks up in."""
-OUTSIDE = 0x70
-"""What makes of a number from 16 on one that a shuffle gives zero for, and leaves the lowest bits of others."""
 
 
 @contextmanager
@@ -81,18 +77,15 @@ class EndFinder:
         at.set(tirx.Select(moves, after, at.get()))
 
     def _table(self, part: int) -> Any:
-        """Load the columns of a part, twice: shuffles look up in each half of a vector apart."""
-        half = self.k.load(self.bytes, (0,), tirx.Ramp(part * HALF, 1, HALF))
-        return tirx.Shuffle([half, half], [tirx.IntImm("int32", i % LANES) for i in range(LANES)])
+        """Load the columns of a part."""
+        return twice(self.k, self.k.load(self.bytes, (0,), tirx.Ramp(part * HALF, 1, HALF)))
 
 
 def _looked_up(k: Kernel, tables: list[Any], column: Any) -> Any:
     """Look columns up in all parts: a shuffle gives zero for those of other parts."""
     found = literal(0, "uint8", LANES)
     for part, table in enumerate(tables):
-        inside = column - literal(part * HALF, "uint8", LANES) if part else column
-        index = tirx.call_llvm_pure_intrin(f"uint8x{LANES}", f"llvm.uadd.sat.v{LANES}i8", inside, literal(OUTSIDE, "uint8", LANES))
-        found = found | k.bind(tirx.call_llvm_pure_intrin(f"uint8x{LANES}", "llvm.x86.avx2.pshuf.b", table, index))
+        found = found | k.bind(find_bytes(table, index_of(column, part)))
     return found
 
 
