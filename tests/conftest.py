@@ -22,13 +22,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give the run a cache of its own, which its processes share, and register how the batteries draw models.
+    """Give the run a cache of its own, which its processes share, guard what kernels write, and register how the batteries draw models.
 
     The batteries draw the same models each time, and no smaller ones after a failure, which take long to fit.
     """
     if not hasattr(config, "workerinput"):
         config.stash[CACHE] = TemporaryDirectory(prefix="hbconv-cache-")
         os.environ["HBCONV_CACHE"] = config.stash[CACHE].name
+        os.environ.setdefault("HBCONV_GUARD", "canaries")
     settings.register_profile(
         "battery",
         max_examples=config.getoption("--battery"),

@@ -30,7 +30,7 @@ def test_the_variable_names_a_level_and_a_vector(vector, monkeypatch):
 
 @pytest.mark.parametrize("value", ["/24", "x86-64/", "/", "/128", "x86-64/64/64"])
 def test_vectors_of_other_sizes_are_refused(value, monkeypatch):
-    with pytest.raises(OptionError, match="after the slash.*Known: 16, 32, 64"):
+    with pytest.raises(OptionError, match=r"after the slash.*Known: 16, 32, 64"):
         named(monkeypatch, value)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.base import Arrays, Artifact, Bound
-from hbconv.backends.tvm.loop import Loop, Workspace, aligned
+from hbconv.backends.tvm.loop import Loop
 from hbconv.backends.tvm.pool import share
 from hbconv.errors import BackendError
 
@@ -101,11 +101,9 @@ class TvmArtifact(Artifact):
         if len(self.signature.inputs) != 1:
             return None
         ((dtype, shape),) = self.signature.inputs.values()
-        given, loop = aligned(np.zeros((rows, *shape), dtype)), self._loop(rows)
         outputs = {name: np.zeros_like(output) for name, output in self.signature.empty(rows).items()}
-        workspace = Workspace(loop, 1 + len(outputs))
-        workspace.place([given, *outputs.values()])
-        return Bound(given, outputs, loop.function, workspace.address, workspace)
+        (given, *places), run, workspace = self._loop(rows).bind([np.zeros((rows, *shape), dtype), *outputs.values()])
+        return Bound(given, dict(zip(outputs, places, strict=True)), run, workspace.address, workspace)
 
     def files(self) -> dict[str, bytes]:
         """Return the compiled loops, where a linker is installed to make libraries of them."""

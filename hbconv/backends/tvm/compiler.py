@@ -7,6 +7,7 @@ from contextlib import suppress
 from hbconv.backends.tvm.artifact import Few, Signature, TvmArtifact
 from hbconv.backends.tvm.cache import Cache
 from hbconv.backends.tvm.few import few_rows
+from hbconv.backends.tvm.guards import make_loop
 from hbconv.backends.tvm.key import loop_key
 from hbconv.backends.tvm.loop import Loop
 from hbconv.backends.tvm.loop_files import pack_loop, unpack_loop
@@ -52,4 +53,4 @@ def _build_loop(program: TensorProgram, schedule: Schedule, machine: Machine) ->
 
     written = write_function(program, schedule, machine)
     function, library = build(written.functions, machine)
-    return Loop(function, written.tables, written.scratch, lambda: library)
+    return make_loop(function, written.tables, written.scratch, lambda: library)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Loop", "Workspace", "aligned"]
+__all__ = ["Loop", "Matrices", "Workspace"]
 
 Matrices = Sequence[npt.NDArray[Any]]
 
@@ -31,8 +31,12 @@ class Loop:
 
     def __init__(self, function: Callable[..., Any], tables: Matrices, scratch: dict[str, int], library: Callable[[], bytes | None]) -> None:
         self.function, self.scratch, self.library = function, scratch, library
-        self.tables = tuple(aligned(t) for t in tables)
+        self.tables = tuple(self.room(t) for t in tables)
         self._local = threading.local()
+
+    def room(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Copy an array to memory that the function may work on."""
+        return aligned(array)
 
     def run(self, rows: int, matrices: Matrices) -> None:
         """Read inputs and write outputs: C-contiguous arrays of so many rows, in their order."""
@@ -42,18 +46,26 @@ class Loop:
         workspace.place(matrices)
         self.function(rows, workspace.address)
 
+    def bind(self, matrices: Matrices) -> tuple[list[npt.NDArray[Any]], Callable[[int, int], Any], Workspace]:
+        """Copy inputs and outputs to places that stay, and return these, a ``run(rows, address)`` that works on them, and what has the address."""
+        places, workspace = [self.room(matrix) for matrix in matrices], Workspace(self, len(matrices))
+        workspace.place(places)
+        return places, self.function, workspace
+
 
 class Workspace:
     """What a call has for itself, so that one thread at a time may make it.
 
     Attributes
     ----------
+    scratch : tuple of arrays
     address : int
         Of the records that the function reads.
     """
 
     def __init__(self, loop: Loop, matrices: int) -> None:
-        self._kept = (*loop.tables, *(aligned(np.zeros(size, dtype)) for dtype, size in loop.scratch.items()))
+        self.scratch = tuple(loop.room(np.zeros(size, dtype)) for dtype, size in loop.scratch.items())
+        self._kept = (*loop.tables, *self.scratch)
         self._records = np.array([(0, address) for address in [0] * matrices + [array.ctypes.data for array in self._kept]], np.int64)
         self.address: int = self._records.ctypes.data
 

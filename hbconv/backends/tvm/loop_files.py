@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from hbconv.backends.tvm.guards import make_loop
 from hbconv.backends.tvm.loop import Loop
 
 __all__ = ["load_library", "pack_loop", "unpack_loop"]
@@ -30,7 +31,7 @@ def unpack_loop(files: Mapping[str, bytes]) -> Loop:
     from safetensors.numpy import load
 
     library, tables = files[LIBRARY], load(files[TABLES])
-    return Loop(load_library(library), [tables[f"{i}"] for i in range(len(tables))], json.loads(files[SCRATCH]), lambda: library)
+    return make_loop(load_library(library), [tables[f"{i}"] for i in range(len(tables))], json.loads(files[SCRATCH]), lambda: library)
 
 
 def load_library(library: bytes) -> Any:
