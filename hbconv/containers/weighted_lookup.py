@@ -1,4 +1,4 @@
-"""WeightedLookup and Scatter: from positions and weights to sums of table rows, and to rows with the weights in their places."""
+"""WeightedLookup: from positions and weights to sums of table rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hbconv.containers.types import Type
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["Scatter", "WeightedLookup"]
+__all__ = ["WeightedLookup"]
 
 
 @container
@@ -38,19 +38,3 @@ class WeightedLookup(Node):
     def lower(self, b: Builder, *inputs: Value) -> Value:
         weights, table = b.promote(inputs[1], b.constant(self.table))
         return b.op("embedding_sum", inputs[0], weights, table)
-
-
-@container
-class Scatter(Node):
-    """Zeros but for each row's values at its own int32 positions."""
-
-    values: Node
-    positions: Node
-    width: int
-
-    def infer(self) -> Type:
-        return Type(self.width, self.values.type.dtype)
-
-    def lower(self, b: Builder, *inputs: Value) -> Value:
-        values, positions = inputs
-        return b.op("scatter", positions, values, width=self.width)

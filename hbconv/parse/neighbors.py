@@ -14,18 +14,19 @@ from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
 from hbconv.containers.arithmetic import Quotient
 from hbconv.containers.cast_like import CastLike
-from hbconv.containers.decide import ArgMax, Compare
+from hbconv.containers.decide import ArgMax
 from hbconv.containers.distances import Distances
 from hbconv.containers.elementwise import Map
 from hbconv.containers.group_sums import GroupSums
 from hbconv.containers.inverse_distances import InverseDistances
 from hbconv.containers.nearest import EntriesAt, Nearest, NearestPoints, SquaresAt
+from hbconv.containers.neighbor_graph import Scatter
 from hbconv.containers.squared_distances import SquaredDistances
-from hbconv.containers.weighted_lookup import Scatter, WeightedLookup
-from hbconv.containers.wiring import Cast, ConstantRows
+from hbconv.containers.weighted_lookup import WeightedLookup
+from hbconv.containers.wiring import Cast, ConstantRows, Select
 from hbconv.parse.linear import dense
 from hbconv.parse.metrics import COUNTING, Surrogate, read_metric, refuse_no_metric, squared_distances
-from hbconv.parse.promotion import promoted
+from hbconv.parse.precomputed import given_distances, require_neighbors
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
 
@@ -60,10 +61,7 @@ def read_surrogate(step: Step, estimator: Any, x: Node) -> Surrogate:
     if not hasattr(estimator, "n_features_in_"):
         raise step.refuse(None, None, "It was fitted on a search tree or on another estimator, whose metric may be another. Fit it on rows.")
     if estimator.metric == "precomputed":
-        step.dense.append(step.where)  # of a sparse matrix the source takes the entries alone for neighbours
-        distances = promoted(x, fitted_rows(estimator))
-        step.check(Compare.of(distances, "lt", 0.0), f"Negative values in the distances given to {step.name} (step {step.where!r}).")
-        return Surrogate(distances)
+        return given_distances(step, estimator, x)
     rows, metric, brute = fitted_rows(estimator), estimator.effective_metric_, estimator._fit_method == "brute"  # noqa: SLF001
     if not brute:
         refuse_no_metric(step, metric)
@@ -84,11 +82,24 @@ def nearest(step: Step, estimator: Any, x: Node, count: int) -> Neighbors:
     """
     if estimator.metric in COUNTING:
         raise step.refuse("metric", estimator.metric, "Many rows are equally far under it, and the source takes some as its search meets them.")
+    if estimator.metric == "precomputed" and step.sparse and isinstance(x, Scatter):
+        return _first(step, x, count)
     surrogate = read_surrogate(step, estimator, x)
     if count > surrogate.node.type.width:
         raise step.refuse("n_neighbors", count, f"It was fitted on {surrogate.node.type.width} rows.")
     positions, found = _smallest(surrogate.node, count)
+    if estimator.metric == "precomputed" and step.sparse:
+        require_neighbors(step, x, found)
     return Neighbors(positions, surrogate.to_distance(found))
+
+
+def _first(step: Step, graph: Scatter, count: int) -> Neighbors:
+    """Return the neighbours that a graph holds first: its rows are in the order of their distances, as the source has made them."""
+    held = graph.positions.type.width
+    if count > held:
+        raise step.refuse("n_neighbors", count, f"The graph given to it holds {held} neighbours of each row: make it of more.")
+    first = Array(np.arange(count, dtype=np.int32))
+    return Neighbors(Select(graph.positions, first), Select(graph.values, first))
 
 
 def _smallest(node: Node, count: int) -> tuple[Node, Node]:

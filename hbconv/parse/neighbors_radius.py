@@ -15,6 +15,7 @@ from hbconv.containers.decide import ArgMax, Compare
 from hbconv.containers.group_sums import GroupSums
 from hbconv.containers.inverse_distances import InverseDistances
 from hbconv.containers.linear import Linear
+from hbconv.containers.neighbor_graph import Held
 from hbconv.containers.wiring import Cast, ConstantRows
 from hbconv.parse.neighbors import finite_rows, one_hot, read_surrogate, refuse_two_metrics
 from hbconv.parse.registry import parses
@@ -48,8 +49,8 @@ def parse_radius_transformer(step: Step) -> dict[str, Output]:
     """Put the distances, or ones, in the places of the neighbours."""
     within, distances = _within(step)
     if step.require("mode", "distance", "connectivity") == "connectivity":
-        return {"transform": Output(Cast(within, "float64"), sparse=True)}
-    return {"transform": Output(Choose(within, distances, _constant_like(distances, 0.0)), sparse=True)}
+        distances = _constant_like(distances, 1.0)
+    return {"transform": Output(Held(within, distances), sparse=True)}
 
 
 @parses("sklearn.neighbors.RadiusNeighborsRegressor")
