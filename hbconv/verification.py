@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hbconv.model import Model
 from hbconv.runtime.inputs import read_table
 
-__all__ = ["Difference", "Report", "verify"]
+__all__ = ["Difference", "Report", "coarsest", "compare", "verify"]
 
 _TOLERANCE = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-10}
 """Largest difference, relative to values above one, that another order of the same arithmetic explains, by the coarsest dtype of
@@ -103,15 +103,30 @@ def verify(estimator: Any, model: Model, X: Any) -> Report:  # noqa: N803
         Rows, in a form that the source takes too.
     """
     methods = [m for m in model.methods if hasattr(estimator, m)]
-    given = read_table(X, model.reads).dtypes
-    coarsest = "float32" if "float32" in given or model.target.precision == "fast" else "float64"
+    dtype = coarsest(model, X)
     with np.errstate(all="ignore"):
-        differences = tuple(_compare(m, getattr(estimator, m)(X), getattr(model, m)(X), coarsest) for m in methods)
+        differences = tuple(compare(m, getattr(estimator, m)(X), getattr(model, m)(X), dtype) for m in methods)
     rows = int(X.shape[0]) if hasattr(X, "shape") else len(X)
     return Report(rows, model.backend, differences)
 
 
-def _compare(method: str, expected: Any, found: Any, coarsest: str) -> Difference:
+def coarsest(model: Model, X: Any) -> str:  # noqa: N803
+    """Return the coarsest dtype that a model computes in, for these rows."""
+    given = read_table(X, model.reads).dtypes
+    return "float32" if "float32" in given or model.target.precision == "fast" else "float64"
+
+
+def compare(method: str, expected: Any, found: Any, coarsest: str) -> Difference:
+    """Compare an answer with the source's, of the same rows.
+
+    Parameters
+    ----------
+    method : str
+    expected, found : object
+        Answers of any form: arrays, frames, sparse matrices, lists of these.
+    coarsest : {"float32", "float64"}
+        What the function of that name returns.
+    """
     expected, found = _plain(expected), _plain(found)
     if expected.shape != found.shape:
         return Difference(method, expected.size, np.inf, np.inf, np.inf, len(expected), 0.0, within=False)

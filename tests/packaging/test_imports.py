@@ -23,6 +23,7 @@ LAYERS = (
     {"optimize"},
     {"runtime"},
     {"model", "compiler", "verification"},
+    {"testing"},
     {"cli"},
 )
 """Parts of hbconv, lowest first: a part imports its own layer and those before."""

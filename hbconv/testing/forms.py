@@ -1,0 +1,50 @@
+"""The form of an answer: what a caller sees of it before any value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+__all__ = ["form", "parts", "settled"]
+
+
+def form(answer: Any) -> str:
+    """Say of which class an answer is, its shape, its dtypes, and the names of a frame.
+
+    Examples
+    --------
+    >>> form(np.zeros((2, 3)))
+    'ndarray (2, 3) float64'
+    >>> form((np.zeros(2), [np.zeros(1)]))
+    'tuple of (ndarray (2,) float64, list of (ndarray (1,) float64))'
+    """
+    if isinstance(answer, list | tuple):
+        return f"{type(answer).__name__} of ({', '.join(map(form, answer))})"
+    if hasattr(answer, "columns"):
+        return f"{_class(answer)} {_names(answer)}"
+    if hasattr(answer, "dtype"):
+        name = getattr(answer, "name", "")
+        return " ".join(filter(None, (_class(answer), str(name), str(answer.shape), str(answer.dtype))))
+    return _class(answer)
+
+
+def _class(answer: Any) -> str:
+    return "ndarray" if isinstance(answer, np.memmap) else type(answer).__name__
+
+
+def _names(frame: Any) -> str:
+    dtypes = [str(dtype) for dtype in frame.dtypes]
+    index = list(getattr(frame, "index", ()))
+    return f"{frame.shape} {dict(zip(map(str, frame.columns), dtypes, strict=False))} {index[:3]}"
+
+
+def parts(answer: Any) -> list[Any]:
+    """Return the answers that a tuple holds, else the one there is."""
+    return list(answer) if isinstance(answer, tuple) else [answer]
+
+
+def settled(answer: Any) -> Any:
+    """Return an answer that can be read twice."""
+    return list(answer) if isinstance(answer, Iterator) else answer

@@ -1,0 +1,138 @@
+"""Judge a call: ask hbconv the same, and compare the answers by the tolerance of ``verify``."""
+
+from __future__ import annotations
+
+import re
+import threading
+import traceback
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from hbconv.errors import HbconvError, UnsupportedError, VerificationError
+from hbconv.parse import METHODS
+from hbconv.testing.classes import is_library
+from hbconv.testing.comparison import Verdict, compared
+from hbconv.testing.conversions import Conversions, TooSlowError, time_limit
+from hbconv.testing.forms import settled
+from hbconv.testing.outcomes import Outcome
+from hbconv.testing.watch import Call
+
+__all__ = ["Judge"]
+
+_NAMES = {
+    ("raw_score", True): "raw_scores",
+    ("output_margin", True): "raw_scores",
+    ("prediction_type", "RawFormulaVal"): "raw_scores",
+    ("prediction_type", "Probability"): "predict_proba",
+    ("pred_leaf", True): "apply",
+}
+"""Methods of hbconv by the argument that asks for them in the source."""
+
+_NO_MATTER = {"check_input", "copy", "n_jobs", "thread_count", "verbose"}
+"""Arguments that change no answer."""
+
+
+class Judge:
+    """Asks hbconv what a source was asked; one call at a time.
+
+    Parameters
+    ----------
+    backends : iterable of str
+    limit : float
+        Seconds that one question may take, with the conversion.
+    """
+
+    def __init__(self, backends: Iterable[str] = ("reference",), limit: float = 60.0) -> None:
+        self.backends, self.limit = tuple(backends), limit
+        self._conversions, self._lock = Conversions(), threading.Lock()
+
+    def outcomes(self, call: Call) -> list[Outcome]:
+        """Return what hbconv makes of a call, for each backend."""
+        with self._lock, warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return [self._outcome(call, backend) for backend in self.backends]
+
+    def shared(self, estimator: Any, rows: Any, backend: str) -> list[str]:
+        """Return the methods that an estimator and its model have."""
+        model = self._conversions.model(estimator, rows, backend)
+        return [method for method in model.methods if hasattr(estimator, method)]
+
+    def _outcome(self, call: Call, backend: str) -> Outcome:
+        about = type(call.estimator).__name__, call.method, backend
+        try:
+            with time_limit(self.limit):
+                kind, reason, detail = self._judged(call, backend)
+        except TooSlowError:
+            kind, reason, detail = "skipped", f"more than {self.limit:g} s", ""
+        except Exception as error:  # what is looked for
+            where = traceback.format_exc(limit=-3)
+            kind, reason, detail = "error", type(error).__name__, f"{error!r}\n{where}"
+        return Outcome(kind, *about, reason, detail)
+
+    def _judged(self, call: Call, backend: str) -> Verdict:
+        method, reason = _asked(call)
+        if reason:
+            return "skipped", reason, ""
+        if method not in (*METHODS, "raw_scores"):
+            return _refused(call, f"no method {method}", "")
+        try:
+            model = self._conversions.model(call.estimator, call.rows, backend)
+            if method not in model.methods:
+                return _refused(call, f"no method {method}", "")
+            found = settled(getattr(model, method)(call.rows))
+        except VerificationError:
+            raise
+        except HbconvError as error:
+            own = _class_of_their_own(error)
+            if own:
+                return "skipped", f"{own} is a class of none of the libraries", ""
+            return _refused(call, reason_of(error), str(error))
+        if call.error is not None:
+            return "answered", f"{type(call.error).__name__}", str(call.error)
+        return compared(call, model, found)
+
+
+def _asked(call: Call) -> tuple[str, str]:
+    """Return the method of hbconv that a call is to be asked of, and why it cannot be."""
+    options = {n: value for n, value in call.options.items() if n not in _NO_MATTER}
+    method = "apply" if call.method == "calc_leaf_indexes" else call.method
+    for option in list(options.items()):
+        if isinstance(option[1], bool | str) and option in _NAMES:
+            method = _NAMES[option]
+            del options[option[0]]
+    if options:
+        return method, f"called with {', '.join(options)}"
+    if call.rows is None:
+        return method, "rows that cannot be copied, or none"
+    if isinstance(call.error, Warning):
+        return method, "a warning that was made an error"
+    unfitted = type(call.error).__name__ == "NotFittedError"
+    return method, "not fitted" if unfitted else ""
+
+
+def _refused(call: Call, reason: str, detail: str) -> Verdict:
+    return ("refused", reason, detail) if call.error is None else ("right", "", "")
+
+
+def reason_of(error: HbconvError) -> str:
+    """Return what a refusal has in common with its like: no numbers, names or addresses.
+
+    Examples
+    --------
+    >>> reason_of(UnsupportedError("NMF", "prep/NMF", "tol", 0.1, "Use tol=0."))
+    'NMF with tol=0.1'
+    """
+    if isinstance(error, UnsupportedError) and error.parameter is not None:
+        value = error.value if isinstance(error.value, str | int | float) else type(error.value)
+        return f"{error.estimator} with {error.parameter}={value!r:.60}"
+    text = re.sub(r"\(step '.*?'\) |0x[0-9a-f]+", "", str(error).partition("\n")[0])
+    return f"{type(error).__name__}: {re.sub(r'[0-9]+', 'N', text):.120}"
+
+
+def _class_of_their_own(error: HbconvError) -> str:
+    """Return the class that is unknown, and defined outside the libraries; else nothing."""
+    named = re.search(r"no parser for ([\w.]+)\.(\w+)\.", str(error))
+    return named[2] if named is not None and not is_library(named[1]) else ""
