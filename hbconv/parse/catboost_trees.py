@@ -128,7 +128,7 @@ def _symmetric(trees: Sequence[Tree], inputs: Inputs, outputs: int) -> FlatTrees
         own = np.flatnonzero(depths == depth)
         node = np.arange(2**depth - 1)
         at = first_test[own, None] + node
-        split_of[at] = first_split[own, None] + depth - 1 - np.floor(np.log2(node + 1)).astype(np.int64)
+        split_of[at] = first_split[own, None] + depth - np.frexp(node + 1.0)[1]
         left[at], right[at] = (_heap_children(2 * node + side, depth, first_test[own, None], first_leaf[own, None]) for side in (1, 2))
     values = np.concatenate([np.zeros(0), *(np.asarray(tree["leaf_values"], np.float64) for tree in trees)]).reshape(-1, outputs)
     if len(values) != (2**depths).sum():
