@@ -3,6 +3,8 @@
 #   make test    lints, type-checks and tests the project
 # Both make their own virtual environment first. The full batteries, of trees (an hour) and of every parameter of scikit-learn (hours):
 #   make battery
+# Damaged model files of every format, so many of them, of which none may crash, hang or end in an error without a name (hours):
+#   make fuzz COUNT=100000
 # The table of what each backend supports (hbconv/support.json, docs/support.md), asked anew:
 #   make support
 
@@ -10,7 +12,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint check battery support env
+COUNT ?= 100000
+
+.PHONY: demo test lint check battery fuzz support env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -27,6 +31,9 @@ check: env
 
 battery: env
 	$(BIN)/python -m pytest tests/trees tests/breadth --battery 200 --battery-report figures.json
+
+fuzz: env
+	PYTHONPATH=tests:strategies:datasets $(BIN)/python -m fuzz --count $(COUNT)
 
 support: env
 	$(BIN)/python -m pytest tests/breadth/test_support.py --update-support

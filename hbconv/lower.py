@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hbconv.containers import Graph, Node, Output, topological
 from hbconv.containers.columns import Codes, Columns, Entries
-from hbconv.errors import UnsupportedError
+from hbconv.errors import UnsupportedError, VerificationError
 from hbconv.target import Precision
 from hbconv.tensor import Builder, SparseRows, TensorProgram, Value
 
@@ -114,7 +114,15 @@ def _lower(graph: Graph, roots: tuple[Node, ...], precision: Precision, padding:
     for node in nodes:
         b.source = node.source
         values[node] = _lower_node(b, node, feeds, inputs, [values[n] for n in node.inputs])
+        _require_as_inferred(b, node, values[node])
     return b, feeds, values
+
+
+def _require_as_inferred(b: Builder, node: Node, value: Written) -> None:
+    """Raise VerificationError where a node came out otherwise than its users were told."""
+    found = (value.width, value.weights.dtype) if isinstance(value, SparseRows) else (*value.shape, value.dtype)
+    if found != (node.type.width, b.dtype(node.type.dtype)):
+        raise VerificationError(f"{node.name} of step {node.source!r}: {found} where {node.type} is inferred")
 
 
 def _stays_sparse(output: Output, padding: Padding) -> bool:

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.backends import find_backend
 from hbconv.containers import Container, Graph, NamesOut, Schema
 from hbconv.errors import BackendError, HbconvError, OptionError
 from hbconv.names import unknown
@@ -310,8 +309,8 @@ def load(path: str | os.PathLike[str], backend: str | None = None, device: str |
     backend, device : str, optional
         Others than it was saved for: it is compiled again.
     trusted : bool
-        Also use the compiled code that tvm and torchscript store, which can do anything when it runs: only for files whose
-        author you trust. Otherwise only the file's data is read, and these backends compile again.
+        Also run the programs that tvm, torchscript and onnx stored, which can do anything, or else than the graph says: only
+        for files whose author you trust. Otherwise the graph that ``explain`` shows is compiled again.
 
     Raises
     ------
@@ -327,5 +326,5 @@ def _from_bytes(data: bytes, backend: str | None = None, device: str | None = No
     stored = store.unpack(data)
     changes = {k: v for k, v in {"backend": backend, "device": device}.items() if v is not None and v != getattr(stored.target, k)}
     target = check_options(stored.target.replace(**changes))
-    usable = not changes and (trusted or not find_backend(target.backend).stores_code)
+    usable = trusted and not changes
     return Model(stored.parsed, target, stored.dtypes, stored.programs if usable else None)

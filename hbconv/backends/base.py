@@ -124,8 +124,6 @@ class Backend(ABC):
         Primitives written as others first: ``function(builder, *operands, **attributes)``.
     refuses : mapping of str to str
         Primitives it cannot do, each with the reason. A primitive in none of the three fails a test.
-    stores_code : bool
-        Its files are programs that run when loaded, so they are taken from trusted files only; else it compiles again.
     tiled : bool
         It holds the values of a few rows at a time: no batch is too long for it, and what a program computes besides its answers costs no memory.
     """
@@ -137,7 +135,6 @@ class Backend(ABC):
     rewrites: ClassVar[Mapping[str, Callable[..., Value]]] = {}
     refuses: ClassVar[Mapping[str, str]] = {}
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
-    stores_code: ClassVar[bool] = False
     tiled: ClassVar[bool] = False
 
     def native_trees(self, target: Target) -> frozenset[str]:  # noqa: ARG002

@@ -94,7 +94,6 @@ class TorchScript(Torch):
     """TorchScript, on the CPU or a CUDA device."""
 
     name = "torchscript"
-    stores_code = True
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
         """Trace the module on the device."""

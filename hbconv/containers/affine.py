@@ -94,6 +94,10 @@ class Affine(Node):
         steps = tuple(replace(s, constant=Array(s.constant.data[columns.data])) for s in self.steps)
         return replace(self, x=Select(self.x, columns), steps=steps)
 
+    def check(self) -> str | None:
+        fits = all(step.op in _IDENTITY and step.constant.shape == (self.x.type.width,) for step in self.steps)
+        return None if fits else "has a step that is no arithmetic with a constant for each column"
+
     def infer(self) -> Type:
         return Type(self.x.type.width, self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64")
 

@@ -6,12 +6,13 @@ Leaves have no ``lower``: hbconv.lower declares them, since it knows how the col
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers.extractors import Extractor
+from hbconv.containers.extractors import Extractor, Texts
 from hbconv.containers.node import Node, container
 from hbconv.containers.types import Schema, Type
 from hbconv.containers.vocabulary import Vocabulary
@@ -49,7 +50,7 @@ class Columns(Node):
         names = [self.schema.columns[i].name for i in self.columns]
         return ", ".join(names) if len(names) <= 8 else f"{names[0]} ... {names[-1]} ({len(names)} columns)"
 
-    @property
+    @cached_property
     def beside(self) -> str:
         small = not self.dtype and bool(self.columns) and all(self.schema.dtypes[i] == "int16" for i in self.columns)
         return "int16" if small else self.type.dtype
@@ -58,6 +59,9 @@ class Columns(Node):
         """Fewer columns may have a narrower common dtype; a Cast keeps that of all."""
         fewer = replace(self, indices=Array(self.indices.data[columns.data]))
         return fewer if fewer.type.dtype == self.type.dtype else Cast(fewer, self.type.dtype)
+
+    def check(self) -> str | None:
+        return None if self.indices.are_places(len(self.schema.columns)) else "reads a column that does not exist"
 
     def infer(self) -> Type:
         common = self.schema.common_dtype(self.columns)
@@ -118,6 +122,12 @@ class Entries(Node):
     @property
     def detail(self) -> str:
         return f"{self.schema.columns[self.column].name}  {self.extractor}  width {self.type.width}"
+
+    def check(self) -> str | None:
+        rows, width = self.extractor.rows, self.extractor.width
+        if isinstance(rows, Texts) and not rows.can_be_read:
+            return "reads texts by a pattern, an encoding or n-grams that are none"
+        return None if 0 <= width < 2**31 else f"has {width} columns"
 
     def infer(self) -> Type:
         return Type(self.extractor.width, self.extractor.dtype)

@@ -17,6 +17,9 @@ def place(column: int) -> str:
     return f"\0{column}\0"
 
 
+_PLACE = re.compile("\0(\\d{1,9})\0")
+
+
 @dataclass(frozen=True)
 class NamesOut:
     r"""Names of the columns that ``transform`` returns.
@@ -55,7 +58,12 @@ class NamesOut:
             raise InputError("input_features is not equal to feature_names_in_")
         if self.checked and len(given) != len(schema.columns):
             raise InputError(f"input_features should have length equal to number of features ({len(schema.columns)}), got {len(given)}")
-        return tuple(re.sub("\0(\\d+)\0", lambda found: str(given[int(found[1])]), name) for name in self.pattern) or self.default
+        return tuple(_PLACE.sub(lambda found: str(given[int(found[1])]), name) for name in self.pattern) or self.default
+
+    @property
+    def reads(self) -> set[int]:
+        """Input columns whose names are in the pattern."""
+        return {int(column) for name in self.pattern for column in _PLACE.findall(name)}
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,12 @@ Data only, so that a model can be compared and stored; ``hbconv.runtime.extract`
 
 from __future__ import annotations
 
+import codecs
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 __all__ = ["WORD", "Buckets", "Extractor", "Mappings", "Name", "Pairs", "Terms", "Texts", "Tokens"]
 
@@ -16,6 +19,9 @@ Name = str | int | float | bool | tuple["Name", ...] | None
 
 WORD = r"(?u)\b\w\w+\b"
 """The usual pattern of a word: two or more letters, digits or underscores."""
+
+_LONGEST = 10_000
+"""Units that no n-gram has."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +46,25 @@ class Texts:
         How bytes become text.
     """
 
-    unit: str = "word"
+    unit: Literal["word", "char", "char_wb"] = "word"
     shortest: int = 1
     longest: int = 1
     pattern: str = WORD
     lowercase: bool = True
-    accents: str = ""
+    accents: Literal["", "ascii", "unicode"] = ""
     stop_words: tuple[str, ...] = ()
     encoding: str = "utf-8"
-    decode_error: str = "strict"
+    decode_error: Literal["strict", "ignore", "replace"] = "strict"
+
+    @property
+    def can_be_read(self) -> bool:
+        """Whether the pattern and the encoding are ones, and n-grams have units."""
+        try:
+            re.compile(self.pattern)
+            codecs.lookup(self.encoding)
+        except (re.error, LookupError, ValueError, OverflowError, RecursionError):
+            return False
+        return 0 < self.shortest <= self.longest < _LONGEST
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +15,12 @@ from hbconv.containers.types import Schema
 from hbconv.errors import VerificationError
 
 __all__ = ["Check", "Graph", "Traits", "verify_graph"]
+
+_COLUMNS = frozenset({"float32", "float64", "int16", "int64", "string"})
+_VALUES = frozenset({"float32", "float64", "int32", "int64", "bool", "string"})
+_ANSWERS = frozenset({"", "object", "bool", "float16", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float32", "float64"})
+_WIDEST = 1 << 26
+"""Values of one row, of all nodes together: half a gigabyte."""
 
 
 @dataclass(frozen=True)
@@ -98,23 +105,51 @@ class Graph:
 
 def verify_graph(graph: Graph) -> Graph:
     """Return the graph, or raise VerificationError: types infer, leaves read the schema, codes and vectors fit."""
-    for node in topological(graph.roots):
-        _require(node.type.width >= 0, node, "negative width")
+    for column in graph.schema.columns:
+        if column.dtype not in _COLUMNS:
+            raise VerificationError(f"column {column.name!r:.50} has dtype {column.dtype!r:.50}")
+    nodes = topological(graph.roots)
+    for node in nodes:
+        _require(type(node.type.width) is int and node.type.width >= 0, node, "its width is no count")
+        _require(node.type.dtype in _VALUES, node, f"dtype {node.type.dtype!r:.50}")
         if isinstance(node, Columns | Codes | Entries):
             _require(node.schema == graph.schema, node, "reads another schema")
             _require(all(0 <= i < len(graph.schema.columns) for i in node.columns), node, "column out of range")
+        what = node.check()
+        _require(what is None, node, what or "")
+    _require(sum(node.type.width for node in nodes if not isinstance(node, Entries)) <= _WIDEST, nodes[-1], "a row takes more values than memory holds")
     for name, output in graph.outputs.items():
-        width = output.node.type.width
-        _require(not output.vector or set(output.parts or (width,)) == {1}, output.node, f"output {name} is a vector of width {width}")
-        _require(not output.parts or sum(output.parts) == width, output.node, f"output {name} has parts {output.parts} of width {width}")
-        _require(not output.dtypes or len(output.dtypes) == len(output.parts), output.node, f"output {name} has dtypes of other parts")
-        _require(not isinstance(output.classes, tuple) or len(output.classes) == width, output.node, f"output {name} has labels for other columns")
-        _require(output.classes is None or output.node.type.dtype == "int32", output.node, f"output {name} has codes of dtype {output.node.type.dtype}")
+        _verify_output(name, output, set(nodes))
     for check in (*graph.checks, *graph.warnings):
         _require(check.node.type.dtype == "bool", check.node, "a check is bool")
+    _verify_traits(graph)
     return graph
+
+
+def _verify_output(name: str, output: Output, nodes: set[Node]) -> None:
+    node, width = output.node, output.node.type.width
+    _require(not output.vector or set(output.parts or (width,)) == {1}, node, f"output {name} is a vector of width {width}")
+    _require(not output.parts or (sum(output.parts) == width and min(output.parts) >= 0), node, f"output {name} has parts {output.parts} of width {width}")
+    _require(not output.dtypes or len(output.dtypes) == len(output.parts), node, f"output {name} has dtypes of other parts")
+    _require({output.dtype or "", *output.dtypes} <= _ANSWERS, node, f"output {name} has a dtype that no answer has")
+    _require(output.shape is None or (math.prod(output.shape) == width and min(output.shape, default=0) >= 0), node, f"output {name} has shape {output.shape}")
+    _require(not isinstance(output.classes, tuple) or len(output.classes) == width, node, f"output {name} has labels for other columns")
+    _require(output.classes is None or node.type.dtype == "int32", node, f"output {name} has codes of dtype {node.type.dtype}")
+    tables = (output.classes,) if isinstance(output.classes, Array) else output.classes or ()
+    _require(all(len(labels.shape) == 1 for labels in tables), node, f"output {name} has labels of another shape")
+    _require(output.paths is None or output.paths.climbs, node, f"output {name} has paths that have no end")
+    _require({leaf.node for leaf in output.leaves} <= nodes, node, f"output {name} has blocks of something else")
+    _require(sum(leaf.node.type.width for leaf in output.leaves) == width, node, f"output {name} has blocks of other widths")
+
+
+def _verify_traits(graph: Graph) -> None:
+    container, names = graph.traits.container, graph.traits.names_out
+    if container is not None and container.library not in ("", "default", "pandas", "polars"):
+        raise VerificationError(f"frames of {container.library!r:.50}")
+    if names is not None and not names.reads <= set(range(len(graph.schema.columns))):
+        raise VerificationError("names are made of those of columns that do not exist")
 
 
 def _require(condition: bool, node: Node, what: str) -> None:
     if not condition:
-        raise VerificationError(f"{node.name} of step {node.source!r}: {what}")
+        raise VerificationError(f"{node.name} of step {node.source!r:.100}: {what:.200}")

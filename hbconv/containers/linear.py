@@ -45,6 +45,10 @@ class Linear(Node):
     def narrowed(self, columns: Array) -> Node:
         return replace(self, weights=Array(self.weights.data[:, columns.data]), bias=Array(self.bias.data[columns.data]))
 
+    def check(self) -> str | None:
+        fits = self.weights.shape == (self.x.type.width, *self.bias.shape)
+        return None if fits else f"has weights of shape {self.weights.shape} and a bias of shape {self.bias.shape}"
+
     def infer(self) -> Type:
         return Type(self.weights.shape[1], np.result_type(self.x.type.dtype, self.weights.dtype, self.bias.dtype).name)
 

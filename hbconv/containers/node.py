@@ -71,6 +71,13 @@ class Node:
         """Type of the value, from the types of the inputs."""
         raise NotImplementedError
 
+    def check(self) -> str | None:
+        """Say what of the constants does not fit the inputs, in what neither ``infer`` nor the types of primitives show; None where all does.
+
+        Parsers make nodes that fit. A file may hold any.
+        """
+        return None
+
     def lower(self, b: Builder, *inputs: Value) -> Value:
         """Write the node as primitives."""
         raise NotImplementedError
@@ -97,7 +104,7 @@ class Node:
         """Width and dtype."""
         return self.infer()
 
-    @property
+    @cached_property
     def beside(self) -> str:
         """Dtype as which it counts beside others: int16 for small ints, beside which numpy keeps float32; else its own."""
         return self.type.dtype

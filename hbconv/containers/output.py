@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from hbconv.array import Array
 from hbconv.containers.node import Node
 
@@ -25,6 +27,12 @@ class Paths:
 
     parent: Array
     first_node: Array | None = None
+
+    @property
+    def climbs(self) -> bool:
+        """Whether each node stands behind the one above it, so that every way up ends."""
+        above = self.parent.data
+        return above.ndim == 1 and above.dtype.kind == "i" and bool(np.all((above >= -1) & (above < np.arange(len(above)))))
 
 
 @dataclass(frozen=True)

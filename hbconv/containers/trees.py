@@ -28,6 +28,9 @@ class _OverForest(Node):
 
     finite: ClassVar[str] = "always"
 
+    def check(self) -> str | None:
+        return None if self.x.type.width == self.forest.n_features else f"has trees over {self.forest.n_features} columns"
+
     @property
     def detail(self) -> str:
         forest = self.forest

@@ -20,7 +20,7 @@ class Vocabulary:
     1, 1.0 and True are one value.
     """
 
-    values: tuple[str | bytes | float, ...]
+    values: tuple[str | bytes | float | bool | None, ...]
     none: int = -1
     nan: int = -1
 

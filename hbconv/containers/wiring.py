@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -30,12 +31,15 @@ class Select(Node):
     def narrowed(self, columns: Array) -> Node:
         return Select(self.x, Array(self.indices.data[columns.data]))
 
-    @property
+    @cached_property
     def beside(self) -> str:
         return self.x.beside
 
     def infer(self) -> Type:
         return Type(len(self.indices), self.x.type.dtype)
+
+    def check(self) -> str | None:
+        return None if self.indices.are_places(self.x.type.width) else "selects a column that does not exist"
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.take(inputs[0], self.indices.data)
@@ -70,7 +74,7 @@ class Concat(Node):
         first = sum(x.type.width for x in self.xs[:owner])
         return Select(self.xs[owner], Array(columns - first))
 
-    @property
+    @cached_property
     def beside(self) -> str:
         dtypes = {x.beside for x in self.xs}
         return "string" if "string" in dtypes else np.result_type(*dtypes).name
@@ -103,7 +107,7 @@ class Together(Node):
 
     finite: ClassVar[str] = "preserves"
 
-    @property
+    @cached_property
     def beside(self) -> str:
         return self.x.beside
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.containers import Graph
+from hbconv.errors import BackendError
 from hbconv.runtime.answers import answer, in_order, join
 from hbconv.runtime.batching import chunks
 from hbconv.runtime.frames import as_tensors, framed, library_of
@@ -50,7 +51,10 @@ def grouped(programs: Programs, method: str, table: Table) -> Groups:
 def _answer(graph: Graph, programs: Programs, method: str, table: Table) -> Any:
     program, check = programs.program((method,), table.dtypes, table.padding), programs.checker(table.dtypes, table.padding)
     answers = []
-    for rows in chunks(table.rows, program.chunk):
-        values = program.checked(check, table.part(rows))
-        answers.append(answer(graph.outputs[method], values[method]))
+    try:
+        for rows in chunks(table.rows, program.chunk):
+            values = program.checked(check, table.part(rows))
+            answers.append(answer(graph.outputs[method], values[method]))
+    except IndexError as error:
+        raise BackendError(f"The model reads one of its tables beyond the end ({error}): it is damaged. Convert it again.") from error
     return join(answers)

@@ -70,7 +70,7 @@ class Checker:
         elif doubtful is None:
             self.rest.require(table)
         for message, holds in self.warnings.found(table):
-            warnings.warn(message.format(columns=np.flatnonzero(holds.any(axis=0)).tolist()), UserWarning, stacklevel=2)
+            warnings.warn(message.replace("{columns}", str(np.flatnonzero(holds.any(axis=0)).tolist())), UserWarning, stacklevel=2)
 
     def _is_ordinary(self, table: Table) -> bool:
         lying = (part for feed in self.floats for part in table.lying(feed))

@@ -19,12 +19,17 @@ from hbconv.array import Array
 from hbconv.containers import NODES, Node, topological
 from hbconv.errors import StoreError
 from hbconv.forest import Forest, Slopes, Tables
+from hbconv.forest_check import check_forest
 from hbconv.optimize import plan
+from hbconv.runtime.annotated import fields_of, fits
 from hbconv.target import Target
 
 __all__ = ["decode", "encode"]
 
 Arrays = dict[str, npt.NDArray[Any]]
+
+_ROOM = 1 << 28
+"""Bytes that an array of texts may take, however short they are."""
 
 
 def encode(value: Any) -> tuple[dict[str, Any], Arrays]:
@@ -37,14 +42,16 @@ def encode(value: Any) -> tuple[dict[str, Any], Arrays]:
 def decode(document: Mapping[str, Any], arrays: Arrays) -> Any:
     """Rebuild what encode was given.
 
+    Each value is of the type that its field is annotated with, and each forest is one (``check_forest``).
+
     Raises
     ------
     StoreError
-        It holds a kind of value that this version does not know.
+        It holds a kind of value that this version does not know, or one where another is expected.
     """
     decoder = _Decoder(arrays)
     for entry in document["shared"]:
-        decoder.shared.append(decoder.value(entry))
+        decoder.share(entry)
     return decoder.value(document["root"])
 
 
@@ -55,7 +62,9 @@ def _classes() -> dict[str, type]:
     found: dict[str, type] = {"Forest": Forest, "Slopes": Slopes, "Tables": Tables, "Target": Target}
     for module in [*modules, plan]:
         found |= {
-            name: cls for name, cls in vars(module).items() if isinstance(cls, type) and dataclasses.is_dataclass(cls) and cls.__module__ == module.__name__
+            name: cls
+            for name, cls in vars(module).items()
+            if isinstance(cls, type) and dataclasses.is_dataclass(cls) and cls.__module__ == module.__name__ and not name.startswith("_")
         }
     return found
 
@@ -126,10 +135,21 @@ class _Decoder:
         self.arrays = {name: Array(data) for name, data in arrays.items()}
         self.shared: list[Any] = []
 
+    def share(self, entry: Any) -> None:
+        """Read a node or a forest that others refer to. Nothing else is shared: a tuple in a tuple in a tuple, each many times, would have no end."""
+        value = self.value(entry)
+        if not isinstance(value, Node | Forest):
+            raise StoreError(f"The model file shares a {type(value).__name__}, which is neither a container nor a forest.")
+        if isinstance(value, Node):
+            _ = value.type, value.key  # which ask the inputs for theirs: none is asked for many at once
+        self.shared.append(value)
+
     def value(self, value: Any) -> Any:
         """Read any value."""
-        if not isinstance(value, dict):
+        if value is None or isinstance(value, bool | int | float | str):
             return value
+        if not isinstance(value, dict):
+            raise StoreError(f"The model file holds a {type(value).__name__} where it has a value.")
         if "is" in value:
             return self._made({**value})
         if "text" in value:
@@ -143,22 +163,32 @@ class _Decoder:
             return tuple(self.value(v) for v in content)
         if kind == "map":
             return {self.value(k): self.value(v) for k, v in content}
-        if kind == "shared":
+        if kind == "shared" and type(content) is int and content >= 0:
             return self.shared[content]
-        return self.arrays[content]
+        if kind == "array":
+            return self.arrays[content]
+        raise StoreError(f"The model file holds a value of kind {kind!r:.50}, which this hbconv does not know.")
 
     def _made(self, fields: dict[str, Any]) -> Any:
         name = fields.pop("is")
         cls = _known(name)
         if cls is None:
             raise StoreError(f"The model file holds a {name!r}, which this hbconv does not know. Upgrade it, or install the package that adds that.")
-        return cls(**{key: self.value(v) for key, v in fields.items()})
+        made = cls(**{key: self.value(v) for key, v in fields.items()})
+        for field, hint in fields_of(cls).items():
+            if not fits(found := getattr(made, field), hint):
+                raise StoreError(f"The model file holds a {name} whose {field} is a {type(found).__name__}, or holds what it may not.")
+        return check_forest(made) if isinstance(made, Forest) else made
 
     def _text(self, value: dict[str, Any]) -> Array:
-        if not re.fullmatch(r"\|O|[<>|][US]\d+", value["dtype"]):
-            raise StoreError(f"The model file holds text of dtype {value['dtype']!r}.")
-        flat = np.empty(math.prod(value["shape"]), dtype=value["dtype"])
-        flat[:] = self.value(value["text"])
+        dtype, texts = value["dtype"], self.value(value["text"])
+        if not re.fullmatch(r"\|O|[<>|][US]\d{1,9}", dtype) or not fits(texts, tuple[str | bytes | float | bool | None, ...]):
+            raise StoreError(f"The model file holds text of dtype {dtype!r:.50}.")
+        longest = max((len(text) for text in texts if isinstance(text, str | bytes)), default=0)
+        if len(texts) * np.dtype(dtype).itemsize > max(_ROOM, 4 * len(texts) * longest):
+            raise StoreError(f"The model file holds text of dtype {dtype}, where the longest has {longest} characters.")
+        flat = np.empty(len(texts), dtype=dtype)
+        flat[:] = texts
         return Array(flat.reshape(value["shape"]))
 
 

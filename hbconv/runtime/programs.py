@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
 from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
+from hbconv.errors import BackendError, HbconvError
 from hbconv.lower import DENSE, DOUBTFUL, Lowered, Padding, lower
 from hbconv.optimize import optimize, optimize_exactly
 from hbconv.optimize.plan import Plan, make_plan
@@ -92,13 +94,26 @@ class Programs:
         self._takes_entries: dict[tuple[tuple[str, ...], tuple[str, ...]], bool] = {}
         self._lock = RLock()
 
+    @contextmanager
+    def _compiling(self) -> Iterator[None]:
+        """Name what goes wrong inside, for one thread at a time: the graph of a file may be one that no parser makes."""
+        with self._lock:
+            try:
+                yield
+            except (HbconvError, MemoryError):
+                raise
+            except Exception as error:
+                raise BackendError(
+                    f"The model cannot be compiled for {self.target.backend!r}: {type(error).__name__}: {str(error).rstrip('.'):.500}."
+                ) from error
+
     def program(self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding = DENSE) -> Program:
         """Return a program, compiling it the first time."""
         key = (methods, dtypes, padding)
         found = self.compiled.get(key)
         if found is not None:
             return found
-        with self._lock:
+        with self._compiling():
             if key not in self.compiled:
                 self.compiled[key] = self._compile(key)
             return self.compiled[key]
@@ -108,14 +123,14 @@ class Programs:
         found = self._checkers.get((dtypes, padding))
         if found is not None:
             return found
-        with self._lock:
+        with self._compiling():
             if (dtypes, padding) not in self._checkers:
                 self._checkers[dtypes, padding] = Checker(self.typed(dtypes), padding)
             return self._checkers[dtypes, padding]
 
     def takes_entries(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> bool:
         """Whether a sparse matrix is best taken by its entries: nothing needs a row whole, and the rows are wide or the answer is sparse."""
-        with self._lock:
+        with self._compiling():
             if (methods, dtypes) not in self._takes_entries:
                 lowered = self.lowered(methods, dtypes, Padding(matrix=True))
                 worthwhile = len(dtypes) >= WIDE or bool(lowered.sparse)
@@ -142,7 +157,7 @@ class Programs:
 
     def planned(self, dtypes: tuple[str, ...]) -> Planned:
         """Run the middle of the compiler, optimize and plan, the first time that columns of these dtypes come."""
-        with self._lock:
+        with self._compiling():
             if dtypes not in self._planned:
                 graph = optimize(self.parsed.with_schema(self.parsed.schema.with_dtypes(dtypes)))
                 plan = make_plan(graph, self.target, find_backend(self.target.backend))

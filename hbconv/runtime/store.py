@@ -9,23 +9,26 @@ import os
 import platform
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Any
 
-from hbconv.containers import Graph
+from hbconv.containers import Graph, verify_graph
 from hbconv.errors import StoreError
 from hbconv.files import appearing
-from hbconv.lower import Padding
+from hbconv.lower import Padding, lower, lower_nodes
+from hbconv.runtime.annotated import fields_of, fits
 from hbconv.runtime.forms import decode, encode
 from hbconv.runtime.programs import Key
 from hbconv.target import Target
+from hbconv.tensor import verify_program
 
 __all__ = ["FORMAT", "Stored", "pack", "unpack", "write"]
 
 FORMAT = 1
 """Number of the format written; files of a larger number are refused."""
 
+_MOST_THREADS = 4096
 _MANIFEST, _ARRAYS = "manifest.json", "arrays.safetensors"
 _PACKAGES = ("numpy", "torch", "apache-tvm", "onnx", "onnxruntime")
 _ORDINARY_TIME = (1980, 1, 1, 0, 0, 0)
@@ -81,7 +84,7 @@ def unpack(data: bytes) -> Stored:
     Raises
     ------
     StoreError
-        No model file, damaged, truncated, or of a newer format.
+        No model file, damaged, truncated, or of a newer format; or one whose values are no model, whoever wrote them.
     """
     members = _unzip(data)
     manifest = _manifest(members)
@@ -95,7 +98,9 @@ def unpack(data: bytes) -> Stored:
     except StoreError:
         raise
     except Exception as error:
-        raise StoreError(f"The model file cannot be read: {type(error).__name__}: {error}. It is damaged, or from another version of hbconv.") from error
+        raise StoreError(
+            f"The model file cannot be read: {type(error).__name__}: {str(error).rstrip('.'):.500}. It is damaged, or from another version of hbconv."
+        ) from error
 
 
 def write(path: str | os.PathLike[str], data: bytes) -> None:
@@ -119,8 +124,10 @@ def _unzip(data: bytes) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             infos = archive.infolist()
-            if any(i.compress_type != zipfile.ZIP_STORED or i.file_size > len(data) for i in infos):
+            if any(i.compress_type != zipfile.ZIP_STORED for i in infos):
                 raise StoreError("This is not a model file of hbconv: its members are compressed.")
+            if len({i.filename for i in infos}) < len(infos) or sum(i.file_size for i in infos) > len(data):
+                raise StoreError("This is not a model file of hbconv: its members share a name, or bytes.")
             return {i.filename: archive.read(i) for i in infos}
     except StoreError:
         raise
@@ -135,8 +142,8 @@ def _manifest(members: Mapping[str, bytes]) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads(members[_MANIFEST])
         written = int(manifest["format"])
         versions, _ = manifest["versions"]["hbconv"], manifest["sha256"][_ARRAYS]
-    except (ValueError, TypeError, KeyError) as error:
-        raise StoreError(f"The model file is damaged: {_MANIFEST} cannot be read ({type(error).__name__}: {error}).") from error
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise StoreError(f"The model file is damaged: {_MANIFEST} cannot be read ({type(error).__name__}: {error!s:.200}).") from error
     if written > FORMAT:
         raise StoreError(f"The model file has format {written}, written by hbconv {versions}; this hbconv reads up to {FORMAT}. Upgrade hbconv.")
     return manifest
@@ -146,13 +153,31 @@ def _stored(manifest: dict[str, Any], members: Mapping[str, bytes]) -> Stored:
     from safetensors.numpy import load
 
     model = decode(manifest["model"], load(members[_ARRAYS]))
+    stored = Stored(**model)
+    if not all(fits(getattr(stored, name), hint) for name, hint in fields_of(Stored).items() if name != "programs"):
+        raise StoreError("The model file holds something else than a graph, a target and dtypes.")
+    _verify(stored)
     programs = {}
     if manifest["versions"] == _versions():
         for entry in manifest["programs"]:
             programs[tuple(entry["methods"]), tuple(entry["dtypes"]), Padding(*entry["padding"])] = {
                 name: members[member] for name, member in entry["files"].items()
             }
-    return Stored(**model, programs=programs)
+    return replace(stored, programs=programs)
+
+
+def _verify(stored: Stored) -> None:
+    """Raise whatever shows that the graph is none: a checksum tells damage, but not who wrote the file.
+
+    Its outputs and checks are written as primitives once, whose types each infers: what does not fit fails here.
+    """
+    graph = verify_graph(stored.parsed)
+    if len(stored.dtypes) != len(graph.schema.columns):
+        raise StoreError("The model file holds dtypes of other columns.")
+    if stored.target.threads > _MOST_THREADS:
+        raise StoreError(f"The model file asks for {stored.target.threads} threads.")
+    verify_program(lower(graph).program)
+    verify_program(lower_nodes(graph, {f"{i}": check.node for i, check in enumerate((*graph.checks, *graph.warnings))}).program)
 
 
 def _versions() -> dict[str, str]:

@@ -1,10 +1,14 @@
 """Check that a TensorProgram keeps its own rules."""
 
+import math
+
 from hbconv.errors import VerificationError
 from hbconv.tensor.primitives import PRIMITIVES
 from hbconv.tensor.program import Constant, Op, TensorProgram
 
 __all__ = ["verify_program"]
+
+_MOST = 2**31 - 1
 
 
 def verify_program(program: TensorProgram) -> TensorProgram:
@@ -30,6 +34,13 @@ def _verify_op(program: TensorProgram, position: int, op: Op) -> None:
     types = [program.instructions[i].type for i in op.operands]
     inferred = PRIMITIVES[op.primitive].infer(*types, **op.attributes)
     _require(inferred == op.type, position, f"type {op.type} where {inferred} is inferred")
+    _require(math.prod(op.type.shape) <= _MOST, position, f"{op.type} has more entries in a row than int32 counts")
+    if op.primitive == "take":
+        positions = program.instructions[op.operands[1]]
+        size = types[0].shape[op.attributes["axis"]]
+        _require(isinstance(positions, Constant) and positions.value.are_places(size), position, f"take of positions beyond {size}")
+    if op.body is not None:
+        verify_program(op.body)
 
 
 def _require(condition: bool, position: int, what: str) -> None:

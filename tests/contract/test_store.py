@@ -8,10 +8,12 @@ import random
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from fitted import NAMES, available_backends, fit, matrix, rows
+from sklearn.linear_model import Ridge
 from sources import dense
 
 import hbconv
@@ -258,8 +260,8 @@ def test_other_objects_are_not_written():
         encode(object())
 
 
-@pytest.mark.parametrize("backend", ["torchscript", "tvm"])
-def test_stored_code_runs_only_from_trusted_files(backend, tmp_path, monkeypatch):
+@pytest.mark.parametrize("backend", ["torchscript", "tvm", "onnx"])
+def test_stored_programs_run_only_from_trusted_files(backend, tmp_path, monkeypatch):
     loads = []
     compiler = type(find_backend(backend))
     monkeypatch.setattr(compiler, "load", lambda self, files, program, target: loads.append(sorted(files)) or self.compile(program, target))
@@ -269,3 +271,13 @@ def test_stored_code_runs_only_from_trusted_files(backend, tmp_path, monkeypatch
     assert not loads
     same_answers(model, hbconv.load(tmp_path / "m.hbc", trusted=True), matrix())
     assert loads
+
+
+def test_an_untrusted_file_answers_as_its_graph_says(tmp_path):
+    """The author may have stored another program than that of the graph, which ``explain`` shows."""
+    path = tmp_path / "m.hbc"
+    honest, other = (hbconv.convert(Ridge().fit(matrix(), matrix()[:, 0] * k), "onnx", sample=matrix()[:2]) for k in (1, 100))
+    stored = store.unpack(honest._bytes())
+    path.write_bytes(store.pack(replace(stored, programs=store.unpack(other._bytes()).programs)))
+    same_answers(hbconv.load(path), honest, matrix())
+    same_answers(hbconv.load(path, trusted=True), other, matrix())

@@ -22,8 +22,6 @@ __all__ = ["HBC"]
 
 COMPILED = 0.1
 """Share of the files that are read by the compiling backend too."""
-METHODS = 4
-"""Methods called of each model."""
 
 
 def mutate(data: bytes, rng: np.random.Generator) -> bytes:
@@ -70,11 +68,15 @@ def attempt(path: Path, rng: np.random.Generator) -> None:
 
 
 def ask(model: Model) -> None:
-    """Call some methods of a model, by a row and by seven."""
+    """Call all methods of a model, by a row and by seven, and ask for the names of columns."""
     for rows in (1, 7):
         x = _rows(model, rows)
-        for method in model.methods[:METHODS]:
-            getattr(model, method)(x)
+        for method in model.methods:
+            answer = getattr(model, method)(x)
+            _ = list(answer) if method.startswith("staged") else answer
+    if model.parsed.traits.names_out is not None:
+        model.get_feature_names_out()
+        model.get_feature_names_out([f"c{j}" for j in range(model.n_features_in_)])
 
 
 def _rows(model: Model, rows: int) -> Any:

@@ -25,7 +25,6 @@ class Tvm(Backend):
     extra = "tvm"
     emits = frozenset(PRIMITIVES) - frozenset(REWRITES)
     rewrites = REWRITES
-    stores_code = True
     tiled = True
 
     def native_trees(self, target: Target) -> frozenset[str]:  # noqa: ARG002

@@ -1,0 +1,63 @@
+"""Damaged files are answered or refused by name: a few hundred of each format, and that the runner sees what it is to see."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+COUNT = 250
+"""Files of each format (for long: ``make fuzz``)."""
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the children's memory and time are limited as Linux does it")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in a process without threads, which may fork."""
+    paths = os.pathsep.join([str(TESTS), *(p for p in sys.path if p)])
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, check=False)
+
+
+def test_damaged_files_end_by_name():
+    ran = run("-m", "fuzz", "--count", str(COUNT))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "StoreError" in ran.stdout
+    assert "answered" in ran.stdout
+
+
+POISONED = """
+import ctypes
+from fuzz.runner import Subject, fuzz
+from hbconv.errors import StoreError
+
+def attempt(path, rng):
+    what = int(path.read_bytes()) % 7
+    if what == 1:
+        ctypes.string_at(0)
+    if what == 2:
+        while True:
+            pass
+    if what == 3:
+        raise KeyError("nameless")
+    if what == 4:
+        raise StoreError("refused")
+    if what == 5:
+        bytearray(8 << 30)
+    if what == 6:
+        raise SystemExit(0)
+
+files = lambda folder: [(folder / f"{n}").write_text(f"{n}") for n in range(7)]
+subject = Subject("poisoned", files, lambda data, rng: data, attempt)
+print(fuzz(subject, range(60), seconds=1))
+"""
+
+
+def test_the_runner_sees_deaths_hangs_and_errors_without_a_name():
+    """Each of seven files is drawn by some of 60 cases; those after a death are tried too."""
+    out = run("-c", POISONED).stdout
+    for what in ("60 files:", "SIGSEGV", "out of time", "KeyError: 'nameless'", "StoreError", "MemoryError", "SystemExit", "answered"):
+        assert what in out
