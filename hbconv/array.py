@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Array"]
+__all__ = ["Array", "numbers"]
 
 
 class Array:
@@ -89,4 +89,24 @@ class Array:
     @staticmethod
     def of(values: "Iterable[Any] | npt.ArrayLike | Array", dtype: npt.DTypeLike | None = None) -> "Array":
         """Wrap values, converting to dtype when one is given."""
-        return values if isinstance(values, Array) and dtype is None else Array(np.asarray(values, dtype=dtype))
+        if isinstance(values, Array) and dtype is None:
+            return values
+        return Array(np.asarray(values) if dtype is None else numbers(values, dtype))
+
+
+def numbers(values: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
+    """Return values as an array of numbers (or bools) of a dtype; objects and texts are none, though numpy makes NaN of None.
+
+    Examples
+    --------
+    >>> numbers([1, 2], np.float32)
+    array([1., 2.], dtype=float32)
+    >>> numbers(None, np.float64)
+    Traceback (most recent call last):
+    TypeError: None is no array of numbers
+    """
+    array = np.asarray(values)
+    wanted = array.dtype if dtype is None else np.dtype(dtype)
+    if wanted.kind in "biuf" and array.size and array.dtype.kind not in "biuf":
+        raise TypeError(f"{str(values)[:40]} is no array of numbers")
+    return array.astype(wanted, copy=False)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hbconv.cli import positive
 from hbconv.errors import ConversionError, MissingPackageError, OptionError
+from hbconv.parse.damage import reading
 
 if TYPE_CHECKING:
     from hbconv.containers import Graph
@@ -56,6 +57,11 @@ def load_source(path: Path, *, allow_pickle: bool = False) -> Any:
     """
     if not path.is_file():
         raise ConversionError(f"No file {path}.")
+    with reading(path.name, "Save the model anew."):
+        return _load(path, allow_pickle=allow_pickle)
+
+
+def _load(path: Path, *, allow_pickle: bool) -> Any:
     if path.suffix == ".txt":
         from hbconv.parse.lightgbm import parse_lightgbm_text
 
@@ -128,11 +134,8 @@ def _load_catboost(path: Path) -> Any:
         raise MissingPackageError("Reading .cbm files needs catboost. Install with: pip install catboost. Or save the model with format='json'.") from error
     from hbconv.parse.catboost_answers import CLASSIFIERS
 
-    try:
-        loss = str(catboost.CatBoost().load_model(str(path)).get_param("loss_function")).partition(":")[0]
-        return (catboost.CatBoostClassifier if loss in CLASSIFIERS else catboost.CatBoostRegressor)().load_model(str(path))
-    except catboost.CatBoostError as error:
-        raise ConversionError(f"{path.name} cannot be loaded: {error}") from error
+    loss = str(catboost.CatBoost().load_model(str(path)).get_param("loss_function")).partition(":")[0]
+    return (catboost.CatBoostClassifier if loss in CLASSIFIERS else catboost.CatBoostRegressor)().load_model(str(path))
 
 
 def _load_skops(path: Path) -> Any:
@@ -155,7 +158,4 @@ def _load_pickle(path: Path, *, allow_pickle: bool) -> Any:
         raise MissingPackageError("Reading .pkl and .joblib files needs joblib. Install with: pip install joblib") from error
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # a version mismatch of the training library is worth a line, not a failure
-        try:
-            return joblib.load(path)
-        except Exception as error:  # a damaged pickle can raise anything
-            raise ConversionError(f"{path.name} cannot be loaded: {type(error).__name__}: {error}") from error
+        return joblib.load(path)

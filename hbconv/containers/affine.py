@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.array import Array
+from hbconv.array import Array, numbers
 from hbconv.containers.node import Node, container
 from hbconv.containers.types import Type
 from hbconv.containers.wiring import Select
@@ -60,14 +60,14 @@ class Affine(Node):
     def of(x: Node, **steps: npt.ArrayLike) -> Affine:
         """``Affine.of(x, sub=mean, div=scale)``: scalars stand for all columns."""
         width = x.type.width
-        made = tuple(Step(op, Array(np.broadcast_to(np.asarray(c, dtype=np.float64), (width,)))) for op, c in steps.items())
+        made = tuple(Step(op, Array(np.broadcast_to(numbers(c, np.float64), (width,)))) for op, c in steps.items())
         return Affine(x, made)
 
     @staticmethod
     def in_place(x: Node, **steps: npt.ArrayLike) -> Affine:
         """``x -= center; x /= scale`` with arrays for constants: every step is wide, the constants keep their dtypes."""
         width = x.type.width
-        return Affine(x, tuple(Step(op, Array(np.broadcast_to(np.asarray(c), (width,))), wide=True) for op, c in steps.items()))
+        return Affine(x, tuple(Step(op, Array(np.broadcast_to(numbers(c), (width,))), wide=True) for op, c in steps.items()))
 
     @property
     def detail(self) -> str:

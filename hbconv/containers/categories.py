@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.array import Array
+from hbconv.array import Array, numbers
 from hbconv.containers.node import Node, container
 from hbconv.containers.types import Type
 from hbconv.containers.wiring import Select
@@ -85,7 +85,7 @@ class MissingBetween(Node):
     @staticmethod
     def of(x: Node, low: npt.ArrayLike, high: npt.ArrayLike, fill: float = float("nan")) -> MissingBetween:
         """Scalars stand for all columns."""
-        lows, highs = (Array(np.broadcast_to(np.asarray(bound, np.float64), (x.type.width,))) for bound in (low, high))
+        lows, highs = (Array(np.broadcast_to(numbers(bound, np.float64), (x.type.width,))) for bound in (low, high))
         return MissingBetween(x, lows, highs, fill)
 
     def narrowed(self, columns: Array) -> Node:

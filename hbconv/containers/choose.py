@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.array import Array
+from hbconv.array import Array, numbers
 from hbconv.containers.node import Node, container
 from hbconv.containers.types import Type
 from hbconv.containers.wiring import Select
@@ -52,7 +52,7 @@ class IsOutside(Node):
     @staticmethod
     def of(x: Node, low: npt.ArrayLike, high: npt.ArrayLike) -> IsOutside:
         """Scalars stand for all columns."""
-        return IsOutside(x, *(Array(np.broadcast_to(np.asarray(bound), (x.type.width,))) for bound in (low, high)))
+        return IsOutside(x, *(Array(np.broadcast_to(numbers(bound), (x.type.width,))) for bound in (low, high)))
 
     def narrowed(self, columns: Array) -> Node:
         return replace(self, x=Select(self.x, columns), low=Array(self.low.data[columns.data]), high=Array(self.high.data[columns.data]))

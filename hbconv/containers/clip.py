@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.array import Array
+from hbconv.array import Array, numbers
 from hbconv.containers.node import Node, container
 from hbconv.containers.types import Type
 
@@ -29,7 +29,7 @@ class Clip(Node):
     def of(x: Node, low: npt.ArrayLike, high: npt.ArrayLike) -> Clip:
         """Scalars stand for all columns."""
         width = (x.type.width,)
-        return Clip(x, *(Array(np.broadcast_to(np.asarray(bound, dtype=np.float64), width)) for bound in (low, high)))
+        return Clip(x, *(Array(np.broadcast_to(numbers(bound, np.float64), width)) for bound in (low, high)))
 
     def infer(self) -> Type:
         return Type(self.x.type.width, self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64")

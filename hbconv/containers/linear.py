@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.array import Array
+from hbconv.array import Array, numbers
 from hbconv.containers.node import Node, container
 from hbconv.containers.types import Type
 
@@ -33,10 +33,10 @@ class Linear(Node):
     @staticmethod
     def of(x: Node, weights: npt.ArrayLike, bias: npt.ArrayLike = 0.0) -> Linear:
         """Bias may be a scalar, a Python number taking the weights' dtype; a vector of weights gives one output."""
-        w = np.asarray(weights)
+        w = numbers(weights)
         w = w[:, None] if w.ndim == 1 else w
         dtype = w.dtype if isinstance(bias, int | float) and not isinstance(bias, np.generic) else None
-        return Linear(x, Array(w), Array(np.broadcast_to(np.asarray(bias, dtype=dtype), (w.shape[1],))))
+        return Linear(x, Array(w), Array(np.broadcast_to(numbers(bias, dtype), (w.shape[1],))))
 
     @property
     def detail(self) -> str:

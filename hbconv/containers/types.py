@@ -6,7 +6,12 @@ from functools import cached_property
 
 import numpy as np
 
-__all__ = ["Column", "Conventions", "Schema", "Type"]
+from hbconv.errors import ConversionError
+
+__all__ = ["MOST_COLUMNS", "Column", "Conventions", "Schema", "Type"]
+
+MOST_COLUMNS = 2**22
+"""Columns that a model may read: a damaged one would ask for more memory than there is."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,9 @@ class Schema:
 
     @staticmethod
     def matrix(width: int, dtype: str = "float64") -> "Schema":
-        """Unnamed columns of one dtype."""
+        """Unnamed columns of one dtype; a number of them that no table has raises ConversionError."""
+        if not 0 <= width <= MOST_COLUMNS:
+            raise ConversionError(f"The model says that it reads {width} columns: it is damaged. hbconv takes up to {MOST_COLUMNS}.")
         return Schema(tuple(Column(f"x{i}", dtype) for i in range(width)))
 
     @staticmethod

@@ -9,12 +9,15 @@ import importlib
 import pkgutil
 from typing import Any
 
-from hbconv.containers import Graph, Output, Schema, Traits, topological, verify_graph
+from hbconv.containers import Graph, Output, Schema, Traits, topological
 from hbconv.containers.columns import Codes, Columns, Entries
 from hbconv.errors import OptionError
 from hbconv.parse.columns_out import read_container, read_names_out
+from hbconv.parse.damage import reading_estimator
+from hbconv.parse.handmade import refuse_handmade
 from hbconv.parse.registry import METHODS, find_parser, parser_names, parses
 from hbconv.parse.schemas import read_schema
+from hbconv.parse.soundness import require_sound
 from hbconv.parse.step import Step, parse_step
 
 __all__ = ["METHODS", "Step", "parse", "parser_names", "parses"]
@@ -39,14 +42,20 @@ def parse(estimator: object, n_features: int | None = None, iterations: tuple[in
     ------
     UnsupportedError, NotFittedError, ConversionError, OptionError
     """
+    with reading_estimator(estimator, type(estimator).__name__):
+        return require_sound(_parsed(estimator, n_features, iterations))
+
+
+def _parsed(estimator: object, n_features: int | None, iterations: tuple[int, int] | None) -> Graph:
     schema = read_schema(estimator, n_features)
+    refuse_handmade(estimator)
     if iterations is not None:
         _require_truncating(estimator, iterations)
     step = Step(estimator, Columns.of(schema), iterations=iterations)
     outputs = parse_step(step)
     ordered = {m: outputs[m] for m in (*METHODS, *outputs) if m in outputs}
     graph = Graph(schema, ordered, tuple(step.checks), _traits(estimator, ordered, schema), not step.dense, tuple(step.warnings))
-    return verify_graph(graph.with_schema(_typed(graph)))
+    return graph.with_schema(_typed(graph))
 
 
 def _require_truncating(estimator: object, iterations: tuple[int, int]) -> None:

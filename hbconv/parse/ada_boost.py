@@ -45,6 +45,8 @@ def parse_ada_boost_regressor(step: Step) -> dict[str, Output]:
     """Median of what the members predict, by their weights."""
     step.require_finite()
     predictions, weights = _predictions(step), step.estimator.estimator_weights_
+    if weights.dtype.kind != "f" or not len(weights) == np.size(weights) >= predictions.type.width:
+        raise step.damaged(f"estimator_weights_ is {weights.dtype} of shape {weights.shape}, for {predictions.type.width} estimators_")
     stages = range(1, predictions.type.width + 1)
     medians = [WeightedMedian(columns_of_array(predictions, np.arange(n)), Array(weights[:n])) for n in stages]
     return {

@@ -18,7 +18,9 @@ from hbconv.containers.wiring import Cast
 from hbconv.errors import UnsupportedError
 from hbconv.parse.catboost_answers import CLASSIFIERS, Scores, classified, prediction_of, regressed
 from hbconv.parse.catboost_json import CatBoostModel, read_catboost_json
+from hbconv.parse.damage import reading
 from hbconv.parse.registry import parses
+from hbconv.parse.soundness import require_sound
 from hbconv.parse.step import Step, concat
 from hbconv.parse.text import columns_of, text_column
 
@@ -32,7 +34,7 @@ def parse_catboost_json(data: bytes) -> Graph:
     ------
     ConversionError, UnsupportedError
     """
-    with source("CatBoost"):
+    with source("CatBoost"), reading("This is no CatBoost model (JSON), or it", "Save it anew with model.save_model(path, format='json')."):
         model = read_catboost_json(data)
         schema = _schema(model.inputs.names)
         step = Step(None, Columns.of(schema), "CatBoost")
@@ -41,7 +43,7 @@ def parse_catboost_json(data: bytes) -> Graph:
         text = {node.column for node in topological((scores.raw,)) if isinstance(node, Codes)}
         typed = schema.with_dtypes(["string" if i in text else c.dtype for i, c in enumerate(schema.columns)])
         traits = Traits("CatBoost", "classifier" if classifies else "", outputs["predict"].classes)
-        return Graph(schema, outputs, traits=traits).with_schema(typed)
+        return require_sound(Graph(schema, outputs, traits=traits).with_schema(typed))
 
 
 def _schema(names: Sequence[str]) -> Schema:

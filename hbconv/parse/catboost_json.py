@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import current_source
-from hbconv.errors import ConversionError, OptionError, UnsupportedError
+from hbconv.errors import OptionError, UnsupportedError
 from hbconv.forest import Forest
 from hbconv.parse.catboost_trees import Inputs, read_trees
+from hbconv.parse.damage import decode_json
 from hbconv.parse.forests import assemble
 
 __all__ = ["CatBoostModel", "read_catboost_json"]
@@ -74,14 +75,9 @@ def read_catboost_json(data: bytes, trees: tuple[int, int] | None = None, leaf_n
     OptionError
         There are fewer trees.
     """
-    try:
-        document = json.loads(data)
-        _refuse_inexact(document)
-        return _model(document, trees, leaf_numbers)
-    except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError) as error:
-        if isinstance(error, ConversionError | OptionError):
-            raise
-        raise ConversionError(f"This is no CatBoost model (JSON), or a damaged one: {type(error).__name__} {error}.") from error
+    document = decode_json(data)
+    _refuse_inexact(document)
+    return _model(document, trees, leaf_numbers)
 
 
 def _model(document: Mapping[str, Any], trees: tuple[int, int] | None, leaf_numbers: Sequence[Sequence[int]] | None) -> CatBoostModel:

@@ -121,6 +121,8 @@ def _symmetric(trees: Sequence[Tree], inputs: Inputs, outputs: int) -> FlatTrees
     """Write each tree out, its last split at the root, so that leaves stand in the source's order: the first split is the lowest bit."""
     splits = [tree.get("splits") or () for tree in trees]
     depths = np.array([len(own) for own in splits], np.int64)
+    if any(len(tree["leaf_values"]) != outputs << len(own) for tree, own in zip(trees, splits, strict=True)):
+        raise ConversionError("The CatBoost model is damaged: a symmetric tree has too few or too many leaves.")
     tests = _tests([split for own in splits for split in own], inputs)
     first_split, first_test, first_leaf = (_starts(sizes) for sizes in (depths, 2**depths - 1, 2**depths))
     split_of, left, right = (np.zeros(int((2**depths - 1).sum()), np.int64) for _ in range(3))
@@ -131,8 +133,6 @@ def _symmetric(trees: Sequence[Tree], inputs: Inputs, outputs: int) -> FlatTrees
         split_of[at] = first_split[own, None] + depth - np.frexp(node + 1.0)[1]
         left[at], right[at] = (_heap_children(2 * node + side, depth, first_test[own, None], first_leaf[own, None]) for side in (1, 2))
     values = np.concatenate([np.zeros(0), *(np.asarray(tree["leaf_values"], np.float64) for tree in trees)]).reshape(-1, outputs)
-    if len(values) != (2**depths).sum():
-        raise ConversionError("The CatBoost model is damaged: a symmetric tree has too few or too many leaves.")
     within = np.arange(len(values)) - np.repeat(first_leaf, 2**depths)
     roots = np.where(depths > 0, first_test, ~first_leaf)
     feature, threshold, default_left = tests.feature[split_of], tests.threshold[split_of], tests.default_left[split_of]

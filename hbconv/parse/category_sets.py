@@ -17,6 +17,9 @@ __all__ = ["category_sizes", "category_tables"]
 LARGEST = 2**24 - FIRST_CODE - 1
 """The largest category whose code float32 holds exactly."""
 
+MOST_ENTRIES = 2**28
+"""Entries that all tables together may have, a byte each."""
+
 Numbers = npt.NDArray[Any]
 
 
@@ -53,6 +56,8 @@ def category_tables(
     largest = np.full(len(counts), -1)
     np.maximum.at(largest, owner, categories)
     start = np.concatenate([[0], np.cumsum(largest + FIRST_CODE + 2)])
+    if start[-1] > MOST_ENTRIES:
+        raise UnsupportedError("tests on categories", "", "categories", int(start[-1]), f"hbconv holds {MOST_ENTRIES}: number the categories from 0.")
     goes_left = np.repeat(np.broadcast_to(other_left, (len(counts),)), np.diff(start))
     goes_left[start[:-1] + 1] = nan_left
     goes_left[start[owner] + FIRST_CODE + categories] = listed_left

@@ -81,6 +81,8 @@ def _labels(cluster: Any) -> list[int]:
 def parse_birch(step: Step) -> dict[str, Output]:
     """Label of the nearest subcluster, and the distances to all of them."""
     est, x = step.estimator, step.require_finite()
+    if not np.allclose((est.subcluster_centers_**2).sum(axis=1), est._subcluster_norms):  # noqa: SLF001
+        raise step.damaged("_subcluster_norms are not those of subcluster_centers_")
     labels = LookupRows(_nearest(x, est.subcluster_centers_), Array(np.asarray(est.subcluster_labels_)[:, None]))
     return {"predict": Output(labels, vector=True), "transform": Output(_distances(x, est.subcluster_centers_))}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from hbconv.containers import Node, Output
 from hbconv.containers.affine import Affine
 from hbconv.containers.decide import Compare
@@ -46,4 +48,7 @@ def _mahalanobis(step: Step) -> Node:
     """``c @ precision @ c`` for the centred row c, in float64; NaN where rounding makes it negative, for the source takes its root."""
     est = step.estimator
     centred = Affine.of(Cast(step.require_finite(), "float64"), sub=est.location_)
-    return Map(Map(RowDot(centred, Linear.of(centred, est.get_precision())), "sqrt"), "square")
+    precision = est.get_precision()
+    if not np.isfinite(precision).all():
+        raise step.damaged("precision_ holds values that are not finite")
+    return Map(Map(RowDot(centred, Linear.of(centred, precision)), "sqrt"), "square")

@@ -19,7 +19,10 @@ Numbers = npt.NDArray[Any]
 @parses("sklearn.dummy.DummyRegressor")
 def parse_dummy_regressor(step: Step) -> dict[str, Output]:
     """Return the constant found in fitting."""
-    return {"predict": Output(_rows(step, np.ravel(step.estimator.constant_)), vector=step.estimator.n_outputs_ == 1)}
+    est = step.estimator
+    if np.size(est.constant_) != est.n_outputs_:
+        raise step.damaged(f"n_outputs_={est.n_outputs_}, but constant_ holds {np.size(est.constant_)}")
+    return {"predict": Output(_rows(step, np.ravel(est.constant_)), vector=est.n_outputs_ == 1)}
 
 
 @parses("sklearn.dummy.DummyClassifier")

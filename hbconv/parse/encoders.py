@@ -79,6 +79,8 @@ def parse_label_encoder(step: Step) -> dict[str, Output]:
     A text longer than any class, which the source cuts short where its classes are a ``U`` array, is unknown here.
     """
     classes = np.asarray(step.estimator.classes_)
+    if classes.tolist() != sorted(classes.tolist()):
+        raise step.damaged("classes_ is not in order, in which the source seeks")
     if classes.dtype.kind in "biu":
         dtype = "bool" if classes.dtype.kind == "b" else "int64"
         step = replace(step, x=Cast(Cast(step.require_finite(), dtype), "int64"))

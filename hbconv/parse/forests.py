@@ -12,6 +12,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.errors import ConversionError
 from hbconv.forest import Forest, Slopes, Tables
+from hbconv.forest_check import ForestError, check_forest
 
 __all__ = ["FlatTrees", "NodeTable", "assemble"]
 
@@ -82,6 +83,10 @@ class NodeTable:
         leaf = np.asarray(self.left) < 0
         number = np.where(leaf, ~(np.cumsum(leaf) - 1), np.cumsum(~leaf) - 1)
         test = ~leaf
+        for child in (self.left, self.right):
+            within = np.asarray(child)[test]
+            if np.any((within < 0) | (within >= np.repeat(sizes, sizes)[test])):
+                raise ConversionError("The model is damaged: a child is in no tree, or in another.")
         left, right = (number[np.asarray(child, dtype=np.int64)[test] + offset[test]] for child in (self.left, self.right))
         within = np.arange(len(leaf)) - offset
         return FlatTrees(
@@ -128,7 +133,7 @@ def assemble(trees: FlatTrees, start: npt.NDArray[Any], *, strict: bool, n_featu
     read = np.concatenate([trees.feature, trees.slopes.feature.data]) if trees.slopes else trees.feature
     if np.any((read < 0) | (read >= n_features)):
         raise ConversionError(f"The model is damaged: a test reads a column that does not exist (there are {n_features}).")
-    return Forest(
+    forest = Forest(
         feature=Array.of(trees.feature, np.int32),
         threshold=Array(trees.threshold),
         default_left=Array.of(trees.default_left, np.bool_),
@@ -145,6 +150,10 @@ def assemble(trees: FlatTrees, start: npt.NDArray[Any], *, strict: bool, n_featu
         tables=trees.tables,
         slopes=trees.slopes and _reordered(trees.slopes, order, start.dtype),
     )
+    try:
+        return check_forest(forest)
+    except ForestError as error:
+        raise ConversionError(f"The model is damaged. {error}") from error
 
 
 def _reordered(slopes: Slopes, order: Ints, dtype: Any) -> Slopes:

@@ -42,6 +42,8 @@ def _boosted(step: Step) -> Boosted:
     """Add the leaves to the baseline; infinite values are welcome."""
     est = step.estimator
     x = Cast(step.x, "float") if est.is_categorical_ is None else _with_categories(step)
+    if any(len(iteration) != est.n_trees_per_iteration_ for iteration in est._predictors):  # noqa: SLF001
+        raise step.damaged(f"an iteration has other than n_trees_per_iteration_={est.n_trees_per_iteration_} trees")
     trees = [tree for iteration in est._predictors for tree in iteration]  # noqa: SLF001
     baseline = Array.of(np.ravel(est._baseline_prediction), np.float64)  # noqa: SLF001
     return boost(x, _table(trees).split(), ConstantRows(x, baseline))

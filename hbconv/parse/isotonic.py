@@ -31,6 +31,9 @@ def isotonic_prediction(step: Step, isotonic: Any, x: Node) -> Node:
     In float64 the source interpolates with ``numpy.interp``; in float32 with scipy, whose pieces hold their right ends.
     """
     knots, values = isotonic.X_thresholds_, isotonic.y_thresholds_
+    built: Any = getattr(isotonic, "f_", None)  # the source interpolates by what it made of them
+    if built is not None and hasattr(built, "x") and not (np.array_equal(built.x, knots) and np.array_equal(np.ravel(built.y), values)):
+        raise replace(step, estimator=isotonic).damaged("X_thresholds_ and y_thresholds_ are not those of f_")
     dtype = np.dtype(knots.dtype).name
     x = step.require_finite(Cast(x, dtype))
     closed = "left" if dtype == "float64" else "right"

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hbconv.array import Array
 from hbconv.containers import Graph, Node, Output, Schema, Traits, current_source, source
 from hbconv.containers.affine import Affine
@@ -14,11 +16,14 @@ from hbconv.containers.columns import Columns
 from hbconv.containers.decide import ArgMax, Compare, Softmax
 from hbconv.containers.elementwise import Map
 from hbconv.containers.trees import TreeEnsemble, TreeLeaves
+from hbconv.containers.wiring import ConstantRows
 from hbconv.errors import UnsupportedError
+from hbconv.parse.damage import reading
 from hbconv.parse.lightgbm_inputs import read_features, read_schema
 from hbconv.parse.lightgbm_text import LightGBMModel, read_lightgbm_text
 from hbconv.parse.probabilities import beside_complement
 from hbconv.parse.registry import parses
+from hbconv.parse.soundness import require_sound
 from hbconv.parse.step import Step
 
 __all__ = ["parse_lightgbm_text"]
@@ -62,11 +67,11 @@ def parse_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) ->
     ------
     ConversionError, UnsupportedError
     """
-    with source("Booster"):
+    with source("Booster"), reading("The LightGBM model text", "Save it anew with booster.save_model."):
         model = read_lightgbm_text(text, iterations)
         schema = read_schema(model.names, categories=bool(model.categories))
         step = Step(None, Columns.of(schema), "Booster")
-        return Graph(schema, _answers(step, model), tuple(step.checks), Traits("Booster"))
+        return require_sound(Graph(schema, _answers(step, model), tuple(step.checks), Traits("Booster")))
 
 
 def _schema(estimator: Any) -> Schema:
@@ -102,10 +107,11 @@ def parse_classifier(step: Step) -> dict[str, Output]:
         answers["decision_function"] = raw
     if callable(step.estimator.objective_):
         return {**answers, "predict_proba": p}
-    two = p.node.type.width == 1
-    label = Compare.of(p.node, "gt", 0.5, "int32") if two else ArgMax(p.node)
+    two, classes = p.node.type.width == 1, Array(step.estimator.classes_)
+    one = two and len(classes) == 1  # no probability of it is above a half
+    label = ConstantRows(p.node, Array.of([0], np.int32)) if one else Compare.of(p.node, "gt", 0.5, "int32") if two else ArgMax(p.node)
     probabilities = beside_complement(p.node) if two else p.node
-    return {**answers, "predict": Output(label, Array(step.estimator.classes_), vector=True), "predict_proba": Output(probabilities)}
+    return {**answers, "predict": Output(label, classes, vector=True), "predict_proba": Output(probabilities)}
 
 
 def _answers(step: Step, model: LightGBMModel) -> dict[str, Output]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hbconv.containers import current_source
+from hbconv.containers.types import MOST_COLUMNS
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.forest import Forest
 from hbconv.parse.lightgbm_trees import DAMAGED, Views, read_trees
@@ -76,16 +77,16 @@ def read_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) -> 
         raise ConversionError(DAMAGED.format("it ends before the last tree"))
     if settings.get("version") not in _VERSIONS:
         raise UnsupportedError("LightGBM", current_source(), "version", settings.get("version"), f"hbconv reads versions {', '.join(_VERSIONS)}.")
-    try:
-        return _model(settings, blocks, text, iterations)
-    except (KeyError, ValueError, IndexError, TypeError) as error:
-        if isinstance(error, ConversionError):
-            raise
-        raise ConversionError(DAMAGED.format(f"{type(error).__name__} {error}")) from error
+    return _model(settings, blocks, text, iterations)
 
 
 def _model(settings: dict[str, str], blocks: list[str], text: str, iterations: tuple[int, int] | None) -> LightGBMModel:
+    names, infos = settings["feature_names"].split(" "), settings["feature_infos"].split(" ")
     width, outputs = int(settings["max_feature_idx"]) + 1, int(settings["num_tree_per_iteration"])
+    if not len(names) == len(infos) == width:
+        raise ConversionError(DAMAGED.format(f"max_feature_idx={width - 1}, but it names {len(names)} features and describes {len(infos)}"))
+    if not 0 < outputs <= MOST_COLUMNS or outputs != int(settings["num_class"]) or len(blocks) % outputs:
+        raise ConversionError(DAMAGED.format(f"num_tree_per_iteration={outputs}, but it has {settings['num_class']} outputs and {len(blocks)} trees"))
     first, last = iterations or (0, len(blocks))
     trees = [_settings(block) for block in blocks[first * outputs : last * outputs]]
     forest, views = read_trees(trees, width, outputs)
@@ -93,19 +94,22 @@ def _model(settings: dict[str, str], blocks: list[str], text: str, iterations: t
     return LightGBMModel(
         forest,
         views,
-        tuple(settings["feature_names"].split(" ")),
+        tuple(names),
         objective,
         {name: value for name, _, value in (option.partition(":") for option in options)},
         len(trees) // outputs,
         "average_output" in settings,
-        _categories(settings["feature_infos"].split(" "), text),
+        _categories(infos, text),
     )
 
 
 def _settings(block: str) -> dict[str, str]:
     """Lines ``key=value`` (or a bare key) up to the end of the trees."""
-    lines = block.partition("\nend of trees")[0].split("\n")
-    return {key: value for key, _, value in (line.partition("=") for line in lines)}
+    lines = [line.partition("=") for line in block.partition("\nend of trees")[0].split("\n") if line]
+    settings = {key: value for key, _, value in lines}
+    if len(settings) != len(lines):
+        raise ConversionError(DAMAGED.format("a key stands twice"))
+    return settings
 
 
 def _categories(infos: list[str], text: str) -> Mapping[int, Sequence[Any]]:

@@ -86,6 +86,8 @@ def read_trees(trees: Sequence[Tree], n_features: int, n_outputs: int) -> tuple[
     column, source, kinds = _columns(feature, kind, multiplied, n_features)
     tables, column, codes = _category_sets(trees, leaves, threshold, kind == CATEGORY).tables(column, len(source))
     left, right = (_children(_joined(trees, key, np.int64), leaves) for key in ("left_child", "right_child"))
+    if slopes and not (0 <= slopes.feature.data.min(initial=0) <= slopes.feature.data.max(initial=0) < n_features):
+        raise ConversionError(DAMAGED.format(f"a linear leaf reads a column that does not exist (there are {n_features})"))
     first_leaf, first_test = np.cumsum(leaves) - leaves, np.cumsum(leaves - 1) - (leaves - 1)
     flat = FlatTrees(
         feature=column,
@@ -122,6 +124,8 @@ def _joined(trees: Sequence[Tree], key: str, dtype: type[np.generic]) -> npt.NDA
 def _children(within: Ints, leaves: Ints) -> Ints:
     """Children numbered over the forest: tests count on from the trees before, leaves (negative) likewise."""
     tests = leaves - 1
+    if np.any((within >= np.repeat(tests, tests)) | (within < -np.repeat(leaves, tests))):
+        raise ConversionError(DAMAGED.format("a child is in no tree, or in another"))
     first_test, first_leaf = np.repeat(np.cumsum(tests) - tests, tests), np.repeat(np.cumsum(leaves) - leaves, tests)
     return np.where(within >= 0, within + first_test, within - first_leaf)
 

@@ -60,7 +60,9 @@ def class_codes(step: Step, predict: Output, classes: npt.NDArray[Any]) -> Node:
 
 
 def spread_classes(values: Node, classes: npt.NDArray[Any], n_classes: int, fill: float) -> Node:
-    """Columns of some of the classes (float64) as columns of all of them."""
+    """Columns of some of the classes (float64) as columns of all of them; classes that are none of these raise ValueError."""
+    if len(np.unique(classes)) != len(classes) or np.any((classes < 0) | (classes >= n_classes)):
+        raise ValueError(f"a member knows the classes {classes.tolist()[:9]}, of {n_classes}")
     if np.array_equal(classes, np.arange(n_classes)):
         return values
     places = np.full(n_classes, len(classes))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Parsed = Node | dict[str, Output]
     Parser = Callable[[Step], Parsed]
 
-__all__ = ["METHODS", "Entry", "declared_columns", "find_entry", "find_parser", "parser_names", "parses"]
+__all__ = ["METHODS", "Entry", "declared_columns", "find_entry", "find_parser", "libraries", "parser_names", "parses"]
 
 METHODS = (
     "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples", "mahalanobis", "kneighbors", "apply", "decision_path",
@@ -84,6 +84,11 @@ def _origin(parser: Parser) -> tuple[str, str]:
 def parser_names() -> tuple[str, ...]:
     """Return the dotted names of all estimators that have a parser."""
     return tuple(sorted(_ENTRIES))
+
+
+def libraries() -> frozenset[str]:
+    """Return the top packages of all estimators that have a parser."""
+    return frozenset(name.partition(".")[0] for name in _ENTRIES)
 
 
 def find_parser(estimator: object, path: str = "") -> Entry:

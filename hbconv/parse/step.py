@@ -17,6 +17,8 @@ from hbconv.containers.columns import Columns
 from hbconv.containers.decide import IsNonFinite
 from hbconv.containers.wiring import Beside, Concat, Select
 from hbconv.errors import ConversionError, NotFittedError, UnsupportedError
+from hbconv.parse.contradictions import require_agreement
+from hbconv.parse.damage import reading_estimator
 from hbconv.parse.registry import METHODS, Entry, find_entry, find_parser
 
 __all__ = ["Step", "concat", "parse_step", "require_fitted", "select"]
@@ -68,6 +70,10 @@ class Step:
     def refuse(self, parameter: str | None, value: object, hint: str) -> UnsupportedError:
         """Return the error that refuses a parameter; the caller raises it."""
         return UnsupportedError(self.name, self.where, parameter, value, hint)
+
+    def damaged(self, what: str) -> ConversionError:
+        """Return the error that refuses fitted attributes that contradict each other; the caller raises it."""
+        return ConversionError(f"{self.name} (step {self.where!r}) is damaged: {what}. Fit it again, or undo what was changed by hand.")
 
     def require(self, parameter: str, *allowed: object) -> Any:
         """Return the estimator's parameter if it is one of the allowed values, else refuse it."""
@@ -124,7 +130,8 @@ def parse_step(step: Step) -> dict[str, Output]:
 
 def _parsed(entry: Entry, step: Step) -> dict[str, Output]:
     """Run a parser, and require what it must return: anything else would fail far from where it was made."""
-    parsed: object = entry.parse(step)
+    with reading_estimator(step.estimator, step.where):
+        parsed: object = entry.parse(step)
     outputs = {"transform": Output(parsed)} if isinstance(parsed, Node) else parsed
     if not isinstance(outputs, dict) or not outputs:
         raise ConversionError(f"The parser of {entry.name} returned {parsed!r}; it must return a Node, or a dict of Outputs by method.")
@@ -133,6 +140,7 @@ def _parsed(entry: Entry, step: Step) -> dict[str, Output]:
             raise ConversionError(f"The parser of {entry.name} returned a method {method!r}; hbconv knows {', '.join(METHODS)}.")
         if not isinstance(output, Output):
             raise ConversionError(f"The parser of {entry.name} returned {type(output).__name__} for {method}; it must be an Output, such as Output(node).")
+    require_agreement(step, outputs)
     return outputs
 
 

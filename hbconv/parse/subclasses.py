@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ["overridden"]
+__all__ = ["is_harmless", "overridden"]
 
 _HARMLESS = re.compile(r"__.*__|_?(partial_)?fit.*|get_(params|feature_names_out|metadata_routing)|set_.*|score|_(repr|sk|doc|more|abc)_.*|.*[^_]_")
 """Names that no answer depends on, or that parsers read as the base's methods do (fitted attributes)."""
+
+
+def is_harmless(name: str) -> bool:
+    """Whether no answer depends on what a class defines under this name, or parsers read it as the base's methods do."""
+    return _HARMLESS.fullmatch(name) is not None
 
 
 def overridden(cls: type, base: type, methods: Iterable[str]) -> list[str]:
@@ -27,7 +32,7 @@ def overridden(cls: type, base: type, methods: Iterable[str]) -> list[str]:
     ['_score']
     """
     own = [name for c in cls.__mro__ if c not in base.__mro__ for name, value in vars(c).items() if hasattr(value, "__get__")]
-    names = methods if _library(cls) == _library(base) else [name for name in dict.fromkeys(own) if not _HARMLESS.fullmatch(name)]
+    names = methods if _library(cls) == _library(base) else [name for name in dict.fromkeys(own) if not is_harmless(name)]
     return [name for name in names if _defined(base, name) is not None and _defined(cls, name) is not _defined(base, name)]
 
 

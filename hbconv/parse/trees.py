@@ -64,6 +64,9 @@ def tree_input(step: Step, tree: Any) -> Node:
 def tree_forest(step: Step, members: Sequence[Any]) -> Forest:
     """Close the forest of fitted trees, whose values are added up from zero."""
     trees = read_trees([member.tree_ for member in members])
+    declared = getattr(step.estimator, "n_outputs_", None)
+    if declared not in (None, *(member.tree_.n_outputs for member in members[:1])):
+        raise step.damaged(f"n_outputs_={declared}, but its trees have {members[0].tree_.n_outputs}")
     return assemble(trees, np.zeros(trees.values.shape[1]), strict=False, n_features=step.x.type.width)
 
 
@@ -124,6 +127,8 @@ def _parents(trees: Sequence[Any], first: npt.NDArray[np.int64]) -> npt.NDArray[
 def _classified(step: Step, fractions: Node) -> dict[str, Output]:
     """Return the methods of a classifier: those with fractions give a list where there are several outputs."""
     widths = tuple(int(n) for n in np.atleast_1d(step.estimator.n_classes_))
+    if sum(widths) != fractions.type.width:
+        raise step.damaged(f"n_classes_={step.estimator.n_classes_}, but its trees have {fractions.type.width}")
     several = step.estimator.n_outputs_ > 1
     classes = tuple(Array(own) for own in step.estimator.classes_) if several else Array(step.estimator.classes_)
     parts = widths if several else ()

@@ -79,6 +79,13 @@ class _Reader:
     def length(self) -> int:
         return int(self.numbers(self.take(1), 1)[0])
 
+    def count(self) -> int:
+        """Read how many values follow: no more than there are bytes, though constants take none."""
+        count = self.length()
+        if not 0 <= count <= len(self.data) - self.at:
+            raise ConversionError("The file is damaged: it ends before its last value.")
+        return count
+
     def text(self) -> str:
         return self.take(self.length()).decode()
 
@@ -89,15 +96,17 @@ class _Reader:
             while not self.skip(b"]"):
                 values.append(self.value(depth))
             return values
-        count = self.length()
+        count = self.count()
         if kind in _NUMBERS:
             return self.numbers(kind, count)
         return [self.of_type(kind, depth) if kind else self.value(depth) for _ in range(count)]
 
     def object(self, depth: int) -> dict[str, Any]:
-        count = self.length() if self.skip(b"#") else -1
+        count = self.count() if self.skip(b"#") else -1
         values: dict[str, Any] = {}
         while len(values) != count and not (count < 0 and self.skip(b"}")):
             key = self.text()
+            if key in values:
+                raise ConversionError(f"The file is damaged: {key!r} stands twice in one object.")
             values[key] = self.value(depth)
         return values

@@ -13,8 +13,10 @@ from hbconv.containers.columns import Columns
 from hbconv.containers.decide import ArgMax, Compare, Softmax
 from hbconv.containers.ordered_linear import OrderedLinear
 from hbconv.containers.trees import TreeEnsemble, TreeLeaves
+from hbconv.parse.damage import reading
 from hbconv.parse.probabilities import beside_complement
 from hbconv.parse.registry import parses
+from hbconv.parse.soundness import require_sound
 from hbconv.parse.step import Step
 from hbconv.parse.xgboost_file import XGBoostLinear, XGBoostModel, read_xgboost_bytes
 from hbconv.parse.xgboost_inputs import booster_schema, model_schema, wrapper_schema, xgboost_rows
@@ -30,11 +32,11 @@ def parse_xgboost_bytes(data: bytes) -> Graph:
     ------
     ConversionError, UnsupportedError
     """
-    with source("Booster"):
+    with source("Booster"), reading("This is no XGBoost model (JSON or UBJSON), or it", "Save it anew with booster.save_model."):
         model = read_xgboost_bytes(data)
         schema = model_schema(model)
         step = Step(None, Columns.of(schema), "Booster")
-        return Graph(schema, _booster_outputs(step, model), tuple(step.checks), Traits("Booster"))
+        return require_sound(Graph(schema, _booster_outputs(step, model), tuple(step.checks), Traits("Booster")))
 
 
 @parses("xgboost.Booster", features=booster_schema, truncates=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import current_source
+from hbconv.containers.types import MOST_COLUMNS
 from hbconv.errors import ConversionError, UnsupportedError
+from hbconv.parse.damage import decode_json
 from hbconv.parse.ubjson import decode_ubjson
 from hbconv.parse.xgboost_objectives import LINKS, base_scores, margins
 from hbconv.parse.xgboost_trees import XGBoostTrees, read_trees
@@ -72,17 +73,12 @@ def read_xgboost_bytes(data: bytes) -> XGBoostModel:
     """
     if data[:4] in (b"binf", b"bs64"):
         raise UnsupportedError("XGBoost", current_source(), "raw_format", "deprecated", _OLD_FORMAT)
-    try:
-        return _model(_decode(data)["learner"])
-    except (KeyError, ValueError, TypeError, IndexError, RecursionError) as error:
-        if isinstance(error, ConversionError):
-            raise
-        raise ConversionError(f"This is no XGBoost model (JSON or UBJSON), or a damaged one: {type(error).__name__} {error}.") from error
+    return _model(_decode(data)["learner"])
 
 
 def _decode(data: bytes) -> Any:
     """JSON text goes on with a quote or white space after its first brace, UBJSON with the length of a key."""
-    return json.loads(data) if data[1:2] in (b'"', b" ", b"\n", b"\r", b"\t") else decode_ubjson(data)
+    return decode_json(data) if data[1:2] in (b'"', b" ", b"\n", b"\r", b"\t") else decode_ubjson(data)
 
 
 def _model(learner: Mapping[str, Any]) -> XGBoostModel:
@@ -92,10 +88,14 @@ def _model(learner: Mapping[str, Any]) -> XGBoostModel:
     if booster["name"] not in _BOOSTERS:
         raise _refusal("booster", booster["name"], f"hbconv handles {', '.join(_BOOSTERS)}.")
     n_features, n_outputs = int(param["num_feature"]), max(int(param["num_class"]), int(param.get("num_target", 1)), 1)
+    if not (0 <= n_features <= MOST_COLUMNS and n_outputs <= MOST_COLUMNS):
+        raise ConversionError(f"The XGBoost model is damaged: num_feature={n_features}, {n_outputs} outputs; hbconv takes up to {MOST_COLUMNS}.")
     scores = base_scores(param["base_score"])
     margin = np.broadcast_to(margins(scores, objective) if _linked(booster, param) else scores, (n_outputs,))
     cats = booster.get("gbtree", booster)["model"].get("cats", {})
     names, categories = tuple(learner.get("feature_names", ())), tuple(map(_categories, cats.get("enc", ())))
+    if len(names) not in (0, n_features) or len(categories) not in (0, n_features):
+        raise ConversionError(f"The XGBoost model is damaged: {len(names)} names and {len(categories)} lists of categories for {n_features} features.")
     return XGBoostModel(_BOOSTERS[booster["name"]](booster, n_features, n_outputs), margin, objective, names, n_features, categories)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.array import Array
+from hbconv.array import Array, numbers
 from hbconv.errors import ConversionError
 from hbconv.forest import Forest, Tables
 from hbconv.parse.category_sets import category_sizes, category_tables
@@ -96,7 +96,15 @@ def _table(trees: Sequence[Mapping[str, Any]]) -> NodeTable:
 
 
 def _joined(trees: Sequence[Mapping[str, Any]], key: str, dtype: Any) -> npt.NDArray[Any]:
-    return np.concatenate([np.zeros(0, dtype), *(np.asarray(tree.get(key, ()), dtype) for tree in trees)])
+    return np.concatenate([np.zeros(0, dtype), *(_listed(tree, key, dtype) for tree in trees)])
+
+
+def _listed(tree: Mapping[str, Any], key: str, dtype: Any) -> npt.NDArray[Any]:
+    """One list of a tree. Where whole numbers belong, others would be cut to them, which XGBoost refuses."""
+    values = numbers(tree.get(key, ()))
+    _require(values.ndim == 1, f"{key} is no list")
+    _require(not len(values) or np.dtype(dtype).kind == "f" or values.dtype.kind in "iub", f"{key} holds {values.dtype}")
+    return values.astype(dtype)
 
 
 def _vectors(tree: Mapping[str, Any]) -> Floats:
@@ -106,12 +114,15 @@ def _vectors(tree: Mapping[str, Any]) -> Floats:
         return np.asarray(tree["base_weights"], np.float32).reshape(-1, width)
     leaf = np.asarray(tree["left_children"], np.int64) < 0
     number = np.where(leaf, np.asarray(tree["right_children"], np.int64), 0)
+    _require(not np.any(number < 0), "a leaf has a negative number")
     return np.asarray(tree["leaf_weights"], np.float32).reshape(-1, width)[number]
 
 
 def _iteration_ends(model: Mapping[str, Any], n_outputs: int) -> Sequence[int]:
     if "iteration_indptr" in model:
-        return [int(end) for end in model["iteration_indptr"]]
+        ends = [int(end) for end in model["iteration_indptr"]]
+        _require(ends[0] == 0 and ends[-1] == len(model["trees"]) and ends == sorted(ends), "iteration_indptr does not cover the trees")
+        return ends
     step = n_outputs * int(model["gbtree_model_param"]["num_parallel_tree"])
     return range(0, len(model["trees"]) + 1, max(step, 1))
 
@@ -139,16 +150,19 @@ class _Sets:
 
 
 def _read_sets(trees: Sequence[Mapping[str, Any]]) -> _Sets:
-    def numbers(key: str, past: str) -> Ints:
+    def counted(key: str, past: str) -> Ints:
         """Numbers that point into arrays of the trees, counted on over all trees."""
         sizes = np.array([len(tree.get(past, ())) for tree in trees], np.int64)
         each = [len(tree.get(key, ())) for tree in trees]
-        return _joined(trees, key, np.int64) + np.repeat(np.cumsum(sizes) - sizes, each)
+        own = _joined(trees, key, np.int64)
+        _require(not np.any((own < 0) | (own > np.repeat(sizes, each))), f"{key} points beyond its tree")
+        return own + np.repeat(np.cumsum(sizes) - sizes, each)
 
-    nodes, counts = numbers("categories_nodes", "left_children"), _joined(trees, "categories_sizes", np.int64)
-    start, categories = numbers("categories_segments", "categories"), _joined(trees, "categories", np.int64)
+    nodes, counts = counted("categories_nodes", "left_children"), _joined(trees, "categories_sizes", np.int64)
+    start, categories = counted("categories_segments", "categories"), _joined(trees, "categories", np.int64)
     _require(len(nodes) == len(counts) == len(start), "the arrays of its sets of categories differ in length")
     _require(not np.any(categories < 0), "a category is negative")
+    _require(not np.any(counts < 0) and counts.sum() == len(categories), "categories_sizes is not the number of its categories")
     places = np.arange(counts.sum()) + np.repeat(start - (np.cumsum(counts) - counts), counts)
     return _Sets(nodes, counts, categories[places])
 

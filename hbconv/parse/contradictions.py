@@ -1,0 +1,51 @@
+"""Fitted attributes that tell the same thing twice: the source reads the one, a parser perhaps the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hbconv.parse.soundness import require_labels
+
+if TYPE_CHECKING:
+    from hbconv.containers import Output
+    from hbconv.parse.step import Step
+
+__all__ = ["require_agreement"]
+
+
+def require_agreement(step: Step, outputs: dict[str, Output]) -> None:
+    """Refuse an estimator whose numbers of classes, outputs, members or columns out are not those that it holds.
+
+    Raises
+    ------
+    ConversionError
+        Names both attributes.
+    """
+    held = getattr(step.estimator, "__dict__", {})
+    _agree(step, "n_classes_", held.get("n_classes_"), "classes_", _length(held.get("classes_")))
+    labels = held.get("classes_")
+    if isinstance(labels, np.ndarray) and len(set(labels.ravel().tolist())) != labels.size:
+        raise step.damaged(f"classes_ holds a label twice: {labels[:9]}")
+    for output in outputs.values():
+        require_labels(output)
+    if "transform" in outputs and not outputs["transform"].parts:
+        _agree(step, "_n_features_out", held.get("_n_features_out"), "columns of transform", outputs["transform"].node.type.width)
+    members = _length(held.get("estimators_"))
+    for name in ("estimator_weights_", "estimators_features_", "estimators_samples_"):
+        found = _length(held.get(name))
+        if members is not None and found is not None and found < members:
+            raise step.damaged(f"{name} has {found} entries, for {members} estimators_")
+
+
+def _length(value: Any) -> int | None:
+    """Count the entries of a list, or of an array of one dimension or more."""
+    return len(value) if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim > 0) else None
+
+
+def _agree(step: Step, name: str, said: Any, other: str, found: int | None) -> None:
+    if found is None or said is None or np.ndim(said) > 0 or isinstance(said, list):
+        return
+    if not isinstance(said, int | np.integer) or int(said) != found:
+        raise step.damaged(f"{name}={said!r:.30}, but it has {found} {other}")

@@ -1,0 +1,166 @@
+"""Models that no training left: damaged, or changed by hand. Each is refused by name, and in bounded time."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import lightgbm
+import numpy as np
+import pytest
+from fitted import fit, labels, matrix
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import hbconv
+from hbconv.cli.sources import load_source
+from hbconv.errors import ConversionError, UnsupportedError
+from hbconv.parse.lightgbm import parse_lightgbm_text
+from hbconv.parse.ubjson import decode_ubjson
+from hbconv.parse.xgboost import parse_xgboost_bytes
+
+X = matrix()
+MODELS = {
+    "scaler": fit("scaler"),
+    "regression": LinearRegression().fit(X, X[:, 0]),
+    "logistic": LogisticRegression().fit(X, labels()),
+    "forest": RandomForestClassifier(3, max_depth=3, random_state=0).fit(X, labels()),
+    "boosting": GradientBoostingRegressor(n_estimators=3, random_state=0).fit(X, X[:, 0]),
+}
+
+
+def changed(name: str, attribute: str, change):
+    """A copy of a model with an attribute changed."""
+    model = copy.deepcopy(MODELS[name])
+    setattr(model, attribute, change(getattr(model, attribute)))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute", "change", "says"),
+    [
+        ("regression", "coef_", lambda v: v[:3], r"LinearRegression.*step .*does not fit the 6 columns"),
+        ("regression", "coef_", lambda v: np.tile(v, 2), "does not fit the 6 columns"),
+        ("regression", "coef_", list, r"LinearRegression with coef_=.*numpy array"),
+        ("regression", "coef_", lambda _: None, r"LinearRegression \(step .*damaged.*coef_=None"),
+        ("regression", "n_features_in_", lambda _: 10**9, "1000000000 columns"),
+        ("scaler", "mean_", lambda _: None, r"StandardScaler \(step .*mean_=None"),
+        ("scaler", "mean_", lambda v: v[:3], r"mean_ float64\[3\]"),
+        ("scaler", "mean_", lambda v: v.astype(str), "no array of numbers"),
+        ("logistic", "classes_", lambda v: v[:2], "tells 3 classes apart, but names 2"),
+        ("logistic", "classes_", lambda v: v[:, None], "shape"),
+        ("logistic", "classes_", lambda v: v[[0, 0, 1]], "twice"),
+        ("forest", "estimators_", lambda _: [], r"estimators_ a list of 0"),
+        ("forest", "n_classes_", lambda _: 4, "n_classes_=4"),
+        ("forest", "n_outputs_", lambda _: 0, "n_outputs_=0"),
+        ("boosting", "estimators_", lambda v: v[:0], "GradientBoostingRegressor"),
+    ],
+)
+def test_fitted_attributes_that_do_not_fit(name, attribute, change, says):
+    with pytest.raises(ConversionError, match=says):
+        hbconv.convert(changed(name, attribute, change), backend="reference")
+
+
+@pytest.mark.parametrize(("array", "value"), [("children_left", 0), ("children_right", 77), ("children_right", -5), ("feature", 9), ("feature", -7)])
+def test_nodes_that_are_no_tree(array, value):
+    model = copy.deepcopy(MODELS["forest"])
+    getattr(model.estimators_[1].tree_, array)[0] = value
+    with pytest.raises(ConversionError, match="damaged"):
+        hbconv.convert(model, backend="reference")
+
+
+def test_the_cause_of_an_error_stays_in_sight():
+    with pytest.raises(ConversionError) as caught:
+        hbconv.convert(changed("forest", "estimators_", lambda _: []), backend="reference")
+    assert isinstance(caught.value.__cause__, IndexError)
+
+
+def test_a_step_inside_a_pipeline_is_named():
+    model = make_pipeline(StandardScaler(), LinearRegression()).fit(X, X[:, 0])
+    model[1].coef_ = model[1].coef_[:2]
+    with pytest.raises(ConversionError, match=r"LinearRegression \(step 'linearregression/LinearRegression'\)"):
+        hbconv.convert(model, backend="reference")
+
+
+def replaced(name, at=lambda model: model, method="predict"):
+    model = copy.deepcopy(MODELS[name])
+    setattr(at(model), method, lambda X, **_: np.zeros(len(X)))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        (replaced("regression"), r"LinearRegression with predict=.*It replaces predict of the class"),
+        (replaced("forest", lambda m: m.estimators_[0]), r"DecisionTreeClassifier with predict=.*estimators_\[0\]"),
+        (replaced("forest", lambda m: m.estimators_[0], "_validate_X_predict"), "_validate_X_predict"),
+        (replaced("boosting", lambda m: m.init_), r"DummyRegressor with predict=.*init_"),
+        (replaced("logistic", method="decision_function"), "LogisticRegression with decision_function"),
+        (make_pipeline(MODELS["scaler"], replaced("regression")), r"LinearRegression with predict=.*steps\[1\]"),
+    ],
+)
+def test_methods_replaced_on_an_instance(model, says):
+    with pytest.raises(UnsupportedError, match=says):
+        hbconv.convert(model, backend="reference")
+
+
+def test_what_the_class_has_itself_and_what_no_answer_depends_on_may_be_replaced():
+    model = copy.deepcopy(MODELS["regression"])
+    model.predict, model.fit, model.score, model.note = model.predict, len, len, len
+    np.testing.assert_array_equal(hbconv.convert(model, backend="reference").predict(X), MODELS["regression"].predict(X))
+
+
+TEXT = lightgbm.train({"verbose": -1, "num_threads": 1, "num_leaves": 4}, lightgbm.Dataset(X, X[:, 0]), 2).model_to_string()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("max_feature_idx=5", "max_feature_idx=999999999", "max_feature_idx=999999999"),
+        ("num_tree_per_iteration=1", "num_tree_per_iteration=999999999", "num_tree_per_iteration=999999999"),
+        ("num_leaves=4", "num_leaves=999999999", "wrong length"),
+        ("num_class=1", "num_class=1\nnum_class=2", "twice"),
+        ("left_child=", "left_child=7 ", "damaged"),
+        ("feature_names=", "", "damaged"),
+    ],
+)
+def test_a_lightgbm_text_that_contradicts_itself(old, new, says):
+    with pytest.raises(ConversionError, match=says):
+        parse_lightgbm_text(TEXT.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "data"),
+    [
+        (".txt", b"tree\nversion=v4\n\xff"),
+        (".txt", b""),
+        (".json", b"[" * 100_000),
+        (".json", b'{"learner": 1, "learner": 2}'),
+        (".json", b'{"learner": ' + b"9" * 5000 + b"}"),
+        (".json", b'{"features_info": 3, "scale_and_bias": 4}'),
+        (".ubj", b"{L\x00\x00\x00\x00\x00\x00\x00\x07learner[$T#l\x7f\xff\xff\xff"),
+        (".skops", b"PK\x03\x04 no archive"),
+        (".skops", b""),
+        (".cbm", b"CBM1\x00\x00"),
+    ],
+)
+def test_files_that_hold_no_model(tmp_path, suffix, data):
+    path = tmp_path / f"m{suffix}"
+    path.write_bytes(data)
+    with pytest.raises(ConversionError):
+        load_source(path)
+
+
+def test_a_ubjson_array_of_constants_is_no_longer_than_the_file():
+    with pytest.raises(ConversionError, match="ends before"):
+        decode_ubjson(b"[$T#l\x7f\xff\xff\xff")
+
+
+def test_an_xgboost_file_of_a_billion_features():
+    param = {"base_score": "0", "num_class": "0", "num_feature": "999999999"}
+    booster = {"name": "gbtree", "model": {"trees": [], "tree_info": [], "gbtree_model_param": {"num_parallel_tree": "1"}}}
+    document = {"learner": {"gradient_booster": booster, "learner_model_param": param, "objective": {"name": "reg:squarederror"}}}
+    with pytest.raises(ConversionError, match="num_feature=999999999"):
+        parse_xgboost_bytes(json.dumps(document).encode())
