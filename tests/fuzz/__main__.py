@@ -7,10 +7,12 @@ import os
 import tempfile
 from pathlib import Path
 
+from fuzz.estimators import ESTIMATORS
+from fuzz.files import FILES
 from fuzz.hbc import HBC
 from fuzz.runner import damaged, fuzz
 
-SUBJECTS = {subject.name: subject for subject in (HBC,)}
+SUBJECTS = {subject.name: subject for subject in (HBC, *FILES, ESTIMATORS)}
 
 
 def main() -> int:
