@@ -175,23 +175,24 @@ class Model:
         return self
 
     def bind(self, method: str = "predict", rows: int | None = None, dtype: str | None = None) -> Callable[[npt.NDArray[Any]], Any]:
-        """Return a method's barest call, for matrices that are known to fit: no reading of tables, no checks.
+        """Return a method's barest call, for matrices that are known to fit: no reading of tables, no look at values.
 
         Parameters
         ----------
         method : str
         rows : int, optional
             Number of rows that each matrix will have. The answer then lies in the same array at each call, unless it is labels:
-            copy what is to last, and give each thread a call of its own. None is for any number of rows, in fresh arrays, from
-            any thread.
+            copy what is to last, and give each thread, signal handler and finalizer a call of its own. None is for any number
+            of rows, in fresh arrays, from anywhere.
         dtype : str, optional
             ``"float32"``, ``"float64"`` or ``"int64"``, which is converted to; by default the dtype of ``compile``'s sample.
 
         Returns
         -------
         callable
-            Takes a matrix of shape (rows, columns read by the source), and answers as the method does. That the shape fits is
-            all that is looked at. It computes something for rows that the source would refuse, such as those with NaN or infinity.
+            Takes a matrix of shape (rows, columns read by the source), and answers as the method does. It looks at the shape
+            and the dtype, and raises InputError for others: rows are not repeated, and floats not cut to ints. It does not
+            look at values: it computes something for rows that the source would refuse, such as those with NaN or infinity.
 
         Examples
         --------

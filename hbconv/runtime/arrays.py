@@ -18,6 +18,7 @@ _REFUSED = {
     "S": "bytes",
     "V": "records",
     "U": "text",
+    "T": "text",
 }
 _HINTS = {
     "c": "Pass real numbers.",
@@ -26,6 +27,7 @@ _HINTS = {
     "S": "Decode bytes to text, or convert them to numbers.",
     "V": "Pass a plain two-dimensional array.",
     "U": "The model was fitted on numbers here.",
+    "T": "The model was fitted on numbers here.",
 }
 
 
@@ -59,7 +61,7 @@ def numeric(values: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
     if kind == "O":
         return object_numbers(values, where)
     if kind in _REFUSED:
-        shown = f" such as {values.flat[0]!s:.40}" if values.size and kind == "U" else ""
+        shown = f" such as {values.flat[0]!s:.40}" if values.size and kind in "UT" else ""
         raise InputError(f"{where} holds {_REFUSED[kind]} (dtype {values.dtype}{shown}), where the model needs numbers. {_HINTS[kind]}")
     if kind == "f":
         return values.astype("float32" if values.itemsize <= 4 else "float64", copy=False)

@@ -13,6 +13,7 @@ from hbconv.errors import InputError
 from hbconv.runtime.arrays import dtype_name, numeric, require_numbers
 from hbconv.runtime.items import read_items
 from hbconv.runtime.matrices import as_numbers, read_matrix
+from hbconv.runtime.reading import reads_rows
 from hbconv.runtime.rows import Block, Reads, Table
 from hbconv.runtime.tables import Data, Frame, find_columns, read_frame, read_sequence
 from hbconv.runtime.text import Categories, Text
@@ -20,6 +21,7 @@ from hbconv.runtime.text import Categories, Text
 __all__ = ["count_columns", "read_table"]
 
 
+@reads_rows
 def count_columns(x: Any) -> int | None:
     """Return the number of columns of any table or two-dimensional array; None for a sequence of anything else."""
     frame = read_frame(x)
@@ -32,6 +34,7 @@ def count_columns(x: Any) -> int | None:
     return shape[1] if len(shape) == 2 else None
 
 
+@reads_rows
 def read_table(x: Any, reads: Reads) -> Table:
     """Read any table or array.
 
@@ -60,7 +63,7 @@ def read_table(x: Any, reads: Reads) -> Table:
     _require_width(matrix.shape[1], reads)
     if reads.schema.named:
         _warn(f"X does not have valid feature names, but {reads.owner} was fitted with feature names")
-    if matrix.dtype.kind in "OU" and (reads.text or matrix.dtype.kind == "O"):
+    if matrix.dtype.kind in "OUT" and (reads.text or matrix.dtype.kind == "O"):
         return _read_columns(Frame((), len(matrix), lambda i: matrix[:, i]), range(matrix.shape[1]), reads)
     return _whole(reads, as_numbers(matrix, reads.schema))
 

@@ -19,6 +19,7 @@ from hbconv.runtime.entries import EntryRows, groups
 from hbconv.runtime.extract import extract
 from hbconv.runtime.hashes import encode_hashed
 from hbconv.runtime.matrices import contiguous, written_out
+from hbconv.runtime.reading import reads_rows
 from hbconv.runtime.tables import Data
 from hbconv.runtime.text import Categories, Text, encode
 
@@ -115,6 +116,7 @@ class Table:
     _fed: dict[Feed | CodesFeed, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
     _padded: dict[EntriesFeed, tuple[npt.NDArray[np.int32], npt.NDArray[Any]]] = field(default_factory=dict, repr=False)
 
+    @reads_rows
     def part(self, rows: slice) -> Table:
         """Return some of the rows, written out where they are sparse and not entries; the table itself for all of them."""
         sparse = hasattr(self.matrix, "toarray")
@@ -123,6 +125,7 @@ class Table:
         matrix = None if self.matrix is None else written_out(self.matrix[rows], self.reads.schema) if sparse else self.matrix[rows]
         return replace(self.chosen(rows), rows=rows.stop - rows.start, matrix=matrix)
 
+    @reads_rows
     def groups(self, *, sparse: bool) -> Groups:
         """Return groups of rows with about as many entries each, and which rows they are; the table itself where it has no entries.
 
@@ -165,6 +168,7 @@ class Table:
             found |= zip(feed.names, self.padded(feed), strict=True) if isinstance(feed, EntriesFeed) else ((feed.name, self.feed(feed)),)
         return found
 
+    @reads_rows
     def feed(self, feed: Feed | CodesFeed) -> npt.NDArray[Any]:
         """Return a program input, C-contiguous; without a copy where a matrix already is. Made once for each feed."""
         if feed not in self._fed:
@@ -177,6 +181,7 @@ class Table:
             return [(feed.columns, self.feed(feed))]
         return (([i], np.asarray(self.column(i))[:, None]) for i in feed.columns)
 
+    @reads_rows
     def padded(self, feed: EntriesFeed) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
         """Return tokens and weights of sparse rows. Made once for each feed."""
         if feed not in self._padded:

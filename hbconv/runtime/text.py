@@ -91,7 +91,7 @@ def encode(column: Text | Categories | npt.NDArray[Any], vocabulary: Vocabulary,
         return _encode_arrow(values, vocabulary, _null_code(column.null, vocabulary) if isinstance(column, Text) else UNKNOWN)
     if values.dtype.kind == "U" and values.dtype.itemsize and has_arrow():
         return _encode_fixed(values, vocabulary)
-    if values.dtype.kind in "OUS":
+    if values.dtype.kind in "OUST":
         return _encode_objects(values.astype(object, copy=False), vocabulary, where)
     return _encode_numbers(values, vocabulary, where)
 

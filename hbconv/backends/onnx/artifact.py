@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 import onnxruntime
 
 from hbconv.backends.base import Artifact, contiguous
+from hbconv.backends.pool import share
 from hbconv.errors import BackendError
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ class OnnxArtifact(Artifact):
         except Exception as error:  # ONNX Runtime has its own classes of errors, with no public base
             raise BackendError(f"ONNX Runtime does not take the program: {error}. Use another backend, such as backend='torch'.") from error
         self.outputs = [o.name for o in self.session.get_outputs()]
-        self.pool = ThreadPoolExecutor(self.threads)
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Run the session, on parts of the rows where there are threads for them."""
@@ -52,8 +51,12 @@ class OnnxArtifact(Artifact):
         if parts == 1:
             return self._run(inputs)
         bounds = np.linspace(0, rows, parts + 1).astype(int)
-        slices = [{name: x[start:stop] for name, x in inputs.items()} for start, stop in pairwise(bounds)]
-        results = list(self.pool.map(self._run, slices))
+        results = [dict[str, npt.NDArray[Any]]()] * parts
+
+        def task(part: int) -> None:
+            results[part] = self._run({name: x[bounds[part] : bounds[part + 1]] for name, x in inputs.items()})
+
+        share([partial(task, part) for part in range(parts)], self.threads)
         return {name: np.concatenate([r[name] for r in results]) for name in self.outputs}
 
     def files(self) -> dict[str, bytes]:

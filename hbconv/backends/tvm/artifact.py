@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.base import Arrays, Artifact, Bound
+from hbconv.backends.pool import share
 from hbconv.backends.tvm.loop import Loop
-from hbconv.backends.tvm.pool import share
 from hbconv.errors import BackendError
 
 __all__ = ["Few", "Signature", "TvmArtifact"]
@@ -58,7 +58,7 @@ class Few:
     """
 
     def __init__(self, rows: int, compile: Callable[[], Loop]) -> None:  # noqa: A002
-        self.rows, self._compile, self._lock = rows, compile, Lock()
+        self.rows, self._compile, self._lock = rows, compile, RLock()
         self._loop: Loop | None = None
 
     @property

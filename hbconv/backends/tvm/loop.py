@@ -39,12 +39,16 @@ class Loop:
         return aligned(array)
 
     def run(self, rows: int, matrices: Matrices) -> None:
-        """Read inputs and write outputs: C-contiguous arrays of so many rows, in their order."""
+        """Read inputs and write outputs: C-contiguous arrays of so many rows, in their order.
+
+        Calls of one thread share its scratch, which the function alone uses. The addresses are those of one call, since
+        a signal handler or a finalizer may make another before the function begins.
+        """
         if not hasattr(self._local, "workspace"):
             self._local.workspace = Workspace(self, len(matrices))
         workspace: Workspace = self._local.workspace
-        workspace.place(matrices)
-        self.function(rows, workspace.address)
+        records = workspace.placed(matrices)
+        self.function(rows, records.ctypes.data)
 
     def bind(self, matrices: Matrices) -> tuple[list[npt.NDArray[Any]], Callable[[int, int], Any], Workspace]:
         """Copy inputs and outputs to places that stay, and return these, a ``run(rows, address)`` that works on them, and what has the address."""
@@ -72,6 +76,12 @@ class Workspace:
     def place(self, matrices: Matrices) -> None:
         """Say where inputs and outputs lie."""
         self._records[: len(matrices), 1] = [matrix.ctypes.data for matrix in matrices]
+
+    def placed(self, matrices: Matrices) -> npt.NDArray[np.int64]:
+        """Return the records of a call whose inputs and outputs lie elsewhere."""
+        records = self._records.copy()
+        records[: len(matrices), 1] = [matrix.ctypes.data for matrix in matrices]
+        return records
 
 
 def aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
