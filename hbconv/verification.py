@@ -13,9 +13,9 @@ import numpy.typing as npt
 from hbconv.model import Model
 from hbconv.runtime.inputs import read_table
 
-__all__ = ["Difference", "Report", "coarsest", "compare", "verify"]
+__all__ = ["TOLERANCE", "Difference", "Report", "coarsest", "compare", "verify"]
 
-_TOLERANCE = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-10}
+TOLERANCE = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-10}
 """Largest difference, relative to values above one, that another order of the same arithmetic explains, by the coarsest dtype of
 rows and answers: float32 rows are rounded to float32 after each step of the source, and less often by a fused model."""
 
@@ -116,7 +116,7 @@ def coarsest(model: Model, X: Any) -> str:  # noqa: N803
     return "float32" if "float32" in given or model.target.precision == "fast" else "float64"
 
 
-def compare(method: str, expected: Any, found: Any, coarsest: str) -> Difference:
+def compare(method: str, expected: Any, found: Any, coarsest: str, scale: float = 1.0) -> Difference:
     """Compare an answer with the source's, of the same rows.
 
     Parameters
@@ -126,6 +126,9 @@ def compare(method: str, expected: Any, found: Any, coarsest: str) -> Difference
         Answers of any form: arrays, frames, sparse matrices, lists of these.
     coarsest : {"float32", "float64"}
         What the function of that name returns.
+    scale : float
+        What the tolerance is multiplied by: such as the largest input of sums of products, with
+        which their rounding grows.
     """
     expected, found = _plain(expected), _plain(found)
     if expected.shape != found.shape:
@@ -133,10 +136,10 @@ def compare(method: str, expected: Any, found: Any, coarsest: str) -> Difference
     if expected.dtype.kind != "f" or found.dtype.kind != "f":
         flipped = int(np.count_nonzero((expected != found).reshape(len(expected), -1).any(axis=1))) if expected.size else 0
         return Difference(method, expected.size, 0.0, 0.0, 0.0, flipped, 0.0, within=flipped == 0)
-    return _compare_floats(method, expected, found, coarsest)
+    return _compare_floats(method, expected, found, coarsest, scale)
 
 
-def _compare_floats(method: str, expected: npt.NDArray[Any], found: npt.NDArray[Any], coarsest: str) -> Difference:
+def _compare_floats(method: str, expected: npt.NDArray[Any], found: npt.NDArray[Any], coarsest: str, scale: float) -> Difference:
     coarse = min(expected.dtype, found.dtype, np.dtype(coarsest), key=lambda dtype: dtype.itemsize)
     a, b = expected.astype(np.float64), found.astype(np.float64)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
@@ -144,9 +147,9 @@ def _compare_floats(method: str, expected: npt.NDArray[Any], found: npt.NDArray[
         gap = np.where(same, 0.0, np.where(np.isfinite(a) & np.isfinite(b), np.abs(a - b), np.inf))
         relative = np.where(same, 0.0, gap / np.abs(a))
         ulp = np.where(same, 0.0, gap / np.spacing(np.abs(expected.astype(coarse))).astype(np.float64))
-        beyond = gap > _TOLERANCE[coarse.name] * np.maximum(1.0, np.abs(a))
+        beyond = gap > TOLERANCE[coarse.name] * scale * np.maximum(1.0, np.abs(a))
     absolute, relative_gap, ulps = (float(np.nan_to_num(g, nan=np.inf, posinf=np.inf).max(initial=0.0)) for g in (gap, relative, ulp))
-    return Difference(method, expected.size, absolute, relative_gap, ulps, 0, _TOLERANCE[coarse.name], within=not beyond.any())
+    return Difference(method, expected.size, absolute, relative_gap, ulps, 0, TOLERANCE[coarse.name], within=not beyond.any())
 
 
 def _plain(values: Any) -> npt.NDArray[Any]:

@@ -1,12 +1,21 @@
-"""Whether an answer is the source's: form first, then values, and what rounding alone decides."""
+"""Whether an answer is the source's: form first, then values, but for what rounding alone decides."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from hbconv.containers import topological
+from hbconv.containers.distances import Distances
+from hbconv.containers.linear import Linear
+from hbconv.containers.nearest import Nearest, NearestPoints
+from hbconv.containers.row_dot import RowDot
+from hbconv.containers.squared_distances import SquaredDistances
 from hbconv.model import Model
 from hbconv.testing.forms import form, parts
 from hbconv.testing.outcomes import Kind
+from hbconv.testing.ties import size, tied
 from hbconv.testing.watch import Call
 from hbconv.verification import coarsest, compare
 
@@ -16,14 +25,35 @@ Verdict = tuple[Kind, str, str]
 """The kind of an outcome, its reason, its detail."""
 
 
+_SUMS = Distances | Linear | Nearest | NearestPoints | RowDot | SquaredDistances
+"""What adds products in an order of its own."""
+
+_PROMISED = {"float32", "float64", "int64"}
+"""Dtypes of rows for which the dtype of an answer is promised."""
+
+
 def compared(call: Call, model: Model, found: Any) -> Verdict:
     """Compare the answer found with the call's."""
-    want, got = form(call.answer), form(found)
+    dtypes = _dtypes(call.rows) <= _PROMISED
+    want, got = form(call.answer, dtypes=dtypes), form(found, dtypes=dtypes)
     if want != got:
         return "wrong", "another form", f"{got} instead of {want}"
-    dtype = coarsest(model, call.rows)
+    dtype, scale = coarsest(model, call.rows), _scale(call, model)
     for a, b in zip(parts(call.answer), parts(found), strict=True):
-        difference = compare(call.method, a, b, dtype)
-        if not difference.within:
+        difference = compare(call.method, a, b, dtype, scale)
+        if not difference.within and not tied(call, a, b, dtype):
             return "wrong", "other values", str(difference)
     return "right", "", ""
+
+
+def _scale(call: Call, model: Model) -> float:
+    """Return the largest input, by which the rounding of sums of products grows; else 1."""
+    sums = any(isinstance(node, _SUMS) for node in topological(model.parsed.roots))
+    return size(call.rows) if sums else 1.0
+
+
+def _dtypes(rows: Any) -> set[str]:
+    """Dtypes of an array or a frame; none of other rows, whose numbers become one of those."""
+    if hasattr(rows, "dtypes"):
+        return {str(dtype) for dtype in rows.dtypes} if np.ndim(rows) == 2 else {str(rows.dtypes)}
+    return {str(rows.dtype)} if hasattr(rows, "dtype") else set()

@@ -10,8 +10,8 @@ import numpy as np
 __all__ = ["form", "parts", "settled"]
 
 
-def form(answer: Any) -> str:
-    """Say of which class an answer is, its shape, its dtypes, and the names of a frame.
+def form(answer: Any, *, dtypes: bool = True) -> str:
+    """Say of which class an answer is, its shape, its dtypes if wanted, the names of a frame.
 
     Examples
     --------
@@ -21,12 +21,14 @@ def form(answer: Any) -> str:
     'tuple of (ndarray (2,) float64, list of (ndarray (1,) float64))'
     """
     if isinstance(answer, list | tuple):
-        return f"{type(answer).__name__} of ({', '.join(map(form, answer))})"
+        inner = ", ".join(form(part, dtypes=dtypes) for part in answer)
+        return f"{type(answer).__name__} of ({inner})"
     if hasattr(answer, "columns"):
-        return f"{_class(answer)} {_names(answer)}"
+        return f"{_class(answer)} {_names(answer, dtypes=dtypes)}"
     if hasattr(answer, "dtype"):
-        name = getattr(answer, "name", "")
-        return " ".join(filter(None, (_class(answer), str(name), str(answer.shape), str(answer.dtype))))
+        kind = str(answer.dtype) if dtypes else ""
+        name = str(getattr(answer, "name", ""))
+        return " ".join(filter(None, (_class(answer), name, str(answer.shape), kind)))
     return _class(answer)
 
 
@@ -34,10 +36,10 @@ def _class(answer: Any) -> str:
     return "ndarray" if isinstance(answer, np.memmap) else type(answer).__name__
 
 
-def _names(frame: Any) -> str:
-    dtypes = [str(dtype) for dtype in frame.dtypes]
+def _names(frame: Any, *, dtypes: bool) -> str:
+    kinds = [str(dtype) if dtypes else "" for dtype in frame.dtypes]
     index = list(getattr(frame, "index", ()))
-    return f"{frame.shape} {dict(zip(map(str, frame.columns), dtypes, strict=False))} {index[:3]}"
+    return f"{frame.shape} {dict(zip(map(str, frame.columns), kinds, strict=False))} {index[:3]}"
 
 
 def parts(answer: Any) -> list[Any]:

@@ -130,12 +130,14 @@ def _silent(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _before(name: str, signature: inspect.Signature, args: Sequence[Any], kwargs: dict[str, Any]) -> Call | None:
-    """Return the call as it is before it begins; None where its arguments do not fit."""
+    """Return the call before it begins; None of no estimator, or if the arguments do not fit."""
     try:
         given = signature.bind(*args, **kwargs).arguments
     except TypeError:
         return None
     (_, estimator), *rest = given.items()
+    if not hasattr(estimator, "fit") and type(estimator).__name__ != "Booster":
+        return None
     default = {n: p.default for n, p in signature.parameters.items()}
     rows = rest[0][1] if rest else None
     options = {n: value for n, value in rest[1:] if value is not default[n]}

@@ -1,0 +1,120 @@
+"""What rounding alone decides: labels whose scores tie, and neighbours at one distance.
+
+The source itself is asked for its scores, and for the distances of its neighbours.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.testing.watch import Call
+from hbconv.verification import TOLERANCE
+
+__all__ = ["size", "tied"]
+
+_SCORES = {"decision_function": 0.0, "predict_proba": 0.5}
+"""Scores by the limit that decides where there are two classes."""
+
+Answer = npt.NDArray[Any]
+
+
+def tied(call: Call, want: Any, got: Any, dtype: str) -> bool:
+    """Whether two parts of answers differ only in rows where the source meets a tie.
+
+    Parameters
+    ----------
+    call : Call
+    want, got : object
+        The same part of the source's answer and of the model's.
+    dtype : {"float32", "float64"}
+        Which tolerance holds.
+    """
+    if not isinstance(want, np.ndarray) or want.ndim == 0 or not len(want):
+        return False
+    far = _apart(want, got) > TOLERANCE[dtype] * np.maximum(1.0, _largest(want))
+    if not far.any():
+        return False
+    ties = _scores_tie(call, want, dtype) | _neighbors_tie(call, dtype)
+    return bool((ties | ~far).all())
+
+
+def _scores_tie(call: Call, want: Answer, dtype: str) -> npt.NDArray[np.bool_]:
+    """Rows whose two best scores are as good as one, or that have a score on its limit."""
+    scored = next((m for m in _SCORES if hasattr(call.estimator, m)), None)
+    if call.method not in ("predict", scored) or scored is None:
+        return np.zeros(1, bool)
+    scores = np.asarray(getattr(_by_pairs(call.estimator), scored)(call.rows))
+    limit = TOLERANCE[dtype] * np.maximum(1.0, _largest(scores))
+    if scores.ndim == 1 or _by_pairs(call.estimator) is not call.estimator:
+        scores = scores.reshape(len(scores), -1)
+        return np.asarray((np.abs(scores - _SCORES[scored]) <= limit[:, None]).any(axis=1))
+    if call.method != "predict" or want.ndim != 1:
+        return np.zeros(1, bool)
+    best = np.sort(scores, axis=1)[:, -2:]
+    return np.asarray(best[:, -1] - best[:, 0] <= limit)
+
+
+def _by_pairs(estimator: Any) -> Any:
+    """Return a support vector machine that shows the score of each pair, which is a vote."""
+    if getattr(estimator, "decision_function_shape", "ovo") == "ovo" or len(estimator.classes_) < 3:
+        return estimator
+    pairs = copy.copy(estimator)
+    pairs.decision_function_shape = "ovo"
+    return pairs
+
+
+def _neighbors_tie(call: Call, dtype: str) -> npt.NDArray[np.bool_]:
+    """Rows two of whose neighbours, or the last and the next, are as near as each other.
+
+    By brute force, also rows that lie on one fitted on: products of matrices leave some distance.
+    """
+    searcher, rows = _last(call.estimator, call.rows)
+    if not hasattr(searcher, "kneighbors") or searcher.n_samples_fit_ <= searcher.n_neighbors:
+        return np.zeros(1, bool)
+    distances, _ = searcher.kneighbors(rows, searcher.n_neighbors + 1)
+    limit = max(1e-8, TOLERANCE[dtype]) * np.maximum(1.0, distances[:, 1:])
+    ties = np.asarray((np.diff(distances) <= limit).any(axis=1))
+    return ties | (distances[:, 0] <= 1e-7 * size(rows)) if _is_brute(searcher) else ties
+
+
+def _is_brute(searcher: Any) -> bool:
+    return bool(getattr(searcher, "_fit_method", "") == "brute")
+
+
+def _last(estimator: Any, rows: Any) -> tuple[Any, Any]:
+    """Return the last step of a pipeline, and what it reads."""
+    if not hasattr(estimator, "steps"):
+        return estimator, rows
+    return estimator[-1], estimator[:-1].transform(rows) if len(estimator) > 1 else rows
+
+
+def _apart(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return the largest difference in each row; of what is no float, one for any."""
+    if a.dtype.kind != "f":
+        return np.asarray((a != b).reshape(len(a), -1).any(axis=1), np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    gap = np.where(same, 0.0, np.nan_to_num(np.abs(a - b), nan=np.inf))
+    return np.asarray(gap.reshape(len(a), -1).max(axis=1, initial=0.0))
+
+
+def _largest(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    if values.dtype.kind != "f":
+        return np.zeros(len(values))
+    finite = np.abs(np.where(np.isfinite(values), values, 0.0))
+    return np.asarray(finite.reshape(len(values), -1).max(axis=1, initial=0.0))
+
+
+def size(rows: Any) -> float:
+    """Return the largest number of the rows, at least 1; of rows without numbers, 1."""
+    values = getattr(rows, "data", rows) if hasattr(rows, "tocsr") else rows
+    if hasattr(values, "select_dtypes"):
+        values = values.select_dtypes("number")
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return 1.0
+    return float(np.abs(numbers[np.isfinite(numbers)]).max(initial=1.0))

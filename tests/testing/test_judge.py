@@ -1,0 +1,70 @@
+"""What counts as the same answer, and how refusals are told apart."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+import hbconv
+from hbconv.testing.comparison import compared
+from hbconv.testing.watch import Call
+
+
+class Scored:
+    """An estimator whose scores are given."""
+
+    def __init__(self, scores):
+        self.scores = np.array(scores)
+
+    def decision_function(self, X):
+        return self.scores
+
+
+MODEL = hbconv.convert(SVC(kernel="linear").fit([[0.0], [1.0]], ["a", "b"]), backend="reference")
+
+
+@pytest.mark.parametrize(
+    ("scores", "kind"),
+    [
+        ([0.0, 1.0], "right"),
+        ([1e-12, 1.0], "right"),
+        ([1e-6, 1.0], "wrong"),
+        ([1.0, 0.0], "wrong"),
+        ([[0.3, 0.3 + 1e-12], [0.0, 1.0]], "right"),
+        ([[0.3, 0.4], [0.0, 1.0]], "wrong"),
+    ],
+    ids=str,
+)
+def test_labels_may_differ_where_scores_tie(scores, kind):
+    call = Call(Scored(scores), "predict", np.zeros((2, 1)), answer=np.array(["a", "b"]))
+    assert compared(call, MODEL, np.array(["b", "b"]))[0] == kind
+
+
+def test_a_form_is_more_than_values():
+    call = Call(Scored([0.0]), "predict", np.zeros((1, 1)), answer=np.zeros(1))
+    assert compared(call, MODEL, np.zeros((1, 1))) == ("wrong", "another form", "ndarray (1, 1) float64 instead of ndarray (1,) float64")
+    assert compared(call, MODEL, [0.0])[1] == "another form"
+
+
+@pytest.mark.parametrize(("rows", "kind"), [([[0.5]], "right"), ([[0.4]], "wrong"), ([[0.5], [0.4]], "wrong")], ids=str)
+def test_neighbours_may_differ_where_distances_tie(rows, kind):
+    source = KNeighborsRegressor(1, algorithm="kd_tree").fit([[0.0], [1.0]], [5.0, 6.0])
+    call = Call(source, "predict", np.array(rows), answer=source.predict(rows))
+    assert compared(call, hbconv.convert(source, backend="reference"), 11 - call.answer)[0] == kind
+
+
+@pytest.mark.parametrize(("source", "kind"), [(LinearRegression(), "right"), (StandardScaler(), "wrong")], ids=["sums", "one operation"])
+def test_sums_of_products_round_with_their_largest_input(source, kind):
+    rows = np.array([[1e6, 0.0], [0.0, 1.0]])
+    source.fit(rows, [0.0, 1.0])
+    method = "predict" if kind == "right" else "transform"
+    call = Call(source, method, rows, answer=getattr(source, method)(rows))
+    assert compared(call, hbconv.convert(source, backend="reference"), call.answer + 1e-7)[0] == kind
+
+
+def test_dtypes_count_for_the_rows_they_are_promised_for():
+    call = Call(Scored([0.0]), "transform", np.zeros((1, 1), np.int32), answer=np.zeros((1, 1), np.int32))
+    assert compared(call, MODEL, np.zeros((1, 1), np.int64))[0] == "right"
+    assert compared(call, MODEL, np.ones((1, 1), np.int64))[0] == "wrong"
