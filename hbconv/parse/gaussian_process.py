@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Node, Output
@@ -35,7 +36,7 @@ def _columns(est: Any) -> int | None:
 def parse_gaussian_process_regressor(step: Step) -> dict[str, Output]:
     """``kernel(x, rows) @ alpha``, scaled back to the targets."""
     est = step.estimator
-    kernel = covariance(step, est.kernel_, step.require_finite(), np.asarray(est.X_train_, dtype=np.float64))
+    kernel = covariance(step, est.kernel_, step.require_finite(), _points(step, est))
     mean = Affine.of(Linear.of(kernel, est.alpha_), mul=est._y_train_std, add=est._y_train_mean)  # noqa: SLF001
     return {"predict": Output(mean, vector=mean.type.width == 1)}
 
@@ -57,9 +58,17 @@ def parse_gaussian_process_classifier(step: Step) -> dict[str, Output]:
     return {"predict": Output(ArgMax(PairVotes(winners, each, len(classes))), classes, vector=True)}
 
 
+def _points(step: Step, process: Any) -> npt.NDArray[np.float64]:
+    """Return the rows a process was fitted on, which kernels of a user's own may read as texts."""
+    rows = np.asarray(process.X_train_)
+    if rows.ndim != 2 or rows.dtype.kind not in "biuf":
+        raise step.refuse("kernel", type(process.kernel_).__name__, "It was fitted on rows that are no numbers.")
+    return rows.astype(np.float64)
+
+
 def _latent(step: Step, process: Any) -> tuple[Node, Node]:
     """Kernel with the rows of one process, and the mean of its latent function."""
-    kernel = covariance(step, process.kernel_, step.x, np.asarray(process.X_train_, dtype=np.float64))
+    kernel = covariance(step, process.kernel_, step.x, _points(step, process))
     return kernel, Linear.of(kernel, process.y_train_ - process.pi_)
 
 

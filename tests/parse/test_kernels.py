@@ -143,3 +143,12 @@ def test_classifier_of_one_against_one_has_no_probabilities() -> None:
     assert set(converted(source).graph.outputs) == {"predict"}
     with pytest.raises(ValueError, match="one_vs_one"):
         source.predict_proba(X)
+
+
+@pytest.mark.parametrize("process", [GaussianProcessRegressor, GaussianProcessClassifier])
+def test_processes_fitted_on_texts_are_refused(process):
+    from sklearn.gaussian_process.tests._mini_sequence_kernel import MiniSeqKernel
+
+    fitted = process(MiniSeqKernel(baseline_similarity_bounds="fixed"), optimizer=None).fit(["A", "AB", "B"], [True, False, True])
+    with pytest.raises(UnsupportedError, match="with kernel='MiniSeqKernel'.*fitted on rows that are no numbers"):
+        converted(fitted)
