@@ -16,7 +16,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import hbconv
-from hbconv.backends.pool import share
+from hbconv.backends._pool import share
 from hbconv.backends.tvm.artifact import TvmArtifact
 from hbconv.errors import InputError
 

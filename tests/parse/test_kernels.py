@@ -150,5 +150,5 @@ def test_processes_fitted_on_texts_are_refused(process):
     from sklearn.gaussian_process.tests._mini_sequence_kernel import MiniSeqKernel
 
     fitted = process(MiniSeqKernel(baseline_similarity_bounds="fixed"), optimizer=None).fit(["A", "AB", "B"], [True, False, True])
-    with pytest.raises(UnsupportedError, match="with kernel='MiniSeqKernel'.*fitted on rows that are no numbers"):
+    with pytest.raises(UnsupportedError, match=r"with kernel='MiniSeqKernel'.*fitted on rows that are no numbers"):
         converted(fitted)

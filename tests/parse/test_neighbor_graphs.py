@@ -76,7 +76,8 @@ def test_too_few_neighbours_are_refused():
     far = np.concatenate([NEAR, NEAR[:1] + 4.0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        pytest.raises(ValueError, source.predict, far)
+        with pytest.raises(ValueError, match="neighbors"):
+            source.predict(far)
     with pytest.raises(InputError, match="holds fewer"):
         model.predict(far)
 

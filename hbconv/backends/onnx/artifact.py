@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
+from hbconv.backends._pool import share
 from hbconv.backends.base import Artifact, contiguous
-from hbconv.backends.pool import share
 from hbconv.errors import BackendError
 
 if TYPE_CHECKING:

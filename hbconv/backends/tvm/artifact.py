@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.backends._pool import share
 from hbconv.backends.base import Arrays, Artifact, Bound
-from hbconv.backends.pool import share
 from hbconv.backends.tvm.loop import Loop
 from hbconv.errors import BackendError
 
