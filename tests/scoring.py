@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from tolerances import assert_units
 
 from hbconv.backends import find_backend
 from hbconv.backends.reference import evaluate
@@ -69,29 +70,16 @@ def assert_same(estimator: Any, X: np.ndarray, *methods: str, ulp: int = 0) -> N
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             want = getattr(estimator, method)(X)
-        got = score(estimator, X, method)
-        assert (got.dtype, got.shape) == (want.dtype, want.shape), method
-        assert_near(got, want, ulp if method.startswith("predict") and want.dtype.kind == "f" else 0)
+        assert_units(method, score(estimator, X, method), want, ulp if method.startswith("predict") else 0)
 
 
-def assert_identical(got: Any, want: Any, ulp: int = 0) -> None:
+def assert_identical(got: Any, want: Any, ulp: int = 0, method: str = "predict") -> None:
     """Assert the same answer in the same form: lists, stages, CSR matrices with their indexes; floats within ulp units in the last place."""
     if isinstance(want, list | tuple | Iterator):
         assert isinstance(got, Iterator if isinstance(want, Iterator) else type(want))
         for own, other in zip(got, want, strict=True):
-            assert_identical(own, other, ulp)
+            assert_identical(own, other, ulp, method)
     elif hasattr(want, "indptr"):
         assert_identical((got.data, got.indices, got.indptr, np.array(got.shape)), (want.data, want.indices, want.indptr, np.array(want.shape)))
     else:
-        assert (got.dtype, got.shape) == (want.dtype, want.shape)
-        assert_near(got, want, ulp if want.dtype.kind == "f" else 0)
-
-
-def assert_near(got: np.ndarray, want: np.ndarray, ulp: int = 0) -> None:
-    """Assert equal arrays, or floats within ulp units in the last place of want."""
-    if ulp == 0:
-        np.testing.assert_array_equal(got, want)
-        return
-    finite = np.isfinite(want)
-    np.testing.assert_array_equal(got[~finite], want[~finite])
-    assert np.all(np.abs(got[finite] - want[finite]) <= ulp * np.spacing(np.abs(want[finite])))
+        assert_units(method, got, want, ulp)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from forests import hostile_rows, random_forest
+from tolerances import OPERATOR
 
 from hbconv.forest import Forest
 from hbconv.strategy import strategies
@@ -119,10 +120,10 @@ def within(ulps: int) -> Check:
     return check
 
 
-FUNCTION = within(6)
-"""numpy's vector code errs by up to 4 ulps (its float32 exp and log), libraries of functions by 1 or 2."""
+FUNCTION = within(OPERATOR)
+"""One function."""
 
-SIGMOID = within(8)
+SIGMOID = within(OPERATOR + 2)
 """As FUNCTION, and two more roundings."""
 
 ROOT = within(1)

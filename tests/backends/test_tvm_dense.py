@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from tolerances import OWN, OWN_SIGMOID
 
 from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
@@ -16,9 +17,6 @@ from hbconv.target import Target
 from hbconv.tensor import Builder
 
 DTYPES = ("float32", "float64")
-ULPS = 2
-# Its definition, 1 / (1 + exp(-x)), rounds twice more than the power is off.
-SIGMOID_ULPS = 3
 POINTS = 3000
 
 
@@ -65,7 +63,7 @@ def test_functions_are_within_few_units(dtype, level, monkeypatch):
     answers = BACKEND.compile(program, Target("tvm")).run({"x": x[:, None]})
     for name in FUNCTIONS:
         off = units(answers[name][:, 0], true_values(name, x), dtype)
-        assert off.max() <= (SIGMOID_ULPS if name == "sigmoid" else ULPS), (name, x[np.isfinite(answers[name][:, 0])][off.argmax()])
+        assert off.max() <= (OWN_SIGMOID if name == "sigmoid" else OWN), (name, x[np.isfinite(answers[name][:, 0])][off.argmax()])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -77,7 +75,7 @@ def test_powers_are_within_two_units(dtype):
     with np.errstate(all="ignore"):
         true = {p: x.astype(np.longdouble) ** np.longdouble(p) for p in exponents}
     for p in exponents:
-        assert units(answers[str(p)][:, 0], true[p], dtype).max() <= ULPS, p
+        assert units(answers[str(p)][:, 0], true[p], dtype).max() <= OWN, p
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -124,7 +122,8 @@ def test_inputs_that_are_only_multiplied_are_read_by_rows(dtype, width):
     artifact = BACKEND.compile(b.program({name: b.matmul(matrix, b.constant(w)) for name, w in weights.items()}), Target("tvm"))
     for rows in (0, 1, 3, 255, 257, 270):
         for name, got in artifact.run({"x": x[:rows]}).items():
-            np.testing.assert_array_equal(got, x[:rows] @ weights[name], err_msg=f"{name} {rows}")
+            with np.errstate(invalid="ignore"):  # some instructions of the BLAS say so of NaN
+                np.testing.assert_array_equal(got, x[:rows] @ weights[name], err_msg=f"{name} {rows}")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

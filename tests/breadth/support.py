@@ -6,7 +6,7 @@ import warnings
 from functools import cache
 
 from breadth.subjects import classes
-from breadth.sweep import QUICK, answers, changes, refusal
+from breadth.sweep import QUICK, answers, changes, public, refusal
 from matrix.case import Case, as_dtype, fitted
 from matrix.compare import compare
 from matrix.estimators import first_settings
@@ -14,7 +14,7 @@ from sources import methods
 
 import hbconv
 from hbconv.backends import find_backend
-from hbconv.cli.support import BACKENDS
+from hbconv.cli.support import BACKENDS, support_data
 from hbconv.errors import BackendError, UnsupportedError
 from hbconv.model import Model
 from hbconv.parse.unpredictive import UNPREDICTIVE
@@ -85,8 +85,14 @@ def _is_right(case: Case, backend: str) -> bool:
 
 
 def refusals(name: str) -> dict[str, str]:
-    """Values of single parameters that hbconv refuses, each with the reason or the way out."""
+    """Values of single parameters that hbconv refuses, each with the reason or the way out.
+
+    Where the source does not fit a value on this processor (Isomap of rows that are all equally far has equal eigenvalues, which
+    LAPACK may not find), the table keeps what another one found.
+    """
+    known = support_data().get(public(name), {}).get("refused", {})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of deprecated classes
-        found = [(change.what, refusal(change)) for change in changes(name) if change.parameters]
-    return {what: why for what, why in found if why}
+        found = {change.what: refusal(change) for change in changes(name) if change.parameters}
+    asked = {what: known.get(what, "") if why is None else why for what, why in found.items()}
+    return {what: why for what, why in asked.items() if why}

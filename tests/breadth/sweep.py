@@ -54,7 +54,7 @@ class Figures:
 
     models: int = 0
     rows: int = 0
-    unfitted: list[str] = field(default_factory=list)
+    unfitted: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     fitted: set[str] = field(default_factory=set)
     largest: dict[str, float] = field(default_factory=dict)
@@ -117,7 +117,7 @@ def check(change: Change, backends: Sequence[str]) -> None:
     try:
         estimator = change.subject.fitted()
     except Exception as error:  # whatever the source says of parameters that do not fit together
-        figures.unfitted.append(f"{change.what}: {type(error).__name__}: {error}")
+        figures.unfitted[change.what] = f"{type(error).__name__}: {error}"
         return
     figures.fitted |= set(change.parameters)
     first = _first(change.name)
@@ -126,12 +126,12 @@ def check(change: Change, backends: Sequence[str]) -> None:
     figures.models += any(right)
 
 
-def refusal(change: Change) -> str:
-    """Say why hbconv refuses a change, or what to do; nothing where it converts it, or the source does not fit it."""
+def refusal(change: Change) -> str | None:
+    """Say why hbconv refuses a change, or what to do; nothing where it converts it, None where the source does not fit it."""
     try:
         estimator = change.subject.fitted()
     except Exception:  # as in check
-        return ""
+        return None
     try:
         hbconv.convert(estimator, backend="reference")
     except UnsupportedError as error:

@@ -59,10 +59,11 @@ def test_right_or_refused_by_name(name, request):
     assert all(TALLY[name].refused.values()), "a refusal does not say what to do"
     if name not in SWEPT or drawn >= FULL:
         single = {change.what for change in changes(name) if change.parameters}
-        assert set(TALLY[name].refused) & single == set(support_data()[public(name)]["refused"]), "hbconv refuses other values: run with --update-support"
+        recorded = set(support_data()[public(name)]["refused"]) - set(TALLY[name].unfitted)  # a processor may fail to fit what another fits
+        assert set(TALLY[name].refused) & single == recorded, "hbconv refuses other values: run with --update-support"
     if name not in SWEPT:
         never = {p for p in parameters(subject(name).estimator) if p not in TALLY[name].fitted and (name, p) not in ONE_VALUE | NEVER_FITTED}
-        assert not never, [line for line in TALLY[name].unfitted if line.startswith(tuple(never))]
+        assert not never, {what: error for what, error in TALLY[name].unfitted.items() if what.startswith(tuple(never))}
 
 
 def _chosen(name: str, drawn: int) -> Iterator[Change]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from matrix.case import Case, fitted
-from matrix.tolerances import allowed, precision
 from sources import dense
+from tolerances import allowed, precision
 
 __all__ = ["answers", "ask", "compare"]
 

@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sources import dense, quietly
+from tolerances import FUNCTION, assert_units
 from trees.battery import check
 
 import hbconv
@@ -40,11 +41,11 @@ def convert(model, **options):
     return hbconv.convert(model, backend="reference", **options)
 
 
-def same(converted, model, rows, *methods):
+def same(converted, model, rows, *methods, ulp=FUNCTION):
+    """Assert equal answers; probabilities and their logarithms within units."""
     for method in methods or converted.methods:
         got, want = dense(getattr(converted, method)(rows)), dense(quietly(model, method, rows))
-        assert got.dtype == want.dtype
-        np.testing.assert_array_equal(got, want)
+        assert_units(method, got, want, ulp * method.endswith("proba"))
 
 
 @pytest.mark.parametrize("policy", ["SymmetricTree", "Depthwise"])

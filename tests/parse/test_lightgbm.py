@@ -4,7 +4,8 @@ import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import pytest
-from scoring import assert_near, assert_same, forest_of, score, threshold_rows
+from scoring import assert_same, forest_of, score, threshold_rows
+from tolerances import FUNCTION, assert_units
 
 import hbconv
 from hbconv.errors import ConversionError, OptionError, UnsupportedError
@@ -51,7 +52,7 @@ def test_classifiers_at_their_thresholds(parameters, labels, dtype):
     model = lgb.LGBMClassifier(**SMALL, **parameters).fit(X, labels)
     rows = rows_of(model, dtype)
     assert_raw_and_leaves(model, rows)
-    assert_same(model, rows, *METHODS, ulp=2)
+    assert_same(model, rows, *METHODS, ulp=FUNCTION)
 
 
 @pytest.mark.parametrize("reg_sqrt", [False, True])
@@ -59,17 +60,17 @@ def test_classifiers_at_their_thresholds(parameters, labels, dtype):
 def test_objectives(objective, reg_sqrt):
     model = lgb.LGBMRegressor(**SMALL, objective=objective, reg_sqrt=reg_sqrt).fit(X, TARGET)
     rows = rows_of(model)
-    assert_same(model, rows, "predict", ulp=2)
-    assert_same(model.booster_, rows, "predict", ulp=2)
-    assert_near(score(parse_lightgbm_text(model.booster_.model_to_string()), rows), model.predict(rows), ulp=2)
+    assert_same(model, rows, "predict", ulp=FUNCTION)
+    assert_same(model.booster_, rows, "predict", ulp=FUNCTION)
+    assert_units("predict", score(parse_lightgbm_text(model.booster_.model_to_string()), rows), model.predict(rows), FUNCTION)
 
 
 @pytest.mark.parametrize("parameters", [{"sigmoid": 0.7}, {"objective": "multiclassova", "sigmoid": 1.5}, {"is_unbalance": True}], ids=lambda p: next(iter(p)))
 def test_classifier_objectives(parameters):
     labels = LABELS if "objective" in parameters else LABELS == "ash"
     model = lgb.LGBMClassifier(**SMALL, **parameters).fit(X, labels)
-    assert_same(model, rows_of(model), *METHODS, ulp=2)
-    assert_same(model.booster_, rows_of(model), "predict", ulp=2)
+    assert_same(model, rows_of(model), *METHODS, ulp=FUNCTION)
+    assert_same(model.booster_, rows_of(model), "predict", ulp=FUNCTION)
 
 
 @pytest.mark.parametrize("objective", ["lambdarank", "rank_xendcg"])
@@ -122,7 +123,7 @@ def sized_as(text, rows):
 @pytest.mark.parametrize("rows", [X[:1], np.asfortranarray(X[:7]), X[::2], RNG.integers(-(2**40), 2**40, (9, 5))], ids=["one", "fortran", "strided", "int64"])
 def test_row_layouts(rows):
     model = lgb.LGBMClassifier(**SMALL).fit(np.nan_to_num(X), LABELS)
-    assert_same(model, rows, *METHODS, ulp=2)
+    assert_same(model, rows, *METHODS, ulp=FUNCTION)
 
 
 @pytest.mark.parametrize("fitted_on", [np.asarray, lambda column: pd.DataFrame(column, columns=["a"])], ids=["array", "table"])
@@ -161,7 +162,7 @@ def test_single_leaf_trees():
 
 
 def test_one_class():
-    assert_same(lgb.LGBMClassifier(**SMALL).fit(X, np.full(500, 7)), X, "predict", "predict_proba", ulp=2)
+    assert_same(lgb.LGBMClassifier(**SMALL).fit(X, np.full(500, 7)), X, "predict", "predict_proba", ulp=FUNCTION)
 
 
 def test_names():
@@ -186,14 +187,14 @@ def test_a_sigmoid_of_more_digits_than_the_text_keeps():
     """A trained booster has forgotten the others, one in training has not: they cannot be told apart."""
     labels = (LABELS == "ash").astype(int)
     wrapper = lgb.LGBMClassifier(**SMALL, sigmoid=0.123456789).fit(X, labels)
-    assert_same(wrapper, X, *METHODS, ulp=2)
+    assert_same(wrapper, X, *METHODS, ulp=FUNCTION)
     for kept in (False, True):
         booster = lgb.train({"objective": "binary", "sigmoid": 0.123456789, "verbose": -1}, lgb.Dataset(X, labels), 2, keep_training_booster=kept)
         with pytest.raises(UnsupportedError, match=r"Booster with sigmoid=0\.123456789"):
             parse(booster)
         read = lgb.Booster(model_str=booster.model_to_string())
-        assert_same(read, X, "predict", ulp=2)
-        assert_near(score(parse_lightgbm_text(booster.model_to_string()), X), read.predict(X), ulp=2)
+        assert_same(read, X, "predict", ulp=FUNCTION)
+        assert_units("predict", score(parse_lightgbm_text(booster.model_to_string()), X), read.predict(X), FUNCTION)
 
 
 TEXT = lgb.LGBMRegressor(**SMALL).fit(X, TARGET).booster_.model_to_string()

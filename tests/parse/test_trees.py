@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from scoring import assert_identical, assert_near, assert_same, forest_of, score, threshold_rows
+from scoring import assert_identical, assert_same, forest_of, score, threshold_rows
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -163,7 +163,7 @@ def flat(left, right, roots=(0,), leaves=3):
 def test_assemble_drops_leaves_nothing_reaches():
     forest = assemble(flat([~2, ~0], [1, ~3], leaves=4), np.zeros(1), strict=False, n_features=1)
     assert forest.leaf_id.data.tolist() == [2, 0, 3]
-    assert_near(forest.values.data[:, 0], np.array([2.0, 0.0, 3.0]))
+    np.testing.assert_array_equal(forest.values.data[:, 0], [2.0, 0.0, 3.0])
     assert (forest.left.data.tolist(), forest.right.data.tolist()) == ([~0, ~1], [1, ~2])
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost as xgb
-from scoring import assert_near, assert_same, forest_of, score, threshold_rows
+from scoring import assert_same, forest_of, score, threshold_rows
+from tolerances import FUNCTION, assert_units
 
 import hbconv
 from hbconv.errors import ConversionError, InputError, UnsupportedError
@@ -32,7 +33,7 @@ DTYPES = ["float32", "float64"]
 
 
 def answers_as_booster(model, booster, rows, ulp=0):
-    assert_near(score(model, rows), booster.predict(xgb.DMatrix(rows)), ulp)
+    assert_units("predict", score(model, rows), booster.predict(xgb.DMatrix(rows)), ulp)
 
 
 def assert_raw_and_leaves(model, rows):
@@ -55,9 +56,9 @@ def test_classifiers_at_their_thresholds(parameters, labels, dtype):
     rows = rows_of(model, dtype)
     with np.errstate(over="ignore"):
         assert_raw_and_leaves(model, rows)
-    assert_same(model, rows, "predict", "predict_proba", ulp=2)
+    assert_same(model, rows, "predict", "predict_proba", ulp=FUNCTION)
     finite = rows_of(model, dtype, infinite=False)
-    answers_as_booster(model.get_booster(), model.get_booster(), finite, ulp=2)
+    answers_as_booster(model.get_booster(), model.get_booster(), finite, ulp=FUNCTION)
 
 
 @pytest.mark.parametrize("base_score", [None, 0.3, 1e-7])
@@ -68,25 +69,25 @@ def test_objectives(objective, base_score):
     model = xgb.XGBRegressor(**SMALL, **alpha, objective=objective, base_score=base_score).fit(X, target)
     rows = rows_of(model, infinite=False)
     assert_raw_and_leaves(model, rows)
-    assert_same(model, rows, "predict", "apply", ulp=2)
+    assert_same(model, rows, "predict", "apply", ulp=FUNCTION)
     booster = model.get_booster()
     for made_of in (booster, *(parse_xgboost_bytes(bytes(booster.save_raw(form))) for form in ("json", "ubj"))):
-        answers_as_booster(made_of, booster, rows, ulp=2)
+        answers_as_booster(made_of, booster, rows, ulp=FUNCTION)
 
 
 def test_accelerated_failure_time():
     data = xgb.DMatrix(X, label_lower_bound=TARGET, label_upper_bound=TARGET + 1)
     booster = xgb.train({"objective": "survival:aft", "max_depth": 3}, data, 5)
-    answers_as_booster(booster, booster, rows_of(booster, infinite=False), ulp=2)
+    answers_as_booster(booster, booster, rows_of(booster, infinite=False), ulp=FUNCTION)
 
 
 @pytest.mark.parametrize("objective", ["multi:softmax", "multi:softprob"])
 def test_multiclass_objectives(objective):
     model = xgb.XGBClassifier(**SMALL, objective=objective).fit(X, LABELS)
-    assert_same(model, rows_of(model), "predict", ulp=2)
+    assert_same(model, rows_of(model), "predict", ulp=FUNCTION)
     # The wrapper takes this softmax in numpy's float32, whose exponential is good to 2 units.
-    assert_same(model, rows_of(model), "predict_proba", ulp=4)
-    answers_as_booster(model.get_booster(), model.get_booster(), rows_of(model, infinite=False), ulp=2)
+    assert_same(model, rows_of(model), "predict_proba", ulp=FUNCTION)
+    answers_as_booster(model.get_booster(), model.get_booster(), rows_of(model, infinite=False), ulp=FUNCTION)
 
 
 @pytest.mark.parametrize("objective", ["binary:logitraw", "binary:hinge"])
@@ -109,13 +110,13 @@ def test_several_targets(parameters):
 
 @pytest.mark.parametrize("cls", [xgb.XGBRFClassifier, xgb.XGBRFRegressor])
 def test_random_forests(cls):
-    assert_same(cls(n_estimators=6, max_depth=3, random_state=0).fit(X, LABELS == 1), X, "predict", ulp=2)
+    assert_same(cls(n_estimators=6, max_depth=3, random_state=0).fit(X, LABELS == 1), X, "predict", ulp=FUNCTION)
 
 
 @pytest.mark.parametrize("rows", [X[:1], np.asfortranarray(X[:7]), X[::2], RNG.integers(-(2**40), 2**40, (9, 5))], ids=["one", "fortran", "strided", "int64"])
 def test_row_layouts(rows):
     model = xgb.XGBClassifier(**SMALL).fit(X, LABELS)
-    assert_same(model, rows, "predict", "predict_proba", "apply", ulp=2)
+    assert_same(model, rows, "predict", "predict_proba", "apply", ulp=FUNCTION)
 
 
 def test_no_rows():
@@ -127,8 +128,8 @@ def test_the_best_iteration_counts_for_the_wrapper_alone():
     model = xgb.XGBClassifier(**{**SMALL, "n_estimators": 40}, early_stopping_rounds=3, num_parallel_tree=2, subsample=0.5)
     model.fit(X, LABELS, eval_set=[(X, np.roll(LABELS, 1))], verbose=False)
     assert forest_of(parse(model)).n_trees == (model.best_iteration + 1) * 6 < len(model.get_booster().get_dump())
-    assert_same(model, X, "predict", "predict_proba", "apply", ulp=2)
-    answers_as_booster(model.get_booster(), model.get_booster(), X, ulp=2)
+    assert_same(model, X, "predict", "predict_proba", "apply", ulp=FUNCTION)
+    answers_as_booster(model.get_booster(), model.get_booster(), X, ulp=FUNCTION)
 
 
 def test_dart_sums_differ_between_wrapper_and_booster():
@@ -176,14 +177,14 @@ def test_linear_boosters_add_their_terms_in_order(objective, target, dtype):
     rows = (X * np.array([1, 1e6, 1e-6, 1, 1])).astype(dtype)
     model = xgb.XGBRegressor(n_estimators=9, booster="gblinear", objective=objective, n_jobs=1).fit(rows, target)
     np.testing.assert_array_equal(score(model, rows, "raw_scores"), model.predict(rows, output_margin=True))
-    assert_same(model, rows, "predict", ulp=2)
-    answers_as_booster(model.get_booster(), model.get_booster(), rows, ulp=2)
+    assert_same(model, rows, "predict", ulp=FUNCTION)
+    answers_as_booster(model.get_booster(), model.get_booster(), rows, ulp=FUNCTION)
     assert "apply" not in parse(model).outputs
 
 
 def test_linear_boosters_refuse_infinity_and_iterations():
     model = xgb.XGBClassifier(n_estimators=2, booster="gblinear").fit(X, LABELS)
-    assert_same(model, X, "predict", "predict_proba", ulp=2)
+    assert_same(model, X, "predict", "predict_proba", ulp=FUNCTION)
     with pytest.raises(ValueError, match="Input X contains infinity"):
         score(model, np.full((1, 5), np.inf))
     with pytest.raises(UnsupportedError, match=r"XGBClassifier with iterations=\(0, 1\)"):
@@ -205,7 +206,7 @@ def test_vector_leaves_of_classifiers():
     labels = np.stack([LABELS == 0, LABELS > 0, LABELS == 2], axis=1)
     for target in (LABELS, labels):
         model = xgb.XGBClassifier(**SMALL, multi_strategy="multi_output_tree").fit(X, target)
-        assert_same(model, rows_of(model), "predict", "predict_proba", ulp=2)
+        assert_same(model, rows_of(model), "predict", "predict_proba", ulp=FUNCTION)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

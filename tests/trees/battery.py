@@ -17,6 +17,7 @@ import numpy.typing as npt
 from fitted import available_backends
 from hypothesis import settings
 from sources import dense, library, quietly
+from tolerances import ORDERED, ULP, units
 
 import hbconv
 from hbconv.containers import Graph
@@ -37,16 +38,6 @@ drawn = settings.get_profile("battery")
 
 EXACT = ("apply", "decision_path", "transform")
 RAW = ("raw_scores", "decision_function", "staged_decision_function", "score_samples")
-ORDERED = ("reference", "tvm")
-"""Backends that add in the source's order, without contraction."""
-
-ULP = {("raw", True): 0, ("raw", False): 4, ("transformed", True): 3, ("transformed", False): 8}
-"""Units in the last place of the answer's dtype that are allowed, by what is compared and whether the backend is ORDERED.
-
-After the sums, 3 for exponentials that round otherwise, above and below the line, and the division that follows; 8 where also the sum does, which
-an exponential magnifies by the size of its argument."""
-
-
 NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
@@ -80,7 +71,7 @@ def check(
     ask: Callable[[Any, str, Any], Any] = quietly,
     transformed: Sequence[str] = (),
     loose: float = 1.0,
-    subtracted: Mapping[str, float] = NOTHING,
+    largest: Mapping[str, float] = NOTHING,
     **options: Any,
 ) -> None:
     """Assert that the converted estimator answers as the fitted one does.
@@ -98,8 +89,8 @@ def check(
         Methods that are allowed a transformation's rounding beside predict, predict_proba and predict_log_proba.
     loose : float
         Factor of the allowed units in the last place, for an answer that magnifies rounding (an exponential of large scores); say why.
-    subtracted : mapping of str to float
-        The constant that a method subtracts last, of which the difference keeps the rounding however small it is.
+    largest : mapping of str to float
+        The largest term of a method's sum, of which the sum keeps the rounding however small it is.
     **options
         Of ``hbconv.convert``.
     """
@@ -108,7 +99,7 @@ def check(
         want = {method: quiet_ask(ask, estimator, method, x) for method in models[backends[0]].methods}
         for backend, model in models.items():
             for method, got in _answers(model, x).items():
-                raw, least = method in RAW and method not in transformed, abs(subtracted.get(method, 0.0))
+                raw, least = method in RAW and method not in transformed, abs(largest.get(method, 0.0))
                 _compare(library(estimator), backend, method, got, want[method], loose, least, raw=raw)
     for backend in backends:
         figures = TALLY.figures[library(estimator), backend]
@@ -145,28 +136,12 @@ def _compare(name: str, backend: str, method: str, got: Any, want: Any, loose: f
         figures.decisions, figures.flips = figures.decisions + wrong.size, figures.flips + int(wrong.sum())
         assert not wrong.any(), f"{what}: {wrong.sum()} of {wrong.size} differ, such as {got[wrong][:3]} for {want[wrong][:3]}"
         return
-    apart = _units(method, got, want, least)
+    apart = units(method, got, want, least)
     field_name = "raw_ulp" if raw else "transformed_ulp"
     setattr(figures, field_name, max(getattr(figures, field_name), float(apart.max(initial=0))))
     limit = ULP["raw" if raw else "transformed", backend in ORDERED] * (1.0 if raw else loose)
     far = apart > limit
     assert not far.any(), f"{what}: {far.sum()} of {far.size} beyond {limit} ulp (largest {apart.max()}), such as {got[far][:3]} for {want[far][:3]}"
-
-
-def _units(method: str, got: npt.NDArray[Any], want: npt.NDArray[Any], least: float) -> npt.NDArray[np.float64]:
-    """Distance in units in the last place of what was wanted; infinite where only one of the two is finite.
-
-    The first of two probabilities is one less the other, so it is held to the unit of the larger; a logarithm to that of one at least.
-    """
-    size = np.maximum(np.abs(want), want.dtype.type(least))
-    if method.endswith("log_proba"):
-        size = np.maximum(size, 1)
-    elif method.endswith("predict_proba") and want.ndim == 2 and want.shape[1] % 2 == 0:
-        size[:, 0::2] = np.maximum(size[:, 0::2], size[:, 1::2])
-    same = (got == want) | (np.isnan(got) & np.isnan(want))
-    with np.errstate(invalid="ignore"):
-        distance = np.abs(got.astype(np.float64) - want.astype(np.float64)) / np.spacing(size).astype(np.float64)
-    return np.where(same, 0.0, np.where(np.isfinite(distance), distance, np.inf))
 
 
 def hostile_rows(graph: Graph, rng: np.random.Generator, n: int, dtype: str = "float64", *, plain: Any = None, nan: bool = True, infinite: bool = True) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sources import dense, quietly
+from tolerances import FUNCTION, assert_units
 from trees.battery import FEW, check
 
 import hbconv
@@ -18,12 +19,12 @@ VALUE = X[:, 0] + (X[:, 1] > 0) + 0.2 * RNG.standard_normal(300)
 SMALL = {"iterations": 6, "depth": 3, "verbose": 0, "allow_writing_files": False, "thread_count": 1}
 
 
-def same(model, rows, *methods, **options):
+def same(model, rows, *methods, ulp=FUNCTION, **options):
+    """Assert equal answers; probabilities and their logarithms within units."""
     converted = hbconv.convert(model, backend="reference", **options)
     for method in methods or converted.methods:
         got, want = dense(getattr(converted, method)(rows)), dense(quietly(model, method, rows))
-        assert (got.shape, got.dtype) == (want.shape, want.dtype)
-        np.testing.assert_array_equal(got, want)
+        assert_units(method, got, want, ulp * method.endswith("proba"))
 
 
 @pytest.mark.parametrize("nan_mode", ["Min", "Max"])
@@ -112,6 +113,7 @@ def test_classes_without_hope(bias):
     model = catboost.CatBoostClassifier(loss_function="MultiClass", **SMALL).fit(X, y)
     model.set_scale_and_bias(30.0, bias)
     same(model, X)
+    same(model, X, "predict_proba", ulp=0)
 
 
 def test_the_table_of_the_exponential_holds_the_nearest_floats():
@@ -123,7 +125,9 @@ def test_the_table_of_the_exponential_holds_the_nearest_floats():
 
 def test_many_classes_add_up_in_order():
     y = np.digitize(VALUE, np.quantile(VALUE, np.linspace(0, 1, 24)[1:-1]))
-    same(catboost.CatBoostClassifier(loss_function="MultiClass", **SMALL).fit(X, y), X)
+    model = catboost.CatBoostClassifier(loss_function="MultiClass", **SMALL).fit(X, y)
+    same(model, X)
+    same(model, X, "predict_proba", ulp=0)
 
 
 @pytest.mark.parametrize("policy", ["Depthwise", "Lossguide"])

@@ -105,7 +105,7 @@ def test_isolation_forests(count, max_samples, contamination, max_features, boot
     x = numbers(rng, missing)
     settings = {"n_estimators": count, "max_samples": max_samples, "contamination": contamination, "max_features": max_features, "bootstrap": bootstrap}
     model = IsolationForest(**settings, random_state=seed).fit(x)
-    powers = {"transformed": ("score_samples", "decision_function"), "subtracted": {"decision_function": model.offset_}}
+    powers = {"transformed": ("score_samples", "decision_function"), "largest": {"decision_function": model.offset_}}
     compare(model, rng, x, where, nan=True, infinite=True, **powers)
     check(model, [x], backends=where, **powers)
 

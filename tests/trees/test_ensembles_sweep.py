@@ -102,5 +102,5 @@ def test_answers_as_the_source(cls, parameter, value):
         model.set_params(n_estimators=15).fit(X, target)
     graph, finite = parse(model), cls in (AdaBoostClassifier, AdaBoostRegressor)
     rows = [hostile_rows(graph, RNG, 150, dtype, plain=X, nan=not finite, infinite=cls is IsolationForest) for dtype in ("float64", "float32")]
-    powers = {"transformed": ("score_samples", "decision_function"), "subtracted": {"decision_function": model.offset_}} if cls is IsolationForest else {}
+    powers = {"transformed": ("score_samples", "decision_function"), "largest": {"decision_function": model.offset_}} if cls is IsolationForest else {}
     check(model, rows, backends=FEW, **powers)

@@ -15,7 +15,7 @@ X = RNG.standard_normal((200, 6))
 VALUE = X[:, 0] - X[:, 1] + 0.3 * RNG.standard_normal(200)
 ROWS = RNG.standard_normal((300, 6))
 MISSING = np.where(RNG.random(ROWS.shape) < 0.15, np.nan, ROWS)
-POWERS = {"transformed": ("score_samples", "decision_function"), "subtracted": {"decision_function": 0.5}}
+POWERS = {"transformed": ("score_samples", "decision_function"), "largest": {"decision_function": 0.5}}
 
 
 @pytest.mark.parametrize("max_features", [1, 0.5, 5])

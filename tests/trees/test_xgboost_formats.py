@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tolerances import FUNCTION, assert_units
 
 import hbconv
 from hbconv.errors import UnsupportedError
@@ -12,8 +13,8 @@ from hbconv.parse.xgboost import parse_xgboost_bytes
 FILES = sorted((Path(__file__).parent / "files").glob("xgboost_*.npz"))
 MODELS = [(file, name) for file in FILES for name in np.load(file).files if name.endswith((".json", ".ubj"))]
 
-ULP = {"binary": 2, "poisson": 2, "three": 2}
-"""Units in the last place that predictions may be off, where they are an exponential of the raw scores."""
+EXPONENTIALS = ("binary", "poisson", "three")
+"""Kinds of models whose predictions are an exponential of the raw scores."""
 
 
 def test_versions():
@@ -30,9 +31,7 @@ def test_answers_as_the_version_that_wrote_the_file(file, name, backend):
     assert model.methods == ("predict", "raw_scores", "apply")[: 2 if kind == "linear" else 3]
     for method in model.methods:
         got, want = getattr(model, method)(stored["rows"]), stored[f"{kind}.{method}"]
-        assert (got.dtype, got.shape) == (want.dtype, want.shape)
-        off = ULP.get(kind, 0) if method == "predict" else 0
-        assert np.all((got == want) | (np.abs(got - want) <= off * np.spacing(np.abs(want))))
+        assert_units(method, got, want, FUNCTION if method == "predict" and kind in EXPONENTIALS else 0)
 
 
 @pytest.mark.parametrize("start", [b"binf\x00\x00\x00\x3f", b"bs64\tAAAA"])

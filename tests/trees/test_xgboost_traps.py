@@ -10,6 +10,7 @@ import xgboost as xgb
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder
+from tolerances import FUNCTION, assert_units
 
 import hbconv
 from hbconv.errors import InputError, UnsupportedError
@@ -28,9 +29,8 @@ def convert(model):
 
 
 def same(got, want, ulp=0):
-    """Assert equal answers, or floats within units in the last place."""
-    assert (got.shape, got.dtype) == (want.shape, want.dtype)
-    assert np.all((got == want) | (np.abs(got - want) <= ulp * np.spacing(np.maximum(np.abs(want), 0.5))))
+    """Assert equal answers, or floats within units in the last place; small ones, of one half."""
+    assert_units("predict", got, want, ulp, least=0.5)
 
 
 def test_nan_follows_the_default_direction():
@@ -49,7 +49,7 @@ FEW = VALUE - np.quantile(VALUE, 0.95) > 0
 def test_base_scores_other_than_one_half(labels, base_score):
     """Estimated from the data by default, and a vector with several classes."""
     model = xgb.XGBClassifier(**SMALL, base_score=base_score).fit(X, labels)
-    same(convert(model).predict_proba(X), model.predict_proba(X), ulp=2)
+    same(convert(model).predict_proba(X), model.predict_proba(X), ulp=FUNCTION)
     same(convert(model).raw_scores(X), model.predict(X, output_margin=True))
 
 
@@ -64,15 +64,15 @@ def test_early_stopping_counts_for_the_wrapper():
 @pytest.mark.parametrize("objective", ["count:poisson", "reg:gamma", "reg:tweedie", "reg:logistic"])
 def test_links(objective):
     model = xgb.XGBRegressor(**SMALL, objective=objective).fit(X, 1 / (1 + np.exp(-VALUE)))
-    same(convert(model).predict(X), model.predict(X), ulp=2)
+    same(convert(model).predict(X), model.predict(X), ulp=FUNCTION)
 
 
 @pytest.mark.parametrize("names", [["a", "b", "c", "d"], ["leaf", "yes", "no", "missing"], ["f1", "f10", "f2", "f0"]], ids=lambda names: names[0])
 def test_feature_names_that_look_like_something_else(names):
     frame = pd.DataFrame(X, columns=names)
     model = xgb.XGBClassifier(**SMALL).fit(frame, VALUE > 0)
-    same(convert(model).predict_proba(frame), model.predict_proba(frame), ulp=2)
-    same(convert(model).predict_proba(frame[names[::-1]]), model.predict_proba(frame), ulp=2)
+    same(convert(model).predict_proba(frame), model.predict_proba(frame), ulp=FUNCTION)
+    same(convert(model).predict_proba(frame[names[::-1]]), model.predict_proba(frame), ulp=FUNCTION)
 
 
 def test_columns_in_another_order_are_found_by_name():
@@ -86,7 +86,7 @@ def test_labels_of_several_outputs():
     labels = np.stack([VALUE > 0, X[:, 2] > 0, X[:, 3] > 1], axis=1)
     model = xgb.XGBClassifier(**SMALL).fit(X, labels)
     same(convert(model).predict(X), model.predict(X))
-    same(convert(model).predict_proba(X), model.predict_proba(X), ulp=2)
+    same(convert(model).predict_proba(X), model.predict_proba(X), ulp=FUNCTION)
 
 
 def test_trees_of_a_single_leaf_and_no_trees():
