@@ -227,6 +227,7 @@ define("take", infer_take, lambda x, indices, axis: np.take(x, indices, axis=axi
 def infer_gather(x: TensorType, index: TensorType) -> TensorType:
     """``gather(x, index)``: ``x[row, index[row, ...]]`` for x of shape (rows, width)."""
     require(len(x.shape) == 1 and x.rows and index.rows and index.dtype == "int32", f"gather of {x} at {index}")
+    require(x.shape[0] > 0 or 0 in index.shape, f"gather of {x}, which is empty, at {index}")
     return TensorType(x.dtype, index.shape)
 
 
@@ -236,6 +237,7 @@ define("gather", infer_gather, lambda x, index: x[np.arange(len(x)).reshape(-1, 
 def infer_lookup(table: TensorType, index: TensorType) -> TensorType:
     """``lookup(table, index)``: ``table[index]`` for a constant table of shape (size, *entry)."""
     require(not table.rows and index.rows and index.dtype == "int32" and len(table.shape) >= 1, f"lookup of {index} in {table}")
+    require(table.shape[0] > 0 or 0 in index.shape, f"lookup of {index} in {table}, which is empty")
     return TensorType(table.dtype, (*index.shape, *table.shape[1:]))
 
 
@@ -271,12 +273,14 @@ def infer_expand(x: TensorType, value: TensorType) -> TensorType:
 define("expand", infer_expand, lambda x, value: np.broadcast_to(value, (len(x), *value.shape)))
 
 
-def reduction(dtypes: tuple[str, ...], result: str | None = None) -> Callable[..., TensorType]:
-    """Type rule of a primitive that removes one static axis."""
+def reduction(dtypes: tuple[str, ...], result: str | None = None, least: int = 0) -> Callable[..., TensorType]:
+    """Type rule of a primitive that removes one static axis, which has some entries at least."""
 
     def infer(x: TensorType, axis: int) -> TensorType:
         require(x.rows and 0 <= axis < len(x.shape) and x.dtype in dtypes, f"reduction of {x} over axis {axis}")
-        return TensorType(result or x.dtype, (*x.shape[:axis], *x.shape[axis + 1 :]))
+        rest = (*x.shape[:axis], *x.shape[axis + 1 :])
+        require(x.shape[axis] >= least or 0 in rest, f"reduction of {x} over axis {axis}, which is empty")
+        return TensorType(result or x.dtype, rest)
 
     return infer
 
@@ -300,12 +304,12 @@ def logsumexp(x: NumpyArray, axis: int) -> NumpyArray:
 define("reduce_sum", reduction((*FLOATS, *INTS)), lambda x, axis: x.sum(axis=axis + 1, dtype=x.dtype))
 define("ordered_sum", reduction(FLOATS), ordered_sum)
 define("reduce_prod", reduction((*FLOATS, *INTS)), lambda x, axis: x.prod(axis=axis + 1, dtype=x.dtype))
-define("reduce_max", reduction((*FLOATS, *INTS)), lambda x, axis: x.max(axis=axis + 1))
-define("reduce_min", reduction((*FLOATS, *INTS)), lambda x, axis: x.min(axis=axis + 1))
+define("reduce_max", reduction((*FLOATS, *INTS), least=1), lambda x, axis: x.max(axis=axis + 1))
+define("reduce_min", reduction((*FLOATS, *INTS), least=1), lambda x, axis: x.min(axis=axis + 1))
 define("reduce_any", reduction(("bool",)), lambda x, axis: x.any(axis=axis + 1))
-define("argmax", reduction((*FLOATS, *INTS), "int32"), lambda x, axis: x.argmax(axis=axis + 1).astype(np.int32))
-define("logsumexp", reduction(FLOATS), logsumexp)
-define("ordered_logsumexp", reduction(FLOATS), lambda x, axis: np.logaddexp.reduce(x, axis=axis + 1))
+define("argmax", reduction((*FLOATS, *INTS), "int32", least=1), lambda x, axis: x.argmax(axis=axis + 1).astype(np.int32))
+define("logsumexp", reduction(FLOATS, least=1), logsumexp)
+define("ordered_logsumexp", reduction(FLOATS, least=1), lambda x, axis: np.logaddexp.reduce(x, axis=axis + 1))
 
 
 def infer_along(x: TensorType, axis: int) -> TensorType:
@@ -364,7 +368,7 @@ def infer_embedding_sum(tokens: TensorType, weights: TensorType, table: TensorTy
     same_dtype(weights, table)
     require(tokens.rows and weights.rows and not table.rows, "embedding_sum takes two values and a constant")
     require(tokens.dtype == "int32" and len(tokens.shape) == 1 and tokens.shape == weights.shape, f"tokens {tokens} beside weights {weights}")
-    require(len(table.shape) == 2 and table.dtype in FLOATS, f"table {table}")
+    require(len(table.shape) == 2 and table.shape[0] > 0 and table.dtype in FLOATS, f"table {table}")
     return TensorType(table.dtype, (table.shape[1],))
 
 

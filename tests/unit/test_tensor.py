@@ -174,3 +174,31 @@ def test_prints_forests_and_types():
         f"%1 = tree_leaves %0 forest=<2 trees, {forest.n_tests} tests> strategy=gemm : int32[n, 2]",
         "return y=%1",
     ]
+
+
+@pytest.mark.parametrize("primitive", ["reduce_max", "reduce_min", "argmax", "logsumexp", "ordered_logsumexp"])
+def test_the_largest_of_nothing_is_refused(primitive):
+    """A compiled loop would read the first entry of nothing."""
+    b = Builder()
+    nothing = b.take(b.input("x", "float64", 3), [])
+    with pytest.raises(VerificationError, match="empty"):
+        b.reduce(primitive, nothing)
+
+
+def test_reading_what_is_empty_is_refused():
+    b = Builder()
+    x, places = b.input("x", "float64", 3), b.input("i", "int32", 2)
+    with pytest.raises(VerificationError, match="empty"):
+        b.lookup(b.constant(np.zeros(0)), places)
+    with pytest.raises(VerificationError, match="empty"):
+        b.gather(b.take(x, []), places)
+    with pytest.raises(VerificationError, match="table"):
+        b.op("embedding_sum", places, b.take(x, [0, 1]), b.constant(np.zeros((0, 2))))
+
+
+@pytest.mark.parametrize("position", [-1, 3])
+def test_positions_that_are_not_there_are_found(position):
+    b = Builder()
+    program = b.program({"y": b.take(b.input("x", "float64", 3), [0, position])})
+    with pytest.raises(VerificationError, match="take of positions beyond 3"):
+        verify_program(program)
