@@ -5,6 +5,9 @@
 #   make battery
 # Damaged model files of every format, so many of them, of which none may crash, hang or end in an error without a name (hours):
 #   make fuzz COUNT=100000
+# What kernels read and write beyond their memory: their tests between pages that may not be touched (an hour), and 500 processes that must not die:
+#   make memory
+#   make processes
 # The table of what each backend supports (hbconv/support.json, docs/support.md), asked anew:
 #   make support
 
@@ -14,7 +17,7 @@ BIN := $(VENV)/bin
 
 COUNT ?= 100000
 
-.PHONY: demo test lint check battery fuzz support env
+.PHONY: demo test lint check battery fuzz memory processes support env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -34,6 +37,14 @@ battery: env
 
 fuzz: env
 	PYTHONPATH=tests:strategies:datasets $(BIN)/python -m fuzz --count $(COUNT)
+
+memory: env
+	for vector in 16 32 64; do for guard in pages-behind pages-before; do \
+		HBCONV_GUARD=$$guard HBCONV_MACHINE=/$$vector $(BIN)/python -X faulthandler tests/backends/edges.py $$(seq 1 70) || exit 1; done; done
+	for guard in pages-behind pages-before; do HBCONV_GUARD=$$guard $(BIN)/python -m pytest -n 2 tests/backends tests/trees tests/property || exit 1; done
+
+processes: env
+	$(BIN)/python tests/processes.py --count 500
 
 support: env
 	$(BIN)/python -m pytest tests/breadth/test_support.py --update-support

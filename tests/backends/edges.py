@@ -1,0 +1,125 @@
+"""Programs run on every number of rows around the ends of vectors, blocks and tiles, each input and output right beside a page that may not be touched.
+
+    HBCONV_GUARD=pages-behind HBCONV_MACHINE=/64 python tests/backends/edges.py [a width of matrices, or several]
+
+Answers are compared with the reference backend. A kernel that reads or writes beyond its memory ends the process.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from forests import hostile_rows, random_forest
+
+from hbconv.backends.reference import evaluate
+from hbconv.backends.tvm import BACKEND
+from hbconv.backends.tvm.compiler import FEW, compile_program
+from hbconv.backends.tvm.machine import Machine
+from hbconv.target import Target
+from hbconv.tensor import Builder, TensorProgram
+
+ROWS = (*range(71), 127, 128, 129, 255, 256, 257, 511, 513)
+WIDTHS = (1, 3, 4, 8, 9, 15, 16, 17, 20, 31, 33, 64, 70)
+DTYPES = ("float32", "float64", "int32", "int64")
+FLOATS = DTYPES[:2]
+
+Case = tuple[TensorProgram, dict[str, np.ndarray]]
+
+
+def matrices(dtype: str, widths: Sequence[int]) -> dict[str, np.ndarray]:
+    """Whole numbers, whose sums of products are exact in any order."""
+    rng = np.random.default_rng(0)
+    return {f"x{width}": rng.integers(-9, 9, (max(ROWS), width)).astype(dtype) for width in widths}
+
+
+def turned(dtype: str, widths: Sequence[int]) -> Case:
+    """Rows become columns and back: all of them, or some."""
+    b, x = Builder(), matrices(dtype, widths)
+    given = {name: b.input(name, dtype, values.shape[1]) for name, values in x.items()}
+    every = {f"every {name}": b.take(value, np.arange(value.shape[0])[::-1]) for name, value in given.items()}
+    some = {f"some {name}": b.take(value, [value.shape[0] - 1, 0]) for name, value in given.items()}
+    return b.program(every | some), x
+
+
+def multiplied(dtype: str, widths: Sequence[int]) -> Case:
+    """Products from rows as they lie, with few columns of weights, and from columns, with many."""
+    b, x, rng = Builder(), matrices(dtype, widths), np.random.default_rng(1)
+    outputs = {}
+    for (name, values), columns in zip(x.items(), (1, 2, 5, 12, 23) * len(x), strict=False):
+        value = b.input(name, dtype, values.shape[1])
+        outputs[name] = b.matmul(value, b.constant(rng.integers(-9, 9, (values.shape[1], columns)), dtype))
+    return b.program(outputs), x
+
+
+def lying(dtype: str, widths: Sequence[int]) -> Case:
+    """Entries computed where they lie, and rows marked in which one is infinite."""
+    (name, x), *_ = matrices(dtype, widths).items()
+    b = Builder()
+    value = b.input(name, dtype, x.shape[1])
+    outputs = {"y": value * b.constant(np.arange(x.shape[1]), dtype) + value}
+    return b.program(outputs), {name: x}
+
+
+def trees(dtype: str, widths: Sequence[int]) -> Case:
+    """Trees by every strategy, over thresholds and categories."""
+    b, rng, outputs, x = Builder(), np.random.default_rng(2), {}, {}
+    for i, (width, strategy) in enumerate(zip(widths, ("select", "tree_traversal", "perfect_tree_traversal") * len(widths), strict=False)):
+        forest = random_forest(rng, n_trees=17, n_features=width, max_depth=5, n_outputs=1 + i % 2, n_categorical=i % 3 // 2, accumulate=FLOATS[i % 2])
+        name = f"x{i}"
+        value, x[name] = b.input(name, dtype, width), hostile_rows(rng, forest, dtype, max(ROWS))
+        outputs |= {f"{op} {name}": b.op(op, value, forest=forest, strategy=strategy) for op in ("tree_scores", "tree_leaves")}
+    return b.program(outputs), x
+
+
+def near(dtype: str, widths: Sequence[int]) -> Case:
+    """Nearest points, by a screen and by trying all; for rows that are far or no numbers too."""
+    b, rng = Builder(), np.random.default_rng(3)
+    x = {"x": rng.standard_normal((max(ROWS), 20)).astype(dtype)}
+    x["x"][::7, 3], x["x"][3::11, 0], x["x"][5::13] = np.inf, np.nan, np.finfo(dtype).max
+    points = {"near": rng.standard_normal((500, 20)), "near of few": rng.standard_normal((9, 20))}
+    value = b.input("x", dtype, 20)
+    return b.program({name: b.op("nearest", value, b.constant(data, dtype), k=3) for name, data in points.items()}), x
+
+
+def ordered(dtype: str, widths: Sequence[int]) -> Case:
+    """Sorts, lists, sums, and reads of tables at computed positions."""
+    b, x = Builder(), matrices(dtype, widths[-1:])
+    ((name, values),) = x.items()
+    value = b.input(name, dtype, values.shape[1])
+    edges = b.constant(np.linspace(-8, 8, 40 * values.shape[1]).reshape(-1, 40), dtype)
+    outputs = {"sort": b.op("sort", value, axis=0), "top": b.op("topk", value, k=1), "bins": b.op("bucketize", value, edges, right=True)}
+    outputs |= {"sum": b.reduce("reduce_sum", value), "table": b.lookup(b.constant(np.arange(60).reshape(20, 3)), b.cast(value, "int32"))}
+    return b.program(outputs), x
+
+
+def cases(widths: Sequence[int]) -> Iterator[tuple[str, Case]]:
+    """Yield every program by its name, for matrices of the given widths."""
+    for dtype in DTYPES:
+        for write in (turned, multiplied, trees, near, ordered) if dtype in FLOATS else (turned,):
+            yield f"{write.__name__} {dtype}", write(dtype, widths)
+    for width in widths[::4]:
+        yield f"lying {width}", lying("float32", [width])
+
+
+def check(name: str, program: TensorProgram, inputs: dict[str, np.ndarray]) -> None:
+    """Compare the loop for batches, and that for few rows, with the reference, on each number of rows."""
+    prepared, target = BACKEND.prepare(program, Target("tvm")), Target("tvm")
+    loops = {"batch": BACKEND.emit(prepared, target), "few": compile_program(prepared, FEW, Machine.host(), target)}
+    with np.errstate(all="ignore"):
+        wanted = evaluate(program, inputs)
+    for rows in ROWS:
+        given = {key: np.ascontiguousarray(x[:rows]) for key, x in inputs.items()}
+        for loop, artifact in loops.items():
+            for output, got in artifact.run(given).items():
+                np.testing.assert_array_equal(got, wanted[output][:rows], err_msg=f"{name}, {loop}, {output}, {rows} rows")
+
+
+if __name__ == "__main__":
+    chosen = [int(width) for width in sys.argv[1:]] or WIDTHS
+    for title, case in cases(chosen):
+        check(title, *case)

@@ -1,0 +1,24 @@
+"""Kernels touch nothing beyond what they are given, whatever the number of rows: ``edges.py`` between pages that may not be touched."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hbconv.backends.tvm.guards import BEFORE, BEHIND
+
+EDGES = Path(__file__).with_name("edges.py")
+WIDTHS = ("1", "7", "16", "33")
+"""Widths of matrices; ``make memory`` takes all up to 70."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="such pages are made by mprotect")
+@pytest.mark.parametrize("guard", [BEHIND, BEFORE])
+def test_nothing_is_touched_beyond_inputs_and_outputs(vector, guard):
+    command = [sys.executable, "-X", "faulthandler", str(EDGES), *WIDTHS]
+    done = subprocess.run(command, env={**os.environ, "HBCONV_GUARD": guard}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
