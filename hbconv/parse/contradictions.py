@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from hbconv.containers import Output
     from hbconv.parse.step import Step
 
-__all__ = ["require_agreement"]
+__all__ = ["require_agreement", "require_order"]
 
 
 def require_agreement(step: Step, outputs: dict[str, Output]) -> None:
@@ -37,6 +37,13 @@ def require_agreement(step: Step, outputs: dict[str, Output]) -> None:
         found = _length(held.get(name))
         if members is not None and found is not None and found < members:
             raise step.damaged(f"{name} has {found} entries, for {members} estimators_")
+
+
+def require_order(step: Step, classes: Any) -> None:
+    """Refuse classes that are not ascending, as where the source seeks by halving; missing ones may stand anywhere."""
+    known = [label for label in classes.tolist() if label is not None and label == label]
+    if known != sorted(known):
+        raise step.damaged("classes_ is not in order, in which the source seeks")
 
 
 def _length(value: Any) -> int | None:

@@ -14,6 +14,7 @@ from hbconv.containers.decide import Compare
 from hbconv.containers.one_hot import OneHot
 from hbconv.containers.recode import Recode
 from hbconv.containers.wiring import Cast
+from hbconv.parse.contradictions import require_order
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
 from hbconv.parse.text import category_codes, columns_of
@@ -79,8 +80,7 @@ def parse_label_encoder(step: Step) -> dict[str, Output]:
     A text longer than any class, which the source cuts short where its classes are a ``U`` array, is unknown here.
     """
     classes = np.asarray(step.estimator.classes_)
-    if classes.tolist() != sorted(classes.tolist()):
-        raise step.damaged("classes_ is not in order, in which the source seeks")
+    require_order(step, classes)
     if classes.dtype.kind in "biu":
         dtype = "bool" if classes.dtype.kind == "b" else "int64"
         step = replace(step, x=Cast(Cast(step.require_finite(), dtype), "int64"))

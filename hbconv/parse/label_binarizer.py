@@ -13,6 +13,7 @@ from hbconv.containers.choose import IsOutside
 from hbconv.containers.decide import Compare
 from hbconv.containers.modulo import Modulo
 from hbconv.containers.recode import Recode
+from hbconv.parse.contradictions import require_order
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, select
 from hbconv.parse.text import are_numbers, category_codes
@@ -37,8 +38,7 @@ def _is_multilabel(binarizer: Any) -> bool:
 def _class_codes(step: Step) -> Node:
     """Look up the class. Two classes share a column, and must be met: were there others, the source would make two columns."""
     classes = np.asarray(step.estimator.classes_)
-    if classes.tolist() != sorted(classes.tolist()):
-        raise step.damaged("classes_ is not in order, in which the source seeks")
+    require_order(step, classes)
     if are_numbers(classes):
         classes = classes.astype(np.int64) if classes.dtype.kind == "b" else classes
         _require_whole(step)

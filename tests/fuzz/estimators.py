@@ -50,7 +50,7 @@ def mutate(data: bytes, rng: np.random.Generator) -> bytes:
     """Change one fitted attribute of an estimator, or of something that it is made of."""
     name, estimator = pickle.loads(data)
     spots = list(_spots(estimator, set()))
-    for _ in range(9):
+    for _ in range(9 * bool(spots)):
         value, at, put = spots[rng.integers(len(spots))]
         try:
             put(_other(value, rng))
