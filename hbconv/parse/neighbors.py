@@ -52,8 +52,11 @@ class Neighbors:
 
 
 def fitted_rows(estimator: Any) -> npt.NDArray[Any]:
-    """Return the rows fitted on, also those that came as a sparse matrix."""
-    return dense(estimator._fit_X)  # noqa: SLF001
+    """Return the rows fitted on, also those that came as a sparse matrix; ValueError where a search tree, which the source asks, holds others."""
+    rows, tree = dense(estimator._fit_X), getattr(estimator, "_tree", None)  # noqa: SLF001
+    if tree is not None and not np.array_equal(np.asarray(tree.data), rows):
+        raise ValueError("_fit_X does not hold the rows of _tree")
+    return rows
 
 
 def read_surrogate(step: Step, estimator: Any, x: Node) -> Surrogate:
