@@ -61,7 +61,7 @@ def _require_typed(node: Node) -> None:
 
 def require_labels(output: Output) -> None:
     """Refuse class labels of which there are fewer than an output gives codes."""
-    labels = (output.classes,) if isinstance(output.classes, Array) else output.classes or ()
+    labels = output.classes if isinstance(output.classes, tuple) else (output.classes,) if isinstance(output.classes, Array) else ()
     nodes = output.node.xs if len(labels) > 1 and isinstance(output.node, Concat) else (output.node,) * len(labels)
     for node, own in zip(nodes, labels, strict=False):
         if own.data.ndim != 1:
