@@ -164,8 +164,8 @@ def _variance_of_exponentiation(step: Step, kernel: Any, x: Node) -> Node:
 
 
 def _variance_of_dot_product(step: Step, kernel: Any, x: Node) -> Node:  # noqa: ARG001
-    x = Cast(x, "float64")
-    return Affine.of(RowDot(x, x), add=kernel.sigma_0**2)
+    x = Cast(x, "float")  # the products are of the rows' own dtype
+    return Affine.of(Cast(RowDot(x, x), "float64"), add=kernel.sigma_0**2)
 
 
 def _variance_of_pairwise(step: Step, kernel: Any, x: Node) -> Node:

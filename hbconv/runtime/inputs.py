@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from hbconv.errors import InputError
 from hbconv.runtime.arrays import dtype_name, numeric, require_numbers
+from hbconv.runtime.half import is_converted
 from hbconv.runtime.items import read_items
 from hbconv.runtime.matrices import as_numbers, read_matrix
 from hbconv.runtime.reading import reads_rows
@@ -65,7 +66,7 @@ def read_table(x: Any, reads: Reads) -> Table:
         _warn(f"X does not have valid feature names, but {reads.owner} was fitted with feature names")
     if matrix.dtype.kind in "OUT" and (reads.text or matrix.dtype.kind == "O"):
         return _read_columns(Frame((), len(matrix), lambda i: matrix[:, i]), range(matrix.shape[1]), reads)
-    return _whole(reads, as_numbers(matrix, reads.schema))
+    return _whole(reads, as_numbers(matrix, reads.schema), matrix.dtype)
 
 
 def _read_frame(frame: Frame, reads: Reads) -> Table:
@@ -79,7 +80,7 @@ def _read_frame(frame: Frame, reads: Reads) -> Table:
         return _read_columns(frame, place, reads)
     order = [place[i] for i in range(len(place))]
     values = numeric(frame.matrix, "X")
-    return _whole(reads, values if order == list(range(values.shape[1])) else values[:, order])
+    return _whole(reads, values if order == list(range(values.shape[1])) else values[:, order], frame.matrix.dtype)
 
 
 def _require_numbers(listed: frozenset[int], reads: Reads) -> None:
@@ -96,8 +97,18 @@ def _require_categories(listed: frozenset[int], reads: Reads) -> None:
         raise InputError(f"{reads.where(i)} holds plain numbers; {reads.owner} was fitted on categories. Give it dtype category, as in fitting.")
 
 
-def _whole(reads: Reads, values: Any) -> Table:
-    return Table(reads, values.shape[0], (dtype_name(values.dtype),) * values.shape[1], values)
+def _whole(reads: Reads, values: Any, given: np.dtype[Any]) -> Table:
+    dtypes = (dtype_name(values.dtype),) * values.shape[1]
+    _require_converted(reads, dtypes, frozenset(range(len(dtypes))) if given == np.float16 else frozenset())
+    return Table(reads, values.shape[0], dtypes, values)
+
+
+def _require_converted(reads: Reads, dtypes: tuple[str, ...], half: frozenset[int]) -> None:
+    """Refuse float16 that the source computes in: programs read it as float32, and would round otherwise."""
+    if half and reads.graph is not None and not is_converted(reads.graph, dtypes, half):
+        where = reads.where(min(half)) if len(half) < len(dtypes) else "X"
+        told = f"{where} is float16. {reads.owner} computes in the dtype of its rows, hbconv in no float16."
+        raise InputError(f"{told} Give both of them float32: X.astype('float32').")
 
 
 def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads: Reads) -> Table:
@@ -115,7 +126,11 @@ def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads:
     dtypes |= {i: _small_or_own(array, columns[i]) for i, array in arrays.items()}
     if "float32" not in dtypes.values():
         dtypes = {i: "int64" if dtype == "int16" else dtype for i, dtype in dtypes.items()}
-    return Table(reads, frame.rows, tuple(dtypes.get(i, "string") for i in range(len(reads.schema.columns))), columns=columns, blocks=blocks)
+    every = tuple(dtypes.get(i, "string") for i in range(len(reads.schema.columns)))
+    _require_converted(
+        reads, every, frozenset(i for group, array in (*alike, *(([i], a) for i, a in arrays.items())) if array.dtype == np.float16 for i in group)
+    )
+    return Table(reads, frame.rows, every, columns=columns, blocks=blocks)
 
 
 def _small_or_own(given: npt.NDArray[Any], numbers: Any) -> str:

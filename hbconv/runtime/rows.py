@@ -39,6 +39,8 @@ class Reads:
     entries: tuple[tuple[int, Extractor], ...] = ()
     objects: frozenset[int] = frozenset()
     """Columns whose objects must all be numbers."""
+    graph: Graph | None = field(default=None, repr=False, compare=False)
+    """What reads them."""
 
     @staticmethod
     def of(graph: Graph) -> Reads:
@@ -50,7 +52,7 @@ class Reads:
         coded = frozenset(i for n in nodes if isinstance(n, FindCode) and isinstance(n.x, Columns) for i in n.x.columns)
         behind = topological(tuple(n for n in nodes if isinstance(n, OnlyNumbers)))
         objects = frozenset(i for n in behind if isinstance(n, Columns) for i in n.columns)
-        return Reads(graph.schema, numbers - text, text, graph.traits.estimator or "The model", text | coded, graph.sparse, entries, objects)
+        return Reads(graph.schema, numbers - text, text, graph.traits.estimator or "The model", text | coded, graph.sparse, entries, objects, graph)
 
     @property
     def needed(self) -> frozenset[int]:

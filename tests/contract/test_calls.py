@@ -8,12 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse
 import torch
 from fitted import labels, matrix
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.preprocessing import StandardScaler
 
 import hbconv
 from hbconv.backends._pool import share
@@ -186,3 +188,16 @@ def test_bound_calls_take_whatever_fits():
     ]
     for each in given:
         np.testing.assert_allclose(bound(each), source.predict(x), rtol=1e-12)
+
+
+def test_half_precision_is_refused_only_where_the_source_computes_in_it():
+    half = rows(5, "float16")
+    for source in (LinearRegression().fit(matrix(), matrix()[:, 0]), RandomForestRegressor(3, random_state=0).fit(matrix(), matrix()[:, 0])):
+        np.testing.assert_allclose(hbconv.convert(source, backend="tvm").predict(half), source.predict(half), rtol=1e-12)
+    scaler = StandardScaler().fit(pd.DataFrame(matrix(), columns=list("abcdef")))
+    model = hbconv.convert(scaler, backend="tvm")
+    frame = pd.DataFrame(rows(5), columns=list("abcdef")).astype({"b": "float16"})
+    np.testing.assert_allclose(model.transform(frame), scaler.transform(frame), rtol=1e-12)
+    for given in (frame.astype("float16"), pl.DataFrame(frame.astype("float32")).cast(pl.Float16)):
+        with pytest.raises(InputError, match="float16"):
+            model.transform(given)

@@ -77,6 +77,23 @@ def test_takes_integers(case: Case) -> None:
             compare(case, method, x, getattr(_compiled(case, "reference"), method)(x))
 
 
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_takes_half_precision_or_refuses_it(case: Case) -> None:
+    """Rows of float16 are computed with as the source does, or refused where it computes in float16 itself."""
+    x = as_dtype(case.rows(20), "float16")
+    if hasattr(x, "columns"):
+        x = x.where(~np.isinf(x.select_dtypes("float16")).reindex(columns=x.columns, fill_value=False), 1.0)
+    elif x.dtype == np.float16:
+        x[np.isinf(x)] = 1.0
+    for method in case.names:
+        if answers(case, method, x):
+            try:
+                got = getattr(_compiled(case, "reference"), method)(x)
+            except InputError:
+                continue
+            compare(case, method, x, got)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_refuses_what_the_source_refuses(case: Case, bad: float) -> None:
