@@ -20,12 +20,14 @@ from hbconv.optimize.plan import Plan
 from hbconv.runtime import export, store
 from hbconv.runtime.bound import bound_call
 from hbconv.runtime.calls import call, grouped
+from hbconv.runtime.codes import over_arrays
 from hbconv.runtime.explanation import Explanation
 from hbconv.runtime.inputs import read_table
 from hbconv.runtime.options import check_options
 from hbconv.runtime.programs import Key, Programs
 from hbconv.runtime.rows import Reads
 from hbconv.runtime.shortcuts import Shortcut, find_shortcut
+from hbconv.runtime.tables import read_frame
 from hbconv.target import Target
 
 __all__ = ["Model", "load"]
@@ -56,6 +58,7 @@ class Model:
         self.reads = Reads.of(parsed)
         self.programs = Programs(parsed, target, files)
         self._shortcuts: dict[tuple[str, np.dtype[Any]], Shortcut | None] = {}
+        self._over_arrays: Model | None = None
 
     # What it is.
 
@@ -139,7 +142,21 @@ class Model:
         method.__doc__ = f"Answer as {name} of {self.parsed.traits.estimator} does, for rows of shape (n, {self.n_features_in_})."
         return method
 
+    def reading(self, x: Any) -> Model:
+        """Return the model that reads these rows: for an array, a model fitted on categories is one over their codes."""
+        return self if read_frame(x) is not None else self._reading_arrays()
+
+    def _reading_arrays(self) -> Model:
+        if not self.schema.conventions.tables_only:
+            return self
+        if self._over_arrays is None:
+            parsed = over_arrays(self.parsed)
+            self._over_arrays = self if parsed is None else Model(parsed, self.target)
+        return self._over_arrays
+
     def _call(self, name: str, x: Any) -> Any:
+        if self.schema.conventions.tables_only and self.reading(x) is not self:
+            return getattr(self.reading(x), name)(x)
         found = call(self.parsed, self.programs, self.reads, name, x)
         if type(x) is np.ndarray and (name, x.dtype) not in self._shortcuts:
             self._shortcuts[name, x.dtype] = find_shortcut(self.parsed, self.programs, self.reads, name, x.dtype.name)
@@ -155,7 +172,7 @@ class Model:
             raise OptionError(f"transform={transform!r} is no output that hbconv knows. Choose 'default', 'pandas' or 'polars'.")
         if transform is not None:
             chosen = replace(self.parsed.traits, container=replace(container, library=transform))
-            self.parsed, self._shortcuts = replace(self.parsed, traits=chosen), {}
+            self.parsed, self._shortcuts, self._over_arrays = replace(self.parsed, traits=chosen), {}, None
         return self
 
     def compile(self, sample: Any) -> Model:
@@ -166,6 +183,9 @@ class Model:
         sample : table or array
             A few rows as they will come.
         """
+        if self.reading(sample) is not self:
+            self.reading(sample).compile(sample)
+            return self
         table = read_table(sample, self.reads)
         self.dtypes = tuple("int64" if d == "int16" else d for d in table.dtypes)
         for method in self.parsed.tensors:
@@ -204,6 +224,8 @@ class Model:
         >>> predict(np.array([[2.0]], np.float32))
         array([5.])
         """
+        if self._reading_arrays() is not self:
+            return self._reading_arrays().bind(method, rows, dtype)
         if method not in self.methods:
             raise unknown("method", method, self.methods)
         if dtype not in (None, "float32", "float64", "int64"):
@@ -266,6 +288,8 @@ class Model:
             return self.save(path)
         if self.reads.entries:
             raise BackendError("A file for another runtime cannot hold this model: its texts become tokens on the host. Save it as .hbc.")
+        if not self.parsed.tensors:
+            raise BackendError(f"A file for another runtime holds methods whose answers are tensors, and {', '.join(self.methods)} is none. Save it as .hbc.")
         writer = export.find_writer(path)
         model = self.for_target(backend=writer.backend, device="cpu")
         return store.write(path, writer.write(model.programs, model.dtypes))

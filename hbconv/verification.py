@@ -112,7 +112,7 @@ def verify(estimator: Any, model: Model, X: Any) -> Report:  # noqa: N803
 
 def coarsest(model: Model, X: Any) -> str:  # noqa: N803
     """Return the coarsest dtype that a model computes in, for these rows."""
-    given = read_table(X, model.reads).dtypes
+    given = read_table(X, model.reading(X).reads).dtypes
     return "float32" if "float32" in given or model.target.precision == "fast" else "float64"
 
 

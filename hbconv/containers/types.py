@@ -3,15 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
 from hbconv.errors import ConversionError
 
-__all__ = ["MOST_COLUMNS", "Column", "Conventions", "Schema", "Type"]
+__all__ = ["MOST_COLUMNS", "Column", "Conventions", "Finds", "Schema", "Type"]
 
 MOST_COLUMNS = 2**22
 """Columns that a model may read: a damaged one would ask for more memory than there is."""
+
+Finds = Literal["names", "names in order", "positions"]
+"""How a source finds the columns of a table: by their names, wherever they stand; by position, once their names are those it was
+fitted on, in that order; or by position, whatever their names."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,8 @@ class Conventions:
         Dtype as which the source reads an array of another dtype than float32 and float64; empty where ints stay exact.
     underscored : bool
         The source put underscores for spaces in the names.
+    names_as_text : bool
+        The source makes text of names that are numbers; for others, a table of such has no names.
     no_categories : bool
         The source would read a table's columns of a category dtype by their codes, which depend on the table: they are refused.
     absent_missing : bool
@@ -58,6 +65,7 @@ class Conventions:
     tables_only: bool = False
     other_arrays: str = ""
     underscored: bool = False
+    names_as_text: bool = False
     no_categories: bool = False
     absent_missing: bool = False
     sequence: bool = False
@@ -73,14 +81,17 @@ class Schema:
     columns : tuple of Column
         All columns.
     named : bool
-        The source was fitted on named columns, so a table's columns are found by name; else by position.
+        The source was fitted on named columns; else a table's columns are found by position.
     conventions : Conventions
         How the source reads tables and arrays, where it is not as scikit-learn does.
+    finds : Finds
+        How the source finds named columns. Where a table has no order, as a mapping, they are found by name.
     """
 
     columns: tuple[Column, ...]
     named: bool = False
     conventions: Conventions = Conventions()
+    finds: Finds = "names"
 
     @staticmethod
     def matrix(width: int, dtype: str = "float64") -> "Schema":
@@ -90,9 +101,9 @@ class Schema:
         return Schema(tuple(Column(f"x{i}", dtype) for i in range(width)))
 
     @staticmethod
-    def table(names: Sequence[str], dtype: str = "float64") -> "Schema":
+    def table(names: Sequence[str], dtype: str = "float64", finds: Finds = "names") -> "Schema":
         """Named columns, all of one dtype."""
-        return Schema(tuple(Column(name, dtype) for name in names), named=True)
+        return Schema(tuple(Column(name, dtype) for name in names), named=True, finds=finds)
 
     @staticmethod
     def sequence(dtype: str = "float64") -> "Schema":

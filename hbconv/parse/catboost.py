@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Graph, Node, Output, Schema, Traits, source, topological
+from hbconv.containers import Conventions, Graph, Node, Output, Schema, Traits, source, topological
 from hbconv.containers.columns import Codes, Columns, Hashes
 from hbconv.containers.recode import Recode
 from hbconv.containers.wiring import Cast
@@ -47,9 +47,14 @@ def parse_catboost_json(data: bytes) -> Graph:
 
 
 def _schema(names: Sequence[str]) -> Schema:
-    """Columns by name, or by position where CatBoost made the names up."""
-    made_up = all(name in ("", str(i)) for i, name in enumerate(names))
-    return Schema.matrix(len(names)) if made_up else Schema.table(list(names))
+    """Columns by name, or by position where CatBoost made the names up.
+
+    That shows in no attribute: a table of columns numbered from zero may have named them so, by which CatBoost would find them.
+    """
+    numbers = [str(i) for i in range(len(names))]
+    made_up = all(name in ("", number) for name, number in zip(names, numbers, strict=True))
+    schema = Schema.table(numbers, finds="positions") if made_up else Schema.table(names)
+    return replace(schema, named=not made_up, conventions=Conventions(names_as_text=True))
 
 
 def _features(estimator: Any) -> Schema:

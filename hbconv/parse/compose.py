@@ -14,11 +14,12 @@ from hbconv.containers.columns import Columns
 from hbconv.containers.wiring import Beside, Cast
 from hbconv.parse.members import columns_of_array
 from hbconv.parse.registry import declared_columns, parses
+from hbconv.parse.schemas import in_order, picked_by_name
 from hbconv.parse.step import Step, concat, select
 from hbconv.parse.text import columns_of
 
 
-@parses("sklearn.compose.ColumnTransformer")
+@parses("sklearn.compose.ColumnTransformer", features=picked_by_name)
 def parse_column_transformer(step: Step) -> dict[str, Output]:
     """Give each transformer its columns, by the positions the source resolved when fitting."""
     est = step.estimator
@@ -40,12 +41,16 @@ def _require_items(step: Step, name: str, transformer: object, given: object) ->
         raise step.refuse("transformers", (name, given), hint)
 
 
-def _columns_of_first(union: Any) -> Sequence[str] | int | Schema | None:
-    """Input columns where the first transformer's parser declares them."""
-    return next((declared_columns(t, name) for name, t in union.transformer_list if not (_is(t, "drop") or _is(t, "passthrough"))), None)
+def _columns_of_all(union: Any) -> Sequence[str] | int | Schema | None:
+    """Input columns where the first transformer's parser declares them; found by name where all transformers find them so."""
+    given = [(name, t) for name, t in union.transformer_list if not _is(t, "drop")]
+    declared = [None if _is(t, "passthrough") else declared_columns(t, name) for name, t in given]
+    first = next((columns for columns, (_, t) in zip(declared, given, strict=True) if not _is(t, "passthrough")), None)
+    by_name = all(isinstance(columns, Schema) and columns.finds == "names" for columns in declared)
+    return first if by_name or not isinstance(first, Schema) else in_order(first)
 
 
-@parses("sklearn.pipeline.FeatureUnion", features=_columns_of_first)
+@parses("sklearn.pipeline.FeatureUnion", features=_columns_of_all)
 def parse_feature_union(step: Step) -> dict[str, Output]:
     """Give each transformer the whole input; one sparse part makes the whole sparse."""
     parts = [(name, t) for name, t in step.estimator.transformer_list if not _is(t, "drop")]

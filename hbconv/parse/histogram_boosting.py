@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
+from hbconv.containers import Node, Output, Schema
 from hbconv.containers.categories import FIRST_CODE
 from hbconv.containers.recode import Recode
 from hbconv.containers.wiring import Cast, Concat, ConstantRows
@@ -19,6 +19,7 @@ from hbconv.parse.category_sets import category_tables
 from hbconv.parse.encoders import category_matrix
 from hbconv.parse.forests import NodeTable
 from hbconv.parse.registry import parses
+from hbconv.parse.schemas import picked_by_name
 from hbconv.parse.step import Step
 from hbconv.parse.text import columns_of
 
@@ -26,13 +27,18 @@ MISSING = FIRST_CODE - 1
 """Code of a missing value, and of a category never seen."""
 
 
-@parses("sklearn.ensemble.HistGradientBoostingClassifier")
+def _columns(est: Any) -> Schema | None:
+    """Input columns where there are categories, which a ColumnTransformer inside picks with the others by name."""
+    return None if est.is_categorical_ is None else picked_by_name(est)
+
+
+@parses("sklearn.ensemble.HistGradientBoostingClassifier", features=_columns)
 def parse_histogram_classifier(step: Step) -> dict[str, Output]:
     """Take the first of two classes at a score of exactly zero."""
     return classified(step, _boosted(step), "gt")
 
 
-@parses("sklearn.ensemble.HistGradientBoostingRegressor")
+@parses("sklearn.ensemble.HistGradientBoostingRegressor", features=_columns)
 def parse_histogram_regressor(step: Step) -> dict[str, Output]:
     """Follow the sums by the loss's inverse link."""
     return regressed(step, _boosted(step))

@@ -11,8 +11,8 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import Conventions, Node, Schema
+from hbconv.containers.category_numbers import CategoryNumbers
 from hbconv.containers.columns import Columns
-from hbconv.containers.recode import Recode
 from hbconv.containers.wiring import Beside, Cast
 from hbconv.parse.step import Step, concat
 from hbconv.parse.text import are_numbers, category_codes, columns_of
@@ -21,10 +21,10 @@ __all__ = ["read_features", "read_schema"]
 
 
 def read_schema(names: Sequence[str], *, categories: bool) -> Schema:
-    """Columns by name, or by position where LightGBM made the names up; arrays of ints are read as float32, and LightGBM has no spaces in names."""
+    """Columns by position, whatever the names of a table; arrays of ints are read as float32, and LightGBM has no spaces in names."""
     made_up = list(names) == [f"Column_{i}" for i in range(len(names))]
-    schema = Schema.matrix(len(names)) if made_up else Schema.table(list(names))
-    return replace(schema, conventions=Conventions(tables_only=categories, other_arrays="float32", underscored=True))
+    conventions = Conventions(tables_only=categories, other_arrays="float32", underscored=True, names_as_text=True)
+    return replace(Schema.table(names, finds="positions"), named=not made_up, conventions=conventions)
 
 
 def read_features(step: Step, categories: Mapping[int, Sequence[Any]]) -> Node:
@@ -50,4 +50,4 @@ def _code(step: Step, position: int, categories: list[Any]) -> Node:
         raise step.refuse("pandas_categorical", categories[:5], "Convert the LightGBM model by itself: after another step its categories could be codes.")
     ordered = sorted(categories) if numbers else categories
     table = np.array([np.nan, *(categories.index(value) for value in ordered)], np.float32)
-    return Recode(category_codes(step, position, ordered), (Array(table),))
+    return CategoryNumbers(category_codes(step, position, ordered), (Array(table),), "float")

@@ -17,7 +17,7 @@ from hbconv.parse.members import class_codes, columns_of_array
 from hbconv.parse.probabilities import beside_complement
 from hbconv.parse.registry import parses
 from hbconv.parse.responses import as_numbers, as_vector, is_a
-from hbconv.parse.schemas import common_schema
+from hbconv.parse.schemas import as_validated, common_schema
 from hbconv.parse.step import Step, concat
 
 Outputs = dict[str, Output]
@@ -60,7 +60,7 @@ def _probabilities(step: Step, members: list[Outputs]) -> Node:
     return p if step.estimator.multilabel_ else Proportions(p, of_nothing=0.0)
 
 
-@parses("sklearn.multiclass.OneVsOneClassifier", features=_columns)
+@parses("sklearn.multiclass.OneVsOneClassifier", features=lambda est: as_validated(est, _columns(est)))
 def parse_one_vs_one_classifier(step: Step) -> Outputs:
     """Take the class that wins most pairs, and most clearly."""
     est = step.estimator

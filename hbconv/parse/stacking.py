@@ -13,14 +13,16 @@ from hbconv.containers.wiring import Cast, Select
 from hbconv.parse.members import passed_on, read_named_members
 from hbconv.parse.registry import parses
 from hbconv.parse.responses import as_numbers
-from hbconv.parse.schemas import common_schema
+from hbconv.parse.schemas import common_schema, in_order
 from hbconv.parse.step import Step, concat
 
 Outputs = dict[str, Output]
 
 
 def _columns(stacking: Any) -> Schema:
-    return common_schema(stacking.estimators_)
+    """Columns of the members; those passed on are read by position."""
+    schema = common_schema(stacking.estimators_)
+    return in_order(schema) if stacking.passthrough else schema
 
 
 @parses("sklearn.ensemble.StackingRegressor", features=_columns)

@@ -10,10 +10,10 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers import Conventions, Node, Schema
 from hbconv.containers.categories import MissingBetween
+from hbconv.containers.category_numbers import CategoryNumbers
 from hbconv.containers.columns import Codes, Columns, Vocabulary
 from hbconv.containers.decide import Compare
 from hbconv.containers.find_code import FindCode
-from hbconv.containers.recode import Recode
 from hbconv.containers.wiring import Cast, Concat
 from hbconv.parse.step import Step, select
 from hbconv.parse.text import text_column
@@ -44,7 +44,8 @@ def model_schema(model: XGBoostModel) -> Schema:
 def _schema(names: Any, n_features: int, *, listed: bool) -> Schema:
     """Columns of categories are read by their values where the model lists these; what a sparse matrix leaves out is missing."""
     schema = Schema.table([str(name) for name in names]) if names else Schema.matrix(n_features)
-    return replace(schema, conventions=Conventions(tables_only=listed, no_categories=not listed, absent_missing=True))
+    conventions = Conventions(tables_only=listed, no_categories=not listed, absent_missing=True, names_as_text=True)
+    return replace(schema, conventions=conventions, finds="names in order")
 
 
 def xgboost_rows(step: Step, model: XGBoostModel, missing: float = np.nan) -> Node:
@@ -75,7 +76,7 @@ def _code(step: Step, position: int, categories: Categories) -> Node:
     code = _number_code(step, position, values) if values else _text_code(step, position, [str(v) for v in categories])
     step.check(Compare.of(code, "lt", 0), f"Column {position} holds a category that {step.name} (step {step.where!r}) was not fitted on.")
     places = np.argsort(values) if values else np.arange(len(categories))
-    return Recode(code, (Array(np.array([np.nan, *places, np.nan], np.float32)),))
+    return CategoryNumbers(code, (Array(np.array([np.nan, *places, np.nan], np.float32)),))
 
 
 def _number_code(step: Step, position: int, values: list[int]) -> Node:

@@ -11,6 +11,7 @@ from hbconv.array import Array
 from hbconv.containers import Node
 from hbconv.containers.affine import Affine
 from hbconv.containers.cast_like import CastLike
+from hbconv.containers.category_numbers import CategoryNumbers
 from hbconv.containers.choose import Choose
 from hbconv.containers.clip import Clip
 from hbconv.containers.columns import Columns, Entries
@@ -199,6 +200,7 @@ _RULES: dict[type[Node], Callable[..., Spread | None]] = {
     Map: _map,
     Normalize: _normalize,
     Polynomial: _polynomial,
+    CategoryNumbers: lambda node, codes: _looked_up(node.tables),
     Recode: lambda node, codes: _looked_up(node.tables),
     Select: _union,
     SplineBasis: _spline,

@@ -59,7 +59,7 @@ def _part(values: npt.NDArray[Any], block: Output, library: str, x: Any) -> Any:
     passing = _passing(block.node, library)
     if passing is not None and type(x).__module__.partition(".")[0] == library:
         names = list(x.columns)
-        positions = [names.index(passing.schema.names[i]) if passing.schema.named else i for i in passing.columns]
+        positions = [names.index(name) if (name := passing.schema.names[i]) in names else i for i in passing.columns]
         return x.iloc[:, positions] if library == "pandas" else x[:, positions]
     values = values.astype(block.dtype or block.node.type.dtype, copy=False)
     return values if values.flags.writeable else values.copy()

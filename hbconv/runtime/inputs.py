@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,9 +13,10 @@ from hbconv.runtime.arrays import dtype_name, numeric, require_numbers
 from hbconv.runtime.half import is_converted
 from hbconv.runtime.items import read_items
 from hbconv.runtime.matrices import as_numbers, read_matrix
+from hbconv.runtime.places import find_places, require_width, warn
 from hbconv.runtime.reading import reads_rows
 from hbconv.runtime.rows import Block, Reads, Table
-from hbconv.runtime.tables import Data, Frame, find_columns, read_frame, read_sequence
+from hbconv.runtime.tables import Data, Frame, read_frame, read_sequence
 from hbconv.runtime.text import Categories, Text
 
 __all__ = ["count_columns", "read_table"]
@@ -58,19 +58,21 @@ def read_table(x: Any, reads: Reads) -> Table:
         return _read_frame(frame, reads)
     if reads.schema.conventions.tables_only:
         raise InputError(f"{reads.owner} was fitted on columns of categories. Give a table (such as a DataFrame) that holds their values, not an array.")
+    if hasattr(x, "tocsr") and reads.text:
+        raise InputError(f"A sparse matrix holds numbers alone, and {reads.owner} reads text. Give a table, or an array of objects.")
     if hasattr(x, "tocsr") and not reads.sparse:
         raise InputError(f"A step of {reads.owner} takes for missing what a sparse matrix leaves out, and others for zero. Give X.toarray().")
     matrix = read_matrix(x)
-    _require_width(matrix.shape[1], reads)
+    require_width(matrix.shape[1], reads)
     if reads.schema.named:
-        _warn(f"X does not have valid feature names, but {reads.owner} was fitted with feature names")
+        warn(f"X does not have valid feature names, but {reads.owner} was fitted with feature names")
     if matrix.dtype.kind in "OUT" and (reads.text or matrix.dtype.kind == "O"):
         return _read_columns(Frame((), len(matrix), lambda i: matrix[:, i]), range(matrix.shape[1]), reads)
     return _whole(reads, as_numbers(matrix, reads.schema), matrix.dtype)
 
 
 def _read_frame(frame: Frame, reads: Reads) -> Table:
-    place = _places(frame, reads)
+    place = find_places(frame, reads)
     listed = frozenset(i for i in reads.needed if frame.is_category(place[i])) if frame.is_category else reads.categories
     if reads.schema.conventions.no_categories:
         _require_numbers(listed, reads)
@@ -139,31 +141,5 @@ def _small_or_own(given: npt.NDArray[Any], numbers: Any) -> str:
     return "int16" if small else dtype_name(numbers.dtype)
 
 
-def _places(frame: Frame, reads: Reads) -> dict[int, int]:
-    """Find the columns by name where the model was fitted on names, else by position."""
-    texts = [isinstance(name, str) for name in frame.names]
-    if any(texts) and not all(texts):
-        raise InputError("Column names mix text and other types. Make them all text: X.columns = X.columns.astype(str).")
-    if reads.schema.named and all(texts):
-        names = [name.replace(" ", "_") for name in frame.names] if reads.schema.conventions.underscored else frame.names
-        return find_columns(names, reads.schema.names, reads.needed)
-    _require_width(len(frame.names), reads)
-    if reads.schema.named:
-        _warn(f"X does not have valid feature names, but {reads.owner} was fitted with feature names")
-    elif all(texts) and frame.names:
-        _warn(f"X has feature names, but {reads.owner} was fitted without feature names")
-    return {i: i for i in range(len(frame.names))}
-
-
 def _array(data: Data) -> npt.NDArray[Any]:
     return data.objects() if isinstance(data, Text | Categories) else data
-
-
-def _require_width(width: int, reads: Reads) -> None:
-    expected = len(reads.schema.columns)
-    if width != expected:
-        raise InputError(f"X has {width} columns, but {reads.owner} expects {expected}.")
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=2)

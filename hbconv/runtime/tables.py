@@ -27,6 +27,7 @@ class Frame:
 
     ``is_category`` tells the columns that pandas holds as categories, whatever their values; None for tables of other kinds.
     ``read_alike`` reads several columns of one plain dtype at once, side by side, where that is faster.
+    ``ordered`` tells tables whose columns have an order from mappings, whose items have names alone.
     """
 
     names: tuple[Any, ...]
@@ -36,6 +37,7 @@ class Frame:
     is_category: Callable[[int], bool] | None = None
     read_alike: Callable[[list[int]], npt.NDArray[Any]] | None = None
     dtypes: Sequence[Any] = ()
+    ordered: bool = True
 
     def alike(self, positions: Sequence[int]) -> list[tuple[list[int], npt.NDArray[Any]]]:
         """Read columns of one plain dtype together, where there are many: their positions, and their values side by side."""
@@ -90,7 +92,7 @@ def _from_mapping(x: Mapping[Any, Any]) -> Frame:
     if len(set(lengths.values())) > 1:
         raise InputError(f"Columns differ in length: {', '.join(f'{n!r} has {k}' for n, k in lengths.items())}.")
     arrays = list(columns.values())
-    return Frame(tuple(columns), max(lengths.values(), default=0), arrays.__getitem__)
+    return Frame(tuple(columns), max(lengths.values(), default=0), arrays.__getitem__, ordered=False)
 
 
 def _plain_column(name: Any, values: Any) -> npt.NDArray[Any]:
@@ -209,28 +211,3 @@ def _is_text(kind: Any) -> bool:
     import pyarrow.types as types
 
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-
-
-def find_columns(names: Sequence[Any], wanted: Sequence[str], needed: frozenset[int]) -> dict[int, int]:
-    """Return the position in the table of each wanted column, by name; those not needed may be missing.
-
-    Raises
-    ------
-    InputError
-        Needed columns are missing (all are listed), or a wanted name stands twice.
-    """
-    places: dict[Any, list[int]] = {}
-    for position, name in enumerate(names):
-        places.setdefault(name, []).append(position)
-    missing = [name for i, name in enumerate(wanted) if i in needed and name not in places]
-    if missing:
-        raise InputError(f"Columns are missing: {', '.join(map(repr, missing))}. The table has {_some(names)}.")
-    twice = [name for name in wanted if len(places.get(name, ())) > 1]
-    if twice:
-        raise InputError(f"Columns stand more than once in the table: {', '.join(map(repr, twice))}. Rename or drop the others.")
-    return {i: places[name][0] for i, name in enumerate(wanted) if name in places}
-
-
-def _some(names: Sequence[Any]) -> str:
-    listed = ", ".join(map(repr, names[:20]))
-    return listed + (f" and {len(names) - 20} more" if len(names) > 20 else "") if names else "no columns"

@@ -33,6 +33,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from sources import dense, methods, quietly
 
 import hbconv
+from hbconv.errors import InputError
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((150, 4))
@@ -143,7 +144,9 @@ def test_columns_by_the_names_that_scikit_learn_gives_them(first, voting):
     rows = pd.DataFrame(np.nan_to_num(ROWS), columns=frame.columns)
     assert_agrees(model, rows)
     converted = hbconv.convert(model, backend="reference")
-    np.testing.assert_array_equal(converted.predict(rows[rows.columns[::-1]]), converted.predict(rows))
+    with pytest.raises(InputError, match="another order"):
+        converted.predict(rows[rows.columns[::-1]])
+    np.testing.assert_array_equal(converted.predict(dict(rows[rows.columns[::-1]])), converted.predict(rows))
 
 
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])

@@ -78,11 +78,11 @@ def test_the_function_of_a_transformer_is_applied_or_refused():
         hbconv.convert(make_pipeline(FunctionTransformer(lambda x: 2 * x), LogisticRegression()).fit(X, VALUE > 0))
 
 
-def test_columns_are_found_by_their_names():
+def test_columns_of_a_mapping_are_found_by_their_names():
     table = pd.DataFrame(X, columns=["a", "b", "c", "d"])
     model = StackingClassifier([("a", LogisticRegression()), ("b", DecisionTreeClassifier(max_depth=2))], cv=2).fit(table, VALUE > 0)
     converted = hbconv.convert(model, backend="reference")
-    np.testing.assert_array_equal(converted.predict(table[["d", "b", "a", "c"]]), model.predict(table))
+    np.testing.assert_array_equal(converted.predict(dict(table[["d", "b", "a", "c"]])), model.predict(table))
 
 
 def test_several_targets_keep_their_shape():

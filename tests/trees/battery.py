@@ -118,6 +118,7 @@ def quiet_ask(ask: Callable[[Any, str, Any], Any], estimator: Any, method: str, 
 
 def _answers(model: Model, x: Any) -> dict[str, Any]:
     """Answer with all methods: those that are tensors as one program, compiled once."""
+    model = model.reading(x)
     table = read_table(x, model.reads)
     model.programs.checker(table.dtypes)(table.part(slice(0, table.rows)))
     values = model.programs.program(model.parsed.tensors, table.dtypes).run(table.part(slice(0, table.rows)))

@@ -13,7 +13,7 @@ import pytest
 from trees.battery import BACKENDS, FEW, check, hostile_rows
 
 import hbconv
-from hbconv.errors import ConversionError
+from hbconv.errors import ConversionError, InputError
 from hbconv.parse import parse
 from hbconv.parse.lightgbm import parse_lightgbm_text
 
@@ -100,7 +100,8 @@ def test_categories_of_large_numbers():
 def test_columns_in_another_order():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = lgb.LGBMRegressor(**SMALL).fit(frame, Y)
-    np.testing.assert_array_equal(hbconv.convert(model, "reference").predict(frame[["c", "a", "b"]]), model.predict(frame))
+    with pytest.raises(InputError, match="'c' stands at position 0, and was fitted on at 2: LGBMRegressor reads columns by position"):
+        hbconv.convert(model, "reference").predict(frame[["c", "a", "b"]])
 
 
 def test_early_stopping_uses_the_best_iteration_alone():

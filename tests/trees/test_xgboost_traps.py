@@ -10,6 +10,7 @@ import xgboost as xgb
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder
+from sources import quietly
 from tolerances import FUNCTION, assert_units
 
 import hbconv
@@ -72,14 +73,16 @@ def test_feature_names_that_look_like_something_else(names):
     frame = pd.DataFrame(X, columns=names)
     model = xgb.XGBClassifier(**SMALL).fit(frame, VALUE > 0)
     same(convert(model).predict_proba(frame), model.predict_proba(frame), ulp=FUNCTION)
-    same(convert(model).predict_proba(frame[names[::-1]]), model.predict_proba(frame), ulp=FUNCTION)
+    with pytest.raises(InputError, match="another order"):
+        convert(model).predict_proba(frame[names[::-1]])
 
 
-def test_columns_in_another_order_are_found_by_name():
+def test_columns_in_another_order_and_others_beside_them_are_refused():
     frame = pd.DataFrame(X, columns=list("abcd"))
     for model in (xgb.XGBRegressor(**SMALL).fit(frame, VALUE), xgb.train({"max_depth": 3}, xgb.DMatrix(frame, VALUE), 4)):
-        asked = frame if isinstance(model, xgb.XGBModel) else xgb.DMatrix(frame)
-        same(convert(model).predict(frame[list("dbca")].assign(other=1.0)), model.predict(asked))
+        for rows, message in ((frame[list("dbca")], "another order"), (frame.assign(other=1.0), "not fitted on the columns 'other'")):
+            with pytest.raises(InputError, match=message):
+                convert(model).predict(rows)
 
 
 def test_labels_of_several_outputs():
@@ -133,11 +136,18 @@ def test_a_category_never_seen_is_refused():
             convert(model).predict(frame[:1].assign(colour=[unseen]))
 
 
-def test_an_array_of_codes_is_refused_where_the_model_knows_values():
+def test_the_numbers_of_an_array_are_codes_where_the_model_knows_values():
+    """The wrapper takes any number, a booster none that is infinite as float32; the check of unseen values is for tables."""
     frame = coloured(RNG)
-    model = xgb.XGBRegressor(**SMALL, enable_categorical=True).fit(frame, frame["x"])
-    with pytest.raises(InputError, match="fitted on columns of categories"):
-        convert(model).predict(np.zeros((2, 2)))
+    model = xgb.XGBRegressor(**SMALL, enable_categorical=True, max_cat_to_onehot=1).fit(frame, frame["colour"].cat.codes)
+    odd = [-1e9, -1, -0.5, -0.0, 0, 0.5, 1, 1.999, 2, 3, 4, 31, 32, 2**24 - 1, 2**24, 1e9, 3e38, np.nan]
+    rows = np.stack([np.tile(frame["x"].to_numpy()[:5], len(odd)), np.repeat(odd, 5)], axis=1)
+    for x in (rows, rows.astype(np.float32), rows[:20].tolist(), rows[-5:], np.vstack([rows, [[0, 1e300], [0, np.inf], [0, -np.inf]]])):
+        same(quietly(convert(model), "predict", x), model.predict(x))
+    named = xgb.DMatrix(rows, feature_names=["x", "colour"], feature_types=["float", "c"])
+    same(quietly(convert(model.get_booster()), "predict", rows), model.get_booster().predict(named))
+    with pytest.raises(InputError, match="infinity"):
+        quietly(convert(model.get_booster()), "predict", np.array([[0.0, np.inf]]))
 
 
 def test_categories_of_text_beyond_ascii_are_refused():
