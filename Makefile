@@ -8,6 +8,8 @@
 # What kernels read and write beyond their memory: their tests between pages that may not be touched (an hour), and 500 processes that must not die:
 #   make memory
 #   make processes
+# Every case of the matrix, exported to every kind of file and run by its bare runtime (an hour):
+#   make exports
 # The table of what each backend supports (hbconv/support.json, docs/support.md), asked anew:
 #   make support
 
@@ -17,7 +19,7 @@ BIN := $(VENV)/bin
 
 COUNT ?= 100000
 
-.PHONY: demo test lint check battery fuzz memory processes support env
+.PHONY: demo test lint check battery fuzz memory processes exports support env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -45,6 +47,9 @@ memory: env
 
 processes: env
 	$(BIN)/python tests/processes.py --count 500
+
+exports: env
+	$(BIN)/python -m pytest -n 2 tests/matrix/test_exports.py --exports
 
 support: env
 	$(BIN)/python -m pytest tests/breadth/test_support.py --update-support

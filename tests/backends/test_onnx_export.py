@@ -11,17 +11,22 @@ import onnx
 import onnxruntime
 import pandas as pd
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
+import hbconv
 from hbconv import __version__
 from hbconv.array import Array
 from hbconv.backends.onnx import export_onnx
+from hbconv.backends.onnx.export import checked
 from hbconv.backends.onnx.text import labels, texts
+from hbconv.backends.onnx.writer import GraphWriter
 from hbconv.containers import Graph
 from hbconv.containers.columns import Vocabulary
 from hbconv.errors import BackendError, MissingPackageError
@@ -200,6 +205,54 @@ def test_rows_the_source_refuses_make_the_run_fail() -> None:
         with pytest.raises(Exception, match=f"Name:'Input X contains .* for {where}"):
             session.run(None, {"X": rows})
     assert len(session.run(None, {"X": x})[0]) == len(x)
+
+
+def test_checks_of_one_message_are_nodes_of_their_own():
+    """Runtimes refuse a graph in which two nodes have one name, and members of an ensemble have equal messages."""
+    x, y = numbers()
+    model = CalibratedClassifierCV(RandomForestClassifier(5, max_depth=3, random_state=0), cv=3, method="isotonic").fit(x, y > 0)
+    session = session_of(graph_of(model, "float64"))
+    np.testing.assert_array_equal(answers(session, {"X": x})["predict_proba"], model.predict_proba(x))
+    with pytest.raises(Exception, match=r"Name:'Input X contains infinity .* for RandomForestClassifier"):
+        session.run(None, {"X": np.full_like(x, np.inf)})
+
+
+def test_names_of_nodes_are_unique_whatever_they_are_given():
+    w = GraphWriter()
+    for _ in range(3):
+        w.named_node(w.fresh("y"), "Identity", w.constant([1.0], "float64"), name="same")
+    graph = w.graph("g", [], [])
+    assert [node.name for node in graph.node] == ["same", "same (2)", "same (3)"]
+
+
+def test_constants_that_no_node_reads_are_left_out():
+    """A runtime would warn of each."""
+    w = GraphWriter()
+    read, _ = w.constant([1.0], "float64"), w.constant([2.0], "float64")
+    w.node("Neg", read)
+    assert [constant.name for constant in w.graph("g", [], []).initializer] == [read]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16", "int32", "int64", "float32", "float64"])
+def test_answers_of_every_dtype(dtype: str) -> None:
+    frame, _ = table()
+    encoder = OneHotEncoder(dtype=dtype, sparse_output=False).fit(frame[["city"]])
+    got = answers(session_of(graph_of(encoder, "string")), {"city": frame[["city"]].to_numpy()})["transform"]
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(got, encoder.transform(frame[["city"]]))
+
+
+def test_a_file_that_breaks_the_rules_of_onnx_is_not_written() -> None:
+    w = GraphWriter()
+    w.output(w.named_node("y", "NoSuchOperator", w.constant([1.0], "float64")), "float64", ())
+    with pytest.raises(BackendError, match="breaks a rule of the format"):
+        checked(w.model("m"))
+
+
+def test_a_model_without_tensors_is_refused(tmp_path: Any) -> None:
+    model = hbconv.convert(NearestNeighbors().fit(numbers()[0]), "reference")
+    with pytest.raises(BackendError, match="kneighbors is none"):
+        model.export(tmp_path / "model.onnx")
 
 
 def test_unknown_text_the_source_refuses_makes_the_run_fail() -> None:

@@ -11,7 +11,7 @@ from matrix.case import Case, fitted
 from sources import dense
 from tolerances import allowed, precision
 
-__all__ = ["answers", "ask", "compare"]
+__all__ = ["answers", "ask", "compare", "compare_values"]
 
 
 def ask(case: Case, method: str, x: Any) -> Any:
@@ -36,14 +36,18 @@ def compare(case: Case, method: str, x: Any, got: Any) -> float:
 
     No rows give no rows, of the right width and dtype: where the source refuses them, a model that scores batches need not.
     """
-    if len(x) == 0:
-        want = dense(ask(case, method, case_rows_like(case, x)))[:0]
-    else:
+    if len(x):
         want = ask(case, method, x)
         assert hasattr(got, "toarray") == hasattr(want, "toarray"), "sparse or not"
         assert (isinstance(got, list | Iterator), isinstance(got, tuple)) == (isinstance(want, list), isinstance(want, tuple)), "of the same form"
-        want = dense(want)
-    got = dense(got)
+    return compare_values(case, method, x, dense(got))
+
+
+def compare_values(case: Case, method: str, x: Any, got: np.ndarray) -> float:
+    """Compare an answer laid out as one array with the source's; return the largest difference, as a share of what is allowed."""
+    want = dense(ask(case, method, x)) if len(x) else dense(ask(case, method, case_rows_like(case, x)))[:0]
+    if got.dtype == object:  # As ONNX Runtime returns text of any width.
+        got, want = got.astype(str).astype(object), want.astype(str).astype(object)
     assert (got.shape, got.dtype) == (want.shape, want.dtype), (method, got.shape, want.shape, got.dtype, want.dtype)
     if len(x) == 0:
         return 0.0

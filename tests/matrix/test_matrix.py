@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from matrix.case import Case, as_dtype, fitted
+from matrix.case import Case, as_dtype
 from matrix.compare import answers, compare
+from matrix.compiled import compiled
 from matrix.estimators import CASES, first_settings
 
-import hbconv
 from hbconv.backends import backend_names
 from hbconv.errors import InputError
 from hbconv.parse import parser_names
@@ -47,13 +46,13 @@ def test_answers_as_the_source(case: Case, backend: str, dtype: str, n: int) -> 
         _both_refuse(case, backend, x)
         return
     for method in case.names:
-        got = getattr(_compiled(case, backend), method)(x)
+        got = getattr(compiled(case, backend), method)(x)
         compare(case, method, x, got)
 
 
 def _both_refuse(case: Case, backend: str, x: Any) -> None:
     """Both refuse rows of this dtype, where there are any."""
-    answer = getattr(_compiled(case, backend), case.names[0])
+    answer = getattr(compiled(case, backend), case.names[0])
     if len(x) == 0:
         assert len(answer(x)) == 0
         return
@@ -65,7 +64,7 @@ def _both_refuse(case: Case, backend: str, x: Any) -> None:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_has_the_methods_of_the_source(case: Case) -> None:
     """No method more, none less."""
-    assert set(_compiled(case, "reference").graph.outputs) == set(case.names)
+    assert set(compiled(case, "reference").graph.outputs) == set(case.names)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -74,7 +73,7 @@ def test_takes_integers(case: Case) -> None:
     x = as_dtype(case.rows(7), "int64") if not hasattr(case.rows(1), "columns") else case.rows(7)
     for method in case.names:
         if answers(case, method, x):
-            compare(case, method, x, getattr(_compiled(case, "reference"), method)(x))
+            compare(case, method, x, getattr(compiled(case, "reference"), method)(x))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -109,14 +108,9 @@ def test_refuses_what_the_source_refuses(case: Case, bad: float) -> None:
         x[(slice(3, 20, 2), slice(None, None, 3))[: x.ndim]] = bad
     refused = not answers(case, case.names[0], x)
     for method in case.names:
-        answer = getattr(_compiled(case, "reference"), method)
+        answer = getattr(compiled(case, "reference"), method)
         if refused:
             with pytest.raises(InputError):
                 answer(x)
         elif answers(case, method, x):
             compare(case, method, x, answer(x))
-
-
-@cache
-def _compiled(case: Case, backend: str) -> Any:
-    return hbconv.convert(fitted(case), backend=backend)

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import numpy as np
+import onnx
 
 from hbconv import __version__
 from hbconv.backends.onnx.emit import emit_program
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from hbconv.containers import Graph, Output, Schema
     from hbconv.target import Target
 
-__all__ = ["export_model"]
+__all__ = ["checked", "export_model"]
 
 MATRIX = "X"
 
@@ -44,7 +45,16 @@ def export_model(lowered: Lowered, graph: Graph, target: Target, backend: Backen
     passed = _checks(w, list(zip(refused.values(), messages.values(), strict=True)))
     for name, output in graph.outputs.items():
         _write_output(w, name, output, values[name], passed)
-    return w.model(graph.traits.estimator or "model", _describe(graph), _metadata(graph))
+    return checked(w.model(graph.traits.estimator or "model", _describe(graph), _metadata(graph)))
+
+
+def checked(model: bytes) -> bytes:
+    """Return a model that keeps ONNX's own rules: a file that no runtime loads is not written."""
+    try:
+        onnx.checker.check_model(model)
+    except onnx.checker.ValidationError as error:
+        raise BackendError(f"The model as ONNX breaks a rule of the format: {error}. Use another backend, such as backend='torch'.") from error
+    return model
 
 
 def _columns_read(*programs: Lowered) -> list[int]:

@@ -24,11 +24,16 @@ MAX_BYTES = 2**31 - 1
 """What one protobuf message may hold."""
 
 DTYPES: dict[str, int] = {
+    "float16": onnx.TensorProto.FLOAT16,
     "float32": onnx.TensorProto.FLOAT,
     "float64": onnx.TensorProto.DOUBLE,
+    "int8": onnx.TensorProto.INT8,
+    "int16": onnx.TensorProto.INT16,
     "int32": onnx.TensorProto.INT32,
     "int64": onnx.TensorProto.INT64,
     "uint8": onnx.TensorProto.UINT8,
+    "uint16": onnx.TensorProto.UINT16,
+    "uint32": onnx.TensorProto.UINT32,
     "uint64": onnx.TensorProto.UINT64,
     "bool": onnx.TensorProto.BOOL,
     "string": onnx.TensorProto.STRING,
@@ -66,6 +71,8 @@ class GraphWriter:
     def __init__(self, reserved: Sequence[str] = ()) -> None:
         self.source = ""
         self._names = set(reserved)
+        self._node_names: set[str] = set()
+        self._read: set[str] = set()
         self._nodes: list[onnx.NodeProto] = []
         self._known: dict[tuple[str, tuple[str, ...], str], str] = {}
         self._constants: dict[str, onnx.TensorProto] = {}
@@ -80,8 +87,8 @@ class GraphWriter:
         return self._known[key]
 
     def named_node(self, output: str, operator: str, *inputs: str, name: str = "", domain: str = "", **attributes: Any) -> str:
-        """Append a node whose result has the given name; the node's own name is the same unless given."""
-        self._nodes.append(helper.make_node(operator, inputs, [output], name or output, self.source, domain, **attributes))
+        """Append a node whose result has the given name; the node's own name is the same unless given, with a number where a node has it."""
+        self._append(helper.make_node(operator, inputs, [output], self._node_name(name or output), self.source, domain, **attributes))
         return output
 
     def ml_node(self, operator: str, *inputs: str, **attributes: Any) -> str:
@@ -91,7 +98,8 @@ class GraphWriter:
     def topk(self, name: str, k: int, axis: int) -> tuple[str, str]:
         """Append TopK, the one operator of two results: the smallest values, ascending, and their positions."""
         names = self.fresh("smallest"), self.fresh("positions")
-        self._nodes.append(helper.make_node("TopK", [name, self.constant([k], "int64")], names, names[0], self.source, axis=axis, largest=0, sorted=1))
+        inputs = [name, self.constant([k], "int64")]
+        self._append(helper.make_node("TopK", inputs, names, self._node_name(names[0]), self.source, axis=axis, largest=0, sorted=1))
         return names
 
     def constant(self, value: npt.ArrayLike, dtype: str | None = None) -> str:
@@ -136,12 +144,26 @@ class GraphWriter:
     def inner(self) -> GraphWriter:
         """Return a writer of a graph inside this one, whose names it may use and does not repeat."""
         inner = GraphWriter()
-        inner._names, inner.source = self._names, self.source
+        inner._names, inner._node_names, inner._read, inner.source = self._names, self._node_names, self._read, self.source
         return inner
 
     def graph(self, name: str, inputs: Sequence[onnx.ValueInfoProto], outputs: Sequence[onnx.ValueInfoProto], doc: str = "") -> onnx.GraphProto:
-        """Close the graph."""
-        return helper.make_graph(self._nodes, name, inputs, outputs, list(self._constants.values()), doc)
+        """Close the graph, without constants that no node reads: a runtime would warn of each."""
+        constants = [constant for constant in self._constants.values() if constant.name in self._read]
+        return helper.make_graph(self._nodes, name, inputs, outputs, constants, doc)
+
+    def _append(self, node: onnx.NodeProto) -> None:
+        self._nodes.append(node)
+        self._read.update(node.input)
+
+    def _node_name(self, wanted: str) -> str:
+        """Return the name wanted, or with a number at its end where a node has it: runtimes refuse a graph in which two are equal."""
+        name, number = wanted, 1
+        while name in self._node_names:
+            number += 1
+            name = f"{wanted} ({number})"
+        self._node_names.add(name)
+        return name
 
     def fresh(self, hint: str) -> str:
         """Return a name that nothing has."""

@@ -1,0 +1,51 @@
+"""Every exported file loads in its bare runtime and answers as the source does, for none, one, few and many rows."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matrix.case import Case, as_dtype
+from matrix.compare import compare_values
+from matrix.compiled import compiled
+from matrix.estimators import CASES, first_settings
+from matrix.exports import SUFFIXES, exported
+from sources import dense
+
+from hbconv.errors import BackendError
+
+ROWS = (1000, 7, 1, 0)
+
+SHARES = {".pt": 12, ".pt2": 100}
+"""One estimator in so many, by a hash of its name, is exported in each run of the tests, for a tracer takes its time; all of them with ``--exports``."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Take every setting with ``--exports``, else the first of each estimator."""
+    if "suffix" in metafunc.fixturenames:
+        whole = metafunc.config.getoption("--exports")
+        pairs = [(case, suffix) for case in (CASES if whole else first_settings()) for suffix in SUFFIXES if whole or _sampled(case, suffix)]
+        metafunc.parametrize(("case", "suffix"), [pytest.param(*pair, id=f"{pair[0]}-{pair[1]}") for pair in pairs])
+
+
+def _sampled(case: Case, suffix: str) -> bool:
+    return zlib.crc32(str(case).encode()) % SHARES.get(suffix, 1) == 0
+
+
+def test_a_file_answers_as_the_source(case: Case, suffix: str, tmp_path: Path) -> None:
+    """In each dtype that the source takes; a model of which no method gives a tensor, or whose texts become tokens on the host, is refused."""
+    model = compiled(case, "reference")
+    if model.reads.entries or not model.parsed.tensors:
+        with pytest.raises(BackendError, match=r"its texts become tokens on the host|kneighbors is none"):
+            exported(case, suffix, case.dtypes[0], tmp_path)
+        return
+    for dtype in case.dtypes:
+        answers = exported(case, suffix, dtype, tmp_path)
+        for n in ROWS:
+            x: Any = as_dtype(case.rows(n), dtype)
+            found = answers(x)
+            for method, got in found.items():
+                compare_values(case, method, x, dense(got))
+        assert set(found) == set(model.parsed.tensors)
