@@ -11,7 +11,7 @@ from hbconv.errors import UnsupportedError, VerificationError
 from hbconv.target import Precision
 from hbconv.tensor import Builder, SparseRows, TensorProgram, Value
 
-__all__ = ["DENSE", "DOUBTFUL", "CodesFeed", "EntriesFeed", "Feed", "Lowered", "Padding", "lower", "lower_nodes"]
+__all__ = ["DENSE", "DOUBTFUL", "WRITTEN", "CodesFeed", "EntriesFeed", "Feed", "Lowered", "Padding", "lower", "lower_nodes"]
 
 Written = Value | SparseRows
 ORDINARY = 64
@@ -20,14 +20,17 @@ ORDINARY = 64
 
 @dataclass(frozen=True)
 class Padding:
-    """How sparse rows come: each of ``size`` entries; and whether the matrix of all columns is such rows."""
+    """How sparse rows come: each of ``size`` entries; whether the matrix of all columns is such rows, or was ``written`` out."""
 
     size: int = 0
     matrix: bool = False
+    written: bool = False
 
 
 DENSE = Padding()
 """No sparse rows."""
+WRITTEN = Padding(written=True)
+"""Rows of a sparse matrix, written out, of which the source computes otherwise than of an array."""
 DOUBTFUL = "doubtful"
 """Output of a guarded program: rows of which some condition holds."""
 
@@ -126,8 +129,8 @@ def _require_as_inferred(b: Builder, node: Node, value: Written) -> None:
 
 
 def _stays_sparse(output: Output, padding: Padding) -> bool:
-    """Whether the source's answer is sparse: it says so, or keeps its input's form where nothing needed the rows whole."""
-    return output.sparse or padding.matrix
+    """Whether the source's answer is sparse: always, or because the rows are."""
+    return output.of_form(sparse=padding.matrix).sparse is True
 
 
 def _dense(b: Builder, value: Written) -> Value:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from hbconv.array import Array
+from hbconv.containers.by_form import ByForm
 from hbconv.containers.columns import Codes, Columns, Entries
 from hbconv.containers.columns_out import Container, NamesOut
 from hbconv.containers.node import Node, rewrite, topological
@@ -33,6 +35,8 @@ class Check:
     node: Node
     message: str
     source: str = ""
+    sparse: bool = False
+    """It is asked of rows that come as a sparse matrix alone."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Traits:
 
 @dataclass(frozen=True)
 class Graph:
-    """Input schema, outputs by method name, checks of the input, traits of the estimator; whether rows may come as a sparse matrix.
+    """Input schema, outputs by method name, checks of the input, traits of the estimator; whether rows may come as a sparse matrix, and why not.
 
     ``warnings`` are conditions of which the source only warns: ``{columns}`` in their messages is where the node is True in some row.
     """
@@ -62,6 +66,7 @@ class Graph:
     traits: Traits = field(default_factory=Traits)
     sparse: bool = True
     warnings: tuple[Check, ...] = ()
+    why_dense: str = ""
 
     @property
     def roots(self) -> tuple[Node, ...]:
@@ -97,6 +102,26 @@ class Graph:
         outputs = {name: o.mapped(mapping) for name, o in self.outputs.items()}
         checks, warnings = (tuple(replace(c, node=mapping[c.node]) for c in found) for found in (self.checks, self.warnings))
         return replace(self, schema=schema, outputs=outputs, checks=checks, warnings=warnings)
+
+    @cached_property
+    def depends_on_form(self) -> bool:
+        """Whether anything differs where rows come as a sparse matrix."""
+        return any(check.sparse for check in self.checks) or any(isinstance(n, ByForm) for n in topological(self.roots))
+
+    def of_form(self, *, sparse: bool) -> Graph:
+        """Return the graph for rows that come as a sparse matrix, or that do not."""
+        if not self.depends_on_form:
+            return self
+
+        def visit(node: Node) -> Node:
+            return (node.sparse if sparse else node.dense) if isinstance(node, ByForm) else node
+
+        mapping = rewrite(self.roots, visit)
+        outputs = {name: o.mapped(mapping) for name, o in self.outputs.items()}
+        checks, warnings = (
+            tuple(replace(c, node=mapping[c.node], sparse=False) for c in found if sparse or not c.sparse) for found in (self.checks, self.warnings)
+        )
+        return replace(self, outputs=outputs, checks=checks, warnings=warnings)
 
     def only(self, *methods: str) -> Graph:
         """Keep the named outputs."""

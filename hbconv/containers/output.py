@@ -49,8 +49,12 @@ class Output:
         The method returns (n_rows,) rather than (n_rows, 1).
     dtype : str or None
         Dtype of the source's answer where it differs from the node's.
-    sparse : bool
-        The source returns a scipy CSR matrix.
+    sparse : bool or None
+        The source returns a scipy sparse matrix; None: where the rows are one.
+    layout : {"csr", "csc", "given", "kept"}
+        How its entries lie: "given" is csc where the rows are, else csr; "kept" is as those of the rows.
+    arrays : bool
+        It is a sparse array, not a matrix, where the rows are one.
     parts : tuple of int
         Widths of blocks of columns: the method returns a list of them.
     dtypes : tuple of str
@@ -69,13 +73,15 @@ class Output:
     classes: Array | tuple[Array, ...] | None = None
     vector: bool = False
     dtype: str | None = None
-    sparse: bool = False
+    sparse: bool | None = False
     parts: tuple[int, ...] = ()
     dtypes: tuple[str, ...] = ()
     staged: bool = False
     shape: tuple[int, ...] | None = None
     paths: Paths | None = None
     blocks: tuple[Output, ...] = ()
+    layout: str = "csr"
+    arrays: bool = False
 
     @property
     def leaves(self) -> tuple[Output, ...]:
@@ -85,6 +91,19 @@ class Output:
     def mapped(self, nodes: Mapping[Node, Node]) -> Output:
         """Return the same output of other nodes."""
         return replace(self, node=nodes[self.node], blocks=tuple(block.mapped(nodes) for block in self.blocks))
+
+    def after(self, before: Output) -> Output:
+        """Return the same output of a step that reads another's: its form follows the rows' as far as both do."""
+        if before.sparse is False or self.sparse is False:
+            return self
+        layout = self.layout if self.layout in ("csr", "csc") else before.layout
+        if self.layout == "given" and before.layout == "kept":
+            layout = "given"
+        return replace(self, layout=layout, arrays=self.arrays and before.arrays)
+
+    def of_form(self, *, sparse: bool) -> Output:
+        """Return the output of rows that come as a sparse matrix, or that do not."""
+        return replace(self, sparse=sparse) if self.sparse is None else self
 
     @property
     def is_tensor(self) -> bool:

@@ -51,10 +51,11 @@ def _parsed(estimator: object, n_features: int | None, iterations: tuple[int, in
     refuse_handmade(estimator)
     if iterations is not None:
         _require_truncating(estimator, iterations)
-    step = Step(estimator, Columns.of(schema), iterations=iterations)
+    step = Step(estimator, Columns.of(schema), sparse=None, iterations=iterations)
     outputs = parse_step(step)
     ordered = {m: outputs[m] for m in (*METHODS, *outputs) if m in outputs}
-    graph = Graph(schema, ordered, tuple(step.checks), _traits(estimator, ordered, schema), not step.dense, tuple(step.warnings))
+    why_dense = next(iter(step.dense), "")
+    graph = Graph(schema, ordered, tuple(step.checks), _traits(estimator, ordered, schema), not why_dense, tuple(step.warnings), why_dense)
     return graph.with_schema(_typed(graph))
 
 

@@ -19,7 +19,7 @@ from hbconv.parse.step import Step, concat, select
 from hbconv.parse.text import columns_of
 
 
-@parses("sklearn.compose.ColumnTransformer", features=picked_by_name)
+@parses("sklearn.compose.ColumnTransformer", features=picked_by_name, takes_sparse=True)
 def parse_column_transformer(step: Step) -> dict[str, Output]:
     """Give each transformer its columns, by the positions the source resolved when fitting."""
     est = step.estimator
@@ -50,24 +50,29 @@ def _columns_of_all(union: Any) -> Sequence[str] | int | Schema | None:
     return first if by_name or not isinstance(first, Schema) else in_order(first)
 
 
-@parses("sklearn.pipeline.FeatureUnion", features=_columns_of_all)
+@parses("sklearn.pipeline.FeatureUnion", features=_columns_of_all, takes_sparse=True)
 def parse_feature_union(step: Step) -> dict[str, Output]:
     """Give each transformer the whole input; one sparse part makes the whole sparse."""
     parts = [(name, t) for name, t in step.estimator.transformer_list if not _is(t, "drop")]
     outputs = [_part(step, name, transformer, step.x) for name, transformer in parts]
-    return {"transform": _stack(step, outputs, sparse=any(o.sparse for o in outputs))}
+    forms = {o.sparse for o in outputs}
+    return {"transform": _stack(step, outputs, sparse=True if True in forms else None if None in forms else False)}
 
 
 def _part(step: Step, name: str, transformer: object, x: Node) -> Output:
-    output = Output(x, sparse=step.sparse) if _is(transformer, "passthrough") else step.transform_output(transformer, x, name, sparse=step.sparse)
+    output = _passed(step, x) if _is(transformer, "passthrough") else step.transform_output(transformer, x, name, sparse=step.sparse)
     weight = (step.estimator.transformer_weights or {}).get(name)
     if weight is None:
         return output
     wide = Cast(output.node, "float64") if isinstance(weight, np.float64) else output.node
-    return Output(Affine.of(wide, mul=weight), sparse=output.sparse)
+    return Output(Affine.of(wide, mul=weight), sparse=output.sparse, arrays=output.arrays)
 
 
-def _stack(step: Step, outputs: Sequence[Output], *, sparse: bool) -> Output:
+def _passed(step: Step, x: Node) -> Output:
+    return Output(x, sparse=step.sparse, arrays=True)
+
+
+def _stack(step: Step, outputs: Sequence[Output], *, sparse: bool | None) -> Output:
     """Concatenate; where all parts declare the dtype of their answer, so does the whole."""
     if not outputs:
         return Output(Cast(select(step.x, []), "float64"))
@@ -75,7 +80,8 @@ def _stack(step: Step, outputs: Sequence[Output], *, sparse: bool) -> Output:
     dtype = np.result_type(*dtypes).name if len(dtypes) == len(outputs) else None
     nodes = [o.node for o in outputs]
     node = Beside(tuple(nodes)) if _makes_tables(step.estimator) else _array(concat(nodes))
-    return Output(node, dtype=dtype, sparse=sparse, blocks=() if sparse else tuple(outputs))
+    arrays = any(o.arrays for o in outputs if o.sparse is None)
+    return Output(node, dtype=dtype, sparse=sparse, arrays=arrays, blocks=() if sparse else tuple(outputs))
 
 
 def _array(node: Node) -> Node:

@@ -24,7 +24,7 @@ def parse_truncated_svd(step: Step) -> Node:
     return Linear.of(step.require_finite(), step.estimator.components_.T)
 
 
-@parses("sklearn.decomposition.PCA")
+@parses("sklearn.decomposition.PCA", takes_sparse=True)
 def parse_pca(step: Step) -> dict[str, Output]:
     """Project on the components, and the likelihood of each row."""
     x = step.require_finite(Cast(step.x, "float"))

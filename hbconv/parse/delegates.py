@@ -29,13 +29,14 @@ def _columns_of_best(search: Any) -> Schema:
     "sklearn.model_selection.HalvingRandomSearchCV",
     "sklearn.model_selection.RandomizedSearchCV",
     features=_columns_of_best,
+    takes_sparse=True,
 )
 def parse_search(step: Step) -> dict[str, Output]:
     """Answer as the best estimator does."""
     return passed_on(step, step.child(_best(step.estimator, step.where), step.x, "", sparse=step.sparse))
 
 
-@parses("sklearn.frozen.FrozenEstimator", features=lambda frozen: read_schema(frozen.estimator))
+@parses("sklearn.frozen.FrozenEstimator", features=lambda frozen: read_schema(frozen.estimator), takes_sparse=True)
 def parse_frozen_estimator(step: Step) -> dict[str, Output]:
     """Answer as the frozen estimator does."""
     return passed_on(step, step.child(step.estimator.estimator, step.x, "", sparse=step.sparse))

@@ -23,7 +23,7 @@ from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
 
-@parses("sklearn.discriminant_analysis.LinearDiscriminantAnalysis")
+@parses("sklearn.discriminant_analysis.LinearDiscriminantAnalysis", takes_sparse=True)
 def parse_linear_discriminant_analysis(step: Step) -> dict[str, Output]:
     """Linear scores and their softmax; the projection on the discriminants where the solver finds them."""
     solver = step.require("solver", "svd", "lsqr", "eigen")

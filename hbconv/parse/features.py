@@ -36,10 +36,17 @@ def parse_polynomial_features(step: Step) -> dict[str, Output]:
     degrees = range(max(1, est._min_degree), est._max_degree + 1)  # noqa: SLF001
     terms = list(chain.from_iterable(choose(range(x.type.width), d) for d in degrees))
     terms = [(), *terms] if est.include_bias else terms
-    table = np.full((len(terms), max(1, est._max_degree)), -1, dtype=np.int32)  # noqa: SLF001
+    backward = [term[::-1] for term in terms]
+    node = step.by_form(*(Polynomial(x, _table(each, est._max_degree)) for each in (backward, terms)))  # noqa: SLF001
+    return {"transform": Output(node, sparse=step.sparse, layout="given")}
+
+
+def _table(terms: list[tuple[int, ...]], degree: int) -> Array:
+    """Rows of one length, at least 1, the shorter ones with -1 at the end."""
+    table = np.full((len(terms), max(1, degree)), -1, dtype=np.int32)
     for row, term in zip(table, terms, strict=True):
-        row[: len(term)] = term if step.sparse else term[::-1]
-    return {"transform": Output(Polynomial(x, Array(table)), sparse=step.sparse)}
+        row[: len(term)] = term
+    return Array(table)
 
 
 def _padded(rows: list[np.ndarray]) -> np.ndarray:

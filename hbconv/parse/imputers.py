@@ -32,7 +32,10 @@ def parse_simple_imputer(step: Step) -> dict[str, Output]:
     if est.indicator_ is not None:
         parts += [_mask(step, list(run), is_text=is_text) for is_text, run in groupby(est.indicator_.features_.tolist(), key=texts.__getitem__)]
     is_object = est._fit_dtype.kind == "O" and not any(texts)  # noqa: SLF001
-    return {"transform": Output(concat(parts) if parts else _columns(step, []), dtype="object" if is_object else None)}
+    node = concat(parts) if parts else _columns(step, [])
+    _refuse_sparse_zeros(step)
+    dtype = "object" if is_object else None
+    return {"transform": Output(node, dtype=dtype, sparse=step.sparse, layout="csc", arrays=est.indicator_ is None)}
 
 
 @parses("sklearn.impute.MissingIndicator")
@@ -46,7 +49,16 @@ def parse_missing_indicator(step: Step) -> dict[str, Output]:
     if est.features == "missing-only" and est.error_on_new and fresh:
         message = f"Columns that had no missing values when fitting have some now, among columns {fresh} (step {step.where!r})."
         step.check(_mask(step, fresh, is_text=is_text), message)
-    return {"transform": Output(_mask(step, est.features_.tolist(), is_text=is_text), sparse=est.sparse is True)}
+    _refuse_sparse_zeros(step)
+    sparse = step.sparse if est.sparse == "auto" else bool(est.sparse)
+    return {"transform": Output(_mask(step, est.features_.tolist(), is_text=is_text), sparse=sparse, layout="csc")}
+
+
+def _refuse_sparse_zeros(step: Step) -> None:
+    """Refuse a sparse matrix where zeros are missing: those it leaves out would be."""
+    missing = step.estimator.missing_values
+    if isinstance(missing, int | float | np.number) and missing == 0:
+        step.refuse_sparse("takes zeros for missing, which a sparse matrix leaves out")
 
 
 def _filled(step: Step, columns: list[int], *, is_text: bool) -> Node:

@@ -19,6 +19,8 @@ __all__ = ["kernel_matrix"]
 def kernel_matrix(step: Step, points: Any, **parameters: Any) -> Node:
     """Kernel of the rows and each point; rows that are a kernel already stay as they are."""
     kernel, x = step.estimator.kernel, step.require_finite()
+    if kernel in ("precomputed", "chi2", "additive_chi2") or is_process_kernel(kernel):
+        step.refuse_sparse("has a kernel that takes no sparse matrix")
     if is_process_kernel(kernel):
         return covariance(step, kernel, x, np.asarray(dense(points), dtype=np.float64))
     if callable(kernel):

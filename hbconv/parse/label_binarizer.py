@@ -24,9 +24,11 @@ def _features(binarizer: Any) -> Schema:
     return Schema.matrix(len(binarizer.classes_)) if _is_multilabel(binarizer) else Schema.sequence()
 
 
-@parses("sklearn.preprocessing.LabelBinarizer", features=_features)
+@parses("sklearn.preprocessing.LabelBinarizer", features=_features, takes_sparse=True)
 def parse_label_binarizer(step: Step) -> dict[str, Output]:
     """Give ``pos_label`` for a row's class and ``neg_label`` for the others, as int64."""
+    if not _is_multilabel(step.estimator):
+        step.refuse_sparse()
     codes = _indicators(step) if _is_multilabel(step.estimator) else _class_codes(step)
     return {"transform": Output(codes, sparse=step.estimator.sparse_output)}
 

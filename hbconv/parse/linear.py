@@ -52,6 +52,7 @@ def linear_scores(step: Step) -> Node:
     "sklearn.linear_model.RidgeCV",
     "sklearn.linear_model.TheilSenRegressor",
     "sklearn.svm.LinearSVR",
+    takes_sparse=True,
 )
 def parse_linear_regressor(step: Step) -> dict[str, Output]:
     """Return the scores; a vector where ``coef_`` is one."""

@@ -34,6 +34,11 @@ __all__ = ["Neighbors", "fitted_rows", "kneighbors", "nearest", "one_hot", "read
 
 _MANY = 12
 """Points for each neighbour, from which on it pays not to compute the distances to all of them."""
+_SPARSE_METRICS = (
+    "canberra", "chebyshev", "cityblock", "cosine", "euclidean", "haversine",
+    "l1", "l2", "manhattan", "minkowski", "seuclidean", "sqeuclidean",
+)  # fmt: skip
+"""Metrics by which the source compares sparse rows, by brute force."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,8 @@ def read_surrogate(step: Step, estimator: Any, x: Node) -> Surrogate:
     if estimator.metric == "precomputed":
         return given_distances(step, estimator, x)
     rows, metric, brute = fitted_rows(estimator), estimator.effective_metric_, estimator._fit_method == "brute"  # noqa: SLF001
+    if not brute or metric not in _SPARSE_METRICS:
+        step.refuse_sparse(f"searches by {estimator._fit_method!r} and {metric!r}, which take no sparse matrix")  # noqa: SLF001
     if not brute:
         refuse_no_metric(step, metric)
     if brute and metric == "euclidean":

@@ -86,8 +86,11 @@ def _laplacian(step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> N
 
 def _cosine(step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> Node:  # noqa: ARG001
     norms = np.linalg.norm(points.astype(np.float64), axis=1)
-    norms[norms < (0.0 if step.sparse else 10 * np.finfo(points.dtype).eps)] = 1.0
-    return Affine.of(Linear.of(Normalize(x, "l2", step.sparse), points.T), div=norms)
+    dense = np.where(norms < 10 * np.finfo(points.dtype).eps, 1.0, norms)
+    return step.by_form(
+        Affine.of(Linear.of(Normalize(x, "l2"), points.T), div=dense),
+        Affine.of(Linear.of(Normalize(x, "l2", sparse=True), points.T), div=norms),
+    )
 
 
 def _additive_chi2(step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> Node:  # noqa: ARG001

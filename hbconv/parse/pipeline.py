@@ -23,15 +23,15 @@ def _columns_of_first(pipeline: Any) -> Sequence[str] | int | Schema | None:
     return read_schema(first) if is_hidden else declared_columns(first, name)
 
 
-@parses("sklearn.pipeline.Pipeline", features=_columns_of_first)
+@parses("sklearn.pipeline.Pipeline", features=_columns_of_first, takes_sparse=True)
 def parse_pipeline(step: Step) -> dict[str, Output]:
     """Pass the value from step to step; the last gives the methods, but for those that a pipeline does not pass on."""
     *before, (name, last) = step.estimator.steps
-    output = Output(step.x, sparse=step.sparse)
+    output = Output(step.x, sparse=step.sparse, layout="kept", arrays=True)
     for inner, estimator in before:
-        output = output if _passes(estimator) else step.transform_output(estimator, output.node, inner, sparse=output.sparse)
+        output = output if _passes(estimator) else step.transform_output(estimator, output.node, inner, sparse=output.sparse).after(output)
     outputs = {"transform": output} if _passes(last) else step.child(last, output.node, name, sparse=output.sparse)
-    return {method: made for method, made in outputs.items() if method in PASSED_ON}
+    return {method: made.after(output) for method, made in outputs.items() if method in PASSED_ON}
 
 
 def _passes(estimator: object) -> bool:

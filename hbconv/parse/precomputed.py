@@ -16,6 +16,8 @@ from hbconv.parse.metrics import Surrogate
 from hbconv.parse.promotion import promoted
 from hbconv.parse.step import Step
 
+_MEND = "Give the distances to all rows as an array, or convert the pipeline that makes the graph."
+
 __all__ = ["given_distances", "require_neighbors"]
 
 _GRAPHS = "A graph has entries for neighbours alone. hbconv reads it straight from KNeighborsTransformer or RadiusNeighborsTransformer."
@@ -25,7 +27,7 @@ def given_distances(step: Step, estimator: Any, x: Node) -> Surrogate:
     """Return the distances that an estimator with ``metric="precomputed"`` is given; to rows that a graph does not hold they are infinite."""
     if step.sparse:
         return Surrogate(_graph(step, x), of_distance=_finite)
-    step.dense.append(step.where)  # of a sparse matrix the source takes the entries alone for neighbours
+    step.dense.append(f"{step.name} (step {step.where!r}) takes the entries of a sparse matrix alone for neighbours. {_MEND}")
     distances = promoted(x, np.zeros(0, estimator._fit_X.dtype))  # noqa: SLF001
     step.check(Compare.of(distances, "lt", 0.0), f"Negative values in the distances given to {step.name} (step {step.where!r}).")
     return Surrogate(distances)

@@ -29,12 +29,11 @@ def parse_quantile_transformer(step: Step) -> dict[str, Output]:
     est, x = step.estimator, step.require_finite(Cast(step.x, "float"), allow_nan=True)
     shares = CastLike(_shares(step, x), x)
     normal = step.require("output_distribution", "uniform", "normal") == "normal"
-    node = CastLike(_normal(shares), x) if normal else shares
-    if not step.sparse:
-        return {"transform": Output(node)}
+    node: Node = CastLike(_normal(shares), x) if normal else shares
     if not est.ignore_implicit_zeros:
-        step.check(Compare.of(x, "lt", 0.0), f"A sparse matrix must hold no negative values (step {step.where!r}).")
-    return {"transform": Output(Choose(Compare.of(x, "eq", 0.0), x, node), sparse=True)}
+        step.check_sparse(Compare.of(x, "lt", 0.0), f"A sparse matrix must hold no negative values (step {step.where!r}).")
+    node = step.by_form(node, Choose(Compare.of(x, "eq", 0.0), x, node))
+    return {"transform": Output(node, sparse=step.sparse, layout="csc", arrays=True)}
 
 
 def _shares(step: Step, x: Node) -> Node:

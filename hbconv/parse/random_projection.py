@@ -14,5 +14,6 @@ from hbconv.parse.step import Step
 def parse_random_projection(step: Step) -> dict[str, Output]:
     """Project; a sparse matrix by sparse components stays sparse unless ``dense_output``."""
     est, x = step.estimator, step.require_finite(Cast(step.x, "float"))
-    stays_sparse = step.sparse and hasattr(est.components_, "toarray") and not est.dense_output
-    return {"transform": Output(Linear.of(x, dense(est.components_).T), sparse=stays_sparse)}
+    stays_sparse = hasattr(est.components_, "toarray") and not est.dense_output
+    projected = Linear.of(x, dense(est.components_).T)
+    return {"transform": Output(projected, sparse=stays_sparse and step.sparse, layout="given")}

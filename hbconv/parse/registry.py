@@ -39,20 +39,22 @@ class Entry:
     """A registered parser.
 
     ``features`` reads the input columns of an estimator that does not follow scikit-learn's ``n_features_in_``:
-    it returns their names, their number, their Schema, or None where it does follow. ``truncates`` says that the parser reads ``step.iterations``.
+    it returns their names, their number, their Schema, or None where it does follow. ``truncates`` says that the parser reads ``step.iterations``,
+    ``takes_sparse`` that the source's methods take a sparse matrix, which its tags deny.
     """
 
     name: str
     parse: Parser
     features: Features | None = None
     truncates: bool = False
+    takes_sparse: bool = False
 
 
 _ENTRIES: dict[str, Entry] = {}
 _FOUND: dict[type, Entry] = {}
 
 
-def parses(*names: str, features: Features | None = None, truncates: bool = False) -> Callable[[Parser], Parser]:
+def parses(*names: str, features: Features | None = None, truncates: bool = False, takes_sparse: bool = False) -> Callable[[Parser], Parser]:
     """Register the decorated function as the parser of the estimators with these public dotted names.
 
     Parameters
@@ -63,13 +65,15 @@ def parses(*names: str, features: Features | None = None, truncates: bool = Fals
         Reads the input columns where the estimator has no ``n_features_in_``.
     truncates : bool
         The parser reads ``step.iterations``: some of the boosting iterations, where the user asks for these alone.
+    takes_sparse : bool
+        The source's methods take a sparse matrix, which its tags deny.
     """
 
     def register(parser: Parser) -> Parser:
         for name in names:
             if name in _ENTRIES and _origin(_ENTRIES[name].parse) != _origin(parser):
                 raise ValueError(f"{name} already has a parser")
-            _ENTRIES[name] = Entry(name, parser, features, truncates)
+            _ENTRIES[name] = Entry(name, parser, features, truncates, takes_sparse)
         _FOUND.clear()
         return parser
 

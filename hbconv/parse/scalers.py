@@ -22,14 +22,14 @@ from hbconv.parse.step import Step
 def parse_standard_scaler(step: Step) -> dict[str, Output]:
     """Subtract ``mean_``, divide by ``scale_``; either may be off. Both are rounded to the input's dtype first."""
     x, est = step.require_finite(allow_nan=True), step.estimator
-    if step.sparse:
-        return _sparse(Affine.in_place(x, **({} if est.scale_ is None else {"mul": 1 / est.scale_})))
+    scaled = Affine.in_place(x, **({} if est.scale_ is None else {"mul": 1 / est.scale_}))
     steps: dict[str, npt.ArrayLike] = {}
     if est.with_mean:
+        step.refuse_sparse("centres rows, which a sparse matrix is refused for")
         steps["sub"] = est.mean_
     if est.with_std:
         steps["div"] = est.scale_
-    return {"transform": Output(Affine.of(x, **steps))}
+    return _in_form(step, step.by_form(Affine.of(x, **steps), scaled), "csr")
 
 
 @parses("sklearn.preprocessing.MaxAbsScaler")
@@ -37,9 +37,8 @@ def parse_max_abs_scaler(step: Step) -> dict[str, Output]:
     """Divide by ``scale_``."""
     x, scale = step.require_finite(allow_nan=True), np.asarray(step.estimator.scale_)
     clip = getattr(step.estimator, "clip", False)
-    node: Node = Affine.in_place(x, mul=1.0 / scale) if step.sparse else Affine.in_place(x, div=scale)
-    node = Clip.of(node, -1.0, 1.0) if clip else node
-    return _sparse(node) if step.sparse else {"transform": Output(node)}
+    node = step.by_form(Affine.in_place(x, div=scale), Affine.in_place(x, mul=1.0 / scale))
+    return _in_form(step, Clip.of(node, -1.0, 1.0) if clip else node)
 
 
 @parses("sklearn.preprocessing.MinMaxScaler")
@@ -50,25 +49,25 @@ def parse_min_max_scaler(step: Step) -> Node:
     return Clip.of(scaled, *est.feature_range) if est.clip else scaled
 
 
-@parses("sklearn.preprocessing.RobustScaler")
+@parses("sklearn.preprocessing.RobustScaler", takes_sparse=True)
 def parse_robust_scaler(step: Step) -> dict[str, Output]:
-    """Subtract ``center_``, divide by ``scale_``; either may be off."""
+    """Subtract ``center_``, divide by ``scale_``; either may be off. A sparse matrix the source only scales."""
     x, est = step.require_finite(allow_nan=True), step.estimator
-    if step.sparse:
-        return _sparse(Affine.in_place(x, **({"mul": 1.0 / est.scale_} if est.with_scaling else {})))
+    scaled = Affine.in_place(x, **({"mul": 1.0 / est.scale_} if est.with_scaling else {}))
     steps: dict[str, npt.ArrayLike] = {}
     if est.with_centering:
         steps["sub"] = est.center_
     if est.with_scaling:
         steps["div"] = est.scale_
-    return {"transform": Output(Affine.in_place(x, **steps))}
+    return _in_form(step, step.by_form(Affine.in_place(x, **steps), scaled))
 
 
 @parses("sklearn.preprocessing.Normalizer")
 def parse_normalizer(step: Step) -> dict[str, Output]:
     """Divide each row by its norm."""
     norm = step.require("norm", "l1", "l2", "max")
-    return {"transform": Output(Normalize(step.require_finite(), norm, step.sparse), sparse=step.sparse)}
+    x = step.require_finite()
+    return _in_form(step, step.by_form(Normalize(x, norm), Normalize(x, norm, sparse=True)), "csr")
 
 
 @parses("sklearn.preprocessing.Binarizer")
@@ -76,8 +75,11 @@ def parse_binarizer(step: Step) -> dict[str, Output]:
     """Compare with the threshold, which numpy rounds to the input's dtype unless it is a numpy scalar."""
     x, threshold = step.require_finite(), step.estimator.threshold
     constant = Array(np.full(x.type.width, threshold, dtype=np.float64))
-    return {"transform": Output(Compare(x, "gt", constant, None, weak=not isinstance(threshold, np.generic)), sparse=step.sparse)}
+    if threshold < 0:
+        step.refuse_sparse("compares with a threshold below zero, which a sparse matrix is refused for")
+    return _in_form(step, Compare(x, "gt", constant, None, weak=not isinstance(threshold, np.generic)))
 
 
-def _sparse(node: Node) -> dict[str, Output]:
-    return {"transform": Output(node, sparse=True)}
+def _in_form(step: Step, node: Node, layout: str = "given") -> dict[str, Output]:
+    """Return rows in the form in which they came."""
+    return {"transform": Output(node, sparse=step.sparse, layout=layout, arrays=True)}

@@ -27,7 +27,7 @@ from hbconv.parse.step import Step
 )
 def parse_selector(step: Step) -> dict[str, Output]:
     """Keep the columns that ``get_support`` tells."""
-    return {"transform": Output(_selected(step), sparse=step.sparse)}
+    return {"transform": _kept(step, _selected(step))}
 
 
 @parses("sklearn.feature_selection.RFE", "sklearn.feature_selection.RFECV")
@@ -35,7 +35,11 @@ def parse_recursive_elimination(step: Step) -> dict[str, Output]:
     """Keep the columns, and answer as the estimator fitted on them."""
     selected = _selected(step)
     outputs = passed_on(step, step.child(step.estimator.estimator_, selected, "estimator", sparse=step.sparse))
-    return {**outputs, "transform": Output(selected, sparse=step.sparse)}
+    return {**outputs, "transform": _kept(step, selected)}
+
+
+def _kept(step: Step, selected: Node) -> Output:
+    return Output(selected, sparse=step.sparse, arrays=True)
 
 
 def _selected(step: Step) -> Node:

@@ -50,7 +50,7 @@ def _answers(step: Step) -> Output:
     members = zip(read_named_members(step), est.stack_method_, strict=True)
     columns = [_informative(step, member[method], method) for member, method in members]
     passes = [_passed_through(step, columns)] if est.passthrough else []
-    return Output(concat([*columns, *passes]), sparse=bool(passes) and step.sparse)
+    return Output(concat([*columns, *passes]), sparse=bool(passes) and step.sparse, layout="kept", arrays=True)
 
 
 def _passed_through(step: Step, answers: list[Node]) -> Node:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Check, Node, Output, source
+from hbconv.containers.by_form import ByForm
 from hbconv.containers.columns import Columns
 from hbconv.containers.decide import IsNonFinite
 from hbconv.containers.wiring import Beside, Concat, Select
@@ -38,21 +39,21 @@ class Step:
         Where it stands, such as ``"prep/num/StandardScaler"``.
     checks : list of Check
         Conditions collected for the graph; all steps of one conversion share the list.
-    sparse : bool
-        The source gives x to this estimator as a sparse matrix, for which some compute in another order.
+    sparse : bool or None
+        The source gives x to this estimator as a sparse matrix, for which some compute otherwise; None: where the rows are one.
     iterations : tuple of int, or None
         First and last (not included) boosting iteration that the user asks for; never set for inner estimators.
     warnings : list of Check
         Conditions of which the source warns; all steps of one conversion share the list.
     dense : list of str
-        Steps for which the whole input must not be sparse; all steps of one conversion share the list.
+        Why rows must not come as a sparse matrix; all steps of one conversion share the list.
     """
 
     estimator: Any
     x: Node
     path: str = ""
     checks: list[Check] = field(default_factory=list)
-    sparse: bool = False
+    sparse: bool | None = False
     iterations: tuple[int, int] | None = None
     dense: list[str] = field(default_factory=list)
     warnings: list[Check] = field(default_factory=list)
@@ -86,6 +87,22 @@ class Step:
         """Refuse rows where the bool node is True."""
         self.checks.append(Check(node, message, self.where))
 
+    def check_sparse(self, node: Node, message: str) -> None:
+        """Refuse rows where the bool node is True, if the source gives x as a sparse matrix."""
+        if self.sparse is not False:
+            self.checks.append(Check(node, message, self.where, sparse=self.sparse is None))
+
+    def refuse_sparse(self, why: str = "takes no sparse matrix") -> None:
+        """Refuse rows that come as a sparse matrix, where x is one then."""
+        if self.sparse is None:
+            self.dense.append(f"{self.name} (step {self.where!r}) {why}. Give X.toarray().")
+
+    def by_form(self, dense: Node, sparse: Node) -> Node:
+        """Return what the source computes of x in the form in which it gives it."""
+        if self.sparse is None:
+            return ByForm(dense, sparse)
+        return sparse if self.sparse else dense
+
     def warn(self, node: Node, message: str) -> None:
         """Warn of rows where a column of the bool node is True: ``{columns}`` in the message is a list of these."""
         self.warnings.append(Check(node, message, self.where))
@@ -99,7 +116,7 @@ class Step:
         self.check(IsNonFinite(node, allow_nan), f"Input X contains {what} for {self.name} (step {self.where!r}), which refuses it.")
         return node
 
-    def child(self, estimator: object, x: Node, name: str, *, sparse: bool = False) -> dict[str, Output]:
+    def child(self, estimator: object, x: Node, name: str, *, sparse: bool | None = False) -> dict[str, Output]:
         """Parse an inner estimator reading x; name is its part of the path."""
         path = "/".join(p for p in (self.path, name) if p)
         return parse_step(replace(self, estimator=estimator, x=x, path=path, sparse=sparse, iterations=None))
@@ -112,7 +129,7 @@ class Step:
         """Parse an inner transformer and return what it makes of x."""
         return self.transform_output(estimator, x, name).node
 
-    def transform_output(self, estimator: object, x: Node, name: str, *, sparse: bool = False) -> Output:
+    def transform_output(self, estimator: object, x: Node, name: str, *, sparse: bool | None = False) -> Output:
         """Parse an inner transformer and return its output: what it makes of x, and how the source returns it."""
         outputs = self.child(estimator, x, name, sparse=sparse)
         if "transform" not in outputs:
@@ -125,7 +142,15 @@ def parse_step(step: Step) -> dict[str, Output]:
     entry = find_parser(step.estimator, step.where)
     require_fitted(step.estimator, step.where)
     with source(step.where):
-        return _parsed(entry, step)
+        outputs = _parsed(entry, step)
+    if not (step.dense or entry.takes_sparse or _takes_sparse(step.estimator, entry)):
+        step.refuse_sparse()
+    return outputs
+
+
+def _takes_sparse(estimator: Any, entry: Entry) -> bool:
+    """Whether an estimator of scikit-learn says that it takes a sparse matrix."""
+    return not entry.name.startswith("sklearn.") or bool(estimator.__sklearn_tags__().input_tags.sparse)
 
 
 def _parsed(entry: Entry, step: Step) -> dict[str, Output]:

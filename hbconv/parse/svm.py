@@ -51,6 +51,7 @@ def parse_svc(step: Step) -> dict[str, Output]:
     """Decide between each two classes: positive scores are for the first."""
     est = step.estimator
     n_classes, classes = len(est.classes_), Array(est.classes_)
+    _refuse_other_form(step)
     pairs = Linear.of(_kernel(step), _pair_weights(est), est._intercept_)
     decision = _decision(step, pairs, n_classes)
     votes = decision if _breaks_ties(step, n_classes) else _votes(pairs, n_classes)
@@ -90,9 +91,15 @@ def _outliers(score: Node, inlier: str, offset: Floats, dtype: str) -> dict[str,
 def _score(step: Step) -> Node:
     """Sum of the only model; the intercept alone where it has no support vectors."""
     est = step.estimator
+    _refuse_other_form(step)
     if not len(est.support_):
         return ConstantRows(step.require_finite(), Array(est._intercept_))
     return Linear.of(_kernel(step), dense(est._dual_coef_).T, est._intercept_)
+
+
+def _refuse_other_form(step: Step) -> None:
+    if not step.estimator._sparse:  # noqa: SLF001
+        step.refuse_sparse("was fitted on dense rows, and refuses a sparse matrix")
 
 
 def _kernel(step: Step) -> Node:

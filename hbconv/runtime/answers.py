@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Output, Paths
 
-__all__ = ["answer", "copier", "in_order", "join"]
+__all__ = ["answer", "copier", "in_form", "in_order", "join"]
 
 
 def answer(output: Output, values: Any) -> Any:
@@ -42,7 +43,8 @@ def answer(output: Output, values: Any) -> Any:
 
 def copier(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
     """Return what gives ``answer`` of a copy of values, decided beforehand as far as can be."""
-    if replace(output, classes=None, vector=False, dtype=None) != Output(output.node) or isinstance(output.classes, tuple):
+    output = output.of_form(sparse=False)
+    if replace(output, classes=None, vector=False, dtype=None, layout="csr", arrays=False) != Output(output.node) or isinstance(output.classes, tuple):
         return lambda values: answer(output, values.copy())
     labels, dtype, vector = output.classes, output.dtype, output.vector
     if labels is not None:
@@ -76,6 +78,30 @@ def in_order(answers: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:
         blocks = [in_order(block, rows) for block in answers]
         return iter(blocks) if isinstance(answers, Iterator) else type(answers)(blocks)
     return answers[np.argsort(rows)]
+
+
+def in_form(found: Any, output: Output, x: Any) -> Any:
+    """Return a sparse answer as the source does: its entries by rows or by columns, a matrix or an array, as those of the rows x or not."""
+    import scipy.sparse
+
+    given = x if scipy.sparse.issparse(x) else None
+    layout = _layout(output.layout, given)
+    is_array = isinstance(given, scipy.sparse.sparray) if output.arrays and given is not None else _prefers_arrays()
+    if found.format == layout and isinstance(found, scipy.sparse.sparray) == is_array:
+        return found
+    return getattr(scipy.sparse, f"{layout}_{'array' if is_array else 'matrix'}")(found)
+
+
+def _layout(layout: str, given: Any) -> str:
+    if layout in ("csr", "csc") or given is None:
+        return layout if layout == "csc" else "csr"
+    return str(given.format) if layout == "kept" or given.format == "csc" else "csr"
+
+
+def _prefers_arrays() -> bool:
+    """Whether scikit-learn is configured to return sparse arrays; asked where it is loaded."""
+    sklearn = sys.modules.get("sklearn")
+    return sklearn is not None and sklearn.get_config().get("sparse_interface") == "sparray"
 
 
 def _join_tuples(parts: Sequence[tuple[Any, Any]]) -> tuple[Any, ...]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from hbconv.containers import Graph
+from hbconv.containers import Graph, Output
 from hbconv.errors import BackendError
-from hbconv.runtime.answers import answer, in_order, join
+from hbconv.runtime.answers import answer, in_form, in_order, join
 from hbconv.runtime.batching import chunks
 from hbconv.runtime.frames import as_tensors, framed, library_of
 from hbconv.runtime.inputs import read_table
@@ -33,13 +33,16 @@ def call(graph: Graph, programs: Programs, reads: Reads, method: str, x: Any) ->
     """
     table = read_table(x, reads)
     groups = grouped(programs, method, table)
-    answers = [_answer(graph, programs, method, part) for _, part in groups]
+    output = graph.outputs[method].of_form(sparse=hasattr(table.matrix, "tocsr"))
+    answers = [_answer(output, programs, method, part) for _, part in groups]
     found = answers[0] if len(groups) == 1 else in_order(join(answers), np.concatenate([rows for rows, _ in groups]))
     container = graph.traits.container if method == "transform" else None
     library = library_of(container)
     if container is not None and library:
         typed = graph.with_schema(graph.schema.with_dtypes(table.dtypes))
         return framed(found, typed.outputs[method], library, container.names, x)
+    if hasattr(found, "tocsr"):
+        return in_form(found, output, x)
     return as_tensors(found, x) if hasattr(x, "detach") else found
 
 
@@ -48,13 +51,13 @@ def grouped(programs: Programs, method: str, table: Table) -> Groups:
     return table.groups(sparse=hasattr(table.matrix, "tocsr") and programs.takes_entries((method,), table.dtypes))
 
 
-def _answer(graph: Graph, programs: Programs, method: str, table: Table) -> Any:
+def _answer(output: Output, programs: Programs, method: str, table: Table) -> Any:
     program, check = programs.program((method,), table.dtypes, table.padding), programs.checker(table.dtypes, table.padding)
     answers = []
     try:
         for rows in chunks(table.rows, program.chunk):
             values = program.checked(check, table.part(rows))
-            answers.append(answer(graph.outputs[method], values[method]))
+            answers.append(answer(output, values[method]))
     except IndexError as error:
         raise BackendError(f"The model reads one of its tables beyond the end ({error}): it is damaged. Convert it again.") from error
     return join(answers)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import InputError
+from hbconv.lower import DENSE, WRITTEN
 from hbconv.runtime.arrays import dtype_name, numeric, require_numbers
 from hbconv.runtime.half import is_converted
 from hbconv.runtime.items import read_items
@@ -61,7 +62,7 @@ def read_table(x: Any, reads: Reads) -> Table:
     if hasattr(x, "tocsr") and reads.text:
         raise InputError(f"A sparse matrix holds numbers alone, and {reads.owner} reads text. Give a table, or an array of objects.")
     if hasattr(x, "tocsr") and not reads.sparse:
-        raise InputError(f"A step of {reads.owner} takes for missing what a sparse matrix leaves out, and others for zero. Give X.toarray().")
+        raise InputError(reads.why_dense or f"A step of {reads.owner} takes no sparse matrix. Give X.toarray().")
     matrix = read_matrix(x)
     require_width(matrix.shape[1], reads)
     if reads.schema.named:
@@ -102,7 +103,8 @@ def _require_categories(listed: frozenset[int], reads: Reads) -> None:
 def _whole(reads: Reads, values: Any, given: np.dtype[Any]) -> Table:
     dtypes = (dtype_name(values.dtype),) * values.shape[1]
     _require_converted(reads, dtypes, frozenset(range(len(dtypes))) if given == np.float16 else frozenset())
-    return Table(reads, values.shape[0], dtypes, values)
+    padding = WRITTEN if reads.by_form and hasattr(values, "tocsr") else DENSE
+    return Table(reads, values.shape[0], dtypes, values, padding=padding)
 
 
 def _require_converted(reads: Reads, dtypes: tuple[str, ...], half: frozenset[int]) -> None:

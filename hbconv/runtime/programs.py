@@ -87,7 +87,7 @@ class Programs:
 
     def __init__(self, parsed: Graph, target: Target, files: Mapping[Key, Mapping[str, bytes]] | None = None) -> None:
         self.parsed, self.target = parsed, target
-        self._planned: dict[tuple[str, ...], Planned] = {}
+        self._planned: dict[tuple[tuple[str, ...], bool], Planned] = {}
         self._stored = dict(files or {})
         self.compiled: dict[Key, Program] = {}
         self._checkers: dict[tuple[tuple[str, ...], Padding], Checker] = {}
@@ -125,7 +125,7 @@ class Programs:
             return found
         with self._compiling():
             if (dtypes, padding) not in self._checkers:
-                self._checkers[dtypes, padding] = Checker(self.typed(dtypes), padding)
+                self._checkers[dtypes, padding] = Checker(self.typed(dtypes, padding), padding)
             return self._checkers[dtypes, padding]
 
     def takes_entries(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> bool:
@@ -145,24 +145,26 @@ class Programs:
 
     def lowered(self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding = DENSE) -> Lowered:
         """Return the methods as a program that no backend has seen."""
-        return lower(self.typed(dtypes).only(*methods), self.target.precision, padding)
+        return lower(self.typed(dtypes, padding).only(*methods), self.target.precision, padding)
 
     def prepared(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> TensorProgram:
         """Return the methods as the backend will emit them."""
         return find_backend(self.target.backend).prepare(self.lowered(methods, dtypes).program, self.target)
 
-    def typed(self, dtypes: tuple[str, ...]) -> Graph:
-        """Return the optimized graph over columns of these dtypes."""
-        return self.planned(dtypes).graph
+    def typed(self, dtypes: tuple[str, ...], padding: Padding = DENSE) -> Graph:
+        """Return the optimized graph over columns of these dtypes, for rows of this form."""
+        return self.planned(dtypes, padding).graph
 
-    def planned(self, dtypes: tuple[str, ...]) -> Planned:
+    def planned(self, dtypes: tuple[str, ...], padding: Padding = DENSE) -> Planned:
         """Run the middle of the compiler, optimize and plan, the first time that columns of these dtypes come."""
+        key = dtypes, (padding.matrix or padding.written) and self.parsed.depends_on_form
         with self._compiling():
-            if dtypes not in self._planned:
-                graph = optimize(self.parsed.with_schema(self.parsed.schema.with_dtypes(dtypes)))
+            if key not in self._planned:
+                graph = self.parsed.of_form(sparse=key[1])
+                graph = optimize(graph.with_schema(graph.schema.with_dtypes(dtypes)))
                 plan = make_plan(graph, self.target, find_backend(self.target.backend))
-                self._planned[dtypes] = Planned(plan.apply(graph), plan)
-            return self._planned[dtypes]
+                self._planned[key] = Planned(plan.apply(graph), plan)
+            return self._planned[key]
 
     def _compile(self, key: Key) -> Program:
         backend, (lowered, proof) = find_backend(self.target.backend), self._guarded(*key)

@@ -39,6 +39,9 @@ class Reads:
     entries: tuple[tuple[int, Extractor], ...] = ()
     objects: frozenset[int] = frozenset()
     """Columns whose objects must all be numbers."""
+    why_dense: str = ""
+    by_form: bool = False
+    """What is computed depends on whether rows come as a sparse matrix."""
     graph: Graph | None = field(default=None, repr=False, compare=False)
     """What reads them."""
 
@@ -52,7 +55,19 @@ class Reads:
         coded = frozenset(i for n in nodes if isinstance(n, FindCode) and isinstance(n.x, Columns) for i in n.x.columns)
         behind = topological(tuple(n for n in nodes if isinstance(n, OnlyNumbers)))
         objects = frozenset(i for n in behind if isinstance(n, Columns) for i in n.columns)
-        return Reads(graph.schema, numbers - text, text, graph.traits.estimator or "The model", text | coded, graph.sparse, entries, objects, graph)
+        return Reads(
+            graph.schema,
+            numbers - text,
+            text,
+            graph.traits.estimator or "The model",
+            text | coded,
+            graph.sparse,
+            entries,
+            objects,
+            graph.why_dense,
+            graph.depends_on_form,
+            graph,
+        )
 
     @property
     def needed(self) -> frozenset[int]:

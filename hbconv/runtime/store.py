@@ -65,7 +65,7 @@ def pack(stored: Stored) -> bytes:
     for number, ((methods, dtypes, padding), files) in enumerate(stored.programs.items()):
         names = {name: f"programs/{number}/{name}" for name in files}
         members |= {names[name]: data for name, data in files.items()}
-        programs.append({"methods": list(methods), "dtypes": list(dtypes), "padding": [padding.size, padding.matrix], "files": names})
+        programs.append({"methods": list(methods), "dtypes": list(dtypes), "padding": [padding.size, padding.matrix, padding.written], "files": names})
     manifest = {
         "format": FORMAT,
         "versions": _versions(),

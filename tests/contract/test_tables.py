@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse
 import torch
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -223,7 +223,7 @@ MATRICES = {
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: StandardScaler(with_mean=False), LogisticRegression, lambda: HistGradientBoostingClassifier(max_iter=3)],
+    [lambda: StandardScaler(with_mean=False), LogisticRegression, lambda: GradientBoostingClassifier(n_estimators=3)],
     ids=["scaler", "logistic", "boosting"],
 )
 @pytest.mark.parametrize("form", MATRICES)

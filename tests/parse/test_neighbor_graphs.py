@@ -76,7 +76,7 @@ def test_too_few_neighbours_are_refused():
     far = np.concatenate([NEAR, NEAR[:1] + 4.0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(ValueError, match="neighbors"):
+        with pytest.raises(ValueError, match="neighbors per samples"):
             source.predict(far)
     with pytest.raises(InputError, match="holds fewer"):
         model.predict(far)
