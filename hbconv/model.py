@@ -109,7 +109,7 @@ class Model:
 
     def explain(self) -> Explanation:
         """Say why it runs as it does: print the result, or read its ``to_dict()``."""
-        return Explanation.of(self.graph, self.parsed.with_schema(self.graph.schema), self.target, self.plan)
+        return Explanation.of(self.graph, self.parsed.of_form(sparse=False).with_schema(self.graph.schema), self.target, self.plan)
 
     def __repr__(self) -> str:
         estimator = self.parsed.traits.estimator or "graph"

@@ -56,7 +56,8 @@ def _parsed(estimator: object, n_features: int | None, iterations: tuple[int, in
     ordered = {m: outputs[m] for m in (*METHODS, *outputs) if m in outputs}
     why_dense = next(iter(step.dense), "")
     graph = Graph(schema, ordered, tuple(step.checks), _traits(estimator, ordered, schema), not why_dense, tuple(step.warnings), why_dense)
-    return graph.with_schema(_typed(graph))
+    graph = graph.with_schema(_typed(graph))
+    return graph.of_form(sparse=False) if why_dense or "string" in graph.schema.dtypes else graph
 
 
 def _require_truncating(estimator: object, iterations: tuple[int, int]) -> None:

@@ -39,7 +39,7 @@ TARGET = Target("onnx")
 
 def graph_of(estimator: Any, *dtypes: str) -> Graph:
     """Columns of the given dtypes (one: all the same)."""
-    graph = parse(estimator)
+    graph = parse(estimator).of_form(sparse=False)
     return graph.with_schema(graph.schema.with_dtypes(dtypes if len(dtypes) > 1 else dtypes * len(graph.schema.columns)))
 
 
