@@ -18,6 +18,7 @@ from hbconv.containers.group_sums import GroupSums
 from hbconv.containers.linear import Linear
 from hbconv.containers.pair_votes import PairVotes
 from hbconv.containers.proportions import Proportions
+from hbconv.containers.wiring import ConstantRows
 from hbconv.parse.gaussian_process_kernels import covariance, variance
 from hbconv.parse.probabilities import beside_complement
 from hbconv.parse.registry import parses
@@ -26,19 +27,27 @@ from hbconv.parse.step import Step, concat
 
 def _columns(est: Any) -> int | None:
     """Return the columns of a process over a kernel that reads no vectors, such as a constant, which does not know them otherwise."""
-    if hasattr(est, "n_features_in_"):
+    if hasattr(est, "n_features_in_") or not (hasattr(est, "X_train_") or hasattr(est, "base_estimator_")):
         return None
     process = getattr(est, "base_estimator_", est)
     return int(np.shape(getattr(process, "estimators_", [process])[0].X_train_)[-1])
 
 
-@parses("sklearn.gaussian_process.GaussianProcessRegressor", features=_columns)
+@parses("sklearn.gaussian_process.GaussianProcessRegressor", features=_columns, is_fitted=lambda _: True)
 def parse_gaussian_process_regressor(step: Step) -> dict[str, Output]:
     """``kernel(x, rows) @ alpha``, scaled back to the targets."""
     est = step.estimator
+    if not hasattr(est, "X_train_"):
+        return _prior(step)
     kernel = covariance(step, est.kernel_, step.require_finite(), _points(step, est))
     mean = Affine.of(Linear.of(kernel, est.alpha_), mul=est._y_train_std, add=est._y_train_mean)  # noqa: SLF001
     return {"predict": Output(mean, vector=mean.type.width == 1)}
+
+
+def _prior(step: Step) -> dict[str, Output]:
+    """Zeros, which a process expects that has seen no rows."""
+    n_targets = step.estimator.n_targets or 1
+    return {"predict": Output(ConstantRows(step.require_finite(), Array(np.zeros(n_targets))), vector=n_targets == 1)}
 
 
 @parses("sklearn.gaussian_process.GaussianProcessClassifier", features=_columns)

@@ -43,6 +43,8 @@ def parse_missing_indicator(step: Step) -> dict[str, Output]:
     """Show where values are missing; a column that had none when fitting may be refused."""
     est = step.estimator
     step.require("features", "missing-only", "all")
+    if getattr(est, "_precomputed", False):
+        raise step.refuse("precomputed", value=True, hint="It was fitted on a mask, and takes masks alone. Fit it on rows.")
     is_text = isinstance(est.missing_values, str) or est.missing_values is None
     _require_finite(step, [is_text] * est.n_features_in_)
     fresh = sorted(set(range(est.n_features_in_)) - set(est.features_.tolist()))

@@ -161,6 +161,8 @@ def _binary(metric: str) -> _Reader:
 
 
 def _haversine(step: Step, x: Node, points: Points, params: Params) -> Surrogate:  # noqa: ARG001
+    if points.shape[1] != 2:
+        raise step.refuse("metric", "haversine", f"It is a distance of two columns, and was fitted on {points.shape[1]}: the source finds no neighbours.")
     node = Haversine(x, Array(points.astype(np.float64)))
     return Surrogate(node, Angle, lambda radius: sin(0.5 * radius) ** 2)
 

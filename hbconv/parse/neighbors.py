@@ -39,6 +39,8 @@ _SPARSE_METRICS = (
     "l1", "l2", "manhattan", "minkowski", "seuclidean", "sqeuclidean",
 )  # fmt: skip
 """Metrics by which the source compares sparse rows, by brute force."""
+_PLAIN = {"manhattan": 1, "euclidean": 2, "chebyshev": np.inf}
+"""Powers of the metrics that scikit-learn puts for Minkowski's."""
 
 
 @dataclass(frozen=True)
@@ -143,10 +145,14 @@ def one_hot(codes: npt.NDArray[Any], n_classes: int) -> Array:
 
 
 def refuse_two_metrics(step: Step) -> None:
-    """Refuse where the source takes the parameter p for some dtypes of rows, and ``metric_params`` for others."""
+    """Refuse where the source votes by the parameter p for rows of the dtype fitted on, and by ``metric_params`` for others."""
     est = step.estimator
-    if est.metric == "minkowski" and est.metric_params and est._fit_method == "brute" and est.weights == "uniform":  # noqa: SLF001
-        hint = "By brute force scikit-learn ignores some of them, depending on the dtype of the rows. Use algorithm='ball_tree'."
+    votes_fast = est.weights == "uniform" and not est.outputs_2d_ and est._fit_method == "brute"  # noqa: SLF001
+    if est.metric != "minkowski" or not est.metric_params or not votes_fast:
+        return
+    p = _PLAIN.get(est.effective_metric_, est.effective_metric_params_.get("p"))
+    if p != est.p or (p == 2 and est.metric_params.get("w") is not None):
+        hint = f"By brute force scikit-learn takes p={est.p} without them for rows of some dtypes. Give the same p, or use algorithm='ball_tree'."
         raise step.refuse("metric_params", est.metric_params, hint)
 
 

@@ -40,7 +40,8 @@ class Entry:
 
     ``features`` reads the input columns of an estimator that does not follow scikit-learn's ``n_features_in_``:
     it returns their names, their number, their Schema, or None where it does follow. ``truncates`` says that the parser reads ``step.iterations``,
-    ``takes_sparse`` that the source's methods take a sparse matrix, which its tags deny.
+    ``takes_sparse`` that the source's methods take a sparse matrix, which its tags deny. ``is_fitted`` tells whether an estimator can answer that
+    scikit-learn's own check calls not fitted.
     """
 
     name: str
@@ -48,13 +49,20 @@ class Entry:
     features: Features | None = None
     truncates: bool = False
     takes_sparse: bool = False
+    is_fitted: Callable[[Any], bool] | None = None
 
 
 _ENTRIES: dict[str, Entry] = {}
 _FOUND: dict[type, Entry] = {}
 
 
-def parses(*names: str, features: Features | None = None, truncates: bool = False, takes_sparse: bool = False) -> Callable[[Parser], Parser]:
+def parses(
+    *names: str,
+    features: Features | None = None,
+    truncates: bool = False,
+    takes_sparse: bool = False,
+    is_fitted: Callable[[Any], bool] | None = None,
+) -> Callable[[Parser], Parser]:
     """Register the decorated function as the parser of the estimators with these public dotted names.
 
     Parameters
@@ -67,13 +75,15 @@ def parses(*names: str, features: Features | None = None, truncates: bool = Fals
         The parser reads ``step.iterations``: some of the boosting iterations, where the user asks for these alone.
     takes_sparse : bool
         The source's methods take a sparse matrix, which its tags deny.
+    is_fitted : callable, optional
+        Tells whether an estimator can answer that scikit-learn's own check calls not fitted.
     """
 
     def register(parser: Parser) -> Parser:
         for name in names:
             if name in _ENTRIES and _origin(_ENTRIES[name].parse) != _origin(parser):
                 raise ValueError(f"{name} already has a parser")
-            _ENTRIES[name] = Entry(name, parser, features, truncates, takes_sparse)
+            _ENTRIES[name] = Entry(name, parser, features, truncates, takes_sparse, is_fitted)
         _FOUND.clear()
         return parser
 

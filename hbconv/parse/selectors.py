@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
+from hbconv.containers import Node, Output, Schema
 from hbconv.containers.wiring import Select
 from hbconv.errors import UnsupportedError
 from hbconv.parse.members import passed_on
 from hbconv.parse.registry import parses
-from hbconv.parse.step import Step
+from hbconv.parse.schemas import read_schema
+from hbconv.parse.step import Step, is_fitted
+
+
+def _columns_of_inner(selector: Any) -> Schema | None:
+    """Input columns of a selector that was never fitted, around an estimator that was."""
+    return None if hasattr(selector, "estimator_") else read_schema(selector.estimator)
+
+
+def _is_prefit(selector: Any) -> bool:
+    return bool(selector.prefit) and is_fitted(selector.estimator)
 
 
 @parses(
     "sklearn.feature_selection.GenericUnivariateSelect",
     "sklearn.feature_selection.SelectFdr",
     "sklearn.feature_selection.SelectFpr",
-    "sklearn.feature_selection.SelectFromModel",
     "sklearn.feature_selection.SelectFwe",
     "sklearn.feature_selection.SelectKBest",
     "sklearn.feature_selection.SelectPercentile",
@@ -27,6 +38,12 @@ from hbconv.parse.step import Step
 )
 def parse_selector(step: Step) -> dict[str, Output]:
     """Keep the columns that ``get_support`` tells."""
+    return {"transform": _kept(step, _selected(step))}
+
+
+@parses("sklearn.feature_selection.SelectFromModel", features=_columns_of_inner, is_fitted=_is_prefit)
+def parse_select_from_model(step: Step) -> dict[str, Output]:
+    """Keep the columns that matter to an estimator, which may have been fitted alone."""
     return {"transform": _kept(step, _selected(step))}
 
 

@@ -22,7 +22,7 @@ from hbconv.parse.contradictions import require_agreement
 from hbconv.parse.damage import reading_estimator
 from hbconv.parse.registry import METHODS, Entry, find_entry, find_parser
 
-__all__ = ["Step", "concat", "parse_step", "require_fitted", "select"]
+__all__ = ["Step", "concat", "is_fitted", "parse_step", "require_fitted", "select"]
 
 
 @dataclass(frozen=True)
@@ -142,10 +142,21 @@ def parse_step(step: Step) -> dict[str, Output]:
     entry = find_parser(step.estimator, step.where)
     require_fitted(step.estimator, step.where)
     with source(step.where):
-        outputs = _parsed(entry, step)
+        outputs = _named(entry, step)
     if not (step.dense or entry.takes_sparse or _takes_sparse(step.estimator, entry)):
         step.refuse_sparse()
     return outputs
+
+
+def _named(entry: Entry, step: Step) -> dict[str, Output]:
+    """Run a parser; what the estimator lacks though it counts as fitted is named."""
+    try:
+        return _parsed(entry, step)
+    except AttributeError as error:
+        if error.obj is not step.estimator or not str(error.name).endswith("_"):
+            raise
+        hint = f"It has no attribute {error.name!r}. Call fit before converting it."
+        raise NotFittedError(f"{step.name} (step {step.where!r}) is not fitted as scikit-learn leaves it. {hint}") from error
 
 
 def _takes_sparse(estimator: Any, entry: Entry) -> bool:
@@ -171,11 +182,12 @@ def _parsed(entry: Entry, step: Step) -> dict[str, Output]:
 
 def require_fitted(estimator: object, path: str) -> None:
     """Raise NotFittedError for an estimator that was not fitted and needs to be."""
-    if not _is_fitted(estimator):
+    judge = find_parser(estimator, path).is_fitted
+    if not (is_fitted(estimator) or (judge is not None and judge(estimator))):
         raise NotFittedError(f"{type(estimator).__name__} (step {path!r}) is not fitted. Call fit before converting it.")
 
 
-def _is_fitted(estimator: Any) -> bool:
+def is_fitted(estimator: Any) -> bool:
     """Ask the estimator, as CatBoost's can be, or scikit-learn."""
     if callable(getattr(estimator, "is_fitted", None)):
         return bool(estimator.is_fitted())

@@ -13,14 +13,23 @@ from hbconv.parse.members import passed_on
 from hbconv.parse.registry import parses
 from hbconv.parse.responses import response
 from hbconv.parse.schemas import read_schema
-from hbconv.parse.step import Step
+from hbconv.parse.step import Step, is_fitted
+
+
+def _inner(estimator: Any) -> Any:
+    """Return the classifier within: one that was fitted alone, where the outer one never was."""
+    return getattr(estimator, "estimator_", estimator.estimator)
 
 
 def _columns(estimator: Any) -> Any:
-    return read_schema(estimator.estimator_)
+    return read_schema(_inner(estimator))
 
 
-@parses("sklearn.model_selection.FixedThresholdClassifier", features=_columns)
+def _is_prefit(estimator: Any) -> bool:
+    return is_fitted(estimator.estimator)
+
+
+@parses("sklearn.model_selection.FixedThresholdClassifier", features=_columns, is_fitted=_is_prefit)
 def parse_fixed_threshold_classifier(step: Step) -> dict[str, Output]:
     """Compare with the threshold given; ``"auto"`` is that of the inner classifier."""
     return _decide(step, step.estimator.threshold, step.estimator.pos_label)
@@ -35,13 +44,14 @@ def parse_tuned_threshold_classifier(step: Step) -> dict[str, Output]:
 def _decide(step: Step, threshold: Any, positive_label: Any) -> dict[str, Output]:
     """Scores at or above the threshold are of the positive class, the second one unless it is named."""
     est = step.estimator
-    outputs = step.child(est.estimator_, step.x, "estimator_", sparse=step.sparse)
+    inner = _inner(est)
+    outputs = step.child(inner, step.x, "estimator_", sparse=step.sparse)
     classes = np.asarray(est.classes_)
     if positive_label is not None and positive_label not in classes:
         raise step.refuse("pos_label", positive_label, f"It is none of the classes {classes.tolist()}: the source cannot predict either.")
     positive = 1 if positive_label is None else int(np.flatnonzero(classes == positive_label)[0])
     methods = ("predict_proba", "decision_function") if est.response_method == "auto" else (est.response_method,)
-    score, method = response(step, est.estimator_, outputs, *methods, positive=positive)
+    score, method = response(step, inner, outputs, *methods, positive=positive)
     if isinstance(threshold, str):
         threshold = 0.5 if method == "predict_proba" else 0.0
     above = Compare(score, "ge", Array([float(threshold)]), "int32", weak=not isinstance(threshold, np.generic))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,9 +26,16 @@ def _items(_: Any) -> Schema:
     return Schema.items()
 
 
-@parses("sklearn.feature_extraction.text.CountVectorizer", features=_items)
+def _has_vocabulary(vectorizer: Any) -> bool:
+    return vectorizer.vocabulary is not None
+
+
+@parses("sklearn.feature_extraction.text.CountVectorizer", features=_items, is_fitted=_has_vocabulary)
 def parse_count_vectorizer(step: Step) -> dict[str, Output]:
     """Count the terms."""
+    if _has_vocabulary(step.estimator) and not hasattr(step.estimator, "vocabulary_"):
+        step = replace(step, estimator=copy(step.estimator))
+        step.estimator._validate_vocabulary()  # noqa: SLF001  # as the first transform does
     return _sparse(_entries(step, _texts(step), _terms(step), _dtype(step)))
 
 

@@ -48,7 +48,7 @@ def framed(values: Any, output: Output, library: str, names: Sequence[str], x: A
     """
     if not isinstance(values, np.ndarray):
         raise InputError(f"The answer is a sparse matrix, which no frame holds. Call set_output(transform='default') or fit with dense output, not {library}.")
-    blocks = output.leaves
+    blocks, values = output.leaves, values.reshape(len(values), -1)
     ends = np.cumsum([block.node.type.width for block in blocks])
     parts = [_part(part, block, library, x) for part, block in zip(np.split(values, ends[:-1], axis=1), blocks, strict=True)]
     return _pandas(parts, names, x) if library == "pandas" else _polars(parts, names)
