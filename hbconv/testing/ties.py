@@ -86,10 +86,14 @@ def _is_brute(searcher: Any) -> bool:
 
 
 def _last(estimator: Any, rows: Any) -> tuple[Any, Any]:
-    """Return the last step of a pipeline, and what it reads."""
-    if not hasattr(estimator, "steps"):
-        return estimator, rows
-    return estimator[-1], estimator[:-1].transform(rows) if len(estimator) > 1 else rows
+    """Return the last step of a pipeline, a stack or a search, and what it reads."""
+    if hasattr(estimator, "best_estimator_"):
+        return _last(estimator.best_estimator_, rows)
+    if hasattr(estimator, "final_estimator_"):
+        return _last(estimator.final_estimator_, estimator.transform(rows))
+    if hasattr(estimator, "steps"):
+        return estimator[-1], estimator[:-1].transform(rows) if len(estimator) > 1 else rows
+    return estimator, rows
 
 
 def _apart(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

@@ -87,7 +87,7 @@ def test_takes_half_precision_or_refuses_it(case: Case) -> None:
     for method in case.names:
         if answers(case, method, x):
             try:
-                got = getattr(_compiled(case, "reference"), method)(x)
+                got = getattr(compiled(case, "reference"), method)(x)
             except InputError:
                 continue
             compare(case, method, x, got)
