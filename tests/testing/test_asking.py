@@ -2,9 +2,11 @@
 
 import pickle
 import random
+import signal
 import subprocess
 import sys
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -18,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
 import hbconv
-from hbconv.testing import asking, assert_same
+from hbconv.testing import asking, assert_same, conversions
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 y = (X[:, 0] > 0).astype(int)
@@ -143,6 +145,15 @@ print([(o.kind, o.estimator) for o in report.outcomes])
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("[('right', 'StandardScaler'), ('right', 'LGBMRegressor')]\n", 0), done.stderr
+
+
+def test_what_takes_too_long_is_skipped(monkeypatch):
+    model = StandardScaler().fit(X)
+    monkeypatch.setattr(conversions, "convert", lambda *_, **__: time.sleep(60))
+    with asking(limit=0.05) as report:
+        model.transform(X)
+    assert report.reasons("skipped") == [("more than 0.05 s", 1)]
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
 class Own(BaseEstimator):
