@@ -49,12 +49,16 @@ class Plugin:
         self._only_reports = config.getoption("--hbconv-report-only")
         self._path = config.getoption("--hbconv-report")
         self._is_worker = hasattr(config, "workerinput")
-        self._test, self._found, self._raised = "", list[Outcome](), 0
+        self._test = ""
+        self._found: list[Outcome] = []
+        self._defects: list[Outcome] = []
         self._report, self._watching = Report(), ExitStack()
         self._watching.enter_context(watching(self._ask))
 
     def _ask(self, call: Call) -> None:
-        self._found += [replace(o, test=self._test) for o in self._judge.outcomes(call)]
+        outcomes = [replace(o, test=self._test) for o in self._judge.outcomes(call)]
+        self._found += outcomes
+        self._defects += [o for o in outcomes if o.fails and not self._only_reports]
 
     def pytest_unconfigure(self) -> None:
         """Leave the classes as they were."""
@@ -69,22 +73,22 @@ class Plugin:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self) -> Generator[None, object, object]:
-        """Fail a test that passed with wrong answers."""
+        """Fail a test that passed with wrong answers, or whose fixtures got some."""
         result = yield
         self._raise()
         return result
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self) -> Generator[None, object, object]:
-        """Fail a test whose fixtures got wrong answers as they ended."""
+        """Fail a test whose fixtures got wrong answers as they ended; add to one that failed."""
         result = yield
         self._raise()
         return result
 
     def _raise(self) -> None:
-        failed = [o for o in self._found if o.fails]
-        if failed and not self._only_reports:
-            lines = "\n".join(map(str, failed))
+        defects, self._defects = self._defects, []
+        if defects:
+            lines = "\n".join(map(str, defects))
             pytest.fail(f"hbconv answers otherwise:\n{lines}", pytrace=False)
 
     @pytest.hookimpl(wrapper=True)

@@ -110,6 +110,32 @@ def test_a_defect_fails_the_test_that_met_it(tmp_path, poison, kind, told):
     assert "1 failed" in printed
 
 
+FIXTURES = """
+import numpy as np, pytest
+from sklearn.preprocessing import StandardScaler
+scaler = StandardScaler().fit(np.eye(3))
+@pytest.fixture
+def before():
+    return scaler.transform(np.eye(3))
+@pytest.fixture
+def after():
+    yield
+    scaler.transform(np.eye(3))
+def test_before(before):
+    pass
+def test_after(after):
+    pass
+def test_neither():
+    pass
+"""
+
+
+def test_a_defect_that_a_fixture_met_fails_its_test(tmp_path):
+    code, printed, outcomes = run(tmp_path, suite=FIXTURES, poison="return -method(X)")
+    assert (code, [o["test"] for o in outcomes]) == (1, ["test_suite.py::test_before", "test_suite.py::test_after"])
+    assert "1 failed, 2 passed, 1 error" in printed
+
+
 def test_reports_alone_fail_nothing(tmp_path):
     code, printed, outcomes = run(tmp_path, "--hbconv-report-only", suite=SCALED, poison="return -method(X)")
     assert (code, kinds(outcomes)) == (0, {"wrong": 1})
