@@ -10,6 +10,8 @@
 #   make processes
 # Every case of the matrix, exported to every kind of file and run by its bare runtime (an hour):
 #   make exports
+# All of scikit-learn's own tests, with every answer asked of hbconv too (hours):
+#   make foreign
 # The table of what each backend supports (hbconv/support.json, docs/support.md), asked anew:
 #   make support
 
@@ -19,7 +21,7 @@ BIN := $(VENV)/bin
 
 COUNT ?= 100000
 
-.PHONY: demo test lint check battery fuzz memory processes exports support env
+.PHONY: demo test lint check battery fuzz memory processes exports foreign support env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -50,6 +52,9 @@ processes: env
 
 exports: env
 	$(BIN)/python -m pytest -n 2 tests/matrix/test_exports.py --exports
+
+foreign: env
+	$(BIN)/python -m pytest tests/foreign --foreign 1 -n 2
 
 support: env
 	$(BIN)/python -m pytest tests/breadth/test_support.py --update-support
