@@ -47,9 +47,10 @@ def _scores_tie(call: Call, want: Answer, dtype: str) -> npt.NDArray[np.bool_]:
     scored = next((m for m in _SCORES if hasattr(call.estimator, m)), None)
     if call.method not in ("predict", scored) or scored is None:
         return np.zeros(1, bool)
-    scores = np.asarray(getattr(_by_pairs(call.estimator), scored)(call.rows))
+    pairs = _by_pairs(call.estimator)
+    scores = np.asarray(getattr(pairs or call.estimator, scored)(call.rows))
     limit = TOLERANCE[dtype] * np.maximum(1.0, _largest(scores))
-    if scores.ndim == 1 or _by_pairs(call.estimator) is not call.estimator:
+    if scores.ndim == 1 or pairs is not None:
         scores = scores.reshape(len(scores), -1)
         return np.asarray((np.abs(scores - _SCORES[scored]) <= limit[:, None]).any(axis=1))
     if call.method != "predict" or want.ndim != 1:
@@ -59,11 +60,11 @@ def _scores_tie(call: Call, want: Answer, dtype: str) -> npt.NDArray[np.bool_]:
 
 
 def _by_pairs(estimator: Any) -> Any:
-    """Return a support vector machine that shows the score of each pair, which is a vote."""
-    if getattr(estimator, "decision_function_shape", "ovo") == "ovo" or len(estimator.classes_) < 3:
-        return estimator
+    """Return a support vector machine of several classes that shows each pair's score, a vote."""
+    if not hasattr(estimator, "decision_function_shape") or len(estimator.classes_) < 3:
+        return None
     pairs = copy.copy(estimator)
-    pairs.decision_function_shape = "ovo"
+    pairs.decision_function_shape, pairs.break_ties = "ovo", False
     return pairs
 
 

@@ -68,3 +68,12 @@ def test_dtypes_count_for_the_rows_they_are_promised_for():
     call = Call(Scored([0.0]), "transform", np.zeros((1, 1), np.int32), answer=np.zeros((1, 1), np.int32))
     assert compared(call, MODEL, np.zeros((1, 1), np.int64))[0] == "right"
     assert compared(call, MODEL, np.ones((1, 1), np.int64))[0] == "wrong"
+
+
+@pytest.mark.parametrize("shape", ["ovo", "ovr"])
+def test_votes_of_support_vectors_may_differ_where_a_pair_ties(shape):
+    rows = np.array([[0.0], [2.0], [4.0]])
+    source = SVC(kernel="linear", decision_function_shape=shape).fit(rows, ["a", "b", "c"])
+    tie, clear = np.array([[1.0]]), np.array([[1.2]])
+    assert compared(Call(source, "predict", tie, answer=np.array(["a"])), MODEL, np.array(["b"]))[0] == "right"
+    assert compared(Call(source, "predict", clear, answer=np.array(["b"])), MODEL, np.array(["a"]))[0] == "wrong"
