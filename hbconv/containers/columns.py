@@ -127,7 +127,8 @@ class Entries(Node):
         rows, width = self.extractor.rows, self.extractor.width
         if isinstance(rows, Texts) and not rows.can_be_read:
             return "reads texts by a pattern, an encoding or n-grams that are none"
-        return None if 0 <= width < 2**31 else f"has {width} columns"
+        fits = 0 <= width < 2**31 and self.extractor.dtype in ("float32", "float64", "int32", "int64")
+        return None if fits else f"has {width} columns of {self.extractor.dtype:.50}"
 
     def infer(self) -> Type:
         return Type(self.extractor.width, self.extractor.dtype)

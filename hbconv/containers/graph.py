@@ -20,7 +20,7 @@ __all__ = ["Check", "Graph", "Traits", "verify_graph"]
 
 _COLUMNS = frozenset({"float32", "float64", "int16", "int64", "string"})
 _VALUES = frozenset({"float32", "float64", "int32", "int64", "bool", "string"})
-_ANSWERS = frozenset({"", "object", "bool", "float16", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float32", "float64"})
+_ANSWERS = frozenset({"object", "bool", "float16", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float32", "float64"})
 _WIDEST = 1 << 26
 """Values of one row, of all nodes together: half a gigabyte."""
 
@@ -156,7 +156,7 @@ def _verify_output(name: str, output: Output, nodes: set[Node]) -> None:
     _require(not output.vector or set(output.parts or (width,)) == {1}, node, f"output {name} is a vector of width {width}")
     _require(not output.parts or (sum(output.parts) == width and min(output.parts) >= 0), node, f"output {name} has parts {output.parts} of width {width}")
     _require(not output.dtypes or len(output.dtypes) == len(output.parts), node, f"output {name} has dtypes of other parts")
-    _require({output.dtype or "", *output.dtypes} <= _ANSWERS, node, f"output {name} has a dtype that no answer has")
+    _require(output.dtype in {None, *_ANSWERS} and {*output.dtypes} <= {"", *_ANSWERS}, node, f"output {name} has a dtype that no answer has")
     _require(output.shape is None or (math.prod(output.shape) == width and min(output.shape, default=0) >= 0), node, f"output {name} has shape {output.shape}")
     _require(not isinstance(output.classes, tuple) or len(output.classes) == width, node, f"output {name} has labels for other columns")
     _require(output.classes is None or node.type.dtype == "int32", node, f"output {name} has codes of dtype {node.type.dtype}")

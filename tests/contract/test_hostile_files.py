@@ -19,9 +19,10 @@ from hbconv.array import Array
 from hbconv.containers import Check, Graph, Node, Output, Paths, Schema
 from hbconv.containers.affine import Affine
 from hbconv.containers.arithmetic import Add
-from hbconv.containers.columns import Columns
+from hbconv.containers.columns import Columns, Entries
 from hbconv.containers.decide import IsNonFinite
 from hbconv.containers.elementwise import Map
+from hbconv.containers.extractors import Buckets, Extractor, Terms, Texts, Tokens
 from hbconv.containers.wiring import Concat, Select
 from hbconv.runtime import store
 from hbconv.target import Target
@@ -170,6 +171,7 @@ def test_a_graph_deeper_than_python_goes_ends_by_name(tmp_path):
     ("output", "says"),
     [
         (Output(X, dtype="V99999"), "a dtype that no answer has"),
+        (Output(X, dtype=""), "a dtype that no answer has"),
         (Output(X, parts=(5, -3)), "has parts"),
         (Output(X, shape=(-1, -2)), "has shape"),
         (Output(X, paths=Paths(Array(np.array([1, 0])))), "paths that have no end"),
@@ -180,6 +182,26 @@ def test_a_graph_deeper_than_python_goes_ends_by_name(tmp_path):
 def test_forms_of_answers_that_are_none(output, says):
     with pytest.raises(hbconv.StoreError, match=says):
         store.unpack(packed(Graph(X.schema, {"predict": output})))
+
+
+@pytest.mark.parametrize(
+    "extractor",
+    [
+        Extractor(Texts(pattern="("), Terms(("a",))),
+        Extractor(Texts(encoding="no such"), Terms(("a",))),
+        Extractor(Texts(longest=10**9), Terms(("a",))),
+        Extractor(Texts(shortest=0), Terms(("a",))),
+        Extractor(Tokens(), Buckets(2**40)),
+        Extractor(Tokens(), Buckets(-1)),
+        Extractor(Tokens(), Terms(("a",)), "string"),
+    ],
+    ids=str,
+)
+def test_texts_that_cannot_be_read(extractor):
+    node = Entries(Schema.items(), 0, extractor)
+    stored = store.Stored(Graph(node.schema, {"transform": Output(node)}), Target("reference"), ("string",))
+    with pytest.raises(hbconv.StoreError, match=r"are none|columns of|no count"):
+        store.unpack(store.pack(stored))
 
 
 def test_codes_beyond_the_labels_end_by_name(tmp_path):
