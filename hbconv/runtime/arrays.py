@@ -83,11 +83,12 @@ def object_numbers(values: npt.NDArray[Any], where: str) -> npt.NDArray[np.float
 
 
 def require_numbers(values: npt.NDArray[Any], where: str) -> None:
-    """Refuse None and texts in a column of objects: to an imputer that reads objects they are values, and not missing."""
+    """Refuse None and texts in a column of objects: to what reads objects as they are, "15.0" is not 15.0, and None not NaN."""
     objects = values.tolist() if values.dtype.kind == "O" else ()
     odd = [v for v in objects if v is None or isinstance(v, str | bytes)]
     if odd:
-        raise InputError(f"{where} holds {odd[0]!r} among numbers, and the model's imputer leaves such objects as they are. Give NaN for what is missing.")
+        told = f"{where} holds {odd[0]!r} among numbers, and the model reads such objects as they are."
+        raise InputError(f"{told} Give numbers, and NaN for what is missing.")
 
 
 def _is_number(value: Any) -> bool:

@@ -38,7 +38,7 @@ class Reads:
     sparse: bool = True
     entries: tuple[tuple[int, Extractor], ...] = ()
     objects: frozenset[int] = frozenset()
-    """Columns whose objects must all be numbers."""
+    """Columns whose objects must all be numbers: the source tells objects apart, and a text or None from the number that it stands for."""
     why_dense: str = ""
     by_form: bool = False
     """What is computed depends on whether rows come as a sparse matrix."""
@@ -53,7 +53,7 @@ class Reads:
         entries = tuple((n.column, n.extractor) for n in nodes if isinstance(n, Entries))
         numbers = frozenset(i for n in nodes if isinstance(n, Columns) for i in n.columns)
         coded = frozenset(i for n in nodes if isinstance(n, FindCode) and isinstance(n.x, Columns) for i in n.x.columns)
-        behind = topological(tuple(n for n in nodes if isinstance(n, OnlyNumbers)))
+        behind = topological(tuple(n for n in nodes if isinstance(n, OnlyNumbers | FindCode)))
         objects = frozenset(i for n in behind if isinstance(n, Columns) for i in n.columns)
         return Reads(
             graph.schema,
