@@ -12,6 +12,8 @@
 #   make exports
 # All of scikit-learn's own tests, with every answer asked of hbconv too (hours):
 #   make foreign
+# The same for a few rows under valgrind, where that is installed:
+#   make memcheck
 # The table of what each backend supports (hbconv/support.json, docs/support.md), asked anew:
 #   make support
 
@@ -21,7 +23,7 @@ BIN := $(VENV)/bin
 
 COUNT ?= 100000
 
-.PHONY: demo test lint check battery fuzz memory processes exports foreign support env
+.PHONY: demo test lint check battery fuzz memory processes exports foreign memcheck support env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -45,7 +47,15 @@ fuzz: env
 memory: env
 	for vector in 16 32 64; do for guard in pages-behind pages-before; do \
 		HBCONV_GUARD=$$guard HBCONV_MACHINE=/$$vector $(BIN)/python -X faulthandler tests/backends/edges.py $$(seq 1 70) || exit 1; done; done
-	for guard in pages-behind pages-before; do HBCONV_GUARD=$$guard $(BIN)/python -m pytest -n 2 tests/backends tests/trees tests/property || exit 1; done
+	for guard in pages-behind pages-before; do HBCONV_GUARD=$$guard $(BIN)/python -m pytest -n 2 tests/backends || exit 1; done
+	for vector in 16 32 64; do HBCONV_GUARD=pages-behind HBCONV_MACHINE=/$$vector $(BIN)/python -m pytest -n 2 tests/trees tests/property || exit 1; done
+
+# Valgrind knows no AVX-512, but vectors of 64 bytes in AVX2's registers.
+memcheck: export HBCONV_MACHINE = x86-64-v3/64
+memcheck: export HBCONV_GUARD =
+memcheck: env
+	$(BIN)/python tests/memcheck.py
+	PYTHONMALLOC=malloc valgrind -q --error-exitcode=1 --undef-value-errors=no --suppressions=tests/memcheck.supp $(BIN)/python tests/memcheck.py
 
 processes: env
 	$(BIN)/python tests/processes.py --count 500
