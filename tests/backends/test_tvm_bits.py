@@ -17,6 +17,8 @@ from hbconv.forest import Forest
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
+pytestmark = pytest.mark.usefixtures("vector")
+
 
 def grown(rng, n_trees, n_leaves, lean, n_features=3, n_thresholds=9):
     """Trees of so many leaves; the leaf that is split next is the last one, a random one, or the shallowest."""

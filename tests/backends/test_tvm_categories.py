@@ -19,6 +19,8 @@ from hbconv.forest import Tables
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
+pytestmark = pytest.mark.usefixtures("vector")
+
 
 def categorical(n_codes=40, n_categorical=2, repeat=3):
     """Trees of which several tests ask for one set, of codes up to a number."""

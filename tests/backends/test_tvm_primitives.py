@@ -11,6 +11,8 @@ from hbconv.backends.tvm import BACKEND
 from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, Builder
 
+pytestmark = pytest.mark.usefixtures("vector")
+
 ROWS = (0, 1, 7, 63, 64, 65, 1000)
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, np.nan, np.inf, -np.inf, 1e-45, -1e-45, 5e-324, 1e-30, 88.5, -104.0, 3.4e38, 16777217.0)
 

@@ -20,6 +20,8 @@ from hbconv.forest import Forest
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
+pytestmark = pytest.mark.usefixtures("vector")
+
 STRATEGIES = ("select", "tree_traversal", "perfect_tree_traversal")
 
 
