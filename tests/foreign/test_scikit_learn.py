@@ -1,16 +1,14 @@
 """scikit-learn's own tests, with every answer of a fitted model asked of hbconv too.
 
 ``make test`` runs a share of them, which their names choose; ``make foreign`` all. Their results
-must be what they are without hbconv, and no answer wrong, but for the differences known.
+must be what they are without hbconv, and no answer wrong.
 """
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -37,24 +35,6 @@ LEFT_OUT = (
 """They assert that scoring takes less than a second, in which hbconv converts now."""
 
 
-@dataclass(frozen=True)
-class Known:
-    """A difference that is known: what it looks like, as a pattern, and why it is there."""
-
-    outcome: str
-    why: str
-
-
-KNOWN = (
-    Known(r"wrong: .* instead of cs[rc]_(matrix|array)", "sparse answers come as arrays, or as csr_matrix"),
-    Known(r"IsotonicRegression\.transform .*tuple index out of range", "set_output of one column"),
-)
-
-
-def known(outcome):
-    return next((k for k in KNOWN if re.search(k.outcome, str(outcome), re.DOTALL)), None)
-
-
 def asked(folder, area, share):
     """Run the tests of an area; return what pytest printed, its exit code, and the outcomes."""
     (folder / "pytest.ini").touch()
@@ -77,4 +57,4 @@ def test_scikit_learns_own_tests(area, tmp_path, request, record_property):
     counts = Counter(o.kind for o in outcomes)
     assert counts["right"]
     record_property("outcomes", dict(counts))
-    assert [str(o) for o in outcomes if o.fails and known(o) is None] == []
+    assert [str(o) for o in outcomes if o.fails] == []
