@@ -60,14 +60,14 @@ def texts(vocabulary: Vocabulary, column: str) -> dict[str, int]:
 
 
 def labels(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return class labels in a dtype that ONNX holds: text, int64, float or bool."""
+    """Return class labels in a dtype that ONNX holds: text, int32, int64, float or bool."""
     if classes.dtype.kind == "O":
         kinds = {type(label) for label in classes.tolist()}
         if len(kinds) != 1 or not kinds <= {str, int, float, bool}:
             raise BackendError(f"ONNX cannot hold the class labels {classes.tolist()[:5]}: they must all be text, or all numbers.")
         classes = np.array(classes.tolist())
-    if classes.dtype.kind in "iu":
+    if classes.dtype.kind in "iu" and classes.dtype != np.int32:
         return classes.astype(np.int64)
-    if classes.dtype.kind == "U" or classes.dtype.name in ("float32", "float64", "bool"):
+    if classes.dtype.kind == "U" or classes.dtype.name in ("int32", "float32", "float64", "bool"):
         return classes
     raise BackendError(f"ONNX cannot hold class labels of dtype {classes.dtype}. Encode them before fitting (LabelEncoder).")
