@@ -37,6 +37,8 @@ class Inputs:
         Place of a feature of categories among all, and the hashes that tests know, ascending.
     column_of_category : mapping of int to int
         Column that a feature of categories became, by its number among such features.
+    borders : tuple of (int, float)
+        Numeric feature and border of each split that CatBoost knows by its number.
     """
 
     names: tuple[str, ...]
@@ -44,6 +46,7 @@ class Inputs:
     nan_right: tuple[bool, ...]
     categories: Mapping[int, tuple[int, ...]]
     column_of_category: Mapping[int, int]
+    borders: tuple[tuple[int, float], ...]
 
     @staticmethod
     def of(features: Mapping[str, Any]) -> Inputs:
@@ -61,6 +64,7 @@ class Inputs:
             tuple(f["nan_value_treatment"] == "AsTrue" for f in numeric),
             {int(f["flat_feature_index"]): tuple(sorted({int(v) for v in f["values"]})) for f in known},
             {int(f["feature_index"]): len(numeric) + i for i, f in enumerate(known)},
+            tuple((i, float(border)) for i, f in enumerate(numeric) for border in f.get("borders") or ()),
         )
 
     @property
@@ -97,6 +101,8 @@ def _tests(splits: Sequence[Mapping[str, Any]], inputs: Inputs) -> _Tests:
     strange = {split["split_type"] for split in splits} - {"FloatFeature", "OneHotFeature"}
     if strange:
         raise UnsupportedError("CatBoost", current_source(), "split_type", min(strange), "hbconv handles FloatFeature and OneHotFeature.")
+    if any(not _is_known(split, inputs) for split in splits if "float_feature_index" in split and "split_index" in split):
+        raise ConversionError("The CatBoost model is damaged: a split is not the one that its split_index names.")
     number = [split.get("float_feature_index", -1) for split in splits]
     feature, table = np.array(number, np.int64), np.full(len(splits), -1)
     threshold = np.array([split.get("border", 0.0) for split in splits], np.float32)
@@ -106,6 +112,13 @@ def _tests(splits: Sequence[Mapping[str, Any]], inputs: Inputs) -> _Tests:
         table[i] = tables.setdefault((int(feature[i]), value), len(tables))
     default_left = ~np.array([*inputs.nan_right, *(True for _ in inputs.categories)], np.bool_)[feature]
     return _Tests(feature, threshold, default_left, table, *_one_against_rest(tables, list(inputs.categories.values()), len(inputs.numbers)))
+
+
+def _is_known(split: Mapping[str, Any], inputs: Inputs) -> bool:
+    """Whether a split on a number says the same twice: CatBoost goes by its index, and not by its border."""
+    index = split["split_index"]
+    known = isinstance(index, int) and 0 <= index < len(inputs.borders)
+    return known and inputs.borders[index] == (split["float_feature_index"], split["border"])
 
 
 def _one_against_rest(tables: Mapping[tuple[int, int], int], hashes: Sequence[tuple[int, ...]], first: int) -> tuple[Ints, npt.NDArray[np.bool_]]:
