@@ -16,6 +16,8 @@ from hbconv.backends.tvm.screen import Screen
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
+pytestmark = pytest.mark.usefixtures("vector")
+
 DTYPES = ("float32", "float64")
 POINTS = 3000
 
