@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from itertools import cycle, islice
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ import numpy as np
 COLUMNS = (4, 16, 28, 70)
 ROWS = (1, 2, 3, 5, 8, 9, 16, 31, 40, 64, 100, 200)
 VECTORS = (16, 32, 64)
+THREADS = 8
 
 
 def lightgbm(x: Any, y: Any) -> Any:
@@ -57,11 +59,18 @@ def fit(library: int, columns: int, dtype: str) -> tuple[Any, Any]:
 
 
 def answer(model: Any, x: Any) -> None:
-    """Convert, answer, and compare with the model."""
+    """Convert, answer on several threads, and compare with the model: each thread has memory of its own, and gives it back as it ends."""
     import hbconv
 
-    converted = hbconv.convert(model, "tvm")
-    np.testing.assert_allclose(converted.predict_proba(x), model.predict_proba(x), rtol=1e-5, atol=1e-7)
+    converted, wanted = hbconv.convert(model, "tvm"), model.predict_proba(x)
+    found: list[Any] = [converted.predict_proba(x)]
+    for _ in range(THREADS):
+        thread = Thread(target=lambda: found.append(converted.predict_proba(x)))
+        thread.start()
+        thread.join()
+    assert len(found) == 1 + THREADS
+    for answered in found:
+        np.testing.assert_allclose(answered, wanted, rtol=1e-5, atol=1e-7)
 
 
 def in_child(task: Callable[[], None]) -> int:
