@@ -123,7 +123,7 @@ class IsNonFinite(Node):
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], inputs[0].dtype if inputs[0].dtype.startswith("float") else "float64")
         bad = b.op("isinf", x) if self.allow_nan else b.op("not", b.op("lt", b.op("abs", x), b.constant([np.inf], x.dtype)))
-        return bad if self.x.type.width == 1 else b.reshape(b.reduce("reduce_any", bad), 1)
+        return bad if bad.shape == (1,) else b.reshape(b.reduce("reduce_any", bad), 1)
 
     def lower_sparse(self, b: Builder, *inputs: SparseRows) -> Value:  # type: ignore[override]
         (rows,) = inputs

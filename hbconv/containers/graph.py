@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -156,7 +157,8 @@ def _verify_output(name: str, output: Output, nodes: set[Node]) -> None:
     _require(not output.vector or set(output.parts or (width,)) == {1}, node, f"output {name} is a vector of width {width}")
     _require(not output.parts or (sum(output.parts) == width and min(output.parts) >= 0), node, f"output {name} has parts {output.parts} of width {width}")
     _require(not output.dtypes or len(output.dtypes) == len(output.parts), node, f"output {name} has dtypes of other parts")
-    _require(output.dtype in {None, *_ANSWERS} and {*output.dtypes} <= {"", *_ANSWERS}, node, f"output {name} has a dtype that no answer has")
+    dtypes = [dtype for dtype in (output.dtype, *(part or None for part in output.dtypes)) if dtype is not None]
+    _require(all(map(_is_answer, dtypes)), node, f"output {name} has a dtype that no answer has")
     _require(output.shape is None or (math.prod(output.shape) == width and min(output.shape, default=0) >= 0), node, f"output {name} has shape {output.shape}")
     _require(not isinstance(output.classes, tuple) or len(output.classes) == width, node, f"output {name} has labels for other columns")
     _require(output.classes is None or node.type.dtype == "int32", node, f"output {name} has codes of dtype {node.type.dtype}")
@@ -173,6 +175,11 @@ def _verify_traits(graph: Graph) -> None:
         raise VerificationError(f"frames of {container.library!r:.50}")
     if names is not None and not names.reads <= set(range(len(graph.schema.columns))):
         raise VerificationError("names are made of those of columns that do not exist")
+
+
+def _is_answer(dtype: str) -> bool:
+    """Whether answers may have a dtype; "<U9" is text of so many letters."""
+    return dtype in _ANSWERS or re.fullmatch(r"<U[1-9]\d{0,3}", dtype) is not None
 
 
 def _require(condition: bool, node: Node, what: str) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from hbconv.array import Array
@@ -31,13 +34,13 @@ def require_sound(graph: Graph) -> Graph:
     ConversionError
         Names the step.
     """
+    for node in topological(graph.roots):
+        if node.inputs and all(x.type.dtype != "string" for x in node.inputs):
+            _require_typed(node)
     try:
         verify_graph(graph)
     except HbconvError as error:
         raise ConversionError(f"{error}. {_WAY_OUT}") from error
-    for node in topological(graph.roots):
-        if node.inputs and all(x.type.dtype != "string" for x in node.inputs):
-            _require_typed(node)
     for output in graph.outputs.values():
         require_labels(output)
     return graph
@@ -62,12 +65,20 @@ def _require_typed(node: Node) -> None:
 def require_labels(output: Output) -> None:
     """Refuse class labels of which there are fewer than an output gives codes."""
     labels = output.classes if isinstance(output.classes, tuple) else (output.classes,) if isinstance(output.classes, Array) else ()
-    nodes = output.node.xs if len(labels) > 1 and isinstance(output.node, Concat) else (output.node,) * len(labels)
-    for node, own in zip(nodes, labels, strict=False):
+    for node, own in zip(_each(output.node, len(labels)), labels, strict=False):
         if own.data.ndim != 1:
             raise _misfit(output.node, f"has class labels of shape {own.shape}")
         if _codes(node) > len(own):
             raise _misfit(output.node, f"tells {_codes(node)} classes apart, but names {len(own)}")
+
+
+def _each(node: Node, labels: int) -> Sequence[Node]:
+    """Return what gives the codes of each of several labels, as far as is known."""
+    if labels > 1 and isinstance(node, Concat):
+        return node.xs
+    if labels > 1 and isinstance(node, ConstantRows):
+        return [replace(node, values=Array(node.values.data[[i]])) for i in range(len(node.values))]
+    return (node,) * labels
 
 
 def _codes(node: Node) -> int:
