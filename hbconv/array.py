@@ -51,6 +51,11 @@ class Array:
         return not self.data.size or bool(self.data.min() >= 0 and self.data.max() < size)
 
     @property
+    def ascends(self) -> bool:
+        """Whether no entry is below the one before it in its row."""
+        return not bool((self.data[..., 1:] < self.data[..., :-1]).any())
+
+    @property
     def dtype(self) -> str:
         """Name of the numpy dtype."""
         return self.data.dtype.name

@@ -34,6 +34,9 @@ class Bins(Node):
     def infer(self) -> Type:
         return Type(self.x.type.width, self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64")
 
+    def check(self) -> str | None:
+        return None if self.edges.ascends else "its edges do not ascend"
+
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x, edges = b.promote(b.cast(inputs[0], self.type.dtype), b.constant(self.edges))
         return b.cast(b.op("bucketize", x, edges, right=True), self.type.dtype)

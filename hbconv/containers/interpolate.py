@@ -49,6 +49,9 @@ class Interpolate(Node):
     def infer(self) -> Type:
         return Type(self.x.type.width, np.result_type(self.x.type.dtype, self.knots.dtype).name)
 
+    def check(self) -> str | None:
+        return None if self.knots.ascends else "its knots do not ascend"
+
     def lower(self, b: Builder, *inputs: Value) -> Value:
         """Look up where the piece of each x begins, and its slope; before the first knot and behind the last one it is 0."""
         dtype, width = b.dtype(self.type.dtype), self.type.width

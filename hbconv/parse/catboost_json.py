@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import current_source
-from hbconv.errors import OptionError, UnsupportedError
+from hbconv.errors import ConversionError, OptionError, UnsupportedError
 from hbconv.forest import Forest
 from hbconv.parse.catboost_trees import Inputs, read_trees
-from hbconv.parse.damage import decode_json
+from hbconv.parse.damage import decode_json, finite_numbers
 from hbconv.parse.forests import assemble
 
 __all__ = ["CatBoostModel", "read_catboost_json"]
@@ -82,7 +82,7 @@ def read_catboost_json(data: bytes, trees: tuple[int, int] | None = None, leaf_n
 
 def _model(document: Mapping[str, Any], trees: tuple[int, int] | None, leaf_numbers: Sequence[Sequence[int]] | None) -> CatBoostModel:
     info, (scale, bias) = document["model_info"], document["scale_and_bias"]
-    bias = np.atleast_1d(np.asarray(bias, np.float64))
+    bias = finite_numbers(bias if isinstance(bias, list) else [bias])
     inputs = Inputs.of(document["features_info"])
     all_trees = document["oblivious_trees"] if "oblivious_trees" in document else document["trees"]
     first, last = (0, len(all_trees)) if trees is None else trees
@@ -92,7 +92,7 @@ def _model(document: Mapping[str, Any], trees: tuple[int, int] | None, leaf_numb
     read = read_trees(all_trees[first:last], inputs, len(bias), numbers)
     return CatBoostModel(
         assemble(read, np.zeros(len(bias)), strict=False, n_features=inputs.width),
-        float(scale),
+        float(finite_numbers([scale])[0]),
         np.zeros(len(bias)) if first else bias,  # CatBoost leaves the bias out where it leaves out the first tree
         inputs,
         _objective(info),
@@ -129,8 +129,12 @@ def _decoded(value: Any) -> Any:
 
 
 def _objective(info: Mapping[str, Any]) -> str:
-    loss = (_decoded(info.get("params")) or {}).get("loss_function") or _decoded(info.get("loss_function")) or {}
-    return str(loss.get("type", ""))
+    params = _decoded(info.get("params")) or {}
+    loss = params.get("loss_function") or _decoded(info.get("loss_function")) or {}
+    name, flat = str(loss.get("type", "")), params.get("flat_params", {})
+    if str(flat.get("loss_function", name)).partition(":")[0] != name:
+        raise ConversionError(f"The CatBoost model is damaged: its loss_function is {name}, and {flat['loss_function']!r:.50} in flat_params.")
+    return name
 
 
 def _classes(info: Mapping[str, Any], outputs: int) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from hbconv.array import Array
 from hbconv.containers import current_source
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.forest import Tables
+from hbconv.parse.damage import finite_numbers
 from hbconv.parse.forests import FlatTrees, NodeTable
 
 __all__ = ["Inputs", "read_trees"]
@@ -37,8 +38,8 @@ class Inputs:
         Place of a feature of categories among all, and the hashes that tests know, ascending.
     column_of_category : mapping of int to int
         Column that a feature of categories became, by its number among such features.
-    borders : tuple of (int, float)
-        Numeric feature and border of each split that CatBoost knows by its number.
+    splits : tuple of (str, int, float)
+        Kind, feature, and border or hash of each split that CatBoost knows by its number.
     """
 
     names: tuple[str, ...]
@@ -46,12 +47,12 @@ class Inputs:
     nan_right: tuple[bool, ...]
     categories: Mapping[int, tuple[int, ...]]
     column_of_category: Mapping[int, int]
-    borders: tuple[tuple[int, float], ...]
+    splits: tuple[tuple[str, int, float], ...]
 
     @staticmethod
     def of(features: Mapping[str, Any]) -> Inputs:
         """Read ``features_info``."""
-        numeric = sorted(features.get("float_features") or (), key=lambda f: int(f["feature_index"]))
+        numeric = features.get("float_features") or ()
         listed = features.get("categorical_features") or ()
         names = {int(f["flat_feature_index"]): str(f.get("feature_id", "")) for f in (*numeric, *listed)}
         if sorted(names) != list(range(len(names))) or [f["feature_index"] for f in numeric] != list(range(len(numeric))):
@@ -64,7 +65,7 @@ class Inputs:
             tuple(f["nan_value_treatment"] == "AsTrue" for f in numeric),
             {int(f["flat_feature_index"]): tuple(sorted({int(v) for v in f["values"]})) for f in known},
             {int(f["feature_index"]): len(numeric) + i for i, f in enumerate(known)},
-            tuple((i, float(border)) for i, f in enumerate(numeric) for border in f.get("borders") or ()),
+            tuple(_numbered(numeric, known)),
         )
 
     @property
@@ -101,7 +102,7 @@ def _tests(splits: Sequence[Mapping[str, Any]], inputs: Inputs) -> _Tests:
     strange = {split["split_type"] for split in splits} - {"FloatFeature", "OneHotFeature"}
     if strange:
         raise UnsupportedError("CatBoost", current_source(), "split_type", min(strange), "hbconv handles FloatFeature and OneHotFeature.")
-    if any(not _is_known(split, inputs) for split in splits if "float_feature_index" in split and "split_index" in split):
+    if not all(_is_known(split, inputs) for split in splits):
         raise ConversionError("The CatBoost model is damaged: a split is not the one that its split_index names.")
     number = [split.get("float_feature_index", -1) for split in splits]
     feature, table = np.array(number, np.int64), np.full(len(splits), -1)
@@ -115,10 +116,22 @@ def _tests(splits: Sequence[Mapping[str, Any]], inputs: Inputs) -> _Tests:
 
 
 def _is_known(split: Mapping[str, Any], inputs: Inputs) -> bool:
-    """Whether a split on a number says the same twice: CatBoost goes by its index, and not by its border."""
-    index = split["split_index"]
-    known = isinstance(index, int) and 0 <= index < len(inputs.borders)
-    return known and inputs.borders[index] == (split["float_feature_index"], split["border"])
+    """Whether a split says the same twice: CatBoost goes by its index alone."""
+    index, kind = split["split_index"], split["split_type"]
+    feature, value = ("float_feature_index", "border") if kind == "FloatFeature" else ("cat_feature_index", "value")
+    known = type(index) is int and 0 <= index < len(inputs.splits)
+    return known and inputs.splits[index] == (kind, split[feature], split[value])
+
+
+def _numbered(numeric: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int, float]]:
+    """List the splits as CatBoost numbers them; it counts the borders below a number, which must ascend for that."""
+    for feature in numeric:
+        borders = feature.get("borders") or ()
+        if (np.diff(finite_numbers(borders)) <= 0).any():
+            raise ConversionError(f"The CatBoost model is damaged: the borders of feature {feature['feature_index']} do not ascend.")
+        yield from (("FloatFeature", feature["feature_index"], border) for border in borders)
+    for feature in known:
+        yield from (("OneHotFeature", feature["feature_index"], value) for value in feature["values"])
 
 
 def _one_against_rest(tables: Mapping[tuple[int, int], int], hashes: Sequence[tuple[int, ...]], first: int) -> tuple[Ints, npt.NDArray[np.bool_]]:
@@ -145,7 +158,7 @@ def _symmetric(trees: Sequence[Tree], inputs: Inputs, outputs: int) -> FlatTrees
         at = first_test[own, None] + node
         split_of[at] = first_split[own, None] + depth - np.frexp(node + 1.0)[1]
         left[at], right[at] = (_heap_children(2 * node + side, depth, first_test[own, None], first_leaf[own, None]) for side in (1, 2))
-    values = np.concatenate([np.zeros(0), *(np.asarray(tree["leaf_values"], np.float64) for tree in trees)]).reshape(-1, outputs)
+    values = np.concatenate([np.zeros(0), *(finite_numbers(tree["leaf_values"]) for tree in trees)]).reshape(-1, outputs)
     within = np.arange(len(values)) - np.repeat(first_leaf, 2**depths)
     roots = np.where(depths > 0, first_test, ~first_leaf)
     feature, threshold, default_left = tests.feature[split_of], tests.threshold[split_of], tests.default_left[split_of]
@@ -167,7 +180,7 @@ def _branching(trees: Sequence[Tree], inputs: Inputs, outputs: int, leaf_numbers
     leaf = np.array(["value" in node for node in nodes], np.bool_)
     left = np.where(leaf, -1, np.concatenate([np.arange(size) + 1 for size in sizes]))
     values = np.zeros((len(nodes), outputs))
-    values[leaf] = np.array([node["value"] for node in nodes if "value" in node], np.float64).reshape(-1, outputs)
+    values[leaf] = _leaf_values(nodes, outputs)
     none = np.zeros(len(nodes), np.int64)
     shape = NodeTable(sizes, none, none, none, left, right, values).split()
     tests = _tests([node["split"] for node in nodes if "value" not in node], inputs)
@@ -175,6 +188,16 @@ def _branching(trees: Sequence[Tree], inputs: Inputs, outputs: int, leaf_numbers
     leaf_id = np.concatenate([np.asarray(own, np.int64) for own in numbers])
     tables = tests.tables(np.arange(len(tests.feature)))
     return replace(shape, feature=tests.feature, threshold=tests.threshold, default_left=tests.default_left, leaf_id=leaf_id, tables=tables)
+
+
+def _leaf_values(nodes: Sequence[Tree], outputs: int) -> npt.NDArray[np.float64]:
+    """Read the leaves of trees that are not symmetric: each holds one number, or a list of them."""
+    held = [node["value"] for node in nodes if "value" in node]
+    if outputs == 1:
+        return finite_numbers(held)[:, None]
+    if {*map(len, held)} != {outputs}:
+        raise ConversionError(f"The CatBoost model is damaged: a leaf holds more or less than {outputs} numbers.")
+    return finite_numbers([value for own in held for value in own]).reshape(-1, outputs)
 
 
 def _laid_out(trees: Sequence[Tree]) -> tuple[list[Tree], Ints, list[int]]:

@@ -24,6 +24,7 @@ def require_agreement(step: Step, outputs: dict[str, Output]) -> None:
         Names both attributes.
     """
     held = getattr(step.estimator, "__dict__", {})
+    _require_count(step, "n_outputs_", held.get("n_outputs_"))
     _agree(step, "n_classes_", held.get("n_classes_"), "classes_", _length(held.get("classes_")))
     labels = held.get("classes_")
     if isinstance(labels, np.ndarray) and len(set(labels.ravel().tolist())) != labels.size:
@@ -31,7 +32,11 @@ def require_agreement(step: Step, outputs: dict[str, Output]) -> None:
     for output in outputs.values():
         require_labels(output)
     if "transform" in outputs and not outputs["transform"].parts:
-        _agree(step, "_n_features_out", held.get("_n_features_out"), "columns of transform", outputs["transform"].node.type.width)
+        for name in ("_n_features_out", "n_output_features_"):
+            _agree(step, name, held.get(name), "columns of transform", outputs["transform"].node.type.width)
+    _agree(step, "_n_features", held.get("_n_features"), "columns, by n_features_in_", held.get("n_features_in_"))
+    layers = _length(held.get("coefs_"))
+    _agree(step, "n_layers_", held.get("n_layers_"), "layers of coefs_, with the input", None if layers is None else layers + 1)
     members = _length(held.get("estimators_"))
     for name in ("estimator_weights_", "estimators_features_", "estimators_samples_"):
         found = _length(held.get(name))
@@ -49,6 +54,11 @@ def require_order(step: Step, classes: Any) -> None:
 def _length(value: Any) -> int | None:
     """Count the entries of a list, or of an array of one dimension or more."""
     return len(value) if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim > 0) else None
+
+
+def _require_count(step: Step, name: str, said: Any) -> None:
+    if said is not None and not (isinstance(said, int | np.integer) and said > 0):
+        raise step.damaged(f"{name}={said!r:.30}, which is no count")
 
 
 def _agree(step: Step, name: str, said: Any, other: str, found: int | None) -> None:

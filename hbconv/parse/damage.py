@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from hbconv.errors import ConversionError, HbconvError
 
-__all__ = ["decode_json", "fitted_attributes", "reading", "reading_estimator"]
+__all__ = ["decode_json", "finite_numbers", "fitted_attributes", "reading", "reading_estimator"]
 
 _SHOWN = 8
 """Attributes that a message lists."""
@@ -53,6 +56,21 @@ def reading_estimator(estimator: object, where: str) -> Iterator[None]:
 def decode_json(data: bytes) -> Any:
     """Decode a JSON text; a key that stands twice in one object raises ConversionError, for readers differ in which they take."""
     return json.loads(data, object_pairs_hook=_object)
+
+
+def finite_numbers(values: Collection[Any]) -> npt.NDArray[np.float64]:
+    """Return numbers of a JSON text, of which all must be finite: readers differ in what NaN, null, true and texts count for.
+
+    Examples
+    --------
+    >>> finite_numbers([1, None])
+    Traceback (most recent call last):
+    hbconv.errors.ConversionError: The file is damaged: it holds null, true, a text or NaN where a number is needed.
+    """
+    found = np.asarray(values if {*map(type, values)} <= {int, float} else [np.nan], np.float64)
+    if not np.isfinite(found).all():
+        raise ConversionError("The file is damaged: it holds null, true, a text or NaN where a number is needed.")
+    return found
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

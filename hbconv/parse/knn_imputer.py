@@ -34,6 +34,8 @@ def parse_knn_imputer(step: Step) -> dict[str, Output]:
     missing = _missing(step)
     x = step.require_finite(Cast(step.x, "float"), allow_nan=bool(np.isnan(missing)))
     known = Impute(x, Array(np.full(x.type.width, np.nan)), missing)
+    if not np.array_equal(est._mask_fit_X, est._fit_X == missing if missing == missing else np.isnan(est._fit_X)):  # noqa: SLF001
+        raise step.damaged("_mask_fit_X does not tell where _fit_X is missing")
     fitted = np.where(est._mask_fit_X, np.nan, est._fit_X)  # noqa: SLF001
     distances = Map(SharedDistances(known, Array(fitted)), "sqrt")
     columns = [_column(step, known, distances, fitted, j) for j in range(x.type.width) if est._valid_mask[j] or est.keep_empty_features]  # noqa: SLF001

@@ -77,7 +77,16 @@ def read_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) -> 
         raise ConversionError(DAMAGED.format("it ends before the last tree"))
     if settings.get("version") not in _VERSIONS:
         raise UnsupportedError("LightGBM", current_source(), "version", settings.get("version"), f"hbconv reads versions {', '.join(_VERSIONS)}.")
-    return _model(settings, blocks, text, iterations)
+    model = _model(settings, blocks, text, iterations)
+    _require_sizes(settings["tree_sizes"].split(), blocks)
+    return model
+
+
+def _require_sizes(sizes: list[str], blocks: list[str]) -> None:
+    """Require the bytes that each tree is said to take: LightGBM seeks where the next one begins by them alone."""
+    found = [str(len(f"\nTree={block}".encode())) for block in blocks[:-1]]
+    if sizes[:-1] != found:
+        raise ConversionError(DAMAGED.format("tree_sizes are not the sizes of its trees"))
 
 
 def _model(settings: dict[str, str], blocks: list[str], text: str, iterations: tuple[int, int] | None) -> LightGBMModel:

@@ -68,6 +68,9 @@ def _selected(step: Step) -> Node:
 def _support(step: Step) -> npt.NDArray[np.bool_]:
     """Ask which columns are kept, which some selectors first compute now, from parameters that were not checked when they were fitted."""
     try:
-        return np.asarray(step.estimator.get_support())
+        support = np.asarray(step.estimator.get_support())
     except (TypeError, ValueError) as error:
         raise UnsupportedError(step.name, step.where, hint=f"It cannot tell itself which columns it keeps: {error}.") from error
+    if support.dtype != np.bool_ or support.shape != (step.x.type.width,):
+        raise step.damaged(f"get_support() gives {support.dtype}{list(support.shape)}, where a bool for each of {step.x.type.width} columns is needed")
+    return support

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Graph, Node, Output, topological, verify_graph
@@ -14,9 +16,9 @@ from hbconv.containers.decide import ArgMax, Compare
 from hbconv.containers.distances import Distances
 from hbconv.containers.recode import Recode
 from hbconv.containers.squared_distances import SquaredDistances
-from hbconv.containers.wiring import Cast, Concat, ConstantRows, Select
+from hbconv.containers.wiring import Cast, Concat, ConstantRows
 from hbconv.errors import ConversionError, HbconvError
-from hbconv.tensor import Builder
+from hbconv.tensor import Builder, verify_program
 
 __all__ = ["require_labels", "require_sound"]
 
@@ -51,15 +53,20 @@ def _require_typed(node: Node) -> None:
     inputs = (b.input(f"x{i}", x.type.dtype, x.type.width) for i, x in enumerate(node.inputs))
     try:
         made = node.lower(b, *inputs)
+        verify_program(b.program({"made": made}))
     except Exception as error:  # a constant that does not fit can fail anywhere
         reads = " and ".join(str(x.type.width) for x in node.inputs)
         raise _misfit(node, f"does not fit the {reads} columns that it reads ({node.name}: {' '.join(str(error).split())[:200]})") from error
-    if isinstance(node, Select) and not np.isin(node.indices.data, np.arange(node.x.type.width)).all():
-        raise _misfit(node, f"selects columns that are not among the {node.x.type.width} that it reads")
-    if isinstance(node, SquaredDistances | Distances) and not np.isfinite(node.points.data).all():
-        raise _misfit(node, "measures distances to points that are not finite")
+    if isinstance(node, SquaredDistances | Distances) and not _has_squares(node.points.data):
+        raise _misfit(node, "measures distances to points that are not finite, or too far for a number to hold")
     if (made.dtype, made.shape) != (node.type.dtype, (node.type.width,)):
         raise _misfit(node, f"makes {made.type} where {node.type} is needed ({node.name})")
+
+
+def _has_squares(points: npt.NDArray[Any]) -> bool:
+    """Whether the squared length of each point is a number: it is a term of the source's distances."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.square(points, dtype=np.float64).sum(axis=-1)).all())
 
 
 def require_labels(output: Output) -> None:

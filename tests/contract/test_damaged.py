@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import copy
 import json
+import warnings
 
+import catboost
 import lightgbm
 import numpy as np
 import pytest
 from fitted import fit, labels, matrix
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
+from sklearn.feature_selection import RFE
+from sklearn.impute import MissingIndicator
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, PolynomialFeatures, QuantileTransformer, StandardScaler
+from sklearn.semi_supervised import LabelPropagation
 
 import hbconv
 from hbconv.cli.sources import load_source
 from hbconv.errors import ConversionError, UnsupportedError
+from hbconv.parse.catboost import parse_catboost_json
 from hbconv.parse.lightgbm import parse_lightgbm_text
 from hbconv.parse.ubjson import decode_ubjson
 from hbconv.parse.xgboost import parse_xgboost_bytes
@@ -28,7 +36,19 @@ MODELS = {
     "logistic": LogisticRegression().fit(X, labels()),
     "forest": RandomForestClassifier(3, max_depth=3, random_state=0).fit(X, labels()),
     "boosting": GradientBoostingRegressor(n_estimators=3, random_state=0).fit(X, X[:, 0]),
+    "sequence": RFE(LinearRegression()).fit(X, X[:, 0]),
+    "polynomial": PolynomialFeatures().fit(X),
+    "quantiles": QuantileTransformer(n_quantiles=5).fit(X),
+    "bins": KBinsDiscretizer(4, quantile_method="averaged_inverted_cdf").fit(X),
+    "missing": MissingIndicator().fit(np.where(X > 1, np.nan, X)),
+    "network": MLPRegressor(hidden_layer_sizes=(3,), max_iter=2, random_state=0, solver="sgd", early_stopping=False),
+    "labels": LabelPropagation().fit(X, labels()),
+    "dummy": DummyClassifier().fit(X, labels()),
+    "one_hot": OneHotEncoder().fit(np.round(X)),
 }
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # two iterations are enough to be damaged
+    MODELS["network"].fit(X, X[:, 0])
 
 
 def changed(name: str, attribute: str, change):
@@ -38,11 +58,18 @@ def changed(name: str, attribute: str, change):
     return model
 
 
+def reversed_first(edges):
+    """The first column's edges in the other order."""
+    edges = edges.copy()
+    edges[0] = edges[0][::-1]
+    return edges
+
+
 @pytest.mark.parametrize(
     ("name", "attribute", "change", "says"),
     [
-        ("regression", "coef_", lambda v: v[:3], r"LinearRegression.*step .*does not fit the 6 columns"),
-        ("regression", "coef_", lambda v: np.tile(v, 2), "does not fit the 6 columns"),
+        ("regression", "coef_", lambda v: v[:3], r"step .LinearRegression.: has weights of shape \(3, 1\)"),
+        ("regression", "coef_", lambda v: np.tile(v, 2), r"weights of shape \(12, 1\)"),
         ("regression", "coef_", list, r"LinearRegression with coef_=.*numpy array"),
         ("regression", "coef_", lambda _: None, r"LinearRegression \(step .*damaged.*coef_=None"),
         ("regression", "n_features_in_", lambda _: 10**9, "1000000000 columns"),
@@ -56,6 +83,16 @@ def changed(name: str, attribute: str, change):
         ("forest", "n_classes_", lambda _: 4, "n_classes_=4"),
         ("forest", "n_outputs_", lambda _: 0, "n_outputs_=0"),
         ("boosting", "estimators_", lambda v: v[:0], "GradientBoostingRegressor"),
+        ("sequence", "support_", lambda v: v.astype(np.int16), r"get_support\(\) gives int16\[6\]"),
+        ("polynomial", "_min_degree", lambda _: 2**70, "n_output_features_=28"),
+        ("polynomial", "_max_degree", lambda _: -2, "n_output_features_=28"),
+        ("quantiles", "quantiles_", lambda v: v[::-1], "its knots do not ascend"),
+        ("bins", "bin_edges_", reversed_first, "its edges do not ascend"),
+        ("missing", "_n_features", lambda _: -6, "_n_features=-6, but it has 6 columns"),
+        ("network", "n_layers_", lambda _: 2, "n_layers_=2, but it has 3 layers"),
+        ("labels", "X_", lambda v: np.where(v == v[0, 0], np.finfo(np.float64).max, v), "too far for a number to hold"),
+        ("dummy", "n_outputs_", lambda _: -1, "n_outputs_=-1, which is no count"),
+        ("one_hot", "categories_", lambda v: v[:-1], r"OneHotEncoder.*does not fit the 5 columns"),
     ],
 )
 def test_fitted_attributes_that_do_not_fit(name, attribute, change, says):
@@ -80,7 +117,7 @@ def test_the_cause_of_an_error_stays_in_sight():
 def test_a_step_inside_a_pipeline_is_named():
     model = make_pipeline(StandardScaler(), LinearRegression()).fit(X, X[:, 0])
     model[1].coef_ = model[1].coef_[:2]
-    with pytest.raises(ConversionError, match=r"LinearRegression \(step 'linearregression/LinearRegression'\)"):
+    with pytest.raises(ConversionError, match=r"step .linearregression/LinearRegression.: has weights"):
         hbconv.convert(model, backend="reference")
 
 
@@ -124,6 +161,7 @@ TEXT = lightgbm.train({"verbose": -1, "num_threads": 1, "num_leaves": 4}, lightg
         ("num_class=1", "num_class=1\nnum_class=2", "twice"),
         ("left_child=", "left_child=7 ", "damaged"),
         ("feature_names=", "", "damaged"),
+        ("tree_sizes=", "tree_sizes=1", "tree_sizes are not the sizes"),
     ],
 )
 def test_a_lightgbm_text_that_contradicts_itself(old, new, says):
@@ -164,3 +202,48 @@ def test_an_xgboost_file_of_a_billion_features():
     document = {"learner": {"gradient_booster": booster, "learner_model_param": param, "objective": {"name": "reg:squarederror"}}}
     with pytest.raises(ConversionError, match="num_feature=999999999"):
         parse_xgboost_bytes(json.dumps(document).encode())
+
+
+@pytest.fixture(scope="module")
+def catboost_document(tmp_path_factory):
+    path = tmp_path_factory.mktemp("catboost") / "m.json"
+    model = catboost.CatBoostRegressor(iterations=2, depth=2, verbose=0, thread_count=1, allow_writing_files=False).fit(X, X[:, 0])
+    model.save_model(str(path), format="json")
+    return json.loads(path.read_text())
+
+
+def put(document, value, *keys):
+    """Put a value where the keys lead, or nothing."""
+    *leading, last = keys
+    for key in leading:
+        document = document[key]
+    if value is ...:
+        del document[last]
+    else:
+        document[last] = value
+
+
+SPLIT = ("oblivious_trees", 0, "splits", 0)
+FIRST = ("features_info", "float_features", 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "keys", "says"),
+    [
+        (..., (*SPLIT, "split_index"), "split_index"),
+        (True, (*SPLIT, "split_index"), "not the one that its split_index names"),
+        (99, (*SPLIT, "split_index"), "not the one that its split_index names"),
+        (0.123, (*SPLIT, "border"), "not the one that its split_index names"),
+        ([2.0, 1.0], (*FIRST, "borders"), "borders of feature 0 do not ascend"),
+        (float("nan"), ("oblivious_trees", 0, "leaf_values", 0), "null, true, a text or NaN"),
+        (None, ("oblivious_trees", 0, "leaf_values", 0), "null, true, a text or NaN"),
+        ("1", ("scale_and_bias", 0), "null, true, a text or NaN"),
+        ("MAE", ("model_info", "params", "flat_params", "loss_function"), "loss_function is RMSE, and 'MAE'"),
+        ("a", ("model_info", "params", "flat_params"), "damaged"),
+    ],
+)
+def test_a_catboost_file_that_contradicts_itself_or_holds_no_numbers(catboost_document, value, keys, says):
+    document = copy.deepcopy(catboost_document)
+    put(document, value, *keys)
+    with pytest.raises(ConversionError, match=says):
+        parse_catboost_json(json.dumps(document).encode())

@@ -48,7 +48,7 @@ def _lightgbm(folder: Path) -> None:
         lightgbm.train({**quiet, **params}, lightgbm.Dataset(rows, target, categorical_feature=listed), 4).save_model(folder / f"{i}.txt")
 
 
-def _ask_lightgbm(path: Path, x: Any) -> Any:
+def _ask_lightgbm(path: Path, x: Any, _: Any) -> Any:
     import lightgbm
 
     return answers_of(lightgbm.Booster(model_file=path, params={"num_threads": 1}), ("predict",), x)
@@ -71,7 +71,7 @@ def _xgboost(folder: Path, suffix: str) -> None:
         xgboost.train({"max_depth": 3, "nthread": 1, **params}, data, 4).save_model(folder / f"{i}.{suffix}")
 
 
-def _ask_xgboost(path: Path, x: Any) -> Any:
+def _ask_xgboost(path: Path, x: Any, _: Any) -> Any:
     import xgboost
 
     booster = xgboost.Booster({"nthread": 1}, model_file=path)
@@ -95,14 +95,12 @@ def _catboost(folder: Path, suffix: str) -> None:
         model.save_model(str(folder / f"{i}.{suffix}"), format=suffix)
 
 
-def _ask_catboost(path: Path, x: Any) -> Any:
+def _ask_catboost(path: Path, x: Any, methods: Any) -> Any:
+    """Ask the class whose methods hbconv found: a file does not say which is to read it."""
     import catboost
 
-    from hbconv.parse.catboost_answers import CLASSIFIERS
-
-    kind = path.suffix[1:]
-    loss = str(catboost.CatBoost().load_model(str(path), format=kind).get_param("loss_function")).partition(":")[0]
-    model = (catboost.CatBoostClassifier if loss in CLASSIFIERS else catboost.CatBoostRegressor)().load_model(str(path), format=kind)
+    cls = catboost.CatBoostClassifier if "predict_proba" in methods else catboost.CatBoostRegressor
+    model = cls().load_model(str(path), format=path.suffix[1:])
     return answers_of(model, ("predict", "predict_proba"), x)
 
 
@@ -122,7 +120,7 @@ def _skops(folder: Path) -> None:
         skops.dump(model.fit(x, y if i == 4 else classes), folder / f"{i}.skops")
 
 
-def _ask_skops(path: Path, x: Any) -> Any:
+def _ask_skops(path: Path, x: Any, _: Any) -> Any:
     from skops import io as skops
 
     from hbconv.cli.sources import TRUSTED
@@ -164,20 +162,20 @@ def _mutate_member(name: str, content: bytes, rng: np.random.Generator) -> bytes
     return out.getvalue()
 
 
-def _attempt(path: Path, rng: np.random.Generator, library: str, suffix: str, ask: Callable[[Path, Any], Any]) -> None:
+def _attempt(path: Path, rng: np.random.Generator, library: str, suffix: str, ask: Callable[[Path, Any, Any], Any]) -> None:
     """Read a file as its suffix says, answer for some rows, and compare with the source where it answers too."""
     warnings.simplefilter("ignore")
     importlib.import_module(library)  # here, not in each child
     file = path.with_suffix(f".{suffix}")
     path.replace(file)
-    if suffix == "cbm" and not in_child(lambda: _ask_catboost(file, np.zeros((1, 5))))[0]:
+    if suffix == "cbm" and not in_child(lambda: _ask_catboost(file, np.zeros((1, 5)), ()))[0]:
         return  # catboost itself dies of it
     model = hbconv.convert(load_source(file), backend="reference")
     if model.n_features_in_ > WIDEST:
         return
     x = _rows(model, rng)
     ours = call(model, set(model.methods) & {"predict", "predict_proba"}, x)
-    answers_alike(in_child(lambda: ask(file, x))[1], ours)
+    answers_alike(in_child(lambda: ask(file, x, model.methods))[1], ours)
 
 
 def _rows(model: Any, rng: np.random.Generator) -> Any:

@@ -19,6 +19,8 @@ SECONDS = 10
 """Processor time that a source may take."""
 HUGE = 1e30
 """Numbers beyond have overflown, or may."""
+NOISE = 1e-13
+"""Rounding error of sums, for the largest number of a row."""
 
 Answers = Mapping[str, Any]
 
@@ -75,8 +77,15 @@ def _alike(source: Any, ours: Any, scale: float) -> bool:
     if source.dtype.kind == "f" and ours.dtype.kind in "fiu":
         with np.errstate(all="ignore"):
             overflown = ~(np.abs(source) < HUGE) & ~(np.abs(ours) < HUGE)  # where, depends on the order of sums
-            return bool(np.all(overflown | np.isclose(ours, source, rtol=scale, atol=scale * 1e-3)))
+            least = np.maximum(scale * 1e-3, _largest(source) * NOISE)
+            return bool(np.all(overflown | np.isclose(ours, source, rtol=scale, atol=least)))
     return bool(np.all(source == ours))
+
+
+def _largest(answer: Any) -> Any:
+    """Largest finite magnitude of each row, to which its other numbers may have been added on the way."""
+    finite = np.where(np.isfinite(answer), np.abs(answer), 0)
+    return finite.max(axis=-1, keepdims=True, initial=0) if finite.ndim > 1 else 0
 
 
 def _shown(answer: Any) -> str:

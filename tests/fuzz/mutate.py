@@ -157,19 +157,20 @@ def _nested(value: Any, depth: int, rng: Rng) -> Any:
 
 
 def mutate_array(array: npt.NDArray[Any], rng: Rng) -> npt.NDArray[Any]:
-    """Change a number or all, the length, the shape, the order or the dtype."""
+    """Change a number (of records: in one field) or all, the length, the shape, the order or the dtype."""
     array = array.copy()
     kind = rng.choice(["one", "one", "one", "some", "all", "shorter", "longer", "shape", "dtype", "order", "empty"])
     if kind in ("one", "some", "all") and array.size:
         at = {"one": rng.integers(array.size), "some": rng.integers(array.size, size=5), "all": slice(None)}[str(kind)]
-        array.reshape(-1)[at] = _number(array, rng)
+        part = array[str(rng.choice(array.dtype.names))] if array.dtype.names else array
+        part.reshape(-1)[at] = _number(part, rng)
     elif kind == "shorter":
         array = array[: len(array) // 2] if array.ndim else array
     elif kind == "longer":
         array = np.concatenate([array, array]) if array.ndim else array[None]
     elif kind == "shape":
         array = [array.reshape(-1), array[None], array[..., None], array.T][rng.integers(4)]
-    elif kind == "dtype":
+    elif kind == "dtype" and not array.dtype.names:
         with np.errstate(all="ignore"):
             array = array.astype(str(rng.choice(DTYPES)))
     elif kind == "order":

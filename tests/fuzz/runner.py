@@ -105,7 +105,7 @@ def _try_all(subject: Subject, files: list[bytes], cases: list[int], folder: Pat
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     path = folder / "file"
-    with log.open("a", buffering=1) as out:
+    with log.open("a", buffering=1, errors="backslashreplace") as out:
         for case in cases:
             signal.setitimer(signal.ITIMER_PROF, seconds)
             outcome, what = _try(subject, files, case, path)
@@ -123,9 +123,9 @@ def damaged(subject: Subject, files: list[bytes], case: int) -> tuple[bytes, np.
 
 
 def _try(subject: Subject, files: list[bytes], case: int, path: Path) -> tuple[str, str]:
-    data, rng = damaged(subject, files, case)
-    path.write_bytes(data)
     try:
+        data, rng = damaged(subject, files, case)
+        path.write_bytes(data)
         subject.attempt(path, rng)
     except HbconvError as error:
         return type(error).__name__, ""

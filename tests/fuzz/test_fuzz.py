@@ -26,6 +26,7 @@ def test_damaged_files_end_by_name():
     ran = run("-m", "fuzz", "--count", str(COUNT))
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "StoreError" in ran.stdout
+    assert "ConversionError" in ran.stdout
     assert "answered" in ran.stdout
 
 

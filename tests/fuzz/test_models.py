@@ -1,29 +1,35 @@
-"""Damaged model files and estimators, a few of each kind: ``make fuzz`` tries many more."""
+"""That the judge of damaged models sees what it is to see, and that all kinds of arrays are damaged."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from fuzz.estimators import estimators
-from fuzz.files import FILES
 from fuzz.judge import answers_alike, in_child
+from fuzz.mutate import mutate_array
 from fuzz.runner import Subject, fuzz
 
-FEW = ("StandardScaler", "LogisticRegression", "RandomForestClassifier", "GradientBoostingRegressor", "SVC", "MLPRegressor", "PCA", "AdaBoostClassifier")
+
+def test_arrays_of_records_are_damaged_too():
+    nodes = np.zeros(5, [("feature", "i8"), ("threshold", "f8"), ("leaf", "?")])
+    made = [mutate_array(nodes, np.random.default_rng(seed)) for seed in range(40)]
+    assert {len(array) for array in made} >= {0, 2, 5, 10}
+    for field in nodes.dtype.names:
+        assert any(array[field].any() for array in made)
 
 
-@pytest.mark.parametrize("subject", FILES, ids=[subject.name for subject in FILES])
-def test_damaged_files(subject):
-    report = fuzz(subject, range(12))
-    assert not report.findings, str(report)
-    assert report.outcomes["ConversionError"], str(report)
+def test_damage_that_fails_is_reported():
+    def mutate(data, rng):
+        raise ValueError("cannot be damaged")
+
+    report = fuzz(Subject("whole", lambda folder: (folder / "a").write_bytes(b"a"), mutate, lambda path, rng: None), range(2))
+    assert "cannot be damaged" in report.findings[1]
 
 
-def test_damaged_estimators():
-    report = fuzz(estimators(FEW), range(40))
-    assert not report.findings, str(report)
-    assert report.outcomes["ConversionError"], str(report)
-    assert report.outcomes["answered"], str(report)
+def test_the_noise_of_a_large_number_in_a_row_is_no_difference():
+    source = {"transform": np.array([[1e8, 1e-7], [1.0, 1e-7]])}
+    answers_alike(source, {"transform": source["transform"] + [[0, 1e-7], [0, 0]]})
+    with pytest.raises(AssertionError, match="differs"):
+        answers_alike(source, {"transform": source["transform"] + [[0, 0], [0, 1e-7]]})
 
 
 def test_answers_that_differ_and_errors_without_a_name_are_found():
