@@ -5,7 +5,13 @@ from collections.abc import Iterable
 
 from hbconv.errors import OptionError
 
-__all__ = ["unknown"]
+__all__ = ["METHODS", "unknown"]
+
+METHODS = (
+    "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples", "mahalanobis", "kneighbors", "apply", "decision_path",
+    "staged_predict", "staged_predict_proba", "staged_decision_function",
+)  # fmt: skip
+"""Methods that compute something on new rows, in the order outputs are listed."""
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> OptionError:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hbconv.errors import ConversionError
 from hbconv.parse.soundness import require_labels
 
 if TYPE_CHECKING:
     from hbconv.containers import Output
     from hbconv.parse.step import Step
 
-__all__ = ["require_agreement", "require_order"]
+__all__ = ["require_agreement", "require_order", "require_unlike"]
 
 
 def require_agreement(step: Step, outputs: dict[str, Output]) -> None:
@@ -26,9 +27,11 @@ def require_agreement(step: Step, outputs: dict[str, Output]) -> None:
     held = getattr(step.estimator, "__dict__", {})
     _require_count(step, "n_outputs_", held.get("n_outputs_"))
     _agree(step, "n_classes_", held.get("n_classes_"), "classes_", _length(held.get("classes_")))
-    labels = held.get("classes_")
-    if isinstance(labels, np.ndarray) and len(set(labels.ravel().tolist())) != labels.size:
-        raise step.damaged(f"classes_ holds a label twice: {labels[:9]}")
+    require_unlike(step.estimator, step.where)
+    for name in ("_label_encoder", "le_"):
+        known = getattr(held.get(name), "classes_", None)
+        if isinstance(known, np.ndarray) and not np.array_equal(known, held.get("classes_", known)):
+            raise step.damaged(f"classes_ are not those of {name}")
     for output in outputs.values():
         require_labels(output)
     if "transform" in outputs and not outputs["transform"].parts:
@@ -42,6 +45,14 @@ def require_agreement(step: Step, outputs: dict[str, Output]) -> None:
         found = _length(held.get(name))
         if members is not None and found is not None and found < members:
             raise step.damaged(f"{name} has {found} entries, for {members} estimators_")
+
+
+def require_unlike(estimator: object, where: str) -> None:
+    """Refuse an estimator, a member of another too, of which two classes are one."""
+    labels = getattr(estimator, "__dict__", {}).get("classes_")
+    if isinstance(labels, np.ndarray) and len(set(labels.ravel().tolist())) != labels.size:
+        name = type(estimator).__name__
+        raise ConversionError(f"{name} ({where}) is damaged: classes_ holds a label twice: {labels[:9]}. Fit it again, or undo what was changed by hand.")
 
 
 def require_order(step: Step, classes: Any) -> None:

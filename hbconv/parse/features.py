@@ -20,6 +20,8 @@ from hbconv.parse.step import Step
 def parse_k_bins_discretizer(step: Step) -> dict[str, Output]:
     """Count the inner edges at or below the value: the outer bins are open. Then perhaps one column for each bin."""
     est = step.estimator
+    if [len(edges) - 1 for edges in est.bin_edges_] != np.asarray(est.n_bins_).tolist():
+        raise step.damaged(f"n_bins_={est.n_bins_!r:.50}, but bin_edges_ are of {[len(edges) - 1 for edges in est.bin_edges_][:9]} bins")
     encode = step.require("encode", "onehot", "onehot-dense", "ordinal")
     x: Node = Cast(step.x, "float" if est.dtype is None else np.dtype(est.dtype).name)
     bins = Bins(step.require_finite(x), Array(_padded([np.asarray(edges)[1:-1] for edges in est.bin_edges_])))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.errors import UnsupportedError
+from hbconv.parse.contradictions import require_unlike
 from hbconv.parse.registry import libraries
 from hbconv.parse.subclasses import is_harmless
 
@@ -37,7 +38,11 @@ def refuse_handmade(estimator: object) -> None:
                 continue  # the class's own, bound
             hint = f"It replaces {name} of the class, which is all that hbconv reads: delete it, or write a subclass and a parser of it (docs/adding.md)."
             raise UnsupportedError(type(part).__name__, path, name, own[name], hint)
+        require_unlike(part, path)
         for name in sorted(_ARRAYS & own.keys()):
+            if isinstance(own[name], np.ndarray) and own[name].dtype.kind in "bu":
+                hint = "It is an array of numbers that cannot be negative, which no fitting leaves: fit again."
+                raise UnsupportedError(type(part).__name__, path, name, own[name].dtype.name, hint)
             if isinstance(own[name], list):
                 hint = "It is a list, with which the source does not compute: make a numpy array of it, or fit again."
                 raise UnsupportedError(type(part).__name__, path, name, own[name][:3], hint)

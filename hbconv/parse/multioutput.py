@@ -81,4 +81,7 @@ def _link(step: Step, member: Any, outputs: dict[str, Output], method: str) -> N
 def _unchained(step: Step, members: list[dict[str, Output]], method: str) -> Output:
     """Answers in the order of the targets."""
     each = [_link(step, est, member, method) for est, member in zip(step.estimator.estimators_, members, strict=True)]
-    return Output(columns_of_array(concat(each), np.argsort(step.estimator.order_)))
+    order = np.asarray(step.estimator.order_)
+    if sorted(order.tolist()) != list(range(len(each))):
+        raise step.damaged(f"order_={order!r:.50} does not name each of {len(each)} outputs once")
+    return Output(columns_of_array(concat(each), np.argsort(order)))

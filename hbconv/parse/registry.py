@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hbconv.errors import ConversionError, UnsupportedError
+from hbconv.names import METHODS
 from hbconv.parse.subclasses import overridden
 from hbconv.parse.unpredictive import UNPREDICTIVE
 
@@ -26,12 +27,6 @@ if TYPE_CHECKING:
     Parser = Callable[[Step], Parsed]
 
 __all__ = ["METHODS", "Entry", "declared_columns", "find_entry", "find_parser", "libraries", "parser_names", "parses"]
-
-METHODS = (
-    "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples", "mahalanobis", "kneighbors", "apply", "decision_path",
-    "staged_predict", "staged_predict_proba", "staged_decision_function",
-)  # fmt: skip
-"""Methods that compute something on new rows, in the order outputs are listed."""
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,8 @@ def _kernel(step: Step) -> Node:
     name = step.require("kernel", "linear", "poly", "rbf", "sigmoid", "precomputed")
     if name == "precomputed":
         return Select(x, Array(est.support_))
+    if len(est.support_) != est.support_vectors_.shape[0]:
+        raise step.damaged(f"support_ names {len(est.support_)} rows, but there are {est.support_vectors_.shape[0]} support_vectors_")
     if name == "rbf":
         return Map(Affine.of(_squared_distances(x, dense(est.support_vectors_), est._gamma), mul=-est._gamma), "exp")  # noqa: SLF001
     return pairwise_kernel(step, x, est.support_vectors_, PairwiseKernel(name, est._gamma, est.degree, est.coef0))  # noqa: SLF001

@@ -17,6 +17,7 @@ from hbconv.containers import Graph, verify_graph
 from hbconv.errors import StoreError
 from hbconv.files import appearing
 from hbconv.lower import Padding, lower, lower_nodes
+from hbconv.names import METHODS
 from hbconv.runtime.annotated import fields_of, fits
 from hbconv.runtime.forms import decode, encode
 from hbconv.runtime.programs import Key
@@ -174,6 +175,8 @@ def _verify(stored: Stored) -> None:
     graph = verify_graph(stored.parsed)
     if len(stored.dtypes) != len(graph.schema.columns):
         raise StoreError("The model file holds dtypes of other columns.")
+    if strange := sorted(set(graph.outputs) - {*METHODS, "raw_scores"}):
+        raise StoreError(f"The model file holds {strange[0]!r:.50}, which is no method.")
     if stored.target.threads > _MOST_THREADS:
         raise StoreError(f"The model file asks for {stored.target.threads} threads.")
     verify_program(lower(graph).program)

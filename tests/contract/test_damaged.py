@@ -12,14 +12,17 @@ import numpy as np
 import pytest
 from fitted import fit, labels, matrix
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
+from sklearn.ensemble import BaggingClassifier, GradientBoostingRegressor, RandomForestClassifier, StackingClassifier
 from sklearn.feature_selection import RFE
-from sklearn.impute import MissingIndicator
+from sklearn.impute import KNNImputer, MissingIndicator
+from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.multioutput import ClassifierChain
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, PolynomialFeatures, QuantileTransformer, StandardScaler
 from sklearn.semi_supervised import LabelPropagation
+from sklearn.svm import OneClassSVM
 
 import hbconv
 from hbconv.cli.sources import load_source
@@ -45,6 +48,12 @@ MODELS = {
     "labels": LabelPropagation().fit(X, labels()),
     "dummy": DummyClassifier().fit(X, labels()),
     "one_hot": OneHotEncoder().fit(np.round(X)),
+    "outliers": OneClassSVM().fit(X),
+    "chain": ClassifierChain(LogisticRegression()).fit(X, (X[:, :2] > 0).astype(int)),
+    "stack": StackingClassifier([("a", DummyClassifier())], cv=2).fit(X, labels()),
+    "neighbours": KNNImputer().fit(np.where(X > 1, np.nan, X)),
+    "bagging": BaggingClassifier(LogisticRegression(), n_estimators=2).fit(X, labels()),
+    "kernels": Nystroem(n_components=4, random_state=0).fit(X),
 }
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # two iterations are enough to be damaged
@@ -56,6 +65,13 @@ def changed(name: str, attribute: str, change):
     model = copy.deepcopy(MODELS[name])
     setattr(model, attribute, change(getattr(model, attribute)))
     return model
+
+
+def test_classes_of_a_member_that_are_one():
+    model = copy.deepcopy(MODELS["bagging"])
+    model.estimators_[1].classes_[1] = model.estimators_[1].classes_[0]
+    with pytest.raises(ConversionError, match=r"LogisticRegression .*estimators_\[1\].*twice"):
+        hbconv.convert(model, backend="reference")
 
 
 def reversed_first(edges):
@@ -92,6 +108,12 @@ def reversed_first(edges):
         ("network", "n_layers_", lambda _: 2, "n_layers_=2, but it has 3 layers"),
         ("labels", "X_", lambda v: np.where(v == v[0, 0], np.finfo(np.float64).max, v), "too far for a number to hold"),
         ("dummy", "n_outputs_", lambda _: -1, "n_outputs_=-1, which is no count"),
+        ("outliers", "support_", lambda v: v[:2], "support_ names 2 rows"),
+        ("chain", "order_", lambda _: np.array([0, 0]), "does not name each of 2 outputs once"),
+        ("stack", "classes_", lambda v: v[::-1], "classes_ are not those of _label_encoder"),
+        ("neighbours", "_mask_fit_X", np.logical_not, "_mask_fit_X does not tell where"),
+        ("bins", "n_bins_", lambda v: v[:3], "n_bins_"),
+        ("kernels", "components_", lambda v: v.astype(np.uint32), "cannot be negative"),
         ("one_hot", "categories_", lambda v: v[:-1], r"OneHotEncoder.*does not fit the 5 columns"),
     ],
 )

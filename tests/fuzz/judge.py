@@ -22,6 +22,9 @@ HUGE = 1e30
 NOISE = 1e-13
 """Rounding error of sums, for the largest number of a row."""
 
+SCORES = ("predict_proba", "decision_function")
+"""What labels are made of."""
+
 Answers = Mapping[str, Any]
 
 
@@ -63,10 +66,22 @@ def _plain(answer: Any) -> Any:
 
 
 def answers_alike(source: Answers | None, ours: Answers, scale: float = 1e-5) -> None:
-    """Raise AssertionError where both answer, and not the same."""
+    """Raise AssertionError where both answer, and not the same.
+
+    Which label comes of scores that are NaN depends on how comparisons are written: such labels are left aside.
+    """
+    numbers = [source[method] for method in SCORES if method in (source or {})]
     for method in (source or {}).keys() & ours.keys():
+        if method == "predict" and any(_holds_nan(answer) for answer in numbers):
+            continue
         if not _alike(source[method], ours[method], scale):
             raise AssertionError(f"{method} differs: {_shown(source[method])} of the source, {_shown(ours[method])} of hbconv")
+
+
+def _holds_nan(answer: Any) -> bool:
+    if isinstance(answer, list):
+        return any(map(_holds_nan, answer))
+    return answer.dtype.kind == "f" and bool(np.isnan(answer).any())
 
 
 def _alike(source: Any, ours: Any, scale: float) -> bool:
