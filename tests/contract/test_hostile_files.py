@@ -184,6 +184,12 @@ def test_forms_of_answers_that_are_none(output, says):
         store.unpack(packed(Graph(X.schema, {"predict": output})))
 
 
+@pytest.mark.parametrize("name", ["dtypes", "save", "_method", ""])
+def test_answers_to_no_method(name):
+    with pytest.raises(hbconv.StoreError, match="is no method"):
+        store.unpack(packed(Graph(X.schema, {name: Output(X)})))
+
+
 @pytest.mark.parametrize(
     "extractor",
     [
