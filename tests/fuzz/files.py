@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import json
+import re
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -129,7 +130,17 @@ def _ask_skops(path: Path, x: Any, _: Any) -> Any:
 
 
 def _mutate_text(data: bytes, rng: np.random.Generator) -> bytes:
-    return mutate_bytes(data, rng) if rng.random() < 0.3 else mutate_text(data.decode(), rng).encode()
+    if rng.random() < 0.3:
+        return mutate_bytes(data, rng)
+    text = mutate_text(data.decode(), rng)
+    return (_sized(text) if rng.random() < 0.8 else text).encode()
+
+
+def _sized(text: str) -> str:
+    """Write the sizes of the trees as they are now, without which LightGBM does not find them."""
+    _, *blocks = text.partition("\nend of trees")[0].split("\nTree=")
+    sizes = " ".join(str(len(f"\nTree={block}".encode())) for block in blocks)
+    return re.sub(r"(?m)^tree_sizes=.*$", f"tree_sizes={sizes}", text, count=1)
 
 
 def _mutate_json(data: bytes, rng: np.random.Generator) -> bytes:
