@@ -112,6 +112,8 @@ def parse_feature_agglomeration(step: Step) -> Node:
     """Make each cluster of columns one: their mean, which the source computes in float64, or another function of numpy's."""
     est, x = step.estimator, step.require_finite()
     function, labels = est.pooling_func, np.asarray(est.labels_)
+    if not np.array_equal(np.unique(labels), np.arange(labels.max() + 1)):
+        raise step.damaged(f"labels_ leaves out a cluster below its largest, {labels.max()}")
     groups = [np.flatnonzero(labels == label) for label in np.unique(labels)]
     if function is np.mean:
         members = np.stack([labels == label for label in np.unique(labels)], axis=1).astype(np.float64)

@@ -18,6 +18,8 @@ def parse_latent_dirichlet_allocation(step: Step) -> Node:
     """Infer each row's topics, all in the dtype that the model was fitted in."""
     est = step.estimator
     topics = np.asarray(est.exp_dirichlet_component_, dtype=est.components_.dtype)
+    if not np.isfinite(topics).all():
+        raise step.damaged("exp_dirichlet_component_ holds numbers that are not finite")
     x = step.require_finite(Cast(step.x, topics.dtype.name))
     step.check(Compare.of(x, "lt", 0.0), f"Input X contains negative values, which {step.name} (step {step.where!r}) refuses.")
     return TopicMixture(x, Array(topics), float(est.doc_topic_prior_), float(est.mean_change_tol), int(est.max_doc_update_iter))

@@ -11,6 +11,8 @@ import lightgbm
 import numpy as np
 import pytest
 from fitted import fit, labels, matrix
+from sklearn.cluster import FeatureAgglomeration
+from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import BaggingClassifier, GradientBoostingRegressor, RandomForestClassifier, StackingClassifier
 from sklearn.feature_selection import RFE
@@ -48,6 +50,8 @@ MODELS = {
     "labels": LabelPropagation().fit(X, labels()),
     "dummy": DummyClassifier().fit(X, labels()),
     "one_hot": OneHotEncoder().fit(np.round(X)),
+    "agglomeration": FeatureAgglomeration().fit(X),
+    "topics": LatentDirichletAllocation(2, max_iter=1, random_state=0).fit(np.abs(X)),
     "outliers": OneClassSVM().fit(X),
     "chain": ClassifierChain(LogisticRegression()).fit(X, (X[:, :2] > 0).astype(int)),
     "stack": StackingClassifier([("a", DummyClassifier())], cv=2).fit(X, labels()),
@@ -108,6 +112,8 @@ def reversed_first(edges):
         ("network", "n_layers_", lambda _: 2, "n_layers_=2, but it has 3 layers"),
         ("labels", "X_", lambda v: np.where(v == v[0, 0], np.finfo(np.float64).max, v), "too far for a number to hold"),
         ("dummy", "n_outputs_", lambda _: -1, "n_outputs_=-1, which is no count"),
+        ("agglomeration", "labels_", lambda v: v * 100, "leaves out a cluster below its largest, 100"),
+        ("topics", "exp_dirichlet_component_", lambda v: np.where(v == v[1, 0], np.nan, v), "not finite"),
         ("outliers", "support_", lambda v: v[:2], "support_ names 2 rows"),
         ("chain", "order_", lambda _: np.array([0, 0]), "does not name each of 2 outputs once"),
         ("stack", "classes_", lambda v: v[::-1], "classes_ are not those of _label_encoder"),
