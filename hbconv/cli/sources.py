@@ -158,4 +158,7 @@ def _load_pickle(path: Path, *, allow_pickle: bool) -> Any:
         raise MissingPackageError("Reading .pkl and .joblib files needs joblib. Install with: pip install joblib") from error
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # a version mismatch of the training library is worth a line, not a failure
-        return joblib.load(path)
+        try:
+            return joblib.load(path)
+        except ModuleNotFoundError as error:
+            raise MissingPackageError(f"{path.name} needs the package {error.name!r}. Install the libraries that the model was fitted with.") from error

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -24,16 +26,22 @@ def main() -> int:
     options.add_argument("--case", type=int, help="try this case alone, with its traceback")
     chosen = options.parse_args()
     names = chosen.format or list(SUBJECTS)
+    if len(names) > 1 or os.environ.get("OMP_NUM_THREADS") != "1":
+        return max(_apart(name, chosen, chosen.count // len(names)) for name in names)
     if chosen.case is not None:
         return _again(names[0], chosen.case)
-    found = 0
     with tempfile.TemporaryDirectory(prefix="hbconv-cache-") as cache:
         os.environ["HBCONV_CACHE"] = cache
-        for name in names:
-            report = fuzz(SUBJECTS[name], range(chosen.first, chosen.first + chosen.count // len(names)))
-            print(f"{name}: {report}", flush=True)
-            found += len(report.findings)
-    return min(found, 1)
+        report = fuzz(SUBJECTS[names[0]], range(chosen.first, chosen.first + chosen.count))
+    print(f"{names[0]}: {report}", flush=True)
+    return min(len(report.findings), 1)
+
+
+def _apart(name: str, chosen: argparse.Namespace, count: int) -> int:
+    """Fuzz one format in a process whose libraries start no threads: its forks would wait for them forever."""
+    case = [] if chosen.case is None else ["--case", str(chosen.case)]
+    options = ["--format", name, "--count", str(count), "--first", str(chosen.first), *case]
+    return subprocess.run([sys.executable, "-m", "fuzz", *options], env=os.environ | {"OMP_NUM_THREADS": "1"}, check=False).returncode
 
 
 def _again(name: str, case: int) -> int:

@@ -1,4 +1,4 @@
-"""Damaged files are answered or refused by name: a few hundred of each format, and that the runner sees what it is to see."""
+"""Damaged files are answered or refused by name: a few hundred of all formats, and that the runner sees what it is to see."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 COUNT = 250
-"""Files of each format (for long: ``make fuzz``)."""
+"""Files of all formats together (for long: ``make fuzz``)."""
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the children's memory and time are limited as Linux does it")
 
