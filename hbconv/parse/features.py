@@ -22,6 +22,8 @@ def parse_k_bins_discretizer(step: Step) -> dict[str, Output]:
     est = step.estimator
     if [len(edges) - 1 for edges in est.bin_edges_] != np.asarray(est.n_bins_).tolist():
         raise step.damaged(f"n_bins_={est.n_bins_!r:.50}, but bin_edges_ are of {[len(edges) - 1 for edges in est.bin_edges_][:9]} bins")
+    if hasattr(est, "_encoder") and list(est._encoder._n_features_outs) != np.asarray(est.n_bins_).tolist():  # noqa: SLF001
+        raise step.damaged("n_bins_ are not those of _encoder")
     encode = step.require("encode", "onehot", "onehot-dense", "ordinal")
     x: Node = Cast(step.x, "float" if est.dtype is None else np.dtype(est.dtype).name)
     bins = Bins(step.require_finite(x), Array(_padded([np.asarray(edges)[1:-1] for edges in est.bin_edges_])))
@@ -38,9 +40,17 @@ def parse_polynomial_features(step: Step) -> dict[str, Output]:
     degrees = range(max(1, est._min_degree), est._max_degree + 1)  # noqa: SLF001
     terms = list(chain.from_iterable(choose(range(x.type.width), d) for d in degrees))
     terms = [(), *terms] if est.include_bias else terms
+    _require_full(step, sum(1 for d in range(1, est._max_degree + 1) for _ in choose(range(x.type.width), d)))  # noqa: SLF001
     backward = [term[::-1] for term in terms]
     node = step.by_form(*(Polynomial(x, _table(each, est._max_degree)) for each in (backward, terms)))  # noqa: SLF001
     return {"transform": Output(node, sparse=step.sparse, layout="given")}
+
+
+def _require_full(step: Step, terms: int) -> None:
+    """Require the count of all terms: the source makes those below the least degree too, and cuts them off."""
+    found = step.estimator._n_out_full - bool(step.estimator.include_bias)  # noqa: SLF001
+    if found != terms:
+        raise step.damaged(f"_n_out_full={step.estimator._n_out_full}, but there are {terms} terms")  # noqa: SLF001
 
 
 def _table(terms: list[tuple[int, ...]], degree: int) -> Array:
