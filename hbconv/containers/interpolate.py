@@ -50,6 +50,8 @@ class Interpolate(Node):
         return Type(self.x.type.width, np.result_type(self.x.type.dtype, self.knots.dtype).name)
 
     def check(self) -> str | None:
+        if np.isinf(self.knots.data).any():
+            return "a knot is infinite"
         return None if self.knots.ascends else "its knots do not ascend"
 
     def lower(self, b: Builder, *inputs: Value) -> Value:

@@ -88,8 +88,8 @@ def reversed_first(edges):
 @pytest.mark.parametrize(
     ("name", "attribute", "change", "says"),
     [
-        ("regression", "coef_", lambda v: v[:3], r"step .LinearRegression.: has weights of shape \(3, 1\)"),
-        ("regression", "coef_", lambda v: np.tile(v, 2), r"weights of shape \(12, 1\)"),
+        ("regression", "coef_", lambda v: v[:3], "LinearRegression.*step .*does not fit the 6 columns"),
+        ("regression", "coef_", lambda v: np.tile(v, 2), "does not fit the 6 columns"),
         ("regression", "coef_", list, r"LinearRegression with coef_=.*numpy array"),
         ("regression", "coef_", lambda _: None, r"LinearRegression \(step .*damaged.*coef_=None"),
         ("regression", "n_features_in_", lambda _: 10**9, "1000000000 columns"),
@@ -147,7 +147,7 @@ def test_the_cause_of_an_error_stays_in_sight():
 def test_a_step_inside_a_pipeline_is_named():
     model = make_pipeline(StandardScaler(), LinearRegression()).fit(X, X[:, 0])
     model[1].coef_ = model[1].coef_[:2]
-    with pytest.raises(ConversionError, match=r"step .linearregression/LinearRegression.: has weights"):
+    with pytest.raises(ConversionError, match=r"LinearRegression \(step 'linearregression/LinearRegression'\)"):
         hbconv.convert(model, backend="reference")
 
 
@@ -190,7 +190,7 @@ TEXT = lightgbm.train({"verbose": -1, "num_threads": 1, "num_leaves": 4}, lightg
         ("num_leaves=4", "num_leaves=999999999", "wrong length"),
         ("num_class=1", "num_class=1\nnum_class=2", "twice"),
         ("left_child=", "left_child=7 ", "damaged"),
-        ("feature_names=", "", "damaged"),
+        ("feature_names=", "", "cannot be read"),
         ("tree_sizes=", "tree_sizes=1", "tree_sizes are not the sizes"),
     ],
 )
@@ -269,7 +269,7 @@ FIRST = ("features_info", "float_features", 0)
         (None, ("oblivious_trees", 0, "leaf_values", 0), "null, true, a text or NaN"),
         ("1", ("scale_and_bias", 0), "null, true, a text or NaN"),
         ("MAE", ("model_info", "params", "flat_params", "loss_function"), "loss_function is RMSE, and 'MAE'"),
-        ("a", ("model_info", "params", "flat_params"), "damaged"),
+        ("a", ("model_info", "params", "flat_params"), "cannot be read"),
     ],
 )
 def test_a_catboost_file_that_contradicts_itself_or_holds_no_numbers(catboost_document, value, keys, says):
