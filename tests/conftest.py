@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing with them")
     parser.addoption("--update-support", action="store_true", help="ask anew what each backend supports; write hbconv/support.json and docs/support.md")
     parser.addoption("--exports", action="store_true", help="export every case of the matrix to every kind of file, rather than some of them")
-    parser.addoption("--foreign", type=float, default=0.02, help="share of scikit-learn's own tests to run with every answer asked of hbconv (full run: 1)")
+    parser.addoption("--foreign", type=float, default=0.01, help="share of scikit-learn's own tests to run with every answer asked of hbconv (full run: 1)")
     parser.addoption("--battery", type=int, default=8, help="models to draw for each battery of tests/trees and tests/breadth (full run: 200)")
     parser.addoption("--battery-report", help="file to write the figures of the batteries to, as JSON")
 
