@@ -44,11 +44,11 @@ class Array:
         """Whether it holds the ints 0, 1, 2...: each is its own position."""
         return self.data.dtype.kind == "i" and np.array_equal(self.data, np.arange(self.data.size))
 
-    def are_places(self, size: int) -> bool:
-        """Whether it is a vector of ints from 0 to below size."""
+    def are_places(self, size: int, least: int = 0) -> bool:
+        """Whether it is a vector of ints from the least to below size."""
         if self.data.ndim != 1 or self.data.dtype.kind not in "iu":
             return False
-        return not self.data.size or bool(self.data.min() >= 0 and self.data.max() < size)
+        return not self.data.size or bool(self.data.min() >= least and self.data.max() < size)
 
     @property
     def ascends(self) -> bool:

@@ -29,14 +29,14 @@ def reading(what: str, way_out: str) -> Iterator[None]:
     >>> with reading("m.txt", "Save the model anew."):
     ...     {}["learner"]
     Traceback (most recent call last):
-    hbconv.errors.ConversionError: m.txt cannot be read: KeyError: 'learner'. Save the model anew.
+    hbconv.errors.ConversionError: m.txt is damaged: KeyError: 'learner'. Save the model anew.
     """
     try:
         yield
     except HbconvError:
         raise
     except Exception as error:  # any, see above
-        raise ConversionError(f"{what} cannot be read: {_said(error)}. {way_out}") from error
+        raise ConversionError(f"{what} is damaged: {_said(error)}. {way_out}") from error
 
 
 @contextmanager

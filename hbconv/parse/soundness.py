@@ -17,7 +17,7 @@ from hbconv.containers.distances import Distances
 from hbconv.containers.recode import Recode
 from hbconv.containers.squared_distances import SquaredDistances
 from hbconv.containers.wiring import Cast, Concat, ConstantRows
-from hbconv.errors import ConversionError, HbconvError
+from hbconv.errors import ConversionError, HbconvError, UnsupportedError
 from hbconv.tensor import Builder, verify_program
 
 __all__ = ["require_labels", "require_sound"]
@@ -54,6 +54,8 @@ def _require_typed(node: Node) -> None:
     try:
         made = node.lower(b, *inputs)
         verify_program(b.program({"made": made}))
+    except UnsupportedError:
+        raise
     except Exception as error:  # a constant that does not fit can fail anywhere
         reads = " and ".join(str(x.type.width) for x in node.inputs)
         raise _misfit(node, f"does not fit the {reads} columns that it reads ({node.name}: {' '.join(str(error).split())[:200]})") from error

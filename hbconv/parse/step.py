@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
@@ -142,16 +143,17 @@ def parse_step(step: Step) -> dict[str, Output]:
     entry = find_parser(step.estimator, step.where)
     require_fitted(step.estimator, step.where)
     with source(step.where):
-        outputs = _named(entry, step)
+        outputs = _parsed(entry, step)
     if not (step.dense or entry.takes_sparse or _takes_sparse(step.estimator, entry)):
         step.refuse_sparse()
     return outputs
 
 
-def _named(entry: Entry, step: Step) -> dict[str, Output]:
-    """Run a parser; what the estimator lacks though it counts as fitted is named."""
+@contextmanager
+def _fitted_wholly(step: Step) -> Iterator[None]:
+    """Name what the estimator lacks though it counts as fitted."""
     try:
-        return _parsed(entry, step)
+        yield
     except AttributeError as error:
         if error.obj is not step.estimator or not str(error.name).endswith("_"):
             raise
@@ -166,7 +168,7 @@ def _takes_sparse(estimator: Any, entry: Entry) -> bool:
 
 def _parsed(entry: Entry, step: Step) -> dict[str, Output]:
     """Run a parser, and require what it must return: anything else would fail far from where it was made."""
-    with reading_estimator(step.estimator, step.where):
+    with reading_estimator(step.estimator, step.where), _fitted_wholly(step):
         parsed: object = entry.parse(step)
     outputs = {"transform": Output(parsed)} if isinstance(parsed, Node) else parsed
     if not isinstance(outputs, dict) or not outputs:

@@ -20,7 +20,7 @@ def parse_latent_dirichlet_allocation(step: Step) -> Node:
     topics = np.asarray(est.exp_dirichlet_component_, dtype=est.components_.dtype)
     if not np.isfinite(topics).all():
         raise step.damaged("exp_dirichlet_component_ holds numbers that are not finite")
-    if not est.doc_topic_prior_ > 0:
+    if not est.doc_topic_prior_ >= 0:
         raise step.damaged(f"doc_topic_prior_={est.doc_topic_prior_!r:.30}, which is no prior")
     x = step.require_finite(Cast(step.x, topics.dtype.name))
     step.check(Compare.of(x, "lt", 0.0), f"Input X contains negative values, which {step.name} (step {step.where!r}) refuses.")

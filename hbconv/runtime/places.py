@@ -76,7 +76,7 @@ def _require_places(names: Sequence[str], reads: Reads) -> None:
     fitted = {name: i for i, name in enumerate(reads.schema.names)}
     wrong = next(((i, name) for i, name in enumerate(names) if fitted.get(name, i) != i), None)
     if wrong is not None:
-        stands = f"Column {wrong[1]!r} stands at position {wrong[0]}, and was fitted on at {fitted[wrong[1]]}"
+        stands = f"Column {wrong[1]!r} stands at position {wrong[0]}, and stood at {fitted[wrong[1]]} in fitting"
         mend = f"{_MEND}, or" if reads.schema.named else "Give the columns in the order of fitting, or"
         raise InputError(f"{stands}: {reads.owner} reads columns by position, and would take it for another. {mend} X.to_numpy() for them as they stand.")
 

@@ -40,12 +40,17 @@ def compare(case: Case, method: str, x: Any, got: Any) -> float:
         want = ask(case, method, x)
         assert hasattr(got, "toarray") == hasattr(want, "toarray"), "sparse or not"
         assert (isinstance(got, list | Iterator), isinstance(got, tuple)) == (isinstance(want, list), isinstance(want, tuple)), "of the same form"
+        return _near(case, method, x, dense(got), dense(want))
     return compare_values(case, method, x, dense(got))
 
 
 def compare_values(case: Case, method: str, x: Any, got: np.ndarray) -> float:
     """Compare an answer laid out as one array with the source's; return the largest difference, as a share of what is allowed."""
     want = dense(ask(case, method, x)) if len(x) else dense(ask(case, method, case_rows_like(case, x)))[:0]
+    return _near(case, method, x, got, want)
+
+
+def _near(case: Case, method: str, x: Any, got: np.ndarray, want: np.ndarray) -> float:
     if got.dtype == object:  # As ONNX Runtime returns text of any width.
         got, want = got.astype(str).astype(object), want.astype(str).astype(object)
     assert (got.shape, got.dtype) == (want.shape, want.dtype), (method, got.shape, want.shape, got.dtype, want.dtype)

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import hbconv
-from hbconv.errors import NotFittedError, UnsupportedError
+from hbconv.errors import InputError, NotFittedError, UnsupportedError
 
 X = np.random.default_rng(0).normal(size=(60, 4))
 
@@ -125,7 +125,9 @@ def test_search_reads_the_columns_its_best_estimator_reads() -> None:
     table = pd.DataFrame(X, columns=list("abcd"))
     search = GridSearchCV(Ridge(), {"alpha": [1.0]}, cv=2).fit(table, X[:, 0])
     model = converted(search)
-    np.testing.assert_array_equal(model.predict(table[list("dcba")]), model.predict(table))
+    np.testing.assert_array_equal(model.predict({name: table[name] for name in "dcba"}), model.predict(table))
+    with pytest.raises(InputError, match="another order"):
+        model.predict(table[list("dcba")])
 
 
 def test_components_of_constant_rows_have_no_likelihood() -> None:

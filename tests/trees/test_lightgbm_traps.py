@@ -100,7 +100,7 @@ def test_categories_of_large_numbers():
 def test_columns_in_another_order():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = lgb.LGBMRegressor(**SMALL).fit(frame, Y)
-    with pytest.raises(InputError, match="'c' stands at position 0, and was fitted on at 2: LGBMRegressor reads columns by position"):
+    with pytest.raises(InputError, match="'c' stands at position 0, and stood at 2 in fitting: LGBMRegressor reads columns by position"):
         hbconv.convert(model, "reference").predict(frame[["c", "a", "b"]])
 
 

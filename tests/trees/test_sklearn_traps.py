@@ -122,10 +122,12 @@ def test_early_stopping_keeps_the_trees_that_were_grown():
         same(model, X)
 
 
-def test_columns_are_found_by_name():
+def test_columns_of_a_table_come_in_order_and_those_of_a_mapping_by_name():
     table = pd.DataFrame(X, columns=list("abcd"))
     model = ensemble.RandomForestRegressor(5, random_state=0).fit(table, VALUE)
-    assert_identical(hbconv.convert(model, backend="reference").predict(table[list("dbca")]), model.predict(table))
+    assert_identical(hbconv.convert(model, backend="reference").predict({name: table[name] for name in "dbca"}), model.predict(table))
+    with pytest.raises(InputError, match="another order"):
+        hbconv.convert(model, backend="reference").predict(table[list("dbca")])
     with pytest.raises(InputError, match="Columns are missing: 'b'"):
         hbconv.convert(model, backend="reference").predict(table[["a", "c", "d"]])
 
