@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hbconv.cli.formats import blocks, reading
-from hbconv.errors import InputError
 
 if TYPE_CHECKING:
     from hbconv.cli.tables import TableFile
@@ -31,13 +30,10 @@ def settled(table: TableFile, columns: Sequence[str]) -> TableFile:
     Raises
     ------
     InputError
-        A column is missing, or the file is damaged.
+        The file is damaged.
     """
     import pyarrow as pa
 
-    missing = [column for column in columns if column not in table.names]
-    if missing:
-        raise InputError(f"{table.path.name} lacks the columns {', '.join(missing)}. It has: {', '.join(table.names)}.")
     types = {name: table.schema.field(name).type for name in columns}
     while True:
         schema = pa.schema(list(types.items()))

@@ -169,9 +169,6 @@ def _method(model: Model, wanted: str | None) -> str:
 def _needed_columns(model: Model, table: TableFile, keep: Sequence[str]) -> tuple[str, ...]:
     named = getattr(model, "feature_names_in_", None)
     needed = [c for c in table.names if c not in keep] if named is None else [str(c) for c in named]
-    missing = [c for c in [*needed, *keep] if c not in table.names]
-    if missing:
-        raise InputError(f"{table.path.name} lacks the columns {', '.join(missing)}. It has: {', '.join(table.names)}.")
     return tuple(needed)
 
 

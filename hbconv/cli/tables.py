@@ -46,6 +46,7 @@ class TableFile:
             A file lacks a column, holds it twice, or holds it with a type that does not fit; or a file is damaged.
         """
         if self.path.suffix.lower() == ".csv":
+            _require_columns(self.path.name, self.names, columns)
             return settled(self, columns)
         schemas = []
         for fragment in self.fragments:
