@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
     from hbconv.containers import Graph
     from hbconv.model import Model
 
-__all__ = ["convert_options", "load_model", "load_source", "model_arguments"]
+__all__ = ["convert_options", "load_model", "load_source", "model_arguments", "open_catboost"]
 
 TRUSTED = (
     "catboost.core.CatBoost",
@@ -69,7 +72,8 @@ def _load(path: Path, *, allow_pickle: bool) -> Any:
     if path.suffix in (".json", ".ubj"):
         return _read_json(path.read_bytes())
     if path.suffix == ".cbm":
-        return _load_catboost(path)
+        _require_readable(path)
+        return open_catboost(path)
     if path.suffix == ".skops":
         return _load_skops(path)
     if path.suffix in (".pkl", ".pickle", ".joblib"):
@@ -126,8 +130,19 @@ def _read_json(data: bytes) -> Graph:
     return parse_xgboost_bytes(data)
 
 
-def _load_catboost(path: Path) -> Any:
-    """Load a binary CatBoost model as the estimator that its objective is for."""
+def _require_readable(path: Path) -> None:
+    """Refuse a file over which CatBoost crashes, by reading it in another process first.
+
+    What that process raises is left to whoever reads the file next.
+    """
+    command = [sys.executable, "-m", "hbconv.cli.trial", str(path)]
+    code = subprocess.run(command, capture_output=True, check=False).returncode  # noqa: S603
+    if code < 0:
+        raise ConversionError(f"{path.name} is damaged: CatBoost crashes over it ({signal.Signals(-code).name}). Save the model anew.")
+
+
+def open_catboost(path: Path) -> Any:
+    """Load a binary CatBoost model as the estimator that its objective is for. A damaged file can end the process."""
     try:
         import catboost
     except ImportError as error:

@@ -62,3 +62,25 @@ def test_the_runner_sees_deaths_hangs_and_errors_without_a_name():
     out = run("-c", POISONED).stdout
     for what in ("60 files:", "SIGSEGV", "out of time", "KeyError: 'nameless'", "StoreError", "MemoryError", "SystemExit", "answered"):
         assert what in out
+
+
+CRASHES = """
+import pathlib, sys, tempfile
+from fuzz.files import FILES
+from fuzz.runner import damaged
+from hbconv.cli.sources import load_source
+
+subject = next(s for s in FILES if s.name == "cbm")
+with tempfile.TemporaryDirectory() as folder:
+    corpus, file = pathlib.Path(folder, "corpus"), pathlib.Path(folder, "m.cbm")
+    corpus.mkdir()
+    subject.corpus(corpus)
+    file.write_bytes(damaged(subject, [f.read_bytes() for f in sorted(corpus.iterdir())], 700016)[0])
+    load_source(file)
+"""
+
+
+def test_a_file_that_catboost_crashes_over_is_refused():
+    ran = run("-c", CRASHES)
+    assert ran.returncode == 1, ran
+    assert "ConversionError: m.cbm is damaged" in ran.stderr
