@@ -15,7 +15,7 @@ from hbconv.errors import HbconvError
 
 __all__ = ["answers_alike", "answers_of", "call", "in_child"]
 
-SECONDS = 10
+SECONDS = 2
 """Processor time that a source may take."""
 HUGE = 1e30
 """Numbers beyond have overflown, or may."""
