@@ -38,7 +38,7 @@ def _verify_op(program: TensorProgram, position: int, op: Op) -> None:
     if op.primitive == "take":
         positions = program.instructions[op.operands[1]]
         size = types[0].shape[op.attributes["axis"]]
-        _require(isinstance(positions, Constant) and positions.value.are_places(size), position, f"take of positions beyond {size}")
+        _require(isinstance(positions, Constant) and positions.value.are_places(size, -size), position, f"take of positions beyond {size}")
     if op.body is not None:
         verify_program(op.body)
 
