@@ -23,18 +23,38 @@ FEW = 1e-3
 
 
 def options(
-    description: str | None, subjects: Mapping[str, Subject], models: Sequence[str], peers: Sequence[str], rows: Sequence[int]
+    description: str | None,
+    subjects: Mapping[str, Subject],
+    models: Sequence[str],
+    peers: Sequence[str],
+    rows: Sequence[int],
 ) -> argparse.ArgumentParser:
     """Describe a command line with the given defaults."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--models", nargs="+", default=models, choices=subjects, metavar="NAME")
     parser.add_argument("--peers", nargs="+", default=peers, choices=PEERS, metavar="NAME")
-    parser.add_argument("--rows", type=int, nargs="+", default=rows, help="rows in a call; up to 1000000")
+    parser.add_argument(
+        "--rows", type=int, nargs="+", default=rows, help="rows in a call; up to 1000000"
+    )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=2.0, help="time spent on each figure")
-    parser.add_argument("--longest", type=float, default=10.0, help="leave out a figure whose calls would take more seconds")
-    parser.add_argument("--compile-limit", type=float, default=60.0, help="seconds that a peer may compile for; 0 takes what was compiled before")
-    parser.add_argument("--folder", type=Path, help="keep fitted models, and what peers compile of them, here")
+    parser.add_argument(
+        "--longest",
+        type=float,
+        default=10.0,
+        help="leave out a figure whose calls would take more seconds",
+    )
+    parser.add_argument(
+        "--compile-limit",
+        type=float,
+        default=60.0,
+        help="seconds that a peer may compile for; 0 takes what was compiled before",
+    )
+    parser.add_argument(
+        "--folder", type=Path, help="keep fitted models, and what peers compile of them, here"
+    )
     parser.add_argument("--json", type=Path)
     return parser
 
@@ -45,19 +65,34 @@ def compare(subjects: Sequence[Subject], chosen: argparse.Namespace) -> list[dic
     with TemporaryDirectory() as temporary:
         folder = chosen.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        return [figure for subject in subjects for figure in run(subject, Setting(subject.fitted(folder), chosen.threads, chosen.compile_limit), chosen)]
+        return [
+            figure
+            for subject in subjects
+            for figure in run(
+                subject,
+                Setting(subject.fitted(folder), chosen.threads, chosen.compile_limit),
+                chosen,
+            )
+        ]
 
 
 def save(figures: list[dict[str, Any]], chosen: argparse.Namespace) -> None:
     """Write the figures, and on what they were measured, where the command line says."""
     if chosen.json:
-        facts = {"machine": machine(), "versions": versions(), "options": vars(chosen), "figures": figures}
+        facts = {
+            "machine": machine(),
+            "versions": versions(),
+            "options": vars(chosen),
+            "figures": figures,
+        }
         chosen.json.write_text(json.dumps(facts, indent=1, default=str), encoding="utf-8")
 
 
 def run(subject: Subject, setting: Setting, chosen: argparse.Namespace) -> list[dict[str, Any]]:
     """Time one model."""
-    print(f"\n{subject.name}: {subject.about}; {setting.threads} thread{'s' * (setting.threads > 1)}")
+    print(
+        f"\n{subject.name}: {subject.about}; {setting.threads} thread{'s' * (setting.threads > 1)}"
+    )
     made, checks = {}, {}
     for found in contenders(setting, chosen.peers):
         if not isinstance(found, Contender):
@@ -65,10 +100,22 @@ def run(subject: Subject, setting: Setting, chosen: argparse.Namespace) -> list[
             continue
         made[found.name] = found
         checks[found.name] = check(setting.fitted, made, found)
-        print(f"  {found.name:<20} made in {found.seconds:.2f} s; {verdict(checks[found.name])}", flush=True)
+        print(
+            f"  {found.name:<20} made in {found.seconds:.2f} s; {verdict(checks[found.name])}",
+            flush=True,
+        )
     figures: list[dict[str, Any]] = []
     for rows in sorted(chosen.rows):
-        figures += time_rows(setting, {name: found for name, found in made.items() if predicted(figures, name, rows) < chosen.longest}, rows, chosen.seconds)
+        figures += time_rows(
+            setting,
+            {
+                name: found
+                for name, found in made.items()
+                if predicted(figures, name, rows) < chosen.longest
+            },
+            rows,
+            chosen.seconds,
+        )
     return [figure | checks[figure["contender"]] for figure in figures]
 
 
@@ -90,10 +137,19 @@ def verdict(found: Mapping[str, Any]) -> str:
 
 def predicted(figures: list[dict[str, Any]], name: str, rows: int) -> float:
     """Seconds that a call takes, judged by the most rows timed so far."""
-    return max((figure["median"] / figure["rows"] * rows for figure in figures[-len(PEERS) :] if figure["contender"] == name), default=0.0)
+    return max(
+        (
+            figure["median"] / figure["rows"] * rows
+            for figure in figures[-len(PEERS) :]
+            if figure["contender"] == name
+        ),
+        default=0.0,
+    )
 
 
-def time_rows(setting: Setting, made: Mapping[str, Contender], rows: int, seconds: float) -> list[dict[str, Any]]:
+def time_rows(
+    setting: Setting, made: Mapping[str, Contender], rows: int, seconds: float
+) -> list[dict[str, Any]]:
     """Time calls of so many rows, and print a line for each contender."""
     x = setting.fitted.rows(rows)
     times = interleaved({name: found.call for name, found in made.items()}, x, seconds)

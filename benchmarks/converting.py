@@ -31,9 +31,19 @@ import hbconv
 
 def main() -> None:
     """Run the benchmark."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--models", nargs="*", default=["lightgbm-8", "lightgbm-31", "lightgbm-d8"], choices=SUBJECTS, metavar="NAME")
-    options.add_argument("--imputers", nargs="*", type=int, default=[32, 64, 100], metavar="COLUMNS")
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument(
+        "--models",
+        nargs="*",
+        default=["lightgbm-8", "lightgbm-31", "lightgbm-d8"],
+        choices=SUBJECTS,
+        metavar="NAME",
+    )
+    options.add_argument(
+        "--imputers", nargs="*", type=int, default=[32, 64, 100], metavar="COLUMNS"
+    )
     options.add_argument("--folder", type=Path, help="where fitted models are kept")
     options.add_argument("--json", type=Path)
     chosen = options.parse_args()
@@ -42,14 +52,24 @@ def main() -> None:
         subjects: list[str | int] = [*chosen.models, *chosen.imputers]
         found = [{"subject": subject, **figures(subject, folder)} for subject in subjects]
     if chosen.json:
-        chosen.json.write_text(json.dumps({"machine": machine(), "versions": versions(), "figures": found}, indent=2), encoding="utf-8")
+        chosen.json.write_text(
+            json.dumps({"machine": machine(), "versions": versions(), "figures": found}, indent=2),
+            encoding="utf-8",
+        )
 
 
 def figures(subject: str | int, folder: Path) -> dict[str, float]:
     """Measure and show the conversions of one model."""
     found = dict(_measured(subject, folder))
-    name = f"IterativeImputer of {subject} columns" if isinstance(subject, int) else SUBJECTS[subject].about
-    print(f"{name}: " + ", ".join(f"{what} {seconds:.2f} s" for what, seconds in found.items()), flush=True)
+    name = (
+        f"IterativeImputer of {subject} columns"
+        if isinstance(subject, int)
+        else SUBJECTS[subject].about
+    )
+    print(
+        f"{name}: " + ", ".join(f"{what} {seconds:.2f} s" for what, seconds in found.items()),
+        flush=True,
+    )
     return found
 
 
@@ -64,7 +84,9 @@ def converted(subject: str | int, folder: Path, cache: str, all_methods: bool) -
     """Convert a model; return the seconds of the processor."""
     model, x, method = fitted(subject, folder)
     os.environ["HBCONV_CACHE"] = "0"
-    hbconv.convert(LogisticRegression().fit(np.eye(4), [0, 1, 0, 1]), backend="tvm", sample=np.eye(4))
+    hbconv.convert(
+        LogisticRegression().fit(np.eye(4), [0, 1, 0, 1]), backend="tvm", sample=np.eye(4)
+    )
     os.environ["HBCONV_CACHE"] = cache
     gc.collect()
     gc.freeze()  # else, now and then, a pass over all that was imported is counted
@@ -83,7 +105,11 @@ def fitted(subject: str | int, folder: Path) -> tuple[Any, Any, str]:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((1000, subject)) @ rng.standard_normal((subject, subject))
     x[rng.random(x.shape) < 0.1] = np.nan
-    return IterativeImputer(max_iter=3, tol=0, n_nearest_features=5, random_state=0).fit(x), x, "transform"
+    return (
+        IterativeImputer(max_iter=3, tol=0, n_nearest_features=5, random_state=0).fit(x),
+        x,
+        "transform",
+    )
 
 
 if __name__ == "__main__":

@@ -22,9 +22,13 @@ import hbconv
 
 def main() -> None:
     """Run the benchmark."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--rows", type=int, default=25_000)
-    options.add_argument("--backends", nargs="+", default=["reference", "torch", "torchscript", "onnx", "tvm"])
+    options.add_argument(
+        "--backends", nargs="+", default=["reference", "torch", "torchscript", "onnx", "tvm"]
+    )
     options.add_argument("--strategy")
     options.add_argument("--json", type=Path)
     chosen = options.parse_args()
@@ -38,13 +42,32 @@ def main() -> None:
     for backend in chosen.backends:
         began = time.perf_counter()
         converted = hbconv.convert(model, backend=backend, strategy=chosen.strategy, sample=X[:10])
-        seconds, peak = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        same = bool(np.array_equal(converted.predict_proba(X[:1000]), model.predict_proba(X[:1000])))
+        seconds, peak = (
+            time.perf_counter() - began,
+            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        )
+        same = bool(
+            np.array_equal(converted.predict_proba(X[:1000]), model.predict_proba(X[:1000]))
+        )
         strategy = converted.plan.choices[0][1].strategy
-        figures.append({"backend": backend, "strategy": strategy, "seconds": seconds, "peak_mib": peak, "equal": same})
-        print(f"{backend:<12} {strategy:<24} {seconds:6.2f} s  {peak:8,.0f} MiB  {'equal' if same else 'DIFFERENT'}", flush=True)
+        figures.append(
+            {
+                "backend": backend,
+                "strategy": strategy,
+                "seconds": seconds,
+                "peak_mib": peak,
+                "equal": same,
+            }
+        )
+        print(
+            f"{backend:<12} {strategy:<24} {seconds:6.2f} s  {peak:8,.0f} MiB  {'equal' if same else 'DIFFERENT'}",
+            flush=True,
+        )
     if chosen.json:
-        chosen.json.write_text(json.dumps({"nodes": nodes, "depth": depth, "figures": figures}, indent=2), encoding="utf-8")
+        chosen.json.write_text(
+            json.dumps({"nodes": nodes, "depth": depth, "figures": figures}, indent=2),
+            encoding="utf-8",
+        )
 
 
 if __name__ == "__main__":

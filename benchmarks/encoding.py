@@ -22,8 +22,8 @@ import pyarrow as pa
 from sklearn.preprocessing import OneHotEncoder
 
 from hbconv.containers.vocabulary import Vocabulary
-from hbconv.runtime.tables import read_frame
-from hbconv.runtime.text import encode
+from hbconv.runtime.inputs.dataframes import read_frame
+from hbconv.runtime.text.categories import encode
 
 SOURCE = "scikit-learn, objects"
 
@@ -58,7 +58,9 @@ def milliseconds(call: Callable[[], Any], repeat: int) -> list[float]:
 
 def main() -> None:
     """Time every form and print a line for each."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--rows", type=int, default=1_000_000)
     options.add_argument("--categories", type=int, default=1000)
     options.add_argument("--repeat", type=int, default=7)
@@ -68,7 +70,8 @@ def main() -> None:
     words = known[np.random.default_rng(0).integers(0, len(known), chosen.rows)]
     vocabulary = Vocabulary(tuple(known.tolist()))
     calls: dict[str, Callable[[], Any]] = {
-        name: lambda table=table: encode(read_frame(table).read(0), vocabulary, "Column 't'") for name, table in forms(words).items()
+        name: lambda table=table: encode(read_frame(table).read(0), vocabulary, "Column 't'")
+        for name, table in forms(words).items()
     }
     encoder = OneHotEncoder().fit(known[:, None])
     calls[SOURCE] = lambda: encoder.transform(words[:, None])
@@ -76,9 +79,18 @@ def main() -> None:
     for name, call in calls.items():
         times = milliseconds(call, chosen.repeat)
         figures.append(
-            {"form": name, "rows": chosen.rows, "categories": chosen.categories, "median": median(times), "fastest": min(times), "slowest": max(times)}
+            {
+                "form": name,
+                "rows": chosen.rows,
+                "categories": chosen.categories,
+                "median": median(times),
+                "fastest": min(times),
+                "slowest": max(times),
+            }
         )
-        print(f"{name:<22} {median(times):8.1f} ms ({min(times):.1f} to {max(times):.1f})", flush=True)
+        print(
+            f"{name:<22} {median(times):8.1f} ms ({min(times):.1f} to {max(times):.1f})", flush=True
+        )
     if chosen.json:
         chosen.json.write_text(json.dumps(figures, indent=2), encoding="utf-8")
 

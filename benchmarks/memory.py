@@ -24,20 +24,36 @@ from timing import in_new_process, machine, use_threads, versions
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=["lightgbm-31"], choices=SUBJECTS, metavar="NAME")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--models", nargs="+", default=["lightgbm-31"], choices=SUBJECTS, metavar="NAME"
+    )
     parser.add_argument("--peers", nargs="+", default=list(PEERS), choices=PEERS, metavar="NAME")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--batch", type=int, default=10_000)
-    parser.add_argument("--compile-limit", type=float, default=60.0, help="seconds that a peer may compile for; 0 takes what was compiled before")
-    parser.add_argument("--folder", type=Path, help="keep fitted models, and what peers compile of them, here")
+    parser.add_argument(
+        "--compile-limit",
+        type=float,
+        default=60.0,
+        help="seconds that a peer may compile for; 0 takes what was compiled before",
+    )
+    parser.add_argument(
+        "--folder", type=Path, help="keep fitted models, and what peers compile of them, here"
+    )
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
     with TemporaryDirectory() as temporary:
         folder = chosen.folder or Path(temporary)
         figures = list(measure(chosen, folder))
     if chosen.json:
-        facts = {"machine": machine(), "versions": versions(), "options": vars(chosen), "figures": figures}
+        facts = {
+            "machine": machine(),
+            "versions": versions(),
+            "options": vars(chosen),
+            "figures": figures,
+        }
         chosen.json.write_text(json.dumps(facts, indent=1, default=str), encoding="utf-8")
 
 
@@ -45,16 +61,34 @@ def measure(chosen: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]
     """Measure each contender, and print a line for each."""
     for model in chosen.models:
         SUBJECTS[model].fitted(folder)
-        print(f"\n{model}: {SUBJECTS[model].about}; MiB at the peak for {chosen.rows:,} rows in one call, and by {chosen.batch:,}")
+        print(
+            f"\n{model}: {SUBJECTS[model].about}; MiB at the peak for {chosen.rows:,} rows in one call, and by {chosen.batch:,}"
+        )
         for peer in chosen.peers:
-            found = [in_new_process(score, model, peer, folder, chosen.rows, batch, chosen.compile_limit) for batch in (chosen.rows, chosen.batch)]
+            found = [
+                in_new_process(score, model, peer, folder, chosen.rows, batch, chosen.compile_limit)
+                for batch in (chosen.rows, chosen.batch)
+            ]
             refused = [f"left out: {reason}" for reason in found if isinstance(reason, str)]
-            print(f"  {peer:<20} " + (refused[0] if refused else " ".join(f"{size:>10,.1f}" for size in found)), flush=True)
+            print(
+                f"  {peer:<20} "
+                + (refused[0] if refused else " ".join(f"{size:>10,.1f}" for size in found)),
+                flush=True,
+            )
             if not refused:
-                yield {"model": model, "contender": peer, "rows": chosen.rows, "batch": chosen.batch, "whole": found[0], "batches": found[1]}
+                yield {
+                    "model": model,
+                    "contender": peer,
+                    "rows": chosen.rows,
+                    "batch": chosen.batch,
+                    "whole": found[0],
+                    "batches": found[1],
+                }
 
 
-def score(model: str, peer: str, folder: Path, rows: int, batch: int, compile_limit: float) -> float | str:
+def score(
+    model: str, peer: str, folder: Path, rows: int, batch: int, compile_limit: float
+) -> float | str:
     """Score by batches; return the MiB of growth at the peak, or why there is none."""
     use_threads(1)
     fitted = SUBJECTS[model].fitted(folder)

@@ -51,7 +51,13 @@ class Subject:
         if not path.exists():
             joblib.dump(self.fit(data.X, data.y), path)
         model = joblib.load(path)
-        return Fitted(self.name, model, next(m for m in METHODS if hasattr(model, m)), np.ascontiguousarray(data.X), folder)
+        return Fitted(
+            self.name,
+            model,
+            next(m for m in METHODS if hasattr(model, m)),
+            np.ascontiguousarray(data.X),
+            folder,
+        )
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,9 @@ def xgboost(trees: int, depth: int) -> Fit:
 
         if y.dtype.kind == "f":
             return XGBRegressor(n_estimators=trees, max_depth=depth, learning_rate=0.1).fit(X, y)
-        return XGBClassifier(n_estimators=trees, max_depth=depth, learning_rate=0.1).fit(X, np.unique(y, return_inverse=True)[1])
+        return XGBClassifier(n_estimators=trees, max_depth=depth, learning_rate=0.1).fit(
+            X, np.unique(y, return_inverse=True)[1]
+        )
 
     return fit
 
@@ -106,7 +114,9 @@ def sklearn(name: str, **parameters: Any) -> Fit:
     def fit(X: Any, y: Any) -> Any:
         from sklearn import ensemble
 
-        kind = getattr(ensemble, name, None) or getattr(ensemble, name + ("Regressor" if y.dtype.kind == "f" else "Classifier"))
+        kind = getattr(ensemble, name, None) or getattr(
+            ensemble, name + ("Regressor" if y.dtype.kind == "f" else "Classifier")
+        )
         rows = 20_000 if name == "RandomForest" else len(X)
         return kind(**parameters, random_state=0).fit(X[:rows], y[:rows])
 
@@ -117,25 +127,65 @@ def _main() -> Iterator[Subject]:
     """Yield the models of the tables."""
     higgs, covtype = partial(generated.make, "higgs"), partial(generated.make, "covtype")
     quarter = partial(generated.numbers, 28, categories=7)
-    yield Subject("lightgbm-8", "LightGBM, 500 trees of 8 leaves, depth 3", higgs, lightgbm(500, 8, 3))
+    yield Subject(
+        "lightgbm-8", "LightGBM, 500 trees of 8 leaves, depth 3", higgs, lightgbm(500, 8, 3)
+    )
     yield Subject("lightgbm-31", "LightGBM, 500 trees of 31 leaves", higgs, lightgbm(500, 31))
-    yield Subject("lightgbm-d8", "LightGBM, 500 trees of 200 leaves, depth 8", higgs, lightgbm(500, 200, 8))
+    yield Subject(
+        "lightgbm-d8", "LightGBM, 500 trees of 200 leaves, depth 8", higgs, lightgbm(500, 200, 8)
+    )
     yield Subject("xgboost-d6", "XGBoost, 100 trees of depth 6", higgs, xgboost(100, 6))
     yield Subject("xgboost-d8", "XGBoost, 100 trees of depth 8", higgs, xgboost(100, 8))
-    yield Subject("forest", "random forest, 100 trees as deep as they grow", higgs, sklearn("RandomForest", n_estimators=100))
-    yield Subject("histogram", "HistGradientBoosting, 100 trees of 31 leaves", higgs, sklearn("HistGradientBoosting", max_iter=100))
-    yield Subject("classes-7", "LightGBM, 7 classes, 100 trees of 31 leaves for each, covtype shape", covtype, lightgbm(100))
-    yield Subject("categories", "LightGBM, 100 trees of 31 leaves, a quarter of the columns categories", quarter, lightgbm(100, categories=7))
+    yield Subject(
+        "forest",
+        "random forest, 100 trees as deep as they grow",
+        higgs,
+        sklearn("RandomForest", n_estimators=100),
+    )
+    yield Subject(
+        "histogram",
+        "HistGradientBoosting, 100 trees of 31 leaves",
+        higgs,
+        sklearn("HistGradientBoosting", max_iter=100),
+    )
+    yield Subject(
+        "classes-7",
+        "LightGBM, 7 classes, 100 trees of 31 leaves for each, covtype shape",
+        covtype,
+        lightgbm(100),
+    )
+    yield Subject(
+        "categories",
+        "LightGBM, 100 trees of 31 leaves, a quarter of the columns categories",
+        quarter,
+        lightgbm(100, categories=7),
+    )
     yield Subject("xgboost-d6-1000", "XGBoost, 1,000 trees of depth 6", higgs, xgboost(1000, 6))
-    yield Subject("categories-1000", "LightGBM, 1,000 trees of 31 leaves, a quarter of the columns categories", quarter, lightgbm(1000, categories=7))
+    yield Subject(
+        "categories-1000",
+        "LightGBM, 1,000 trees of 31 leaves, a quarter of the columns categories",
+        quarter,
+        lightgbm(1000, categories=7),
+    )
     yield Subject("lightgbm-255", "LightGBM, 500 trees of 255 leaves", higgs, lightgbm(500, 255))
-    yield Subject("gradient", "GradientBoosting, 100 trees of depth 3", partial(generated.make, "higgs", 20_000), sklearn("GradientBoosting"))
-    yield Subject("isolation", "isolation forest, 100 trees of 256 rows", higgs, sklearn("IsolationForest"))
+    yield Subject(
+        "gradient",
+        "GradientBoosting, 100 trees of depth 3",
+        partial(generated.make, "higgs", 20_000),
+        sklearn("GradientBoosting"),
+    )
+    yield Subject(
+        "isolation", "isolation forest, 100 trees of 256 rows", higgs, sklearn("IsolationForest")
+    )
 
 
 def _lleaves() -> Iterator[Subject]:
     """Yield the shapes of lleaves' benchmarks: taxi rides, flights, insurance claims."""
-    for name, features, trees, categories in (("taxi", 5, 100, 0), ("airline", 6, 100, 4), ("mtpl2", 15, 1000, 4)):
+    for name, features, trees, categories in (
+        ("taxi", 5, 100, 0),
+        ("airline", 6, 100, 4),
+        ("mtpl2", 15, 1000, 4),
+    ):
         draw = partial(generated.numbers, features, 0, categories)
         about = f"{features} features, {categories} of them categories, {trees} trees of 31 leaves"
         yield Subject(f"lleaves-{name}", about, draw, lightgbm(trees, categories=categories))
@@ -150,14 +200,24 @@ def _hummingbird() -> Iterator[Subject]:
     }
     for shape, (kind, fit) in product(generated.NAMES, fits.items()):
         draw = partial(generated.make, shape, 10_000 if shape == "epsilon" else 100_000)
-        yield Subject(f"hummingbird-{shape}-{kind}", f"{kind}, 500 trees of depth 8, {shape} shape", draw, fit)
+        yield Subject(
+            f"hummingbird-{shape}-{kind}", f"{kind}, 500 trees of depth 8, {shape} shape", draw, fit
+        )
 
 
 def _fil() -> Iterator[Subject]:
     """Yield nvForest's suite of features, depths and numbers of trees."""
     for features, depth, trees in product((8, 32, 128, 512), (2, 4, 8, 16, 32), (16, 128, 1024)):
-        draw, fit = partial(generated.numbers, features, rows=20_000), sklearn("RandomForest", n_estimators=trees, max_depth=depth)
-        yield Subject(f"fil-{features}-{depth}-{trees}", f"random forest, {features} features, {trees} trees of depth {depth}", draw, fit)
+        draw, fit = (
+            partial(generated.numbers, features, rows=20_000),
+            sklearn("RandomForest", n_estimators=trees, max_depth=depth),
+        )
+        yield Subject(
+            f"fil-{features}-{depth}-{trees}",
+            f"random forest, {features} features, {trees} trees of depth {depth}",
+            draw,
+            fit,
+        )
 
 
 def _intel() -> Iterator[Subject]:
@@ -168,8 +228,17 @@ def _intel() -> Iterator[Subject]:
     }  # fmt: skip
     for name, (features, classes) in shapes.items():
         draw = partial(generated.numbers, features, classes, rows=20_000)
-        yield Subject(f"intel-{name}", f"XGBoost, {features} features, {classes or 'no'} classes, 1,000 iterations of depth 6", draw, xgboost(1000, 6))
+        yield Subject(
+            f"intel-{name}",
+            f"XGBoost, {features} features, {classes or 'no'} classes, 1,000 iterations of depth 6",
+            draw,
+            xgboost(1000, 6),
+        )
 
 
-SUBJECTS = {subject.name: subject for family in (_main, _lleaves, _hummingbird, _fil, _intel) for subject in family()}
+SUBJECTS = {
+    subject.name: subject
+    for family in (_main, _lleaves, _hummingbird, _fil, _intel)
+    for subject in family()
+}
 """All by name, those of the tables first."""

@@ -16,7 +16,15 @@ from sklearn import linear_model, naive_bayes, neural_network, preprocessing, sv
 
 from hbconv_datasets import generated
 
-PEERS = ("source", "onnxruntime", "onnxruntime float32", "hbconv torch", "hbconv torchscript", "hbconv tvm", "hbconv tvm fast")
+PEERS = (
+    "source",
+    "onnxruntime",
+    "onnxruntime float32",
+    "hbconv torch",
+    "hbconv torchscript",
+    "hbconv tvm",
+    "hbconv tvm fast",
+)
 OPERATORS = (
     linear_model.LogisticRegression(), linear_model.SGDClassifier(), svm.LinearSVC(), svm.NuSVC(), svm.SVC(), naive_bayes.BernoulliNB(),
     neural_network.MLPClassifier(max_iter=2000), tree.DecisionTreeClassifier(), preprocessing.Binarizer(), preprocessing.MinMaxScaler(),
@@ -33,7 +41,10 @@ def subjects() -> dict[str, Subject]:
     """Return the operators by name."""
     draw = partial(generated.numbers, 20, classes=3)
     names = [type(operator).__name__ for operator in OPERATORS]
-    return {name: Subject(name, "20 features, 3 classes", draw, partial(fit, operator)) for name, operator in zip(names, OPERATORS, strict=True)}
+    return {
+        name: Subject(name, "20 features, 3 classes", draw, partial(fit, operator))
+        for name, operator in zip(names, OPERATORS, strict=True)
+    }
 
 
 def main() -> None:

@@ -67,14 +67,18 @@ class Contender:
 def run_within(limit: float, code: str, *arguments: Any) -> None:
     """Run Python code in a process of its own, and end it with all it started when its time is over."""
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    with subprocess.Popen(command, process_group=0, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, process_group=0, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
         try:
             _, errors = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise Unavailable(f"compiling takes longer than {limit:.0f} s") from None
     if process.returncode:
-        raise Unavailable(f"compiling failed: {errors.strip().splitlines()[-1] if errors.strip() else process.returncode}")
+        raise Unavailable(
+            f"compiling failed: {errors.strip().splitlines()[-1] if errors.strip() else process.returncode}"
+        )
 
 
 def contenders(setting: Setting, names: list[str]) -> Iterator[Contender | tuple[str, str]]:
@@ -87,7 +91,12 @@ def contenders(setting: Setting, names: list[str]) -> Iterator[Contender | tuple
         except ImportError as error:
             yield name, f"{error.name} is not installed"
         except Exception as error:
-            yield name, f"{type(error).__name__}: {error}" if not isinstance(error, Unavailable) else str(error)
+            yield (
+                name,
+                f"{type(error).__name__}: {error}"
+                if not isinstance(error, Unavailable)
+                else str(error),
+            )
         else:
             yield Contender(name, call, time.perf_counter() - began)
 
@@ -119,13 +128,20 @@ def onnxruntime(setting: Setting, precision: str = "exact") -> Call:
 
     import hbconv
 
-    path, method = setting.fitted.folder / f"{setting.fitted.name}-{precision}.onnx", setting.fitted.method
-    hbconv.convert(setting.model, backend="onnx", precision=precision, sample=setting.sample).export(path)
+    path, method = (
+        setting.fitted.folder / f"{setting.fitted.name}-{precision}.onnx",
+        setting.fitted.method,
+    )
+    hbconv.convert(
+        setting.model, backend="onnx", precision=precision, sample=setting.sample
+    ).export(path)
     whole = onnx.load(path)
     part = onnx.utils.Extractor(whole).extract_model([i.name for i in whole.graph.input], [method])
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = setting.threads, 1
-    session = onnxruntime.InferenceSession(part.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        part.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
     (feed,) = (i.name for i in session.get_inputs())
     return lambda x: session.run([method], {feed: x})[0]
 
@@ -195,7 +211,13 @@ def hbconv_backend(backend: str, precision: str = "exact") -> Callable[[Setting]
         import hbconv
 
         torch.set_num_threads(setting.threads)
-        model = hbconv.convert(setting.model, backend=backend, precision=precision, sample=setting.sample, threads=setting.threads)
+        model = hbconv.convert(
+            setting.model,
+            backend=backend,
+            precision=precision,
+            sample=setting.sample,
+            threads=setting.threads,
+        )
         return getattr(model, setting.fitted.method)
 
     return make
@@ -205,7 +227,9 @@ def bound(setting: Setting) -> Call:
     """Make the barest call of the compiled model, for as many rows as come."""
     import hbconv
 
-    model = hbconv.convert(setting.model, backend="tvm", sample=setting.sample, threads=setting.threads)
+    model = hbconv.convert(
+        setting.model, backend="tvm", sample=setting.sample, threads=setting.threads
+    )
     calls: dict[int, Call] = {}
 
     def call(x: Any) -> Any:

@@ -52,23 +52,33 @@ class Case:
 CLASSIFIERS: dict[str, Factory] = {
     "LogisticRegression": lambda: linear_model.LogisticRegression(max_iter=200),
     "LinearSVC": lambda: svm.LinearSVC(max_iter=200),
-    "SGDClassifier": lambda: linear_model.SGDClassifier(loss="log_loss", max_iter=50, random_state=0),
+    "SGDClassifier": lambda: linear_model.SGDClassifier(
+        loss="log_loss", max_iter=50, random_state=0
+    ),
     "RidgeClassifier": linear_model.RidgeClassifier,
     "Perceptron": lambda: linear_model.Perceptron(random_state=0),
     "DecisionTreeClassifier": lambda: tree.DecisionTreeClassifier(max_depth=10, random_state=0),
     "RandomForestClassifier": lambda: ensemble.RandomForestClassifier(50, random_state=0),
     "ExtraTreesClassifier": lambda: ensemble.ExtraTreesClassifier(50, max_depth=10, random_state=0),
-    "GradientBoostingClassifier": lambda: ensemble.GradientBoostingClassifier(n_estimators=50, random_state=0),
-    "HistGradientBoostingClassifier": lambda: ensemble.HistGradientBoostingClassifier(max_iter=50, random_state=0),
+    "GradientBoostingClassifier": lambda: ensemble.GradientBoostingClassifier(
+        n_estimators=50, random_state=0
+    ),
+    "HistGradientBoostingClassifier": lambda: ensemble.HistGradientBoostingClassifier(
+        max_iter=50, random_state=0
+    ),
     "AdaBoostClassifier": lambda: ensemble.AdaBoostClassifier(n_estimators=30, random_state=0),
     "SVC rbf": svm.SVC,
     "SVC poly": lambda: svm.SVC(kernel="poly"),
     "KNeighborsClassifier": neighbors.KNeighborsClassifier,
     "GaussianNB": naive_bayes.GaussianNB,
     "BernoulliNB": naive_bayes.BernoulliNB,
-    "MLPClassifier": lambda: neural_network.MLPClassifier(hidden_layer_sizes=(64, 32), max_iter=20, random_state=0),
+    "MLPClassifier": lambda: neural_network.MLPClassifier(
+        hidden_layer_sizes=(64, 32), max_iter=20, random_state=0
+    ),
     "LinearDiscriminantAnalysis": discriminant_analysis.LinearDiscriminantAnalysis,
-    "QuadraticDiscriminantAnalysis": lambda: discriminant_analysis.QuadraticDiscriminantAnalysis(reg_param=0.1),
+    "QuadraticDiscriminantAnalysis": lambda: discriminant_analysis.QuadraticDiscriminantAnalysis(
+        reg_param=0.1
+    ),
 }
 REGRESSORS: dict[str, Factory] = {
     "Ridge": linear_model.Ridge,
@@ -76,12 +86,18 @@ REGRESSORS: dict[str, Factory] = {
     "SGDRegressor": lambda: linear_model.SGDRegressor(max_iter=20, random_state=0),
     "DecisionTreeRegressor": lambda: tree.DecisionTreeRegressor(random_state=0),
     "RandomForestRegressor": lambda: ensemble.RandomForestRegressor(30, random_state=0),
-    "GradientBoostingRegressor": lambda: ensemble.GradientBoostingRegressor(n_estimators=100, random_state=0),
-    "HistGradientBoostingRegressor": lambda: ensemble.HistGradientBoostingRegressor(max_iter=100, random_state=0),
+    "GradientBoostingRegressor": lambda: ensemble.GradientBoostingRegressor(
+        n_estimators=100, random_state=0
+    ),
+    "HistGradientBoostingRegressor": lambda: ensemble.HistGradientBoostingRegressor(
+        max_iter=100, random_state=0
+    ),
     "SVR rbf": svm.SVR,
     "LinearSVR": lambda: svm.LinearSVR(max_iter=200),
     "KNeighborsRegressor": lambda: neighbors.KNeighborsRegressor(weights="distance"),
-    "MLPRegressor": lambda: neural_network.MLPRegressor(hidden_layer_sizes=(100,), max_iter=20, random_state=0),
+    "MLPRegressor": lambda: neural_network.MLPRegressor(
+        hidden_layer_sizes=(100,), max_iter=20, random_state=0
+    ),
 }
 OTHERS: dict[str, Factory] = {
     "KMeans": lambda: cluster.KMeans(8, n_init=1, random_state=0),
@@ -102,8 +118,12 @@ SCALERS: dict[str, Factory] = {
     "MaxAbsScaler": preprocessing.MaxAbsScaler,
     "Normalizer": preprocessing.Normalizer,
     "PowerTransformer": preprocessing.PowerTransformer,
-    "QuantileTransformer": lambda: preprocessing.QuantileTransformer(n_quantiles=100, output_distribution="normal", random_state=0),
-    "KBinsDiscretizer": lambda: preprocessing.KBinsDiscretizer(encode="onehot-dense", quantile_method="averaged_inverted_cdf"),
+    "QuantileTransformer": lambda: preprocessing.QuantileTransformer(
+        n_quantiles=100, output_distribution="normal", random_state=0
+    ),
+    "KBinsDiscretizer": lambda: preprocessing.KBinsDiscretizer(
+        encode="onehot-dense", quantile_method="averaged_inverted_cdf"
+    ),
     "SplineTransformer": preprocessing.SplineTransformer,
 }
 MIDDLES: dict[str, Factory] = {
@@ -116,8 +136,12 @@ MIDDLES: dict[str, Factory] = {
     "Nystroem": lambda: kernel_approximation.Nystroem(gamma=0.05, n_components=50, random_state=0),
 }
 ENCODERS: dict[str, Factory] = {
-    "OneHotEncoder": lambda: preprocessing.OneHotEncoder(handle_unknown="ignore", sparse_output=False),
-    "OrdinalEncoder": lambda: preprocessing.OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+    "OneHotEncoder": lambda: preprocessing.OneHotEncoder(
+        handle_unknown="ignore", sparse_output=False
+    ),
+    "OrdinalEncoder": lambda: preprocessing.OrdinalEncoder(
+        handle_unknown="use_encoded_value", unknown_value=-1
+    ),
     "TargetEncoder": lambda: preprocessing.TargetEncoder(random_state=0),
 }
 WIDE = frozenset({"KBinsDiscretizer", "SplineTransformer"})
@@ -151,14 +175,32 @@ def _with_lightgbm() -> dict[str, Factory]:
     except ImportError:
         return models
     shared = {"n_estimators": 50, "n_jobs": 1, "verbose": -1}
-    return models | {"LGBMClassifier": lambda: LGBMClassifier(**shared), "LGBMRegressor": lambda: LGBMRegressor(**shared)}
+    return models | {
+        "LGBMClassifier": lambda: LGBMClassifier(**shared),
+        "LGBMRegressor": lambda: LGBMRegressor(**shared),
+    }
 
 
 def _case(number: str, name: str, model: Factory, rows: int, rng: np.random.Generator) -> Case:
-    task = "classifier" if "Classifier" in name or name in CLASSIFIERS or name == "KMeans" else "regressor"
-    imputer, scaler = _drawn(IMPUTERS, rng, 0.5), _drawn(SCALERS, rng, 1.0 if name == "no model" else 0.8)
-    middle = _drawn({k: f for k, f in MIDDLES.items() if scaler not in WIDE or k != "PolynomialFeatures"}, rng, 0.5)
-    width = int(rng.choice((8, 12) if middle == "PolynomialFeatures" or scaler in WIDE else (8, 16, 28, 54, 100)))
+    task = (
+        "classifier"
+        if "Classifier" in name or name in CLASSIFIERS or name == "KMeans"
+        else "regressor"
+    )
+    imputer, scaler = (
+        _drawn(IMPUTERS, rng, 0.5),
+        _drawn(SCALERS, rng, 1.0 if name == "no model" else 0.8),
+    )
+    middle = _drawn(
+        {k: f for k, f in MIDDLES.items() if scaler not in WIDE or k != "PolynomialFeatures"},
+        rng,
+        0.5,
+    )
+    width = int(
+        rng.choice(
+            (8, 12) if middle == "PolynomialFeatures" or scaler in WIDE else (8, 16, 28, 54, 100)
+        )
+    )
     dtype = str(rng.choice(("float64", "float64", "float32")))
     X, y = _numbers(TRAINING_ROWS + rows, width, dtype, task, missing=bool(imputer), rng=rng)
     steps = [pool[key]() for pool, key in ((IMPUTERS, imputer), (SCALERS, scaler)) if key]
@@ -166,11 +208,29 @@ def _case(number: str, name: str, model: Factory, rows: int, rng: np.random.Gene
     if encoder:
         X, texts = _table(X, y, rng)
         numbers = make_pipeline(*steps) if steps else "passthrough"
-        steps = [compose.ColumnTransformer([("numbers", numbers, [c for c in X if c not in texts]), ("texts", ENCODERS[encoder](), texts)])]
+        steps = [
+            compose.ColumnTransformer(
+                [
+                    ("numbers", numbers, [c for c in X if c not in texts]),
+                    ("texts", ENCODERS[encoder](), texts),
+                ]
+            )
+        ]
     steps += [MIDDLES[middle]()] if middle else []
-    about = [f"{X.shape[1]} columns", dtype, "table" if encoder else "", f"{len(set(y))} classes" if task == "classifier" else ""]
+    about = [
+        f"{X.shape[1]} columns",
+        dtype,
+        "table" if encoder else "",
+        f"{len(set(y))} classes" if task == "classifier" else "",
+    ]
     made = f"{number} {' + '.join(filter(None, (imputer, scaler, encoder, middle, name)))} ({', '.join(filter(None, about))})"
-    return Case(made, make_pipeline(*steps, model()), X[:TRAINING_ROWS], y[:TRAINING_ROWS], X[TRAINING_ROWS:])
+    return Case(
+        made,
+        make_pipeline(*steps, model()),
+        X[:TRAINING_ROWS],
+        y[:TRAINING_ROWS],
+        X[TRAINING_ROWS:],
+    )
 
 
 def _drawn(pool: dict[str, Factory], rng: np.random.Generator, share: float) -> str:
@@ -179,7 +239,9 @@ def _drawn(pool: dict[str, Factory], rng: np.random.Generator, share: float) -> 
     return chosen if rng.random() < share else ""
 
 
-def _numbers(rows: int, width: int, dtype: str, task: str, *, missing: bool, rng: np.random.Generator) -> tuple[Any, Any]:
+def _numbers(
+    rows: int, width: int, dtype: str, task: str, *, missing: bool, rng: np.random.Generator
+) -> tuple[Any, Any]:
     """Draw correlated columns of different scales, every fourth skewed, and what is to be predicted from them."""
     hidden = rng.standard_normal((rows, 5))
     x = hidden @ rng.standard_normal((5, width)) + rng.standard_normal((rows, width))
@@ -191,7 +253,9 @@ def _numbers(rows: int, width: int, dtype: str, task: str, *, missing: bool, rng
     if task == "regressor":
         return x.astype(dtype), score / score.std()
     classes = int(rng.choice((2, 2, 3, 5)))
-    return x.astype(dtype), np.searchsorted(np.quantile(score, np.arange(1, classes) / classes), score)
+    return x.astype(dtype), np.searchsorted(
+        np.quantile(score, np.arange(1, classes) / classes), score
+    )
 
 
 def _table(x: Any, y: Any, rng: np.random.Generator) -> tuple[pd.DataFrame, list[str]]:
@@ -200,5 +264,7 @@ def _table(x: Any, y: Any, rng: np.random.Generator) -> tuple[pd.DataFrame, list
     dtype = str(rng.choice(("object", "category")))
     for size in (4, 20, 150):
         codes = (rng.integers(0, size, len(x)) + (y > np.median(y))) % size
-        table[f"text_{size}"] = pd.Series(np.array([f"value {i}" for i in range(size)], object)[codes], dtype=dtype)
+        table[f"text_{size}"] = pd.Series(
+            np.array([f"value {i}" for i in range(size)], object)[codes], dtype=dtype
+        )
     return table, [f"text_{size}" for size in (4, 20, 150)]

@@ -33,12 +33,18 @@ AGREE = 0.999
 GOAL = 3.0
 
 
-def figures(case: Case, sizes: list[int], seconds: float, backend: str = "auto") -> Iterator[dict[str, Any]]:
+def figures(
+    case: Case, sizes: list[int], seconds: float, backend: str = "auto"
+) -> Iterator[dict[str, Any]]:
     """Fit a pipeline, compile it, compare the answers, then yield what each method takes for each number of rows."""
     source = case.pipeline.fit(case.X, case.y)
     began = time.perf_counter()
     model = hbconv.convert(source, backend=backend, sample=case.X[:5])
-    for method in (m for m in METHODS if m in model.methods and not (m == "transform" and "predict" in model.methods)):
+    for method in (
+        m
+        for m in METHODS
+        if m in model.methods and not (m == "transform" and "predict" in model.methods)
+    ):
         theirs, ours = getattr(source, method), getattr(model, method)
         agree = agreement(theirs(case.rows), ours(case.rows))
         converted = time.perf_counter() - began
@@ -55,12 +61,16 @@ def agreement(want: Any, got: Any) -> float:
     want, got = np.asarray(want), np.asarray(got)
     if want.dtype.kind != "f":
         return float(np.mean(want == got))
-    scale = np.maximum(1.0, np.abs(want).reshape(len(want), -1).max(axis=1)).reshape(-1, *[1] * (want.ndim - 1))
+    scale = np.maximum(1.0, np.abs(want).reshape(len(want), -1).max(axis=1)).reshape(
+        -1, *[1] * (want.ndim - 1)
+    )
     near = np.abs(want - got) <= (1e-3 if want.dtype == np.float32 else 1e-6) * scale
     return float(np.mean(near.reshape(len(want), -1).all(axis=1)))
 
 
-def in_turn(theirs: Callable[[Any], Any], ours: Callable[[Any], Any], rows: Any, seconds: float) -> tuple[float, float]:
+def in_turn(
+    theirs: Callable[[Any], Any], ours: Callable[[Any], Any], rows: Any, seconds: float
+) -> tuple[float, float]:
     """Return the median seconds of a call of each; they take turns for about the given number of seconds each, at least five times."""
     times: tuple[list[float], list[float]] = ([], [])
     calls = (theirs, ours)
@@ -77,12 +87,21 @@ def in_turn(theirs: Callable[[Any], Any], ours: Callable[[Any], Any], rows: Any,
 def report(found: list[dict[str, Any]]) -> None:
     """Print the distribution for each method and number of rows, and the slowest by name."""
     for method, rows in sorted({(f["method"], f["rows"]) for f in found}):
-        some = sorted((f for f in found if (f["method"], f["rows"]) == (method, rows)), key=lambda f: f["speed_up"])
+        some = sorted(
+            (f for f in found if (f["method"], f["rows"]) == (method, rows)),
+            key=lambda f: f["speed_up"],
+        )
         gains = np.array([f["speed_up"] for f in some])
-        shown = ", ".join(f"{q}%: {np.quantile(gains, q / 100):.1f}" for q in (0, 5, 10, 25, 50, 75, 90, 100))
-        print(f"\n{method}, {rows:,} rows, {len(some)} pipelines: {np.mean(gains >= GOAL):.0%} at least {GOAL:g} times, {np.sum(gains < 1)} slower; {shown}")
+        shown = ", ".join(
+            f"{q}%: {np.quantile(gains, q / 100):.1f}" for q in (0, 5, 10, 25, 50, 75, 90, 100)
+        )
+        print(
+            f"\n{method}, {rows:,} rows, {len(some)} pipelines: {np.mean(gains >= GOAL):.0%} at least {GOAL:g} times, {np.sum(gains < 1)} slower; {shown}"
+        )
         for f in (f for f in some if f["speed_up"] < GOAL):
-            print(f"  {f['speed_up']:6.2f}x  {f['source'] * 1e3:9.2f} -> {f['hbconv'] * 1e3:9.2f} ms  {f['name']}")
+            print(
+                f"  {f['speed_up']:6.2f}x  {f['source'] * 1e3:9.2f} -> {f['hbconv'] * 1e3:9.2f} ms  {f['name']}"
+            )
     for f in found:
         if f["agree"] < AGREE:
             print(f"differs in {1 - f['agree']:.2%} of the rows: {f['method']} of {f['name']}")
@@ -90,7 +109,9 @@ def report(found: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Run the benchmark."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--count", type=int, default=140)
     options.add_argument("--rows", type=int, nargs="+", default=[10_000, 1])
     options.add_argument("--only", default="", help="regular expression for the names of pipelines")
@@ -112,7 +133,10 @@ def main() -> None:
             )
     report(found)
     if chosen.json:
-        chosen.json.write_text(json.dumps({"options": vars(chosen), "figures": found}, indent=2, default=str), encoding="utf-8")
+        chosen.json.write_text(
+            json.dumps({"options": vars(chosen), "figures": found}, indent=2, default=str),
+            encoding="utf-8",
+        )
 
 
 if __name__ == "__main__":

@@ -16,13 +16,19 @@ OTHER, OWN = "#95a5a6", "#d7b7a5"
 
 def main() -> None:
     """Draw."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("results", type=Path, nargs="+")
     parser.add_argument("picture", type=Path)
     parser.add_argument("--rows", type=int, nargs="+")
     parser.add_argument("--models", nargs="+")
     chosen = parser.parse_args()
-    figures = [figure for path in chosen.results for figure in json.loads(path.read_text(encoding="utf-8"))["figures"]]
+    figures = [
+        figure
+        for path in chosen.results
+        for figure in json.loads(path.read_text(encoding="utf-8"))["figures"]
+    ]
     models = chosen.models or list(dict.fromkeys(figure["model"] for figure in figures))
     rows = chosen.rows or sorted({figure["rows"] for figure in figures})
     draw(figures, models, rows).savefig(chosen.picture, metadata={"Date": None})
@@ -33,17 +39,33 @@ def draw(figures: list[dict[str, Any]], models: list[str], rows: list[int]) -> A
     import matplotlib as mpl
 
     mpl.use("svg")
-    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "hbconv", "font.size": 8, "axes.spines.top": False, "axes.spines.right": False})
+    mpl.rcParams.update(
+        {
+            "svg.fonttype": "none",
+            "svg.hashsalt": "hbconv",
+            "font.size": 8,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+        }
+    )
     from matplotlib import pyplot as plt
 
     names = list(dict.fromkeys(figure["contender"] for figure in figures))
     size = (1.5 + 2.5 * len(models), 0.6 + (0.5 + 0.19 * len(names)) * len(rows))
-    picture, panels = plt.subplots(len(rows), len(models), figsize=size, sharey=True, squeeze=False, layout="constrained")
+    picture, panels = plt.subplots(
+        len(rows), len(models), figsize=size, sharey=True, squeeze=False, layout="constrained"
+    )
     for line, count in zip(panels, rows, strict=True):
         for panel, model in zip(line, models, strict=True):
-            here = {figure["contender"]: figure for figure in figures if (figure["model"], figure["rows"]) == (model, count)}
+            here = {
+                figure["contender"]: figure
+                for figure in figures
+                if (figure["model"], figure["rows"]) == (model, count)
+            }
             fill(panel, [here.get(name) for name in names], names)
-            panel.set_title(f"{model}, {count:,} row{'s' if count > 1 else ''}", fontsize=8, loc="left")
+            panel.set_title(
+                f"{model}, {count:,} row{'s' if count > 1 else ''}", fontsize=8, loc="left"
+            )
     panels[0][0].invert_yaxis()
     for panel in panels[-1]:
         panel.set_xlabel("microseconds a row")
@@ -60,8 +82,15 @@ def fill(panel: Any, figures: list[dict[str, Any] | None], names: list[str]) -> 
     for place, (name, figure) in enumerate(zip(names, figures, strict=True)):
         if figure is None:
             continue
-        lower, middle, upper = (figure[key] / figure["rows"] * 1e6 for key in ("lower", "median", "upper"))
-        panel.barh(place, middle, color=COLORS.get(name, OWN if name.startswith("hbconv") else OTHER), height=0.75)
+        lower, middle, upper = (
+            figure[key] / figure["rows"] * 1e6 for key in ("lower", "median", "upper")
+        )
+        panel.barh(
+            place,
+            middle,
+            color=COLORS.get(name, OWN if name.startswith("hbconv") else OTHER),
+            height=0.75,
+        )
         panel.plot([lower, upper], [place, place], color="#2c3e50", linewidth=1)
         panel.text(upper, place, f" {middle:.3g}", va="center", fontsize=6)
     panel.margins(x=0.2)

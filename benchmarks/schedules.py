@@ -27,16 +27,16 @@ from sklearn.preprocessing import StandardScaler
 from timing import interleaved, spread
 
 import hbconv
-from hbconv.backends.tvm import select
-from hbconv.backends.tvm.artifact import TvmArtifact
-from hbconv.backends.tvm.bins import make_bins
-from hbconv.backends.tvm.bit_planes import ROWS
-from hbconv.backends.tvm.bit_select import BitSelect
-from hbconv.backends.tvm.byte_select import ByteSelect
-from hbconv.backends.tvm.compiler import compile_program
-from hbconv.backends.tvm.machine import Machine
-from hbconv.backends.tvm.parts import make_part
-from hbconv.backends.tvm.schedule import Schedule
+from hbconv.backends.tvm.binary.artifact import TvmArtifact
+from hbconv.backends.tvm.compile import compile_program
+from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.tir.subroutines import make_part
+from hbconv.backends.tvm.trees import select
+from hbconv.backends.tvm.trees.bins.tables import make_bins
+from hbconv.backends.tvm.trees.bitwise.emit import BitSelect
+from hbconv.backends.tvm.trees.bitwise.planes import ROWS
+from hbconv.backends.tvm.trees.bytewise.emit import ByteSelect
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 from hbconv_datasets import generated
@@ -52,14 +52,22 @@ FITS: dict[str, tuple[str, Fit]] = {
     "trees-d8": ("LightGBM, 500 trees of depth 8", lightgbm(500, 200, 8)),
     "trees-few": ("LightGBM, 40 trees of 31 leaves", lightgbm(40, 31)),
     "xgboost-d8": ("XGBoost, 100 trees of depth 8", xgboost(100, 8)),
-    "logistic": ("scaler and logistic regression", lambda X, y: make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)),
-    "mlp": ("two hidden layers of 64", lambda X, y: MLPClassifier((64, 64), early_stopping=True, n_iter_no_change=2).fit(X, y)),
+    "logistic": (
+        "scaler and logistic regression",
+        lambda X, y: make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y),
+    ),
+    "mlp": (
+        "two hidden layers of 64",
+        lambda X, y: MLPClassifier((64, 64), early_stopping=True, n_iter_no_change=2).fit(X, y),
+    ),
 }
 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--models", nargs="+", choices=FITS, default=list(FITS))
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--seconds", type=float, default=0.3, help="time each schedule for so long")
@@ -73,7 +81,9 @@ def run(name: str, chosen: argparse.Namespace) -> list[dict[str, Any]]:
     """Time one model cut in every way: first by tiles and blocks, then, with the tile that is chosen, by forms and groups of trees."""
     about, fit = FITS[name]
     with TemporaryDirectory() as temporary:
-        fitted = Subject(name, about, partial(generated.make, "higgs", 10_000), fit).fitted(chosen.folder or Path(temporary))
+        fitted = Subject(name, about, partial(generated.make, "higgs", 10_000), fit).fitted(
+            chosen.folder or Path(temporary)
+        )
     model, machine = hbconv.convert(fitted.model, backend="tvm"), Machine.host()
     program = model.programs.prepared((fitted.method,), model.dtypes)
     own, rows = Schedule.construct(program, machine), fitted.rows(chosen.rows)
@@ -82,8 +92,17 @@ def run(name: str, chosen: argparse.Namespace) -> list[dict[str, Any]]:
     found = []
     for cuts in (heights(own, trees), *([forms(own)] if trees else [])):
         artifacts = {cut: compiled(program, cut, machine, model.target) for cut in cuts}
-        times = interleaved({str(cut): artifact.run for cut, artifact in artifacts.items()}, {program.inputs[0].name: rows}, chosen.seconds)
-        figures = [cut.facts | {"model": name, "rows": chosen.rows, "chosen": not i} | spread(times[str(cut)]) for i, cut in enumerate(artifacts)]
+        times = interleaved(
+            {str(cut): artifact.run for cut, artifact in artifacts.items()},
+            {program.inputs[0].name: rows},
+            chosen.seconds,
+        )
+        figures = [
+            cut.facts
+            | {"model": name, "rows": chosen.rows, "chosen": not i}
+            | spread(times[str(cut)])
+            for i, cut in enumerate(artifacts)
+        ]
         print_figures(figures)
         found += figures
     return found
@@ -100,7 +119,12 @@ class Cut:
     @property
     def facts(self) -> dict[str, Any]:
         """What tells it from others."""
-        return {"tile": self.schedule.tile, "block": self.schedule.block, "form": self.form, "group": self.group}
+        return {
+            "tile": self.schedule.tile,
+            "block": self.schedule.block,
+            "form": self.form,
+            "group": self.group,
+        }
 
 
 def heights(own: Schedule, trees: bool) -> list[Cut]:
@@ -113,7 +137,14 @@ def heights(own: Schedule, trees: bool) -> list[Cut]:
 def forms(own: Schedule) -> list[Cut]:
     """List what is chosen, then forms and groups, of bytes for several blocks."""
     planes = [Cut(own, "planes", group) for group in GROUPS if own.block == ROWS]
-    return [Cut(own), *planes, *(Cut(Schedule(max(own.tile, block), block, own.lanes), "bytes", group) for block, group in product(BLOCKS, GROUPS))]
+    return [
+        Cut(own),
+        *planes,
+        *(
+            Cut(Schedule(max(own.tile, block), block, own.lanes), "bytes", group)
+            for block, group in product(BLOCKS, GROUPS)
+        ),
+    ]
 
 
 def compiled(program: TensorProgram, cut: Cut, machine: Machine, target: Target) -> TvmArtifact:
@@ -131,8 +162,13 @@ def print_figures(figures: Sequence[dict[str, Any]]) -> None:
     order = sorted(figures, key=lambda figure: -figure["median"])
     for f in order:
         form = f"{f['form']}, {f['group']} trees together" if f["form"] else "as chosen"
-        print(f"  {f['tile']:>5} x {f['block']:<4} {form:<28} {f['median'] / f['rows'] * 1e9:>9,.1f}{'  *' if f['chosen'] else ''}")
-    print(f"  {figures[0]['median'] / order[-1]['median']:.2f} times the best is what is chosen (*)", flush=True)
+        print(
+            f"  {f['tile']:>5} x {f['block']:<4} {form:<28} {f['median'] / f['rows'] * 1e9:>9,.1f}{'  *' if f['chosen'] else ''}"
+        )
+    print(
+        f"  {figures[0]['median'] / order[-1]['median']:.2f} times the best is what is chosen (*)",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from scipy.optimize import nnls
 from sklearn.ensemble import RandomForestRegressor
 
 from hbconv.backends import find_backend
-from hbconv.containers.trees import TreeEnsemble
+from hbconv.containers.nodes.trees import TreeEnsemble
 from hbconv.forest import Forest
 from hbconv.optimize.costs import find_prices
 from hbconv.parse import parse
@@ -35,7 +35,16 @@ from hbconv.strategy import Prices, Work, strategies
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
-SHAPES = [(10, 3, None), (100, 1, None), (100, 3, None), (100, 5, None), (100, 8, None), (500, 6, None), (100, None, 31), (20, None, None)]
+SHAPES = [
+    (10, 3, None),
+    (100, 1, None),
+    (100, 3, None),
+    (100, 5, None),
+    (100, 8, None),
+    (500, 6, None),
+    (100, None, 31),
+    (20, None, None),
+]
 """Forests: trees, largest depth, largest number of leaves."""
 
 UNITS = ("operator", "elementwise", "take", "read", "multiplication")
@@ -66,18 +75,34 @@ class Timing:
 
 def main() -> None:
     """Time, fit where asked, print."""
-    parser = argparse.ArgumentParser(description="Time every tree strategy beside what the cost model predicts.")
+    parser = argparse.ArgumentParser(
+        description="Time every tree strategy beside what the cost model predicts."
+    )
     parser.add_argument("--backend", default="torch")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--rows", type=int, nargs="+", default=[1, 30, 300, 10_000])
-    parser.add_argument("--longest", type=float, default=0.3, help="leave out what is predicted to take more seconds")
+    parser.add_argument(
+        "--longest",
+        type=float,
+        default=0.3,
+        help="leave out what is predicted to take more seconds",
+    )
     parser.add_argument("--fit", action="store_true", help="derive prices from these timings")
     parser.add_argument("--json", metavar="FILE", help="write everything; - for standard output")
     options = parser.parse_args()
     target = Target(backend=options.backend, device=options.device)
-    timings = [t for shape in SHAPES for rows in options.rows for t in time_forest(shape, target.replace(rows=rows), options.longest)]
+    timings = [
+        t
+        for shape in SHAPES
+        for rows in options.rows
+        for t in time_forest(shape, target.replace(rows=rows), options.longest)
+    ]
     kernels = sorted({t.kernel for t in timings})
-    prices = {kernel: fit([t for t in timings if t.kernel == kernel], target) for kernel in kernels} if options.fit else {}
+    prices = (
+        {kernel: fit([t for t in timings if t.kernel == kernel], target) for kernel in kernels}
+        if options.fit
+        else {}
+    )
     timings = [t.again(prices[t.kernel], target) if options.fit else t for t in timings]
     report = {
         "backend": options.backend,
@@ -93,37 +118,69 @@ def main() -> None:
     print(report["prices"])
 
 
-def time_forest(shape: tuple[int, int | None, int | None], target: Target, longest: float) -> Iterator[Timing]:
+def time_forest(
+    shape: tuple[int, int | None, int | None], target: Target, longest: float
+) -> Iterator[Timing]:
     """Time each strategy that may be used; one where the backend runs them all by one operator."""
     forest, backend = train(*shape), find_backend(target.backend)
-    x = np.random.default_rng(1).standard_normal((target.rows, forest.n_features)).astype(np.float32)
+    x = (
+        np.random.default_rng(1)
+        .standard_normal((target.rows, forest.n_features))
+        .astype(np.float32)
+    )
     natives = backend.native_trees(target)
-    known = strategies() if natives < strategies().keys() else {"tree_traversal": strategies()["tree_traversal"]}
+    known = (
+        strategies()
+        if natives < strategies().keys()
+        else {"tree_traversal": strategies()["tree_traversal"]}
+    )
     for name, strategy in known.items():
         native = name in natives
         refused = None if native else strategy.check(forest, target)
-        predicted = math.inf if refused else strategy.cost(forest, target, find_prices(target, name, native=native))
+        predicted = (
+            math.inf
+            if refused
+            else strategy.cost(forest, target, find_prices(target, name, native=native))
+        )
         if predicted > longest:
             continue
         work = strategy.work(forest)
         rows = target.rows if native else work.rows_at_once(target)
-        seconds = time_strategy(forest, name, [x[i : i + rows] for i in range(0, len(x), rows)], target)
-        yield Timing(f"{shape[0]} trees, depth {shape[1]}, leaves {shape[2]}", target.rows, name, native, seconds, predicted, work)
+        seconds = time_strategy(
+            forest, name, [x[i : i + rows] for i in range(0, len(x), rows)], target
+        )
+        yield Timing(
+            f"{shape[0]} trees, depth {shape[1]}, leaves {shape[2]}",
+            target.rows,
+            name,
+            native,
+            seconds,
+            predicted,
+            work,
+        )
 
 
-def train(n_trees: int, max_depth: int | None, max_leaves: int | None, n_features: int = 28) -> Forest:
+def train(
+    n_trees: int, max_depth: int | None, max_leaves: int | None, n_features: int = 28
+) -> Forest:
     """Fit a random forest to noise, whose trees grow as far as they may, and take its Forest."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((3000, n_features)).astype(np.float32), rng.standard_normal(3000)
-    model = RandomForestRegressor(n_trees, max_depth=max_depth, max_leaf_nodes=max_leaves, max_features=5, random_state=0).fit(X, y)
+    model = RandomForestRegressor(
+        n_trees, max_depth=max_depth, max_leaf_nodes=max_leaves, max_features=5, random_state=0
+    ).fit(X, y)
     return next(node.forest for node in parse(model).nodes() if isinstance(node, TreeEnsemble))
 
 
-def time_strategy(forest: Forest, strategy: str, chunks: list[npt.NDArray[Any]], target: Target) -> float:
+def time_strategy(
+    forest: Forest, strategy: str, chunks: list[npt.NDArray[Any]], target: Target
+) -> float:
     """Least time of several for all chunks of rows, in seconds of the processor (of the wall on a GPU)."""
     clock = time.process_time if target.device == "cpu" else time.perf_counter
     b = Builder()
-    leaves = b.op("tree_leaves", b.input("x", "float32", forest.n_features), forest=forest, strategy=strategy)
+    leaves = b.op(
+        "tree_leaves", b.input("x", "float32", forest.n_features), forest=forest, strategy=strategy
+    )
     artifact = find_backend(target.backend).compile(b.program({"leaves": leaves}), target)
     artifact.run({"x": chunks[0]})
     times: list[float] = []
@@ -140,11 +197,27 @@ def fit(timings: list[Timing], target: Target) -> Prices:
     """Find the prices, none negative, of the least relative error; a kernel of the backend's own has but one."""
     tile = find_prices(target, timings[0].strategy, native=timings[0].native).tile
     if timings[0].native:
-        return Prices(visit=float(np.median([t.seconds / (t.rows * t.work.visits) for t in timings if t.rows == max(s.rows for s in timings)])), tile=tile)
+        return Prices(
+            visit=float(
+                np.median(
+                    [
+                        t.seconds / (t.rows * t.work.visits)
+                        for t in timings
+                        if t.rows == max(s.rows for s in timings)
+                    ]
+                )
+            ),
+            tile=tile,
+        )
     units = [replace(Prices(*unit), tile=tile) for unit in np.eye(len(UNITS)).tolist()]
-    counts = [[unit.seconds(t.work, target.replace(rows=t.rows)) / t.seconds for unit in units] for t in timings]
+    counts = [
+        [unit.seconds(t.work, target.replace(rows=t.rows)) / t.seconds for unit in units]
+        for t in timings
+    ]
     matrix = np.array(counts)
-    scale = np.where(matrix.any(axis=0), matrix.max(axis=0), 1)  # a unit that none of the timings uses costs nothing
+    scale = np.where(
+        matrix.any(axis=0), matrix.max(axis=0), 1
+    )  # a unit that none of the timings uses costs nothing
     found, _ = nnls(matrix / scale, np.ones(len(timings)))
     return replace(Prices(*(found / scale).tolist()), tile=tile)
 
@@ -154,9 +227,13 @@ def print_timings(timings: list[Timing]) -> None:
     for (forest, rows), group in groupby(timings, key=lambda t: (t.forest, t.rows)):
         ranked = sorted(group, key=lambda t: t.seconds)
         chosen = min(ranked, key=lambda t: t.predicted)
-        print(f"\n{forest}, {rows} rows: chosen {chosen.strategy}, {chosen.seconds / ranked[0].seconds:.2f} times the best")
+        print(
+            f"\n{forest}, {rows} rows: chosen {chosen.strategy}, {chosen.seconds / ranked[0].seconds:.2f} times the best"
+        )
         for t in ranked:
-            print(f"  {t.strategy:<24}{t.seconds * 1e3:10.3f} ms  predicted {t.predicted * 1e3:10.3f} ms{'  native' if t.native else ''}")
+            print(
+                f"  {t.strategy:<24}{t.seconds * 1e3:10.3f} ms  predicted {t.predicted * 1e3:10.3f} ms{'  native' if t.native else ''}"
+            )
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from timing import timed
 
 import hbconv
-from hbconv.runtime.inputs import read_table
+from hbconv.runtime.inputs.read import read_table
 from hbconv_datasets import texts
 
 
@@ -39,25 +39,39 @@ def trained(features: int, topics: int, longest: int) -> tuple[Pipeline, Any]:
     vectorizer = TfidfVectorizer(max_features=features, ngram_range=(1, longest))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # It need not converge.
-        return make_pipeline(vectorizer, LogisticRegression(max_iter=15)).fit(train.X, train.y), test.X
+        return make_pipeline(vectorizer, LogisticRegression(max_iter=15)).fit(
+            train.X, train.y
+        ), test.X
 
 
-def contenders(model: Pipeline, sample: Any, backends: list[str]) -> dict[str, Callable[[Any], Any]]:
+def contenders(
+    model: Pipeline, sample: Any, backends: list[str]
+) -> dict[str, Callable[[Any], Any]]:
     """Functions from documents to probabilities, by name; the first is the source."""
-    calls: dict[str, Callable[[Any], Any]] = {"scikit-learn": model.predict_proba, "scikit-learn, tokens alone": model[:-1].transform}
+    calls: dict[str, Callable[[Any], Any]] = {
+        "scikit-learn": model.predict_proba,
+        "scikit-learn, tokens alone": model[:-1].transform,
+    }
     for backend in backends:
         began = time.perf_counter()
         converted = hbconv.convert(model, backend=backend)
         wrong = np.abs(converted.predict_proba(sample) - model.predict_proba(sample)).max()
-        print(f"{backend}: converted in {time.perf_counter() - began:.2f} s, largest difference {wrong:.1e}")
+        print(
+            f"{backend}: converted in {time.perf_counter() - began:.2f} s, largest difference {wrong:.1e}"
+        )
         calls[f"hbconv {backend}"] = converted.predict_proba
-        calls.setdefault("hbconv, tokens alone", lambda x, reads=converted.reads: read_table(x, reads).groups(sparse=False))
+        calls.setdefault(
+            "hbconv, tokens alone",
+            lambda x, reads=converted.reads: read_table(x, reads).groups(sparse=False),
+        )
     return calls
 
 
 def main() -> None:
     """Run the benchmark."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--features", type=int, default=2**17)
     options.add_argument("--topics", type=int, default=20)
     options.add_argument("--longest", type=int, default=1, help="words in an n-gram")
@@ -75,13 +89,24 @@ def main() -> None:
         for name, call in calls.items():
             times = timed(call, x, chosen.seconds, least=3)
             source = source or median(times)
-            figures.append({"name": name, "rows": rows, "median": median(times), "fastest": min(times), "slowest": max(times)})
+            figures.append(
+                {
+                    "name": name,
+                    "rows": rows,
+                    "median": median(times),
+                    "fastest": min(times),
+                    "slowest": max(times),
+                }
+            )
             print(
                 f"{name:<26} {rows:>7,} rows  {median(times) / rows * 1e6:>10,.1f} us a row  {median(times) * 1e3:>10,.2f} ms a call "
                 f"({min(times) * 1e3:,.2f} to {max(times) * 1e3:,.2f})  {source / median(times):>6.1f}x"
             )
     if chosen.json:
-        chosen.json.write_text(json.dumps({"options": vars(chosen), "figures": figures}, indent=2, default=str), encoding="utf-8")
+        chosen.json.write_text(
+            json.dumps({"options": vars(chosen), "figures": figures}, indent=2, default=str),
+            encoding="utf-8",
+        )
 
 
 if __name__ == "__main__":

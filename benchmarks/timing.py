@@ -37,7 +37,9 @@ def timed(call: Callable[[Any], Any], rows: Any, seconds: float, least: int = 5)
     return times
 
 
-def interleaved(calls: Mapping[str, Callable[[Any], Any]], rows: Any, seconds: float, least: int = 5) -> dict[str, list[float]]:
+def interleaved(
+    calls: Mapping[str, Callable[[Any], Any]], rows: Any, seconds: float, least: int = 5
+) -> dict[str, list[float]]:
     """Time several callables by turns, so that a machine that drifts slows all of them; each as ``timed`` does.
 
     Returns
@@ -52,7 +54,11 @@ def interleaved(calls: Mapping[str, Callable[[Any], Any]], rows: Any, seconds: f
     while waiting:
         for name in waiting:
             times[name] += turn(calls[name], rows)
-        waiting = [name for name in waiting if len(times[name]) < least or (sum(times[name]) < seconds and len(times[name]) < MOST)]
+        waiting = [
+            name
+            for name in waiting
+            if len(times[name]) < least or (sum(times[name]) < seconds and len(times[name]) < MOST)
+        ]
     return times
 
 
@@ -75,7 +81,14 @@ def turn(call: Callable[[Any], Any], rows: Any) -> list[float]:
 def spread(times: list[float]) -> dict[str, float]:
     """Return the number of calls, and their median, quartiles, fastest and slowest in seconds."""
     lower, middle, upper = quantiles(times, n=4, method="inclusive")
-    return {"calls": len(times), "median": middle, "lower": lower, "upper": upper, "fastest": min(times), "slowest": max(times)}
+    return {
+        "calls": len(times),
+        "median": middle,
+        "lower": lower,
+        "upper": upper,
+        "fastest": min(times),
+        "slowest": max(times),
+    }
 
 
 def use_threads(count: int) -> None:
@@ -85,13 +98,26 @@ def use_threads(count: int) -> None:
 
 def machine() -> dict[str, Any]:
     """Describe the processor: its name, cores, vector instructions and caches as Linux tells them."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
-    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
-    caches = [path.read_text().strip() for path in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"))]
+    lines = (
+        Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        if Path("/proc/cpuinfo").exists()
+        else []
+    )
+    facts = {
+        key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)
+    }
+    caches = [
+        path.read_text().strip()
+        for path in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"))
+    ]
     return {
         "processor": facts.get("model name", platform.processor()),
         "cores": os.cpu_count(),
-        "vectors": [flag for flag in ("avx2", "avx512f", "avx512vbmi") if flag in facts.get("flags", "").split()],
+        "vectors": [
+            flag
+            for flag in ("avx2", "avx512f", "avx512vbmi")
+            if flag in facts.get("flags", "").split()
+        ],
         "caches": caches,
         "system": platform.platform(),
         "python": platform.python_version(),
@@ -100,5 +126,7 @@ def machine() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Return the versions of the contenders that are installed."""
-    installed = {distribution.name.lower(): distribution.version for distribution in metadata.distributions()}
+    installed = {
+        distribution.name.lower(): distribution.version for distribution in metadata.distributions()
+    }
     return {name: installed[name] for name in PACKAGES if name in installed}

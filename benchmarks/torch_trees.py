@@ -28,22 +28,35 @@ from hbconv_datasets import generated
 
 def contenders(model: LGBMClassifier, sample: Any) -> dict[str, Callable[[Any], Any]]:
     """Functions from rows to probabilities, by name; Hummingbird by each of its strategies that fits."""
-    calls: dict[str, Callable[[Any], Any]] = {"lightgbm": lambda x: model.booster_.predict(x, num_threads=1)}
+    calls: dict[str, Callable[[Any], Any]] = {
+        "lightgbm": lambda x: model.booster_.predict(x, num_threads=1)
+    }
     for backend in ("torch", "torchscript"):
         for precision in ("exact", "fast"):
-            calls[f"hbconv {backend} {precision}"] = hbconv.convert(model, backend=backend, precision=precision, sample=sample).predict_proba
+            calls[f"hbconv {backend} {precision}"] = hbconv.convert(
+                model, backend=backend, precision=precision, sample=sample
+            ).predict_proba
     if importlib.util.find_spec("hummingbird"):
         import hummingbird.ml
 
-        for strategy in ("gemm", "tree_trav", "perf_tree_trav") if model.max_depth > 0 else ("tree_trav",):
-            converted = hummingbird.ml.convert(model, "torch.jit", sample, extra_config={"tree_implementation": strategy, "n_threads": 1})
+        for strategy in (
+            ("gemm", "tree_trav", "perf_tree_trav") if model.max_depth > 0 else ("tree_trav",)
+        ):
+            converted = hummingbird.ml.convert(
+                model,
+                "torch.jit",
+                sample,
+                extra_config={"tree_implementation": strategy, "n_threads": 1},
+            )
             calls[f"hummingbird {strategy}"] = converted.predict_proba
     return calls
 
 
 def main() -> None:
     """Run the benchmark."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--trees", type=int, default=500)
     options.add_argument("--leaves", type=int, default=31)
     options.add_argument("--depth", type=int, default=-1)
@@ -53,13 +66,21 @@ def main() -> None:
     torch.set_num_threads(1)
     data = generated.make("higgs", 100_000)
     X = data.X.astype(np.float32)
-    model = LGBMClassifier(n_estimators=chosen.trees, num_leaves=chosen.leaves, max_depth=chosen.depth, n_jobs=1, verbose=-1).fit(X, data.y)
+    model = LGBMClassifier(
+        n_estimators=chosen.trees,
+        num_leaves=chosen.leaves,
+        max_depth=chosen.depth,
+        n_jobs=1,
+        verbose=-1,
+    ).fit(X, data.y)
     calls = contenders(model, X[:100])
     for rows in chosen.rows:
         x = np.ascontiguousarray(X[:rows])
         for name, call in calls.items():
             seconds = median(timed(call, x, chosen.seconds))
-            print(f"{name:<28} {rows:>6,} rows {seconds * 1e6:>10,.1f} us a call {seconds / rows * 1e9:>10,.0f} ns a row")
+            print(
+                f"{name:<28} {rows:>6,} rows {seconds * 1e6:>10,.1f} us a call {seconds / rows * 1e9:>10,.0f} ns a row"
+            )
 
 
 if __name__ == "__main__":

@@ -35,13 +35,25 @@ def main() -> None:
 
 def print_goals(figures: list[dict[str, Any]]) -> None:
     """Print how many times the fastest right peer the compiled kernels do, by model and rows."""
-    print("\n" + " ".join([f"{'model':<24} {'rows':>9}  {'fastest peer':<20}", *(f"{name:>17}" for name in OWN)]))
+    print(
+        "\n"
+        + " ".join(
+            [f"{'model':<24} {'rows':>9}  {'fastest peer':<20}", *(f"{name:>17}" for name in OWN)]
+        )
+    )
     for model, rows in dict.fromkeys((figure["model"], figure["rows"]) for figure in figures):
-        here = {figure["contender"]: figure["median"] for figure in figures if (figure["model"], figure["rows"]) == (model, rows) and not figure["wrong"]}
+        here = {
+            figure["contender"]: figure["median"]
+            for figure in figures
+            if (figure["model"], figure["rows"]) == (model, rows) and not figure["wrong"]
+        }
         peers = {name: median for name, median in here.items() if not name.startswith("hbconv")}
         if peers:
             best = min(peers, key=peers.__getitem__)
-            ratios = [f"{peers[best] / here[name]:>16.1f}x" if name in here else "-".rjust(17) for name in OWN]
+            ratios = [
+                f"{peers[best] / here[name]:>16.1f}x" if name in here else "-".rjust(17)
+                for name in OWN
+            ]
             print(" ".join([f"{model:<24} {rows:>9,}  {best:<20}", *ratios]))
 
 

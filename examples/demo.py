@@ -44,7 +44,9 @@ TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
 
 def small_pipeline(train: Dataset) -> Pipeline:
     """Scaler and trees over 30 numeric columns."""
-    return make_pipeline(StandardScaler(), LGBMClassifier(n_estimators=300, num_leaves=15, n_jobs=1, verbose=-1)).fit(train.X.to_numpy(), train.y)
+    return make_pipeline(
+        StandardScaler(), LGBMClassifier(n_estimators=300, num_leaves=15, n_jobs=1, verbose=-1)
+    ).fit(train.X.to_numpy(), train.y)
 
 
 def large_pipeline(train: Dataset) -> Pipeline:
@@ -56,18 +58,25 @@ def large_pipeline(train: Dataset) -> Pipeline:
         (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), ["segment"]),
         sparse_threshold=0,
     )
-    return make_pipeline(prepare, LGBMClassifier(n_estimators=200, num_leaves=31, n_jobs=1, verbose=-1)).fit(train.X, train.y)
+    return make_pipeline(
+        prepare, LGBMClassifier(n_estimators=200, num_leaves=31, n_jobs=1, verbose=-1)
+    ).fit(train.X, train.y)
 
 
 def text_pipeline(train: Dataset) -> Pipeline:
     """Words and pairs of words weighed, then a linear model of some 100,000 columns."""
-    return make_pipeline(TfidfVectorizer(ngram_range=(1, 2), min_df=2), LogisticRegression(max_iter=20, tol=0.1)).fit(train.X, train.y)
+    return make_pipeline(
+        TfidfVectorizer(ngram_range=(1, 2), min_df=2), LogisticRegression(max_iter=20, tol=0.1)
+    ).fit(train.X, train.y)
 
 
 def listings_pipeline(train: Dataset) -> Pipeline:
     """Numbers imputed and scaled, categories encoded, texts weighed, then a linear model of all of them."""
     prepare = make_column_transformer(
-        (make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), ["rent", "area", "rooms", "age"]),
+        (
+            make_pipeline(SimpleImputer(strategy="median"), StandardScaler()),
+            ["rent", "area", "rooms", "age"],
+        ),
         (OneHotEncoder(handle_unknown="ignore"), ["district", "heating"]),
         (TfidfVectorizer(sublinear_tf=True), "description"),
     )
@@ -88,7 +97,10 @@ def seconds(call: Callable[[], Any], repeat: int) -> float:
 def compare(name: str, pipeline: Pipeline, rows: Any, dtype: str) -> list[dict[str, Any]]:
     """Convert to every backend; largest difference, label flips, and times beside the source's."""
     expected, labels, one = pipeline.predict_proba(rows), pipeline.predict(rows), rows[:1]
-    source = {"batch": seconds(lambda: pipeline.predict_proba(rows), 3), "one": seconds(lambda: pipeline.predict_proba(one), 20)}
+    source = {
+        "batch": seconds(lambda: pipeline.predict_proba(rows), 3),
+        "one": seconds(lambda: pipeline.predict_proba(one), 20),
+    }
     results = []
     for backend in BACKENDS:
         began = time.perf_counter()
@@ -119,7 +131,10 @@ def table(results: list[dict[str, Any]]) -> str:
     ]
     for r in results:
         labels = "equal" if not r["labels_differ"] else f"{r['labels_differ']} differ"
-        batch, one = r["source_ns_per_row"] / r["ns_per_row"], r["source_us_one_row"] / r["us_one_row"]
+        batch, one = (
+            r["source_ns_per_row"] / r["ns_per_row"],
+            r["source_us_one_row"] / r["us_one_row"],
+        )
         lines.append(
             f"{r['backend']:<12} {r['largest_difference']:>10.1e} {labels:>9} {r['ns_per_row']:>10,.0f} {batch:>8.1f}x "
             f"{r['us_one_row']:>11,.0f} {one:>8.1f}x {r['convert_seconds']:>10.2f}"
@@ -127,7 +142,9 @@ def table(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def write_artifacts(name: str, pipeline: Pipeline, sample: Any, folder: Path, suffixes: tuple[str, ...] = FILES) -> list[Path]:
+def write_artifacts(
+    name: str, pipeline: Pipeline, sample: Any, folder: Path, suffixes: tuple[str, ...] = FILES
+) -> list[Path]:
     """Save the model in every format that can hold it, and the explanation of its plan."""
     model = hbconv.convert(pipeline, sample=sample)
     paths = [folder / f"{name}{suffix}" for suffix in suffixes]
@@ -141,9 +158,13 @@ def write_artifacts(name: str, pipeline: Pipeline, sample: Any, folder: Path, su
 
 def main() -> int:
     """Run the demo."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--rows", type=int, default=100_000, help="rows of the generated table")
-    options.add_argument("--output", type=Path, default=Path("demo-output"), help="folder for the artifacts")
+    options.add_argument(
+        "--output", type=Path, default=Path("demo-output"), help="folder for the artifacts"
+    )
     options.add_argument("--json", type=Path, help="also write the figures to this file")
     chosen = options.parse_args()
     chosen.output.mkdir(parents=True, exist_ok=True)
@@ -152,25 +173,40 @@ def main() -> int:
 
     train, test = bundled.load("breast_cancer").split(0.5)
     small, rows = small_pipeline(train), np.tile(test.X.to_numpy(), (36, 1))[:10_000]
-    results = [compare("breast_cancer", small, rows, "float64"), compare("breast_cancer", small, rows.astype(np.float32), "float32")]
+    results = [
+        compare("breast_cancer", small, rows, "float64"),
+        compare("breast_cancer", small, rows.astype(np.float32), "float32"),
+    ]
     train, test = generated.mixed_table(chosen.rows).split(0.2)
     large = large_pipeline(train)
     results.append(compare("mixed_table", large, test.X[:10_000], "float64"))
-    paths = write_artifacts("breast_cancer", small, rows[:5], chosen.output) + write_artifacts("mixed_table", large, test.X[:5], chosen.output)
-    for name, data, fit in (("documents", texts.documents(4_000), text_pipeline), ("listings", texts.listings(4_000), listings_pipeline)):
+    paths = write_artifacts("breast_cancer", small, rows[:5], chosen.output) + write_artifacts(
+        "mixed_table", large, test.X[:5], chosen.output
+    )
+    for name, data, fit in (
+        ("documents", texts.documents(4_000), text_pipeline),
+        ("listings", texts.listings(4_000), listings_pipeline),
+    ):
         train, test = data.split(0.5)
         pipeline = fit(train)
         results.append(compare(name, pipeline, test.X, "float64"))
-        paths += write_artifacts(name, pipeline, test.X[:5], chosen.output, FILES[:1])  # Texts become tokens on the host, which only .hbc says.
+        paths += write_artifacts(
+            name, pipeline, test.X[:5], chosen.output, FILES[:1]
+        )  # Texts become tokens on the host, which only .hbc says.
 
     print(*map(table, results), sep="\n")
     print("\nWritten:", *(f"  {p} ({p.stat().st_size:,} bytes)" for p in paths), sep="\n")
     figures = [r for part in results for r in part]
     if chosen.json:
         chosen.json.write_text(json.dumps(figures, indent=2), encoding="utf-8")
-    wrong = [r for r in figures if r["labels_differ"] or r["largest_difference"] > TOLERANCE[r["dtype"]]]
+    wrong = [
+        r for r in figures if r["labels_differ"] or r["largest_difference"] > TOLERANCE[r["dtype"]]
+    ]
     for r in wrong:
-        print(f"WRONG: {r['pipeline']} on {r['backend']}: {r['labels_differ']} labels, difference {r['largest_difference']:.1e}", file=sys.stderr)
+        print(
+            f"WRONG: {r['pipeline']} on {r['backend']}: {r['labels_differ']} labels, difference {r['largest_difference']:.1e}",
+            file=sys.stderr,
+        )
     return 1 if wrong else 0
 
 

@@ -22,12 +22,12 @@ from sklearn.utils.validation import validate_data
 import hbconv
 from hbconv.array import Array
 from hbconv.containers import Node, Output
-from hbconv.containers.clip import Clip
-from hbconv.containers.decide import ArgMax, Softmax
-from hbconv.containers.linear import Linear
-from hbconv.containers.wiring import Cast
+from hbconv.containers.nodes.decisions import ArgMax, Softmax
+from hbconv.containers.nodes.elementwise import Clip
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.wiring import Cast
 from hbconv.parse import Step
-from hbconv.parse.probabilities import with_probabilities
+from hbconv.parse.common.probabilities import with_probabilities
 
 BACKENDS = ("reference", "torch", "torchscript", "onnx", "tvm")
 
@@ -89,7 +89,10 @@ def parse_centroid_classifier(step: Step) -> dict[str, Output]:
     """Return an Output for each method the estimator has."""
     centroids = step.estimator.centroids_
     scores = Linear.of(as_float64(step), centroids.T, -(centroids**2).sum(axis=1) / 2)
-    outputs = {"predict": Output(ArgMax(scores), Array(step.estimator.classes_), vector=True), "decision_function": Output(scores)}
+    outputs = {
+        "predict": Output(ArgMax(scores), Array(step.estimator.classes_), vector=True),
+        "decision_function": Output(scores),
+    }
     return with_probabilities(outputs, Softmax(scores))
 
 
@@ -101,8 +104,12 @@ def as_float64(step: Step) -> Node:
 def main() -> int:
     """Fit, convert to every backend, verify."""
     X, y = load_wine(return_X_y=True)
-    pipeline = make_pipeline(Winsorizer(0.1), StandardScaler(), CentroidClassifier()).fit(X[::2], y[::2])
-    reports = [hbconv.verify(pipeline, hbconv.convert(pipeline, backend), X[1::2]) for backend in BACKENDS]
+    pipeline = make_pipeline(Winsorizer(0.1), StandardScaler(), CentroidClassifier()).fit(
+        X[::2], y[::2]
+    )
+    reports = [
+        hbconv.verify(pipeline, hbconv.convert(pipeline, backend), X[1::2]) for backend in BACKENDS
+    ]
     print(*reports, sep="\n\n")
     return 0 if all(report.ok for report in reports) else 1
 

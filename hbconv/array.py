@@ -36,7 +36,9 @@ class Array:
     @cached_property
     def key(self) -> str:
         """Digest of dtype, shape and content."""
-        body = repr(self.data.tolist()).encode() if self.data.dtype.hasobject else self.data.tobytes()
+        body = (
+            repr(self.data.tolist()).encode() if self.data.dtype.hasobject else self.data.tobytes()
+        )
         return hashlib.sha256(f"{self.data.dtype.str}{self.data.shape}".encode() + body).hexdigest()
 
     @cached_property
@@ -65,7 +67,9 @@ class Array:
         """Shape of the array."""
         return self.data.shape
 
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
         return np.array(self.data, dtype=dtype) if copy else np.asarray(self.data, dtype=dtype)
 
     def __len__(self) -> int:
@@ -89,10 +93,14 @@ class Array:
     def __repr__(self) -> str:
         if self.data.size > 6:
             return f"{self.dtype}{list(self.shape)}"
-        return np.array2string(self.data, separator=", ", precision=6, max_line_width=10_000).replace("\n", "")
+        return np.array2string(
+            self.data, separator=", ", precision=6, max_line_width=10_000
+        ).replace("\n", "")
 
     @staticmethod
-    def of(values: "Iterable[Any] | npt.ArrayLike | Array", dtype: npt.DTypeLike | None = None) -> "Array":
+    def of(
+        values: "Iterable[Any] | npt.ArrayLike | Array", dtype: npt.DTypeLike | None = None
+    ) -> "Array":
         """Wrap values, converting to dtype when one is given."""
         if isinstance(values, Array) and dtype is None:
             return values

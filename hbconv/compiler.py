@@ -9,7 +9,7 @@ from hbconv.containers import Graph
 from hbconv.errors import OptionError
 from hbconv.model import Model
 from hbconv.parse import parse
-from hbconv.runtime.inputs import count_columns
+from hbconv.runtime.inputs.read import count_columns
 from hbconv.runtime.options import check_options
 from hbconv.target import Precision, Target
 
@@ -70,8 +70,14 @@ def convert(
         Something has no exact form; the message names estimator, step, parameter and value.
     NotFittedError, OptionError, BackendError, MissingPackageError
     """
-    target = check_options(Target(_choose(backend, device), device, precision, strategy, tree_ops, rows, memory, threads))
-    model = Model(_parse(estimator, None if sample is None else count_columns(sample), iterations), target)
+    target = check_options(
+        Target(
+            _choose(backend, device), device, precision, strategy, tree_ops, rows, memory, threads
+        )
+    )
+    model = Model(
+        _parse(estimator, None if sample is None else count_columns(sample), iterations), target
+    )
     return model.compile(sample) if sample is not None else model.check()
 
 
@@ -79,7 +85,9 @@ def _parse(estimator: object, n_features: int | None, iterations: tuple[int, int
     if not isinstance(estimator, Graph):
         return parse(estimator, n_features, iterations)
     if iterations is not None:
-        raise OptionError("iterations is for models, not for a Graph: name them where it is read, such as parse_lightgbm_text(text, iterations).")
+        raise OptionError(
+            "iterations is for models, not for a Graph: name them where it is read, such as parse_lightgbm_text(text, iterations)."
+        )
     return estimator
 
 

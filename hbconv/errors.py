@@ -43,8 +43,21 @@ class UnsupportedError(ConversionError):
         What the user can do.
     """
 
-    def __init__(self, estimator: str, step: str, parameter: str | None = None, value: object = None, hint: str = "") -> None:
-        self.estimator, self.step, self.parameter, self.value, self.hint = estimator, step, parameter, value, hint
+    def __init__(
+        self,
+        estimator: str,
+        step: str,
+        parameter: str | None = None,
+        value: object = None,
+        hint: str = "",
+    ) -> None:
+        self.estimator, self.step, self.parameter, self.value, self.hint = (
+            estimator,
+            step,
+            parameter,
+            value,
+            hint,
+        )
         what = estimator if parameter is None else f"{estimator} with {parameter}={value!r}"
         at = f" (step {step!r})" if step and step != estimator else ""
         super().__init__(f"{what}{at} is not supported.{' ' + hint if hint else ''}")

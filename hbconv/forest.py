@@ -52,7 +52,9 @@ class Tables:
 
     def decide(self, table: npt.NDArray[Any], code: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Look the codes up, each in its own table."""
-        decided: npt.NDArray[np.bool_] = self.goes_left.data[self.start.data[table] + np.minimum(code.astype(np.int64), self.last[table])]
+        decided: npt.NDArray[np.bool_] = self.goes_left.data[
+            self.start.data[table] + np.minimum(code.astype(np.int64), self.last[table])
+        ]
         return decided
 
 
@@ -76,7 +78,9 @@ class Slopes:
     feature: Array
     coefficient: Array
 
-    def values(self, leaves: npt.NDArray[Any], x: npt.NDArray[Any], plain: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def values(
+        self, leaves: npt.NDArray[Any], x: npt.NDArray[Any], plain: npt.NDArray[Any]
+    ) -> npt.NDArray[Any]:
         """Value of one leaf for each row of x, where plain holds the leaves' plain values."""
         total, missing = self.constant.data[leaves], np.zeros(len(x), np.bool_)
         counts = np.diff(self.start.data)[leaves]
@@ -172,7 +176,11 @@ class Forest:
     @cached_property
     def used_features(self) -> npt.NDArray[np.int32]:
         """Columns that some test or linear leaf reads, ascending."""
-        return np.unique(np.concatenate([self.feature.data, self.slopes.feature.data]) if self.slopes else self.feature.data)
+        return np.unique(
+            np.concatenate([self.feature.data, self.slopes.feature.data])
+            if self.slopes
+            else self.feature.data
+        )
 
     @cached_property
     def on_category(self) -> npt.NDArray[np.bool_]:
@@ -216,7 +224,10 @@ class Forest:
         """Largest number of tests on a path from any of some children on."""
         level, depth = codes[codes >= 0], 0
         while len(level):
-            level, depth = np.concatenate([self.left.data[level], self.right.data[level]]), depth + 1
+            level, depth = (
+                np.concatenate([self.left.data[level], self.right.data[level]]),
+                depth + 1,
+            )
             level = level[level >= 0]
         return depth
 
@@ -258,7 +269,9 @@ class Forest:
             goes_left = np.where(np.isnan(value), self.default_left.data[test], holds)
             if self.tables:
                 listed = np.flatnonzero(self.on_category[test])
-                goes_left[listed] = self.tables.decide(self.tables.of_test.data[test[listed]], value[listed])
+                goes_left[listed] = self.tables.decide(
+                    self.tables.of_test.data[test[listed]], value[listed]
+                )
             at[rows, trees] = np.where(goes_left, self.left.data[test], self.right.data[test])
             inner = at[rows, trees] >= 0
             rows, trees = rows[inner], trees[inner]
@@ -283,7 +296,10 @@ class Forest:
         if len(columns) == self.n_features:
             return self
         feature = Array.of(np.searchsorted(columns, self.feature.data), np.int32)
-        slopes = self.slopes and replace(self.slopes, feature=Array.of(np.searchsorted(columns, self.slopes.feature.data), np.int32))
+        slopes = self.slopes and replace(
+            self.slopes,
+            feature=Array.of(np.searchsorted(columns, self.slopes.feature.data), np.int32),
+        )
         return replace(self, feature=feature, n_features=len(columns), slopes=slopes)
 
     def with_numbered_leaves(self) -> Forest:
@@ -293,5 +309,9 @@ class Forest:
     def with_accumulation(self, dtype: str) -> Forest:
         """Leaf values and sums in another dtype."""
         values, start = Array.of(self.values, dtype), Array.of(self.start, dtype)
-        slopes = self.slopes and replace(self.slopes, constant=Array.of(self.slopes.constant, dtype), coefficient=Array.of(self.slopes.coefficient, dtype))
+        slopes = self.slopes and replace(
+            self.slopes,
+            constant=Array.of(self.slopes.constant, dtype),
+            coefficient=Array.of(self.slopes.coefficient, dtype),
+        )
         return replace(self, values=values, start=start, slopes=slopes)

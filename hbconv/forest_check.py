@@ -56,15 +56,27 @@ def _check_arrays(forest: Forest) -> None:
     _of_length(tests, {"default_left": forest.default_left}, "bool")
     _of_length(trees, {"target": forest.target}, "int32")
     _of_length(trees + 1, {"first_leaf": forest.first_leaf}, "int32")
-    _require(isinstance(forest.values, Array) and forest.values.dtype == forest.start.dtype, "values has another dtype than start")
-    _require(forest.values.shape in ((leaves, 1), (leaves, outputs)), f"values has shape {forest.values.shape}")
+    _require(
+        isinstance(forest.values, Array) and forest.values.dtype == forest.start.dtype,
+        "values has another dtype than start",
+    )
+    _require(
+        forest.values.shape in ((leaves, 1), (leaves, outputs)),
+        f"values has shape {forest.values.shape}",
+    )
 
 
 def _check_ranges(forest: Forest) -> None:
     """Look at what each test reads, and what each tree adds to."""
-    _require(_within(forest.feature, 0, forest.n_features), f"a test reads a feature that does not exist (there are {forest.n_features})")
+    _require(
+        _within(forest.feature, 0, forest.n_features),
+        f"a test reads a feature that does not exist (there are {forest.n_features})",
+    )
     outputs = forest.n_outputs if forest.values.shape[1] == 1 else 1
-    _require(_within(forest.target, 0, outputs), f"a tree adds to an output that does not exist (there are {forest.n_outputs})")
+    _require(
+        _within(forest.target, 0, outputs),
+        f"a tree adds to an output that does not exist (there are {forest.n_outputs})",
+    )
 
 
 def _check_trees(forest: Forest) -> None:
@@ -72,7 +84,9 @@ def _check_trees(forest: Forest) -> None:
 
     The leaves stand left to right just where, at each test, the last leaf on the left is followed by the first on the right.
     """
-    left, right, roots = (a.data.astype(np.int64) for a in (forest.left, forest.right, forest.roots))
+    left, right, roots = (
+        a.data.astype(np.int64) for a in (forest.left, forest.right, forest.roots)
+    )
     children = np.concatenate([left, right, roots])
     _require(_within(children, -forest.n_leaves, forest.n_tests), "a child does not exist")
     reached = np.bincount(children[children >= 0], minlength=forest.n_tests)
@@ -81,10 +95,16 @@ def _check_trees(forest: Forest) -> None:
 
     first, last = ~_follow(left), ~_follow(right)
     leaf_after_left = _leaves(left, last) + 1
-    _require(np.array_equal(leaf_after_left, _leaves(right, first)), "the leaves of a tree are not numbered left to right")
+    _require(
+        np.array_equal(leaf_after_left, _leaves(right, first)),
+        "the leaves of a tree are not numbered left to right",
+    )
     starts, ends = _leaves(roots, first), _leaves(roots, last) + 1
     bounds = forest.first_leaf.data
-    _require(np.array_equal(bounds[:-1], starts) and np.array_equal(bounds[1:], ends), "first_leaf is not where the trees' leaves begin")
+    _require(
+        np.array_equal(bounds[:-1], starts) and np.array_equal(bounds[1:], ends),
+        "first_leaf is not where the trees' leaves begin",
+    )
     _require(bounds[0] == 0 and bounds[-1] == forest.n_leaves, "some leaves belong to no tree")
 
 
@@ -121,10 +141,15 @@ def _check_tables(tables: Tables, forest: Forest) -> None:
     entries = _length(tables.goes_left, "tables.goes_left", "bool")
     _check_offsets(tables.start, entries, "tables.start")
     _require(bool((np.diff(tables.start.data) > 0).all()), "a table is empty")
-    _require(_within(tables.of_test, -1, tables.count), f"a test has a table that does not exist (there are {tables.count})")
+    _require(
+        _within(tables.of_test, -1, tables.count),
+        f"a test has a table that does not exist (there are {tables.count})",
+    )
     listed = forest.on_category
     read = tables.features(forest)[tables.of_test.data[listed]]
-    _require(np.array_equal(read, forest.feature.data[listed]), "tests of several features share a table")
+    _require(
+        np.array_equal(read, forest.feature.data[listed]), "tests of several features share a table"
+    )
 
 
 def _check_slopes(slopes: Slopes, forest: Forest) -> None:
@@ -134,13 +159,19 @@ def _check_slopes(slopes: Slopes, forest: Forest) -> None:
     _of_length(terms, {"slopes.coefficient": slopes.coefficient}, forest.accumulate)
     _of_length(forest.n_leaves + 1, {"slopes.start": slopes.start}, "int32")
     _check_offsets(slopes.start, terms, "slopes.start")
-    _require(_within(slopes.feature, 0, forest.n_features), f"a linear leaf reads a feature that does not exist (there are {forest.n_features})")
+    _require(
+        _within(slopes.feature, 0, forest.n_features),
+        f"a linear leaf reads a feature that does not exist (there are {forest.n_features})",
+    )
 
 
 def _check_offsets(start: Array, entries: int, name: str) -> None:
     """From 0 to the number of entries, never falling."""
     _require(_length(start, name, "int32") > 0, f"{name} is empty")
-    _require(start.data[0] == 0 and start.data[-1] == entries, f"{name} does not cover its {entries} entries")
+    _require(
+        start.data[0] == 0 and start.data[-1] == entries,
+        f"{name} does not cover its {entries} entries",
+    )
     _require(bool((np.diff(start.data.astype(np.int64)) >= 0).all()), f"{name} falls")
 
 
@@ -151,7 +182,10 @@ def _of_length(length: int, arrays: dict[str, Array], *dtypes: str) -> None:
 
 
 def _length(array: Array, name: str, *dtypes: str) -> int:
-    _require(isinstance(array, Array) and len(array.shape) == 1, f"{name} is not an array of one dimension")
+    _require(
+        isinstance(array, Array) and len(array.shape) == 1,
+        f"{name} is not an array of one dimension",
+    )
     _require(array.dtype in dtypes, f"{name} is {array.dtype}, not {' or '.join(dtypes)}")
     return len(array)
 

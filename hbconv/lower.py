@@ -6,12 +6,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hbconv.containers import Graph, Node, Output, topological
-from hbconv.containers.columns import Codes, Columns, Entries
+from hbconv.containers.nodes.inputs import Codes, Columns, Entries
 from hbconv.errors import UnsupportedError, VerificationError
 from hbconv.target import Precision
 from hbconv.tensor import Builder, SparseRows, TensorProgram, Value
 
-__all__ = ["DENSE", "DOUBTFUL", "WRITTEN", "CodesFeed", "EntriesFeed", "Feed", "Lowered", "Padding", "lower", "lower_nodes"]
+__all__ = [
+    "DENSE",
+    "DOUBTFUL",
+    "WRITTEN",
+    "CodesFeed",
+    "EntriesFeed",
+    "Feed",
+    "Lowered",
+    "Padding",
+    "lower",
+    "lower_nodes",
+]
 
 Written = Value | SparseRows
 ORDINARY = 64
@@ -81,7 +92,12 @@ class Lowered:
     sparse: Mapping[str, int] = field(default_factory=dict)
 
 
-def lower(graph: Graph, precision: Precision = "exact", padding: Padding = DENSE, guard: tuple[Node, ...] = ()) -> Lowered:
+def lower(
+    graph: Graph,
+    precision: Precision = "exact",
+    padding: Padding = DENSE,
+    guard: tuple[Node, ...] = (),
+) -> Lowered:
     """Write the graph's outputs as one program, sharing what they have in common; outputs that the source returns sparse may stay so.
 
     Where there are conditions to guard, one more output says in which rows any of them holds.
@@ -98,17 +114,25 @@ def lower(graph: Graph, precision: Precision = "exact", padding: Padding = DENSE
             written[name] = _dense(b, value)
     if guard:
         marks = b.concat([_dense(b, values[node]) for node in guard])
-        written[DOUBTFUL] = b.reduce("reduce_any", marks) if marks.shape != (1,) else b.reshape(marks)
+        written[DOUBTFUL] = (
+            b.reduce("reduce_any", marks) if marks.shape != (1,) else b.reshape(marks)
+        )
     return Lowered(b.program(written), feeds, sparse)
 
 
-def lower_nodes(graph: Graph, roots: dict[str, Node], precision: Precision = "exact", padding: Padding = DENSE) -> Lowered:
+def lower_nodes(
+    graph: Graph, roots: dict[str, Node], precision: Precision = "exact", padding: Padding = DENSE
+) -> Lowered:
     """Write any nodes of the graph as one program."""
     b, feeds, values = _lower(graph, tuple(roots.values()), precision, padding)
-    return Lowered(b.program({name: _dense(b, values[node]) for name, node in roots.items()}), feeds)
+    return Lowered(
+        b.program({name: _dense(b, values[node]) for name, node in roots.items()}), feeds
+    )
 
 
-def _lower(graph: Graph, roots: tuple[Node, ...], precision: Precision, padding: Padding) -> tuple[Builder, tuple[AnyFeed, ...], dict[Node, Written]]:
+def _lower(
+    graph: Graph, roots: tuple[Node, ...], precision: Precision, padding: Padding
+) -> tuple[Builder, tuple[AnyFeed, ...], dict[Node, Written]]:
     nodes = topological(roots)
     feeds = _feeds(graph, nodes, padding)
     b = Builder(precision)
@@ -123,9 +147,15 @@ def _lower(graph: Graph, roots: tuple[Node, ...], precision: Precision, padding:
 
 def _require_as_inferred(b: Builder, node: Node, value: Written) -> None:
     """Raise VerificationError where a node came out otherwise than its users were told."""
-    found = (value.width, value.weights.dtype) if isinstance(value, SparseRows) else (*value.shape, value.dtype)
+    found = (
+        (value.width, value.weights.dtype)
+        if isinstance(value, SparseRows)
+        else (*value.shape, value.dtype)
+    )
     if found != (node.type.width, b.dtype(node.type.dtype)):
-        raise VerificationError(f"{node.name} of step {node.source!r}: {found} where {node.type} is inferred")
+        raise VerificationError(
+            f"{node.name} of step {node.source!r}: {found} where {node.type} is inferred"
+        )
 
 
 def _stays_sparse(output: Output, padding: Padding) -> bool:
@@ -140,11 +170,21 @@ def _dense(b: Builder, value: Written) -> Value:
 def _declare(b: Builder, feed: AnyFeed) -> Written:
     if isinstance(feed, EntriesFeed):
         tokens, weights = feed.names
-        return SparseRows(b.input(tokens, "int32", feed.size), b.input(weights, feed.dtype, feed.size), feed.width)
-    return b.input(feed.name, feed.dtype, len(feed.columns if isinstance(feed, Feed) else feed.leaves))
+        return SparseRows(
+            b.input(tokens, "int32", feed.size), b.input(weights, feed.dtype, feed.size), feed.width
+        )
+    return b.input(
+        feed.name, feed.dtype, len(feed.columns if isinstance(feed, Feed) else feed.leaves)
+    )
 
 
-def _lower_node(b: Builder, node: Node, feeds: tuple[AnyFeed, ...], inputs: dict[str, Written], operands: list[Written]) -> Written:
+def _lower_node(
+    b: Builder,
+    node: Node,
+    feeds: tuple[AnyFeed, ...],
+    inputs: dict[str, Written],
+    operands: list[Written],
+) -> Written:
     if isinstance(node, Columns):
         return _lower_columns(b, node, feeds, inputs)
     if isinstance(node, Entries):
@@ -159,24 +199,41 @@ def _lower_node(b: Builder, node: Node, feeds: tuple[AnyFeed, ...], inputs: dict
     return node.lower(b, *(_dense(b, operand) for operand in operands))
 
 
-def _lower_columns(b: Builder, node: Columns, feeds: tuple[AnyFeed, ...], inputs: dict[str, Written]) -> Written:
+def _lower_columns(
+    b: Builder, node: Columns, feeds: tuple[AnyFeed, ...], inputs: dict[str, Written]
+) -> Written:
     """Take the columns from the planes that hold them, each run of one plane at once; from a sparse matrix as from any node."""
     if node.type.dtype == "string":
-        raise UnsupportedError("text columns", node.source, hint="Encode text columns (OneHotEncoder, OrdinalEncoder) before other steps.")
+        raise UnsupportedError(
+            "text columns",
+            node.source,
+            hint="Encode text columns (OneHotEncoder, OrdinalEncoder) before other steps.",
+        )
     if not node.columns:
         return _no_columns(b, node, next(iter(inputs.values())))
-    matrix = next((inputs[f.name] for f in feeds if isinstance(f, EntriesFeed) and f.leaf is None), None)
+    matrix = next(
+        (inputs[f.name] for f in feeds if isinstance(f, EntriesFeed) and f.leaf is None), None
+    )
     if isinstance(matrix, SparseRows):
         return _lower_sparse_columns(b, node, matrix)
     planes = [f for f in feeds if isinstance(f, Feed)]
-    place = {column: (feed.name, position) for feed in planes for position, column in enumerate(feed.columns)}
+    place = {
+        column: (feed.name, position)
+        for feed in planes
+        for position, column in enumerate(feed.columns)
+    }
     runs: list[tuple[str, list[int]]] = []
     for name, position in (place[c] for c in node.columns):
         if runs and runs[-1][0] == name:
             runs[-1][1].append(position)
         else:
             runs.append((name, [position]))
-    return b.concat([b.cast(b.take(_dense(b, inputs[name]), positions), node.type.dtype) for name, positions in runs])
+    return b.concat(
+        [
+            b.cast(b.take(_dense(b, inputs[name]), positions), node.type.dtype)
+            for name, positions in runs
+        ]
+    )
 
 
 def _no_columns(b: Builder, node: Columns, given: Written) -> Value:
@@ -201,9 +258,14 @@ def _feeds(graph: Graph, nodes: list[Node], padding: Padding) -> tuple[AnyFeed, 
     codes = tuple(n for n in nodes if isinstance(n, Codes))
     leaves = tuple(n for n in nodes if isinstance(n, Entries))
     size = padding.size or ORDINARY
-    entries = [EntriesFeed(f"entries{i}" if i else "entries", leaf.type.dtype, size, leaf.type.width, leaf) for i, leaf in enumerate(leaves)]
+    entries = [
+        EntriesFeed(f"entries{i}" if i else "entries", leaf.type.dtype, size, leaf.type.width, leaf)
+        for i, leaf in enumerate(leaves)
+    ]
     if padding.matrix:
-        return (EntriesFeed("x", "int64" if dtypes[0] == "int16" else dtypes[0], size, len(dtypes)),)
+        return (
+            EntriesFeed("x", "int64" if dtypes[0] == "int16" else dtypes[0], size, len(dtypes)),
+        )
     used = _used(n for n in nodes if isinstance(n, Columns))
     if len(set(dtypes)) == 1 and dtypes[0] != "string" and (used or not (codes or leaves)):
         used = tuple(range(len(dtypes)))

@@ -17,17 +17,18 @@ from hbconv.containers import Container, Graph, NamesOut, Schema
 from hbconv.errors import BackendError, HbconvError, OptionError
 from hbconv.names import unknown
 from hbconv.optimize.plan import Plan
-from hbconv.runtime import export, store
 from hbconv.runtime.bound import bound_call
-from hbconv.runtime.calls import call, grouped
-from hbconv.runtime.codes import over_arrays
-from hbconv.runtime.explanation import Explanation
-from hbconv.runtime.inputs import read_table
+from hbconv.runtime.call import call, grouped
+from hbconv.runtime.inputs.category_codes import over_arrays
+from hbconv.runtime.inputs.dataframes import read_frame
+from hbconv.runtime.inputs.read import read_table
+from hbconv.runtime.inputs.table import Reads
 from hbconv.runtime.options import check_options
 from hbconv.runtime.programs import Key, Programs
-from hbconv.runtime.rows import Reads
+from hbconv.runtime.report.explanation import Explanation
 from hbconv.runtime.shortcuts import Shortcut, find_shortcut
-from hbconv.runtime.tables import read_frame
+from hbconv.runtime.storage import export
+from hbconv.runtime.storage import model_file as store
 from hbconv.target import Target
 
 __all__ = ["Model", "load"]
@@ -52,9 +53,17 @@ class Model:
         What the backend stored for programs compiled before.
     """
 
-    def __init__(self, parsed: Graph, target: Target, dtypes: tuple[str, ...] | None = None, files: Mapping[Key, Mapping[str, bytes]] | None = None) -> None:
+    def __init__(
+        self,
+        parsed: Graph,
+        target: Target,
+        dtypes: tuple[str, ...] | None = None,
+        files: Mapping[Key, Mapping[str, bytes]] | None = None,
+    ) -> None:
         self.parsed, self.target = parsed, target
-        self.dtypes = dtypes or tuple("string" if d == "string" else "float32" for d in parsed.schema.dtypes)
+        self.dtypes = dtypes or tuple(
+            "string" if d == "string" else "float32" for d in parsed.schema.dtypes
+        )
         self.reads = Reads.of(parsed)
         self.programs = Programs(parsed, target, files)
         self._shortcuts: dict[tuple[str, np.dtype[Any]], Shortcut | None] = {}
@@ -105,11 +114,20 @@ class Model:
         if self.parsed.traits.classes is None:
             raise AttributeError("classes_")
         classes = self.parsed.traits.classes
-        return classes.data.copy() if isinstance(classes, Array) else [labels.data.copy() for labels in classes]
+        return (
+            classes.data.copy()
+            if isinstance(classes, Array)
+            else [labels.data.copy() for labels in classes]
+        )
 
     def explain(self) -> Explanation:
         """Say why it runs as it does: print the result, or read its ``to_dict()``."""
-        return Explanation.of(self.graph, self.parsed.of_form(sparse=False).with_schema(self.graph.schema), self.target, self.plan)
+        return Explanation.of(
+            self.graph,
+            self.parsed.of_form(sparse=False).with_schema(self.graph.schema),
+            self.target,
+            self.plan,
+        )
 
     def __repr__(self) -> str:
         estimator = self.parsed.traits.estimator or "graph"
@@ -122,7 +140,11 @@ class Model:
         if graph is not None and name in graph.outputs:
             self.__dict__[name] = method = self._method(name)
             return method
-        if graph is not None and name == "get_feature_names_out" and graph.traits.names_out is not None:
+        if (
+            graph is not None
+            and name == "get_feature_names_out"
+            and graph.traits.names_out is not None
+        ):
             return partial(self._feature_names_out, graph.traits.names_out)
         if graph is not None and name == "set_output" and graph.traits.container is not None:
             return partial(self._set_output, graph.traits.container)
@@ -159,20 +181,30 @@ class Model:
             return getattr(self.reading(x), name)(x)
         found = call(self.parsed, self.programs, self.reads, name, x)
         if type(x) is np.ndarray and (name, x.dtype) not in self._shortcuts:
-            self._shortcuts[name, x.dtype] = find_shortcut(self.parsed, self.programs, self.reads, name, x.dtype.name)
+            self._shortcuts[name, x.dtype] = find_shortcut(
+                self.parsed, self.programs, self.reads, name, x.dtype.name
+            )
         return found
 
-    def _feature_names_out(self, names: NamesOut, input_features: Sequence[str] | None = None) -> npt.NDArray[np.object_]:
+    def _feature_names_out(
+        self, names: NamesOut, input_features: Sequence[str] | None = None
+    ) -> npt.NDArray[np.object_]:
         """Return the names of the columns that ``transform`` returns."""
         return np.array(names.of(input_features, self.schema), dtype=object)
 
     def _set_output(self, container: Container, *, transform: str | None = None) -> Model:
         """Choose what ``transform`` returns: ``"default"``, ``"pandas"`` or ``"polars"``; None changes nothing."""
         if transform not in (None, "default", "pandas", "polars"):
-            raise OptionError(f"transform={transform!r} is no output that hbconv knows. Choose 'default', 'pandas' or 'polars'.")
+            raise OptionError(
+                f"transform={transform!r} is no output that hbconv knows. Choose 'default', 'pandas' or 'polars'."
+            )
         if transform is not None:
             chosen = replace(self.parsed.traits, container=replace(container, library=transform))
-            self.parsed, self._shortcuts, self._over_arrays = replace(self.parsed, traits=chosen), {}, None
+            self.parsed, self._shortcuts, self._over_arrays = (
+                replace(self.parsed, traits=chosen),
+                {},
+                None,
+            )
         return self
 
     def compile(self, sample: Any) -> Model:
@@ -194,7 +226,9 @@ class Model:
                 self.programs.program((method,), part.dtypes, part.padding)
         return self
 
-    def bind(self, method: str = "predict", rows: int | None = None, dtype: str | None = None) -> Callable[[npt.NDArray[Any]], Any]:
+    def bind(
+        self, method: str = "predict", rows: int | None = None, dtype: str | None = None
+    ) -> Callable[[npt.NDArray[Any]], Any]:
         """Return a method's barest call, for matrices that are known to fit: no reading of tables, no look at values.
 
         Parameters
@@ -230,7 +264,9 @@ class Model:
             raise unknown("method", method, self.methods)
         if dtype not in (None, "float32", "float64", "int64"):
             raise unknown("dtype", dtype, ("float32", "float64", "int64"))
-        return bound_call(self.programs, method, (dtype,) * self.n_features_in_ if dtype else self.dtypes, rows)
+        return bound_call(
+            self.programs, method, (dtype,) * self.n_features_in_ if dtype else self.dtypes, rows
+        )
 
     def check(self) -> Model:
         """Raise what compiling would raise (a strategy refused, a primitive the backend lacks), without the time it takes."""
@@ -252,9 +288,15 @@ class Model:
         BackendError
             The backend is not torch or torchscript.
         """
-        artifact = self.programs.program(self.parsed.tensors, self.dtypes).artifact if self.backend in ("torch", "torchscript") else None
+        artifact = (
+            self.programs.program(self.parsed.tensors, self.dtypes).artifact
+            if self.backend in ("torch", "torchscript")
+            else None
+        )
         if artifact is None:
-            raise BackendError(f"Backend {self.backend!r} has no torch module. Convert with backend='torch', or use model.for_target(backend='torch').module.")
+            raise BackendError(
+                f"Backend {self.backend!r} has no torch module. Convert with backend='torch', or use model.for_target(backend='torch').module."
+            )
         return artifact.module  # type: ignore[attr-defined]
 
     def to(self, device: str) -> Model:
@@ -287,15 +329,21 @@ class Model:
         if Path(path).suffix == ".hbc":
             return self.save(path)
         if self.reads.entries:
-            raise BackendError("A file for another runtime cannot hold this model: its texts become tokens on the host. Save it as .hbc.")
+            raise BackendError(
+                "A file for another runtime cannot hold this model: its texts become tokens on the host. Save it as .hbc."
+            )
         if not self.parsed.tensors:
-            raise BackendError(f"A file for another runtime holds methods whose answers are tensors, and {', '.join(self.methods)} is none. Save it as .hbc.")
+            raise BackendError(
+                f"A file for another runtime holds methods whose answers are tensors, and {', '.join(self.methods)} is none. Save it as .hbc."
+            )
         writer = export.find_writer(path)
         model = self.for_target(backend=writer.backend, device="cpu")
         return store.write(path, writer.write(model.programs, model.dtypes))
 
     def _bytes(self) -> bytes:
-        return store.pack(store.Stored(self.parsed, self.target, self.dtypes, self.programs.files()))
+        return store.pack(
+            store.Stored(self.parsed, self.target, self.dtypes, self.programs.files())
+        )
 
     def __reduce__(self) -> tuple[Callable[..., Model], tuple[bytes]]:
         return partial(_from_bytes, trusted=True), (self._bytes(),)  # a pickle is trusted already
@@ -304,7 +352,9 @@ class Model:
 
     def fit(self, *_: object, **__: object) -> Model:
         """Refuse: a compiled model is not fitted again."""
-        raise HbconvError("A compiled model cannot be fitted. Fit the estimator it came from, and convert that.")
+        raise HbconvError(
+            "A compiled model cannot be fitted. Fit the estimator it came from, and convert that."
+        )
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -325,7 +375,13 @@ class Model:
         )
 
 
-def load(path: str | os.PathLike[str], backend: str | None = None, device: str | None = None, *, trusted: bool = False) -> Model:
+def load(
+    path: str | os.PathLike[str],
+    backend: str | None = None,
+    device: str | None = None,
+    *,
+    trusted: bool = False,
+) -> Model:
     """Read a model that ``Model.save`` wrote; the library it was trained with is not needed.
 
     Parameters
@@ -347,9 +403,15 @@ def load(path: str | os.PathLike[str], backend: str | None = None, device: str |
     return _from_bytes(Path(path).read_bytes(), backend, device, trusted=trusted)
 
 
-def _from_bytes(data: bytes, backend: str | None = None, device: str | None = None, *, trusted: bool = False) -> Model:
+def _from_bytes(
+    data: bytes, backend: str | None = None, device: str | None = None, *, trusted: bool = False
+) -> Model:
     stored = store.unpack(data)
-    changes = {k: v for k, v in {"backend": backend, "device": device}.items() if v is not None and v != getattr(stored.target, k)}
+    changes = {
+        k: v
+        for k, v in {"backend": backend, "device": device}.items()
+        if v is not None and v != getattr(stored.target, k)
+    }
     target = check_options(stored.target.replace(**changes))
     usable = trusted and not changes
     return Model(stored.parsed, target, stored.dtypes, stored.programs if usable else None)

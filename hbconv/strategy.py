@@ -84,7 +84,9 @@ class Prices:
         2.5
         """
         runs = math.ceil(target.rows / work.rows_at_once(target))
-        streams = work.elementwise * self.elementwise + work.takes * self.take + work.reads * self.read
+        streams = (
+            work.elementwise * self.elementwise + work.takes * self.take + work.reads * self.read
+        )
         row = streams + work.multiplications * self.multiplication + work.visits * self.visit
         return runs * work.operators * self.operator + max(target.rows, self.tile) * row
 
@@ -114,7 +116,9 @@ class Strategy(Protocol):
 def strategies() -> dict[str, Strategy]:
     """All strategies by name: the modules of the package ``hbconv_strategies``, helpers (``_name``) left out."""
     package = importlib.import_module("hbconv_strategies")
-    names = sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_"))
+    names = sorted(
+        m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_")
+    )
     return {name: importlib.import_module(f"hbconv_strategies.{name}") for name in names}
 
 

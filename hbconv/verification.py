@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.model import Model
-from hbconv.runtime.inputs import read_table
+from hbconv.runtime.inputs.read import read_table
 
 __all__ = ["TOLERANCE", "Difference", "Report", "coarsest", "compare", "verify"]
 
@@ -51,7 +51,13 @@ class Difference:
     within: bool
 
     def __str__(self) -> str:
-        verdict = "equal" if self.within and not self.absolute else "within tolerance" if self.within else "DIFFERENT"
+        verdict = (
+            "equal"
+            if self.within and not self.absolute
+            else "within tolerance"
+            if self.within
+            else "DIFFERENT"
+        )
         return (
             f"{self.method:<20} {self.values:>10,} values  largest difference {self.absolute:.2e} absolute, {self.relative:.2e} relative,"
             f" {self.ulp:.1f} ulp  {self.flipped} flipped  {verdict}"
@@ -83,11 +89,22 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {"ok": self.ok, "rows": self.rows, "backend": self.backend, "methods": {d.method: asdict(d) for d in self.differences}}
+        return {
+            "ok": self.ok,
+            "rows": self.rows,
+            "backend": self.backend,
+            "methods": {d.method: asdict(d) for d in self.differences},
+        }
 
     def __str__(self) -> str:
-        verdict = "The model answers as its source does." if self.ok else "The model differs from its source."
-        return "\n".join([f"{self.rows:,} rows on backend {self.backend}", *map(str, self.differences), verdict])
+        verdict = (
+            "The model answers as its source does."
+            if self.ok
+            else "The model differs from its source."
+        )
+        return "\n".join(
+            [f"{self.rows:,} rows on backend {self.backend}", *map(str, self.differences), verdict]
+        )
 
 
 def verify(estimator: Any, model: Model, X: Any) -> Report:  # noqa: N803
@@ -105,7 +122,9 @@ def verify(estimator: Any, model: Model, X: Any) -> Report:  # noqa: N803
     methods = [m for m in model.methods if hasattr(estimator, m)]
     dtype = coarsest(model, X)
     with np.errstate(all="ignore"):
-        differences = tuple(compare(m, getattr(estimator, m)(X), getattr(model, m)(X), dtype) for m in methods)
+        differences = tuple(
+            compare(m, getattr(estimator, m)(X), getattr(model, m)(X), dtype) for m in methods
+        )
     rows = int(X.shape[0]) if hasattr(X, "shape") else len(X)
     return Report(rows, model.backend, differences)
 
@@ -116,7 +135,9 @@ def coarsest(model: Model, X: Any) -> str:  # noqa: N803
     return "float32" if "float32" in given or model.target.precision == "fast" else "float64"
 
 
-def compare(method: str, expected: Any, found: Any, coarsest: str, scale: float = 1.0) -> Difference:
+def compare(
+    method: str, expected: Any, found: Any, coarsest: str, scale: float = 1.0
+) -> Difference:
     """Compare an answer with the source's, of the same rows.
 
     Parameters
@@ -132,24 +153,46 @@ def compare(method: str, expected: Any, found: Any, coarsest: str, scale: float 
     """
     expected, found = _plain(expected), _plain(found)
     if expected.shape != found.shape:
-        return Difference(method, expected.size, np.inf, np.inf, np.inf, len(expected), 0.0, within=False)
+        return Difference(
+            method, expected.size, np.inf, np.inf, np.inf, len(expected), 0.0, within=False
+        )
     if expected.dtype.kind != "f" or found.dtype.kind != "f":
-        flipped = int(np.count_nonzero((expected != found).reshape(len(expected), -1).any(axis=1))) if expected.size else 0
+        flipped = (
+            int(np.count_nonzero((expected != found).reshape(len(expected), -1).any(axis=1)))
+            if expected.size
+            else 0
+        )
         return Difference(method, expected.size, 0.0, 0.0, 0.0, flipped, 0.0, within=flipped == 0)
     return _compare_floats(method, expected, found, coarsest, scale)
 
 
-def _compare_floats(method: str, expected: npt.NDArray[Any], found: npt.NDArray[Any], coarsest: str, scale: float) -> Difference:
+def _compare_floats(
+    method: str, expected: npt.NDArray[Any], found: npt.NDArray[Any], coarsest: str, scale: float
+) -> Difference:
     coarse = min(expected.dtype, found.dtype, np.dtype(coarsest), key=lambda dtype: dtype.itemsize)
     a, b = expected.astype(np.float64), found.astype(np.float64)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     with np.errstate(all="ignore"):
         gap = np.where(same, 0.0, np.where(np.isfinite(a) & np.isfinite(b), np.abs(a - b), np.inf))
         relative = np.where(same, 0.0, gap / np.abs(a))
-        ulp = np.where(same, 0.0, gap / np.spacing(np.abs(expected.astype(coarse))).astype(np.float64))
+        ulp = np.where(
+            same, 0.0, gap / np.spacing(np.abs(expected.astype(coarse))).astype(np.float64)
+        )
         beyond = gap > TOLERANCE[coarse.name] * scale * np.maximum(1.0, np.abs(a))
-    absolute, relative_gap, ulps = (float(np.nan_to_num(g, nan=np.inf, posinf=np.inf).max(initial=0.0)) for g in (gap, relative, ulp))
-    return Difference(method, expected.size, absolute, relative_gap, ulps, 0, TOLERANCE[coarse.name], within=not beyond.any())
+    absolute, relative_gap, ulps = (
+        float(np.nan_to_num(g, nan=np.inf, posinf=np.inf).max(initial=0.0))
+        for g in (gap, relative, ulp)
+    )
+    return Difference(
+        method,
+        expected.size,
+        absolute,
+        relative_gap,
+        ulps,
+        0,
+        TOLERANCE[coarse.name],
+        within=not beyond.any(),
+    )
 
 
 def _plain(values: Any) -> npt.NDArray[Any]:
@@ -159,5 +202,7 @@ def _plain(values: Any) -> npt.NDArray[Any]:
     if isinstance(values, tuple):
         return _plain(values[0])
     if isinstance(values, list | Iterator):
-        return np.concatenate([v.reshape(len(v), math.prod(v.shape[1:])) for v in map(_plain, values)], axis=1)
+        return np.concatenate(
+            [v.reshape(len(v), math.prod(v.shape[1:])) for v in map(_plain, values)], axis=1
+        )
     return np.asarray(values)

@@ -14,8 +14,8 @@ from hbconv.containers import Output, verify_graph
 from hbconv.errors import InputError
 from hbconv.lower import lower, lower_nodes
 from hbconv.parse import parse
-from hbconv.runtime.inputs import read_table
-from hbconv.runtime.rows import Reads, Table
+from hbconv.runtime.inputs.read import read_table
+from hbconv.runtime.inputs.table import Reads, Table
 
 
 def transform(estimator: Any, X: Any) -> tuple[np.ndarray, Output]:
@@ -65,7 +65,9 @@ def _run(lowered: Any, table: Table) -> dict[str, np.ndarray]:
 
 def hostile(X: np.ndarray, *values: float) -> np.ndarray:
     """Rows of X, then every given value and its two neighbours in every column."""
-    near = np.array([w for v in values for w in (v, np.nextafter(v, -np.inf), np.nextafter(v, np.inf))])
+    near = np.array(
+        [w for v in values for w in (v, np.nextafter(v, -np.inf), np.nextafter(v, np.inf))]
+    )
     return np.concatenate([X, np.repeat(near[:, None], X.shape[1], axis=1)])
 
 

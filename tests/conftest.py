@@ -15,12 +15,36 @@ CACHE = pytest.StashKey[TemporaryDirectory]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--update-golden``, ``--update-support``, ``--exports``, ``--foreign``, ``--battery`` and ``--battery-report``."""
-    parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing with them")
-    parser.addoption("--update-support", action="store_true", help="ask anew what each backend supports; write hbconv/support.json and docs/support.md")
-    parser.addoption("--exports", action="store_true", help="export every case of the matrix to every kind of file, rather than some of them")
-    parser.addoption("--foreign", type=float, default=0.01, help="share of scikit-learn's own tests to run with every answer asked of hbconv (full run: 1)")
-    parser.addoption("--battery", type=int, default=8, help="models to draw for each battery of tests/trees and tests/breadth (full run: 200)")
-    parser.addoption("--battery-report", help="file to write the figures of the batteries to, as JSON")
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write the golden files instead of comparing with them",
+    )
+    parser.addoption(
+        "--update-support",
+        action="store_true",
+        help="ask anew what each backend supports; write hbconv/support.json and docs/support.md",
+    )
+    parser.addoption(
+        "--exports",
+        action="store_true",
+        help="export every case of the matrix to every kind of file, rather than some of them",
+    )
+    parser.addoption(
+        "--foreign",
+        type=float,
+        default=0.01,
+        help="share of scikit-learn's own tests to run with every answer asked of hbconv (full run: 1)",
+    )
+    parser.addoption(
+        "--battery",
+        type=int,
+        default=8,
+        help="models to draw for each battery of tests/trees and tests/breadth (full run: 200)",
+    )
+    parser.addoption(
+        "--battery-report", help="file to write the figures of the batteries to, as JSON"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -58,6 +82,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def _figures() -> dict[str, object]:
     """Figures of the batteries that ran: trees by library and backend, all of scikit-learn by estimator."""
-    trees, breadth = (getattr(sys.modules.get(name), "TALLY", None) for name in ("trees.battery", "breadth.sweep"))
-    by_library = {" on ".join(key): asdict(figures) for key, figures in sorted(trees.figures.items())} if trees else {}
+    trees, breadth = (
+        getattr(sys.modules.get(name), "TALLY", None) for name in ("trees.battery", "breadth.sweep")
+    )
+    by_library = (
+        {" on ".join(key): asdict(figures) for key, figures in sorted(trees.figures.items())}
+        if trees
+        else {}
+    )
     return by_library | {name: asdict(figures) for name, figures in sorted((breadth or {}).items())}

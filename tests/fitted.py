@@ -59,11 +59,16 @@ def labels() -> np.ndarray:
 def fit(name: str) -> Any:
     """Return a fitted model by name."""
     encode = ColumnTransformer(
-        [("n", make_pipeline(SimpleImputer(), StandardScaler()), ["age", "fare"]), ("t", OneHotEncoder(handle_unknown="ignore"), ["colour"])]
+        [
+            ("n", make_pipeline(SimpleImputer(), StandardScaler()), ["age", "fare"]),
+            ("t", OneHotEncoder(handle_unknown="ignore"), ["colour"]),
+        ]
     )
     forest = RandomForestClassifier(7, max_depth=5, random_state=0)
     models = {
-        "linear": lambda: make_pipeline(StandardScaler(), LogisticRegression()).fit(matrix(), labels()),
+        "linear": lambda: make_pipeline(StandardScaler(), LogisticRegression()).fit(
+            matrix(), labels()
+        ),
         "regressor": lambda: Ridge().fit(matrix(), matrix()[:, 0] * 2),
         "forest": lambda: forest.fit(matrix(), labels()),
         "scaler": lambda: StandardScaler().fit(matrix()),

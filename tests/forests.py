@@ -71,7 +71,11 @@ def random_forest(
     shapes = [_grow(rng, max_depth) if n_features else None for _ in range(n_trees)]
     left, right, roots, first_leaf = _flatten(shapes)
     n_tests, n_leaves = len(left), first_leaf[-1]
-    default_left = {"left": np.ones(n_tests, bool), "right": np.zeros(n_tests, bool), "mixed": rng.random(n_tests) < 0.5}[missing]
+    default_left = {
+        "left": np.ones(n_tests, bool),
+        "right": np.zeros(n_tests, bool),
+        "mixed": rng.random(n_tests) < 0.5,
+    }[missing]
     feature = rng.integers(0, max(n_features, 1), n_tests, dtype=np.int32)
     return Forest(
         feature=Array(feature),
@@ -96,7 +100,10 @@ def with_random_slopes(forest: Forest, rng: np.random.Generator, most: int = 3) 
     counts = rng.integers(0, most + 1, forest.n_leaves)
     start = Array.of(np.concatenate([[0], np.cumsum(counts)]), "int32")
     feature = Array.of(rng.integers(0, forest.n_features, start.data[-1]), "int32")
-    numbers = [Array.of(rng.standard_normal(size), forest.accumulate) for size in (forest.n_leaves, start.data[-1])]
+    numbers = [
+        Array.of(rng.standard_normal(size), forest.accumulate)
+        for size in (forest.n_leaves, start.data[-1])
+    ]
     return replace(forest, slopes=Slopes(numbers[0], start, feature, numbers[1]))
 
 
@@ -104,17 +111,25 @@ def _tables(rng: np.random.Generator, listed: npt.NDArray[np.bool_]) -> Tables:
     """Tables of one to 40 entries, a table for each test."""
     sizes = rng.integers(1, 41, int(listed.sum()))
     start = np.concatenate([[0], np.cumsum(sizes)])
-    return Tables(Array.of(np.where(listed, np.cumsum(listed) - 1, -1), "int32"), Array.of(start, "int32"), Array(rng.random(start[-1]) < 0.5))
+    return Tables(
+        Array.of(np.where(listed, np.cumsum(listed) - 1, -1), "int32"),
+        Array.of(start, "int32"),
+        Array(rng.random(start[-1]) < 0.5),
+    )
 
 
-def hostile_rows(rng: np.random.Generator, forest: Forest, dtype: str = "float64", n: int = 64) -> npt.NDArray[Any]:
+def hostile_rows(
+    rng: np.random.Generator, forest: Forest, dtype: str = "float64", n: int = 64
+) -> npt.NDArray[Any]:
     """Rows of the forest's own thresholds and their neighbours, NaN, infinities, zeros, denormals and ordinary values."""
     low, high = np.array(-np.inf, dtype), np.array(np.inf, dtype)
     with np.errstate(over="ignore"):
         thresholds = forest.threshold.data.astype(dtype)
         around = [thresholds, np.nextafter(thresholds, low), np.nextafter(thresholds, high)]
     smallest = np.finfo(dtype).smallest_subnormal
-    special = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, np.finfo(dtype).tiny, smallest, -smallest], dtype)
+    special = np.array(
+        [0.0, -0.0, np.nan, np.inf, -np.inf, np.finfo(dtype).tiny, smallest, -smallest], dtype
+    )
     pool = np.concatenate([*around, np.tile(special, 1 + len(thresholds) // 8)])
     rows = rng.standard_normal((n, forest.n_features)).astype(dtype)
     hostile = rng.random(rows.shape) < 0.7
@@ -145,7 +160,10 @@ def forests(draw: st.DrawFn, max_trees: int = 6, max_depth: int = 6) -> Forest:
 
 def _thresholds(rng: np.random.Generator, n: int, dtype: str, awkward: float) -> npt.NDArray[Any]:
     with np.errstate(over="ignore"):
-        ordinary, traps = rng.standard_normal(max(n // 2, 1)).astype(dtype), np.array(AWKWARD).astype(dtype)
+        ordinary, traps = (
+            rng.standard_normal(max(n // 2, 1)).astype(dtype),
+            np.array(AWKWARD).astype(dtype),
+        )
     return np.where(rng.random(n) < awkward, rng.choice(traps, n), rng.choice(ordinary, n))
 
 

@@ -13,8 +13,8 @@ ROWS = (0, 1, 7, 9, 65)
 def check(dtype: str) -> None:
     """Compare the loop for few rows, and that for batches, with the forest."""
     from hbconv.backends.tvm import BACKEND
-    from hbconv.backends.tvm.compiler import FEW, compile_program
-    from hbconv.backends.tvm.machine import Machine
+    from hbconv.backends.tvm.compile import FEW, compile_program
+    from hbconv.backends.tvm.target.machine import Machine
     from hbconv.target import Target
     from hbconv.tensor import Builder
 
@@ -22,7 +22,10 @@ def check(dtype: str) -> None:
     forest = random_forest(rng, n_trees=17, n_features=20)
     scores = b.op("tree_scores", b.input("x", dtype, 20), forest=forest, strategy="select")
     program = BACKEND.prepare(b.program({"scores": scores}), target)
-    for artifact in (compile_program(program, FEW, Machine.host(), target), BACKEND.emit(program, target)):
+    for artifact in (
+        compile_program(program, FEW, Machine.host(), target),
+        BACKEND.emit(program, target),
+    ):
         for rows in ROWS:
             x = hostile_rows(rng, forest, dtype, rows)
             np.testing.assert_array_equal(artifact.run({"x": x})["scores"], forest.scores(x))

@@ -89,20 +89,31 @@ def in_child(task: Callable[[], None]) -> int:
 def fresh(library: int, columns: int, dtype: str, rows: int) -> int:
     """Run a task in a process that starts from nothing."""
     script = f"import processes as p; m, x = p.fit({library}, {columns}, {dtype!r}); p.answer(m, x[:{rows}])"
-    return subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parent, check=False).returncode
+    return subprocess.run(
+        [sys.executable, "-c", script], cwd=Path(__file__).parent, check=False
+    ).returncode
 
 
 def draws(seed: int) -> Iterator[tuple[int, int, str, int, int]]:
     """Yield what each process does: every combination of library, dtype and vector in turn, with columns and rows at random."""
     rng = np.random.default_rng(seed)
-    turns = cycle([(library, dtype, vector) for vector in VECTORS for dtype in ("float32", "float64") for library in range(len(LIBRARIES))])
+    turns = cycle(
+        [
+            (library, dtype, vector)
+            for vector in VECTORS
+            for dtype in ("float32", "float64")
+            for library in range(len(LIBRARIES))
+        ]
+    )
     for library, dtype, vector in turns:
         yield library, int(rng.choice(COLUMNS)), dtype, int(rng.choice(ROWS)), vector
 
 
 def main() -> int:
     """Run the processes, and return how many died."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--fresh", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
@@ -110,7 +121,9 @@ def main() -> int:
     models: dict[tuple[int, int, str], tuple[Any, Any]] = {}
     deaths = 0
     answer(*fit(0, 5, "float64"))  # loads the libraries, so that no child has to
-    for number, (library, columns, dtype, rows, vector) in enumerate(islice(draws(options.seed), options.count)):
+    for number, (library, columns, dtype, rows, vector) in enumerate(
+        islice(draws(options.seed), options.count)
+    ):
         os.environ["HBCONV_MACHINE"] = f"/{vector}"
         if number < options.fresh:
             status = fresh(library, columns, dtype, rows)
@@ -122,7 +135,10 @@ def main() -> int:
             status = in_child(lambda model=model, x=x, rows=rows: answer(model, x[:rows]))
         if status:
             deaths += 1
-            print(f"{LIBRARIES[library].__name__}, {columns} columns of {dtype}, {rows} rows, vectors of {vector} bytes: ended with {status}", flush=True)
+            print(
+                f"{LIBRARIES[library].__name__}, {columns} columns of {dtype}, {rows} rows, vectors of {vector} bytes: ended with {status}",
+                flush=True,
+            )
     print(f"{options.count} processes, {deaths} of them died")
     return deaths
 

@@ -36,7 +36,15 @@ def fitted_models() -> dict[str, Any]:
     import catboost
     import lightgbm
     import xgboost
-    from sklearn import decomposition, ensemble, naive_bayes, neighbors, neural_network, pipeline, preprocessing
+    from sklearn import (
+        decomposition,
+        ensemble,
+        naive_bayes,
+        neighbors,
+        neural_network,
+        pipeline,
+        preprocessing,
+    )
     from sklearn.linear_model import LogisticRegression
 
     x, two, three = fit_rows(), target("two"), target("three")
@@ -47,18 +55,28 @@ def fitted_models() -> dict[str, Any]:
     trees = {
         "catboost two": catboost.CatBoostClassifier(**QUIET).fit(x, two),
         "catboost three": catboost.CatBoostClassifier(**QUIET).fit(x, three),
-        "catboost counts": catboost.CatBoostRegressor(loss_function="Poisson", **QUIET).fit(x, target("count")),
+        "catboost counts": catboost.CatBoostRegressor(loss_function="Poisson", **QUIET).fit(
+            x, target("count")
+        ),
         "gradient boosting": ensemble.GradientBoostingClassifier(**small).fit(x, two),
-        "histograms": ensemble.HistGradientBoostingClassifier(max_iter=8, random_state=0).fit(x, three),
+        "histograms": ensemble.HistGradientBoostingClassifier(max_iter=8, random_state=0).fit(
+            x, three
+        ),
         "lightgbm": lightgbm.LGBMClassifier(verbose=-1, **wrapped).fit(x, two),
         "xgboost": xgboost.XGBClassifier(**wrapped).fit(x, three),
     }
     others = {
         "powers": powers.fit(x, two),
-        "network": neural_network.MLPClassifier((16,), activation="tanh", max_iter=20, random_state=0).fit(x, three),
+        "network": neural_network.MLPClassifier(
+            (16,), activation="tanh", max_iter=20, random_state=0
+        ).fit(x, three),
         "naive bayes": naive_bayes.GaussianNB().fit(x, three),
-        "neighbours": neighbors.KNeighborsClassifier(3, algorithm="brute").fit(x.astype(np.float32), two),
-        "topics": decomposition.LatentDirichletAllocation(3, max_iter=3, random_state=0).fit(positive),
+        "neighbours": neighbors.KNeighborsClassifier(3, algorithm="brute").fit(
+            x.astype(np.float32), two
+        ),
+        "topics": decomposition.LatentDirichletAllocation(3, max_iter=3, random_state=0).fit(
+            positive
+        ),
     }
     return {f"trees: {name}": model for name, model in trees.items()} | others
 
@@ -84,9 +102,14 @@ def answer(folder: Path) -> None:
     """Compare the models of a folder, those converted there and those converted here, with the sources, here."""
     models, programs = pickle.loads((folder / "models.pickle").read_bytes())
     for number, (name, model) in enumerate(models.items()):
-        here, there = hbconv.convert(model, backend="reference"), hbconv.load(folder / f"{number}.hbc")
+        here, there = (
+            hbconv.convert(model, backend="reference"),
+            hbconv.load(folder / f"{number}.hbc"),
+        )
         if name.startswith("trees"):
-            assert _program(here) == programs[name], f"{name}: its constants depend on the processor"
+            assert _program(here) == programs[name], (
+                f"{name}: its constants depend on the processor"
+            )
         for converted in (here, there):
             _agrees(name, model, converted)
         _refuses_in_silence(here)
@@ -94,7 +117,11 @@ def answer(folder: Path) -> None:
 
 def _agrees(name: str, model: Any, converted: hbconv.Model) -> None:
     case = Case(name, "", lambda: model)
-    x = np.abs(rows(200)) if name == "topics" else rows(200).astype(np.float32 if name == "neighbours" else np.float64)
+    x = (
+        np.abs(rows(200))
+        if name == "topics"
+        else rows(200).astype(np.float32 if name == "neighbours" else np.float64)
+    )
     for start, n in zip(np.cumsum(COUNTS), COUNTS, strict=True):
         part = x[start : start + n]
         for method in set(methods(model)) & set(converted.methods):

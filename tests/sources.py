@@ -21,8 +21,16 @@ def library(estimator: Any) -> str:
 def methods(estimator: Any) -> tuple[str, ...]:
     """Methods that compute something on new rows, as hbconv names them."""
     own = tuple(m for m in METHODS if hasattr(estimator, m))
-    boosters = () if library(estimator) == "sklearn" or not hasattr(estimator, "predict") else ("apply", "raw_scores")
-    return own + tuple(m for m in boosters if library(estimator) in ("lightgbm", "xgboost", "catboost") and m not in own)
+    boosters = (
+        ()
+        if library(estimator) == "sklearn" or not hasattr(estimator, "predict")
+        else ("apply", "raw_scores")
+    )
+    return own + tuple(
+        m
+        for m in boosters
+        if library(estimator) in ("lightgbm", "xgboost", "catboost") and m not in own
+    )
 
 
 def ask(estimator: Any, method: str, x: Any) -> Any:
@@ -31,7 +39,9 @@ def ask(estimator: Any, method: str, x: Any) -> Any:
         ("lightgbm", "raw_scores"): lambda: estimator.predict(x, raw_score=True),
         ("lightgbm", "apply"): lambda: estimator.predict(x, pred_leaf=True),
         ("xgboost", "raw_scores"): lambda: estimator.predict(x, output_margin=True),
-        ("catboost", "raw_scores"): lambda: estimator._predict(x, "RawFormulaVal", 0, 0, 1, False, "predict"),  # rankers' predict has no choice
+        ("catboost", "raw_scores"): lambda: estimator._predict(
+            x, "RawFormulaVal", 0, 0, 1, False, "predict"
+        ),  # rankers' predict has no choice
         ("catboost", "apply"): lambda: estimator.calc_leaf_indexes(x),
     }
     if type(estimator).__name__ == "Booster" and library(estimator) == "xgboost":
@@ -43,7 +53,12 @@ def _ask_booster(booster: Any, method: str, x: Any) -> Any:
     import xgboost
 
     x = x if isinstance(x, xgboost.DMatrix) else xgboost.DMatrix(x, enable_categorical=True)
-    return booster.predict(x, **{"predict": {}, "raw_scores": {"output_margin": True}, "apply": {"pred_leaf": True}}[method])
+    return booster.predict(
+        x,
+        **{"predict": {}, "raw_scores": {"output_margin": True}, "apply": {"pred_leaf": True}}[
+            method
+        ],
+    )
 
 
 def quietly(estimator: Any, method: str, x: Any) -> Any:

@@ -52,7 +52,9 @@ TOLERANCES: dict[tuple[str, str], float] = {
 """Relative to the largest entry of the row (and to the largest input of the row, for linear algebra)."""
 
 
-def units(method: str, got: npt.NDArray[Any], want: npt.NDArray[Any], least: float = 0.0) -> npt.NDArray[np.float64]:
+def units(
+    method: str, got: npt.NDArray[Any], want: npt.NDArray[Any], least: float = 0.0
+) -> npt.NDArray[np.float64]:
     """Distance in units in the last place of what was wanted, or of ``least``; infinite where only one of the two is finite.
 
     The first of two probabilities is one less the other, so it is held to the unit of the larger; a logarithm to that of one at least.
@@ -64,19 +66,31 @@ def units(method: str, got: npt.NDArray[Any], want: npt.NDArray[Any], least: flo
         size[:, 0::2] = np.maximum(size[:, 0::2], size[:, 1::2])
     same = (got == want) | (np.isnan(got) & np.isnan(want))
     with np.errstate(invalid="ignore"):
-        distance = np.abs(got.astype(np.float64) - want.astype(np.float64)) / np.spacing(size).astype(np.float64)
+        distance = np.abs(got.astype(np.float64) - want.astype(np.float64)) / np.spacing(
+            size
+        ).astype(np.float64)
     return np.where(same, 0.0, np.where(np.isfinite(distance), distance, np.inf))
 
 
-def assert_units(method: str, got: npt.NDArray[Any], want: npt.NDArray[Any], limit: float = 0.0, least: float = 0.0) -> None:
+def assert_units(
+    method: str,
+    got: npt.NDArray[Any],
+    want: npt.NDArray[Any],
+    limit: float = 0.0,
+    least: float = 0.0,
+) -> None:
     """Assert an answer of the same shape and dtype: equal, or where it is of floats within so many units."""
-    assert (got.shape, got.dtype) == (want.shape, want.dtype), f"{method}: {got.shape} {got.dtype} for {want.shape} {want.dtype}"
+    assert (got.shape, got.dtype) == (want.shape, want.dtype), (
+        f"{method}: {got.shape} {got.dtype} for {want.shape} {want.dtype}"
+    )
     if limit == 0 or want.dtype.kind != "f":
         np.testing.assert_array_equal(got, want, err_msg=method)
         return
     apart = units(method, got, want, least)
     far = apart > limit
-    assert not far.any(), f"{method}: {far.sum()} of {far.size} beyond {limit} units (largest {apart.max()}), such as {got[far][:3]} for {want[far][:3]}"
+    assert not far.any(), (
+        f"{method}: {far.sum()} of {far.size} beyond {limit} units (largest {apart.max()}), such as {got[far][:3]} for {want[far][:3]}"
+    )
 
 
 def brute_force(x: npt.NDArray[Any], points: npt.NDArray[Any]) -> float:
@@ -84,7 +98,10 @@ def brute_force(x: npt.NDArray[Any], points: npt.NDArray[Any]) -> float:
 
     The squares cancel where rows are near: each is off by some units of the largest, of which the distance is the root.
     """
-    squares = max(float((np.asarray(values, np.float64) ** 2).sum(axis=1).max(initial=0.0)) for values in (x, points))
+    squares = max(
+        float((np.asarray(values, np.float64) ** 2).sum(axis=1).max(initial=0.0))
+        for values in (x, points)
+    )
     return float(np.sqrt(4 * (x.shape[1] + 2) * np.finfo(np.float64).eps * squares))
 
 
@@ -108,7 +125,9 @@ def largest(x: Any) -> np.ndarray:
     if not hasattr(x, "columns") and _dtype(x).kind == "O":
         return np.ones(len(x))
     numbers = x.select_dtypes("number").to_numpy() if hasattr(x, "columns") else x
-    return np.maximum(1.0, np.abs(finite(np.asarray(numbers, dtype=np.float64))).max(axis=1, initial=0.0))
+    return np.maximum(
+        1.0, np.abs(finite(np.asarray(numbers, dtype=np.float64))).max(axis=1, initial=0.0)
+    )
 
 
 def _dtype(x: Any) -> np.dtype[Any]:

@@ -19,7 +19,14 @@ __all__ = ["NAMES", "ORIGINAL_ROWS", "make", "mixed_table", "numbers"]
 Matrix = npt.NDArray[np.float32]
 Generator = np.random.Generator
 
-ORIGINAL_ROWS = {"fraud": 284_807, "year": 515_345, "covtype": 581_012, "epsilon": 500_000, "higgs": 11_000_000, "airline": 115_000_000}
+ORIGINAL_ROWS = {
+    "fraud": 284_807,
+    "year": 515_345,
+    "covtype": 581_012,
+    "epsilon": 500_000,
+    "higgs": 11_000_000,
+    "airline": 115_000_000,
+}
 """Rows of the original data sets."""
 
 
@@ -44,7 +51,9 @@ def make(name: str, rows: int = 100_000, seed: int = 0) -> Dataset:
     return _SHAPES[name](rows, np.random.default_rng(seed))
 
 
-def numbers(features: int, classes: int = 2, categories: int = 0, rows: int = 100_000, seed: int = 0) -> Dataset:
+def numbers(
+    features: int, classes: int = 2, categories: int = 0, rows: int = 100_000, seed: int = 0
+) -> Dataset:
     """Draw a matrix of any width: standard normal columns, some of them cut into categories.
 
     Parameters
@@ -77,7 +86,9 @@ def numbers(features: int, classes: int = 2, categories: int = 0, rows: int = 10
 
 def _parts(values: npt.NDArray[Any], count: int) -> npt.NDArray[np.int64]:
     """Return which of so many parts of equal size each value falls in, 0 the lowest."""
-    return np.searchsorted(np.quantile(values, np.arange(1, count) / count), values).astype(np.int64)
+    return np.searchsorted(np.quantile(values, np.arange(1, count) / count), values).astype(
+        np.int64
+    )
 
 
 def _score(x: Matrix, rng: Generator) -> npt.NDArray[np.float64]:
@@ -85,7 +96,12 @@ def _score(x: Matrix, rng: Generator) -> npt.NDArray[np.float64]:
     width = min(x.shape[1], 12)
     head = x[:, :width].astype(np.float64)
     head = (head - head.mean(axis=0)) / (head.std(axis=0) + 1e-9)
-    raw = head @ rng.standard_normal(width) + head[:, 0] * head[:, 1] + np.sin(2 * head[:, 2]) + 0.5 * rng.standard_normal(len(x))
+    raw = (
+        head @ rng.standard_normal(width)
+        + head[:, 0] * head[:, 1]
+        + np.sin(2 * head[:, 2])
+        + 0.5 * rng.standard_normal(len(x))
+    )
     return np.asarray((raw - raw.mean()) / raw.std())
 
 
@@ -174,12 +190,16 @@ def mixed_table(rows: int = 100_000, seed: int = 0) -> Dataset:
     columns["carrier"] = _with_missing(np.array(_CARRIERS, object)[carrier], rng)
     columns["city"] = _with_missing(np.array(_CITIES, object)[city], rng)
     columns["tier"] = np.array(["basic", "plus", "premium"], object)[rng.integers(0, 3, rows)]
-    columns["segment"] = np.array([f"segment {i}" for i in range(200)], object)[rng.integers(0, 200, rows)]
+    columns["segment"] = np.array([f"segment {i}" for i in range(200)], object)[
+        rng.integers(0, 200, rows)
+    ]
     score = (
         np.nan_to_num(columns["amount_0"]) / 20 + columns["signal_0"] * columns["signal_1"] + (columns["age"] > 45) * 1.5
         + (carrier % 3) - (city % 5) / 2 + rng.standard_normal(rows)
     )  # fmt: skip
-    return Dataset("mixed_table", pd.DataFrame(columns), (score > np.median(score)).astype(np.int64), "binary")
+    return Dataset(
+        "mixed_table", pd.DataFrame(columns), (score > np.median(score)).astype(np.int64), "binary"
+    )
 
 
 def _with_missing(values: npt.NDArray[np.object_], rng: Generator) -> npt.NDArray[np.object_]:

@@ -14,7 +14,12 @@ __all__ = ["NAMES", "fetch"]
 _Fetch = Callable[..., Any]
 
 
-def fetch(name: str, data_home: str | None = None, fetch_openml: _Fetch | None = None, fetch_covtype: _Fetch | None = None) -> Dataset:
+def fetch(
+    name: str,
+    data_home: str | None = None,
+    fetch_openml: _Fetch | None = None,
+    fetch_covtype: _Fetch | None = None,
+) -> Dataset:
     """Download an original data set, or read it from scikit-learn's cache.
 
     Parameters
@@ -39,13 +44,23 @@ def fetch(name: str, data_home: str | None = None, fetch_openml: _Fetch | None =
 
     if name == "covtype":
         bunch = (fetch_covtype or datasets.fetch_covtype)(data_home=data_home)
-        return Dataset(name, np.ascontiguousarray(bunch.data, np.float32), bunch.target, "multiclass")
+        return Dataset(
+            name, np.ascontiguousarray(bunch.data, np.float32), bunch.target, "multiclass"
+        )
     openml_name, version, task = _OPENML[name]
-    bunch = (fetch_openml or datasets.fetch_openml)(openml_name, version=version, data_home=data_home, as_frame=False, parser="liac-arff")
+    bunch = (fetch_openml or datasets.fetch_openml)(
+        openml_name, version=version, data_home=data_home, as_frame=False, parser="liac-arff"
+    )
     x = np.ascontiguousarray(bunch.data, np.float32)
     if name == "fraud":
-        x = np.ascontiguousarray(x[:, :28])  # V1 to V28; the amount is not used by the published benchmark
-    target = bunch.target.astype(np.float64) if task == "regression" else np.unique(bunch.target, return_inverse=True)[1]
+        x = np.ascontiguousarray(
+            x[:, :28]
+        )  # V1 to V28; the amount is not used by the published benchmark
+    target = (
+        bunch.target.astype(np.float64)
+        if task == "regression"
+        else np.unique(bunch.target, return_inverse=True)[1]
+    )
     return Dataset(name, x, target, task)
 
 

@@ -15,13 +15,18 @@ from hbconv_datasets.dataset import Dataset
 __all__ = ["documents", "listings"]
 
 _SYLLABLES = tuple(
-    f"{first}{vowel}{last}" for last in ("", "n", "r", "s", "lt") for vowel in "aeiou" for first in ("b", "d", "k", "l", "m", "p", "s", "t", "v", "st")
+    f"{first}{vowel}{last}"
+    for last in ("", "n", "r", "s", "lt")
+    for vowel in "aeiou"
+    for first in ("b", "d", "k", "l", "m", "p", "s", "t", "v", "st")
 )
 _OWN = 0.15
 """Share of a document's words that are its topic's."""
 
 
-def documents(rows: int = 10_000, topics: int = 20, words: int = 50_000, length: int = 100, seed: int = 0) -> Dataset:
+def documents(
+    rows: int = 10_000, topics: int = 20, words: int = 50_000, length: int = 100, seed: int = 0
+) -> Dataset:
     """Draw documents, and the topic of each.
 
     Parameters
@@ -42,7 +47,12 @@ def documents(rows: int = 10_000, topics: int = 20, words: int = 50_000, length:
     """
     rng = np.random.default_rng(seed)
     topic = rng.integers(0, topics, rows)
-    return Dataset("documents", _written(topic, words, length, rng), topic, "multiclass" if topics > 2 else "binary")
+    return Dataset(
+        "documents",
+        _written(topic, words, length, rng),
+        topic,
+        "multiclass" if topics > 2 else "binary",
+    )
 
 
 def listings(rows: int = 10_000, seed: int = 0) -> Dataset:
@@ -61,21 +71,37 @@ def listings(rows: int = 10_000, seed: int = 0) -> Dataset:
     rooms, district = rng.integers(1, 7, rows), rng.integers(0, 12, rows)
     area = 18.0 * rooms + rng.gamma(4.0, 5.0, rows)
     rent = area * (8 + district) * rng.lognormal(0.0, 0.2, rows)
-    heating = np.array(["gas", "district heating", "heat pump", "Öl"], object)[rng.integers(0, 4, rows)]
+    heating = np.array(["gas", "district heating", "heat pump", "Öl"], object)[
+        rng.integers(0, 4, rows)
+    ]
     columns: dict[str, Any] = {
         "rent": np.where(rng.random(rows) < 0.05, np.nan, rent),
         "area": area,
         "rooms": rooms,
-        "age": np.where(rng.random(rows) < 0.2, np.nan, rng.gamma(2.0, 20.0, rows)).astype(np.float32),
-        "district": pd.Categorical.from_codes(np.where(rng.random(rows) < 0.02, -1, district), [f"district {i}" for i in range(12)]),
+        "age": np.where(rng.random(rows) < 0.2, np.nan, rng.gamma(2.0, 20.0, rows)).astype(
+            np.float32
+        ),
+        "district": pd.Categorical.from_codes(
+            np.where(rng.random(rows) < 0.02, -1, district), [f"district {i}" for i in range(12)]
+        ),
         "heating": heating,
         "description": _written(liked, 5_000, 25, rng),
     }
-    score = 2 * liked - rent / area / 10 + rooms / 4 + (heating == "heat pump") + rng.standard_normal(rows)
-    return Dataset("listings", pd.DataFrame(columns), (score > np.median(score)).astype(np.int64), "binary")
+    score = (
+        2 * liked
+        - rent / area / 10
+        + rooms / 4
+        + (heating == "heat pump")
+        + rng.standard_normal(rows)
+    )
+    return Dataset(
+        "listings", pd.DataFrame(columns), (score > np.median(score)).astype(np.int64), "binary"
+    )
 
 
-def _written(topic: npt.NDArray[np.int64], words: int, length: int, rng: np.random.Generator) -> npt.NDArray[np.object_]:
+def _written(
+    topic: npt.NDArray[np.int64], words: int, length: int, rng: np.random.Generator
+) -> npt.NDArray[np.object_]:
     """Return a document for each topic: capitalised, with commas, ending in a full stop."""
     counts = 1 + rng.poisson(length - 1, len(topic))
     shares = np.cumsum(1 / np.arange(1, words + 1))

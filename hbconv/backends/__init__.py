@@ -13,7 +13,13 @@ __all__ = ["Artifact", "Backend", "backend_names", "find_backend"]
 @cache
 def backend_names() -> tuple[str, ...]:
     """Return the names of all backends: the modules here, helpers (``_name``) left out."""
-    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name != "base" and not m.name.startswith("_")))
+    return tuple(
+        sorted(
+            m.name
+            for m in pkgutil.iter_modules(__path__)
+            if m.name != "base" and not m.name.startswith("_")
+        )
+    )
 
 
 def find_backend(name: str) -> Backend:

@@ -161,7 +161,9 @@ class Backend(ABC):
         BackendError
             It makes no kernel: it runs operator after operator.
         """
-        raise BackendError(f"Backend {self.name!r} runs operator after operator, so there is no kernel to report on. Use backend='tvm'.")
+        raise BackendError(
+            f"Backend {self.name!r} runs operator after operator, so there is no kernel to report on. Use backend='tvm'."
+        )
 
     def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:  # noqa: ARG002
         """Rebuild an artifact from what it stored; by default, compile again."""
@@ -177,14 +179,20 @@ class Backend(ABC):
         program = self._rewritten(program, target)
         for primitive in self._missing(program):
             reason = self.refuses.get(primitive, "hbconv has not written it yet")
-            raise BackendError(f"Backend {self.name!r} cannot run {primitive!r}: {reason}. Use another backend, such as backend='torch'.")
+            raise BackendError(
+                f"Backend {self.name!r} cannot run {primitive!r}: {reason}. Use another backend, such as backend='torch'."
+            )
         return verify_program(program)
 
     def status(self, program: TensorProgram, target: Target) -> str:
         """Say how it runs a program: ``native``, ``lowered`` (some primitives written as others first), ``cannot`` or ``not yet``, and why."""
         rewritten = self._rewritten(program, target)
         for primitive in self._missing(rewritten):
-            return f"cannot: {self.refuses[primitive]}" if primitive in self.refuses else f"not yet: {primitive}"
+            return (
+                f"cannot: {self.refuses[primitive]}"
+                if primitive in self.refuses
+                else f"not yet: {primitive}"
+            )
         return "native" if program.primitives <= rewritten.primitives else "lowered"
 
     def _rewritten(self, program: TensorProgram, target: Target) -> TensorProgram:
@@ -202,7 +210,9 @@ class Backend(ABC):
         """Raise MissingPackageError unless the packages it needs are installed."""
         missing = [p for p in self.needs if importlib.util.find_spec(p) is None]
         if missing:
-            raise MissingPackageError(f"Backend {self.name!r} needs {', '.join(missing)}. Install with: pip install 'hbconv[{self.extra}]'")
+            raise MissingPackageError(
+                f"Backend {self.name!r} needs {', '.join(missing)}. Install with: pip install 'hbconv[{self.extra}]'"
+            )
 
 
 def contiguous(x: npt.NDArray[Any]) -> npt.NDArray[Any]:

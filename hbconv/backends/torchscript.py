@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from hbconv.backends._torch_forest import Trees
-from hbconv.backends._torch_module import Loop, TensorModule
 from hbconv.backends.base import Artifact
 from hbconv.backends.torch import Torch, TorchArtifact, find_device
+from hbconv.backends.torch.forest import Trees
+from hbconv.backends.torch.module import Loop, TensorModule
 from hbconv.errors import StoreError
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
@@ -33,7 +33,9 @@ def without_deprecation(function: Callable[..., Any], *arguments: Any, **options
 class TorchScriptArtifact(TorchArtifact):
     """A traced module; what runs has its constants written in, which would not follow the module to a device."""
 
-    def __init__(self, module: torch.jit.ScriptModule, program: TensorProgram, target: Target) -> None:
+    def __init__(
+        self, module: torch.jit.ScriptModule, program: TensorProgram, target: Target
+    ) -> None:
         super().__init__(module, program, target)
         self.call = without_deprecation(torch.jit.freeze, module.eval())
 
@@ -50,7 +52,9 @@ class _ScriptedLoop(torch.nn.Module):
     def __init__(self, loop: Loop) -> None:
         super().__init__()
         self.steps = loop.steps
-        self.body = without_deprecation(torch.jit.trace, loop.body, loop.example(), check_trace=False)
+        self.body = without_deprecation(
+            torch.jit.trace, loop.body, loop.example(), check_trace=False
+        )
 
     def forward(self, state: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
         for _ in range(self.steps):
@@ -66,8 +70,12 @@ class _ScriptedTrees(torch.nn.Module):
     def __init__(self, trees: Trees) -> None:
         super().__init__()
         self.rows = trees.rows
-        self.one = without_deprecation(torch.jit.trace, trees.one, trees.example()[:1], check_trace=False)
-        self.many = without_deprecation(torch.jit.trace, trees.many, trees.example(), check_trace=False)
+        self.one = without_deprecation(
+            torch.jit.trace, trees.one, trees.example()[:1], check_trace=False
+        )
+        self.many = without_deprecation(
+            torch.jit.trace, trees.many, trees.example(), check_trace=False
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if x.size(0) == 1:
@@ -79,7 +87,10 @@ class _ScriptedTrees(torch.nn.Module):
         return answer
 
 
-_SCRIPTED: dict[type[torch.nn.Module], Callable[[Any], torch.nn.Module]] = {Loop: _ScriptedLoop, Trees: _ScriptedTrees}
+_SCRIPTED: dict[type[torch.nn.Module], Callable[[Any], torch.nn.Module]] = {
+    Loop: _ScriptedLoop,
+    Trees: _ScriptedTrees,
+}
 """What a trace would write out step by step, or for one number of rows."""
 
 
@@ -87,7 +98,11 @@ def _script_children(module: TensorModule) -> None:
     """Replace them by scripted ones, which a trace keeps as they are."""
     for name, child in list(module.body.named_children()):
         if type(child) in _SCRIPTED:
-            setattr(module.body, name, without_deprecation(torch.jit.script, _SCRIPTED[type(child)](child)))
+            setattr(
+                module.body,
+                name,
+                without_deprecation(torch.jit.script, _SCRIPTED[type(child)](child)),
+            )
 
 
 class TorchScript(Torch):
@@ -100,7 +115,9 @@ class TorchScript(Torch):
         module = TensorModule(program).to(find_device(target)).eval()
         with torch.no_grad():
             _script_children(module)
-            traced = without_deprecation(torch.jit.trace, module, module.example(), check_trace=False)
+            traced = without_deprecation(
+                torch.jit.trace, module, module.example(), check_trace=False
+            )
         return TorchScriptArtifact(traced, program, target)
 
     def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:
@@ -109,9 +126,13 @@ class TorchScript(Torch):
             return self.compile(program, target)
         device = find_device(target)
         try:
-            traced = without_deprecation(torch.jit.load, io.BytesIO(files[FILE]), map_location=device)
+            traced = without_deprecation(
+                torch.jit.load, io.BytesIO(files[FILE]), map_location=device
+            )
         except RuntimeError as error:
-            raise StoreError(f"torch {torch.__version__} cannot read the stored {FILE}: {error}") from error
+            raise StoreError(
+                f"torch {torch.__version__} cannot read the stored {FILE}: {error}"
+            ) from error
         return TorchScriptArtifact(traced, program, target)
 
 

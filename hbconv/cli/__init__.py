@@ -40,7 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Terminated:
         return fail("Terminated; nothing was written.", as_json=as_json, code=143)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to flush at exit goes nowhere
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # what is left to flush at exit goes nowhere
         return 141
 
 
@@ -54,7 +56,10 @@ def _run(argv: Sequence[str] | None) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        return fail(f"{error.strerror or error}: {error.filename}" if error.filename else str(error), as_json=options.json)
+        return fail(
+            f"{error.strerror or error}: {error.filename}" if error.filename else str(error),
+            as_json=options.json,
+        )
     return code
 
 
@@ -79,13 +84,20 @@ def parser() -> argparse.ArgumentParser:
     """Build the argument parser; each command adds its own arguments."""
     from hbconv import __version__
 
-    top = argparse.ArgumentParser(prog="hbconv", description="Compile scikit-learn, LightGBM, XGBoost and CatBoost models to tensor programs.")
+    top = argparse.ArgumentParser(
+        prog="hbconv",
+        description="Compile scikit-learn, LightGBM, XGBoost and CatBoost models to tensor programs.",
+    )
     top.add_argument("--version", action="version", version=f"hbconv {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in COMMANDS:
         module = importlib.import_module(f"hbconv.cli.{name}")
-        command = commands.add_parser(name, help=(module.__doc__ or "").splitlines()[0], description=module.__doc__)
-        command.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
+        command = commands.add_parser(
+            name, help=(module.__doc__ or "").splitlines()[0], description=module.__doc__
+        )
+        command.add_argument(
+            "--json", action="store_true", help="print the result as JSON on standard output"
+        )
         module.arguments(command)
         command.set_defaults(run=module.run)
     return top

@@ -24,11 +24,20 @@ from hbconv.errors import InputError
 def arguments(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     model_arguments(command)
-    command.add_argument("--data", help="table of rows (default: standard normal float32 rows, for numeric models)")
-    command.add_argument("--method", help="method to call (default: predict_proba, predict or the first)")
-    command.add_argument("--batch", type=_sizes, default="1,100,10000", help="batch sizes, separated by commas")
+    command.add_argument(
+        "--data", help="table of rows (default: standard normal float32 rows, for numeric models)"
+    )
+    command.add_argument(
+        "--method", help="method to call (default: predict_proba, predict or the first)"
+    )
+    command.add_argument(
+        "--batch", type=_sizes, default="1,100,10000", help="batch sizes, separated by commas"
+    )
     command.add_argument("--repeat", type=positive, default=7, help="calls timed for each figure")
-    command.add_argument("--backends", help="backends to compare, separated by commas (default: the one of --backend)")
+    command.add_argument(
+        "--backends",
+        help="backends to compare, separated by commas (default: the one of --backend)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -40,17 +49,27 @@ def run(options: argparse.Namespace) -> int:
     backends = options.backends.split(",") if options.backends else [options.backend]
     models = {name: _model(hbconv, path, source, options, name) for name in backends}
     first = next(iter(models.values()))
-    method = options.method or next(m for m in ("predict_proba", *first.methods) if m in first.methods)
-    contenders: dict[str, Callable[[Any], Any]] = {model.backend: getattr(model, method) for model in models.values()}
+    method = options.method or next(
+        m for m in ("predict_proba", *first.methods) if m in first.methods
+    )
+    contenders: dict[str, Callable[[Any], Any]] = {
+        model.backend: getattr(model, method) for model in models.values()
+    }
     if source is not None and not isinstance(source, Graph):
         contenders = {"source": getattr(source, method), **contenders}
     rows = _rows(first, options.data, max(options.batch))
-    figures = [_time(name, call, rows[:size], options.repeat) for size in options.batch for name, call in contenders.items()]
+    figures = [
+        _time(name, call, rows[:size], options.repeat)
+        for size in options.batch
+        for name, call in contenders.items()
+    ]
     answer(options, {"method": method, "figures": figures}, _table(method, figures))
     return 0
 
 
-def _model(hbconv: Any, path: Path, source: Any, options: argparse.Namespace, backend: str | None) -> Any:
+def _model(
+    hbconv: Any, path: Path, source: Any, options: argparse.Namespace, backend: str | None
+) -> Any:
     chosen = convert_options(options) | ({} if backend in (None, "auto") else {"backend": backend})
     if source is None:
         return load_saved(path, chosen)
@@ -77,7 +96,9 @@ def _rows(model: Any, data: str | None, count: int) -> Any:
         if "string" in model.schema.dtypes:
             raise InputError("The model reads text columns; give rows with --data.")
         return _random(count, len(model.schema.columns), names)
-    table = rows_for(model, read_all(Path(data), None if names is None else [str(n) for n in names], count)).to_pandas()
+    table = rows_for(
+        model, read_all(Path(data), None if names is None else [str(n) for n in names], count)
+    ).to_pandas()
     if not len(table):
         raise InputError(f"{data} holds no rows.")
     rows = table.iloc[np.arange(count) % len(table)].reset_index(drop=True)
@@ -91,12 +112,23 @@ def _time(name: str, call: Callable[[Any], Any], rows: Any, repeat: int) -> dict
         began = time.perf_counter()
         call(rows)
         seconds.append(time.perf_counter() - began)
-    return {"backend": name, "rows": len(rows), "seconds": median(seconds), "fastest": min(seconds), "slowest": max(seconds)}
+    return {
+        "backend": name,
+        "rows": len(rows),
+        "seconds": median(seconds),
+        "fastest": min(seconds),
+        "slowest": max(seconds),
+    }
 
 
 def _table(method: str, figures: list[dict[str, Any]]) -> str:
-    lines = [f"{method}: median of the repeats (fastest to slowest)", f"{'backend':<12} {'rows':>9} {'us a call':>12} {'ns a row':>12}   spread"]
+    lines = [
+        f"{method}: median of the repeats (fastest to slowest)",
+        f"{'backend':<12} {'rows':>9} {'us a call':>12} {'ns a row':>12}   spread",
+    ]
     for f in figures:
         spread = f"{f['fastest'] * 1e6:,.0f} to {f['slowest'] * 1e6:,.0f} us"
-        lines.append(f"{f['backend']:<12} {f['rows']:>9,} {f['seconds'] * 1e6:>12,.1f} {f['seconds'] / f['rows'] * 1e9:>12,.0f}   {spread}")
+        lines.append(
+            f"{f['backend']:<12} {f['rows']:>9,} {f['seconds'] * 1e6:>12,.1f} {f['seconds'] / f['rows'] * 1e9:>12,.0f}   {spread}"
+        )
     return "\n".join(lines)

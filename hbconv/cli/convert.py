@@ -12,13 +12,15 @@ from pathlib import Path
 from hbconv.cli import answer
 from hbconv.cli.outputs import check_folder
 from hbconv.cli.sources import load_model, model_arguments
-from hbconv.runtime.export import find_writer
+from hbconv.runtime.storage.export import find_writer
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     model_arguments(command)
-    command.add_argument("-o", "--output", required=True, help="file to write: .hbc, .onnx, .pt or .pt2")
+    command.add_argument(
+        "-o", "--output", required=True, help="file to write: .hbc, .onnx, .pt or .pt2"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -30,6 +32,16 @@ def run(options: argparse.Namespace) -> int:
     model = load_model(options)
     model.export(options.output)
     seconds, size = time.perf_counter() - began, Path(options.output).stat().st_size
-    result = {"output": str(options.output), "bytes": size, "seconds": round(seconds, 3), "backend": model.backend, "methods": list(model.methods)}
-    answer(options, result, f"{options.output}: {size:,} bytes, methods {', '.join(model.methods)}, converted in {seconds:.2f} s")
+    result = {
+        "output": str(options.output),
+        "bytes": size,
+        "seconds": round(seconds, 3),
+        "backend": model.backend,
+        "methods": list(model.methods),
+    }
+    answer(
+        options,
+        result,
+        f"{options.output}: {size:,} bytes, methods {', '.join(model.methods)}, converted in {seconds:.2f} s",
+    )
     return 0

@@ -16,9 +16,17 @@ from hbconv.errors import MissingPackageError
 def arguments(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     model_arguments(command)
-    command.add_argument("--kernel", action="store_true", help="count what the compiled kernels hold, read and write, and predict their operators")
-    command.add_argument("--dot", metavar="FILE", help="write the optimized graph in graphviz' language")
-    command.add_argument("--svg", metavar="FILE", help="draw the optimized graph (needs graphviz' dot)")
+    command.add_argument(
+        "--kernel",
+        action="store_true",
+        help="count what the compiled kernels hold, read and write, and predict their operators",
+    )
+    command.add_argument(
+        "--dot", metavar="FILE", help="write the optimized graph in graphviz' language"
+    )
+    command.add_argument(
+        "--svg", metavar="FILE", help="draw the optimized graph (needs graphviz' dot)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -39,5 +47,7 @@ def run(options: argparse.Namespace) -> int:
 def _draw(picture: str, path: Path) -> None:
     program = shutil.which("dot")
     if program is None:
-        raise MissingPackageError("--svg needs graphviz' dot on the PATH. Install graphviz (such as: apt install graphviz), or write --dot FILE.")
+        raise MissingPackageError(
+            "--svg needs graphviz' dot on the PATH. Install graphviz (such as: apt install graphviz), or write --dot FILE."
+        )
     subprocess.run([program, "-Tsvg", "-o", str(path)], input=picture.encode(), check=True)  # noqa: S603

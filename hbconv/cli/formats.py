@@ -70,7 +70,12 @@ def _ipc_blocks(path: str, schema: Any, rows: int) -> Iterator[Any]:  # noqa: AR
 def _csv_blocks(path: str, schema: Any, rows: int) -> Iterator[Any]:  # noqa: ARG001
     from pyarrow import csv
 
-    convert = csv.ConvertOptions(column_types=schema, include_columns=schema.names, null_values=MISSING, strings_can_be_null=True)
+    convert = csv.ConvertOptions(
+        column_types=schema,
+        include_columns=schema.names,
+        null_values=MISSING,
+        strings_can_be_null=True,
+    )
     with csv.open_csv(path, convert_options=convert) as reader:
         yield from reader
 

@@ -27,9 +27,13 @@ def check_output(path: Path, inputs: tuple[Path, ...]) -> None:
     check_folder(path)
     for given in inputs:
         if _is_same(path, given):
-            raise OptionError(f"-o {path} is the input itself, which would be lost. Name another file.")
+            raise OptionError(
+                f"-o {path} is the input itself, which would be lost. Name another file."
+            )
         if given.is_dir() and given.resolve() in path.resolve().parents:
-            raise OptionError(f"-o {path} lies in the input folder {given}, whose files are read as one table. Name a file elsewhere.")
+            raise OptionError(
+                f"-o {path} lies in the input folder {given}, whose files are read as one table. Name a file elsewhere."
+            )
 
 
 def check_folder(path: Path) -> None:
@@ -54,7 +58,11 @@ def table_writer(path: Path, schema: Any) -> Iterator[Callable[[Any], None]]:
     InputError
         The format does not hold a column's type.
     """
-    with appearing(path) as temporary, writing(path), _opened(SUFFIXES[path.suffix.lower()], temporary, schema) as writer:
+    with (
+        appearing(path) as temporary,
+        writing(path),
+        _opened(SUFFIXES[path.suffix.lower()], temporary, schema) as writer,
+    ):
         yield writer.write_table
 
 
@@ -76,7 +84,9 @@ def _opened(kind: str, path: Path, schema: Any) -> Any:
 
     if kind == "csv":
         return pa.csv.CSVWriter(path, schema)
-    return pa.ipc.new_file(path, schema) if kind == "ipc" else pa.parquet.ParquetWriter(path, schema)
+    return (
+        pa.ipc.new_file(path, schema) if kind == "ipc" else pa.parquet.ParquetWriter(path, schema)
+    )
 
 
 def _is_same(path: Path, given: Path) -> bool:

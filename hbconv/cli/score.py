@@ -55,11 +55,25 @@ class Job:
 def arguments(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     model_arguments(command)
-    command.add_argument("input", help="table to score: .parquet (or a folder of them), .csv, .arrow, .feather")
-    command.add_argument("-o", "--output", required=True, help="table to write: .parquet, .csv, .arrow, .feather")
+    command.add_argument(
+        "input", help="table to score: .parquet (or a folder of them), .csv, .arrow, .feather"
+    )
+    command.add_argument(
+        "-o", "--output", required=True, help="table to write: .parquet, .csv, .arrow, .feather"
+    )
     command.add_argument("--method", help="method to call (default: predict, or the model's first)")
-    command.add_argument("--keep", default="", metavar="COLUMNS", help="input columns to copy to the output, separated by commas")
-    command.add_argument("--batch-rows", type=positive, default=65_536, help="rows held in memory at a time (default 65,536)")
+    command.add_argument(
+        "--keep",
+        default="",
+        metavar="COLUMNS",
+        help="input columns to copy to the output, separated by commas",
+    )
+    command.add_argument(
+        "--batch-rows",
+        type=positive,
+        default=65_536,
+        help="rows held in memory at a time (default 65,536)",
+    )
     command.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
@@ -74,10 +88,22 @@ def run(options: argparse.Namespace) -> int:
     with _progress(total, quiet=options.quiet) as bar:
         rows = _write(job, table, output, options.batch_rows, bar)
         if rows != total:
-            raise InputError(f"{path.name} held {total:,} rows at the start and {rows:,} while it was read; the output was not kept.")
+            raise InputError(
+                f"{path.name} held {total:,} rows at the start and {rows:,} while it was read; the output was not kept."
+            )
     seconds = time.perf_counter() - began
-    result = {"output": options.output, "rows": rows, "seconds": round(seconds, 3), "rows_per_second": round(rows / seconds), "method": job.method}
-    answer(options, result, f"{options.output}: {rows:,} rows by {job.method} in {seconds:.2f} s ({rows / seconds:,.0f} rows/s)")
+    result = {
+        "output": options.output,
+        "rows": rows,
+        "seconds": round(seconds, 3),
+        "rows_per_second": round(rows / seconds),
+        "method": job.method,
+    }
+    answer(
+        options,
+        result,
+        f"{options.output}: {rows:,} rows by {job.method} in {seconds:.2f} s ({rows / seconds:,.0f} rows/s)",
+    )
     return 0
 
 
@@ -89,9 +115,13 @@ def _job(model: Model, method: str | None, table: TableFile, keep: str) -> Job:
     names = tuple(_names(model, chosen))
     twice = [name for name in kept if name in names]
     if twice:
-        raise OptionError(f"--keep {','.join(twice)}: the answers have columns of that name. Rename the columns of the table, or leave them out.")
+        raise OptionError(
+            f"--keep {','.join(twice)}: the answers have columns of that name. Rename the columns of the table, or leave them out."
+        )
     if len(set(names)) < len(names):
-        raise OptionError(f"The answers of {chosen!r} have columns of equal names: {', '.join(names)}.")
+        raise OptionError(
+            f"The answers of {chosen!r} have columns of equal names: {', '.join(names)}."
+        )
     return Job(model, chosen, needed, kept, names)
 
 
@@ -120,7 +150,9 @@ def _as(table: Any, schema: Any) -> Any:
     try:
         return table.cast(schema)
     except pa.ArrowInvalid as error:
-        raise InputError(f"Later rows have answers of another type than the first ones: {error}. Give each column one type, such as float64.") from error
+        raise InputError(
+            f"Later rows have answers of another type than the first ones: {error}. Give each column one type, such as float64."
+        ) from error
 
 
 def _arrow(column: Any) -> Any:
@@ -129,7 +161,9 @@ def _arrow(column: Any) -> Any:
 
     if column.dtype != object:
         return pa.array(column)
-    return pa.array(column.tolist(), pa.string() if all(isinstance(label, str) for label in column) else None)
+    return pa.array(
+        column.tolist(), pa.string() if all(isinstance(label, str) for label in column) else None
+    )
 
 
 def _columns(values: Any) -> list[Any]:
@@ -137,7 +171,11 @@ def _columns(values: Any) -> list[Any]:
     import numpy as np
 
     values = np.asarray(values.todense() if hasattr(values, "todense") else values)
-    return [values] if values.ndim == 1 else list(values.reshape(len(values), math.prod(values.shape[1:])).T)
+    return (
+        [values]
+        if values.ndim == 1
+        else list(values.reshape(len(values), math.prod(values.shape[1:])).T)
+    )
 
 
 def _names(model: Model, method: str) -> list[str]:
@@ -147,11 +185,21 @@ def _names(model: Model, method: str) -> list[str]:
         return [str(name) for name in model.get_feature_names_out()]
     if output.vector and not output.parts:
         return [method]
-    widths = [1] * len(output.parts) if output.vector else list(output.parts or [output.node.type.width])
+    widths = (
+        [1] * len(output.parts) if output.vector else list(output.parts or [output.node.type.width])
+    )
     classes = getattr(model, "classes_", None)
     if len(widths) > 1:
-        return [f"{method}_{target}_{c}" for target, labels in enumerate(classes or map(range, widths)) for c in labels]
-    own = classes if classes is not None and not isinstance(classes, list) and len(classes) == widths[0] else range(widths[0])
+        return [
+            f"{method}_{target}_{c}"
+            for target, labels in enumerate(classes or map(range, widths))
+            for c in labels
+        ]
+    own = (
+        classes
+        if classes is not None and not isinstance(classes, list) and len(classes) == widths[0]
+        else range(widths[0])
+    )
     return [f"{method}_{c}" for c in own]
 
 
@@ -162,7 +210,9 @@ def _method(model: Model, wanted: str | None) -> str:
     if wanted not in model.methods:
         raise OptionError(f"The model has no method {wanted!r}. It has: {', '.join(columns)}.")
     if wanted not in columns:
-        raise OptionError(f"The answers of {wanted!r} are no columns of a table. Those of these methods are: {', '.join(columns)}.")
+        raise OptionError(
+            f"The answers of {wanted!r} are no columns of a table. Those of these methods are: {', '.join(columns)}."
+        )
     return wanted
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hbconv.cli import positive
 from hbconv.errors import ConversionError, MissingPackageError, OptionError
-from hbconv.parse.damage import reading
+from hbconv.parse.checks.damage import reading
 
 if TYPE_CHECKING:
     from hbconv.containers import Graph
@@ -66,7 +66,7 @@ def load_source(path: Path, *, allow_pickle: bool = False) -> Any:
 
 def _load(path: Path, *, allow_pickle: bool) -> Any:
     if path.suffix == ".txt":
-        from hbconv.parse.lightgbm import parse_lightgbm_text
+        from hbconv.parse.lightgbm.estimators import parse_lightgbm_text
 
         return parse_lightgbm_text(path.read_text(encoding="utf-8"))
     if path.suffix in (".json", ".ubj"):
@@ -104,10 +104,18 @@ def load_saved(path: Path, chosen: dict[str, Any]) -> Model:
 def model_arguments(command: argparse.ArgumentParser) -> None:
     """Add the arguments that name a model and how to compile it."""
     command.add_argument("model", help=f"model file: {KNOWN}")
-    command.add_argument("--allow-pickle", action="store_true", help="load .pkl and .joblib files, which can run any code: only from people you trust")
-    command.add_argument("--backend", help="reference, torch, torchscript, onnx or tvm (default: the best installed)")
+    command.add_argument(
+        "--allow-pickle",
+        action="store_true",
+        help="load .pkl and .joblib files, which can run any code: only from people you trust",
+    )
+    command.add_argument(
+        "--backend", help="reference, torch, torchscript, onnx or tvm (default: the best installed)"
+    )
     command.add_argument("--device", help="cpu (default) or cuda")
-    command.add_argument("--precision", help="exact (default: the source's dtypes) or fast (float32)")
+    command.add_argument(
+        "--precision", help="exact (default: the source's dtypes) or fast (float32)"
+    )
     command.add_argument("--strategy", help="force a tree strategy by name")
     command.add_argument("--threads", type=positive, help="threads one call may use (default 1)")
     command.epilog = "A .hbc file keeps the backend, device, precision, strategy and threads it was saved with, unless others are given."
@@ -122,10 +130,10 @@ def convert_options(options: argparse.Namespace) -> dict[str, Any]:
 
 def _read_json(data: bytes) -> Graph:
     if b'"features_info"' in data and b'"scale_and_bias"' in data:
-        from hbconv.parse.catboost import parse_catboost_json
+        from hbconv.parse.catboost.estimators import parse_catboost_json
 
         return parse_catboost_json(data)
-    from hbconv.parse.xgboost import parse_xgboost_bytes
+    from hbconv.parse.xgboost.estimators import parse_xgboost_bytes
 
     return parse_xgboost_bytes(data)
 
@@ -138,7 +146,9 @@ def _require_readable(path: Path) -> None:
     command = [sys.executable, "-m", "hbconv.cli.trial", str(path)]
     code = subprocess.run(command, capture_output=True, check=False).returncode  # noqa: S603
     if code < 0:
-        raise ConversionError(f"{path.name} is damaged: CatBoost crashes over it ({signal.Signals(-code).name}). Save the model anew.")
+        raise ConversionError(
+            f"{path.name} is damaged: CatBoost crashes over it ({signal.Signals(-code).name}). Save the model anew."
+        )
 
 
 def open_catboost(path: Path) -> Any:
@@ -146,34 +156,52 @@ def open_catboost(path: Path) -> Any:
     try:
         import catboost
     except ImportError as error:
-        raise MissingPackageError("Reading .cbm files needs catboost. Install with: pip install catboost. Or save the model with format='json'.") from error
-    from hbconv.parse.catboost_answers import CLASSIFIERS
+        raise MissingPackageError(
+            "Reading .cbm files needs catboost. Install with: pip install catboost. Or save the model with format='json'."
+        ) from error
+    from hbconv.parse.catboost.objectives import CLASSIFIERS
 
-    loss = str(catboost.CatBoost().load_model(str(path)).get_param("loss_function")).partition(":")[0]
-    return (catboost.CatBoostClassifier if loss in CLASSIFIERS else catboost.CatBoostRegressor)().load_model(str(path))
+    loss = str(catboost.CatBoost().load_model(str(path)).get_param("loss_function")).partition(":")[
+        0
+    ]
+    return (
+        catboost.CatBoostClassifier if loss in CLASSIFIERS else catboost.CatBoostRegressor
+    )().load_model(str(path))
 
 
 def _load_skops(path: Path) -> Any:
     try:
         from skops import io
     except ImportError as error:
-        raise MissingPackageError("Reading .skops files needs skops. Install with: pip install skops") from error
+        raise MissingPackageError(
+            "Reading .skops files needs skops. Install with: pip install skops"
+        ) from error
     unknown = sorted(set(io.get_untrusted_types(file=path)) - set(TRUSTED))
     if unknown:
-        raise ConversionError(f"{path.name} holds types that are not trusted: {', '.join(unknown)}. Load it yourself and call hbconv.convert.")
+        raise ConversionError(
+            f"{path.name} holds types that are not trusted: {', '.join(unknown)}. Load it yourself and call hbconv.convert."
+        )
     return io.load(path, trusted=list(TRUSTED))
 
 
 def _load_pickle(path: Path, *, allow_pickle: bool) -> Any:
     if not allow_pickle:
-        raise OptionError(f"{path.name} is a pickle, which can run any code when loaded. If you trust it, add --allow-pickle; or save it with skops.")
+        raise OptionError(
+            f"{path.name} is a pickle, which can run any code when loaded. If you trust it, add --allow-pickle; or save it with skops."
+        )
     try:
         import joblib
     except ImportError as error:
-        raise MissingPackageError("Reading .pkl and .joblib files needs joblib. Install with: pip install joblib") from error
+        raise MissingPackageError(
+            "Reading .pkl and .joblib files needs joblib. Install with: pip install joblib"
+        ) from error
     with warnings.catch_warnings():
-        warnings.simplefilter("default")  # a version mismatch of the training library is worth a line, not a failure
+        warnings.simplefilter(
+            "default"
+        )  # a version mismatch of the training library is worth a line, not a failure
         try:
             return joblib.load(path)
         except ModuleNotFoundError as error:
-            raise MissingPackageError(f"{path.name} needs the package {error.name!r}. Install the libraries that the model was fitted with.") from error
+            raise MissingPackageError(
+                f"{path.name} needs the package {error.name!r}. Install the libraries that the model was fitted with."
+            ) from error

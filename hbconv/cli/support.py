@@ -23,7 +23,11 @@ Estimators = dict[str, dict[str, Any]]
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    command.add_argument("estimator", nargs="?", help="class name, such as KMeans: its methods, and the parameter values refused")
+    command.add_argument(
+        "estimator",
+        nargs="?",
+        help="class name, such as KMeans: its methods, and the parameter values refused",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -34,16 +38,33 @@ def run(options: argparse.Namespace) -> int:
         answer(options, {name: estimators[name]}, "\n".join(_one(name, estimators[name])))
         return 0
     backends = {name: _backend(name) for name in backend_names()}
-    result = {"estimators": estimators, "right": count(estimators), "backends": backends, "strategies": sorted(strategies())}
-    lines = [*_counts(estimators), "", *(line for name, facts in estimators.items() for line in _short(name, facts)), "", "backends:"]
+    result = {
+        "estimators": estimators,
+        "right": count(estimators),
+        "backends": backends,
+        "strategies": sorted(strategies()),
+    }
+    lines = [
+        *_counts(estimators),
+        "",
+        *(line for name, facts in estimators.items() for line in _short(name, facts)),
+        "",
+        "backends:",
+    ]
     lines += [f"  {name:<12} {', '.join(facts)}" for name, facts in backends.items()]
-    answer(options, result, "\n".join([*lines, "tree strategies:", f"  {', '.join(sorted(strategies()))}"]))
+    answer(
+        options,
+        result,
+        "\n".join([*lines, "tree strategies:", f"  {', '.join(sorted(strategies()))}"]),
+    )
     return 0
 
 
 def support_data() -> Estimators:
     """Read what the tests found out: by estimator, ``methods`` (a status for each of ``BACKENDS``), ``right`` and ``refused``, or ``why`` not."""
-    data: Estimators = json.loads(importlib.resources.files("hbconv").joinpath("support.json").read_text(encoding="utf-8"))
+    data: Estimators = json.loads(
+        importlib.resources.files("hbconv").joinpath("support.json").read_text(encoding="utf-8")
+    )
     return data
 
 
@@ -62,22 +83,38 @@ def refused_by_reason(facts: dict[str, Any]) -> dict[str, list[str]]:
 
 def count(estimators: Estimators) -> dict[str, dict[str, int]]:
     """Estimators right on each backend, and all there are, by library."""
-    libraries = sorted({name.partition(".")[0] for name in estimators}, key=lambda library: (library != "sklearn", library))
-    own = {library: [facts for name, facts in estimators.items() if name.startswith(f"{library}.")] for library in libraries}
-    return {library: {b: sum(b in right_of(f) for f in each) for b in BACKENDS} | {"all": len(each)} for library, each in own.items()}
+    libraries = sorted(
+        {name.partition(".")[0] for name in estimators},
+        key=lambda library: (library != "sklearn", library),
+    )
+    own = {
+        library: [facts for name, facts in estimators.items() if name.startswith(f"{library}.")]
+        for library in libraries
+    }
+    return {
+        library: {b: sum(b in right_of(f) for f in each) for b in BACKENDS} | {"all": len(each)}
+        for library, each in own.items()
+    }
 
 
 def _find(wanted: str, estimators: Estimators) -> str:
-    by_class = {name.rpartition(".")[2].lower(): name for name in estimators} | {name.lower(): name for name in estimators}
+    by_class = {name.rpartition(".")[2].lower(): name for name in estimators} | {
+        name.lower(): name for name in estimators
+    }
     if wanted.lower() in by_class:
         return by_class[wanted.lower()]
     near = difflib.get_close_matches(wanted.lower(), list(by_class), n=3)
-    raise OptionError(f"No estimator {wanted!r} is known.{' Near it: ' + ', '.join(by_class[n].rpartition('.')[2] for n in near) + '.' if near else ''}")
+    raise OptionError(
+        f"No estimator {wanted!r} is known.{' Near it: ' + ', '.join(by_class[n].rpartition('.')[2] for n in near) + '.' if near else ''}"
+    )
 
 
 def _counts(estimators: Estimators) -> list[str]:
     lines = [f"{'estimators right on':<20}{''.join(f'{b:>13}' for b in BACKENDS)}{'of':>8}"]
-    return lines + [f"  {library:<18}{''.join(f'{n[b]:>13}' for b in BACKENDS)}{n['all']:>8}" for library, n in count(estimators).items()]
+    return lines + [
+        f"  {library:<18}{''.join(f'{n[b]:>13}' for b in BACKENDS)}{n['all']:>8}"
+        for library, n in count(estimators).items()
+    ]
 
 
 def _short(name: str, facts: dict[str, Any]) -> list[str]:
@@ -86,7 +123,9 @@ def _short(name: str, facts: dict[str, Any]) -> list[str]:
         return [f"{name:<58} {facts['why']}"]
     right = right_of(facts)
     wrong = [b for b in BACKENDS if b not in right]
-    return [f"{name:<58} {', '.join(facts['methods'])}{f' (not on {chr(44).join(wrong)})' if wrong else ''}"]
+    return [
+        f"{name:<58} {', '.join(facts['methods'])}{f' (not on {chr(44).join(wrong)})' if wrong else ''}"
+    ]
 
 
 def _one(name: str, facts: dict[str, Any]) -> list[str]:
@@ -95,9 +134,13 @@ def _one(name: str, facts: dict[str, Any]) -> list[str]:
     rows = {"method": list(BACKENDS), **facts["methods"]}
     lines = [name]
     for method, cells in rows.items():
-        lines.append(f"  {method:<26}{cells if isinstance(cells, str) else ''.join(f'{cell:<13}' for cell in cells)}".rstrip())
+        lines.append(
+            f"  {method:<26}{cells if isinstance(cells, str) else ''.join(f'{cell:<13}' for cell in cells)}".rstrip()
+        )
     lines.append(f"  right on: {', '.join(right_of(facts))}")
-    return lines + [f"  refused: {', '.join(values)}. {why}" for why, values in refused_by_reason(facts).items()]
+    return lines + [
+        f"  refused: {', '.join(values)}. {why}" for why, values in refused_by_reason(facts).items()
+    ]
 
 
 def _backend(name: str) -> list[str]:
@@ -109,4 +152,7 @@ def _backend(name: str) -> list[str]:
         return [str(error)]
     except ModuleNotFoundError as error:
         return [f"needs {error.name}"]
-    return ["ready", *(f"no {primitive}: {reason}" for primitive, reason in backend.refuses.items())]
+    return [
+        "ready",
+        *(f"no {primitive}: {reason}" for primitive, reason in backend.refuses.items()),
+    ]

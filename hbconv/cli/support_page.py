@@ -26,14 +26,32 @@ def support_page(estimators: Estimators) -> str:
     """Write the page."""
     converted = {name: facts for name, facts in estimators.items() if "methods" in facts}
     others = {name: facts["why"] for name, facts in estimators.items() if "why" in facts}
-    parts = [_HEAD, _counts(estimators), "## Methods\n", _table([_row(*row) for row in _methods(converted)])]
-    parts += ["## Not converted\n", "| estimator | why |\n| --- | --- |\n" + "\n".join(f"| `{name}` | {why} |" for name, why in others.items()) + "\n"]
+    parts = [
+        _HEAD,
+        _counts(estimators),
+        "## Methods\n",
+        _table([_row(*row) for row in _methods(converted)]),
+    ]
+    parts += [
+        "## Not converted\n",
+        "| estimator | why |\n| --- | --- |\n"
+        + "\n".join(f"| `{name}` | {why} |" for name, why in others.items())
+        + "\n",
+    ]
     return "\n".join([*parts, "## Parameter values refused\n", _refused(converted)])
 
 
 def _counts(estimators: Estimators) -> str:
-    rows = [_row(f"{library}", *(numbers[b] for b in BACKENDS), numbers["all"]) for library, numbers in count(estimators).items()]
-    return "\n".join([_row("estimators right", *BACKENDS, "of"), _row(*["---"] * (len(BACKENDS) + 2)), *rows]) + "\n"
+    rows = [
+        _row(f"{library}", *(numbers[b] for b in BACKENDS), numbers["all"])
+        for library, numbers in count(estimators).items()
+    ]
+    return (
+        "\n".join(
+            [_row("estimators right", *BACKENDS, "of"), _row(*["---"] * (len(BACKENDS) + 2)), *rows]
+        )
+        + "\n"
+    )
 
 
 def _methods(converted: Estimators) -> list[tuple[str, ...]]:
@@ -43,20 +61,40 @@ def _methods(converted: Estimators) -> list[tuple[str, ...]]:
         alike: dict[tuple[str, ...], list[str]] = {}
         for method, statuses in facts["methods"].items():
             cells = (statuses,) * len(BACKENDS) if isinstance(statuses, str) else tuple(statuses)
-            shown = tuple(cell if b in right_of(facts) or ":" in cell else f"{cell}, not compared" for b, cell in zip(BACKENDS, cells, strict=True))
+            shown = tuple(
+                cell if b in right_of(facts) or ":" in cell else f"{cell}, not compared"
+                for b, cell in zip(BACKENDS, cells, strict=True)
+            )
             alike.setdefault(shown, []).append(method)
         rows += [(f"`{name}`", ", ".join(methods), *shown) for shown, methods in alike.items()]
     return rows
 
 
 def _table(rows: list[str]) -> str:
-    return "\n".join([_row("estimator", "methods", *BACKENDS), _row(*["---"] * (len(BACKENDS) + 2)), *rows]) + "\n"
+    return (
+        "\n".join(
+            [_row("estimator", "methods", *BACKENDS), _row(*["---"] * (len(BACKENDS) + 2)), *rows]
+        )
+        + "\n"
+    )
 
 
 def _refused(converted: Estimators) -> str:
-    reasons = [(name, why, values) for name, facts in converted.items() for why, values in refused_by_reason(facts).items()]
-    rows = [_row(f"`{name}`", ", ".join(f"`{_escaped(value)}`" for value in values), _escaped(why)) for name, why, values in reasons]
-    return "\n".join([_row("estimator", "values", "why, or what to do"), _row("---", "---", "---"), *rows]) + "\n"
+    reasons = [
+        (name, why, values)
+        for name, facts in converted.items()
+        for why, values in refused_by_reason(facts).items()
+    ]
+    rows = [
+        _row(f"`{name}`", ", ".join(f"`{_escaped(value)}`" for value in values), _escaped(why))
+        for name, why, values in reasons
+    ]
+    return (
+        "\n".join(
+            [_row("estimator", "values", "why, or what to do"), _row("---", "---", "---"), *rows]
+        )
+        + "\n"
+    )
 
 
 def _row(*cells: Any) -> str:

@@ -70,7 +70,9 @@ class TableFile:
             while True:
                 with reading(fragment.path):
                     block = next(found, None)
-                    table = None if block is None else pa.Table.from_batches([block]).cast(self.schema)
+                    table = (
+                        None if block is None else pa.Table.from_batches([block]).cast(self.schema)
+                    )
                 if table is None:
                     break
                 yield table
@@ -96,7 +98,9 @@ class TableFile:
                 types = [one.field(name).type for one in held]
                 other = next(i for i, kind in enumerate(types) if kind != types[0])
                 first, second = (Path(self.fragments[i].path).name for i in (0, other))
-                raise InputError(f"Column {name!r} is {types[0]} in {first} and {types[other]} in {second}. Write these files with one type.") from error
+                raise InputError(
+                    f"Column {name!r} is {types[0]} in {first} and {types[other]} in {second}. Write these files with one type."
+                ) from error
         return pa.schema(fields)
 
 
@@ -113,7 +117,9 @@ def open_table(path: Path) -> TableFile:
     try:
         import pyarrow.dataset
     except ImportError as error:
-        raise MissingPackageError("Reading tables needs pyarrow. Install with: pip install 'hbconv[score]'") from error
+        raise MissingPackageError(
+            "Reading tables needs pyarrow. Install with: pip install 'hbconv[score]'"
+        ) from error
     if not path.exists():
         raise InputError(f"No file {path}.")
     kind = "parquet" if path.is_dir() else SUFFIXES.get(path.suffix.lower())
@@ -154,14 +160,20 @@ def rows_for(model: Model, table: Any) -> Any:
     if not (conventions.items or conventions.sequence):
         return table
     if table.num_columns != 1:
-        raise InputError(f"The model reads one column of values, and here are {', '.join(table.column_names)}. Give a table of that column alone.")
+        raise InputError(
+            f"The model reads one column of values, and here are {', '.join(table.column_names)}. Give a table of that column alone."
+        )
     return table.column(0)
 
 
 def _require_columns(name: str, present: Sequence[str], columns: Sequence[str]) -> None:
     missing = [column for column in columns if column not in present]
     if missing:
-        raise InputError(f"{name} lacks the columns {', '.join(missing)}. It has: {', '.join(present)}.")
+        raise InputError(
+            f"{name} lacks the columns {', '.join(missing)}. It has: {', '.join(present)}."
+        )
     twice = [column for column in columns if present.count(column) > 1]
     if twice:
-        raise InputError(f"{name} holds the columns {', '.join(twice)} more than once. Rename or drop the others.")
+        raise InputError(
+            f"{name} holds the columns {', '.join(twice)} more than once. Rename or drop the others."
+        )

@@ -1,18 +1,24 @@
-"""The container DAG: what a model computes, in about thirty nouns of meaning.
+"""The container DAG: what a model computes, as a graph of nodes.
 
-Each container is a small frozen class: its type rule, its lowering to primitives, and how it prints. Importing this
-package imports every module of the folder, so a new container is one new file.
+Each container is a small frozen class in ``nodes/``: its type rule, its lowering to primitives, and how it prints.
 """
 
 import importlib
-import pkgutil
 
-from hbconv.containers.columns_out import Container, NamesOut
+from hbconv.containers.feature_names import Container, NamesOut
 from hbconv.containers.graph import Check, Graph, Traits, verify_graph
-from hbconv.containers.node import NODES, Node, container, current_source, rewrite, source, topological
+from hbconv.containers.node import (
+    NODES,
+    Node,
+    container,
+    current_source,
+    rewrite,
+    source,
+    topological,
+)
 from hbconv.containers.output import Output, Paths
+from hbconv.containers.schema import Column, Conventions, Schema, Type
 from hbconv.containers.show import show, show_rule
-from hbconv.containers.types import Column, Conventions, Schema, Type
 
 __all__ = [
     "NODES",
@@ -38,5 +44,4 @@ __all__ = [
     "verify_graph",
 ]
 
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+importlib.import_module("hbconv.containers.nodes")

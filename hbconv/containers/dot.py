@@ -16,7 +16,7 @@ def dot(graph: Graph) -> str:
     Examples
     --------
     >>> from hbconv.containers import Graph, Output, Schema
-    >>> from hbconv.containers.columns import Columns
+    >>> from hbconv.containers.nodes.inputs import Columns
     >>> schema = Schema.table(["age"])
     >>> print(dot(Graph(schema, {"transform": Output(Columns.of(schema))})))
     digraph hbconv {

@@ -1,6 +1,6 @@
 """What the host makes of a column of texts, mappings or sequences before a program runs: sparse rows of numbers.
 
-Data only, so that a model can be compared and stored; ``hbconv.runtime.extract`` does what is said here.
+Data only, so that a model can be compared and stored; ``hbconv.runtime.text.vectorize`` does what is said here.
 """
 
 from __future__ import annotations
@@ -165,4 +165,6 @@ class Extractor:
     @property
     def counts(self) -> bool:
         """Whether every entry is a count of at least 1; else it may be any number, 0 too."""
-        return isinstance(self.rows, Texts | Tokens) and not (isinstance(self.columns, Buckets) and self.columns.signed)
+        return isinstance(self.rows, Texts | Tokens) and not (
+            isinstance(self.columns, Buckets) and self.columns.signed
+        )

@@ -9,19 +9,28 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from hbconv.array import Array
-from hbconv.containers.by_form import ByForm
-from hbconv.containers.columns import Codes, Columns, Entries
-from hbconv.containers.columns_out import Container, NamesOut
+from hbconv.containers.feature_names import Container, NamesOut
 from hbconv.containers.node import Node, rewrite, topological
+from hbconv.containers.nodes.inputs import Codes, Columns, Entries
+from hbconv.containers.nodes.wiring import ByForm
 from hbconv.containers.output import Output
-from hbconv.containers.types import Schema
+from hbconv.containers.schema import Schema
 from hbconv.errors import VerificationError
 
 __all__ = ["Check", "Graph", "Traits", "verify_graph"]
 
 _COLUMNS = frozenset({"float32", "float64", "int16", "int64", "string"})
 _VALUES = frozenset({"float32", "float64", "int32", "int64", "bool", "string"})
-_ANSWERS = frozenset({"object", "bool", "float16", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float32", "float64"})
+_ANSWERS = frozenset(
+    {
+        "object",
+        "bool",
+        "float16",
+        *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
+        "float32",
+        "float64",
+    }
+)
 _WIDEST = 1 << 26
 """Values of one row, of all nodes together: half a gigabyte."""
 
@@ -91,23 +100,38 @@ class Graph:
     def rewritten(self, visit: Callable[[Node], Node]) -> Graph:
         """Rebuild the outputs, each node through visit; the checks stay."""
         mapping = rewrite(self.output_roots, visit)
-        return replace(self, outputs={name: replace(o, node=mapping[o.node], blocks=()) for name, o in self.outputs.items()})
+        return replace(
+            self,
+            outputs={
+                name: replace(o, node=mapping[o.node], blocks=())
+                for name, o in self.outputs.items()
+            },
+        )
 
     def with_schema(self, schema: Schema) -> Graph:
         """Return the same graph over columns of other dtypes."""
 
         def visit(node: Node) -> Node:
-            return replace(node, schema=schema) if isinstance(node, Columns | Codes | Entries) and node.schema != schema else node
+            return (
+                replace(node, schema=schema)
+                if isinstance(node, Columns | Codes | Entries) and node.schema != schema
+                else node
+            )
 
         mapping = rewrite(self.roots, visit)
         outputs = {name: o.mapped(mapping) for name, o in self.outputs.items()}
-        checks, warnings = (tuple(replace(c, node=mapping[c.node]) for c in found) for found in (self.checks, self.warnings))
+        checks, warnings = (
+            tuple(replace(c, node=mapping[c.node]) for c in found)
+            for found in (self.checks, self.warnings)
+        )
         return replace(self, schema=schema, outputs=outputs, checks=checks, warnings=warnings)
 
     @cached_property
     def depends_on_form(self) -> bool:
         """Whether anything differs where rows come as a sparse matrix."""
-        return any(check.sparse for check in self.checks) or any(isinstance(n, ByForm) for n in topological(self.roots))
+        return any(check.sparse for check in self.checks) or any(
+            isinstance(n, ByForm) for n in topological(self.roots)
+        )
 
     def of_form(self, *, sparse: bool) -> Graph:
         """Return the graph for rows that come as a sparse matrix, or that do not."""
@@ -120,7 +144,12 @@ class Graph:
         mapping = rewrite(self.roots, visit)
         outputs = {name: o.mapped(mapping) for name, o in self.outputs.items()}
         checks, warnings = (
-            tuple(replace(c, node=mapping[c.node], sparse=False) for c in found if sparse or not c.sparse) for found in (self.checks, self.warnings)
+            tuple(
+                replace(c, node=mapping[c.node], sparse=False)
+                for c in found
+                if sparse or not c.sparse
+            )
+            for found in (self.checks, self.warnings)
         )
         return replace(self, outputs=outputs, checks=checks, warnings=warnings)
 
@@ -136,14 +165,24 @@ def verify_graph(graph: Graph) -> Graph:
             raise VerificationError(f"column {column.name!r:.50} has dtype {column.dtype!r:.50}")
     nodes = topological(graph.roots)
     for node in nodes:
-        _require(type(node.type.width) is int and node.type.width >= 0, node, "its width is no count")
+        _require(
+            type(node.type.width) is int and node.type.width >= 0, node, "its width is no count"
+        )
         _require(node.type.dtype in _VALUES, node, f"dtype {node.type.dtype!r:.50}")
         if isinstance(node, Columns | Codes | Entries):
             _require(node.schema == graph.schema, node, "reads another schema")
-            _require(all(0 <= i < len(graph.schema.columns) for i in node.columns), node, "column out of range")
+            _require(
+                all(0 <= i < len(graph.schema.columns) for i in node.columns),
+                node,
+                "column out of range",
+            )
         what = node.check()
         _require(what is None, node, what or "")
-    _require(sum(node.type.width for node in nodes if not isinstance(node, Entries)) <= _WIDEST, nodes[-1], "a row takes more values than memory holds")
+    _require(
+        sum(node.type.width for node in nodes if not isinstance(node, Entries)) <= _WIDEST,
+        nodes[-1],
+        "a row takes more values than memory holds",
+    )
     for name, output in graph.outputs.items():
         _verify_output(name, output, set(nodes))
     for check in (*graph.checks, *graph.warnings):
@@ -154,19 +193,64 @@ def verify_graph(graph: Graph) -> Graph:
 
 def _verify_output(name: str, output: Output, nodes: set[Node]) -> None:
     node, width = output.node, output.node.type.width
-    _require(not output.vector or set(output.parts or (width,)) == {1}, node, f"output {name} is a vector of width {width}")
-    _require(not output.parts or (sum(output.parts) == width and min(output.parts) >= 0), node, f"output {name} has parts {output.parts} of width {width}")
-    _require(not output.dtypes or len(output.dtypes) == len(output.parts), node, f"output {name} has dtypes of other parts")
-    dtypes = [dtype for dtype in (output.dtype, *(part or None for part in output.dtypes)) if dtype is not None]
+    _require(
+        not output.vector or set(output.parts or (width,)) == {1},
+        node,
+        f"output {name} is a vector of width {width}",
+    )
+    _require(
+        not output.parts or (sum(output.parts) == width and min(output.parts) >= 0),
+        node,
+        f"output {name} has parts {output.parts} of width {width}",
+    )
+    _require(
+        not output.dtypes or len(output.dtypes) == len(output.parts),
+        node,
+        f"output {name} has dtypes of other parts",
+    )
+    dtypes = [
+        dtype
+        for dtype in (output.dtype, *(part or None for part in output.dtypes))
+        if dtype is not None
+    ]
     _require(all(map(_is_answer, dtypes)), node, f"output {name} has a dtype that no answer has")
-    _require(output.shape is None or (math.prod(output.shape) == width and min(output.shape, default=0) >= 0), node, f"output {name} has shape {output.shape}")
-    _require(not isinstance(output.classes, tuple) or len(output.classes) == width, node, f"output {name} has labels for other columns")
-    _require(output.classes is None or node.type.dtype == "int32", node, f"output {name} has codes of dtype {node.type.dtype}")
+    _require(
+        output.shape is None
+        or (math.prod(output.shape) == width and min(output.shape, default=0) >= 0),
+        node,
+        f"output {name} has shape {output.shape}",
+    )
+    _require(
+        not isinstance(output.classes, tuple) or len(output.classes) == width,
+        node,
+        f"output {name} has labels for other columns",
+    )
+    _require(
+        output.classes is None or node.type.dtype == "int32",
+        node,
+        f"output {name} has codes of dtype {node.type.dtype}",
+    )
     tables = (output.classes,) if isinstance(output.classes, Array) else output.classes or ()
-    _require(all(len(labels.shape) == 1 for labels in tables), node, f"output {name} has labels of another shape")
-    _require(output.paths is None or output.paths.climbs, node, f"output {name} has paths that have no end")
-    _require({leaf.node for leaf in output.leaves} <= nodes, node, f"output {name} has blocks of something else")
-    _require(sum(leaf.node.type.width for leaf in output.leaves) == width, node, f"output {name} has blocks of other widths")
+    _require(
+        all(len(labels.shape) == 1 for labels in tables),
+        node,
+        f"output {name} has labels of another shape",
+    )
+    _require(
+        output.paths is None or output.paths.climbs,
+        node,
+        f"output {name} has paths that have no end",
+    )
+    _require(
+        {leaf.node for leaf in output.leaves} <= nodes,
+        node,
+        f"output {name} has blocks of something else",
+    )
+    _require(
+        sum(leaf.node.type.width for leaf in output.leaves) == width,
+        node,
+        f"output {name} has blocks of other widths",
+    )
 
 
 def _verify_traits(graph: Graph) -> None:

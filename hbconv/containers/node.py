@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform
 
 from hbconv.array import Array
-from hbconv.containers.types import Schema, Type
+from hbconv.containers.schema import Schema, Type
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -118,19 +118,28 @@ class Node:
     def inputs(self) -> tuple[Node, ...]:
         """All input nodes, in field order."""
         values = (getattr(self, f.name) for f in dataclasses.fields(self))
-        return tuple(n for v in values if _holds_nodes(v) for n in (v if isinstance(v, tuple) else (v,)))
+        return tuple(
+            n for v in values if _holds_nodes(v) for n in (v if isinstance(v, tuple) else (v,))
+        )
 
     @cached_property
     def key(self) -> str:
         """Digest of class, constants and inputs."""
-        parts = [type(self).__name__, *(_key(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "source")]
+        parts = [
+            type(self).__name__,
+            *(_key(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "source"),
+        ]
         return hashlib.sha256("|".join(parts).encode()).hexdigest()
 
     def with_inputs(self, mapping: Mapping[Node, Node]) -> Self:
         """Replace inputs; the node itself when none changes."""
         if all(mapping.get(n, n) is n for n in self.inputs):
             return self
-        changes = {f.name: _mapped(getattr(self, f.name), mapping) for f in dataclasses.fields(self) if _holds_nodes(getattr(self, f.name))}
+        changes = {
+            f.name: _mapped(getattr(self, f.name), mapping)
+            for f in dataclasses.fields(self)
+            if _holds_nodes(getattr(self, f.name))
+        }
         return dataclasses.replace(self, **changes)
 
     def __eq__(self, other: object) -> bool:
@@ -165,11 +174,17 @@ def rewrite(roots: tuple[Node, ...], visit: Callable[[Node], Node]) -> dict[Node
 
 
 def _holds_nodes(value: Any) -> bool:
-    return isinstance(value, Node) or (isinstance(value, tuple) and bool(value) and isinstance(value[0], Node))
+    return isinstance(value, Node) or (
+        isinstance(value, tuple) and bool(value) and isinstance(value[0], Node)
+    )
 
 
 def _mapped(value: Any, mapping: Mapping[Node, Node]) -> Any:
-    return tuple(mapping.get(n, n) for n in value) if isinstance(value, tuple) else mapping.get(value, value)
+    return (
+        tuple(mapping.get(n, n) for n in value)
+        if isinstance(value, tuple)
+        else mapping.get(value, value)
+    )
 
 
 def _key(value: Any) -> str:
@@ -178,5 +193,7 @@ def _key(value: Any) -> str:
     if isinstance(value, tuple):
         return "(" + ",".join(_key(v) for v in value) + ")"
     if dataclasses.is_dataclass(value):
-        return type(value).__name__ + _key(tuple(getattr(value, f.name) for f in dataclasses.fields(value)))
+        return type(value).__name__ + _key(
+            tuple(getattr(value, f.name) for f in dataclasses.fields(value))
+        )
     return repr(value)

@@ -32,7 +32,11 @@ class Paths:
     def climbs(self) -> bool:
         """Whether each node stands behind the one above it, so that every way up ends."""
         above = self.parent.data
-        return above.ndim == 1 and above.dtype.kind == "i" and bool(np.all((above >= -1) & (above < np.arange(len(above)))))
+        return (
+            above.ndim == 1
+            and above.dtype.kind == "i"
+            and bool(np.all((above >= -1) & (above < np.arange(len(above)))))
+        )
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,9 @@ class Output:
 
     def mapped(self, nodes: Mapping[Node, Node]) -> Output:
         """Return the same output of other nodes."""
-        return replace(self, node=nodes[self.node], blocks=tuple(block.mapped(nodes) for block in self.blocks))
+        return replace(
+            self, node=nodes[self.node], blocks=tuple(block.mapped(nodes) for block in self.blocks)
+        )
 
     def after(self, before: Output) -> Output:
         """Return the same output of a step that reads another's: its form follows the rows' as far as both do."""
@@ -113,4 +119,10 @@ class Output:
     @property
     def n_codes(self) -> int:
         """Number of label tables, each of one column; 0 where the values are the answer."""
-        return 0 if self.classes is None else 1 if isinstance(self.classes, Array) else len(self.classes)
+        return (
+            0
+            if self.classes is None
+            else 1
+            if isinstance(self.classes, Array)
+            else len(self.classes)
+        )

@@ -16,8 +16,8 @@ def show(graph: Graph) -> str:
     Examples
     --------
     >>> from hbconv.containers import Graph, Output, Schema
-    >>> from hbconv.containers.affine import Affine
-    >>> from hbconv.containers.columns import Columns
+    >>> from hbconv.containers.nodes.affine import Affine
+    >>> from hbconv.containers.nodes.inputs import Columns
     >>> schema = Schema.table(["age", "fare"])
     >>> print(show(Graph(schema, {"transform": Output(Affine.of(Columns.of(schema), sub=[1.0, 2.0]))})))
     input  age: float64, fare: float64

@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import wraps
 
 from hbconv.containers import Graph, Node, Output, source, topological
-from hbconv.containers.bins import Bins
-from hbconv.containers.find_code import FindCode
-from hbconv.containers.trees import TreeEnsemble, TreeLeaves
+from hbconv.containers.nodes.basis_functions import Bins
+from hbconv.containers.nodes.codes import FindCode
+from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
 from hbconv.optimize.rules.fold_affine_into_affine import fold_affine_into_affine
 from hbconv.optimize.rules.fold_affine_into_linear import fold_affine_into_linear
 from hbconv.optimize.rules.fold_linear_into_linear import fold_linear_into_linear
@@ -35,7 +35,9 @@ RULES: tuple[Rule, ...] = (
 """The rules, in the order they are tried at each node: columns are dropped before arithmetic is folded, and folding
 comes before injection so that the folded weights say which columns matter."""
 
-ROUNDING = frozenset({"fold_affine_into_linear", "fold_linear_into_linear", "fold_one_hot_into_linear"})
+ROUNDING = frozenset(
+    {"fold_affine_into_linear", "fold_linear_into_linear", "fold_one_hot_into_linear"}
+)
 """Rules that round otherwise than the source, within its dtype's tolerance."""
 
 _ROUNDS = 100
@@ -49,9 +51,9 @@ def optimize(graph: Graph, rules: Sequence[Rule] = RULES) -> Graph:
     Equal sub-expressions become one on the way, because nodes are compared by content:
 
     >>> from hbconv.containers import Output, Schema
-    >>> from hbconv.containers.columns import Columns
-    >>> from hbconv.containers.elementwise import Map
-    >>> from hbconv.containers.wiring import Concat
+    >>> from hbconv.containers.nodes.inputs import Columns
+    >>> from hbconv.containers.nodes.elementwise import Map
+    >>> from hbconv.containers.nodes.wiring import Concat
     >>> x = Columns.of(Schema.matrix(2))
     >>> twice = Graph(x.schema, {"transform": Output(Concat((Map(x, "exp"), Map(x, "exp"))))})
     >>> [node.name for node in optimize(twice).nodes()]
@@ -84,12 +86,19 @@ def _round(graph: Graph, rules: Sequence[Rule]) -> Graph:
             with source(node.source):  # what a rule makes belongs to the step of what it replaces
                 node = rule(node) or node
         mapping[original] = node
-    return replace(graph, outputs={name: replace(o, node=mapping[o.node]) for name, o in graph.outputs.items()})
+    return replace(
+        graph, outputs={name: replace(o, node=mapping[o.node]) for name, o in graph.outputs.items()}
+    )
 
 
 def _before_thresholds(graph: Graph) -> set[Node]:
     """Nodes whose last bit can send a row to another leaf, bin or category."""
-    thresholds = tuple(x for n in graph.nodes() if isinstance(n, TreeEnsemble | TreeLeaves | Bins | FindCode) for x in n.inputs)
+    thresholds = tuple(
+        x
+        for n in graph.nodes()
+        if isinstance(n, TreeEnsemble | TreeLeaves | Bins | FindCode)
+        for x in n.inputs
+    )
     return set(topological(thresholds))
 
 
@@ -100,8 +109,8 @@ def applied_rules(graph: Graph) -> list[str]:
     --------
     >>> from hbconv.array import Array
     >>> from hbconv.containers import Output, Schema
-    >>> from hbconv.containers.columns import Columns
-    >>> from hbconv.containers.wiring import Select
+    >>> from hbconv.containers.nodes.inputs import Columns
+    >>> from hbconv.containers.nodes.wiring import Select
     >>> x = Columns.of(Schema.table(["a", "b"]))
     >>> applied_rules(Graph(x.schema, {"transform": Output(Select(x, Array([1]), source="SelectKBest"))}))
     ['push_selection at SelectKBest']

@@ -17,7 +17,9 @@ CLOCK = 2.6e9
 """Nominal cycles a second of the machine measured."""
 
 PRIMITIVES: Mapping[str, Prices] = {
-    "torch": Prices(operator=4.6e-6, elementwise=1.4e-9, take=1.5e-9, read=1.6e-10, multiplication=5.6e-11),
+    "torch": Prices(
+        operator=4.6e-6, elementwise=1.4e-9, take=1.5e-9, read=1.6e-10, multiplication=5.6e-11
+    ),
     "tvm": Prices(operator=6e-8, elementwise=1.8e-10, read=3e-10, multiplication=3e-11, tile=32),
 }
 """Trees written as plain primitives."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from hbconv.backends.base import Backend
 from hbconv.containers import Graph, Node
-from hbconv.containers.trees import TreeEnsemble, TreeLeaves
+from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
 from hbconv.errors import BackendError
 from hbconv.forest import Forest
 from hbconv.optimize.costs import find_prices
@@ -64,7 +64,11 @@ class Plan:
         chosen = {forest: choice.strategy for forest, choice in self.choices}
 
         def visit(node: Node) -> Node:
-            return node.planned(chosen[node.forest]) if isinstance(node, TreeEnsemble | TreeLeaves) else node
+            return (
+                node.planned(chosen[node.forest])
+                if isinstance(node, TreeEnsemble | TreeLeaves)
+                else node
+            )
 
         return graph.rewritten(visit)
 
@@ -92,32 +96,55 @@ def make_plan(graph: Graph, target: Target, backend: Backend) -> Plan:
     for node in graph.nodes():
         if isinstance(node, TreeEnsemble | TreeLeaves):
             sources.setdefault(node.forest, node.source)
-    choices = ((forest, _choose(forest, source, target, backend)) for forest, source in sources.items())
-    return Plan(tuple((forest, replace(choice, remarks=backend.remarks(forest, target))) for forest, choice in choices))
+    choices = (
+        (forest, _choose(forest, source, target, backend)) for forest, source in sources.items()
+    )
+    return Plan(
+        tuple(
+            (forest, replace(choice, remarks=backend.remarks(forest, target)))
+            for forest, choice in choices
+        )
+    )
 
 
 def _choose(forest: Forest, source: str, target: Target, backend: Backend) -> Choice:
     native = backend.native_trees(target)
     if native >= strategies().keys():
         return _native_choice(forest, source, target)
-    checks = {name: backend.refuse_trees(name, forest, target) if name in native else s.check(forest, target) for name, s in strategies().items()}
+    checks = {
+        name: backend.refuse_trees(name, forest, target)
+        if name in native
+        else s.check(forest, target)
+        for name, s in strategies().items()
+    }
     refusals = {name: refusal.reason for name, refusal in checks.items() if refusal}
     usable = {name: strategy for name, strategy in strategies().items() if name not in refusals}
-    costs = {name: strategy.cost(forest, target, find_prices(target, name, native=name in native)) for name, strategy in usable.items()}
+    costs = {
+        name: strategy.cost(forest, target, find_prices(target, name, native=name in native))
+        for name, strategy in usable.items()
+    }
     if target.strategy in refusals:
         hint = f"Leave strategy out to take {' or '.join(costs)}." if costs else ""
-        raise BackendError(f"Strategy {target.strategy!r} cannot be used for the trees of {_step(source)}: it {refusals[target.strategy]}. {hint}".strip())
+        raise BackendError(
+            f"Strategy {target.strategy!r} cannot be used for the trees of {_step(source)}: it {refusals[target.strategy]}. {hint}".strip()
+        )
     if not costs:
         reasons = "; ".join(f"{name} {reason}" for name, reason in refusals.items())
-        raise BackendError(f"No strategy can be used for the trees of {_step(source)}: {reasons}. Allow more with memory=.")
+        raise BackendError(
+            f"No strategy can be used for the trees of {_step(source)}: {reasons}. Allow more with memory=."
+        )
     chosen = target.strategy or min(costs, key=costs.__getitem__)
-    return Choice(source, chosen, costs, refusals, native=chosen in native, forced=target.strategy is not None)
+    return Choice(
+        source, chosen, costs, refusals, native=chosen in native, forced=target.strategy is not None
+    )
 
 
 def _native_choice(forest: Forest, source: str, target: Target) -> Choice:
     """Of a backend that runs all strategies by one operator of its own: they are names for the same thing."""
     name = target.strategy or "tree_traversal"
-    cost = find_strategy("tree_traversal").cost(forest, target, find_prices(target, "tree_traversal", native=True))
+    cost = find_strategy("tree_traversal").cost(
+        forest, target, find_prices(target, "tree_traversal", native=True)
+    )
     return Choice(source, name, {name: cost}, native=True, forced=target.strategy is not None)
 
 
@@ -139,9 +166,15 @@ def show_plan(plan: Plan) -> str:
     """
     lines = []
     for forest, choice in plan.choices:
-        size = ", ".join(f"{count} {what}" if what != "depth" else f"depth {count}" for what, count in _size(forest).items())
+        size = ", ".join(
+            f"{count} {what}" if what != "depth" else f"depth {count}"
+            for what, count in _size(forest).items()
+        )
         lines.append(f"{choice.source or 'trees'}: {size} -> {choice}")
-        lines += [f"  {name:<26} {seconds * 1e3:10.3f} ms predicted" for name, seconds in sorted(choice.costs.items(), key=lambda item: item[1])]
+        lines += [
+            f"  {name:<26} {seconds * 1e3:10.3f} ms predicted"
+            for name, seconds in sorted(choice.costs.items(), key=lambda item: item[1])
+        ]
         lines += [f"  {name:<26}  refused: {reason}" for name, reason in choice.refusals.items()]
         lines += [f"  {remark}" for remark in choice.remarks]
     return "\n".join(lines) or "No trees, so nothing to choose."

@@ -45,19 +45,34 @@ class OperatorCost:
 
 def predict(program: TensorProgram, backend: Backend, target: Target) -> tuple[OperatorCost, ...]:
     """Price every operator of a prepared program, and the copies of inputs and outputs."""
-    ops = [_price(program, op, backend, target) for op in program.instructions if isinstance(op, Op) and op.primitive not in FREE]
+    ops = [
+        _price(program, op, backend, target)
+        for op in program.instructions
+        if isinstance(op, Op) and op.primitive not in FREE
+    ]
     outputs = [program.instructions[index] for index in program.outputs.values()]
     prices = find_prices(target, "", native=False)
     copies = {"read rows": program.inputs, "write rows": outputs}
-    works = {name: Work(operators=1, elementwise=sum(int(np.prod(i.type.shape)) for i in copied)) for name, copied in copies.items()}
-    return (*ops, *(OperatorCost(name, "", prices.seconds(work, target) / target.rows) for name, work in works.items()))
+    works = {
+        name: Work(operators=1, elementwise=sum(int(np.prod(i.type.shape)) for i in copied))
+        for name, copied in copies.items()
+    }
+    return (
+        *ops,
+        *(
+            OperatorCost(name, "", prices.seconds(work, target) / target.rows)
+            for name, work in works.items()
+        ),
+    )
 
 
 def _price(program: TensorProgram, op: Op, backend: Backend, target: Target) -> OperatorCost:
     strategy = op.attributes.get("strategy", "")
     prices = find_prices(target, strategy, native=strategy in backend.native_trees(target))
     name = f"{op.primitive} ({strategy})" if strategy else op.primitive
-    return OperatorCost(name, op.source, prices.seconds(count_work(program, op), target) / target.rows)
+    return OperatorCost(
+        name, op.source, prices.seconds(count_work(program, op), target) / target.rows
+    )
 
 
 def count_work(program: TensorProgram, op: Op) -> Work:
@@ -76,17 +91,39 @@ def count_work(program: TensorProgram, op: Op) -> Work:
         return find_strategy(op.attributes["strategy"]).work(op.attributes["forest"])
     if op.body:
         return _repeated(op.body, op.attributes["steps"])
-    entries, taken = (int(np.prod(shape)) for shape in (op.type.shape, program.instructions[op.operands[0]].type.shape))
+    entries, taken = (
+        int(np.prod(shape))
+        for shape in (op.type.shape, program.instructions[op.operands[0]].type.shape)
+    )
     if op.primitive == "nearest":
-        return Work(operators=1, multiplications=int(np.prod(program.instructions[op.operands[1]].type.shape)))
+        return Work(
+            operators=1,
+            multiplications=int(np.prod(program.instructions[op.operands[1]].type.shape)),
+        )
     if op.primitive in PRODUCTS:
-        return Work(operators=1, multiplications=entries * program.instructions[op.operands[0]].type.shape[-1])
+        return Work(
+            operators=1,
+            multiplications=entries * program.instructions[op.operands[0]].type.shape[-1],
+        )
     if op.primitive in READS:
         return Work(operators=1, reads=entries)
-    return Work(operators=1, takes=entries) if op.primitive in COPIES else Work(operators=1, elementwise=max(entries, taken))
+    return (
+        Work(operators=1, takes=entries)
+        if op.primitive in COPIES
+        else Work(operators=1, elementwise=max(entries, taken))
+    )
 
 
 def _repeated(body: TensorProgram, steps: int) -> Work:
     """Add up the work of a repeated program."""
-    counts = [count_work(body, op) for op in body.instructions if isinstance(op, Op) and op.primitive not in FREE]
-    return Work(**{field: steps * sum(getattr(work, field) for work in counts) for field in ("operators", "elementwise", "takes", "reads", "multiplications")})
+    counts = [
+        count_work(body, op)
+        for op in body.instructions
+        if isinstance(op, Op) and op.primitive not in FREE
+    ]
+    return Work(
+        **{
+            field: steps * sum(getattr(work, field) for work in counts)
+            for field in ("operators", "elementwise", "takes", "reads", "multiplications")
+        }
+    )

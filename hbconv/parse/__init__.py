@@ -10,23 +10,25 @@ import pkgutil
 from typing import Any
 
 from hbconv.containers import Graph, Output, Schema, Traits, topological
-from hbconv.containers.columns import Codes, Columns, Entries
+from hbconv.containers.nodes.inputs import Codes, Columns, Entries
 from hbconv.errors import OptionError
-from hbconv.parse.columns_out import read_container, read_names_out
-from hbconv.parse.damage import reading_estimator
-from hbconv.parse.handmade import refuse_handmade
+from hbconv.parse.checks.damage import reading_estimator
+from hbconv.parse.checks.handmade import refuse_handmade
+from hbconv.parse.checks.soundness import require_sound
+from hbconv.parse.feature_names import read_container, read_names_out
 from hbconv.parse.registry import METHODS, find_parser, parser_names, parses
-from hbconv.parse.schemas import read_schema
-from hbconv.parse.soundness import require_sound
+from hbconv.parse.schema import read_schema
 from hbconv.parse.step import Step, parse_step
 
 __all__ = ["METHODS", "Step", "parse", "parser_names", "parses"]
 
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+for _module in pkgutil.walk_packages(__path__, f"{__name__}."):
+    importlib.import_module(_module.name)
 
 
-def parse(estimator: object, n_features: int | None = None, iterations: tuple[int, int] | None = None) -> Graph:
+def parse(
+    estimator: object, n_features: int | None = None, iterations: tuple[int, int] | None = None
+) -> Graph:
     """Read a fitted estimator into a Graph.
 
     Parameters
@@ -55,32 +57,57 @@ def _parsed(estimator: object, n_features: int | None, iterations: tuple[int, in
     outputs = parse_step(step)
     ordered = {m: outputs[m] for m in (*METHODS, *outputs) if m in outputs}
     why_dense = next(iter(step.dense), "")
-    graph = Graph(schema, ordered, tuple(step.checks), _traits(estimator, ordered, schema), not why_dense, tuple(step.warnings), why_dense)
+    graph = Graph(
+        schema,
+        ordered,
+        tuple(step.checks),
+        _traits(estimator, ordered, schema),
+        not why_dense,
+        tuple(step.warnings),
+        why_dense,
+    )
     graph = graph.with_schema(_typed(graph))
     return graph.of_form(sparse=False) if why_dense or "string" in graph.schema.dtypes else graph
 
 
 def _require_truncating(estimator: object, iterations: tuple[int, int]) -> None:
     if not find_parser(estimator).truncates:
-        raise OptionError(f"iterations is for LightGBM, XGBoost and CatBoost models, not for {type(estimator).__name__}.")
+        raise OptionError(
+            f"iterations is for LightGBM, XGBoost and CatBoost models, not for {type(estimator).__name__}."
+        )
     first, last = iterations
     if not 0 <= first < last:
-        raise OptionError(f"iterations={iterations!r} is no range: give the first iteration and the one after the last, such as (0, 50).")
+        raise OptionError(
+            f"iterations={iterations!r} is no range: give the first iteration and the one after the last, such as (0, 50)."
+        )
 
 
 def _typed(graph: Graph) -> Schema:
     """Mark the columns that are read as text."""
     text = {n.column for n in topological(graph.roots) if isinstance(n, Codes | Entries)}
-    return graph.schema.with_dtypes(["string" if i in text else c.dtype for i, c in enumerate(graph.schema.columns)])
+    return graph.schema.with_dtypes(
+        ["string" if i in text else c.dtype for i, c in enumerate(graph.schema.columns)]
+    )
 
 
 def _traits(estimator: Any, outputs: dict[str, Output], schema: Schema) -> Traits:
-    kind, classes = _kind(estimator, outputs), outputs["predict"].classes if "predict" in outputs else None
+    kind, classes = (
+        _kind(estimator, outputs),
+        outputs["predict"].classes if "predict" in outputs else None,
+    )
     if "transform" not in outputs:
         return Traits(type(estimator).__name__, kind, classes)
-    return Traits(type(estimator).__name__, kind, classes, read_names_out(estimator, len(schema.columns)), read_container(estimator))
+    return Traits(
+        type(estimator).__name__,
+        kind,
+        classes,
+        read_names_out(estimator, len(schema.columns)),
+        read_container(estimator),
+    )
 
 
 def _kind(estimator: Any, outputs: dict[str, Output]) -> str:
     tags = getattr(estimator, "__sklearn_tags__", None)
-    return (tags().estimator_type if tags else None) or ("transformer" if "transform" in outputs else "")
+    return (tags().estimator_type if tags else None) or (
+        "transformer" if "transform" in outputs else ""
+    )

@@ -26,7 +26,16 @@ if TYPE_CHECKING:
     Parsed = Node | dict[str, Output]
     Parser = Callable[[Step], Parsed]
 
-__all__ = ["METHODS", "Entry", "declared_columns", "find_entry", "find_parser", "libraries", "parser_names", "parses"]
+__all__ = [
+    "METHODS",
+    "Entry",
+    "declared_columns",
+    "find_entry",
+    "find_parser",
+    "libraries",
+    "parser_names",
+    "parses",
+]
 
 
 @dataclass(frozen=True)
@@ -126,7 +135,9 @@ def find_entry(name: str) -> Entry:
     """Return the parser registered under a name."""
     if name not in _ENTRIES:
         near = difflib.get_close_matches(name, _ENTRIES, n=1)
-        raise ConversionError(f"No parser is registered for {name!r}.{f' Did you mean {near[0]!r}?' if near else ''}")
+        raise ConversionError(
+            f"No parser is registered for {name!r}.{f' Did you mean {near[0]!r}?' if near else ''}"
+        )
     return _ENTRIES[name]
 
 
@@ -149,25 +160,37 @@ def _search_plugins(cls: type) -> Entry | None:
 def _resolve(name: str) -> object:
     module, _, attribute = name.rpartition(".")
     loaded = sys.modules.get(module)
-    return vars(loaded).get(attribute) if loaded else None  # not getattr: a module's __getattr__ may import or raise
+    return (
+        vars(loaded).get(attribute) if loaded else None
+    )  # not getattr: a module's __getattr__ may import or raise
 
 
 def _require_same_methods(cls: type, base: type, name: str) -> None:
     changed = overridden(cls, base, METHODS)
     if changed:
         hint = f"It overrides {', '.join(changed)} of {base.__name__}. Register a parser for it with hbconv.parses (docs/adding.md)"
-        raise UnsupportedError(cls.__name__, "", hint=f"{hint}; it may return step.like({name!r}) where the answers are the same.")
+        raise UnsupportedError(
+            cls.__name__,
+            "",
+            hint=f"{hint}; it may return step.like({name!r}) where the answers are the same.",
+        )
 
 
 def _refuse(estimator: object, path: str) -> Entry:
     cls = type(estimator)
     if isinstance(estimator, type):
         raise ConversionError(f"{estimator.__name__} is a class; pass a fitted instance of it.")
-    reason = next((why for name, why in UNPREDICTIVE.items() if _resolve(name) in cls.__mro__), None)
+    reason = next(
+        (why for name, why in UNPREDICTIVE.items() if _resolve(name) in cls.__mro__), None
+    )
     if reason is not None:
-        raise UnsupportedError(cls.__name__, path, hint=f"It answers no new row on its own: {reason}.")
+        raise UnsupportedError(
+            cls.__name__, path, hint=f"It answers no new row on its own: {reason}."
+        )
     if not any(hasattr(estimator, m) for m in METHODS):
-        raise ConversionError(f"{cls.__name__} is not an estimator: it has none of {', '.join(METHODS)}.")
+        raise ConversionError(
+            f"{cls.__name__} is not an estimator: it has none of {', '.join(METHODS)}."
+        )
     same = [name for name in _ENTRIES if name.rpartition(".")[2] == cls.__name__]
     if same:
         hint = f"The parser of {' and of '.join(same)} is for another class than {cls.__module__}.{cls.__qualname__}: give hbconv.parses the name it has."

@@ -14,13 +14,12 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Check, Node, Output, source
-from hbconv.containers.by_form import ByForm
-from hbconv.containers.columns import Columns
-from hbconv.containers.decide import IsNonFinite
-from hbconv.containers.wiring import Beside, Concat, Select
+from hbconv.containers.nodes.decisions import IsNonFinite
+from hbconv.containers.nodes.inputs import Columns
+from hbconv.containers.nodes.wiring import Beside, ByForm, Concat, Select
 from hbconv.errors import ConversionError, NotFittedError, UnsupportedError
-from hbconv.parse.contradictions import require_agreement
-from hbconv.parse.damage import reading_estimator
+from hbconv.parse.checks.contradictions import require_agreement
+from hbconv.parse.checks.damage import reading_estimator
 from hbconv.parse.registry import METHODS, Entry, find_entry, find_parser
 
 __all__ = ["Step", "concat", "is_fitted", "parse_step", "require_fitted", "select"]
@@ -75,7 +74,9 @@ class Step:
 
     def damaged(self, what: str) -> ConversionError:
         """Return the error that refuses fitted attributes that contradict each other; the caller raises it."""
-        return ConversionError(f"{self.name} (step {self.where!r}) is damaged: {what}. Fit it again, or undo what was changed by hand.")
+        return ConversionError(
+            f"{self.name} (step {self.where!r}) is damaged: {what}. Fit it again, or undo what was changed by hand."
+        )
 
     def require(self, parameter: str, *allowed: object) -> Any:
         """Return the estimator's parameter if it is one of the allowed values, else refuse it."""
@@ -113,14 +114,23 @@ class Step:
         node = self.x if x is None else x
         if node.type.dtype == "string":
             return node
-        what = "infinity or a value too large" if allow_nan else "NaN, infinity or a value too large"
-        self.check(IsNonFinite(node, allow_nan), f"Input X contains {what} for {self.name} (step {self.where!r}), which refuses it.")
+        what = (
+            "infinity or a value too large" if allow_nan else "NaN, infinity or a value too large"
+        )
+        self.check(
+            IsNonFinite(node, allow_nan),
+            f"Input X contains {what} for {self.name} (step {self.where!r}), which refuses it.",
+        )
         return node
 
-    def child(self, estimator: object, x: Node, name: str, *, sparse: bool | None = False) -> dict[str, Output]:
+    def child(
+        self, estimator: object, x: Node, name: str, *, sparse: bool | None = False
+    ) -> dict[str, Output]:
         """Parse an inner estimator reading x; name is its part of the path."""
         path = "/".join(p for p in (self.path, name) if p)
-        return parse_step(replace(self, estimator=estimator, x=x, path=path, sparse=sparse, iterations=None))
+        return parse_step(
+            replace(self, estimator=estimator, x=x, path=path, sparse=sparse, iterations=None)
+        )
 
     def like(self, name: str) -> dict[str, Output]:
         """Parse the estimator as the one of this public dotted name, whose methods and fitted attributes it must have."""
@@ -130,11 +140,17 @@ class Step:
         """Parse an inner transformer and return what it makes of x."""
         return self.transform_output(estimator, x, name).node
 
-    def transform_output(self, estimator: object, x: Node, name: str, *, sparse: bool | None = False) -> Output:
+    def transform_output(
+        self, estimator: object, x: Node, name: str, *, sparse: bool | None = False
+    ) -> Output:
         """Parse an inner transformer and return its output: what it makes of x, and how the source returns it."""
         outputs = self.child(estimator, x, name, sparse=sparse)
         if "transform" not in outputs:
-            raise UnsupportedError(type(estimator).__name__, f"{self.path}/{name}", hint="A step before the last needs a transform method.")
+            raise UnsupportedError(
+                type(estimator).__name__,
+                f"{self.path}/{name}",
+                hint="A step before the last needs a transform method.",
+            )
         return outputs["transform"]
 
 
@@ -158,12 +174,16 @@ def _fitted_wholly(step: Step) -> Iterator[None]:
         if error.obj is not step.estimator or not str(error.name).endswith("_"):
             raise
         hint = f"It has no attribute {error.name!r}. Call fit before converting it."
-        raise NotFittedError(f"{step.name} (step {step.where!r}) is not fitted as scikit-learn leaves it. {hint}") from error
+        raise NotFittedError(
+            f"{step.name} (step {step.where!r}) is not fitted as scikit-learn leaves it. {hint}"
+        ) from error
 
 
 def _takes_sparse(estimator: Any, entry: Entry) -> bool:
     """Whether an estimator of scikit-learn says that it takes a sparse matrix."""
-    return not entry.name.startswith("sklearn.") or bool(estimator.__sklearn_tags__().input_tags.sparse)
+    return not entry.name.startswith("sklearn.") or bool(
+        estimator.__sklearn_tags__().input_tags.sparse
+    )
 
 
 def _parsed(entry: Entry, step: Step) -> dict[str, Output]:
@@ -172,12 +192,18 @@ def _parsed(entry: Entry, step: Step) -> dict[str, Output]:
         parsed: object = entry.parse(step)
     outputs = {"transform": Output(parsed)} if isinstance(parsed, Node) else parsed
     if not isinstance(outputs, dict) or not outputs:
-        raise ConversionError(f"The parser of {entry.name} returned {parsed!r}; it must return a Node, or a dict of Outputs by method.")
+        raise ConversionError(
+            f"The parser of {entry.name} returned {parsed!r}; it must return a Node, or a dict of Outputs by method."
+        )
     for method, output in outputs.items():
         if method not in (*METHODS, "raw_scores"):
-            raise ConversionError(f"The parser of {entry.name} returned a method {method!r}; hbconv knows {', '.join(METHODS)}.")
+            raise ConversionError(
+                f"The parser of {entry.name} returned a method {method!r}; hbconv knows {', '.join(METHODS)}."
+            )
         if not isinstance(output, Output):
-            raise ConversionError(f"The parser of {entry.name} returned {type(output).__name__} for {method}; it must be an Output, such as Output(node).")
+            raise ConversionError(
+                f"The parser of {entry.name} returned {type(output).__name__} for {method}; it must be an Output, such as Output(node)."
+            )
     require_agreement(step, outputs)
     return outputs
 
@@ -186,7 +212,9 @@ def require_fitted(estimator: object, path: str) -> None:
     """Raise NotFittedError for an estimator that was not fitted and needs to be."""
     judge = find_parser(estimator, path).is_fitted
     if not (is_fitted(estimator) or (judge is not None and judge(estimator))):
-        raise NotFittedError(f"{type(estimator).__name__} (step {path!r}) is not fitted. Call fit before converting it.")
+        raise NotFittedError(
+            f"{type(estimator).__name__} (step {path!r}) is not fitted. Call fit before converting it."
+        )
 
 
 def is_fitted(estimator: Any) -> bool:
@@ -219,13 +247,17 @@ def select(x: Node, indices: Sequence[int]) -> Node:
         return x
     if isinstance(x, Columns):
         return Columns(x.schema, Array(x.indices.data[positions]))
-    return Beside(tuple(_runs(x, positions))) if isinstance(x, Beside) else Select(x, Array(positions))
+    return (
+        Beside(tuple(_runs(x, positions))) if isinstance(x, Beside) else Select(x, Array(positions))
+    )
 
 
 def _runs(table: Beside, positions: npt.NDArray[np.int32]) -> Iterator[Node]:
     """Select runs of columns from the part of a table that they belong to."""
     ends = np.cumsum([part.type.width for part in table.xs])
-    for owner, run in groupby(positions.tolist(), key=lambda position: int(np.searchsorted(ends, position, side="right"))):
+    for owner, run in groupby(
+        positions.tolist(), key=lambda position: int(np.searchsorted(ends, position, side="right"))
+    ):
         part = table.xs[owner]
         yield select(part, [position - int(ends[owner]) + part.type.width for position in run])
 

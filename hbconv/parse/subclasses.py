@@ -7,7 +7,9 @@ from collections.abc import Iterable
 
 __all__ = ["is_harmless", "overridden"]
 
-_HARMLESS = re.compile(r"__.*__|_?(partial_)?fit.*|get_(params|feature_names_out|metadata_routing)|set_.*|score|_(repr|sk|doc|more|abc)_.*|.*[^_]_")
+_HARMLESS = re.compile(
+    r"__.*__|_?(partial_)?fit.*|get_(params|feature_names_out|metadata_routing)|set_.*|score|_(repr|sk|doc|more|abc)_.*|.*[^_]_"
+)
 """Names that no answer depends on, or that parsers read as the base's methods do (fitted attributes)."""
 
 
@@ -31,9 +33,23 @@ def overridden(cls: type, base: type, methods: Iterable[str]) -> list[str]:
     >>> overridden(Other, Base, ["predict"])
     ['_score']
     """
-    own = [name for c in cls.__mro__ if c not in base.__mro__ for name, value in vars(c).items() if hasattr(value, "__get__")]
-    names = methods if _library(cls) == _library(base) else [name for name in dict.fromkeys(own) if not is_harmless(name)]
-    return [name for name in names if _defined(base, name) is not None and _defined(cls, name) is not _defined(base, name)]
+    own = [
+        name
+        for c in cls.__mro__
+        if c not in base.__mro__
+        for name, value in vars(c).items()
+        if hasattr(value, "__get__")
+    ]
+    names = (
+        methods
+        if _library(cls) == _library(base)
+        else [name for name in dict.fromkeys(own) if not is_harmless(name)]
+    )
+    return [
+        name
+        for name in names
+        if _defined(base, name) is not None and _defined(cls, name) is not _defined(base, name)
+    ]
 
 
 def _library(cls: type) -> str:

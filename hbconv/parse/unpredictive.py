@@ -5,8 +5,12 @@ from __future__ import annotations
 __all__ = ["UNPREDICTIVE"]
 
 _LABELS_FITTED = "it labels the rows it was fitted on and has no rule for others"
-_PLACES_FITTED = "it places the rows it was fitted on relative to each other and has no rule for others"
-_BLOCKS_FITTED = "it groups rows and columns of the one matrix it was fitted on and has no rule for other rows"
+_PLACES_FITTED = (
+    "it places the rows it was fitted on relative to each other and has no rule for others"
+)
+_BLOCKS_FITTED = (
+    "it groups rows and columns of the one matrix it was fitted on and has no rule for other rows"
+)
 
 UNPREDICTIVE: dict[str, str] = {
     "sklearn.cluster.AgglomerativeClustering": _LABELS_FITTED,

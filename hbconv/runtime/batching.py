@@ -38,7 +38,11 @@ def bytes_given(program: TensorProgram) -> int:
     >>> bytes_given(b.program({"y": -(-(x + x))}))
     48
     """
-    return max(1, sum(map(_row_bytes, program.inputs)) + sum(_row_bytes(program.instructions[i]) for i in program.outputs.values()))
+    return max(
+        1,
+        sum(map(_row_bytes, program.inputs))
+        + sum(_row_bytes(program.instructions[i]) for i in program.outputs.values()),
+    )
 
 
 def bytes_alive(program: TensorProgram) -> int:
@@ -52,7 +56,12 @@ def bytes_alive(program: TensorProgram) -> int:
     >>> bytes_alive(b.program({"y": -(-(x + x))}))
     48
     """
-    last = {operand: position for position, op in enumerate(program.instructions) if isinstance(op, Op) for operand in op.operands}
+    last = {
+        operand: position
+        for position, op in enumerate(program.instructions)
+        if isinstance(op, Op)
+        for operand in op.operands
+    }
     last |= dict.fromkeys(program.outputs.values(), len(program.instructions))
     alive = most = 0
     ending: dict[int, int] = {}
@@ -68,7 +77,10 @@ def bytes_alive(program: TensorProgram) -> int:
 
 def rows_per_chunk(program: TensorProgram, target: Target) -> int:
     """Rows of which the values fit in memory, and the living ones in the cache."""
-    return min(max(1, target.memory // max(1, bytes_per_row(program))), target.rows_at_once(bytes_alive(program)))
+    return min(
+        max(1, target.memory // max(1, bytes_per_row(program))),
+        target.rows_at_once(bytes_alive(program)),
+    )
 
 
 def chunks(rows: int, size: int) -> Iterator[slice]:
@@ -82,5 +94,11 @@ def _row_bytes(instruction: Instruction) -> int:
     """Bytes of a row of a value; of a native tree kernel, also a leaf number and a value for each tree; of a repeated program, its values."""
     kind = instruction.type
     forest = instruction.attributes.get("forest") if isinstance(instruction, Op) else None
-    own = 16 * int(forest.n_trees) if forest else bytes_per_row(instruction.body) if isinstance(instruction, Op) and instruction.body else 0
+    own = (
+        16 * int(forest.n_trees)
+        if forest
+        else bytes_per_row(instruction.body)
+        if isinstance(instruction, Op) and instruction.body
+        else 0
+    )
     return own + (np.dtype(kind.dtype).itemsize * int(np.prod(kind.shape)) if kind.rows else 0)

@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from hbconv.backends.reference import evaluate
 from hbconv.containers import Check, Graph
-from hbconv.containers.decide import IsNonFinite
+from hbconv.containers.analysis.intervals import spread
+from hbconv.containers.nodes.decisions import IsNonFinite
 from hbconv.errors import InputError
 from hbconv.lower import DENSE, EntriesFeed, Feed, Lowered, Padding, lower_nodes
-from hbconv.runtime.bounds import spread
-from hbconv.runtime.rows import Table
+from hbconv.runtime.inputs.table import Table
 
 __all__ = ["Checker"]
 
@@ -43,12 +43,22 @@ class Checker:
         checks = tuple({check.node: check for check in reversed(graph.checks)}.values())[::-1]
         bounds = [_safe_bound(check) for check in checks]
         self.bound = min((b for b in bounds if b is not None), default=0.0)
-        self.strict = frozenset().union(*(_strict_columns(c, self.bound) for c, b in zip(checks, bounds, strict=True) if b is not None))
+        self.strict = frozenset().union(
+            *(
+                _strict_columns(c, self.bound)
+                for c, b in zip(checks, bounds, strict=True)
+                if b is not None
+            )
+        )
         self.all = _Conditions(graph, checks, padding)
         unbounded = tuple(c for c, b in zip(checks, bounds, strict=True) if b is None)
         self.rest = _Conditions(graph, unbounded, padding)
         self.guard = tuple(c.node for c in unbounded)
-        self.bounded = tuple(c.node for c, b in zip(checks, bounds, strict=True) if b is not None and isinstance(c.node, IsNonFinite))
+        self.bounded = tuple(
+            c.node
+            for c, b in zip(checks, bounds, strict=True)
+            if b is not None and isinstance(c.node, IsNonFinite)
+        )
         self.warnings = _Conditions(graph, graph.warnings, padding)
         feeds = [f for f in self.all.lowered.feeds if f.dtype.startswith("float") and self.bound]
         self.floats = [f for f in feeds if isinstance(f, Feed)]
@@ -70,14 +80,28 @@ class Checker:
         elif doubtful is None:
             self.rest.require(table)
         for message, holds in self.warnings.found(table):
-            warnings.warn(message.replace("{columns}", str(np.flatnonzero(holds.any(axis=0)).tolist())), UserWarning, stacklevel=2)
+            warnings.warn(
+                message.replace("{columns}", str(np.flatnonzero(holds.any(axis=0)).tolist())),
+                UserWarning,
+                stacklevel=2,
+            )
 
     def _is_ordinary(self, table: Table) -> bool:
         lying = (part for feed in self.floats for part in table.lying(feed))
         with np.errstate(all="ignore"):
-            if not all(_within(x, self.bound, [place for place, column in enumerate(columns) if column in self.strict]) for columns, x in lying):
+            if not all(
+                _within(
+                    x,
+                    self.bound,
+                    [place for place, column in enumerate(columns) if column in self.strict],
+                )
+                for columns, x in lying
+            ):
                 return False
-            return all(_within(table.padded(feed)[1], self.bound, list(range(feed.size))) for feed in self.entries)
+            return all(
+                _within(table.padded(feed)[1], self.bound, list(range(feed.size)))
+                for feed in self.entries
+            )
 
 
 class _Conditions:
@@ -85,7 +109,9 @@ class _Conditions:
 
     def __init__(self, graph: Graph, checks: tuple[Check, ...], padding: Padding) -> None:
         self.messages = {f"check{i}": check.message for i, check in enumerate(checks)}
-        self.lowered: Lowered = lower_nodes(graph, dict(zip(self.messages, (c.node for c in checks), strict=True)), padding=padding)
+        self.lowered: Lowered = lower_nodes(
+            graph, dict(zip(self.messages, (c.node for c in checks), strict=True)), padding=padding
+        )
 
     def require(self, table: Table) -> None:
         """Raise InputError with the message of the first that holds for some row."""

@@ -52,7 +52,9 @@ def _check_device(device: str, backend: Backend) -> None:
     if kind not in ("cpu", "cuda") or (number and not number.isdigit()):
         raise unknown("device", device, ("cpu", "cuda", "cuda:0"))
     if kind not in backend.devices:
-        raise OptionError(f"Backend {backend.name!r} runs on {', '.join(backend.devices)}, not on {device!r}. Use backend='torch' for CUDA.")
+        raise OptionError(
+            f"Backend {backend.name!r} runs on {', '.join(backend.devices)}, not on {device!r}. Use backend='torch' for CUDA."
+        )
     if kind == "cuda":
         _require_cuda(int(number or 0))
 
@@ -62,4 +64,6 @@ def _require_cuda(number: int) -> None:
 
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if number >= count:
-        raise OptionError(f"Device 'cuda:{number}' is not available: torch sees {count} CUDA devices. Use device='cpu', or install torch with CUDA.")
+        raise OptionError(
+            f"Device 'cuda:{number}' is not available: torch sees {count} CUDA devices. Use device='cpu', or install torch with CUDA."
+        )

@@ -10,15 +10,15 @@ from typing import Any
 
 from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
+from hbconv.containers.analysis.finite_outputs import find_proof
 from hbconv.errors import BackendError, HbconvError
 from hbconv.lower import DENSE, DOUBTFUL, Lowered, Padding, lower
 from hbconv.optimize import optimize, optimize_exactly
 from hbconv.optimize.plan import Plan, make_plan
 from hbconv.runtime.batching import bytes_given, rows_per_chunk
 from hbconv.runtime.checks import Checker
-from hbconv.runtime.entries import as_csr
-from hbconv.runtime.proofs import find_proof
-from hbconv.runtime.rows import Table
+from hbconv.runtime.inputs.table import Table
+from hbconv.runtime.text.sparse_rows import as_csr
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 
@@ -64,7 +64,9 @@ class Program:
         """Compute the methods' values: arrays, and scipy CSR matrices of those that are sparse."""
         values: dict[str, Any] = self.artifact.run(table.inputs(self.lowered.feeds))
         for name, width in self.lowered.sparse.items():
-            values[name] = as_csr(values.pop(f"{name}_tokens"), values.pop(f"{name}_weights"), width)
+            values[name] = as_csr(
+                values.pop(f"{name}_tokens"), values.pop(f"{name}_weights"), width
+            )
         return values
 
 
@@ -85,7 +87,9 @@ class Programs:
         The programs so far.
     """
 
-    def __init__(self, parsed: Graph, target: Target, files: Mapping[Key, Mapping[str, bytes]] | None = None) -> None:
+    def __init__(
+        self, parsed: Graph, target: Target, files: Mapping[Key, Mapping[str, bytes]] | None = None
+    ) -> None:
         self.parsed, self.target = parsed, target
         self._planned: dict[tuple[tuple[str, ...], bool], Planned] = {}
         self._stored = dict(files or {})
@@ -107,7 +111,9 @@ class Programs:
                     f"The model cannot be compiled for {self.target.backend!r}: {type(error).__name__}: {str(error).rstrip('.'):.500}."
                 ) from error
 
-    def program(self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding = DENSE) -> Program:
+    def program(
+        self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding = DENSE
+    ) -> Program:
         """Return a program, compiling it the first time."""
         key = (methods, dtypes, padding)
         found = self.compiled.get(key)
@@ -134,7 +140,9 @@ class Programs:
             if (methods, dtypes) not in self._takes_entries:
                 lowered = self.lowered(methods, dtypes, Padding(matrix=True))
                 worthwhile = len(dtypes) >= WIDE or bool(lowered.sparse)
-                self._takes_entries[methods, dtypes] = worthwhile and "scatter" not in lowered.program.primitives
+                self._takes_entries[methods, dtypes] = (
+                    worthwhile and "scatter" not in lowered.program.primitives
+                )
             return self._takes_entries[methods, dtypes]
 
     def files(self) -> dict[Key, dict[str, bytes]]:
@@ -143,13 +151,17 @@ class Programs:
             fresh = {key: program.artifact.files() for key, program in self.compiled.items()}
             return {key: dict(files) for key, files in {**self._stored, **fresh}.items() if files}
 
-    def lowered(self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding = DENSE) -> Lowered:
+    def lowered(
+        self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding = DENSE
+    ) -> Lowered:
         """Return the methods as a program that no backend has seen."""
         return lower(self.typed(dtypes, padding).only(*methods), self.target.precision, padding)
 
     def prepared(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> TensorProgram:
         """Return the methods as the backend will emit them."""
-        return find_backend(self.target.backend).prepare(self.lowered(methods, dtypes).program, self.target)
+        return find_backend(self.target.backend).prepare(
+            self.lowered(methods, dtypes).program, self.target
+        )
 
     def typed(self, dtypes: tuple[str, ...], padding: Padding = DENSE) -> Graph:
         """Return the optimized graph over columns of these dtypes, for rows of this form."""
@@ -170,13 +182,27 @@ class Programs:
         backend, (lowered, proof) = find_backend(self.target.backend), self._guarded(*key)
         prepared = backend.prepare(lowered.program, self.target)
         files = self._stored.get(key)
-        artifact = backend.load(files, lowered.program, self.target) if files else backend.compile(lowered.program, self.target)
-        chunk = max(1, self.target.memory // bytes_given(prepared)) if backend.tiled else rows_per_chunk(prepared, self.target)
+        artifact = (
+            backend.load(files, lowered.program, self.target)
+            if files
+            else backend.compile(lowered.program, self.target)
+        )
+        chunk = (
+            max(1, self.target.memory // bytes_given(prepared))
+            if backend.tiled
+            else rows_per_chunk(prepared, self.target)
+        )
         return Program(lowered, artifact, chunk, proof)
 
-    def _guarded(self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding) -> tuple[Lowered, bool]:
+    def _guarded(
+        self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding
+    ) -> tuple[Lowered, bool]:
         """Return the methods as a program that looks out for doubtful rows itself, where that is cheap and as exact as on the host; whether none else need."""
-        if not find_backend(self.target.backend).tiled or self.target.precision != "exact" or padding != DENSE:
+        if (
+            not find_backend(self.target.backend).tiled
+            or self.target.precision != "exact"
+            or padding != DENSE
+        ):
             return self.lowered(methods, dtypes, padding), False
         graph, check = self.typed(dtypes), self.checker(dtypes)
         proof = find_proof(graph.only(*methods), check.bounded) if check.floats else None

@@ -12,12 +12,12 @@ import numpy.typing as npt
 from hbconv.backends.base import Bound
 from hbconv.containers import Graph
 from hbconv.lower import DENSE, DOUBTFUL, Feed
-from hbconv.runtime.answers import answer, copier
 from hbconv.runtime.bound import columns_read
 from hbconv.runtime.checks import Checker
-from hbconv.runtime.frames import library_of
+from hbconv.runtime.inputs.table import Reads
+from hbconv.runtime.outputs.answers import answer, copier
+from hbconv.runtime.outputs.dataframes import library_of
 from hbconv.runtime.programs import Program, Programs
-from hbconv.runtime.rows import Reads
 
 __all__ = ["Shortcut", "find_shortcut"]
 
@@ -56,11 +56,18 @@ class Shortcut:
 
     def __init__(self, graph: Graph, program: Program, check: Checker, method: str) -> None:
         self.artifact, self.sizes = program.artifact, program.artifact.sizes
-        self.method, self.output, self.copy = method, graph.outputs[method], copier(graph.outputs[method])
+        self.method, self.output, self.copy = (
+            method,
+            graph.outputs[method],
+            copier(graph.outputs[method]),
+        )
         self.container = graph.traits.container if method == "transform" else None
         self.width = len(graph.schema.columns)
         self.columns = columns_read(program, self.width)
-        self.feed, self.most = program.lowered.feeds[0], program.chunk if program.proof and self.columns is None else 0
+        self.feed, self.most = (
+            program.lowered.feeds[0],
+            program.chunk if program.proof and self.columns is None else 0,
+        )
         self.square = check.bound**2 if check.floats else None
         self.guarded = bool(check.rest.messages)
         self._local = threading.local()
@@ -89,7 +96,12 @@ class Shortcut:
 
     def _answer_many(self, x: npt.NDArray[Any]) -> Any:
         """Answer rows that lie as the program reads them, and that it proves to be in order."""
-        if x.ndim != 2 or x.shape[1] != self.width or not 0 < len(x) <= self.most or not (x.flags.c_contiguous and x.dtype.isnative):
+        if (
+            x.ndim != 2
+            or x.shape[1] != self.width
+            or not 0 < len(x) <= self.most
+            or not (x.flags.c_contiguous and x.dtype.isnative)
+        ):
             return None
         values = self.artifact.run({self.feed.name: x})
         return None if values[DOUBTFUL].any() else answer(self.output, values[self.method])
@@ -105,22 +117,46 @@ class Shortcut:
         if size not in bounds:
             bounds[size] = self.artifact.bind(size)
         bound: Bound = bounds[size]
-        given, doubtful = bound.given[:rows], bound.outputs[DOUBTFUL][:rows] if self.guarded else None
-        places = _Places(rows, given, bound.run, bound.address, bound.outputs[self.method][:rows], doubtful, self._local.turns)
+        given, doubtful = (
+            bound.given[:rows],
+            bound.outputs[DOUBTFUL][:rows] if self.guarded else None,
+        )
+        places = _Places(
+            rows,
+            given,
+            bound.run,
+            bound.address,
+            bound.outputs[self.method][:rows],
+            doubtful,
+            self._local.turns,
+        )
         self._local.places[shape] = places
         return places
 
 
-def find_shortcut(graph: Graph, programs: Programs, reads: Reads, method: str, dtype: str) -> Shortcut | None:
+def find_shortcut(
+    graph: Graph, programs: Programs, reads: Reads, method: str, dtype: str
+) -> Shortcut | None:
     """Return the shortcut of a method that a matrix of this dtype has been given to, where there is one."""
     conventions, dtypes = graph.schema.conventions, (dtype,) * len(graph.schema.columns)
-    if graph.schema.named or reads.text or reads.entries or conventions.tables_only or conventions.items or conventions.sequence:
+    if (
+        graph.schema.named
+        or reads.text
+        or reads.entries
+        or conventions.tables_only
+        or conventions.items
+        or conventions.sequence
+    ):
         return None
     if ((method,), dtypes, DENSE) not in programs.compiled:  # such as ints that are read as floats
         return None
     program, check = programs.program((method,), dtypes), programs.checker(dtypes)
     judged = DOUBTFUL in program.lowered.program.outputs or not check.rest.messages
-    plain = len(program.lowered.feeds) == 1 and isinstance(program.lowered.feeds[0], Feed) and not program.lowered.sparse
+    plain = (
+        len(program.lowered.feeds) == 1
+        and isinstance(program.lowered.feeds[0], Feed)
+        and not program.lowered.sparse
+    )
     if not (judged and plain) or check.warnings.messages or not program.artifact.sizes:
         return None
     return Shortcut(graph, program, check, method)

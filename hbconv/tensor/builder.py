@@ -102,21 +102,34 @@ class Builder:
         array = Array.of(value)
         wanted = self.dtype(dtype or array.dtype)
         array = array if array.dtype == wanted else Array.of(array, wanted)
-        return self._append(Constant(array, TensorType(array.dtype, array.shape, rows=False)), array)
+        return self._append(
+            Constant(array, TensorType(array.dtype, array.shape, rows=False)), array
+        )
 
     def op(self, primitive: str, *operands: Value, **attributes: Any) -> Value:
         """Append a primitive; one of a constant alone (a cast, a reshape) is computed at once, as if for a single row."""
         kind = PRIMITIVES[primitive].infer(*(v.type for v in operands), **attributes)
         first = self._instructions[operands[0].index]
         if isinstance(first, Constant) and not kind.rows:
-            return self.constant(PRIMITIVES[primitive].evaluate(first.value.data[None], **attributes)[0])
+            return self.constant(
+                PRIMITIVES[primitive].evaluate(first.value.data[None], **attributes)[0]
+            )
         indexes = tuple(v.index for v in operands)
-        known = (primitive, indexes, tuple((k, id(v) if isinstance(v, Forest | TensorProgram) else v) for k, v in attributes.items()))
+        known = (
+            primitive,
+            indexes,
+            tuple(
+                (k, id(v) if isinstance(v, Forest | TensorProgram) else v)
+                for k, v in attributes.items()
+            ),
+        )
         return self._append(Op(primitive, indexes, kind, attributes, self.source), known)
 
     def program(self, outputs: Mapping[str, Value]) -> TensorProgram:
         """Close the program, dropping what no output needs; declared inputs stay."""
-        needed = {v.index for v in outputs.values()} | {i for i, x in enumerate(self._instructions) if isinstance(x, Input)}
+        needed = {v.index for v in outputs.values()} | {
+            i for i, x in enumerate(self._instructions) if isinstance(x, Input)
+        }
         for index in range(len(self._instructions) - 1, -1, -1):
             instruction = self._instructions[index]
             if index in needed and isinstance(instruction, Op):
@@ -178,9 +191,21 @@ class Builder:
         """Reduce a static axis away."""
         return self.op(primitive, x, axis=axis)
 
-    def iterate(self, steps: int, state: Value, given: Value, write: Callable[[Builder, Value, Value], Value]) -> Value:
+    def iterate(
+        self,
+        steps: int,
+        state: Value,
+        given: Value,
+        write: Callable[[Builder, Value, Value], Value],
+    ) -> Value:
         """Repeat ``state = write(builder, state, given)`` on matrices, so many times; write uses the builder that it is given."""
         inner = Builder(self.precision)
         inner.source = self.source
-        after = write(inner, *(inner.input(name, x.dtype, x.shape[0]) for name, x in (("state", state), ("given", given))))
+        after = write(
+            inner,
+            *(
+                inner.input(name, x.dtype, x.shape[0])
+                for name, x in (("state", state), ("given", given))
+            ),
+        )
         return self.op("iterate", state, given, body=inner.program({"state": after}), steps=steps)

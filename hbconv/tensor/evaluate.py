@@ -12,7 +12,9 @@ from hbconv.tensor.program import Constant, Input, TensorProgram
 __all__ = ["evaluate"]
 
 
-def evaluate(program: TensorProgram, inputs: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+def evaluate(
+    program: TensorProgram, inputs: Mapping[str, npt.NDArray[Any]]
+) -> dict[str, npt.NDArray[Any]]:
     """Compute the outputs in numpy, an instruction at a time."""
     values: list[npt.NDArray[Any]] = []
     with np.errstate(all="ignore"):
@@ -23,5 +25,7 @@ def evaluate(program: TensorProgram, inputs: Mapping[str, npt.NDArray[Any]]) -> 
                 values.append(instruction.value.data)
             else:
                 operands = (values[i] for i in instruction.operands)
-                values.append(PRIMITIVES[instruction.primitive].evaluate(*operands, **instruction.attributes))
+                values.append(
+                    PRIMITIVES[instruction.primitive].evaluate(*operands, **instruction.attributes)
+                )
     return {name: values[index] for name, index in program.outputs.items()}

@@ -31,7 +31,9 @@ def sum_linear_leaves(forest: Forest, leaves: Value, x: Value, b: Builder) -> Va
     if forest.slopes is None or not forest.n_trees:
         return sum_leaves(forest, leaves, b)
     plain = b.lookup(b.constant(forest.values.data[:, 0]), leaves)
-    return _sum_terms(forest, _linear(forest.slopes, leaves, b.cast(x, forest.accumulate), plain, b), b)
+    return _sum_terms(
+        forest, _linear(forest.slopes, leaves, b.cast(x, forest.accumulate), plain, b), b
+    )
 
 
 def _linear(slopes: Slopes, leaves: Value, x: Value, plain: Value, b: Builder) -> Value:
@@ -42,7 +44,10 @@ def _linear(slopes: Slopes, leaves: Value, x: Value, plain: Value, b: Builder) -
     shape = (len(counts), int(counts.max()))
     leaf = np.repeat(np.arange(len(counts)), counts)
     turn = np.arange(len(leaf)) - slopes.start.data[leaf]
-    feature, coefficient = np.full(shape, x.shape[0], np.int32), np.full(shape, -0.0, slopes.coefficient.dtype)
+    feature, coefficient = (
+        np.full(shape, x.shape[0], np.int32),
+        np.full(shape, -0.0, slopes.coefficient.dtype),
+    )
     feature[leaf, turn], coefficient[leaf, turn] = slopes.feature.data, slopes.coefficient.data
 
     ones = b.op("expand", x, b.constant(np.ones(1), x.dtype))
@@ -59,9 +64,16 @@ def _sum_terms(forest: Forest, terms: Value, b: Builder) -> Value:
     counts = np.bincount(forest.target.data, minlength=forest.n_outputs)
     if len(set(counts.tolist())) == 1:
         turns = trees.reshape(forest.n_outputs, -1).T
-        return _ordered_sum(b.reshape(b.take(terms, turns.ravel()), *turns.shape), forest.start.data, b)
+        return _ordered_sum(
+            b.reshape(b.take(terms, turns.ravel()), *turns.shape), forest.start.data, b
+        )
     own = [b.take(terms, part) for part in np.split(trees, np.cumsum(counts)[:-1])]
-    return b.concat([_ordered_sum(b.reshape(t, *t.shape, 1), forest.start.data[k : k + 1], b) for k, t in enumerate(own)])
+    return b.concat(
+        [
+            _ordered_sum(b.reshape(t, *t.shape, 1), forest.start.data[k : k + 1], b)
+            for k, t in enumerate(own)
+        ]
+    )
 
 
 def _ordered_sum(terms: Value, start: npt.NDArray[Any], b: Builder) -> Value:

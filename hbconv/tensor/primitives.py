@@ -52,7 +52,9 @@ class Primitive:
 PRIMITIVES: dict[str, Primitive] = {}
 
 
-def define(name: str, infer: Callable[..., TensorType], evaluate: Callable[..., NumpyArray]) -> None:
+def define(
+    name: str, infer: Callable[..., TensorType], evaluate: Callable[..., NumpyArray]
+) -> None:
     """Add a primitive to the table."""
     PRIMITIVES[name] = Primitive(name, infer, evaluate)
 
@@ -67,7 +69,12 @@ def broadcast(*types: TensorType) -> TensorType:
     """Type of an elementwise result, but for the dtype, which is that of the first operand."""
     ranks = [len(t.shape) for t in types if t.rows]
     require(bool(ranks), "at least one operand must have rows")
-    require(all(len(t.shape) <= max(ranks) if not t.rows else len(t.shape) == max(ranks) for t in types), f"ranks differ: {[str(t) for t in types]}")
+    require(
+        all(
+            len(t.shape) <= max(ranks) if not t.rows else len(t.shape) == max(ranks) for t in types
+        ),
+        f"ranks differ: {[str(t) for t in types]}",
+    )
     try:
         return TensorType(types[0].dtype, np.broadcast_shapes(*(t.shape for t in types)))
     except ValueError as error:
@@ -109,13 +116,23 @@ _UNARY: dict[str, Callable[..., NumpyArray]] = {
     "sigmoid": sigmoid, "relu": lambda x: np.maximum(x, 0), "erf": erf, "floor": np.floor, "ceil": np.ceil, "rint": np.rint,
 }  # fmt: skip
 for _name, _function in _UNARY.items():
-    define(_name, elementwise((*FLOATS, *INTS) if _name in ("neg", "abs", "sign") else FLOATS), _function)
+    define(
+        _name,
+        elementwise((*FLOATS, *INTS) if _name in ("neg", "abs", "sign") else FLOATS),
+        _function,
+    )
 
 define("isnan", elementwise(FLOATS, "bool"), np.isnan)
 define("isinf", elementwise(FLOATS, "bool"), np.isinf)
 define("not", elementwise(("bool",)), np.logical_not)
 
-for _name, _function in {"add": np.add, "sub": np.subtract, "mul": np.multiply, "minimum": np.minimum, "maximum": np.maximum}.items():
+for _name, _function in {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "minimum": np.minimum,
+    "maximum": np.maximum,
+}.items():
     define(_name, elementwise((*FLOATS, *INTS)), _function)
 for _name, _function in {"div": np.divide, "pow": np.power}.items():
     define(_name, elementwise(FLOATS), _function)
@@ -123,8 +140,21 @@ for _name, _function in {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.b
     define(_name, elementwise(("bool", *INTS)), _function)
 for _name, _function in {"shift_left": np.left_shift, "shift_right": np.right_shift}.items():
     define(_name, elementwise(INTS), _function)
-for _name, _function in {"lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal, "gt": np.greater, "ge": np.greater_equal}.items():
-    define(_name, elementwise((*FLOATS, *INTS, "bool") if _name in ("eq", "ne") else (*FLOATS, *INTS), "bool"), _function)
+for _name, _function in {
+    "lt": np.less,
+    "le": np.less_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}.items():
+    define(
+        _name,
+        elementwise(
+            (*FLOATS, *INTS, "bool") if _name in ("eq", "ne") else (*FLOATS, *INTS), "bool"
+        ),
+        _function,
+    )
 
 
 def infer_where(condition: TensorType, x: TensorType, y: TensorType) -> TensorType:
@@ -155,7 +185,9 @@ def infer_matmul(x: TensorType, w: TensorType) -> TensorType:
     return TensorType(x.dtype, (*x.shape[:-1], w.shape[-1]))
 
 
-define("matmul", infer_matmul, lambda x, w: x @ w if x.ndim == 2 else np.einsum("rbk,bkm->rbm", x, w))
+define(
+    "matmul", infer_matmul, lambda x, w: x @ w if x.ndim == 2 else np.einsum("rbk,bkm->rbm", x, w)
+)
 
 
 def infer_pairwise(x: TensorType, points: TensorType, kind: str, p: float) -> TensorType:
@@ -167,7 +199,10 @@ def infer_pairwise(x: TensorType, points: TensorType, kind: str, p: float) -> Te
     """
     same_dtype(x, points)
     require(x.dtype in FLOATS and kind in PAIRWISE, f"pairwise {kind} of {x}")
-    require(x.rows and not points.rows and len(x.shape) == 1 and points.shape[1:] == x.shape, f"pairwise of {x} and {points}")
+    require(
+        x.rows and not points.rows and len(x.shape) == 1 and points.shape[1:] == x.shape,
+        f"pairwise of {x} and {points}",
+    )
     require(p > 0, f"power {p}")
     return TensorType(x.dtype, points.shape[:1])
 
@@ -181,7 +216,11 @@ def canberra_term(x: NumpyArray, y: NumpyArray, p: float) -> NumpyArray:  # noqa
 def chi_square_term(x: NumpyArray, y: NumpyArray, p: float) -> NumpyArray:  # noqa: ARG001
     """``(x - y)^2 / (x + y)``, 0 where x + y is 0."""
     size = x + y
-    return np.where(size == 0, np.zeros_like(size), np.square(x - y) / np.where(size == 0, np.ones_like(size), size))
+    return np.where(
+        size == 0,
+        np.zeros_like(size),
+        np.square(x - y) / np.where(size == 0, np.ones_like(size), size),
+    )
 
 
 def present_term(x: NumpyArray, y: NumpyArray, p: float) -> NumpyArray:  # noqa: ARG001
@@ -216,7 +255,9 @@ define("pairwise", infer_pairwise, pairwise)
 
 def infer_take(x: TensorType, indices: TensorType, axis: int) -> TensorType:
     """``take(x, indices, axis)``: the given positions of a static axis; indices are a constant vector."""
-    require(not indices.rows and len(indices.shape) == 1 and indices.dtype in INTS, f"take at {indices}")
+    require(
+        not indices.rows and len(indices.shape) == 1 and indices.dtype in INTS, f"take at {indices}"
+    )
     require(x.rows and 0 <= axis < len(x.shape), f"axis {axis} of {x}")
     return TensorType(x.dtype, (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :]))
 
@@ -226,17 +267,27 @@ define("take", infer_take, lambda x, indices, axis: np.take(x, indices, axis=axi
 
 def infer_gather(x: TensorType, index: TensorType) -> TensorType:
     """``gather(x, index)``: ``x[row, index[row, ...]]`` for x of shape (rows, width)."""
-    require(len(x.shape) == 1 and x.rows and index.rows and index.dtype == "int32", f"gather of {x} at {index}")
+    require(
+        len(x.shape) == 1 and x.rows and index.rows and index.dtype == "int32",
+        f"gather of {x} at {index}",
+    )
     require(x.shape[0] > 0 or 0 in index.shape, f"gather of {x}, which is empty, at {index}")
     return TensorType(x.dtype, index.shape)
 
 
-define("gather", infer_gather, lambda x, index: x[np.arange(len(x)).reshape(-1, *[1] * (index.ndim - 1)), index])
+define(
+    "gather",
+    infer_gather,
+    lambda x, index: x[np.arange(len(x)).reshape(-1, *[1] * (index.ndim - 1)), index],
+)
 
 
 def infer_lookup(table: TensorType, index: TensorType) -> TensorType:
     """``lookup(table, index)``: ``table[index]`` for a constant table of shape (size, *entry)."""
-    require(not table.rows and index.rows and index.dtype == "int32" and len(table.shape) >= 1, f"lookup of {index} in {table}")
+    require(
+        not table.rows and index.rows and index.dtype == "int32" and len(table.shape) >= 1,
+        f"lookup of {index} in {table}",
+    )
     require(table.shape[0] > 0 or 0 in index.shape, f"lookup of {index} in {table}, which is empty")
     return TensorType(table.dtype, (*index.shape, *table.shape[1:]))
 
@@ -249,7 +300,9 @@ def infer_concat(*xs: TensorType, axis: int) -> TensorType:
     same_dtype(*xs)
     rests = {(*x.shape[:axis], *x.shape[axis + 1 :]) for x in xs}
     require(len(rests) == 1 and all(x.rows for x in xs), f"concat of {[str(x) for x in xs]}")
-    return TensorType(xs[0].dtype, (*xs[0].shape[:axis], sum(x.shape[axis] for x in xs), *xs[0].shape[axis + 1 :]))
+    return TensorType(
+        xs[0].dtype, (*xs[0].shape[:axis], sum(x.shape[axis] for x in xs), *xs[0].shape[axis + 1 :])
+    )
 
 
 define("concat", infer_concat, lambda *xs, axis: np.concatenate(xs, axis=axis + 1))
@@ -273,13 +326,21 @@ def infer_expand(x: TensorType, value: TensorType) -> TensorType:
 define("expand", infer_expand, lambda x, value: np.broadcast_to(value, (len(x), *value.shape)))
 
 
-def reduction(dtypes: tuple[str, ...], result: str | None = None, least: int = 0) -> Callable[..., TensorType]:
+def reduction(
+    dtypes: tuple[str, ...], result: str | None = None, least: int = 0
+) -> Callable[..., TensorType]:
     """Type rule of a primitive that removes one static axis, which has some entries at least."""
 
     def infer(x: TensorType, axis: int) -> TensorType:
-        require(x.rows and 0 <= axis < len(x.shape) and x.dtype in dtypes, f"reduction of {x} over axis {axis}")
+        require(
+            x.rows and 0 <= axis < len(x.shape) and x.dtype in dtypes,
+            f"reduction of {x} over axis {axis}",
+        )
         rest = (*x.shape[:axis], *x.shape[axis + 1 :])
-        require(x.shape[axis] >= least or 0 in rest, f"reduction of {x} over axis {axis}, which is empty")
+        require(
+            x.shape[axis] >= least or 0 in rest,
+            f"reduction of {x} over axis {axis}, which is empty",
+        )
         return TensorType(result or x.dtype, rest)
 
     return infer
@@ -298,23 +359,39 @@ def logsumexp(x: NumpyArray, axis: int) -> NumpyArray:
     """``log(sum(exp(x)))``, shifted by the maximum."""
     top = x.max(axis=axis + 1, keepdims=True)
     shift = np.where(np.isfinite(top), top, 0)
-    return np.asarray(np.log(np.exp(x - shift).sum(axis=axis + 1)) + shift.squeeze(axis + 1), dtype=x.dtype)
+    return np.asarray(
+        np.log(np.exp(x - shift).sum(axis=axis + 1)) + shift.squeeze(axis + 1), dtype=x.dtype
+    )
 
 
-define("reduce_sum", reduction((*FLOATS, *INTS)), lambda x, axis: x.sum(axis=axis + 1, dtype=x.dtype))
+define(
+    "reduce_sum", reduction((*FLOATS, *INTS)), lambda x, axis: x.sum(axis=axis + 1, dtype=x.dtype)
+)
 define("ordered_sum", reduction(FLOATS), ordered_sum)
-define("reduce_prod", reduction((*FLOATS, *INTS)), lambda x, axis: x.prod(axis=axis + 1, dtype=x.dtype))
+define(
+    "reduce_prod", reduction((*FLOATS, *INTS)), lambda x, axis: x.prod(axis=axis + 1, dtype=x.dtype)
+)
 define("reduce_max", reduction((*FLOATS, *INTS), least=1), lambda x, axis: x.max(axis=axis + 1))
 define("reduce_min", reduction((*FLOATS, *INTS), least=1), lambda x, axis: x.min(axis=axis + 1))
 define("reduce_any", reduction(("bool",)), lambda x, axis: x.any(axis=axis + 1))
-define("argmax", reduction((*FLOATS, *INTS), "int32", least=1), lambda x, axis: x.argmax(axis=axis + 1).astype(np.int32))
+define(
+    "argmax",
+    reduction((*FLOATS, *INTS), "int32", least=1),
+    lambda x, axis: x.argmax(axis=axis + 1).astype(np.int32),
+)
 define("logsumexp", reduction(FLOATS, least=1), logsumexp)
-define("ordered_logsumexp", reduction(FLOATS, least=1), lambda x, axis: np.logaddexp.reduce(x, axis=axis + 1))
+define(
+    "ordered_logsumexp",
+    reduction(FLOATS, least=1),
+    lambda x, axis: np.logaddexp.reduce(x, axis=axis + 1),
+)
 
 
 def infer_along(x: TensorType, axis: int) -> TensorType:
     """Type rule of a primitive that keeps the shape and works along one static axis."""
-    require(x.rows and 0 <= axis < len(x.shape) and x.dtype in (*FLOATS, *INTS), f"axis {axis} of {x}")
+    require(
+        x.rows and 0 <= axis < len(x.shape) and x.dtype in (*FLOATS, *INTS), f"axis {axis} of {x}"
+    )
     return x
 
 
@@ -348,7 +425,10 @@ def infer_bucketize(x: TensorType, edges: TensorType, right: bool) -> TensorType
     Edges are (width, m), ascending, padded with NaN, which counts for no x; x that is NaN counts all real edges.
     """
     same_dtype(x, edges)
-    require(len(x.shape) == 1 and len(edges.shape) == 2 and edges.shape[0] == x.shape[0], f"bucketize of {x} by {edges}")
+    require(
+        len(x.shape) == 1 and len(edges.shape) == 2 and edges.shape[0] == x.shape[0],
+        f"bucketize of {x} by {edges}",
+    )
     require(isinstance(right, bool), "right is a bool")
     return TensorType("int32", x.shape)
 
@@ -366,9 +446,17 @@ define("bucketize", infer_bucketize, bucketize)
 def infer_embedding_sum(tokens: TensorType, weights: TensorType, table: TensorType) -> TensorType:
     """``embedding_sum(tokens, weights, table)``: the sum of the table's rows that the tokens name, each times its weight."""
     same_dtype(weights, table)
-    require(tokens.rows and weights.rows and not table.rows, "embedding_sum takes two values and a constant")
-    require(tokens.dtype == "int32" and len(tokens.shape) == 1 and tokens.shape == weights.shape, f"tokens {tokens} beside weights {weights}")
-    require(len(table.shape) == 2 and table.shape[0] > 0 and table.dtype in FLOATS, f"table {table}")
+    require(
+        tokens.rows and weights.rows and not table.rows,
+        "embedding_sum takes two values and a constant",
+    )
+    require(
+        tokens.dtype == "int32" and len(tokens.shape) == 1 and tokens.shape == weights.shape,
+        f"tokens {tokens} beside weights {weights}",
+    )
+    require(
+        len(table.shape) == 2 and table.shape[0] > 0 and table.dtype in FLOATS, f"table {table}"
+    )
     return TensorType(table.dtype, (table.shape[1],))
 
 
@@ -382,8 +470,16 @@ def embedding_sum(tokens: NumpyArray, weights: NumpyArray, table: NumpyArray) ->
 
 def infer_scatter(tokens: TensorType, weights: TensorType, width: int) -> TensorType:
     """``scatter(tokens, weights, width)``: zeros, to which each weight is added at the place its token names; the token ``width`` names none."""
-    require(tokens.rows and weights.rows and tokens.dtype == "int32", f"tokens {tokens} beside weights {weights}")
-    require(len(tokens.shape) == 1 and tokens.shape == weights.shape and weights.dtype in (*FLOATS, *INTS), f"tokens {tokens} beside weights {weights}")
+    require(
+        tokens.rows and weights.rows and tokens.dtype == "int32",
+        f"tokens {tokens} beside weights {weights}",
+    )
+    require(
+        len(tokens.shape) == 1
+        and tokens.shape == weights.shape
+        and weights.dtype in (*FLOATS, *INTS),
+        f"tokens {tokens} beside weights {weights}",
+    )
     return TensorType(weights.dtype, (width,))
 
 
@@ -400,7 +496,10 @@ define("scatter", infer_scatter, scatter)
 
 def infer_tree_scores(x: TensorType, forest: Any, strategy: str) -> TensorType:
     """``tree_scores(x, forest, strategy)``: the ensemble's sums, natively where the backend can."""
-    require(x.rows and x.shape == (forest.n_features,) and x.dtype in FLOATS, f"forest of {forest.n_features} features over {x}")
+    require(
+        x.rows and x.shape == (forest.n_features,) and x.dtype in FLOATS,
+        f"forest of {forest.n_features} features over {x}",
+    )
     require(bool(strategy), "a strategy is named")
     return TensorType(forest.accumulate, (forest.n_outputs,))
 

@@ -62,7 +62,9 @@ class TensorProgram:
     def primitives(self) -> frozenset[str]:
         """Names of the primitives in use, also in what is repeated."""
         ops = [i for i in self.instructions if isinstance(i, Op)]
-        return frozenset(op.primitive for op in ops).union(*(op.body.primitives for op in ops if op.body))
+        return frozenset(op.primitive for op in ops).union(
+            *(op.body.primitives for op in ops if op.body)
+        )
 
     def __str__(self) -> str:
         return show_program(self)
@@ -89,8 +91,13 @@ def show_program(program: TensorProgram) -> str:
     %2 = mul %0 %1 : float32[n, 2]
     return y=%2
     """
-    lines = [f"%{i} = {_show(instruction)} : {instruction.type}" for i, instruction in enumerate(program.instructions)]
-    return "\n".join([*lines, "return " + ", ".join(f"{name}=%{i}" for name, i in program.outputs.items())])
+    lines = [
+        f"%{i} = {_show(instruction)} : {instruction.type}"
+        for i, instruction in enumerate(program.instructions)
+    ]
+    return "\n".join(
+        [*lines, "return " + ", ".join(f"{name}=%{i}" for name, i in program.outputs.items())]
+    )
 
 
 def _show(instruction: Instruction) -> str:
@@ -99,10 +106,18 @@ def _show(instruction: Instruction) -> str:
     if isinstance(instruction, Constant):
         return f"constant {instruction.value!r}"
     operands = "".join(f" %{i}" for i in instruction.operands)
-    return instruction.primitive + operands + "".join(f" {k}={_show_attribute(v)}" for k, v in instruction.attributes.items())
+    return (
+        instruction.primitive
+        + operands
+        + "".join(f" {k}={_show_attribute(v)}" for k, v in instruction.attributes.items())
+    )
 
 
 def _show_attribute(value: Any) -> str:
     if isinstance(value, TensorProgram):
         return f"<{len(value.instructions)} instructions>"
-    return f"<{value.n_trees} trees, {value.n_tests} tests>" if isinstance(value, Forest) else str(value)
+    return (
+        f"<{value.n_trees} trees, {value.n_tests} tests>"
+        if isinstance(value, Forest)
+        else str(value)
+    )

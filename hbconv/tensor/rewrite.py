@@ -10,7 +10,9 @@ from hbconv.tensor.program import Constant, Input, Op, TensorProgram
 __all__ = ["rewrite_program"]
 
 
-def rewrite_program(program: TensorProgram, rules: Mapping[str, Callable[..., Value]]) -> TensorProgram:
+def rewrite_program(
+    program: TensorProgram, rules: Mapping[str, Callable[..., Value]]
+) -> TensorProgram:
     """Replay a program, replacing each primitive named in rules by what its rule writes.
 
     A rule is called as ``rule(builder, *operands, **attributes)`` and returns the value that takes the result's place.
@@ -30,7 +32,9 @@ def rewrite_program(program: TensorProgram, rules: Mapping[str, Callable[..., Va
     values: list[Value] = []
     for instruction in program.instructions:
         if isinstance(instruction, Input):
-            values.append(b.input(instruction.name, instruction.type.dtype, instruction.type.shape[0]))
+            values.append(
+                b.input(instruction.name, instruction.type.dtype, instruction.type.shape[0])
+            )
         elif isinstance(instruction, Constant):
             values.append(b.constant(instruction.value))
         else:
@@ -38,10 +42,16 @@ def rewrite_program(program: TensorProgram, rules: Mapping[str, Callable[..., Va
     return b.program({name: values[index] for name, index in program.outputs.items()})
 
 
-def _replay(b: Builder, op: Op, values: list[Value], rules: Mapping[str, Callable[..., Value]]) -> Value:
+def _replay(
+    b: Builder, op: Op, values: list[Value], rules: Mapping[str, Callable[..., Value]]
+) -> Value:
     b.source = op.source
     operands = [values[i] for i in op.operands]
     if op.primitive in rules:
         return rules[op.primitive](b, *operands, **op.attributes)
-    attributes = op.attributes if op.body is None else {**op.attributes, "body": rewrite_program(op.body, rules)}
+    attributes = (
+        op.attributes
+        if op.body is None
+        else {**op.attributes, "body": rewrite_program(op.body, rules)}
+    )
     return b.op(op.primitive, *operands, **attributes)

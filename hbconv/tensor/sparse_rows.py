@@ -40,9 +40,13 @@ class SparseRows:
         """Return rows with other weights at the same places."""
         return replace(self, weights=weights)
 
-    def at_tokens(self, b: Builder, columns: npt.NDArray[Any], none: float, dtype: str | None = None) -> Value:
+    def at_tokens(
+        self, b: Builder, columns: npt.NDArray[Any], none: float, dtype: str | None = None
+    ) -> Value:
         """Read a vector of one constant a column at the tokens; ``none`` for what names no column."""
-        return b.lookup(b.constant(np.append(columns, np.asarray(none, columns.dtype)), dtype), self.tokens)
+        return b.lookup(
+            b.constant(np.append(columns, np.asarray(none, columns.dtype)), dtype), self.tokens
+        )
 
     def selected(self, b: Builder, columns: npt.NDArray[np.integer[Any]]) -> SparseRows | None:
         """Rename the tokens of some columns, and make those of others none; None where a column is wanted twice."""
@@ -52,7 +56,9 @@ class SparseRows:
         names = np.full(self.width + 1, width, np.int32)
         names[columns] = np.arange(width)
         tokens = b.lookup(b.constant(names), self.tokens)
-        kept = b.where(b.op("eq", tokens, b.constant(width, "int32")), b.constant(0, self.dtype), self.weights)
+        kept = b.where(
+            b.op("eq", tokens, b.constant(width, "int32")), b.constant(0, self.dtype), self.weights
+        )
         return SparseRows(tokens, kept, width)
 
     def written_out(self, b: Builder) -> Value:

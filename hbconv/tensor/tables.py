@@ -33,7 +33,9 @@ def with_decided_tables(forest: Forest) -> Forest:
     return replace(
         forest,
         feature=Array.of(feature, np.int32),
-        threshold=Array(np.where(listed, forest.threshold.data.dtype.type(between), forest.threshold.data)),
+        threshold=Array(
+            np.where(listed, forest.threshold.data.dtype.type(between), forest.threshold.data)
+        ),
         default_left=Array(forest.default_left.data & ~listed),
         n_features=forest.n_features + forest.tables.count,
         tables=None,

@@ -40,8 +40,14 @@ def prepare_tests(forest: Forest, x: Value, b: Builder) -> Tests:
     tests, tables = prepare_thresholds(forest, x, b), forest.tables
     if not tables:
         return tests
-    column = np.where(forest.on_category, tests.x.shape[0] + tables.of_test.data, tests.column).astype(np.int32)
-    return Tests(b.concat([tests.x, decide_tables(forest, x, b)]), column, np.where(forest.on_category, np.zeros_like(tests.threshold), tests.threshold))
+    column = np.where(
+        forest.on_category, tests.x.shape[0] + tables.of_test.data, tests.column
+    ).astype(np.int32)
+    return Tests(
+        b.concat([tests.x, decide_tables(forest, x, b)]),
+        column,
+        np.where(forest.on_category, np.zeros_like(tests.threshold), tests.threshold),
+    )
 
 
 def prepare_thresholds(forest: Forest, x: Value, b: Builder) -> Tests:
@@ -59,7 +65,9 @@ def prepare_thresholds(forest: Forest, x: Value, b: Builder) -> Tests:
     ]
     column = forest.feature.data + forest.n_features * np.searchsorted(used, kind)
     columns = b.concat([planes[k]() for k in used])
-    return Tests(columns, column.astype(np.int32), np.where(kind == 2, np.zeros_like(threshold), threshold))
+    return Tests(
+        columns, column.astype(np.int32), np.where(kind == 2, np.zeros_like(threshold), threshold)
+    )
 
 
 @lru_cache(maxsize=1)  # every strategy asks it of a forest
@@ -77,10 +85,15 @@ def planes_of_missing(forest: Forest, dtype: str) -> tuple[npt.NDArray[Any], npt
     threshold, feature = forest.less_equal_thresholds(dtype), forest.feature.data
     to_left, listed = forest.default_left.data & ~forest.on_category, forest.on_category
     only_missing = to_left & forest.strict & (forest.threshold.data == -np.inf)
-    least, largest = np.full(forest.n_features, np.inf, dtype), np.full(forest.n_features, -np.inf, dtype)
+    least, largest = (
+        np.full(forest.n_features, np.inf, dtype),
+        np.full(forest.n_features, -np.inf, dtype),
+    )
     np.fmin.at(least, feature[to_left], threshold[to_left])
     np.fmax.at(largest, feature[~to_left], threshold[~to_left])
-    fits = np.isin(np.arange(forest.n_features), feature[to_left]) & ((largest < least) | ~np.isin(np.arange(forest.n_features), feature[~to_left]))
+    fits = np.isin(np.arange(forest.n_features), feature[to_left]) & (
+        (largest < least) | ~np.isin(np.arange(forest.n_features), feature[~to_left])
+    )
     fits &= ~np.isin(np.arange(forest.n_features), feature[only_missing | listed])
     kind = np.where(to_left & ~fits[feature], np.where(only_missing, 2, 1), 0)
     return np.where(fits, least, np.array(np.nan, dtype)), kind

@@ -19,7 +19,12 @@ def verify_program(program: TensorProgram) -> TensorProgram:
     for position, instruction in enumerate(program.instructions):
         if isinstance(instruction, Constant):
             value, declared = instruction.value, instruction.type
-            _require((value.dtype, value.shape, False) == (declared.dtype, declared.shape, declared.rows), position, "constant type")
+            _require(
+                (value.dtype, value.shape, False)
+                == (declared.dtype, declared.shape, declared.rows),
+                position,
+                "constant type",
+            )
         if isinstance(instruction, Op):
             _verify_op(program, position, instruction)
     for name, index in program.outputs.items():
@@ -34,11 +39,19 @@ def _verify_op(program: TensorProgram, position: int, op: Op) -> None:
     types = [program.instructions[i].type for i in op.operands]
     inferred = PRIMITIVES[op.primitive].infer(*types, **op.attributes)
     _require(inferred == op.type, position, f"type {op.type} where {inferred} is inferred")
-    _require(math.prod(op.type.shape) <= _MOST, position, f"{op.type} has more entries in a row than int32 counts")
+    _require(
+        math.prod(op.type.shape) <= _MOST,
+        position,
+        f"{op.type} has more entries in a row than int32 counts",
+    )
     if op.primitive == "take":
         positions = program.instructions[op.operands[1]]
         size = types[0].shape[op.attributes["axis"]]
-        _require(isinstance(positions, Constant) and positions.value.are_places(size, -size), position, f"take of positions beyond {size}")
+        _require(
+            isinstance(positions, Constant) and positions.value.are_places(size, -size),
+            position,
+            f"take of positions beyond {size}",
+        )
     if op.body is not None:
         verify_program(op.body)
 

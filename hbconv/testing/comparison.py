@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from hbconv.containers import topological
-from hbconv.containers.distances import Distances
-from hbconv.containers.linear import Linear
-from hbconv.containers.nearest import Nearest, NearestPoints
-from hbconv.containers.row_dot import RowDot
-from hbconv.containers.squared_distances import SquaredDistances
+from hbconv.containers.nodes.arithmetic import RowDot
+from hbconv.containers.nodes.distances import Distances, SquaredDistances
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.neighbors import Nearest, NearestPoints
 from hbconv.model import Model
 from hbconv.testing.forms import form, parts
 from hbconv.testing.outcomes import Kind

@@ -16,7 +16,7 @@ from weakref import ref
 from hbconv.compiler import convert
 from hbconv.errors import HbconvError
 from hbconv.model import Model
-from hbconv.runtime.inputs import count_columns
+from hbconv.runtime.inputs.read import count_columns
 
 __all__ = ["Conversions", "TooSlowError", "time_limit"]
 

@@ -129,7 +129,9 @@ def _silent(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _before(name: str, signature: inspect.Signature, args: Sequence[Any], kwargs: dict[str, Any]) -> Call | None:
+def _before(
+    name: str, signature: inspect.Signature, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Call | None:
     """Return the call before it begins; None of no estimator, or if the arguments do not fit."""
     try:
         given = signature.bind(*args, **kwargs).arguments

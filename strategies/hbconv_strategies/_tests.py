@@ -64,7 +64,9 @@ def refuse_memory(work: Work, target: Target, tables: str, temporaries: str) -> 
     rows = work.rows_at_once(target)
     needed = work.tables + work.temporaries * rows
     if needed > target.memory:
-        return Refusal(f"needs {_bytes(needed)} for {temporaries} of {rows} rows, allowed {_bytes(target.memory)}")
+        return Refusal(
+            f"needs {_bytes(needed)} for {temporaries} of {rows} rows, allowed {_bytes(target.memory)}"
+        )
     return None
 
 
@@ -76,5 +78,7 @@ def _bytes(count: int) -> str:
     >>> _bytes(3_100_000_000), _bytes(50_000_000), _bytes(512)
     ('3.1 GB', '50.0 MB', '0.5 kB')
     """
-    size, unit = next((s, u) for s, u in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if count >= s or u == "kB")
+    size, unit = next(
+        (s, u) for s, u in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if count >= s or u == "kB"
+    )
     return f"{count / size:.1f} {unit}"

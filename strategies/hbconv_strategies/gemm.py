@@ -48,8 +48,11 @@ def work(forest: Forest) -> Work:
         takes=trees * tests,
         multiplications=trees * tests * leaves,
         visits=trees * tests * leaves,
-        tables=prepared.tables + 4 * trees * (tests * leaves + tests + leaves) + trees * tests * VALUE,
-        temporaries=prepared.temporaries + trees * max(tests * (VALUE + 1), 5 * tests, 4 * (tests + leaves), 8 * leaves),
+        tables=prepared.tables
+        + 4 * trees * (tests * leaves + tests + leaves)
+        + trees * tests * VALUE,
+        temporaries=prepared.temporaries
+        + trees * max(tests * (VALUE + 1), 5 * tests, 4 * (tests + leaves), 8 * leaves),
     )
 
 
@@ -87,9 +90,14 @@ def _slots(forest: Forest, tests: int) -> npt.NDArray[np.intp]:
     return slots
 
 
-def _paths(forest: Forest, slots: npt.NDArray[np.intp], leaves: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+def _paths(
+    forest: Forest, slots: npt.NDArray[np.intp], leaves: int
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Path matrices (n_trees, tests, leaves), and the lefts on the way to each leaf, out of reach for spare leaves."""
-    first, middle, last = (np.where(slots >= 0, bound[slots] - forest.first_leaf.data[:-1, None], 0)[..., None] for bound in _spans(forest))
+    first, middle, last = (
+        np.where(slots >= 0, bound[slots] - forest.first_leaf.data[:-1, None], 0)[..., None]
+        for bound in _spans(forest)
+    )
     leaf = np.arange(leaves)
     to_left, to_right = (first <= leaf) & (leaf < middle), (middle <= leaf) & (leaf < last)
     spare = leaf >= np.diff(forest.first_leaf.data)[:, None]

@@ -25,8 +25,12 @@ _PLACES = 2**31
 def check(forest: Forest, target: Target) -> Refusal | None:
     """Refuse deep forests: their padded trees do not fit."""
     if forest.n_trees << forest.depth >= _PLACES:
-        return Refusal(f"{forest.n_trees} trees padded to depth {forest.depth} have {forest.n_trees} * 2**{forest.depth} leaves, more than int32 can number")
-    return refuse_memory(work(forest), target, f"trees padded to depth {forest.depth}", "the places of all trees")
+        return Refusal(
+            f"{forest.n_trees} trees padded to depth {forest.depth} have {forest.n_trees} * 2**{forest.depth} leaves, more than int32 can number"
+        )
+    return refuse_memory(
+        work(forest), target, f"trees padded to depth {forest.depth}", "the places of all trees"
+    )
 
 
 def cost(forest: Forest, target: Target, prices: Prices) -> float:
@@ -62,19 +66,28 @@ def lower(forest: Forest, x: Value, b: Builder) -> Value:
     for _ in range(forest.depth - 1):
         node = _children(forest, node)
         column, threshold = _level(tests, node)
-        left = b.gather(tests.x, b.lookup(b.constant(column), at)) <= b.lookup(b.constant(threshold), at)
+        left = b.gather(tests.x, b.lookup(b.constant(column), at)) <= b.lookup(
+            b.constant(threshold), at
+        )
         at = at + at + b.cast(left, "int32")
     return b.lookup(b.constant(~_children(forest, node)), at)
 
 
-def _level(tests: Tests, node: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.floating]]:
+def _level(
+    tests: Tests, node: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.floating]]:
     """Column and threshold at each place of a level; under a leaf, a test that never holds."""
     inner, test = node >= 0, np.maximum(node, 0)
     never = np.array(np.nan, tests.threshold.dtype)
-    return np.where(inner, tests.column[test], np.int32(0)), np.where(inner, tests.threshold[test], never)
+    return np.where(inner, tests.column[test], np.int32(0)), np.where(
+        inner, tests.threshold[test], never
+    )
 
 
 def _children(forest: Forest, node: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Return the level below, right child first; a leaf is copied twice."""
-    pairs = [np.where(node >= 0, side.data[np.maximum(node, 0)], node) for side in (forest.right, forest.left)]
+    pairs = [
+        np.where(node >= 0, side.data[np.maximum(node, 0)], node)
+        for side in (forest.right, forest.left)
+    ]
     return np.stack(pairs, axis=1).ravel()

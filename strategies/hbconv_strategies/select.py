@@ -39,10 +39,17 @@ def work(forest: Forest) -> Work:
     levels, prepared = _levels(forest), tests_work(forest)
     groups = [_children(forest, level) for level in levels]
     pools = [len(_beside(group)) for group in groups[1:]] + [len(_beside((forest.roots.data,)))]
-    inner = [codes for group in groups for codes in group if (codes >= 0).any()] + [forest.roots.data]
-    laid = sum(fixed + len(level) + fixed for fixed, level in zip(pools, levels, strict=True) if fixed)
+    inner = [codes for group in groups for codes in group if (codes >= 0).any()] + [
+        forest.roots.data
+    ]
+    laid = sum(
+        fixed + len(level) + fixed for fixed, level in zip(pools, levels, strict=True) if fixed
+    )
     return Work(
-        operators=prepared.operators + 3 * len(levels) + len(inner) + 2 * sum(fixed > 0 for fixed in pools),
+        operators=prepared.operators
+        + 3 * len(levels)
+        + len(inner)
+        + 2 * sum(fixed > 0 for fixed in pools),
         elementwise=prepared.elementwise + 2 * forest.n_tests + laid,
         takes=forest.n_tests + sum(map(len, inner)),
         visits=forest.n_tests,
@@ -67,23 +74,41 @@ def lower(forest: Forest, x: Value, b: Builder) -> Value:
 
 def _levels(forest: Forest) -> list[npt.NDArray[np.intp]]:
     """List the tests of each depth, deepest first."""
-    return [np.flatnonzero(forest.depth_of_tests == depth) for depth in reversed(range(forest.depth))]
+    return [
+        np.flatnonzero(forest.depth_of_tests == depth) for depth in reversed(range(forest.depth))
+    ]
 
 
 def _children(forest: Forest, level: npt.NDArray[np.intp]) -> tuple[Codes, Codes]:
     return forest.left.data[level], forest.right.data[level]
 
 
-def _leaves_of(groups: tuple[Codes, ...], below: Value | None, place: Codes, x: Value, b: Builder) -> list[Value]:
+def _leaves_of(
+    groups: tuple[Codes, ...], below: Value | None, place: Codes, x: Value, b: Builder
+) -> list[Value]:
     """Leaf number of each child: fixed for a leaf, else what the level below chose for the test at ``place``."""
     if below is None:
         return [b.constant(~codes) for codes in groups]
     beside = _beside(groups)
     pool = b.concat([below, b.op("expand", x, b.constant(beside))]) if len(beside) else below
-    places = [np.where(codes >= 0, place[np.maximum(codes, 0)], below.shape[0] + np.searchsorted(beside, ~codes)) for codes in groups]
-    return [b.take(pool, at) if (codes >= 0).any() else b.constant(~codes) for codes, at in zip(groups, places, strict=True)]
+    places = [
+        np.where(
+            codes >= 0,
+            place[np.maximum(codes, 0)],
+            below.shape[0] + np.searchsorted(beside, ~codes),
+        )
+        for codes in groups
+    ]
+    return [
+        b.take(pool, at) if (codes >= 0).any() else b.constant(~codes)
+        for codes, at in zip(groups, places, strict=True)
+    ]
 
 
 def _beside(groups: tuple[Codes, ...]) -> Codes:
     """Leaves that stand in a group with tests, ascending: a group of leaves alone needs no place among values."""
-    return np.sort(~np.concatenate([np.zeros(0, np.int32), *(codes[codes < 0] for codes in groups if (codes >= 0).any())]))
+    return np.sort(
+        ~np.concatenate(
+            [np.zeros(0, np.int32), *(codes[codes < 0] for codes in groups if (codes >= 0).any())]
+        )
+    )

@@ -56,7 +56,9 @@ def lower(forest: Forest, x: Value, b: Builder) -> Value:
     if not forest.n_tests:
         return fixed_leaves(forest, x, b)
     tests = prepare_thresholds(forest, x, b)
-    node = np.concatenate([forest.roots.data, np.stack([forest.right.data, forest.left.data], axis=1).ravel()])
+    node = np.concatenate(
+        [forest.roots.data, np.stack([forest.right.data, forest.left.data], axis=1).ravel()]
+    )
     inner, test, place = node >= 0, np.maximum(node, 0), np.arange(len(node), dtype=np.int32)
     child = np.where(inner, forest.n_trees + 2 * node, place)
     threshold = np.where(inner, tests.threshold[test], np.array(np.nan, tests.threshold.dtype))
@@ -64,7 +66,11 @@ def lower(forest: Forest, x: Value, b: Builder) -> Value:
     decide = _decider(forest, np.where(inner, test, -1), b)
 
     roots = place[: forest.n_trees]
-    left = decide(b.take(tests.x, column[roots]), b.constant(threshold[roots]), lambda table: b.constant(table[roots]))
+    left = decide(
+        b.take(tests.x, column[roots]),
+        b.constant(threshold[roots]),
+        lambda table: b.constant(table[roots]),
+    )
     at = b.cast(left, "int32") + b.constant(child[roots])
     columns, thresholds, children = b.constant(column), b.constant(threshold), b.constant(child)
     for _ in range(forest.depth - 1):
@@ -78,7 +84,9 @@ def _read(b: Builder, at: Value, table: npt.NDArray[Any]) -> Value:
     return b.lookup(b.constant(table), at)
 
 
-def _decider(forest: Forest, test: npt.NDArray[Any], b: Builder) -> Callable[[Value, Value, Callable[[npt.NDArray[Any]], Value]], Value]:
+def _decider(
+    forest: Forest, test: npt.NDArray[Any], b: Builder
+) -> Callable[[Value, Value, Callable[[npt.NDArray[Any]], Value]], Value]:
     """Return what decides the tests reached: ``decide(value, threshold, read)``, where ``read(table)`` reads a table of the nodes there.
 
     The threshold of a test on a category never holds; all other nodes have a table of one entry that never holds.

@@ -33,33 +33,61 @@ WIDTH = 6
 def special(dtype: str) -> NumpyArray:
     """NaN, infinities, both zeros, denormals, the smallest and largest normal numbers, halves, ordinary numbers."""
     info = np.finfo(dtype)
-    positive = [0.0, info.smallest_subnormal, 3 * info.smallest_subnormal, info.tiny, info.max, np.inf, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 1e10]
+    positive = [
+        0.0,
+        info.smallest_subnormal,
+        3 * info.smallest_subnormal,
+        info.tiny,
+        info.max,
+        np.inf,
+        0.5,
+        1.0,
+        1.5,
+        2.0,
+        2.5,
+        3.0,
+        1e10,
+    ]
     return np.array([np.nan, *positive, *(-v for v in positive)], dtype)
 
 
 def anything(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
     """Special values and numbers of all magnitudes."""
     numbers = (rng.standard_normal(shape) * 10.0 ** rng.integers(-30, 30, shape)).astype(dtype)
-    return np.where(rng.random(shape) < 0.5, rng.choice(special(dtype), shape), np.where(rng.random(shape) < 0.5, rng.standard_normal(shape), numbers)).astype(
-        dtype
-    )
+    return np.where(
+        rng.random(shape) < 0.5,
+        rng.choice(special(dtype), shape),
+        np.where(rng.random(shape) < 0.5, rng.standard_normal(shape), numbers),
+    ).astype(dtype)
 
 
 def ties(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
     """Few different values, so that most are met twice in a row, NaN and infinities among them."""
-    return rng.choice(np.array([1.0, 2.0, 2.0, -1.0, 0.0, -0.0, np.nan, np.inf, -np.inf], dtype), shape)
+    return rng.choice(
+        np.array([1.0, 2.0, 2.0, -1.0, 0.0, -0.0, np.nan, np.inf, -np.inf], dtype), shape
+    )
 
 
 def whole(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
     """Small whole numbers, whose sums and products are exact in any order, with rare NaN and infinities in float."""
     numbers = rng.integers(-9, 10, shape).astype(dtype)
-    return numbers if dtype in INTS else np.where(rng.random(shape) < 0.02, rng.choice(np.array([np.nan, np.inf, -np.inf], dtype), shape), numbers)
+    return (
+        numbers
+        if dtype in INTS
+        else np.where(
+            rng.random(shape) < 0.02,
+            rng.choice(np.array([np.nan, np.inf, -np.inf], dtype), shape),
+            numbers,
+        )
+    )
 
 
 def positive(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
     """Zeros, denormals and positive numbers: no sum of them cancels."""
     few = np.array([0.0, np.finfo(dtype).smallest_subnormal, np.finfo(dtype).tiny, 1.0], dtype)
-    return np.where(rng.random(shape) < 0.2, rng.choice(few, shape), rng.lognormal(0, 3, shape)).astype(dtype)
+    return np.where(
+        rng.random(shape) < 0.2, rng.choice(few, shape), rng.lognormal(0, 3, shape)
+    ).astype(dtype)
 
 
 def uneven(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
@@ -69,8 +97,12 @@ def uneven(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
 
 def sines(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
     """Numbers from -1 to 1, both ends and the smallest among them."""
-    few = np.array([1.0, -1.0, np.nextafter(1.0, 0.0), 0.5, -0.5, 1e-5, np.finfo(dtype).tiny], dtype)
-    return np.where(rng.random(shape) < 0.2, rng.choice(few, shape), rng.uniform(-1, 1, shape)).astype(dtype)
+    few = np.array(
+        [1.0, -1.0, np.nextafter(1.0, 0.0), 0.5, -0.5, 1e-5, np.finfo(dtype).tiny], dtype
+    )
+    return np.where(
+        rng.random(shape) < 0.2, rng.choice(few, shape), rng.uniform(-1, 1, shape)
+    ).astype(dtype)
 
 
 def integers(bits: int) -> Values:
@@ -115,7 +147,9 @@ def within(ulps: int) -> Check:
         np.testing.assert_array_equal(got[~finite], expected[~finite])
         ulp = np.spacing(np.minimum(np.abs(expected[finite]), np.finfo(expected.dtype).max / 2))
         difference = np.abs(got[finite] - expected[finite]) / ulp
-        assert difference.max(initial=0) <= ulps, f"{difference.max()} ulps where {ulps} are allowed, at {expected[finite][difference.argmax()]!r}"
+        assert difference.max(initial=0) <= ulps, (
+            f"{difference.max()} ulps where {ulps} are allowed, at {expected[finite][difference.argmax()]!r}"
+        )
 
     return check
 
@@ -162,13 +196,22 @@ class Case:
     def program(self, dtype: str) -> TensorProgram:
         """Write the program for inputs of the given dtype."""
         b = Builder()
-        result = self.write(b, *(b.input(f"x{i}", given.dtype or dtype, given.width) for i, given in enumerate(self.inputs)))
+        result = self.write(
+            b,
+            *(
+                b.input(f"x{i}", given.dtype or dtype, given.width)
+                for i, given in enumerate(self.inputs)
+            ),
+        )
         return b.program({"y": result} if isinstance(result, Value) else result)
 
     def rows(self, n: int, dtype: str) -> dict[str, NumpyArray]:
         """Make n rows of input, the same at every call."""
         rng = np.random.default_rng(n)
-        return {f"x{i}": given.values(rng, (n, given.width), given.dtype or dtype) for i, given in enumerate(self.inputs)}
+        return {
+            f"x{i}": given.values(rng, (n, given.width), given.dtype or dtype)
+            for i, given in enumerate(self.inputs)
+        }
 
 
 def constant(b: Builder, values: Values, like: Value, *shape: int) -> Value:
@@ -179,12 +222,30 @@ def constant(b: Builder, values: Values, like: Value, *shape: int) -> Value:
 # The table, family by family.
 
 
-def unary(primitive: str, agrees: Check = same_bits, values: Values = anything, dtypes: tuple[str, ...] = FLOATS) -> Case:
+def unary(
+    primitive: str,
+    agrees: Check = same_bits,
+    values: Values = anything,
+    dtypes: tuple[str, ...] = FLOATS,
+) -> Case:
     """Build the case of a function of one value."""
-    return Case(primitive, f"of {values.__name__}", lambda b, x: b.op(primitive, x), (Input(values),), agrees, dtypes)
+    return Case(
+        primitive,
+        f"of {values.__name__}",
+        lambda b, x: b.op(primitive, x),
+        (Input(values),),
+        agrees,
+        dtypes,
+    )
 
 
-def binary(primitive: str, agrees: Check = same_bits, values: Values = anything, dtypes: tuple[str, ...] = FLOATS, second: Values | None = None) -> Case:
+def binary(
+    primitive: str,
+    agrees: Check = same_bits,
+    values: Values = anything,
+    dtypes: tuple[str, ...] = FLOATS,
+    second: Values | None = None,
+) -> Case:
     """Two matrices; a matrix and a constant, both ways round; a cube and constants of each lower rank."""
     second = second or values
 
@@ -195,10 +256,14 @@ def binary(primitive: str, agrees: Check = same_bits, values: Values = anything,
             "two": b.op(primitive, x, y),
             "right": b.op(primitive, x, constant(b, second, x, WIDTH)),
             "left": b.op(primitive, constant(b, values, x, WIDTH), y),
-            "cube": b.concat([b.op(primitive, cube, constant(b, second, x, *shape)) for shape in shapes], axis=1),
+            "cube": b.concat(
+                [b.op(primitive, cube, constant(b, second, x, *shape)) for shape in shapes], axis=1
+            ),
         }
 
-    return Case(primitive, f"of {values.__name__}", write, (Input(values), Input(second)), agrees, dtypes)
+    return Case(
+        primitive, f"of {values.__name__}", write, (Input(values), Input(second)), agrees, dtypes
+    )
 
 
 ELEMENTWISE = [
@@ -228,12 +293,20 @@ ELEMENTWISE = [
 
 def cast_to(dtype: str, values: Values, dtypes: tuple[str, ...], agrees: Check = same_bits) -> Case:
     """Build the case of one conversion."""
-    return Case("cast", f"to {dtype}", lambda b, x: b.cast(x, dtype), (Input(values),), agrees, dtypes)
+    return Case(
+        "cast", f"to {dtype}", lambda b, x: b.cast(x, dtype), (Input(values),), agrees, dtypes
+    )
 
 
 def fractions(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
     """Numbers with a fraction, of both signs, that an int32 holds."""
-    return rng.choice(np.array([0.0, -0.0, 0.5, -0.5, 0.999999, 1.5, -1.5, 2.5, -2.5, 1e9 + 0.75, -1e9 - 0.75, 5e-324], dtype), shape)
+    return rng.choice(
+        np.array(
+            [0.0, -0.0, 0.5, -0.5, 0.999999, 1.5, -1.5, 2.5, -2.5, 1e9 + 0.75, -1e9 - 0.75, 5e-324],
+            dtype,
+        ),
+        shape,
+    )
 
 
 CASTS = [
@@ -282,16 +355,55 @@ def embedding(b: Builder, tokens: Value, weights: Value, columns: int) -> Value:
 TOKENS, WEIGHTS = Input(below(20), WIDTH, "int32"), Input(integers(6))
 
 SPARSE = [
-    Case("embedding_sum", "one column", lambda b, t, w: embedding(b, t, w, 1), (TOKENS, WEIGHTS), equal),
-    Case("embedding_sum", "many columns", lambda b, t, w: embedding(b, t, w, 21), (TOKENS, WEIGHTS), equal),
-    Case("embedding_sum", "missing", lambda b, t, w: embedding(b, t, w, 3), (TOKENS, Input(whole)), equal),
-    Case("scatter", "20 columns", lambda b, t, w: b.op("scatter", t, w, width=20), (TOKENS, WEIGHTS), equal),
-    Case("scatter", "last token is none", lambda b, t, w: b.op("scatter", t, w, width=19), (TOKENS, Input(whole)), equal),
-    Case("scatter", "integers", lambda b, t, w: b.op("scatter", t, w, width=19), (TOKENS, Input(whole)), equal, INTS),
+    Case(
+        "embedding_sum",
+        "one column",
+        lambda b, t, w: embedding(b, t, w, 1),
+        (TOKENS, WEIGHTS),
+        equal,
+    ),
+    Case(
+        "embedding_sum",
+        "many columns",
+        lambda b, t, w: embedding(b, t, w, 21),
+        (TOKENS, WEIGHTS),
+        equal,
+    ),
+    Case(
+        "embedding_sum",
+        "missing",
+        lambda b, t, w: embedding(b, t, w, 3),
+        (TOKENS, Input(whole)),
+        equal,
+    ),
+    Case(
+        "scatter",
+        "20 columns",
+        lambda b, t, w: b.op("scatter", t, w, width=20),
+        (TOKENS, WEIGHTS),
+        equal,
+    ),
+    Case(
+        "scatter",
+        "last token is none",
+        lambda b, t, w: b.op("scatter", t, w, width=19),
+        (TOKENS, Input(whole)),
+        equal,
+    ),
+    Case(
+        "scatter",
+        "integers",
+        lambda b, t, w: b.op("scatter", t, w, width=19),
+        (TOKENS, Input(whole)),
+        equal,
+        INTS,
+    ),
 ]
 
 
-def reduction(primitive: str, agrees: Check, values: Values, dtypes: tuple[str, ...] = FLOATS) -> Case:
+def reduction(
+    primitive: str, agrees: Check, values: Values, dtypes: tuple[str, ...] = FLOATS
+) -> Case:
     """Over all columns, over each axis of a cube, over a single column."""
 
     def write(b: Builder, x: Value) -> dict[str, Value]:
@@ -334,8 +446,16 @@ REDUCTIONS = [
 
 def pairwise(kind: str, agrees: Check = same_bits, values: Values = whole, p: float = 2.0) -> Case:
     """Build the case of one kind of terms, between rows and seven points."""
-    name = f"{kind} {p:g} of {values.__name__}" if kind == "power" else f"{kind} of {values.__name__}"
-    return Case("pairwise", name, lambda b, x: b.op("pairwise", x, constant(b, values, x, 7, WIDTH), kind=kind, p=p), (Input(values),), agrees)
+    name = (
+        f"{kind} {p:g} of {values.__name__}" if kind == "power" else f"{kind} of {values.__name__}"
+    )
+    return Case(
+        "pairwise",
+        name,
+        lambda b, x: b.op("pairwise", x, constant(b, values, x, 7, WIDTH), kind=kind, p=p),
+        (Input(values),),
+        agrees,
+    )
 
 
 PAIRWISE = [
@@ -349,7 +469,12 @@ PAIRWISE = [
 def nearest(k: int, count: int, width: int, values: Values) -> Case:
     """Build the case of so many points."""
     name = f"{k} of {count} in {width}, {values.__name__}"
-    return Case("nearest", name, lambda b, x: b.op("nearest", x, constant(b, values, x, count, width), k=k), (Input(values, width),))
+    return Case(
+        "nearest",
+        name,
+        lambda b, x: b.op("nearest", x, constant(b, values, x, count, width), k=k),
+        (Input(values, width),),
+    )
 
 
 NEAREST = [
@@ -371,7 +496,12 @@ def bucketize(right: bool, values: Values) -> Case:
         [-1e10, 1.0, 2.5, 1e10, inf],
     ]
     name = f"{values.__name__}, {'right' if right else 'left'}"
-    return Case("bucketize", name, lambda b, x: b.op("bucketize", x, b.constant(edges, x.dtype), right=right), (Input(values),))
+    return Case(
+        "bucketize",
+        name,
+        lambda b, x: b.op("bucketize", x, b.constant(edges, x.dtype), right=right),
+        (Input(values),),
+    )
 
 
 ALONG = [
@@ -394,7 +524,15 @@ ALONG = [
 def trees(primitive: str, strategy: str) -> Case:
     """Build the case of random forests of every shape, each over its own thresholds and their neighbours."""
     forests = [
-        random_forest(np.random.default_rng(3), n_trees=30, n_features=WIDTH, n_outputs=3, vector=vector, accumulate=accumulate, strict=vector)
+        random_forest(
+            np.random.default_rng(3),
+            n_trees=30,
+            n_features=WIDTH,
+            n_outputs=3,
+            vector=vector,
+            accumulate=accumulate,
+            strict=vector,
+        )
         for vector in (False, True)
         for accumulate in FLOATS
     ]
@@ -403,12 +541,19 @@ def trees(primitive: str, strategy: str) -> Case:
         return lambda rng, shape, dtype: hostile_rows(rng, forest, dtype, shape[0])
 
     def write(b: Builder, *xs: Value) -> dict[str, Value]:
-        return {f"forest {i}": b.op(primitive, x, forest=f, strategy=strategy) for i, (x, f) in enumerate(zip(xs, forests, strict=True))}
+        return {
+            f"forest {i}": b.op(primitive, x, forest=f, strategy=strategy)
+            for i, (x, f) in enumerate(zip(xs, forests, strict=True))
+        }
 
     return Case(primitive, strategy, write, tuple(Input(rows(f)) for f in forests), equal)
 
 
-TREES = [trees(primitive, strategy) for primitive in ("tree_scores", "tree_leaves") for strategy in strategies()]
+TREES = [
+    trees(primitive, strategy)
+    for primitive in ("tree_scores", "tree_leaves")
+    for strategy in strategies()
+]
 
 
 def collatz(b: Builder, state: Value, given: Value) -> Value:
@@ -428,10 +573,34 @@ def mixed(b: Builder, state: Value, given: Value) -> Value:
 
 
 ITERATIONS = [
-    Case("iterate", "until done", lambda b, x, y: b.iterate(200, b.op("abs", x), y, collatz), (Input(integers(6)), Input(whole, 1)), equal),
-    Case("iterate", "stopped", lambda b, x, y: b.iterate(3, b.op("abs", x), y, collatz), (Input(integers(6)), Input(whole, 1)), equal),
-    Case("iterate", "of its input", lambda b, x: b.iterate(7, x, x, mixed), (Input(integers(3)),), within(64)),
-    Case("iterate", "twice", lambda b, x, y: b.iterate(2, b.iterate(1, x, y, mixed), x, mixed), (Input(integers(3)), Input(integers(3))), within(64)),
+    Case(
+        "iterate",
+        "until done",
+        lambda b, x, y: b.iterate(200, b.op("abs", x), y, collatz),
+        (Input(integers(6)), Input(whole, 1)),
+        equal,
+    ),
+    Case(
+        "iterate",
+        "stopped",
+        lambda b, x, y: b.iterate(3, b.op("abs", x), y, collatz),
+        (Input(integers(6)), Input(whole, 1)),
+        equal,
+    ),
+    Case(
+        "iterate",
+        "of its input",
+        lambda b, x: b.iterate(7, x, x, mixed),
+        (Input(integers(3)),),
+        within(64),
+    ),
+    Case(
+        "iterate",
+        "twice",
+        lambda b, x, y: b.iterate(2, b.iterate(1, x, y, mixed), x, mixed),
+        (Input(integers(3)), Input(integers(3))),
+        within(64),
+    ),
 ]
 
 PROGRAMS = [
@@ -440,7 +609,23 @@ PROGRAMS = [
     Case("reshape", "an input given back in another shape", lambda b, x: b.reshape(x, 3, 2)),
     Case("mul", "an input that is not read", lambda b, x, y: x * x, (Input(), Input(width=2))),
     Case("cast", "codes given back", lambda b, x, i: {"i": i, "y": x}, (Input(), TABLE)),
-    Case("expand", "a constant given back", lambda b, x: {"y": b.op("expand", x, constant(b, anything, x, 3)), "z": x * x}),
+    Case(
+        "expand",
+        "a constant given back",
+        lambda b, x: {"y": b.op("expand", x, constant(b, anything, x, 3)), "z": x * x},
+    ),
 ]
 
-CASES = [*ELEMENTWISE, *CASTS, *MOVEMENT, *SPARSE, *REDUCTIONS, *PAIRWISE, *NEAREST, *ALONG, *TREES, *ITERATIONS, *PROGRAMS]
+CASES = [
+    *ELEMENTWISE,
+    *CASTS,
+    *MOVEMENT,
+    *SPARSE,
+    *REDUCTIONS,
+    *PAIRWISE,
+    *NEAREST,
+    *ALONG,
+    *TREES,
+    *ITERATIONS,
+    *PROGRAMS,
+]

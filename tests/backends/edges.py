@@ -18,8 +18,8 @@ from forests import hostile_rows, random_forest
 
 from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
-from hbconv.backends.tvm.compiler import FEW, compile_program
-from hbconv.backends.tvm.machine import Machine
+from hbconv.backends.tvm.compile import FEW, compile_program
+from hbconv.backends.tvm.target.machine import Machine
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram
 
@@ -41,7 +41,10 @@ def turned(dtype: str, widths: Sequence[int]) -> Case:
     """Rows become columns and back: all of them, or some."""
     b, x = Builder(), matrices(dtype, widths)
     given = {name: b.input(name, dtype, values.shape[1]) for name, values in x.items()}
-    every = {f"every {name}": b.take(value, np.arange(value.shape[0])[::-1]) for name, value in given.items()}
+    every = {
+        f"every {name}": b.take(value, np.arange(value.shape[0])[::-1])
+        for name, value in given.items()
+    }
     some = {f"some {name}": b.take(value, [value.shape[0] - 1, 0]) for name, value in given.items()}
     return b.program(every | some), x
 
@@ -52,7 +55,9 @@ def multiplied(dtype: str, widths: Sequence[int]) -> Case:
     outputs = {}
     for (name, values), columns in zip(x.items(), (1, 2, 5, 12, 23) * len(x), strict=False):
         value = b.input(name, dtype, values.shape[1])
-        outputs[name] = b.matmul(value, b.constant(rng.integers(-9, 9, (values.shape[1], columns)), dtype))
+        outputs[name] = b.matmul(
+            value, b.constant(rng.integers(-9, 9, (values.shape[1], columns)), dtype)
+        )
     return b.program(outputs), x
 
 
@@ -68,11 +73,28 @@ def lying(dtype: str, widths: Sequence[int]) -> Case:
 def trees(dtype: str, widths: Sequence[int]) -> Case:
     """Trees by every strategy, over thresholds and categories."""
     b, rng, outputs, x = Builder(), np.random.default_rng(2), {}, {}
-    for i, (width, strategy) in enumerate(zip(widths, ("select", "tree_traversal", "perfect_tree_traversal") * len(widths), strict=False)):
-        forest = random_forest(rng, n_trees=17, n_features=width, max_depth=5, n_outputs=1 + i % 2, n_categorical=i % 3 // 2, accumulate=FLOATS[i % 2])
+    for i, (width, strategy) in enumerate(
+        zip(
+            widths,
+            ("select", "tree_traversal", "perfect_tree_traversal") * len(widths),
+            strict=False,
+        )
+    ):
+        forest = random_forest(
+            rng,
+            n_trees=17,
+            n_features=width,
+            max_depth=5,
+            n_outputs=1 + i % 2,
+            n_categorical=i % 3 // 2,
+            accumulate=FLOATS[i % 2],
+        )
         name = f"x{i}"
         value, x[name] = b.input(name, dtype, width), hostile_rows(rng, forest, dtype, max(ROWS))
-        outputs |= {f"{op} {name}": b.op(op, value, forest=forest, strategy=strategy) for op in ("tree_scores", "tree_leaves")}
+        outputs |= {
+            f"{op} {name}": b.op(op, value, forest=forest, strategy=strategy)
+            for op in ("tree_scores", "tree_leaves")
+        }
     return b.program(outputs), x
 
 
@@ -83,7 +105,12 @@ def near(dtype: str, widths: Sequence[int]) -> Case:
     x["x"][::7, 3], x["x"][3::11, 0], x["x"][5::13] = np.inf, np.nan, np.finfo(dtype).max
     points = {"near": rng.standard_normal((500, 20)), "near of few": rng.standard_normal((9, 20))}
     value = b.input("x", dtype, 20)
-    return b.program({name: b.op("nearest", value, b.constant(data, dtype), k=3) for name, data in points.items()}), x
+    return b.program(
+        {
+            name: b.op("nearest", value, b.constant(data, dtype), k=3)
+            for name, data in points.items()
+        }
+    ), x
 
 
 def ordered(dtype: str, widths: Sequence[int]) -> Case:
@@ -92,8 +119,15 @@ def ordered(dtype: str, widths: Sequence[int]) -> Case:
     ((name, values),) = x.items()
     value = b.input(name, dtype, values.shape[1])
     edges = b.constant(np.linspace(-8, 8, 40 * values.shape[1]).reshape(-1, 40), dtype)
-    outputs = {"sort": b.op("sort", value, axis=0), "top": b.op("topk", value, k=1), "bins": b.op("bucketize", value, edges, right=True)}
-    outputs |= {"sum": b.reduce("reduce_sum", value), "table": b.lookup(b.constant(np.arange(60).reshape(20, 3)), b.cast(value, "int32"))}
+    outputs = {
+        "sort": b.op("sort", value, axis=0),
+        "top": b.op("topk", value, k=1),
+        "bins": b.op("bucketize", value, edges, right=True),
+    }
+    outputs |= {
+        "sum": b.reduce("reduce_sum", value),
+        "table": b.lookup(b.constant(np.arange(60).reshape(20, 3)), b.cast(value, "int32")),
+    }
     return b.program(outputs), x
 
 
@@ -109,14 +143,19 @@ def cases(widths: Sequence[int]) -> Iterator[tuple[str, Case]]:
 def check(name: str, program: TensorProgram, inputs: dict[str, np.ndarray]) -> None:
     """Compare the loop for batches, and that for few rows, with the reference, on each number of rows."""
     prepared, target = BACKEND.prepare(program, Target("tvm")), Target("tvm")
-    loops = {"batch": BACKEND.emit(prepared, target), "few": compile_program(prepared, FEW, Machine.host(), target)}
+    loops = {
+        "batch": BACKEND.emit(prepared, target),
+        "few": compile_program(prepared, FEW, Machine.host(), target),
+    }
     with np.errstate(all="ignore"):
         wanted = evaluate(program, inputs)
     for rows in ROWS:
         given = {key: np.ascontiguousarray(x[:rows]) for key, x in inputs.items()}
         for loop, artifact in loops.items():
             for output, got in artifact.run(given).items():
-                np.testing.assert_array_equal(got, wanted[output][:rows], err_msg=f"{name}, {loop}, {output}, {rows} rows")
+                np.testing.assert_array_equal(
+                    got, wanted[output][:rows], err_msg=f"{name}, {loop}, {output}, {rows} rows"
+                )
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ import torch
 from backends.cases import CASES
 
 from hbconv.backends import find_backend
-from hbconv.backends._torch_module import TensorModule
 from hbconv.backends.torch import export_module
+from hbconv.backends.torch.module import TensorModule
 from hbconv.runtime.batching import bytes_per_row
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram, Value
@@ -29,7 +29,9 @@ def grows(b: Builder, state: Value, given: Value) -> Value:
 def program(steps: int) -> TensorProgram:
     """Add y to x, so many times."""
     b = Builder()
-    return b.program({"z": b.iterate(steps, b.input("x", "float64", 2), b.input("y", "float64", 2), grows)})
+    return b.program(
+        {"z": b.iterate(steps, b.input("x", "float64", 2), b.input("y", "float64", 2), grows)}
+    )
 
 
 def test_module_is_copied_pickled_and_exported() -> None:
@@ -41,7 +43,12 @@ def test_module_is_copied_pickled_and_exported() -> None:
     buffer = io.BytesIO()
     torch.save(module, buffer)
     buffer.seek(0)
-    for other in (module, copy.deepcopy(module), torch.load(buffer, weights_only=False), export_module(module).module()):
+    for other in (
+        module,
+        copy.deepcopy(module),
+        torch.load(buffer, weights_only=False),
+        export_module(module).module(),
+    ):
         np.testing.assert_array_equal(other(*tensors).numpy(), want)
 
 

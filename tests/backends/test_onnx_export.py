@@ -28,7 +28,7 @@ from hbconv.backends.onnx.export import checked
 from hbconv.backends.onnx.text import labels, texts
 from hbconv.backends.onnx.writer import GraphWriter
 from hbconv.containers import Graph
-from hbconv.containers.columns import Vocabulary
+from hbconv.containers.nodes.inputs import Vocabulary
 from hbconv.errors import BackendError, MissingPackageError
 from hbconv.lower import lower
 from hbconv.parse import parse
@@ -40,7 +40,9 @@ TARGET = Target("onnx")
 def graph_of(estimator: Any, *dtypes: str) -> Graph:
     """Columns of the given dtypes (one: all the same)."""
     graph = parse(estimator).of_form(sparse=False)
-    return graph.with_schema(graph.schema.with_dtypes(dtypes if len(dtypes) > 1 else dtypes * len(graph.schema.columns)))
+    return graph.with_schema(
+        graph.schema.with_dtypes(dtypes if len(dtypes) > 1 else dtypes * len(graph.schema.columns))
+    )
 
 
 def session_of(graph: Graph, target: Target = TARGET) -> onnxruntime.InferenceSession:
@@ -50,8 +52,12 @@ def session_of(graph: Graph, target: Target = TARGET) -> onnxruntime.InferenceSe
     return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
 
 
-def answers(session: onnxruntime.InferenceSession, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return dict(zip((o.name for o in session.get_outputs()), session.run(None, dict(feeds)), strict=True))
+def answers(
+    session: onnxruntime.InferenceSession, feeds: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    return dict(
+        zip((o.name for o in session.get_outputs()), session.run(None, dict(feeds)), strict=True)
+    )
 
 
 def numbers(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
@@ -73,7 +79,10 @@ def table(n: int = 300) -> tuple[pd.DataFrame, np.ndarray]:
 
 def table_pipeline(last: Any) -> Pipeline:
     text = OneHotEncoder(handle_unknown="ignore")
-    steps = [("num", make_pipeline(SimpleImputer(), StandardScaler()), ["age"]), ("text", text, ["city", "deck"])]
+    steps = [
+        ("num", make_pipeline(SimpleImputer(), StandardScaler()), ["age"]),
+        ("text", text, ["city", "deck"]),
+    ]
     return Pipeline([("prep", ColumnTransformer(steps)), ("model", last)])
 
 
@@ -111,7 +120,11 @@ def test_any_number_of_rows(n: int) -> None:
     frame, y = table()
     model = table_pipeline(LogisticRegression()).fit(frame, y)
     got = answers(session_of(graph_of(model, *TABLE_DTYPES)), text_feeds(frame[:n]))
-    assert (got["predict"].shape, got["predict_proba"].shape, got["decision_function"].shape) == ((n,), (n, 2), (n,))
+    assert (got["predict"].shape, got["predict_proba"].shape, got["decision_function"].shape) == (
+        (n,),
+        (n, 2),
+        (n,),
+    )
     if n:
         assert got["predict"].tolist() == model.predict(frame[:n]).tolist()
         np.testing.assert_allclose(got["predict_proba"], model.predict_proba(frame[:n]), rtol=1e-14)
@@ -141,7 +154,9 @@ def test_texts_that_stand_for_missing() -> None:
 
 def test_only_text() -> None:
     frame, _ = table()
-    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).fit(frame[["city", "deck"]])
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).fit(
+        frame[["city", "deck"]]
+    )
     session = session_of(graph_of(encoder, "string", "string"))
     rows = frame[["city", "deck"]].copy()
     rows.iloc[0, 0] = "nowhere"
@@ -168,7 +183,11 @@ def test_labels_of_every_dtype(classes: Any, kind: str) -> None:
 
 
 def test_labels_that_onnx_cannot_hold() -> None:
-    for classes in (np.array(["a", 1], object), np.array([1 + 2j]), np.array(["2020-01-01"], "datetime64[D]")):
+    for classes in (
+        np.array(["a", 1], object),
+        np.array([1 + 2j]),
+        np.array(["2020-01-01"], "datetime64[D]"),
+    ):
         with pytest.raises(BackendError, match="ONNX cannot hold"):
             labels(classes)
     assert Array(labels(np.array([1, 2], "uint8"))).dtype == "int64"
@@ -184,21 +203,28 @@ def test_numbers_are_one_matrix(dtype: str) -> None:
     assert [(i.name, i.shape) for i in session.get_inputs()] == [("X", ["n", 4])]
     got = answers(session, {"X": frame.to_numpy()})
     assert got["predict"].tolist() == model.predict(frame).tolist()
-    np.testing.assert_allclose(got["predict_proba"], model.predict_proba(frame), rtol=1e-12 if dtype != "float32" else 1e-5)
+    np.testing.assert_allclose(
+        got["predict_proba"], model.predict_proba(frame), rtol=1e-12 if dtype != "float32" else 1e-5
+    )
 
 
 def test_columns_of_two_dtypes_are_inputs_of_their_own() -> None:
     x, y = numbers()
     frame = pd.DataFrame(x, columns=["a", "b", "c", "d"]).astype({"b": "float32"})
     model = LinearRegression().fit(frame, y)
-    got = answers(session_of(graph_of(model, "float64", "float32", "float64", "float64")), {name: frame[[name]].to_numpy() for name in frame})
+    got = answers(
+        session_of(graph_of(model, "float64", "float32", "float64", "float64")),
+        {name: frame[[name]].to_numpy() for name in frame},
+    )
     np.testing.assert_allclose(got["predict"], model.predict(frame), rtol=1e-12)
 
 
 def test_rows_the_source_refuses_make_the_run_fail() -> None:
     """At a node that is named after the reason; other rows pass."""
     x, y = numbers()
-    session = session_of(graph_of(make_pipeline(StandardScaler(), LogisticRegression()).fit(x, y), "float64"))
+    session = session_of(
+        graph_of(make_pipeline(StandardScaler(), LogisticRegression()).fit(x, y), "float64")
+    )
     for bad, where in ((np.nan, "LogisticRegression"), (np.inf, "StandardScaler")):
         rows = x.copy()
         rows[5, 1] = bad
@@ -210,10 +236,16 @@ def test_rows_the_source_refuses_make_the_run_fail() -> None:
 def test_checks_of_one_message_are_nodes_of_their_own():
     """Runtimes refuse a graph in which two nodes have one name, and members of an ensemble have equal messages."""
     x, y = numbers()
-    model = CalibratedClassifierCV(RandomForestClassifier(5, max_depth=3, random_state=0), cv=3, method="isotonic").fit(x, y > 0)
+    model = CalibratedClassifierCV(
+        RandomForestClassifier(5, max_depth=3, random_state=0), cv=3, method="isotonic"
+    ).fit(x, y > 0)
     session = session_of(graph_of(model, "float64"))
-    np.testing.assert_array_equal(answers(session, {"X": x})["predict_proba"], model.predict_proba(x))
-    with pytest.raises(Exception, match=r"Name:'Input X contains infinity .* for RandomForestClassifier"):
+    np.testing.assert_array_equal(
+        answers(session, {"X": x})["predict_proba"], model.predict_proba(x)
+    )
+    with pytest.raises(
+        Exception, match=r"Name:'Input X contains infinity .* for RandomForestClassifier"
+    ):
         session.run(None, {"X": np.full_like(x, np.inf)})
 
 
@@ -233,11 +265,15 @@ def test_constants_that_no_node_reads_are_left_out():
     assert [constant.name for constant in w.graph("g", [], []).initializer] == [read]
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16", "int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint8", "int16", "uint16", "int32", "int64", "float32", "float64"]
+)
 def test_answers_of_every_dtype(dtype: str) -> None:
     frame, _ = table()
     encoder = OneHotEncoder(dtype=dtype, sparse_output=False).fit(frame[["city"]])
-    got = answers(session_of(graph_of(encoder, "string")), {"city": frame[["city"]].to_numpy()})["transform"]
+    got = answers(session_of(graph_of(encoder, "string")), {"city": frame[["city"]].to_numpy()})[
+        "transform"
+    ]
     assert got.dtype == dtype
     np.testing.assert_array_equal(got, encoder.transform(frame[["city"]]))
 
@@ -278,7 +314,11 @@ def test_file_tells_what_it_is() -> None:
     model = onnx.load_from_string(export_onnx(lower(graph), graph, TARGET))
     metadata = {p.key: p.value for p in model.metadata_props}
     assert (model.producer_name, model.producer_version) == ("hbconv", __version__)
-    assert (metadata["hbconv_version"], metadata["estimator"], metadata["kind"]) == (__version__, "LogisticRegression", "classifier")
+    assert (metadata["hbconv_version"], metadata["estimator"], metadata["kind"]) == (
+        __version__,
+        "LogisticRegression",
+        "classifier",
+    )
     assert json.loads(metadata["features"]) == ["x0", "x1", "x2", "x3"]
     assert json.loads(metadata["methods"]) == list(graph.outputs)
     assert "LogisticRegression" in model.graph.doc_string
@@ -300,4 +340,6 @@ def test_fast_precision_is_float32_throughout() -> None:
     session = session_of(graph, TARGET.replace(precision="fast"))
     got = answers(session, {"X": x.astype("float32")})
     assert got["predict_proba"].dtype == np.float32
-    np.testing.assert_allclose(got["predict_proba"], model.predict_proba(x.astype("float32")), atol=1e-6)
+    np.testing.assert_allclose(
+        got["predict_proba"], model.predict_proba(x.astype("float32")), atol=1e-6
+    )

@@ -40,15 +40,21 @@ def test_graph_is_valid_and_survives_optimization(case: Case) -> None:
                 (got,) = session.run([name], inputs)
                 assert (got.dtype, got.shape) == (values.dtype, values.shape)
                 unit = 16 * np.finfo(values.dtype).eps if values.dtype.kind == "f" else 0
-                np.testing.assert_allclose(got, values, rtol=unit, atol=unit if case.primitive == "tree_scores" else 0)
+                np.testing.assert_allclose(
+                    got, values, rtol=unit, atol=unit if case.primitive == "tree_scores" else 0
+                )
 
 
 def test_sums_keep_their_order() -> None:
     """Running sums add one after another, whatever the size and the strides."""
     b = Builder()
-    program = b.program({"y": b.reduce("ordered_sum", b.reshape(b.input("x", "float32", 3000), 1000, 3))})
+    program = b.program(
+        {"y": b.reduce("ordered_sum", b.reshape(b.input("x", "float32", 3000), 1000, 3))}
+    )
     x = (np.random.default_rng(0).standard_normal((50, 3000)) * 1e3).astype("float32")
-    np.testing.assert_array_equal(optimizing_session(program).run(None, {"x": x})[0], evaluate(program, {"x": x})["y"])
+    np.testing.assert_array_equal(
+        optimizing_session(program).run(None, {"x": x})[0], evaluate(program, {"x": x})["y"]
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -58,13 +64,17 @@ def test_scaling_keeps_its_roundings(dtype: str) -> None:
     x, scale = b.input("x", dtype, 8), b.constant(np.random.default_rng(1).random(8), dtype)
     program = b.program({"y": ((x - scale) / scale * scale + scale) / scale})
     rows = np.random.default_rng(0).standard_normal((500, 8)).astype(dtype)
-    np.testing.assert_array_equal(optimizing_session(program).run(None, {"x": rows})[0], evaluate(program, {"x": rows})["y"])
+    np.testing.assert_array_equal(
+        optimizing_session(program).run(None, {"x": rows})[0], evaluate(program, {"x": rows})["y"]
+    )
 
 
 def test_outputs_may_be_inputs_and_equal() -> None:
     b = Builder()
     x = b.input("x", "float64", 2)
-    got = BACKEND.compile(b.program({"a": x, "b": x, "c": x + x}), TARGET).run({"x": np.ones((3, 2))})
+    got = BACKEND.compile(b.program({"a": x, "b": x, "c": x + x}), TARGET).run(
+        {"x": np.ones((3, 2))}
+    )
     assert [(name, y.sum()) for name, y in got.items()] == [("a", 6), ("b", 6), ("c", 12)]
 
 
@@ -73,7 +83,9 @@ def test_threads_share_the_rows() -> None:
     program = b.program({"y": b.op("exp", b.input("x", "float64", 3))})
     x = np.random.default_rng(0).standard_normal((5000, 3))
     x.setflags(write=False)
-    one, three = (BACKEND.compile(program, TARGET.replace(threads=t)).run({"x": x})["y"] for t in (1, 3))
+    one, three = (
+        BACKEND.compile(program, TARGET.replace(threads=t)).run({"x": x})["y"] for t in (1, 3)
+    )
     np.testing.assert_array_equal(one, three)
 
 
@@ -81,7 +93,9 @@ def test_equal_nodes_are_written_once() -> None:
     b = Builder()
     x = b.input("x", "float64", 2)
     program = b.program({"a": b.reduce("reduce_max", x), "b": b.reduce("argmax", x)})
-    assert [n.op_type for n in onnx.load_from_string(emit_model(program)).graph.node].count("IsNaN") == 1
+    assert [n.op_type for n in onnx.load_from_string(emit_model(program)).graph.node].count(
+        "IsNaN"
+    ) == 1
 
 
 def test_stored_model_is_loaded() -> None:
@@ -90,7 +104,10 @@ def test_stored_model_is_loaded() -> None:
     program = b.program({"y": x + x})
     files = BACKEND.compile(program, TARGET).files()
     for stored in (files, {}):
-        np.testing.assert_array_equal(BACKEND.load(stored, program, TARGET).run({"x": np.ones((2, 3))})["y"], np.full((2, 3), 2.0))
+        np.testing.assert_array_equal(
+            BACKEND.load(stored, program, TARGET).run({"x": np.ones((2, 3))})["y"],
+            np.full((2, 3), 2.0),
+        )
     for damaged in (b"", b"no model", files["model.onnx"][:-9]):
         with pytest.raises(StoreError, match="ONNX Runtime cannot read"):
             BACKEND.load({"model.onnx": damaged}, program, TARGET)

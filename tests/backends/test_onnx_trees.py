@@ -23,7 +23,12 @@ NATIVE, CORE = Target("onnx"), Target("onnx", tree_ops="core")
 def program_of(forest: Forest, dtype: str, strategy: str = "tree_traversal") -> TensorProgram:
     b = Builder()
     x = b.input("x", dtype, forest.n_features)
-    return b.program({name: b.op(f"tree_{name}", x, forest=forest, strategy=strategy) for name in ("scores", "leaves")})
+    return b.program(
+        {
+            name: b.op(f"tree_{name}", x, forest=forest, strategy=strategy)
+            for name in ("scores", "leaves")
+        }
+    )
 
 
 def require_exact(forest: Forest, x: np.ndarray, target: Target = NATIVE) -> None:
@@ -34,13 +39,20 @@ def require_exact(forest: Forest, x: np.ndarray, target: Target = NATIVE) -> Non
 
 
 def operators(forest: Forest, target: Target, dtype: str = "float64") -> list[tuple[str, str]]:
-    model = onnx.load_from_string(BACKEND.compile(program_of(forest, dtype), target).files()["model.onnx"])
+    model = onnx.load_from_string(
+        BACKEND.compile(program_of(forest, dtype), target).files()["model.onnx"]
+    )
     onnx.checker.check_model(model, full_check=True)
     return [(node.domain, node.op_type) for node in model.graph.node]
 
 
 @settings(max_examples=120, deadline=None)
-@given(forests(), st.sampled_from(["float32", "float64"]), st.sampled_from([0, 1, 7, 60]), st.integers(0, 999))
+@given(
+    forests(),
+    st.sampled_from(["float32", "float64"]),
+    st.sampled_from([0, 1, 7, 60]),
+    st.integers(0, 999),
+)
 def test_any_forest_is_exact(forest: Forest, dtype: str, n: int, seed: int) -> None:
     """Values on thresholds and one unit beside, NaN, infinities, denormals; the sums to the last bit."""
     require_exact(forest, hostile_rows(np.random.default_rng(seed), forest, dtype, n))
@@ -49,10 +61,14 @@ def test_any_forest_is_exact(forest: Forest, dtype: str, n: int, seed: int) -> N
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("accumulate", ["float32", "float64"])
 @pytest.mark.parametrize(("n_outputs", "vector"), [(1, False), (3, False), (3, True)])
-def test_many_rows_and_trees_keep_the_order(dtype: str, accumulate: str, n_outputs: int, vector: bool) -> None:
+def test_many_rows_and_trees_keep_the_order(
+    dtype: str, accumulate: str, n_outputs: int, vector: bool
+) -> None:
     """More rows and trees than ONNX Runtime takes at a time."""
     rng = np.random.default_rng(0)
-    forest = random_forest(rng, 150, 8, 6, n_outputs, vector=vector, dtype="float64", accumulate=accumulate)
+    forest = random_forest(
+        rng, 150, 8, 6, n_outputs, vector=vector, dtype="float64", accumulate=accumulate
+    )
     require_exact(forest, hostile_rows(rng, forest, dtype, 3000))
 
 
@@ -77,7 +93,9 @@ def test_scalar_leaves_are_one_operator() -> None:
     """The scores of scalar leaves need no other operator than TreeEnsemble, start values included."""
     forest = random_forest(np.random.default_rng(2), 5, n_outputs=2)
     b = Builder()
-    program = b.program({"y": b.op("tree_scores", b.input("x", "float64", 4), forest=forest, strategy="select")})
+    program = b.program(
+        {"y": b.op("tree_scores", b.input("x", "float64", 4), forest=forest, strategy="select")}
+    )
     model = onnx.load_from_string(BACKEND.compile(program, NATIVE).files()["model.onnx"])
     assert [node.op_type for node in model.graph.node] == ["TreeEnsemble", "Identity"]
 

@@ -60,7 +60,9 @@ def test_primitive(case: Case, dtype: str, backend: Backend) -> None:
             compare(case, backend, answer[name], values)
 
 
-def compare(case: Case, backend: Backend, got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> None:
+def compare(
+    case: Case, backend: Backend, got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]
+) -> None:
     assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
     lenient = case.agrees is same_bits and (backend.name, case.primitive) in ZEROS_LOSE_THEIR_SIGN
     (equal if lenient else case.agrees)(got, expected)

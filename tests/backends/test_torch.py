@@ -24,7 +24,9 @@ from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, Builder, TensorProgram
 
 TREES = {"tree_scores", "tree_leaves"}
-EVERY_PRIMITIVE = [next(c for c in CASES if c.primitive == name) for name in PRIMITIVES if name not in TREES]
+EVERY_PRIMITIVE = [
+    next(c for c in CASES if c.primitive == name) for name in PRIMITIVES if name not in TREES
+]
 EAGER = ("torch", "torchscript")
 
 
@@ -37,12 +39,17 @@ def pipeline() -> TensorProgram:
     forest = random_forest(np.random.default_rng(0), n_trees=8, n_features=5, n_outputs=2)
     scores = b.op("tree_scores", features, forest=forest, strategy="tree_traversal")
     linear = b.matmul(features, b.constant(np.arange(10).reshape(5, 2), "float32"))
-    return find_backend("torch").prepare(b.program({"scores": scores, "linear": linear, "codes": codes}), Target("torch"))
+    return find_backend("torch").prepare(
+        b.program({"scores": scores, "linear": linear, "codes": codes}), Target("torch")
+    )
 
 
 def rows(n: int) -> dict[str, np.ndarray[Any, Any]]:
     rng = np.random.default_rng(n)
-    return {"x": rng.integers(-9, 9, (n, 3)).astype(np.float32), "codes": rng.integers(0, 5, (n, 2), dtype=np.int32)}
+    return {
+        "x": rng.integers(-9, 9, (n, 3)).astype(np.float32),
+        "codes": rng.integers(0, 5, (n, 2), dtype=np.int32),
+    }
 
 
 def tensors(n: int) -> list[torch.Tensor]:
@@ -74,9 +81,13 @@ def test_exports_for_any_number_of_rows(case: Case) -> None:
 
 def check_case(case: Case, program: TensorProgram, function: Any, n: int) -> None:
     inputs = case.rows(n, case.dtypes[0])
-    widened = [torch.tensor(x.astype(np.int64) if x.dtype == np.int32 else x) for x in inputs.values()]
+    widened = [
+        torch.tensor(x.astype(np.int64) if x.dtype == np.int32 else x) for x in inputs.values()
+    ]
     answer, expected = function(*widened), evaluate(program, inputs)
-    for got, values in zip((answer,) if len(expected) == 1 else answer, expected.values(), strict=True):
+    for got, values in zip(
+        (answer,) if len(expected) == 1 else answer, expected.values(), strict=True
+    ):
         case.agrees(got.numpy().astype(values.dtype), values)
 
 
@@ -104,7 +115,10 @@ def test_user_may_trace_the_module() -> None:
         check_answers(traced(*tensors(n)), n)
 
 
-@pytest.mark.parametrize("convert", [lambda m: m.half(), lambda m: m.double(), lambda m: m.to(torch.bfloat16), lambda m: m.float()])
+@pytest.mark.parametrize(
+    "convert",
+    [lambda m: m.half(), lambda m: m.double(), lambda m: m.to(torch.bfloat16), lambda m: m.float()],
+)
 def test_dtypes_are_kept(convert: Any) -> None:
     module = TensorModule(pipeline())
     before = {name: buffer.clone() for name, buffer in module.state_dict().items()}
@@ -147,8 +161,16 @@ def test_module_is_copied_and_pickled() -> None:
 @pytest.mark.parametrize(
     ("x", "codes", "message"),
     [
-        (torch.zeros(4, 2), torch.zeros(4, 2, dtype=torch.int64), r"'x' is float32\[4, 2\]; .* float32\[n, 3\]"),
-        (torch.zeros(4, 3, dtype=torch.float64), torch.zeros(4, 2, dtype=torch.int64), r"'x' is float64\[4, 3\]"),
+        (
+            torch.zeros(4, 2),
+            torch.zeros(4, 2, dtype=torch.int64),
+            r"'x' is float32\[4, 2\]; .* float32\[n, 3\]",
+        ),
+        (
+            torch.zeros(4, 3, dtype=torch.float64),
+            torch.zeros(4, 2, dtype=torch.int64),
+            r"'x' is float64\[4, 3\]",
+        ),
         (torch.zeros(3), torch.zeros(4, 2, dtype=torch.int64), r"'x' is float32\[3\]"),
         (torch.zeros(4, 3), torch.zeros(4, 2), r"'codes' is float32\[4, 2\]; .* int32\[n, 2\]"),
     ],
@@ -180,7 +202,9 @@ def test_answers_belong_to_the_caller(name: str, n: int) -> None:
     b = Builder()
     x = b.input("x", "float32", 3)
     constant = b.op("expand", x, b.constant([1.0, 2.0], "float32"))
-    artifact = find_backend(name).compile(b.program({"same": x, "other": b.reshape(x, 1, 3), "constant": constant}), Target(name))
+    artifact = find_backend(name).compile(
+        b.program({"same": x, "other": b.reshape(x, 1, 3), "constant": constant}), Target(name)
+    )
     given = rows(n)["x"]
     first = artifact.run({"x": given})
     for answer in first.values():
@@ -246,7 +270,9 @@ def test_damaged_torchscript_file_is_refused() -> None:
 
 
 def test_torchscript_file_needs_torch_alone(tmp_path: Any) -> None:
-    (tmp_path / FILE).write_bytes(find_backend("torchscript").compile(pipeline(), Target("torchscript")).files()[FILE])
+    (tmp_path / FILE).write_bytes(
+        find_backend("torchscript").compile(pipeline(), Target("torchscript")).files()[FILE]
+    )
     for n in (0, 1, 7):
         torch.save(tensors(n), tmp_path / f"rows{n}.pt")
     script = (
@@ -256,6 +282,8 @@ def test_torchscript_file_needs_torch_alone(tmp_path: Any) -> None:
         "    torch.save(model(*torch.load(f'rows{n}.pt')), f'answers{n}.pt')\n"
         "assert 'hbconv' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-I", "-c", script], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-I", "-c", script], cwd=tmp_path, check=True, capture_output=True
+    )
     for n in (0, 1, 7):
         check_answers(torch.load(tmp_path / f"answers{n}.pt"), n)

@@ -11,8 +11,8 @@ import torch
 from forests import hostile_rows, random_forest
 
 from hbconv.backends import find_backend
-from hbconv.backends._torch_forest import NATIVE, Trees
 from hbconv.backends.torch import TensorModule, export_module
+from hbconv.backends.torch.forest import NATIVE, Trees
 from hbconv.backends.torchscript import without_deprecation
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram
@@ -24,7 +24,12 @@ FOREST = random_forest(np.random.default_rng(1), n_trees=30, max_depth=7, n_outp
 def program(strategy: str) -> TensorProgram:
     b = Builder()
     x = b.input("x", "float32", FOREST.n_features)
-    return b.program({name: b.op(f"tree_{name}", x, forest=FOREST, strategy=strategy) for name in ("leaves", "scores")})
+    return b.program(
+        {
+            name: b.op(f"tree_{name}", x, forest=FOREST, strategy=strategy)
+            for name in ("leaves", "scores")
+        }
+    )
 
 
 def rows(n: int) -> Any:

@@ -16,10 +16,12 @@ from sklearn.preprocessing import StandardScaler
 import hbconv
 from hbconv.backends import find_backend
 from hbconv.backends.reference import evaluate
-from hbconv.backends.tvm import BACKEND, build, machine
-from hbconv.backends.tvm.memory import Scratch
-from hbconv.backends.tvm.saved import unpack
-from hbconv.backends.tvm.schedule import Schedule
+from hbconv.backends.tvm import BACKEND
+from hbconv.backends.tvm.binary import build
+from hbconv.backends.tvm.binary.saved import unpack
+from hbconv.backends.tvm.target import machine
+from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.tir.memory import Scratch
 from hbconv.errors import BackendError, MissingPackageError, StoreError
 from hbconv.target import Target
 from hbconv.tensor import Builder
@@ -30,7 +32,9 @@ def affine():
     b = Builder()
     x = b.input("x", "float32", 3)
     y = b.cast(x * b.constant([1.5, 0.1, 3.0], "float32") + b.constant(0.7, "float32"), "float64")
-    return b.program({"y": y, "sum": b.reduce("ordered_sum", y), "low": x < b.constant(0.0, "float32")})
+    return b.program(
+        {"y": y, "sum": b.reduce("ordered_sum", y), "low": x < b.constant(0.0, "float32")}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +66,9 @@ def test_many_threads_call_one_artifact(artifact):
     inputs = [rows_of(n, n) for n in (1, 100, 257, 5000)] * 8
     wanted = [evaluate(affine(), {"x": x}) for x in inputs]
     with ThreadPoolExecutor(8) as pool:
-        for got, want in zip(pool.map(lambda x: artifact.run({"x": x}), inputs), wanted, strict=True):
+        for got, want in zip(
+            pool.map(lambda x: artifact.run({"x": x}), inputs), wanted, strict=True
+        ):
             for name in want:
                 np.testing.assert_array_equal(got[name], want[name])
 
@@ -81,8 +87,17 @@ def test_inputs_of_any_memory_order(artifact):
     locked.setflags(write=False)
     shifted = np.frombuffer(b"\0" * 3 + x.tobytes(), np.uint8)[3:].view(np.float32).reshape(x.shape)
     wide = np.concatenate([x, x], axis=1)
-    for given in (locked, np.asfortranarray(x), shifted, wide[:, :3], np.repeat(x, 2, axis=0)[::2], x[::-1].copy()[::-1]):
-        np.testing.assert_array_equal(artifact.run({"x": given})["y"], evaluate(affine(), {"x": x})["y"])
+    for given in (
+        locked,
+        np.asfortranarray(x),
+        shifted,
+        wide[:, :3],
+        np.repeat(x, 2, axis=0)[::2],
+        x[::-1].copy()[::-1],
+    ):
+        np.testing.assert_array_equal(
+            artifact.run({"x": given})["y"], evaluate(affine(), {"x": x})["y"]
+        )
 
 
 def test_outputs_are_fresh(artifact):
@@ -93,7 +108,9 @@ def test_outputs_are_fresh(artifact):
     assert first.flags.writeable
 
 
-@pytest.mark.parametrize("x", [np.zeros((4, 2), np.float32), np.zeros((4, 3)), np.zeros(3, np.float32)])
+@pytest.mark.parametrize(
+    "x", [np.zeros((4, 2), np.float32), np.zeros((4, 3)), np.zeros(3, np.float32)]
+)
 def test_inputs_that_do_not_fit_are_refused(artifact, x):
     with pytest.raises(BackendError, match="Input 'x'"):
         artifact.run({"x": x})
@@ -101,7 +118,12 @@ def test_inputs_that_do_not_fit_are_refused(artifact, x):
 
 def test_a_stored_kernel_runs_without_compiling(artifact, monkeypatch):
     files = artifact.files()
-    assert files.keys() == {"batch.kernel.so", "batch.tables.safetensors", "batch.scratch.json", "kernel.json"}
+    assert files.keys() == {
+        "batch.kernel.so",
+        "batch.tables.safetensors",
+        "batch.scratch.json",
+        "kernel.json",
+    }
     monkeypatch.setattr(type(BACKEND), "compile", None)
     read = BACKEND.load(files, affine(), Target("tvm"))
     for name, want in artifact.run({"x": rows_of(300)}).items():
@@ -112,7 +134,10 @@ def test_a_stored_kernel_runs_without_compiling(artifact, monkeypatch):
 def test_storing_is_reproducible(monkeypatch):
     monkeypatch.setenv("HBCONV_CACHE", "0")
     build._build.cache_clear()
-    assert BACKEND.compile(affine(), Target("tvm")).files() == BACKEND.compile(affine(), Target("tvm")).files()
+    assert (
+        BACKEND.compile(affine(), Target("tvm")).files()
+        == BACKEND.compile(affine(), Target("tvm")).files()
+    )
 
 
 def test_a_stored_kernel_needs_no_tvm(artifact, tmp_path):
@@ -121,21 +146,34 @@ def test_a_stored_kernel_needs_no_tvm(artifact, tmp_path):
     code = """
 import sys, pathlib, numpy as np
 sys.modules["tvm"] = None
-from hbconv.backends.tvm.saved import unpack
+from hbconv.backends.tvm.binary.saved import unpack
 files = {p.name: p.read_bytes() for p in pathlib.Path(sys.argv[1]).iterdir()}
 print(unpack(files, 1).run({"x": np.zeros((2, 3), np.float32)})["sum"])
 """
-    ran = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], check=True, capture_output=True, text=True
+    )
     assert ran.stdout.strip() == str(artifact.run({"x": np.zeros((2, 3), np.float32)})["sum"])
 
 
-@pytest.mark.parametrize("facts", [{"format": 0}, {"system": "plan9"}, {"level": "x86-64-v9"}, {"level": "aarch64"}, {"extras": ["amx"]}])
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"format": 0},
+        {"system": "plan9"},
+        {"level": "x86-64-v9"},
+        {"level": "aarch64"},
+        {"extras": ["amx"]},
+    ],
+)
 def test_a_kernel_for_another_machine_is_compiled_again(artifact, facts):
     files = artifact.files()
     files["kernel.json"] = json.dumps(json.loads(files["kernel.json"]) | facts).encode()
     assert unpack(files, 1) is None
     read = BACKEND.load(files, affine(), Target("tvm"))
-    np.testing.assert_array_equal(read.run({"x": rows_of(5)})["y"], artifact.run({"x": rows_of(5)})["y"])
+    np.testing.assert_array_equal(
+        read.run({"x": rows_of(5)})["y"], artifact.run({"x": rows_of(5)})["y"]
+    )
 
 
 def test_a_damaged_kernel_is_told(artifact):
@@ -153,8 +191,13 @@ def test_without_a_linker_a_file_holds_no_kernel_and_says_so(monkeypatch, tmp_pa
     scaled = model.transform(x)
     with pytest.warns(UserWarning, match="No linker .* install ld or a C compiler"):
         model.save(tmp_path / "model.hbc")
-    assert zipfile.ZipFile(tmp_path / "model.hbc").namelist() == ["manifest.json", "arrays.safetensors"]
-    np.testing.assert_array_equal(hbconv.load(tmp_path / "model.hbc", trusted=True).transform(x), scaled)
+    assert zipfile.ZipFile(tmp_path / "model.hbc").namelist() == [
+        "manifest.json",
+        "arrays.safetensors",
+    ]
+    np.testing.assert_array_equal(
+        hbconv.load(tmp_path / "model.hbc", trusted=True).transform(x), scaled
+    )
 
 
 def test_programs_of_one_structure_share_a_kernel():
@@ -190,7 +233,12 @@ def test_large_trees_are_walked_by_taller_tiles():
     def tile(n_trees, strategy):
         b = Builder()
         forest = random_forest(np.random.default_rng(0), n_trees=n_trees, max_depth=6)
-        scores = b.op("tree_scores", b.input("x", "float32", forest.n_features), forest=forest, strategy=strategy)
+        scores = b.op(
+            "tree_scores",
+            b.input("x", "float32", forest.n_features),
+            forest=forest,
+            strategy=strategy,
+        )
         return Schedule.construct(b.program({"y": scores}), machine.Machine(level2=1 << 16)).tile
 
     assert tile(500, "tree_traversal") > tile(500, "select") == tile(10, "tree_traversal")
@@ -199,7 +247,9 @@ def test_large_trees_are_walked_by_taller_tiles():
 def test_leaves_of_many_trees_are_found_on_planes():
     b = Builder()
     forest = random_forest(np.random.default_rng(0), n_trees=900, max_depth=3)
-    leaves = b.op("tree_leaves", b.input("x", "float32", forest.n_features), forest=forest, strategy="select")
+    leaves = b.op(
+        "tree_leaves", b.input("x", "float32", forest.n_features), forest=forest, strategy="select"
+    )
     assert Schedule.construct(b.program({"y": leaves}), machine.Machine()).tile == 256
 
 
@@ -209,7 +259,10 @@ def test_wide_programs_run():
     x = b.input("x", "float64", 2000)
     program = b.program({"y": b.matmul(x, b.constant(rng.integers(-3, 3, (2000, 100)), "float64"))})
     rows = rng.integers(-9, 9, (70, 2000)).astype(np.float64)
-    np.testing.assert_array_equal(BACKEND.compile(program, Target("tvm")).run({"x": rows})["y"], evaluate(program, {"x": rows})["y"])
+    np.testing.assert_array_equal(
+        BACKEND.compile(program, Target("tvm")).run({"x": rows})["y"],
+        evaluate(program, {"x": rows})["y"],
+    )
 
 
 def test_scratch_is_reused():
@@ -247,7 +300,10 @@ def test_an_architecture_without_levels_is_generic(monkeypatch):
     monkeypatch.setattr(machine, "_flags", lambda: frozenset(machine.LEVELS["x86-64-v4"]))
     for name, level in (("arm64", "aarch64"), ("riscv64", "generic")):
         monkeypatch.setattr(machine.platform, "machine", lambda name=name: name)
-        assert (machine._detected.__wrapped__().level, machine._detected.__wrapped__().vector) == (level, 16)
+        assert (machine._detected.__wrapped__().level, machine._detected.__wrapped__().vector) == (
+            level,
+            16,
+        )
 
 
 def test_backend_is_found_by_name():

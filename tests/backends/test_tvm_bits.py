@@ -7,12 +7,20 @@ import pytest
 from forests import hostile_rows, random_forest
 
 from hbconv.array import Array
-from hbconv.backends.tvm import BACKEND, select
-from hbconv.backends.tvm.bins import make_bins
-from hbconv.backends.tvm.bit_planes import BYTES
-from hbconv.backends.tvm.bit_select import BitSelect
-from hbconv.backends.tvm.bit_tables import BOTH, EITHER, FUSED, LOPSIDED, make_bit_tables, words_of
-from hbconv.backends.tvm.cuts import cut_trees
+from hbconv.backends.tvm import BACKEND
+from hbconv.backends.tvm.trees import select
+from hbconv.backends.tvm.trees.bins.tables import make_bins
+from hbconv.backends.tvm.trees.bitwise.emit import BitSelect
+from hbconv.backends.tvm.trees.bitwise.leaf_splits import cut_trees
+from hbconv.backends.tvm.trees.bitwise.planes import BYTES
+from hbconv.backends.tvm.trees.bitwise.tables import (
+    BOTH,
+    EITHER,
+    FUSED,
+    LOPSIDED,
+    make_bit_tables,
+    words_of,
+)
 from hbconv.forest import Forest
 from hbconv.target import Target
 from hbconv.tensor import Builder
@@ -26,11 +34,21 @@ def grown(rng, n_trees, n_leaves, lean, n_features=3, n_thresholds=9):
     for tree in range(n_trees):
         nodes, leaves, number = {}, [(0, ())], 0
         for _ in range(n_leaves - 1):
-            at = {"chain": len(leaves) - 1, "random": int(rng.integers(len(leaves))), "balanced": int(np.argmin([len(p) for _, p in leaves]))}[lean]
+            at = {
+                "chain": len(leaves) - 1,
+                "random": int(rng.integers(len(leaves))),
+                "balanced": int(np.argmin([len(p) for _, p in leaves])),
+            }[lean]
             _, path = leaves.pop(at)
             nodes[path], number = len(nodes), number + 1
             leaves[at:at] = [(0, (*path, 0)), (0, (*path, 1))]
-        first, leaf_of = len(fields["feature"]), {path: tree * n_leaves + i for i, (_, path) in enumerate(sorted(leaves, key=lambda leaf: leaf[1]))}
+        first, leaf_of = (
+            len(fields["feature"]),
+            {
+                path: tree * n_leaves + i
+                for i, (_, path) in enumerate(sorted(leaves, key=lambda leaf: leaf[1]))
+            },
+        )
         for path in nodes:
             for side, name in enumerate(("left", "right")):
                 below = (*path, side)
@@ -38,7 +56,10 @@ def grown(rng, n_trees, n_leaves, lean, n_features=3, n_thresholds=9):
             fields["feature"].append(int(rng.integers(n_features)))
             fields["threshold"].append(float(rng.integers(n_thresholds)) / 4 - 1)
         fields["roots"].append(first + nodes[()] if nodes else ~leaf_of[()])
-    ints = {name: Array.of(np.array(fields[name]), "int32") for name in ("feature", "left", "right", "roots")}
+    ints = {
+        name: Array.of(np.array(fields[name]), "int32")
+        for name in ("feature", "left", "right", "roots")
+    }
     total, tests = n_trees * n_leaves, len(fields["feature"])
     return Forest(
         **ints, threshold=Array(np.array(fields["threshold"], np.float64)), default_left=Array(rng.random(tests) < 0.5),
@@ -48,7 +69,17 @@ def grown(rng, n_trees, n_leaves, lean, n_features=3, n_thresholds=9):
 
 
 GROUP = 8
-SHAPES = [("chain", 31), ("chain", 256), ("random", 5), ("random", 31), ("random", 200), ("balanced", 8), ("balanced", 256), ("balanced", 2), ("random", 1)]
+SHAPES = [
+    ("chain", 31),
+    ("chain", 256),
+    ("random", 5),
+    ("random", 31),
+    ("random", 200),
+    ("balanced", 8),
+    ("balanced", 256),
+    ("balanced", 2),
+    ("random", 1),
+]
 
 
 @pytest.mark.parametrize(("lean", "leaves"), SHAPES)
@@ -63,7 +94,11 @@ def test_cuts_tell_leaves_apart_by_as_few_bits_as_can(lean, leaves):
 def planes_of(forest, bins, tables, x):
     """Decide the tests on the places that the tables give them."""
     planes = np.zeros((tables.masks.count + tables.slots, len(x)), bool)
-    goes_left = np.where(np.isnan(x[:, forest.feature.data]), forest.default_left.data, x[:, forest.feature.data] <= forest.threshold.data)
+    goes_left = np.where(
+        np.isnan(x[:, forest.feature.data]),
+        forest.default_left.data,
+        x[:, forest.feature.data] <= forest.threshold.data,
+    )
     planes[tables.masks.start[bins.column] + bins.place + 1] = goes_left.T
     return planes
 
@@ -71,27 +106,45 @@ def planes_of(forest, bins, tables, x):
 def computed(planes, shape, words):
     before, *others = words // BYTES
     if shape in (BOTH, EITHER):
-        return [planes[before] & planes[others[0]] if shape == BOTH else planes[before] | planes[others[0]]]
+        return [
+            planes[before] & planes[others[0]]
+            if shape == BOTH
+            else planes[before] | planes[others[0]]
+        ]
     if shape == FUSED:
-        sides = [[np.where(planes[a], planes[b], planes[c]), planes[a]] for a, b, c in (others[:3], others[3:])]
+        sides = [
+            [np.where(planes[a], planes[b], planes[c]), planes[a]]
+            for a, b, c in (others[:3], others[3:])
+        ]
     else:
         both, *alone = words[3:] if shape == LOPSIDED else (shape, 0, 0)
         none = [np.zeros_like(planes[0])] * max(alone)
-        sides = [[*planes[place : place + both + more], *none][: both + max(alone)] for place, more in zip(others[:2], alone, strict=True)]
-    return [*(np.where(planes[before], a, b) for a, b in zip(*sides, strict=True)), planes[before].copy()]
+        sides = [
+            [*planes[place : place + both + more], *none][: both + max(alone)]
+            for place, more in zip(others[:2], alone, strict=True)
+        ]
+    return [
+        *(np.where(planes[before], a, b) for a, b in zip(*sides, strict=True)),
+        planes[before].copy(),
+    ]
 
 
 def run(tables, planes):
     """Yield the code of each tree's leaf."""
     for group in range(tables.groups):
-        for shape, first, count in tables.runs[tables.group_start[group] : tables.group_start[group + 1]]:
+        for shape, first, count in tables.runs[
+            tables.group_start[group] : tables.group_start[group + 1]
+        ]:
             width = words_of(tables.shapes[shape])
             for words in tables.words[first : first + count * width].reshape(count, width):
                 result = computed(planes, tables.shapes[shape], words[1:])
                 assert words[0] // BYTES >= tables.masks.count
                 planes[words[0] // BYTES :][: len(result)] = result
         for tree in range(group * GROUP, (group + 1) * GROUP):
-            yield sum(planes[plane // BYTES].astype(int) << bit for bit, plane in enumerate(tables.codes[tree]))
+            yield sum(
+                planes[plane // BYTES].astype(int) << bit
+                for bit, plane in enumerate(tables.codes[tree])
+            )
 
 
 @pytest.mark.parametrize(("lean", "leaves"), SHAPES)
@@ -99,21 +152,29 @@ def test_the_program_finds_the_leaves(lean, leaves):
     rng = np.random.default_rng(1)
     forest = grown(rng, 19, leaves, lean)
     bins, trees = make_bins(forest, "float64"), np.append(np.arange(19), np.full(-19 % GROUP, -1))
-    tables, x = make_bit_tables(forest, bins, trees, GROUP), hostile_rows(rng, forest, "float64", 200)
+    tables, x = (
+        make_bit_tables(forest, bins, trees, GROUP),
+        hostile_rows(rng, forest, "float64", 200),
+    )
     want = cut_trees(forest).codes(forest.n_leaves)[forest.leaves(x)]
     got = list(run(tables, planes_of(forest, bins, tables, x)))
     for tree in range(19):
         np.testing.assert_array_equal(got[tree] + np.zeros(200, int), want[:, tree])
 
 
-@pytest.mark.parametrize(("lean", "leaves"), [("chain", 40), ("random", 31), ("random", 200), ("balanced", 8)])
+@pytest.mark.parametrize(
+    ("lean", "leaves"), [("chain", 40), ("random", 31), ("random", 200), ("balanced", 8)]
+)
 def test_kernels_on_planes(lean, leaves, monkeypatch):
     monkeypatch.setattr(select, "MASKS_PER_TEST", 100)
     rng = np.random.default_rng(2)
     forest = grown(rng, 21, leaves, lean)
     b = Builder()
     x = b.input("x", "float32", forest.n_features)
-    outputs = {"scores": b.op("tree_scores", x, forest=forest, strategy="select"), "leaves": b.op("tree_leaves", x, forest=forest, strategy="select")}
+    outputs = {
+        "scores": b.op("tree_scores", x, forest=forest, strategy="select"),
+        "leaves": b.op("tree_leaves", x, forest=forest, strategy="select"),
+    }
     artifact = BACKEND.compile(b.program(outputs), Target("tvm"))
     for rows in (1, 255, 256, 600):
         x = hostile_rows(rng, forest, "float32", rows)
@@ -122,14 +183,28 @@ def test_kernels_on_planes(lean, leaves, monkeypatch):
         np.testing.assert_array_equal(found["leaves"], forest.leaves(x))
 
 
-@pytest.mark.parametrize("kinds", [{"n_categorical": 2}, {"n_outputs": 3}, {"n_outputs": 2, "vector": True}, {"accumulate": "float32"}, {"max_depth": 1}])
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        {"n_categorical": 2},
+        {"n_outputs": 3},
+        {"n_outputs": 2, "vector": True},
+        {"accumulate": "float32"},
+        {"max_depth": 1},
+    ],
+)
 def test_planes_serve_all_kinds_of_forests(kinds, monkeypatch):
     monkeypatch.setattr(select, "MASKS_PER_TEST", 100)
     rng = np.random.default_rng(3)
     forest = random_forest(rng, **{"n_trees": 9, "n_features": 4, "max_depth": 5} | kinds)
     b = Builder()
-    scores = b.op("tree_scores", b.input("x", "float64", forest.n_features), forest=forest, strategy="select")
-    artifact, x = BACKEND.compile(b.program({"scores": scores}), Target("tvm")), hostile_rows(rng, forest, "float64", 300)
+    scores = b.op(
+        "tree_scores", b.input("x", "float64", forest.n_features), forest=forest, strategy="select"
+    )
+    artifact, x = (
+        BACKEND.compile(b.program({"scores": scores}), Target("tvm")),
+        hostile_rows(rng, forest, "float64", 300),
+    )
     np.testing.assert_array_equal(artifact.run({"x": x})["scores"], forest.scores(x))
 
 
@@ -142,13 +217,28 @@ def test_planes_are_for_thresholds_tested_often():
             level2 = 1 << 20
 
     rng = np.random.default_rng(4)
-    assert isinstance(select.find_select(Kernel, grown(rng, 20, 31, "random"), "float64"), BitSelect)
-    assert not isinstance(select.find_select(Kernel, grown(rng, 20, 31, "random", n_thresholds=10**6), "float64"), BitSelect)
-    assert not isinstance(select.find_select(Kernel, grown(rng, 5, 300, "random"), "float64"), BitSelect)
+    assert isinstance(
+        select.find_select(Kernel, grown(rng, 20, 31, "random"), "float64"), BitSelect
+    )
+    assert not isinstance(
+        select.find_select(Kernel, grown(rng, 20, 31, "random", n_thresholds=10**6), "float64"),
+        BitSelect,
+    )
+    assert not isinstance(
+        select.find_select(Kernel, grown(rng, 5, 300, "random"), "float64"), BitSelect
+    )
 
 
 def test_nan_that_counts_as_zero_takes_no_second_column():
     forest = grown(np.random.default_rng(5), 4, 31, "random", n_features=1)
     as_zero = {"default_left": Array(forest.threshold.data >= 0)}
     assert make_bins(forest, "float64").columns == 2
-    assert make_bins(Forest(**{name: getattr(forest, name) for name in forest.__dataclass_fields__} | as_zero), "float64").columns == 1
+    assert (
+        make_bins(
+            Forest(
+                **{name: getattr(forest, name) for name in forest.__dataclass_fields__} | as_zero
+            ),
+            "float64",
+        ).columns
+        == 1
+    )

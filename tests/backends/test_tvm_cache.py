@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from hbconv.backends.reference import evaluate
-from hbconv.backends.tvm import BACKEND, build, compiler
-from hbconv.backends.tvm.cache import Cache
-from hbconv.backends.tvm.key import loop_key
-from hbconv.backends.tvm.machine import Machine
-from hbconv.backends.tvm.schedule import Schedule
+from hbconv.backends.tvm import BACKEND
+from hbconv.backends.tvm import compile as compiler
+from hbconv.backends.tvm.binary import build
+from hbconv.backends.tvm.binary.cache import Cache
+from hbconv.backends.tvm.binary.cache_key import loop_key
+from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
@@ -27,7 +29,9 @@ def scaled(factor, dtype="float32"):
 
 
 def check(program):
-    np.testing.assert_array_equal(BACKEND.compile(program, Target("tvm")).run({"x": X})["y"], evaluate(program, {"x": X})["y"])
+    np.testing.assert_array_equal(
+        BACKEND.compile(program, Target("tvm")).run({"x": X})["y"], evaluate(program, {"x": X})["y"]
+    )
 
 
 @pytest.fixture
@@ -55,7 +59,10 @@ def test_a_program_is_built_once(folder, monkeypatch):
     built = count(monkeypatch)
     check(scaled(2.0))
     check(scaled(2.0))
-    assert (len(built), len(list(folder.iterdir()))) == (1, 2)  # the loop, and the code of its function
+    assert (len(built), len(list(folder.iterdir()))) == (
+        1,
+        2,
+    )  # the loop, and the code of its function
     check(scaled(3.0))
     assert len(built) == 2
 
@@ -90,12 +97,18 @@ def test_a_damaged_entry_is_built_anew(folder, monkeypatch, damage):
     whole = {entry: entry.read_bytes() for entry in folder.iterdir()}
     for entry, data in whole.items():
         middle = len(data) // 2
-        entry.write_bytes(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :] if damage is None else damage)
+        entry.write_bytes(
+            data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+            if damage is None
+            else damage
+        )
     built = count(monkeypatch)
     forget()
     check(scaled(2.0))
     assert len(built) == 1
-    assert {entry: len(entry.read_bytes()) for entry in folder.iterdir()} == {entry: len(data) for entry, data in whole.items()}
+    assert {entry: len(entry.read_bytes()) for entry in folder.iterdir()} == {
+        entry: len(data) for entry, data in whole.items()
+    }
 
 
 def test_an_entry_of_other_files_is_built_anew(folder, monkeypatch):
@@ -167,21 +180,29 @@ def test_writers_side_by_side_leave_whole_entries(tmp_path):
     code = """
 import sys
 from pathlib import Path
-from hbconv.backends.tvm.cache import Cache
+from hbconv.backends.tvm.binary.cache import Cache
 cache = Cache(Path(sys.argv[1]), limit=40_000)
 for i in range(100):
     found = cache.read(f"{i % 7}")
     assert found in (None, {"a": b"x" * 5000}), found
     cache.write(f"{i % 7}", {"a": b"x" * 5000})
 """
-    writers = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "cache")]) for _ in range(2)]
+    writers = [
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "cache")]) for _ in range(2)
+    ]
     assert [writer.wait() for writer in writers] == [0, 0]
     assert all(len(path.name) == 1 for path in Path(tmp_path / "cache").iterdir())
 
 
 def test_keys_tell_programs_schedules_and_machines_apart():
     schedule, machine = Schedule(), Machine()
-    keys = {loop_key(program, schedule, machine) for program in (scaled(2.0), scaled(3.0), scaled(-0.0), scaled(0.0), scaled(2.0, "float64"))}
-    keys |= {loop_key(scaled(2.0), Schedule(tile=128), machine), loop_key(scaled(2.0), schedule, Machine("x86-64"))}
+    keys = {
+        loop_key(program, schedule, machine)
+        for program in (scaled(2.0), scaled(3.0), scaled(-0.0), scaled(0.0), scaled(2.0, "float64"))
+    }
+    keys |= {
+        loop_key(scaled(2.0), Schedule(tile=128), machine),
+        loop_key(scaled(2.0), schedule, Machine("x86-64")),
+    }
     assert len(keys) == 7
     assert loop_key(scaled(2.0), schedule, machine) in keys

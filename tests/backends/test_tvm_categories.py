@@ -9,12 +9,13 @@ import pytest
 from forests import hostile_rows, random_forest
 
 from hbconv.array import Array
-from hbconv.backends.tvm import BACKEND, select
-from hbconv.backends.tvm.bins import make_bins
-from hbconv.backends.tvm.bit_planes import BYTES, make_masks
-from hbconv.backends.tvm.bit_select import BitSelect
-from hbconv.backends.tvm.category_planes import make_set_tables
-from hbconv.backends.tvm.category_sets import MOST_CLASSES, find_sets
+from hbconv.backends.tvm import BACKEND
+from hbconv.backends.tvm.trees import select
+from hbconv.backends.tvm.trees.bins.tables import make_bins
+from hbconv.backends.tvm.trees.bitwise.category_planes import make_set_tables
+from hbconv.backends.tvm.trees.bitwise.emit import BitSelect
+from hbconv.backends.tvm.trees.bitwise.planes import BYTES, make_masks
+from hbconv.backends.tvm.trees.categories.tables import MOST_CLASSES, find_sets
 from hbconv.forest import Tables
 from hbconv.target import Target
 from hbconv.tensor import Builder
@@ -27,13 +28,21 @@ def categorical(n_codes=40, n_categorical=2, repeat=3):
     rng = np.random.default_rng(n_codes)
     forest = random_forest(rng, n_trees=25, n_features=3, max_depth=5, n_categorical=n_categorical)
     listed = np.flatnonzero(forest.on_category)
-    sizes, bits = rng.integers(1, n_codes, len(listed) // repeat), rng.random(n_codes * len(listed)) < 0.3
+    sizes, bits = (
+        rng.integers(1, n_codes, len(listed) // repeat),
+        rng.random(n_codes * len(listed)) < 0.3,
+    )
     own = rng.integers(0, len(sizes), len(listed))
-    goes_left = np.concatenate([bits[:size] if i % 2 else bits[-size:] for i, size in enumerate(sizes[own])])
+    goes_left = np.concatenate(
+        [bits[:size] if i % 2 else bits[-size:] for i, size in enumerate(sizes[own])]
+    )
     of_test = np.full(forest.n_tests, -1)
     of_test[listed] = np.arange(len(listed))
     start = np.cumsum(np.append(0, sizes[own]))
-    return replace(forest, tables=Tables(Array.of(of_test, "int32"), Array.of(start, "int32"), Array(goes_left)))
+    return replace(
+        forest,
+        tables=Tables(Array.of(of_test, "int32"), Array.of(start, "int32"), Array(goes_left)),
+    )
 
 
 @pytest.mark.parametrize("n_codes", [3, 40, 2000])
@@ -48,8 +57,13 @@ def test_sets_say_what_tables_do(n_codes):
         at = int(np.searchsorted(start, sets.of_test[test], "right")) - 1
         group = sets.groups[at]
         assert group.feature == forest.feature.data[test]
-        said = group.goes_left[group.class_of[np.minimum(code, len(group.class_of) - 1)], sets.of_test[test] - start[at]]
-        np.testing.assert_array_equal(said, forest.tables.decide(forest.tables.of_test.data[test], code))
+        said = group.goes_left[
+            group.class_of[np.minimum(code, len(group.class_of) - 1)],
+            sets.of_test[test] - start[at],
+        ]
+        np.testing.assert_array_equal(
+            said, forest.tables.decide(forest.tables.of_test.data[test], code)
+        )
     assert (sets.of_test[~forest.on_category] == -1).all()
 
 
@@ -62,25 +76,36 @@ def test_sets_that_tell_many_codes_apart_are_in_several_groups():
 def test_the_program_decides_the_sets(n_codes):
     sets = find_sets(categorical(n_codes))
     tables = make_set_tables(sets, 1)
-    for group, first, begin, end in zip(sets.groups, sets.start, tables.step_start, tables.step_start[1:], strict=False):
+    for group, first, begin, end in zip(
+        sets.groups, sets.start, tables.step_start, tables.step_start[1:], strict=False
+    ):
         classes = len(group.goes_left)
         planes = np.zeros((1 + sets.count + tables.most, classes), bool)
         planes[1 + sets.count :][np.arange(classes), np.arange(classes)] = True
         for result, *terms in tables.words[begin:end] // BYTES:
             planes[result] = np.logical_xor.reduce(planes[terms])
-        np.testing.assert_array_equal(planes[1 + first :][: group.goes_left.shape[1]], group.goes_left.T)
+        np.testing.assert_array_equal(
+            planes[1 + first :][: group.goes_left.shape[1]], group.goes_left.T
+        )
 
 
-@pytest.mark.parametrize(("masks_per_set", "n_codes", "n_categorical"), [(1000, 40, 2), (1000, 2000, 3), (-1000, 50, 3), (-1000, 1900, 2)])
+@pytest.mark.parametrize(
+    ("masks_per_set", "n_codes", "n_categorical"),
+    [(1000, 40, 2), (1000, 2000, 3), (-1000, 50, 3), (-1000, 1900, 2)],
+)
 def test_kernels_on_planes_and_on_bytes(masks_per_set, n_codes, n_categorical, monkeypatch):
     monkeypatch.setattr(select, "MASKS_PER_SET", masks_per_set)
     forest = categorical(n_codes, n_categorical)
     b = Builder()
-    scores = b.op("tree_scores", b.input("x", "float32", forest.n_features), forest=forest, strategy="select")
+    scores = b.op(
+        "tree_scores", b.input("x", "float32", forest.n_features), forest=forest, strategy="select"
+    )
     artifact = BACKEND.compile(b.program({"scores": scores}), Target("tvm"))
     for rows in (1, 3, 600):
         x = hostile_rows(np.random.default_rng(rows), forest, "float32", rows)
-        x[: rows // 2, :n_categorical] = np.random.default_rng(0).integers(0, n_codes + 2, (rows // 2, n_categorical))
+        x[: rows // 2, :n_categorical] = np.random.default_rng(0).integers(
+            0, n_codes + 2, (rows // 2, n_categorical)
+        )
         np.testing.assert_array_equal(artifact.run({"x": x})["scores"], forest.scores(x))
 
 
@@ -101,5 +126,8 @@ def test_planes_of_sets_follow_those_of_thresholds():
     forest = categorical()
     bins = make_bins(forest, "float64")
     masks = make_masks(bins)
-    np.testing.assert_array_equal(masks.of_tests(bins)[forest.on_category], masks.first_set + bins.sets.of_test[forest.on_category])
+    np.testing.assert_array_equal(
+        masks.of_tests(bins)[forest.on_category],
+        masks.first_set + bins.sets.of_test[forest.on_category],
+    )
     assert masks.of_tests(bins)[~forest.on_category].max() < masks.first_set

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hbconv.backends.tvm.guards import BEFORE, BEHIND
+from hbconv.backends.tvm.binary.guards import BEFORE, BEHIND
 
 EDGES = Path(__file__).with_name("edges.py")
 WIDTHS = ("1", "7", "16", "33")
@@ -20,5 +20,11 @@ WIDTHS = ("1", "7", "16", "33")
 @pytest.mark.parametrize("guard", [BEHIND, BEFORE])
 def test_nothing_is_touched_beyond_inputs_and_outputs(vector, guard):
     command = [sys.executable, "-X", "faulthandler", str(EDGES), *WIDTHS]
-    done = subprocess.run(command, env={**os.environ, "HBCONV_GUARD": guard}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command,
+        env={**os.environ, "HBCONV_GUARD": guard},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr

@@ -9,17 +9,23 @@ import sys
 import numpy as np
 import pytest
 
-from hbconv.backends.tvm import guards
-from hbconv.backends.tvm.compiler import FEW
-from hbconv.backends.tvm.guards import BEFORE, BEHIND, CANARIES, GuardedLoop, make_loop
-from hbconv.backends.tvm.kernel import Kernel
-from hbconv.backends.tvm.loop import Loop
-from hbconv.backends.tvm.machine import VECTORS, Machine
-from hbconv.backends.tvm.transpose import side
+from hbconv.backends.tvm.binary import guards
+from hbconv.backends.tvm.binary.guards import BEFORE, BEHIND, CANARIES, GuardedLoop, make_loop
+from hbconv.backends.tvm.binary.loop import Loop
+from hbconv.backends.tvm.compile import FEW
+from hbconv.backends.tvm.target.machine import VECTORS, Machine
+from hbconv.backends.tvm.tir.kernel import Kernel
+from hbconv.backends.tvm.tir.transpose import side
 from hbconv.errors import OptionError, VerificationError
 
 MATRICES = [np.arange(6, dtype=np.float32).reshape(3, 2), np.zeros((3, 1)), np.zeros((3, 0))]
-BUFFERS = ["matrix 0, float32[3, 2]", "matrix 1, float64[3, 1]", "matrix 2, float64[3, 0]", "table 0, int32[5]", "scratch 0, uint8[24]"]
+BUFFERS = [
+    "matrix 0, float32[3, 2]",
+    "matrix 1, float64[3, 1]",
+    "matrix 2, float64[3, 0]",
+    "table 0, int32[5]",
+    "scratch 0, uint8[24]",
+]
 
 
 def writing(number, offset):
@@ -29,15 +35,25 @@ def writing(number, offset):
         records = (ctypes.c_int64 * (2 * len(BUFFERS))).from_address(address)
         ctypes.memset(records[2 * number + 1] + offset, 1, 1)
 
-    return GuardedLoop(CANARIES, function, [np.arange(5, dtype=np.int32)], {"uint8": 24}, lambda: None)
+    return GuardedLoop(
+        CANARIES, function, [np.arange(5, dtype=np.int32)], {"uint8": 24}, lambda: None
+    )
 
 
 @pytest.mark.parametrize("far", [0, 63, 1000])
 @pytest.mark.parametrize(("number", "size"), [(0, 24), (1, 24), (2, 0), (3, 20), (4, 24)])
 def test_what_is_written_beyond_a_buffer_is_told(number, size, far):
-    with pytest.raises(VerificationError, match=f"for 3 rows on float32.* wrote past the end of {BUFFERS[number]}".replace("[", r"\[")):
+    with pytest.raises(
+        VerificationError,
+        match=f"for 3 rows on float32.* wrote past the end of {BUFFERS[number]}".replace(
+            "[", r"\["
+        ),
+    ):
         writing(number, size + far).run(3, MATRICES)
-    with pytest.raises(VerificationError, match=f"wrote before the beginning of {BUFFERS[number]}".replace("[", r"\[")):
+    with pytest.raises(
+        VerificationError,
+        match=f"wrote before the beginning of {BUFFERS[number]}".replace("[", r"\["),
+    ):
         writing(number, -1 - far).run(3, MATRICES)
 
 
@@ -45,7 +61,9 @@ def test_what_is_written_beyond_a_buffer_is_told(number, size, far):
 def test_what_is_written_inside_is_there(number, size):
     matrices = [matrix.copy() for matrix in MATRICES]
     writing(number, size - 1).run(3, matrices)
-    changed = [not np.array_equal(after, before) for after, before in zip(matrices, MATRICES, strict=True)]
+    changed = [
+        not np.array_equal(after, before) for after, before in zip(matrices, MATRICES, strict=True)
+    ]
     assert changed == [number == i for i in range(3)]
 
 
@@ -72,7 +90,7 @@ def test_scratch_holds_leftovers_before_a_call():
 TOUCH = """
 import ctypes, sys
 import numpy as np
-from hbconv.backends.tvm.guards import GuardedLoop
+from hbconv.backends.tvm.binary.guards import GuardedLoop
 
 how, kind, number = sys.argv[1:]
 def function(rows, address):
@@ -90,7 +108,12 @@ GuardedLoop(how, function, [np.zeros(3)], {"uint8": 8}, lambda: None).run(5, [np
 @pytest.mark.parametrize("how", [BEHIND, BEFORE])
 @pytest.mark.parametrize("number", range(3))
 def test_what_is_read_beyond_a_buffer_ends_the_process(how, number):
-    inside, beyond = (subprocess.run([sys.executable, "-c", TOUCH, how, kind, str(number)], check=False).returncode for kind in ("inside", "beyond"))
+    inside, beyond = (
+        subprocess.run(
+            [sys.executable, "-c", TOUCH, how, kind, str(number)], check=False
+        ).returncode
+        for kind in ("inside", "beyond")
+    )
     assert (inside, beyond < 0) == (0, True)
 
 
@@ -109,13 +132,18 @@ def test_loops_are_guarded_where_the_variable_says_so(monkeypatch):
 
 @pytest.mark.parametrize("lanes", [3, 16, 32])
 def test_vectors_that_go_on_past_the_tile_are_not_written(lanes):
-    with pytest.raises(VerificationError, match="go on past the end of 8"), Kernel(FEW, Machine()).vectors(lanes):
+    with (
+        pytest.raises(VerificationError, match="go on past the end of 8"),
+        Kernel(FEW, Machine()).vectors(lanes),
+    ):
         pass
 
 
 @pytest.mark.parametrize("vector", VECTORS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint8"])
 def test_blocks_of_a_matrix_are_no_taller_than_the_tile(dtype, vector):
-    sizes = [side(Kernel(FEW, Machine("x86-64", vector=vector)), dtype, width) for width in (1, 7, 8, 70)]
+    sizes = [
+        side(Kernel(FEW, Machine("x86-64", vector=vector)), dtype, width) for width in (1, 7, 8, 70)
+    ]
     assert all(FEW.tile % size == 0 and size * np.dtype(dtype).itemsize <= vector for size in sizes)
     assert sizes == sorted(sizes)

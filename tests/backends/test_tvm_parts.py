@@ -10,14 +10,26 @@ from forests import hostile_rows, random_forest
 
 from hbconv.array import Array
 from hbconv.backends.reference import evaluate
-from hbconv.backends.tvm import BACKEND, build
+from hbconv.backends.tvm import BACKEND
+from hbconv.backends.tvm.binary import build
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
 
 def program_of(forest, finish=lambda scores: scores):
     b = Builder()
-    return b.program({"y": finish(b.op("tree_scores", b.input("x", "float32", forest.n_features), forest=forest, strategy="select"))})
+    return b.program(
+        {
+            "y": finish(
+                b.op(
+                    "tree_scores",
+                    b.input("x", "float32", forest.n_features),
+                    forest=forest,
+                    strategy="select",
+                )
+            )
+        }
+    )
 
 
 def forest_of(n_trees, seed=0):
@@ -31,19 +43,27 @@ def compiled(monkeypatch):
     build._build.cache_clear()
     build._object.cache_clear()
     names, real = [], build.compile_functions
-    monkeypatch.setattr(build, "compile_functions", lambda functions, machine: names.extend(functions) or real(functions, machine))
+    monkeypatch.setattr(
+        build,
+        "compile_functions",
+        lambda functions, machine: names.extend(functions) or real(functions, machine),
+    )
     return names
 
 
 def check(forest, program, finish=lambda scores: scores):
     x = hostile_rows(np.random.default_rng(1), forest, "float32", 70)
-    np.testing.assert_array_equal(BACKEND.compile(program, Target("tvm")).run({"x": x})["y"], finish(forest.scores(x)))
+    np.testing.assert_array_equal(
+        BACKEND.compile(program, Target("tvm")).run({"x": x})["y"], finish(forest.scores(x))
+    )
 
 
 def test_programs_share_the_code_of_their_trees(compiled):
     forest = forest_of(20)
     check(forest, program_of(forest))
-    check(forest, program_of(forest, lambda scores: scores + scores), lambda scores: scores + scores)
+    check(
+        forest, program_of(forest, lambda scores: scores + scores), lambda scores: scores + scores
+    )
     assert compiled == ["__tvm_ffi_main", "hbconv_part0", "__tvm_ffi_main"]
 
 
@@ -60,7 +80,10 @@ def test_a_program_calls_one_part_twice_and_another(compiled):
     wide = random_forest(np.random.default_rng(2), n_trees=3, max_depth=9)
     b = Builder()
     x = b.input("x", "float32", forest.n_features)
-    scores = {f"y{i}": b.op("tree_scores", x, forest=each, strategy="select") for i, each in enumerate((forest, wide, other))}
+    scores = {
+        f"y{i}": b.op("tree_scores", x, forest=each, strategy="select")
+        for i, each in enumerate((forest, wide, other))
+    }
     rows = hostile_rows(np.random.default_rng(1), forest, "float32", 300)
     found = BACKEND.compile(b.program(scores), Target("tvm")).run({"x": rows})
     for name, each in zip(scores, (forest, wide, other), strict=True):
@@ -93,7 +116,9 @@ def rounds(n_rounds, n_columns=5):
     outputs = {}
     for turn in range(n_rounds):
         j, others = turn % n_columns, rng.permutation(n_columns)[:3]
-        product = b.matmul(b.concat([columns[i] for i in others]), b.constant(rng.normal(size=(3, 1)) / 3))
+        product = b.matmul(
+            b.concat([columns[i] for i in others]), b.constant(rng.normal(size=(3, 1)) / 3)
+        )
         columns[j] = b.where(columns[j] > b.constant([0.5]), product, columns[j])
         if turn % 20 == 7:
             outputs[f"y{turn}"] = columns[j]
@@ -120,5 +145,10 @@ def test_long_programs_read_rows_and_entries_where_they_lie():
     for i in range(60):
         far = b.op("abs", far - b.constant([i / 60]))
     for program in (b.program({"near": near}), b.program({"far": far})):
-        got, want = BACKEND.compile(program, Target("tvm")).run({"x": x}), evaluate(program, {"x": x})
-        assert {name: np.array_equal(got[name], want[name]) for name in want} == dict.fromkeys(want, True)
+        got, want = (
+            BACKEND.compile(program, Target("tvm")).run({"x": x}),
+            evaluate(program, {"x": x}),
+        )
+        assert {name: np.array_equal(got[name], want[name]) for name in want} == dict.fromkeys(
+            want, True
+        )

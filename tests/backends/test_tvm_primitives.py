@@ -14,7 +14,27 @@ from hbconv.tensor import PRIMITIVES, Builder
 pytestmark = pytest.mark.usefixtures("vector")
 
 ROWS = (0, 1, 7, 63, 64, 65, 1000)
-SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, np.nan, np.inf, -np.inf, 1e-45, -1e-45, 5e-324, 1e-30, 88.5, -104.0, 3.4e38, 16777217.0)
+SPECIAL = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    1.5,
+    2.5,
+    -2.5,
+    np.nan,
+    np.inf,
+    -np.inf,
+    1e-45,
+    -1e-45,
+    5e-324,
+    1e-30,
+    88.5,
+    -104.0,
+    3.4e38,
+    16777217.0,
+)
 
 UNARY = ("neg", "abs", "sign", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "sigmoid", "relu", "erf", "floor", "ceil",
          "rint", "isnan", "isinf")  # fmt: skip
@@ -37,8 +57,33 @@ LIBRARY = (
     "reduce_sum",
     "matmul",
 )
-BINARY = ("add", "sub", "mul", "div", "pow", "minimum", "maximum", "lt", "le", "gt", "ge", "eq", "ne")
-REDUCTIONS = ("reduce_sum", "ordered_sum", "reduce_prod", "reduce_max", "reduce_min", "argmax", "logsumexp", "ordered_logsumexp", "cumsum", "sort")
+BINARY = (
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "pow",
+    "minimum",
+    "maximum",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "eq",
+    "ne",
+)
+REDUCTIONS = (
+    "reduce_sum",
+    "ordered_sum",
+    "reduce_prod",
+    "reduce_max",
+    "reduce_min",
+    "argmax",
+    "logsumexp",
+    "ordered_logsumexp",
+    "cumsum",
+    "sort",
+)
 FLOATS, INTS = ("float32", "float64"), ("int32", "int64")
 tested: set[str] = set()
 
@@ -74,8 +119,12 @@ def same(got, want, ulps, what):
         np.testing.assert_array_equal(got, want, err_msg=str(what))
         return
     finite = np.isfinite(want) & np.isfinite(got)
-    np.testing.assert_array_equal(np.where(finite, 0, got), np.where(finite, 0, want), err_msg=str(what))
-    error = np.abs(got[finite].astype(np.float64) - want[finite]) / np.spacing(np.maximum(np.abs(want[finite]), np.finfo(want.dtype).tiny))
+    np.testing.assert_array_equal(
+        np.where(finite, 0, got), np.where(finite, 0, want), err_msg=str(what)
+    )
+    error = np.abs(got[finite].astype(np.float64) - want[finite]) / np.spacing(
+        np.maximum(np.abs(want[finite]), np.finfo(want.dtype).tiny)
+    )
     assert error.max(initial=0) <= ulps, (what, error.max())
 
 
@@ -103,7 +152,12 @@ def binary(names, dtype, shape, constant):
     x, y, c = b.input("x", dtype, 3), b.input("y", dtype, shape), b.constant(constant, dtype)
     outputs = {}
     for name in names:
-        outputs |= {name: b.op(name, x, y), f"{name} self": b.op(name, x, x), f"{name} right": b.op(name, x, c), f"{name} left": b.op(name, c, x)}
+        outputs |= {
+            name: b.op(name, x, y),
+            f"{name} self": b.op(name, x, x),
+            f"{name} right": b.op(name, x, c),
+            f"{name} left": b.op(name, c, x),
+        }
     return b.program(outputs)
 
 
@@ -118,7 +172,11 @@ def test_elementwise_of_two(dtype, width):
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_power(dtype):
-    agree(binary(["pow"], dtype, 3, [2.0, 0.5, -1.0]), {"x": values(dtype, 1000, 3), "y": values(dtype, 1000, 3, 1)}, OPERATOR)
+    agree(
+        binary(["pow"], dtype, 3, [2.0, 0.5, -1.0]),
+        {"x": values(dtype, 1000, 3), "y": values(dtype, 1000, 3, 1)},
+        OPERATOR,
+    )
 
 
 @pytest.mark.parametrize("dtype", INTS)
@@ -140,19 +198,43 @@ def test_logic():
 def test_a_product_is_rounded_before_it_is_added_to(dtype):
     b = Builder()
     x, y = b.input("x", dtype, 5), b.input("y", dtype, 5)
-    scale, shift = b.constant(np.linspace(0.1, 3.3, 5), dtype), b.constant(np.linspace(-1, 7.7, 5), dtype)
+    scale, shift = (
+        b.constant(np.linspace(0.1, 3.3, 5), dtype),
+        b.constant(np.linspace(-1, 7.7, 5), dtype),
+    )
     program = b.program(
-        {"affine": x * scale + shift, "difference": y - x * scale, "chain": (x * y + x * scale) / shift, "prod": b.reduce("reduce_prod", x + y)}
+        {
+            "affine": x * scale + shift,
+            "difference": y - x * scale,
+            "chain": (x * y + x * scale) / shift,
+            "prod": b.reduce("reduce_prod", x + y),
+        }
     )
     rng = np.random.default_rng(0)
-    agree(program, {"x": rng.standard_normal((1000, 5)).astype(dtype), "y": rng.standard_normal((1000, 5)).astype(dtype)})
+    agree(
+        program,
+        {
+            "x": rng.standard_normal((1000, 5)).astype(dtype),
+            "y": rng.standard_normal((1000, 5)).astype(dtype),
+        },
+    )
 
 
 def test_where_broadcasts():
     b = Builder()
     x, y = b.input("x", "float64", 3), b.input("y", "float64", 1)
-    zero, numbers, mask = b.constant(0.0), b.constant([1.0, 2.0, np.nan]), b.constant([True, False, True])
-    program = b.program({"a": b.where(y < zero, x, y), "b": b.where(x < zero, zero, numbers), "c": b.where(mask, x, y)})
+    zero, numbers, mask = (
+        b.constant(0.0),
+        b.constant([1.0, 2.0, np.nan]),
+        b.constant([True, False, True]),
+    )
+    program = b.program(
+        {
+            "a": b.where(y < zero, x, y),
+            "b": b.where(x < zero, zero, numbers),
+            "c": b.where(mask, x, y),
+        }
+    )
     agree(program, {"x": values("float64", 1000, 3), "y": values("float64", 1000, 1, 1)})
 
 
@@ -160,7 +242,10 @@ def test_where_broadcasts():
 def test_casts(dtype):
     b = Builder()
     x = b.input("x", dtype, 3)
-    program = b.program({to: b.cast(x, to) for to in (*FLOATS, *INTS, "bool") if to != dtype} | {"back": b.cast(b.cast(x, "bool"), dtype)})
+    program = b.program(
+        {to: b.cast(x, to) for to in (*FLOATS, *INTS, "bool") if to != dtype}
+        | {"back": b.cast(b.cast(x, "bool"), dtype)}
+    )
     x = values(dtype, 1000, 3)
     # A float outside the integers has no integer: numpy leaves the answer to the processor.
     agree(program, {"x": np.clip(np.nan_to_num(x), -(2**30), 2**30) if dtype in FLOATS else x})
@@ -173,7 +258,9 @@ def test_nan_is_true():
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(("inner", "outer", "width"), [(3, 7, 1000), (1, 1, 1), (5, 4, 8), (128, 6, 3)])
+@pytest.mark.parametrize(
+    ("inner", "outer", "width"), [(3, 7, 1000), (1, 1, 1), (5, 4, 8), (128, 6, 3)]
+)
 def test_matmul(dtype, inner, outer, width):
     b = Builder()
     rng = np.random.default_rng(0)
@@ -183,12 +270,20 @@ def test_matmul(dtype, inner, outer, width):
     y = b.matmul(x, b.constant(w, dtype))
     three = b.matmul(b.reshape(x, inner, 1), batched)
     # Sums of products in another order than BLAS: small integers make every order exact.
-    agree(b.program({"y": y, "three": three}), {"x": rng.standard_normal((1000, inner)).round().astype(dtype) * 0})
+    agree(
+        b.program({"y": y, "three": three}),
+        {"x": rng.standard_normal((1000, inner)).round().astype(dtype) * 0},
+    )
     exact = Builder()
     x = exact.input("x", dtype, inner)
     y = exact.matmul(x, exact.constant(rng.integers(-9, 9, (inner, outer)), dtype))
-    three = exact.matmul(exact.reshape(x, inner, 1), exact.constant(rng.integers(-9, 9, (inner, 1, 5)), dtype))
-    agree(exact.program({"y": y, "three": three}), {"x": rng.integers(-9, 9, (1000, inner)).astype(dtype)})
+    three = exact.matmul(
+        exact.reshape(x, inner, 1), exact.constant(rng.integers(-9, 9, (inner, 1, 5)), dtype)
+    )
+    agree(
+        exact.program({"y": y, "three": three}),
+        {"x": rng.integers(-9, 9, (1000, inner)).astype(dtype)},
+    )
 
 
 def test_movement():
@@ -208,24 +303,47 @@ def test_reads_at_computed_positions():
     b = Builder()
     rng = np.random.default_rng(0)
     x, index = b.input("x", "float64", 4), b.input("index", "int32", 3)
-    tables = {dtype: b.constant((rng.standard_normal((4, 2, 3)) * 9).astype(dtype)) for dtype in (*FLOATS, *INTS)}
+    tables = {
+        dtype: b.constant((rng.standard_normal((4, 2, 3)) * 9).astype(dtype))
+        for dtype in (*FLOATS, *INTS)
+    }
     outputs = {dtype: b.lookup(table, index) for dtype, table in tables.items()}
-    outputs |= {"bool": b.lookup(b.constant([True, False, False, True]), index), "gather": b.gather(x, index), "cube": b.gather(x, b.reshape(index, 3, 1))}
-    agree(b.program(outputs), {"x": values("float64", 1000, 4), "index": rng.integers(-4, 4, (1000, 3)).astype(np.int32)})
+    outputs |= {
+        "bool": b.lookup(b.constant([True, False, False, True]), index),
+        "gather": b.gather(x, index),
+        "cube": b.gather(x, b.reshape(index, 3, 1)),
+    }
+    agree(
+        b.program(outputs),
+        {"x": values("float64", 1000, 4), "index": rng.integers(-4, 4, (1000, 3)).astype(np.int32)},
+    )
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTS])
-@pytest.mark.parametrize(("width", "shape", "axis"), [(6, (2, 3), 1), (6, (2, 3), 0), (5, (5,), 0), (1, (1,), 0), (24, (2, 12), 1)])
+@pytest.mark.parametrize(
+    ("width", "shape", "axis"),
+    [(6, (2, 3), 1), (6, (2, 3), 0), (5, (5,), 0), (1, (1,), 0), (24, (2, 12), 1)],
+)
 def test_along_an_axis(dtype, width, shape, axis):
     b = Builder()
     x = b.reshape(b.input("x", dtype, width), *shape)
-    names = [n for n in REDUCTIONS if dtype in FLOATS or n not in ("ordered_sum", "logsumexp", "ordered_logsumexp")]
+    names = [
+        n
+        for n in REDUCTIONS
+        if dtype in FLOATS or n not in ("ordered_sum", "logsumexp", "ordered_logsumexp")
+    ]
     exact = [n for n in names if n not in LIBRARY or dtype in INTS]
     agree(b.program({n: b.op(n, x, axis=axis) for n in exact}), {"x": values(dtype, 1000, width)})
     if dtype in FLOATS:
         # The terms cancel, so that the sum's error is measured on terms of one sign.
-        positive = np.abs(np.nan_to_num(values(dtype, 1000, width), posinf=3, neginf=3).clip(-50, 50))
-        agree(b.program({n: b.op(n, x, axis=axis) for n in names if n in LIBRARY}), {"x": positive}, OPERATOR)
+        positive = np.abs(
+            np.nan_to_num(values(dtype, 1000, width), posinf=3, neginf=3).clip(-50, 50)
+        )
+        agree(
+            b.program({n: b.op(n, x, axis=axis) for n in names if n in LIBRARY}),
+            {"x": positive},
+            OPERATOR,
+        )
 
 
 def test_logsumexp_of_infinite_terms():
@@ -244,7 +362,11 @@ def test_wide_sums_and_sorts(dtype):
     agree(b.program({"sort": b.op("sort", x, axis=0), "argmax": b.op("argmax", x, axis=0), "cumsum": b.op("cumsum", x, axis=0), "top": b.op("topk", x, k=7)}),
           {"x": values(dtype, 1000, 1000)})  # fmt: skip
     # Eight partial sums of 125 terms each: an error of some tens of ulps at most.
-    agree(b.program({"sum": b.op("reduce_sum", x, axis=0)}), {"x": rng.random((1000, 1000)).astype(dtype)}, 64)
+    agree(
+        b.program({"sum": b.op("reduce_sum", x, axis=0)}),
+        {"x": rng.random((1000, 1000)).astype(dtype)},
+        64,
+    )
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTS])
@@ -263,9 +385,21 @@ def test_bucketize(dtype, right, count):
     edges = np.sort(rng.standard_normal((3, count)).astype(dtype), axis=1)
     edges[1, count // 2 :] = np.nan
     edges[2] = np.nan
-    x = rng.choice(np.concatenate([edges.ravel(), values(dtype, 100, 1).ravel(), np.nextafter(edges[0], np.inf, dtype=dtype)]), (1000, 3))
+    x = rng.choice(
+        np.concatenate(
+            [
+                edges.ravel(),
+                values(dtype, 100, 1).ravel(),
+                np.nextafter(edges[0], np.inf, dtype=dtype),
+            ]
+        ),
+        (1000, 3),
+    )
     b = Builder()
-    agree(b.program({"y": b.op("bucketize", b.input("x", dtype, 3), b.constant(edges), right=right)}), {"x": x})
+    agree(
+        b.program({"y": b.op("bucketize", b.input("x", dtype, 3), b.constant(edges), right=right)}),
+        {"x": x},
+    )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -285,8 +419,16 @@ def test_bucketize_awkward_edges(dtype, right, kind):
         edges[0, -2:], edges[1, 0] = np.inf, -np.inf
     edges[1, -5:] = np.nan
     far = np.full((3, 2), [[np.inf], [-np.inf], [np.nan]], dtype)
-    x = rng.choice(np.concatenate([np.nextafter(edges.T, -np.inf), edges.T, np.nextafter(edges.T, np.inf), far]), 1000).astype(dtype)
-    agree(b.program({"y": b.op("bucketize", b.input("x", dtype, 2), b.constant(edges), right=right)}), {"x": x})
+    x = rng.choice(
+        np.concatenate(
+            [np.nextafter(edges.T, -np.inf), edges.T, np.nextafter(edges.T, np.inf), far]
+        ),
+        1000,
+    ).astype(dtype)
+    agree(
+        b.program({"y": b.op("bucketize", b.input("x", dtype, 2), b.constant(edges), right=right)}),
+        {"x": x},
+    )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -300,7 +442,14 @@ def test_chains_of_one_loop(dtype):
     chosen = b.where(b.op("isnan", root), x, b.op("maximum", root, scaled))
     turned = b.take(chosen, np.array([4, 0, 0, 2, 1])) - chosen
     total = b.op("reduce_sum", root, axis=0) + b.constant(1.0, dtype)
-    outputs = {"scaled": scaled, "root": -root, "total": total, "both": scaled / (root + b.op("floor", root)), "single": single, "turned": turned}
+    outputs = {
+        "scaled": scaled,
+        "root": -root,
+        "total": total,
+        "both": scaled / (root + b.op("floor", root)),
+        "single": single,
+        "turned": turned,
+    }
     long = x
     for _ in range(20):
         long = b.op("minimum", long, long * x)
@@ -311,7 +460,14 @@ def test_values_of_no_columns():
     b = Builder()
     x, y = b.input("x", "float32", 0), b.input("y", "float32", 2)
     product = b.matmul(x, b.constant(np.zeros((0, 3)), "float32"))
-    program = b.program({"empty": x + x, "both": b.concat([x, y]), "sum": b.op("reduce_sum", x, axis=0), "product": product})
+    program = b.program(
+        {
+            "empty": x + x,
+            "both": b.concat([x, y]),
+            "sum": b.op("reduce_sum", x, axis=0),
+            "product": product,
+        }
+    )
     agree(program, {"x": np.zeros((1000, 0), "float32"), "y": values("float32", 1000, 2)})
 
 

@@ -10,15 +10,25 @@ import pytest
 from forests import random_forest
 
 from hbconv.backends.tvm import BACKEND
-from hbconv.backends.tvm.build import compile_functions
-from hbconv.backends.tvm.machine import LEVELS, Machine
-from hbconv.backends.tvm.program import write_function
-from hbconv.backends.tvm.schedule import Schedule
+from hbconv.backends.tvm.binary.build import compile_functions
+from hbconv.backends.tvm.emit.tile_function import write_function
+from hbconv.backends.tvm.target.machine import LEVELS, Machine
+from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
-BYTES_COMPARED = {"x86-64-v4": r"vpcmp\w+b\s.*%zmm", "x86-64-v3": r"vpcmpgtb\s.*%ymm", "x86-64": r"\bpcmpgtb\s.*%xmm", "aarch64": r"cmgt\s.*\bv\d+\.16b"}
-FLOATS_MULTIPLIED = {"x86-64-v4": r"vfmadd\w+ps\s.*%zmm", "x86-64-v3": r"vfmadd\w+ps\s.*%ymm", "x86-64": r"\bmulps\s.*%xmm", "aarch64": r"fmla\s.*\bv\d+\.4s"}
+BYTES_COMPARED = {
+    "x86-64-v4": r"vpcmp\w+b\s.*%zmm",
+    "x86-64-v3": r"vpcmpgtb\s.*%ymm",
+    "x86-64": r"\bpcmpgtb\s.*%xmm",
+    "aarch64": r"cmgt\s.*\bv\d+\.16b",
+}
+FLOATS_MULTIPLIED = {
+    "x86-64-v4": r"vfmadd\w+ps\s.*%zmm",
+    "x86-64-v3": r"vfmadd\w+ps\s.*%ymm",
+    "x86-64": r"\bmulps\s.*%xmm",
+    "aarch64": r"fmla\s.*\bv\d+\.4s",
+}
 MULTIPLIED_ALONE = re.compile(r"^\s*(?:v?mulss|vfmadd\w+ss|(?:fmul|fmadd)\s+s\d)", re.MULTILINE)
 CALLED = re.compile(r"^\s*(?:callq?|jmpq?|bl?)\s+([A-Za-z_]\w*)", re.MULTILINE)
 NEEDED = {"tiles", "hbconv_part0", "memcpy", "memset"}
@@ -28,7 +38,16 @@ NEEDED = {"tiles", "hbconv_part0", "memcpy", "memset"}
 def trees():
     b = Builder()
     forest = random_forest(np.random.default_rng(0), n_trees=6, max_depth=3)
-    return b.program({"y": b.op("tree_scores", b.input("x", "float32", forest.n_features), forest=forest, strategy="select")})
+    return b.program(
+        {
+            "y": b.op(
+                "tree_scores",
+                b.input("x", "float32", forest.n_features),
+                forest=forest,
+                strategy="select",
+            )
+        }
+    )
 
 
 def dense():

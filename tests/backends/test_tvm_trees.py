@@ -9,13 +9,16 @@ import pytest
 from forests import hostile_rows, random_forest
 
 from hbconv.array import Array
-from hbconv.backends.tvm import BACKEND, oblivious, packed_walk, tree_lanes
-from hbconv.backends.tvm.bins import make_bins
-from hbconv.backends.tvm.byte_tables import make_byte_tables
-from hbconv.backends.tvm.compiler import FEW, compile_program
-from hbconv.backends.tvm.few import few_rows
-from hbconv.backends.tvm.machine import Machine
-from hbconv.backends.tvm.packed_nodes import pack_nodes
+from hbconv.backends.tvm import BACKEND
+from hbconv.backends.tvm.compile import FEW, compile_program
+from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.trees import oblivious
+from hbconv.backends.tvm.trees.bins.tables import make_bins
+from hbconv.backends.tvm.trees.bytewise.tables import make_byte_tables
+from hbconv.backends.tvm.trees.single_row import emit as tree_lanes
+from hbconv.backends.tvm.trees.single_row.when import few_rows
+from hbconv.backends.tvm.trees.walk import emit as packed_walk
+from hbconv.backends.tvm.trees.walk.tables import pack_nodes
 from hbconv.forest import Forest
 from hbconv.target import Target
 from hbconv.tensor import Builder
@@ -30,7 +33,9 @@ def scores_and_leaves(forest, dtype, strategies):
     b = Builder()
     x = b.input("x", dtype, forest.n_features)
     outputs = {f"scores {s}": b.op("tree_scores", x, forest=forest, strategy=s) for s in strategies}
-    outputs |= {f"leaves {s}": b.op("tree_leaves", x, forest=forest, strategy=s) for s in strategies}
+    outputs |= {
+        f"leaves {s}": b.op("tree_leaves", x, forest=forest, strategy=s) for s in strategies
+    }
     program = b.program(outputs)
     assert BACKEND.prepare(program, Target("tvm")).primitives == {"tree_scores", "tree_leaves"}
     return program
@@ -41,16 +46,24 @@ def compiled(forest, dtype, strategies=STRATEGIES):
 
 
 def compiled_for_few(forest, dtype):
-    return compile_program(scores_and_leaves(forest, dtype, ("select",)), FEW, Machine.host(), Target("tvm"))
+    return compile_program(
+        scores_and_leaves(forest, dtype, ("select",)), FEW, Machine.host(), Target("tvm")
+    )
 
 
 def check(forest, dtype, rows=(0, 1, 33, 300), strategies=STRATEGIES):
     """Compare with the forest itself."""
-    artifact, few, rng = compiled(forest, dtype, strategies), compiled_for_few(forest, dtype), np.random.default_rng(0)
+    artifact, few, rng = (
+        compiled(forest, dtype, strategies),
+        compiled_for_few(forest, dtype),
+        np.random.default_rng(0),
+    )
     for n in rows:
         x = hostile_rows(rng, forest, dtype, n)
         wanted = {"scores": forest.scores(x), "leaves": forest.leaves(x)}
-        found = artifact.run({"x": x}) | {f"{name} for few": got for name, got in few.run({"x": x}).items()}
+        found = artifact.run({"x": x}) | {
+            f"{name} for few": got for name, got in few.run({"x": x}).items()
+        }
         for name, got in found.items():
             want = wanted[name.split()[0]]
             assert got.dtype == want.dtype
@@ -77,7 +90,16 @@ def test_random_forests(seed, dtype):
     check(random_forest(rng, **kinds), dtype)
 
 
-@pytest.mark.parametrize("kinds", [{"n_trees": 0}, {"max_depth": 0}, {"n_features": 0}, {"n_trees": 9, "max_depth": 1}, {"n_trees": 3, "n_outputs": 7}])
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        {"n_trees": 0},
+        {"max_depth": 0},
+        {"n_features": 0},
+        {"n_trees": 9, "max_depth": 1},
+        {"n_trees": 3, "n_outputs": 7},
+    ],
+)
 def test_forests_of_nearly_nothing(kinds):
     check(random_forest(np.random.default_rng(1), **kinds), "float32")
 
@@ -114,7 +136,12 @@ def perfect_tree(depth, n_features):
 @pytest.mark.parametrize(("depth", "bits"), [(8, 8), (9, 16), (17, 32)])
 def test_leaf_numbers_take_the_bytes_they_need(depth, bits):
     forest = perfect_tree(depth, 4)
-    assert np.iinfo(make_byte_tables(forest, make_bins(forest, "float64"), np.array([0]), 1).dtype).bits == bits
+    assert (
+        np.iinfo(
+            make_byte_tables(forest, make_bins(forest, "float64"), np.array([0]), 1).dtype
+        ).bits
+        == bits
+    )
     check(forest, "float64", rows=(40,), strategies=("select", "tree_traversal"))
 
 
@@ -136,10 +163,14 @@ def test_trees_follow_other_operators():
     forest = random_forest(rng, n_trees=11, n_features=3)
     x = b.input("x", "float64", 6)
     scaled = (b.take(x, [4, 0, 2]) - b.constant([0.1, -0.2, 0.3])) / b.constant([1.5, 0.7, 2.0])
-    program = b.program({"y": b.op("tree_scores", scaled, forest=forest, strategy="select") * b.constant(2.0)})
+    program = b.program(
+        {"y": b.op("tree_scores", scaled, forest=forest, strategy="select") * b.constant(2.0)}
+    )
     rows = rng.standard_normal((777, 6))
     fed = (rows[:, [4, 0, 2]] - np.array([0.1, -0.2, 0.3])) / np.array([1.5, 0.7, 2.0])
-    np.testing.assert_array_equal(BACKEND.compile(program, Target("tvm")).run({"x": rows})["y"], forest.scores(fed) * 2)
+    np.testing.assert_array_equal(
+        BACKEND.compile(program, Target("tvm")).run({"x": rows})["y"], forest.scores(fed) * 2
+    )
 
 
 def oblivious_forest(rng, depths, n_values=1):
@@ -149,12 +180,22 @@ def oblivious_forest(rng, depths, n_values=1):
     first_test, first_leaf = (np.concatenate([[0], np.cumsum(s)]) for s in (sizes - 1, sizes))
     left = [2 * np.arange(s - 1) + 1 for s in sizes]
     left = [
-        np.where(child < s - 1, child + t, ~(child - s + 1 + leaf)) for child, s, t, leaf in zip(left, sizes, first_test[:-1], first_leaf[:-1], strict=True)
+        np.where(child < s - 1, child + t, ~(child - s + 1 + leaf))
+        for child, s, t, leaf in zip(left, sizes, first_test[:-1], first_leaf[:-1], strict=True)
     ]
     left = np.concatenate(left)
-    of_level = np.concatenate([[0, *np.cumsum(depths)[:-1]][t] + np.repeat(np.arange(d), 2 ** np.arange(d)) for t, d in enumerate(depths)]).astype(int)
+    of_level = np.concatenate(
+        [
+            [0, *np.cumsum(depths)[:-1]][t] + np.repeat(np.arange(d), 2 ** np.arange(d))
+            for t, d in enumerate(depths)
+        ]
+    ).astype(int)
     n_levels, n_leaves = sum(depths), int(first_leaf[-1])
-    feature, threshold, default_left = np.concatenate(tests), rng.standard_normal(n_levels), rng.random(n_levels) < 0.5
+    feature, threshold, default_left = (
+        np.concatenate(tests),
+        rng.standard_normal(n_levels),
+        rng.random(n_levels) < 0.5,
+    )
     return Forest(
         feature=Array.of(feature[of_level], "int32"), threshold=Array(threshold[of_level]), default_left=Array(default_left[of_level]),
         left=Array.of(left, "int32"), right=Array.of(np.where(left >= 0, left + 1, left - 1), "int32"),
@@ -169,7 +210,9 @@ def test_oblivious_trees(dtype, n_values):
     forest = oblivious_forest(np.random.default_rng(3), [3, 0, 6, 1, 6], n_values)
     assert len(oblivious.level_tests(forest)) == 16
     check(forest, dtype, strategies=("select",))
-    other = replace(forest, default_left=Array(forest.default_left.data ^ (np.arange(forest.n_tests) == 20)))
+    other = replace(
+        forest, default_left=Array(forest.default_left.data ^ (np.arange(forest.n_tests) == 20))
+    )
     assert oblivious.level_tests(other) is None
     check(other, dtype, rows=(33,), strategies=("tree_traversal",))
 
@@ -177,7 +220,9 @@ def test_oblivious_trees(dtype, n_values):
 def few_of(forest, strategy, level="x86-64-v3"):
     b = Builder()
     x = b.input("x", "float32", forest.n_features)
-    return few_rows(b.program({"y": b.op("tree_scores", x, forest=forest, strategy=strategy)}), Machine(level))
+    return few_rows(
+        b.program({"y": b.op("tree_scores", x, forest=forest, strategy=strategy)}), Machine(level)
+    )
 
 
 def test_few_rows_are_those_for_which_lanes_of_rows_are_a_waste():
@@ -186,7 +231,13 @@ def test_few_rows_are_those_for_which_lanes_of_rows_are_a_waste():
     large = random_forest(rng, n_trees=200, n_features=4, max_depth=6)
     assert 0 < few_of(large, "select", "aarch64") < few_of(large, "select") <= 64
     assert few_of(large, "tree_traversal") == 8
-    assert few_of(random_forest(rng, n_trees=200, n_features=4, max_depth=6, n_categorical=2), "tree_traversal") == 0
+    assert (
+        few_of(
+            random_forest(rng, n_trees=200, n_features=4, max_depth=6, n_categorical=2),
+            "tree_traversal",
+        )
+        == 0
+    )
 
 
 def test_paths_of_any_length_are_walked_in_rounds():
@@ -197,4 +248,9 @@ def test_paths_of_any_length_are_walked_in_rounds():
 
 @pytest.mark.parametrize("kinds", [{"max_depth": 9}, {"max_depth": 3, "n_features": 200}])
 def test_few_rows_of_large_forests(kinds):
-    check(random_forest(np.random.default_rng(5), n_trees=40, **kinds), "float64", rows=(1, 3), strategies=("tree_traversal",))
+    check(
+        random_forest(np.random.default_rng(5), n_trees=40, **kinds),
+        "float64",
+        rows=(1, 3),
+        strategies=("tree_traversal",),
+    )

@@ -16,7 +16,21 @@ SIZE = 80
 FITTED = fit_rows()[:SIZE]
 """Fewer rows than the matrix has: thousands of models are fitted."""
 
-WORDS = ("red", "green", "blue", "The", "sun", "été", "naïve", "x", "10", "o'clock", "snow_man", "ﬁn", "straße")
+WORDS = (
+    "red",
+    "green",
+    "blue",
+    "The",
+    "sun",
+    "été",
+    "naïve",
+    "x",
+    "10",
+    "o'clock",
+    "snow_man",
+    "ﬁn",
+    "straße",
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +60,11 @@ def codes(n: int, most: int = 4) -> np.ndarray:
 def odd_codes(n: int) -> np.ndarray:
     """Small whole numbers, some of them never fitted, some no whole numbers at all."""
     x, rng = codes(n), np.random.default_rng(n)
-    return np.where(rng.random(x.shape) < 0.1, rng.choice([7.0, -1.0, 1.5, np.nextafter(2.0, 3.0), -0.0, 1e300], x.shape), x)
+    return np.where(
+        rng.random(x.shape) < 0.1,
+        rng.choice([7.0, -1.0, 1.5, np.nextafter(2.0, 3.0), -0.0, 1e300], x.shape),
+        x,
+    )
 
 
 def line(n: int) -> np.ndarray:
@@ -69,14 +87,24 @@ def texts(n: int) -> list[str]:
     """Short texts of words known and not, of marks and of nothing."""
     rng = np.random.default_rng(n)
     marks = [" ", " ", "  ", ", ", "-", "\t", "\n", ". "]
-    made = ["".join(f"{rng.choice(WORDS)}{rng.choice(marks)}" for _ in range(rng.integers(1, 9))) for _ in range(n)]
+    made = [
+        "".join(f"{rng.choice(WORDS)}{rng.choice(marks)}" for _ in range(rng.integers(1, 9)))
+        for _ in range(n)
+    ]
     return [*made[: n - 3], "", " . ", f"mauve {made[-1].upper()}"] if n > 3 else made
 
 
 def dicts(n: int) -> list[dict[str, Any]]:
     """Mappings from names to numbers and texts."""
     rng = np.random.default_rng(n)
-    return [{"city": str(rng.choice(["Rome", "Zürich", "Oslo"])), "t": float(rng.normal()), f"k{rng.integers(4)}": int(rng.integers(-2, 5))} for _ in range(n)]
+    return [
+        {
+            "city": str(rng.choice(["Rome", "Zürich", "Oslo"])),
+            "t": float(rng.normal()),
+            f"k{rng.integers(4)}": int(rng.integers(-2, 5)),
+        }
+        for _ in range(n)
+    ]
 
 
 def normalized(x: np.ndarray) -> np.ndarray:
@@ -114,15 +142,23 @@ KINDS: dict[str, Kind] = {
     "moderate": Kind(lambda: FITTED, partial(rows, large=30.0)),
     "normalized": Kind(lambda: normalized(FITTED), lambda n: normalized(rows(n, large=30.0))),
     "positive": Kind(lambda: _positive(FITTED), lambda n: _positive(rows(n, large=30.0))),
-    "above zero": Kind(lambda: _positive(FITTED) + 0.05, lambda n: _positive(rows(n, large=30.0)) + 0.05),
+    "above zero": Kind(
+        lambda: _positive(FITTED) + 0.05, lambda n: _positive(rows(n, large=30.0)) + 0.05
+    ),
     "counts": Kind(lambda: _counts(FITTED), lambda n: _counts(rows(n, large=30.0))),
     "codes": Kind(lambda: codes(SIZE), odd_codes, codes),
     "holes": Kind(lambda: with_missing(FITTED), lambda n: with_missing(rows(n))),
     "apart": Kind(lambda: apart(SIZE), apart),
     "line": Kind(lambda: FITTED[:, 5], line),
     "labels": Kind(lambda: labels(SIZE), lambda n: labels(n, ("red", "mauve", "green")), labels),
-    "label column": Kind(lambda: labels(SIZE), lambda n: labels(n, ("red", "mauve", "green"))[:, None], lambda n: labels(n)[:, None]),
-    "label sets": Kind(lambda: label_sets(SIZE), lambda n: label_sets(n, ("red", "mauve", "green")), label_sets),
+    "label column": Kind(
+        lambda: labels(SIZE),
+        lambda n: labels(n, ("red", "mauve", "green"))[:, None],
+        lambda n: labels(n)[:, None],
+    ),
+    "label sets": Kind(
+        lambda: label_sets(SIZE), lambda n: label_sets(n, ("red", "mauve", "green")), label_sets
+    ),
     "texts": Kind(lambda: texts(SIZE), texts),
     "dicts": Kind(lambda: dicts(SIZE), dicts),
     "kernel": Kind(kernel, kernel),

@@ -9,7 +9,20 @@ import numpy as np
 import pandas as pd
 from breadth.data import FITTED
 from matrix.data import WIDTH, target
-from sklearn import compose, covariance, decomposition, dummy, ensemble, feature_selection, linear_model, naive_bayes, neighbors, preprocessing, svm, tree
+from sklearn import (
+    compose,
+    covariance,
+    decomposition,
+    dummy,
+    ensemble,
+    feature_selection,
+    linear_model,
+    naive_bayes,
+    neighbors,
+    preprocessing,
+    svm,
+    tree,
+)
 from sklearn.cluster import KMeans
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import kernels
@@ -66,7 +79,11 @@ CLASSIFIERS = [
     linear_model.LogisticRegression(), linear_model.RidgeClassifier(), tree.DecisionTreeClassifier(max_depth=2), naive_bayes.GaussianNB(),
     make_pipeline(preprocessing.StandardScaler(), svm.LinearSVC(random_state=0)),
 ]  # fmt: skip
-REGRESSORS = [linear_model.LinearRegression(), tree.DecisionTreeRegressor(max_depth=2), make_pipeline(preprocessing.StandardScaler(), linear_model.Ridge())]
+REGRESSORS = [
+    linear_model.LinearRegression(),
+    tree.DecisionTreeRegressor(max_depth=2),
+    make_pipeline(preprocessing.StandardScaler(), linear_model.Ridge()),
+]
 SCALE, REDUCE = ("scale", preprocessing.StandardScaler()), ("reduce", decomposition.PCA(2))
 KERNELS = [
     kernels.RBF(2.0), kernels.RBF(np.arange(1.0, WIDTH + 1)), kernels.Matern(3.0, nu=0.5), kernels.Matern(3.0, nu=1.5), kernels.Matern(3.0, nu=2.5),
@@ -77,9 +94,18 @@ KERNELS = [
 SHARES3, SHARES = [0.2, 0.3, 0.5], [np.full(3, 1 / 3), [0.2, 0.3, 0.5]]
 WEIGHTS = ["balanced", {"low": 1.0, "middle": 2.0, "high": 0.5}]
 INITIAL = FITTED[:3]
-ANOVA = [feature_selection.f_classif, feature_selection.f_regression, feature_selection.mutual_info_classif]
+ANOVA = [
+    feature_selection.f_classif,
+    feature_selection.f_regression,
+    feature_selection.mutual_info_classif,
+]
 CONNECTED = neighbors.kneighbors_graph(FITTED, 5, include_self=False)
-METRIC_PARAMS = [{"p": 3}, {"w": np.arange(1.0, WIDTH + 1)}, {"V": np.arange(1.0, WIDTH + 1)}, {"VI": np.eye(WIDTH)}]
+METRIC_PARAMS = [
+    {"p": 3},
+    {"w": np.arange(1.0, WIDTH + 1)},
+    {"V": np.arange(1.0, WIDTH + 1)},
+    {"VI": np.eye(WIDTH)},
+]
 
 SHARED: dict[str, list[Any]] = {
     "kernel": [inner], "kernel_params": [{"degree": 2}, {"a": 1}], "metric_params": METRIC_PARAMS, "class_weight": WEIGHTS, "alphas": [[0.1, 1.0], 3],
@@ -110,7 +136,13 @@ OWN: dict[tuple[str, str], list[Any]] = {
     ("RegressorChain", "order"): [[1, 0], "random"],
     ("RegressorChain", "estimator"): REGRESSORS,
     ("ColumnTransformer", "remainder"): ["passthrough", preprocessing.StandardScaler()],
-    ("ColumnTransformer", "transformers"): [[("a", "passthrough", slice(0, 2)), ("b", preprocessing.MinMaxScaler(), [-1, 3]), ("c", "drop", [4])]],
+    ("ColumnTransformer", "transformers"): [
+        [
+            ("a", "passthrough", slice(0, 2)),
+            ("b", preprocessing.MinMaxScaler(), [-1, 3]),
+            ("c", "drop", [4]),
+        ]
+    ],
     ("ComplementNB", "alpha"): [np.arange(1.0, WIDTH + 1)],
     ("CountVectorizer", "dtype"): [np.float32, np.float64],
     ("DictVectorizer", "dtype"): [np.float32, np.int64],
@@ -118,14 +150,23 @@ OWN: dict[tuple[str, str], list[Any]] = {
     ("DummyRegressor", "constant"): [2, 0.5],
     ("DummyRegressor", "quantile"): [0.0, 0.3, 1.0],
     ("FastICA", "fun"): [lambda x: (x**3, (3 * x**2).mean(axis=-1))],
-    ("FeatureAgglomeration", "connectivity"): [lambda x: neighbors.kneighbors_graph(x, 2, include_self=False)],
+    ("FeatureAgglomeration", "connectivity"): [
+        lambda x: neighbors.kneighbors_graph(x, 2, include_self=False)
+    ],
     ("FactorAnalysis", "tol"): [0.5],
     ("IterativeImputer", "estimator"): REGRESSORS[:2],
     ("IterativeImputer", "fill_value"): [3.0],
     ("FeatureAgglomeration", "pooling_func"): [np.max, np.min, np.median, np.std, np.sum],
     ("FeatureHasher", "dtype"): [np.float32],
     ("FeatureHasher", "n_features"): [1, 2, 16, 1000],
-    ("FeatureUnion", "transformer_list"): [[("a", preprocessing.MinMaxScaler()), ("b", "passthrough"), ("c", "drop"), ("d", decomposition.PCA(2))]],
+    ("FeatureUnion", "transformer_list"): [
+        [
+            ("a", preprocessing.MinMaxScaler()),
+            ("b", "passthrough"),
+            ("c", "drop"),
+            ("d", decomposition.PCA(2)),
+        ]
+    ],
     ("FixedThresholdClassifier", "pos_label"): [3, 7],
     ("FixedThresholdClassifier", "threshold"): ["auto", 0.2, 1.5, -1],
     ("FrozenEstimator", "estimator"): [
@@ -164,7 +205,14 @@ OWN: dict[tuple[str, str], list[Any]] = {
     ("KBinsDiscretizer", "dtype"): [np.float32],
     ("KNNImputer", "weights"): [shrinking],
     ("KernelRidge", "alpha"): [[0.5]],
-    ("KernelDensity", "metric"): ["euclidean", "manhattan", "chebyshev", "minkowski", "haversine", "hamming"],
+    ("KernelDensity", "metric"): [
+        "euclidean",
+        "manhattan",
+        "chebyshev",
+        "minkowski",
+        "haversine",
+        "hamming",
+    ],
     ("KernelDensity", "metric_params"): [{"p": 3}],
     ("LabelBinarizer", "neg_label"): [-1],
     ("LabelBinarizer", "pos_label"): [5],
@@ -199,7 +247,10 @@ OWN: dict[tuple[str, str], list[Any]] = {
     ("OrthogonalMatchingPursuitCV", "max_iter"): [3],
     ("PolynomialFeatures", "degree"): [1, 3, (2, 3), (0, 0)],
     ("QuadraticDiscriminantAnalysis", "shrinkage"): ["auto", 0.5],
-    ("RANSACRegressor", "estimator"): [linear_model.Ridge(), tree.DecisionTreeRegressor(max_depth=2)],
+    ("RANSACRegressor", "estimator"): [
+        linear_model.Ridge(),
+        tree.DecisionTreeRegressor(max_depth=2),
+    ],
     ("RANSACRegressor", "min_samples"): [9, 0.5],
     ("RANSACRegressor", "is_data_valid"): [lambda x, y: True],
     ("RANSACRegressor", "is_model_valid"): [lambda model, x, y: True],
@@ -215,12 +266,28 @@ OWN: dict[tuple[str, str], list[Any]] = {
     ("SimpleImputer", "strategy"): [np.max],
     ("SparseCoder", "dictionary"): [INITIAL],
     ("SplineTransformer", "knots"): [np.linspace(-3, 5, 4)[:, None].repeat(WIDTH, axis=1)],
-    ("StackingClassifier", "estimators"): [[("a", tree.DecisionTreeClassifier(max_depth=2)), ("b", "drop"), ("c", linear_model.RidgeClassifier())]],
-    ("StackingRegressor", "estimators"): [[("a", tree.DecisionTreeRegressor(max_depth=2)), ("b", "drop"), ("c", linear_model.Ridge())]],
+    ("StackingClassifier", "estimators"): [
+        [
+            ("a", tree.DecisionTreeClassifier(max_depth=2)),
+            ("b", "drop"),
+            ("c", linear_model.RidgeClassifier()),
+        ]
+    ],
+    ("StackingRegressor", "estimators"): [
+        [("a", tree.DecisionTreeRegressor(max_depth=2)), ("b", "drop"), ("c", linear_model.Ridge())]
+    ],
     ("StackingClassifier", "final_estimator"): CLASSIFIERS,
     ("StackingRegressor", "final_estimator"): REGRESSORS,
-    ("VotingClassifier", "estimators"): [[("a", tree.DecisionTreeClassifier(max_depth=2)), ("b", "drop"), ("c", linear_model.LogisticRegression())]],
-    ("VotingRegressor", "estimators"): [[("a", tree.DecisionTreeRegressor(max_depth=2)), ("b", "drop"), ("c", linear_model.Ridge())]],
+    ("VotingClassifier", "estimators"): [
+        [
+            ("a", tree.DecisionTreeClassifier(max_depth=2)),
+            ("b", "drop"),
+            ("c", linear_model.LogisticRegression()),
+        ]
+    ],
+    ("VotingRegressor", "estimators"): [
+        [("a", tree.DecisionTreeRegressor(max_depth=2)), ("b", "drop"), ("c", linear_model.Ridge())]
+    ],
     ("VotingClassifier", "weights"): [[1.0, 2.5]],
     ("VotingRegressor", "weights"): [[1.0, 2.5]],
     ("TfidfVectorizer", "dtype"): [np.float32],
@@ -237,15 +304,22 @@ OWN: dict[tuple[str, str], list[Any]] = {
     ("AdaBoostRegressor", "estimator"): REGRESSORS,
     ("BaggingRegressor", "estimator"): REGRESSORS,
     ("MultiOutputRegressor", "estimator"): REGRESSORS,
-    ("SelectFromModel", "estimator"): [linear_model.LogisticRegression(), ensemble.RandomForestClassifier(3, random_state=0)],
+    ("SelectFromModel", "estimator"): [
+        linear_model.LogisticRegression(),
+        ensemble.RandomForestClassifier(3, random_state=0),
+    ],
     ("RFE", "estimator"): [tree.DecisionTreeClassifier()],
     ("RFECV", "estimator"): [tree.DecisionTreeClassifier()],
 }
 """By estimator and parameter; they come before what is shared."""
 
-MADE: dict[tuple[str, str], list[Any]] = {("*", name): made for name, made in (SHARED | {"estimator": CLASSIFIERS}).items()} | OWN
+MADE: dict[tuple[str, str], list[Any]] = {
+    ("*", name): made for name, made in (SHARED | {"estimator": CLASSIFIERS}).items()
+} | OWN
 
-PREFIT = FrozenEstimator(linear_model.LogisticRegression().fit(FITTED, target("three_text")[: len(FITTED)]))
+PREFIT = FrozenEstimator(
+    linear_model.LogisticRegression().fit(FITTED, target("three_text")[: len(FITTED)])
+)
 SEARCHES = [
     ("GridSearchCV", "param_grid"),
     ("HalvingGridSearchCV", "param_grid"),
@@ -256,8 +330,14 @@ NEEDED: dict[tuple[str, str], dict[str, Any]] = {
     **{(name, "estimator"): {grid: {}} for name, grid in SEARCHES},
     ("FeatureAgglomeration", "distance_threshold"): {"n_clusters": None, "compute_full_tree": True},
     ("GaussianProcessRegressor", "kernel"): {"alpha": 0.1},
-    ("DictionaryLearning", "positive_code"): {"transform_algorithm": "lasso_cd", "fit_algorithm": "cd"},
-    ("MiniBatchDictionaryLearning", "positive_code"): {"transform_algorithm": "lasso_cd", "fit_algorithm": "cd"},
+    ("DictionaryLearning", "positive_code"): {
+        "transform_algorithm": "lasso_cd",
+        "fit_algorithm": "cd",
+    },
+    ("MiniBatchDictionaryLearning", "positive_code"): {
+        "transform_algorithm": "lasso_cd",
+        "fit_algorithm": "cd",
+    },
     ("NMF", "beta_loss"): {"solver": "mu"},
     ("SparseCoder", "positive_code"): {"transform_algorithm": "lasso_cd"},
     ("HalvingGridSearchCV", "resource"): {"max_resources": 50},

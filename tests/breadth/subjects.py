@@ -20,7 +20,11 @@ from sklearn.utils import all_estimators
 
 __all__ = ["Subject", "classes", "subject"]
 
-LOGISTIC, TREE, RIDGE = linear_model.LogisticRegression(), tree.DecisionTreeClassifier(max_depth=3), linear_model.Ridge()
+LOGISTIC, TREE, RIDGE = (
+    linear_model.LogisticRegression(),
+    tree.DecisionTreeClassifier(max_depth=3),
+    linear_model.Ridge(),
+)
 SMALL = {"n_estimators": 3}
 
 START: dict[str, dict[str, Any]] = {
@@ -100,7 +104,10 @@ TARGET = {
 }  # fmt: skip
 """Target; of three texts for classifiers and selectors, a value for regressors, where nothing is said."""
 
-LABELS, NUMBERS = ("two", "two_bool", "three", "three_text", "labels"), ("value", "values", "positive", "count")
+LABELS, NUMBERS = (
+    ("two", "two_bool", "three", "three_text", "labels"),
+    ("value", "values", "positive", "count"),
+)
 
 
 @dataclass(frozen=True)
@@ -144,7 +151,11 @@ class Subject:
 
     def _x(self) -> Any:
         x = deepcopy(self.data.fit())  # some estimators write into what they are fitted on
-        forms = {"float32": lambda: x.astype("float32"), "frame": lambda: _frame(x), "sparse": lambda: csr_matrix(x)}
+        forms = {
+            "float32": lambda: x.astype("float32"),
+            "frame": lambda: _frame(x),
+            "sparse": lambda: csr_matrix(x),
+        }
         return forms.get(self.form, lambda: x)()
 
     def variations(self, parameter: str) -> list[Subject]:
@@ -185,6 +196,8 @@ def subject(name: str) -> Subject:
 
 
 def _target(estimator: Any) -> str:
-    if base.is_classifier(estimator) or type(estimator).__module__.startswith("sklearn.feature_selection"):
+    if base.is_classifier(estimator) or type(estimator).__module__.startswith(
+        "sklearn.feature_selection"
+    ):
         return "three_text"
     return "value" if base.is_regressor(estimator) else ""

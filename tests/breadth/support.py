@@ -28,25 +28,45 @@ def estimators() -> dict[str, Case | str]:
     """Every estimator by public name: how to ask it, or why it is not converted."""
     cases: dict[str, Case | str] = {case.estimator: case for case in first_settings()}
     known = {name.rpartition(".")[2] for name in (*cases, *UNPREDICTIVE)}
-    missing = {_public(cls): "not yet: it has no parser" for name, cls in classes().items() if name not in known}
-    return dict(sorted((cases | {name: f"cannot: {why}" for name, why in UNPREDICTIVE.items()} | missing).items()))
+    missing = {
+        _public(cls): "not yet: it has no parser"
+        for name, cls in classes().items()
+        if name not in known
+    }
+    return dict(
+        sorted(
+            (
+                cases | {name: f"cannot: {why}" for name, why in UNPREDICTIVE.items()} | missing
+            ).items()
+        )
+    )
 
 
 def _public(cls: type) -> str:
     """Dotted name without private modules."""
-    return ".".join([part for part in cls.__module__.split(".") if not part.startswith("_")] + [cls.__name__])
+    return ".".join(
+        [part for part in cls.__module__.split(".") if not part.startswith("_")] + [cls.__name__]
+    )
 
 
 def statuses(case: Case) -> dict[str, list[str] | str]:
     """How each backend runs each method; why not, for a method of the source that no backend has."""
     models = [_model(case, backend) for backend in BACKENDS]
     known = {method: [_status(model, method) for model in models] for method in models[0].methods}
-    return known | {method: "cannot: the source draws at random in each call" for method in fitted_methods(case) if method not in known}
+    return known | {
+        method: "cannot: the source draws at random in each call"
+        for method in fitted_methods(case)
+        if method not in known
+    }
 
 
 def fitted_methods(case: Case) -> tuple[str, ...]:
     """Methods of the source, also those that the matrix leaves out because no two calls answer alike."""
-    return methods(fitted(case)) if case.methods and case.estimator.startswith("sklearn.") else case.names
+    return (
+        methods(fitted(case))
+        if case.methods and case.estimator.startswith("sklearn.")
+        else case.names
+    )
 
 
 def _model(case: Case, backend: str) -> Model:
@@ -65,8 +85,14 @@ def right(case: Case) -> list[str]:
     Backends that compile slowly are not asked for a case whose programs are another's but for their constants.
     """
     quick = [backend for backend in BACKENDS if backend in QUICK and _is_right(case, backend)]
-    other = next((c for c in first_settings() if c.estimator.rpartition(".")[2] == case.same_as), None)
-    slow = [b for b in right(other) if b not in QUICK] if other else [b for b in BACKENDS if b not in QUICK and _is_right(case, b)]
+    other = next(
+        (c for c in first_settings() if c.estimator.rpartition(".")[2] == case.same_as), None
+    )
+    slow = (
+        [b for b in right(other) if b not in QUICK]
+        if other
+        else [b for b in BACKENDS if b not in QUICK and _is_right(case, b)]
+    )
     return [*quick, *slow]
 
 

@@ -25,10 +25,21 @@ import hbconv
 from hbconv.errors import BackendError, InputError, UnsupportedError
 from hbconv.model import Model
 from hbconv.parse.registry import find_parser
-from hbconv.runtime.answers import answer
-from hbconv.runtime.inputs import read_table
+from hbconv.runtime.inputs.read import read_table
+from hbconv.runtime.outputs.answers import answer
 
-__all__ = ["QUICK", "TALLY", "Change", "answers", "changes", "check", "combinations", "is_parsed", "public", "refusal"]
+__all__ = [
+    "QUICK",
+    "TALLY",
+    "Change",
+    "answers",
+    "changes",
+    "check",
+    "combinations",
+    "is_parsed",
+    "public",
+    "refusal",
+]
 
 ROWS = 40
 QUICK = ("reference", "torch")
@@ -78,7 +89,12 @@ def changes(name: str) -> Iterator[Change]:
     yield Change(name, "", start)
     for parameter in parameters(start.estimator):
         for value in values(start.estimator, parameter):
-            yield Change(name, f"{parameter}={_show(value)}", _with(start, NEEDED.get((name, parameter), {}) | {parameter: value}), (parameter,))
+            yield Change(
+                name,
+                f"{parameter}={_show(value)}",
+                _with(start, NEEDED.get((name, parameter), {}) | {parameter: value}),
+                (parameter,),
+            )
     for parameter in ("y", "form"):
         for other in start.variations(parameter):
             yield Change(name, f"{parameter}: {getattr(other, parameter)}", other)
@@ -88,11 +104,17 @@ def combinations(name: str, count: int) -> Iterator[Change]:
     """The subject with several parameters changed at once."""
     start, rng = subject(name), np.random.default_rng(zlib.crc32(name.encode()))
     for _ in range(count):
-        chosen = {p: found[rng.integers(len(found))] for p in parameters(start.estimator) if (found := values(start.estimator, p)) and rng.random() < 0.3}
+        chosen = {
+            p: found[rng.integers(len(found))]
+            for p in parameters(start.estimator)
+            if (found := values(start.estimator, p)) and rng.random() < 0.3
+        }
         others = [start, *start.variations("y"), *start.variations("form")]
         shown = ", ".join(f"{p}={_show(v)}" for p, v in chosen.items())
         base = others[rng.integers(len(others))]
-        yield Change(name, f"{shown}, y: {base.y}, form: {base.form}", _with(base, chosen), tuple(chosen))
+        yield Change(
+            name, f"{shown}, y: {base.y}, form: {base.form}", _with(base, chosen), tuple(chosen)
+        )
 
 
 def _show(value: Any) -> str:
@@ -103,12 +125,20 @@ def _show(value: Any) -> str:
 
 def _with(start: Subject, chosen: dict[str, Any]) -> Subject:
     """Set parameters, and the target or the kind of data where these are named; data follow a kernel or distances computed before."""
-    data = {name: chosen[name] for name in ("y", "kind") if name in chosen and name not in parameters(start.estimator)}
+    data = {
+        name: chosen[name]
+        for name in ("y", "kind")
+        if name in chosen and name not in parameters(start.estimator)
+    }
     settings = {name: value for name, value in chosen.items() if name not in data}
     before = [p for p, v in settings.items() if isinstance(v, str) and v == "precomputed"]
     if before:
         data["kind"] = "distances" if before[0] == "metric" else "kernel"
-    return replace(start, estimator=type(start.estimator)(**start.estimator.get_params(deep=False) | settings), **data)
+    return replace(
+        start,
+        estimator=type(start.estimator)(**start.estimator.get_params(deep=False) | settings),
+        **data,
+    )
 
 
 def check(change: Change, backends: Sequence[str]) -> None:
@@ -121,7 +151,15 @@ def check(change: Change, backends: Sequence[str]) -> None:
         return
     figures.fitted |= set(change.parameters)
     first = _first(change.name)
-    case = Case(change.name, change.what, lambda: estimator, first.kind, change.subject.data.rows, first.ask, _methods(change.name, estimator))
+    case = Case(
+        change.name,
+        change.what,
+        lambda: estimator,
+        first.kind,
+        change.subject.data.rows,
+        first.ask,
+        _methods(change.name, estimator),
+    )
     right = [_is_right(case, backend, change.subject, figures) for backend in backends]
     figures.models += any(right)
 
@@ -178,8 +216,15 @@ def _methods(name: str, estimator: Any) -> tuple[str, ...]:
 
 def _has_methods_that_answer(case: Case, model: Model, subject: Subject) -> None:
     """No method more than the source has; none less, but for those that it has and refuses whatever the rows."""
-    assert set(model.methods) <= set(case.names), f"{sorted(set(model.methods) - set(case.names))} are no methods of the source"
-    missing = [m for m in case.names if m not in model.methods and not _refusal(case, m, subject.rows(ROWS, "float64", known=True))]
+    assert set(model.methods) <= set(case.names), (
+        f"{sorted(set(model.methods) - set(case.names))} are no methods of the source"
+    )
+    missing = [
+        m
+        for m in case.names
+        if m not in model.methods
+        and not _refusal(case, m, subject.rows(ROWS, "float64", known=True))
+    ]
     assert not missing, f"no method {missing}, which the source answers"
 
 
@@ -192,7 +237,9 @@ def _compare(case: Case, model: Model, x: Any, figures: Figures) -> None:
                 getattr(model, method)(x)
             except InputError:
                 continue
-            raise AssertionError(f"{case} on {model.backend}: {method} answers what the source refuses: {refused[model.methods[0]]!r}")
+            raise AssertionError(
+                f"{case} on {model.backend}: {method} answers what the source refuses: {refused[model.methods[0]]!r}"
+            )
         return
     for method, got in answers(model, x).items():
         if method not in refused:
@@ -211,12 +258,21 @@ def _refusal(case: Case, method: str, x: Any) -> Exception | None:
 
 def answers(model: Model, x: Any) -> dict[str, Any]:
     """Answer with all methods; backends that compile slowly compile those that are tensors as one program."""
-    together = model.parsed.tensors if model.backend not in QUICK and isinstance(x, np.ndarray) and x.ndim == 2 else ()
+    together = (
+        model.parsed.tensors
+        if model.backend not in QUICK and isinstance(x, np.ndarray) and x.ndim == 2
+        else ()
+    )
     found = {}
     if together:
         table = read_table(x, model.reads)
         part = table.part(slice(0, table.rows))
         model.programs.checker(table.dtypes)(part)
         values = model.programs.program(together, table.dtypes).run(part)
-        found = {method: answer(model.parsed.outputs[method], values[method]) for method in together}
-    return {method: found[method] if method in found else getattr(model, method)(x) for method in model.methods}
+        found = {
+            method: answer(model.parsed.outputs[method], values[method]) for method in together
+        }
+    return {
+        method: found[method] if method in found else getattr(model, method)(x)
+        for method in model.methods
+    }

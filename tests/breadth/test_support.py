@@ -34,12 +34,18 @@ def _facts(case):
     if isinstance(case, str):
         return {"why": case}
     name = case.estimator.rpartition(".")[2]
-    return {"methods": statuses(case), "right": right(case), "refused": refusals(name) if case.estimator.startswith("sklearn.") else {}}
+    return {
+        "methods": statuses(case),
+        "right": right(case),
+        "refused": refusals(name) if case.estimator.startswith("sklearn.") else {},
+    }
 
 
 def test_every_estimator_is_listed():
     assert list(support_data()) == list(estimators())
-    assert {name: facts["why"] for name, facts in support_data().items() if "why" in facts} == {n: c for n, c in estimators().items() if isinstance(c, str)}
+    assert {name: facts["why"] for name, facts in support_data().items() if "why" in facts} == {
+        n: c for n, c in estimators().items() if isinstance(c, str)
+    }
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -67,7 +73,15 @@ class Poor(Backend):
         raise NotImplementedError
 
 
-@pytest.mark.parametrize(("primitive", "status"), [("add", "native"), ("neg", "lowered"), ("mul", "cannot: it has no multiplier"), ("sub", "not yet: sub")])
+@pytest.mark.parametrize(
+    ("primitive", "status"),
+    [
+        ("add", "native"),
+        ("neg", "lowered"),
+        ("mul", "cannot: it has no multiplier"),
+        ("sub", "not yet: sub"),
+    ],
+)
 def test_a_status_says_why(primitive, status):
     b = Builder()
     x = b.input("x", "float64", 2)
@@ -95,7 +109,9 @@ def test_the_command_prints_one_estimator(capsys):
     assert out.startswith("sklearn.compose.ColumnTransformer\n")
     assert "right on: reference, torch" in out
     assert main(["support", "DBSCAN", "--json"]) == 0
-    assert "no rule for others" in json.loads(capsys.readouterr().out)["sklearn.cluster.DBSCAN"]["why"]
+    assert (
+        "no rule for others" in json.loads(capsys.readouterr().out)["sklearn.cluster.DBSCAN"]["why"]
+    )
 
 
 def test_the_command_names_near_ones(capsys):

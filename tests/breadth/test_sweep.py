@@ -26,13 +26,19 @@ SLOW = ("torchscript", "onnx", "tvm")
 SHARE = 60
 """One in so many changes runs on one of the slow backends in an ordinary run."""
 
-SWEPT = {cls.__name__ for module in (test_sklearn_sweep, test_ensembles_sweep) for cls in module.SWEEP}
+SWEPT = {
+    cls.__name__ for module in (test_sklearn_sweep, test_ensembles_sweep) for cls in module.SWEEP
+}
 """Estimators that tests/trees sweeps: an ordinary run changes their target and form of rows only."""
 
 ONE_VALUE = {("HistGradientBoostingClassifier", "loss")}
 """Parameters that have one documented value."""
 
-NEVER_FITTED = {("Pipeline", "transform_input"), ("CountVectorizer", "input"), ("TfidfVectorizer", "input")}
+NEVER_FITTED = {
+    ("Pipeline", "transform_input"),
+    ("CountVectorizer", "input"),
+    ("TfidfVectorizer", "input"),
+}
 """Parameters of which the source fits no other value here: they need metadata routing, or files."""
 
 NAMES = tuple(name for name in classes() if is_parsed(subject(name).estimator))
@@ -41,10 +47,14 @@ NAMES = tuple(name for name in classes() if is_parsed(subject(name).estimator))
 @pytest.mark.parametrize("name", NAMES)
 def test_no_parameter_is_left_out(name):
     start = subject(name).estimator
-    assert [p for p in parameters(start) if not values(start, p) and (name, p) not in ONE_VALUE] == []
+    assert [
+        p for p in parameters(start) if not values(start, p) and (name, p) not in ONE_VALUE
+    ] == []
 
 
-@pytest.mark.filterwarnings("ignore")  # of deprecated classes; and a model repeats what its source warns of
+@pytest.mark.filterwarnings(
+    "ignore"
+)  # of deprecated classes; and a model repeats what its source warns of
 @pytest.mark.parametrize("name", NAMES)
 def test_right_or_refused_by_name(name, request):
     drawn = request.config.getoption("--battery")
@@ -59,11 +69,23 @@ def test_right_or_refused_by_name(name, request):
     assert all(TALLY[name].refused.values()), "a refusal does not say what to do"
     if name not in SWEPT or drawn >= FULL:
         single = {change.what for change in changes(name) if change.parameters}
-        recorded = set(support_data()[public(name)]["refused"]) - set(TALLY[name].unfitted)  # a processor may fail to fit what another fits
-        assert set(TALLY[name].refused) & single == recorded, "hbconv refuses other values: run with --update-support"
+        recorded = set(support_data()[public(name)]["refused"]) - set(
+            TALLY[name].unfitted
+        )  # a processor may fail to fit what another fits
+        assert set(TALLY[name].refused) & single == recorded, (
+            "hbconv refuses other values: run with --update-support"
+        )
     if name not in SWEPT:
-        never = {p for p in parameters(subject(name).estimator) if p not in TALLY[name].fitted and (name, p) not in ONE_VALUE | NEVER_FITTED}
-        assert not never, {what: error for what, error in TALLY[name].unfitted.items() if what.startswith(tuple(never))}
+        never = {
+            p
+            for p in parameters(subject(name).estimator)
+            if p not in TALLY[name].fitted and (name, p) not in ONE_VALUE | NEVER_FITTED
+        }
+        assert not never, {
+            what: error
+            for what, error in TALLY[name].unfitted.items()
+            if what.startswith(tuple(never))
+        }
 
 
 def _chosen(name: str, drawn: int) -> Iterator[Change]:

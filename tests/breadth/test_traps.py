@@ -57,14 +57,29 @@ def same(model, rows, *methods, backend="reference", rtol=1e-9, atol=1e-12):
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
 @pytest.mark.parametrize("cv", [False, True])
 def test_logistic_probabilities_of_two_and_more_classes(cv, y, backend):
-    several = LogisticRegressionCV(Cs=2, cv=2, max_iter=1000, l1_ratios=(0,), use_legacy_attributes=False, scoring="neg_log_loss")
+    several = LogisticRegressionCV(
+        Cs=2,
+        cv=2,
+        max_iter=1000,
+        l1_ratios=(0,),
+        use_legacy_attributes=False,
+        scoring="neg_log_loss",
+    )
     same((several if cv else LogisticRegression()).fit(X, y), X, backend=backend)
 
 
 @on_every_backend
-@pytest.mark.parametrize("options", [{"drop": "first"}, {"drop": "if_binary"}, {"min_frequency": 40}, {"max_categories": 2}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{"drop": "first"}, {"drop": "if_binary"}, {"min_frequency": 40}, {"max_categories": 2}],
+    ids=str,
+)
 def test_one_hot_options_change_the_width(options, backend):
-    same(OneHotEncoder(handle_unknown="ignore", **options).fit(TABLE[["colour", "size"]]), TABLE[["colour", "size"]], backend=backend)
+    same(
+        OneHotEncoder(handle_unknown="ignore", **options).fit(TABLE[["colour", "size"]]),
+        TABLE[["colour", "size"]],
+        backend=backend,
+    )
 
 
 @on_every_backend
@@ -83,7 +98,11 @@ def test_an_unknown_category_is_refused_where_the_source_refuses_it():
 @on_every_backend
 def test_text_longer_than_any_category_is_unknown(backend):
     fitted = pd.DataFrame({"word": ["abcd", "x", "yz", "abcd"]})
-    same(OneHotEncoder(handle_unknown="ignore").fit(fitted), pd.DataFrame({"word": ["abcdXYZ", "abc", "", "abcd"]}), backend=backend)
+    same(
+        OneHotEncoder(handle_unknown="ignore").fit(fitted),
+        pd.DataFrame({"word": ["abcdXYZ", "abc", "", "abcd"]}),
+        backend=backend,
+    )
 
 
 @pytest.mark.parametrize("unseen", [[7], [-1], [2]])
@@ -110,21 +129,32 @@ def test_text_beyond_ascii(backend):
 
 def test_imputing_text():
     holes = TABLE[["colour", "size"]].astype(object).mask(RNG.random((150, 2)) < 0.2, np.nan)
-    model = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")).fit(holes)
+    model = make_pipeline(
+        SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")
+    ).fit(holes)
     same(model, holes)
 
 
 @on_every_backend
 @pytest.mark.parametrize("dtype", [object, "str", "category"])
 def test_a_table_with_a_column_of_strings(dtype, backend):
-    model = make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["colour"]), remainder=StandardScaler()), LogisticRegression())
+    model = make_pipeline(
+        make_column_transformer(
+            (OneHotEncoder(handle_unknown="ignore"), ["colour"]), remainder=StandardScaler()
+        ),
+        LogisticRegression(),
+    )
     columns = ["colour", "x"]
     model.fit(TABLE[columns], TWO)
     same(model, TABLE[columns].astype({"colour": dtype}), backend=backend)
 
 
 @on_every_backend
-@pytest.mark.parametrize("model", [LinearRegression(), make_pipeline(StandardScaler(), PCA(2))], ids=["predict", "transform"])
+@pytest.mark.parametrize(
+    "model",
+    [LinearRegression(), make_pipeline(StandardScaler(), PCA(2))],
+    ids=["predict", "transform"],
+)
 def test_a_table_of_many_columns(model, backend):
     table = pd.DataFrame(X, columns=list("abcd"))
     same(model.fit(table, VALUE), table, backend=backend)
@@ -142,7 +172,9 @@ def test_sparse_rows(backend):
 
 @on_every_backend
 def test_an_empty_batch(backend):
-    converted = hbconv.convert(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, TWO), backend=backend)
+    converted = hbconv.convert(
+        make_pipeline(StandardScaler(), LogisticRegression()).fit(X, TWO), backend=backend
+    )
     assert converted.predict_proba(X[:0]).shape == (0, 2)
     assert converted.predict(X[:0]).dtype == TWO.dtype
 

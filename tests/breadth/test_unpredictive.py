@@ -28,5 +28,7 @@ def test_a_subclass_is_refused_too():
     class Scanner(DBSCAN):
         """A user's own."""
 
-    with pytest.raises(UnsupportedError, match=r"Scanner is not supported\. It answers no new row on its own"):
+    with pytest.raises(
+        UnsupportedError, match=r"Scanner is not supported\. It answers no new row on its own"
+    ):
         hbconv.convert(Scanner().fit(X), backend="reference")

@@ -31,7 +31,10 @@ def values(estimator: Any, parameter: str) -> list[Any]:
         found = [FIT_ONLY[parameter]]
     else:
         constraints = _constraints(estimator, parameter)
-        found = [*MADE.get((name, parameter), MADE.get(("*", parameter), [])), *(v for c in constraints for v in _named(c))]
+        found = [
+            *MADE.get((name, parameter), MADE.get(("*", parameter), [])),
+            *(v for c in constraints for v in _named(c)),
+        ]
     return list({_key(v): v for v in found if _key(v) != _key(now)}.values())
 
 
@@ -42,7 +45,9 @@ def _constraints(estimator: Any, parameter: str) -> list[Any]:
 
 
 def _key(value: Any) -> tuple[str, str]:
-    return type(value).__name__, np.array2string(value) if isinstance(value, np.ndarray) else repr(value)
+    return type(value).__name__, np.array2string(value) if isinstance(value, np.ndarray) else repr(
+        value
+    )
 
 
 def _named(constraint: Any) -> Iterator[Any]:
@@ -50,7 +55,9 @@ def _named(constraint: Any) -> Iterator[Any]:
     if constraint is None:
         yield None
     elif isinstance(constraint, str):
-        yield from {"boolean": (False, True), "random_state": (7,), "verbose": (1,)}.get(constraint, ())
+        yield from {"boolean": (False, True), "random_state": (7,), "verbose": (1,)}.get(
+            constraint, ()
+        )
     elif isinstance(constraint, Hidden):
         return  # what scikit-learn does not document
     elif isinstance(constraint, Interval):
@@ -63,7 +70,9 @@ def _inside(interval: Interval) -> Iterator[Any]:
     """Ends that belong to the interval, the integer next to the lower one, and one or two numbers inside."""
     whole = interval.type is Integral
     kind = int if whole else float
-    ends = [kind(end) for end in (interval.left, interval.right) if end is not None and abs(end) < 1e6]
+    ends = [
+        kind(end) for end in (interval.left, interval.right) if end is not None and abs(end) < 1e6
+    ]
     inside = [n for n in NUMBERS[whole] if interval.is_satisfied_by(n) and n not in ends]
     yield from (end for end in ends if interval.is_satisfied_by(end))
     yield from (inside[0], inside[-1]) if len(inside) > 1 else inside

@@ -29,19 +29,34 @@ def table():
     rng = np.random.default_rng(0)
     rows = 500
     age = np.where(rng.random(rows) < 0.1, np.nan, rng.normal(40, 10, rows))
-    return pd.DataFrame({"age": age, "fare": rng.gamma(2, 20, rows), "city": rng.choice(["Paris", "Zürich", "Rome"], rows)})
+    return pd.DataFrame(
+        {
+            "age": age,
+            "fare": rng.gamma(2, 20, rows),
+            "city": rng.choice(["Paris", "Zürich", "Rome"], rows),
+        }
+    )
 
 
 @pytest.fixture(scope="module")
 def pipeline(table):
-    prepare = make_column_transformer((make_pipeline(SimpleImputer(), StandardScaler()), ["age", "fare"]), (OneHotEncoder(handle_unknown="ignore"), ["city"]))
-    return make_pipeline(prepare, LogisticRegression()).fit(table, np.where(table.fare > 35, "yes", "no"))
+    prepare = make_column_transformer(
+        (make_pipeline(SimpleImputer(), StandardScaler()), ["age", "fare"]),
+        (OneHotEncoder(handle_unknown="ignore"), ["city"]),
+    )
+    return make_pipeline(prepare, LogisticRegression()).fit(
+        table, np.where(table.fare > 35, "yes", "no")
+    )
 
 
 @pytest.fixture
 def files(tmp_path, table, pipeline):
     joblib.dump(pipeline, tmp_path / "model.joblib")
-    pq.write_table(pa.Table.from_pandas(table, preserve_index=False), tmp_path / "rows.parquet", row_group_size=100)
+    pq.write_table(
+        pa.Table.from_pandas(table, preserve_index=False),
+        tmp_path / "rows.parquet",
+        row_group_size=100,
+    )
     return tmp_path
 
 
@@ -52,13 +67,32 @@ def run(capsys, *argv):
 
 
 def converted(capsys, files):
-    code, _, error = run(capsys, "convert", files / "model.joblib", "--allow-pickle", "--backend", "reference", "-o", files / "model.hbc")
+    code, _, error = run(
+        capsys,
+        "convert",
+        files / "model.joblib",
+        "--allow-pickle",
+        "--backend",
+        "reference",
+        "-o",
+        files / "model.hbc",
+    )
     assert (code, error) == (0, "")
     return files / "model.hbc"
 
 
 def test_convert_says_what_it_wrote(capsys, files):
-    code, out, _ = run(capsys, "convert", files / "model.joblib", "--allow-pickle", "--backend", "reference", "-o", files / "m.hbc", "--json")
+    code, out, _ = run(
+        capsys,
+        "convert",
+        files / "model.joblib",
+        "--allow-pickle",
+        "--backend",
+        "reference",
+        "-o",
+        files / "m.hbc",
+        "--json",
+    )
     result = json.loads(out)
     assert code == 0
     assert result["bytes"] == (files / "m.hbc").stat().st_size
@@ -75,9 +109,23 @@ def test_a_pickle_is_loaded_only_when_allowed(capsys, files):
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow"])
 def test_score_answers_as_the_source(capsys, files, table, pipeline, suffix):
     path, rows = files / f"in{suffix}", pa.Table.from_pandas(table, preserve_index=False)
-    {".parquet": pq.write_table, ".csv": pa.csv.write_csv, ".arrow": pa.feather.write_feather}[suffix](rows, path)
+    {".parquet": pq.write_table, ".csv": pa.csv.write_csv, ".arrow": pa.feather.write_feather}[
+        suffix
+    ](rows, path)
     model = converted(capsys, files)
-    code, out, error = run(capsys, "score", model, path, "-o", files / "out.parquet", "--batch-rows", 64, "--keep", "fare,city", "--json")
+    code, out, error = run(
+        capsys,
+        "score",
+        model,
+        path,
+        "-o",
+        files / "out.parquet",
+        "--batch-rows",
+        64,
+        "--keep",
+        "fare,city",
+        "--json",
+    )
     assert (code, error) == (0, "")
     assert json.loads(out)["rows"] == len(table)
     answers = pq.read_table(files / "out.parquet")
@@ -88,17 +136,40 @@ def test_score_answers_as_the_source(capsys, files, table, pipeline, suffix):
 
 def test_score_probabilities_are_named_by_class(capsys, files, table, pipeline):
     model = converted(capsys, files)
-    assert run(capsys, "score", model, files / "rows.parquet", "-o", files / "p.parquet", "--method", "predict_proba")[0] == 0
+    assert (
+        run(
+            capsys,
+            "score",
+            model,
+            files / "rows.parquet",
+            "-o",
+            files / "p.parquet",
+            "--method",
+            "predict_proba",
+        )[0]
+        == 0
+    )
     answers = pq.read_table(files / "p.parquet")
     assert answers.column_names == ["predict_proba_no", "predict_proba_yes"]
-    np.testing.assert_allclose(answers["predict_proba_yes"], pipeline.predict_proba(table)[:, 1], rtol=1e-10)
+    np.testing.assert_allclose(
+        answers["predict_proba_yes"], pipeline.predict_proba(table)[:, 1], rtol=1e-10
+    )
 
 
 def test_score_leaves_nothing_behind_when_rows_are_bad(capsys, files, table):
     bad = table.assign(fare=np.where(np.arange(len(table)) == 450, np.inf, table.fare))
     pq.write_table(pa.Table.from_pandas(bad, preserve_index=False), files / "bad.parquet")
     (files / "out.parquet").write_text("the answers of yesterday")
-    code, _, error = run(capsys, "score", converted(capsys, files), files / "bad.parquet", "-o", files / "out.parquet", "--batch-rows", 100)
+    code, _, error = run(
+        capsys,
+        "score",
+        converted(capsys, files),
+        files / "bad.parquet",
+        "-o",
+        files / "out.parquet",
+        "--batch-rows",
+        100,
+    )
     assert code == 1
     assert "infinity" in error
     assert (files / "out.parquet").read_text() == "the answers of yesterday"
@@ -106,8 +177,21 @@ def test_score_leaves_nothing_behind_when_rows_are_bad(capsys, files, table):
 
 
 def test_score_no_rows(capsys, files, table):
-    pq.write_table(pa.Table.from_pandas(table.head(0).astype({"city": "str"}), preserve_index=False), files / "none.parquet")
-    assert run(capsys, "score", converted(capsys, files), files / "none.parquet", "-o", files / "out.parquet")[0] == 0
+    pq.write_table(
+        pa.Table.from_pandas(table.head(0).astype({"city": "str"}), preserve_index=False),
+        files / "none.parquet",
+    )
+    assert (
+        run(
+            capsys,
+            "score",
+            converted(capsys, files),
+            files / "none.parquet",
+            "-o",
+            files / "out.parquet",
+        )[0]
+        == 0
+    )
     assert pq.read_table(files / "out.parquet").num_rows == 0
 
 
@@ -115,13 +199,25 @@ def test_score_no_rows(capsys, files, table):
     ("argv", "message"),
     [
         (["score", "model.hbc", "nothing.parquet", "-o", "o.parquet"], "No file"),
-        (["score", "model.hbc", "text.csv", "-o", "o.parquet"], "lacks the columns age, fare, city"),
+        (
+            ["score", "model.hbc", "text.csv", "-o", "o.parquet"],
+            "lacks the columns age, fare, city",
+        ),
         (["score", "model.hbc", "damaged.parquet", "-o", "o.parquet"], "cannot be read as parquet"),
-        (["score", "model.hbc", "rows.parquet", "-o", "o.parquet", "--method", "transform"], "no method 'transform'. It has: predict"),
-        (["score", "model.hbc", "rows.parquet", "-o", "o.parquet", "--keep", "name"], "lacks the columns name"),
+        (
+            ["score", "model.hbc", "rows.parquet", "-o", "o.parquet", "--method", "transform"],
+            "no method 'transform'. It has: predict",
+        ),
+        (
+            ["score", "model.hbc", "rows.parquet", "-o", "o.parquet", "--keep", "name"],
+            "lacks the columns name",
+        ),
         (["convert", "nothing.joblib", "-o", "o.hbc"], "No file"),
         (["convert", "rows.parquet", "-o", "o.hbc"], "unknown model format"),
-        (["convert", "damaged.joblib", "--allow-pickle", "-o", "o.hbc"], "damaged.joblib is damaged"),
+        (
+            ["convert", "damaged.joblib", "--allow-pickle", "-o", "o.hbc"],
+            "damaged.joblib is damaged",
+        ),
         (["convert", "damaged.cbm", "-o", "o.hbc"], "damaged.cbm is damaged"),
         (["explain", "model.hbc", "--backend", "torhc"], "Did you mean 'torch'"),
         (["explain", "damaged.hbc"], "This is not a model file of hbconv"),
@@ -153,30 +249,79 @@ def test_explain_shows_plan_and_graphs(capsys, files):
     assert code == 0
     assert "StandardScaler" in out
     assert (files / "g.dot").read_text().startswith("digraph")
-    assert {"plan", "before", "after"} <= json.loads(run(capsys, "explain", files / "model.hbc", "--json")[1]).keys()
+    assert {"plan", "before", "after"} <= json.loads(
+        run(capsys, "explain", files / "model.hbc", "--json")[1]
+    ).keys()
 
 
 def test_explain_reports_the_kernels(capsys, files):
-    code, out, _ = run(capsys, "explain", files / "model.joblib", "--allow-pickle", "--backend", "tvm", "--kernel")
+    code, out, _ = run(
+        capsys, "explain", files / "model.joblib", "--allow-pickle", "--backend", "tvm", "--kernel"
+    )
     assert code == 0
     assert "Kernel of predict_proba" in out
-    kernels = json.loads(run(capsys, "explain", files / "model.joblib", "--allow-pickle", "--backend", "tvm", "--kernel", "--json")[1])["kernels"]
+    kernels = json.loads(
+        run(
+            capsys,
+            "explain",
+            files / "model.joblib",
+            "--allow-pickle",
+            "--backend",
+            "tvm",
+            "--kernel",
+            "--json",
+        )[1]
+    )["kernels"]
     assert [kernel["method"] for kernel in kernels][:2] == ["predict", "predict_proba"]
-    code, _, error = run(capsys, "explain", files / "model.joblib", "--allow-pickle", "--backend", "torch", "--kernel")
+    code, _, error = run(
+        capsys,
+        "explain",
+        files / "model.joblib",
+        "--allow-pickle",
+        "--backend",
+        "torch",
+        "--kernel",
+    )
     assert code == 1
     assert "operator after operator" in error
 
 
 def test_verify_compares_with_the_source(capsys, files):
-    code, out, _ = run(capsys, "verify", files / "model.joblib", "--allow-pickle", files / "rows.parquet", "--backend", "reference", "--json")
+    code, out, _ = run(
+        capsys,
+        "verify",
+        files / "model.joblib",
+        "--allow-pickle",
+        files / "rows.parquet",
+        "--backend",
+        "reference",
+        "--json",
+    )
     assert code == 0
     assert set(json.loads(out)["methods"]) >= {"predict", "predict_proba"}
 
 
 def test_bench_times_the_source_beside(capsys, files):
-    argv = ("bench", files / "model.joblib", "--allow-pickle", "--data", files / "rows.parquet", "--backend", "reference", "--batch", "1,50", "--repeat", "2")
+    argv = (
+        "bench",
+        files / "model.joblib",
+        "--allow-pickle",
+        "--data",
+        files / "rows.parquet",
+        "--backend",
+        "reference",
+        "--batch",
+        "1,50",
+        "--repeat",
+        "2",
+    )
     figures = json.loads(run(capsys, *argv, "--json")[1])["figures"]
-    assert [(f["backend"], f["rows"]) for f in figures] == [("source", 1), ("reference", 1), ("source", 50), ("reference", 50)]
+    assert [(f["backend"], f["rows"]) for f in figures] == [
+        ("source", 1),
+        ("reference", 1),
+        ("source", 50),
+        ("reference", 50),
+    ]
 
 
 def test_model_files_of_lightgbm_and_xgboost_need_no_flag(capsys, tmp_path):
@@ -186,40 +331,109 @@ def test_model_files_of_lightgbm_and_xgboost_need_no_flag(capsys, tmp_path):
     for suffix in ("json", "ubj"):
         XGBClassifier(n_estimators=3).fit(x, y).save_model(tmp_path / f"xgb.{suffix}")
     for name in ("lgbm.txt", "xgb.json", "xgb.ubj"):
-        assert run(capsys, "convert", tmp_path / name, "--backend", "reference", "-o", tmp_path / f"{name}.hbc")[0] == 0
+        assert (
+            run(
+                capsys,
+                "convert",
+                tmp_path / name,
+                "--backend",
+                "reference",
+                "-o",
+                tmp_path / f"{name}.hbc",
+            )[0]
+            == 0
+        )
 
 
-@pytest.mark.parametrize(("kind", "classes"), [(CatBoostClassifier, True), (CatBoostRegressor, False)])
+@pytest.mark.parametrize(
+    ("kind", "classes"), [(CatBoostClassifier, True), (CatBoostRegressor, False)]
+)
 def test_model_files_of_catboost_answer_as_the_estimator(capsys, tmp_path, kind, classes):
     x = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 4)), columns=list("abcd"))
     y = np.where(x.a > 0, "yes", "no") if classes else np.exp(x.a)
     settings = {} if classes else {"loss_function": "Poisson"}
-    model = kind(iterations=3, depth=3, grow_policy="Depthwise", thread_count=1, verbose=0, allow_writing_files=False, **settings).fit(x, y)
+    model = kind(
+        iterations=3,
+        depth=3,
+        grow_policy="Depthwise",
+        thread_count=1,
+        verbose=0,
+        allow_writing_files=False,
+        **settings,
+    ).fit(x, y)
     pq.write_table(pa.Table.from_pandas(x, preserve_index=False), tmp_path / "rows.parquet")
     for name, form in (("model.json", "json"), ("model.cbm", "cbm")):
         model.save_model(tmp_path / name, format=form)
-        assert run(capsys, "convert", tmp_path / name, "--backend", "reference", "-o", tmp_path / "model.hbc")[0] == 0
-        assert run(capsys, "score", tmp_path / "model.hbc", tmp_path / "rows.parquet", "-o", tmp_path / "out.parquet")[0] == 0
-        assert pq.read_table(tmp_path / "out.parquet")["predict"].to_pylist() == model.predict(x).tolist()
+        assert (
+            run(
+                capsys,
+                "convert",
+                tmp_path / name,
+                "--backend",
+                "reference",
+                "-o",
+                tmp_path / "model.hbc",
+            )[0]
+            == 0
+        )
+        assert (
+            run(
+                capsys,
+                "score",
+                tmp_path / "model.hbc",
+                tmp_path / "rows.parquet",
+                "-o",
+                tmp_path / "out.parquet",
+            )[0]
+            == 0
+        )
+        assert (
+            pq.read_table(tmp_path / "out.parquet")["predict"].to_pylist()
+            == model.predict(x).tolist()
+        )
 
 
 def test_skops_files_load_when_they_hold_only_known_types(capsys, tmp_path, pipeline, table):
     import skops.io
 
     skops.io.dump(pipeline, tmp_path / "model.skops")
-    code, _, error = run(capsys, "convert", tmp_path / "model.skops", "--backend", "reference", "-o", tmp_path / "m.hbc")
+    code, _, error = run(
+        capsys,
+        "convert",
+        tmp_path / "model.skops",
+        "--backend",
+        "reference",
+        "-o",
+        tmp_path / "m.hbc",
+    )
     assert (code, error) == (0, "")
 
 
 def test_score_of_several_targets(capsys, files, table):
-    labels = np.stack([np.where(table.fare > 35, "dear", "cheap"), np.digitize(table.fare, [20, 50])], axis=1)
-    model = RandomForestClassifier(3, max_depth=3, random_state=0).fit(table[["age", "fare"]], labels)
+    labels = np.stack(
+        [np.where(table.fare > 35, "dear", "cheap"), np.digitize(table.fare, [20, 50])], axis=1
+    )
+    model = RandomForestClassifier(3, max_depth=3, random_state=0).fit(
+        table[["age", "fare"]], labels
+    )
     joblib.dump(model, files / "several.joblib")
-    score = ("score", files / "several.joblib", files / "rows.parquet", "--allow-pickle", "-o", files / "out.parquet", "--method")
+    score = (
+        "score",
+        files / "several.joblib",
+        files / "rows.parquet",
+        "--allow-pickle",
+        "-o",
+        files / "out.parquet",
+        "--method",
+    )
     assert run(capsys, *score, "predict_proba")[0] == 0
     answers = pq.read_table(files / "out.parquet")
-    assert answers.column_names == [f"predict_proba_{c}" for c in ("0_cheap", "0_dear", "1_0", "1_1", "1_2")]
-    np.testing.assert_array_equal(answers.column("predict_proba_1_2"), model.predict_proba(table[["age", "fare"]])[1][:, 2])
+    assert answers.column_names == [
+        f"predict_proba_{c}" for c in ("0_cheap", "0_dear", "1_0", "1_1", "1_2")
+    ]
+    np.testing.assert_array_equal(
+        answers.column("predict_proba_1_2"), model.predict_proba(table[["age", "fare"]])[1][:, 2]
+    )
     assert run(capsys, *score, "predict")[0] == 0
     assert pq.read_table(files / "out.parquet").column_names == ["predict_0", "predict_1"]
     code, _, error = run(capsys, *score, "decision_path")
@@ -230,20 +444,65 @@ def test_score_of_several_targets(capsys, files, table):
 def test_texts_are_scored_from_the_column_that_holds_them(capsys, tmp_path):
     texts = ["good film", "bad film", "good good", "a bad one", "fine"] * 20
     labels = np.array([1, 0, 1, 0, 1] * 20)
-    joblib.dump(make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, labels), tmp_path / "model.joblib")
+    joblib.dump(
+        make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, labels),
+        tmp_path / "model.joblib",
+    )
     pq.write_table(pa.table({"id": np.arange(100), "text": texts}), tmp_path / "rows.parquet")
-    code, _, _ = run(capsys, "convert", tmp_path / "model.joblib", "--allow-pickle", "--backend", "reference", "-o", tmp_path / "model.hbc")
+    code, _, _ = run(
+        capsys,
+        "convert",
+        tmp_path / "model.joblib",
+        "--allow-pickle",
+        "--backend",
+        "reference",
+        "-o",
+        tmp_path / "model.hbc",
+    )
     assert code == 0
-    code, _, error = run(capsys, "score", tmp_path / "model.hbc", tmp_path / "rows.parquet", "-o", tmp_path / "out.parquet", "--keep", "id")
+    code, _, error = run(
+        capsys,
+        "score",
+        tmp_path / "model.hbc",
+        tmp_path / "rows.parquet",
+        "-o",
+        tmp_path / "out.parquet",
+        "--keep",
+        "id",
+    )
     assert (code, error) == (0, "")
     assert pq.read_table(tmp_path / "out.parquet").column("predict").to_pylist() == labels.tolist()
-    code, _, error = run(capsys, "score", tmp_path / "model.hbc", tmp_path / "rows.parquet", "-o", tmp_path / "out.parquet")
+    code, _, error = run(
+        capsys,
+        "score",
+        tmp_path / "model.hbc",
+        tmp_path / "rows.parquet",
+        "-o",
+        tmp_path / "out.parquet",
+    )
     assert code == 1
     assert "id, text" in error
     pq.write_table(pa.table({"text": texts}), tmp_path / "texts.parquet")
-    code, _, _ = run(capsys, "verify", tmp_path / "model.joblib", "--allow-pickle", tmp_path / "texts.parquet", "--backend", "torch")
+    code, _, _ = run(
+        capsys,
+        "verify",
+        tmp_path / "model.joblib",
+        "--allow-pickle",
+        tmp_path / "texts.parquet",
+        "--backend",
+        "torch",
+    )
     assert code == 0
     data = ("--data", tmp_path / "texts.parquet", "--batch", "3", "--repeat", "1")
-    code, out, _ = run(capsys, "bench", tmp_path / "model.joblib", "--allow-pickle", *data, "--backend", "reference", "--json")
+    code, out, _ = run(
+        capsys,
+        "bench",
+        tmp_path / "model.joblib",
+        "--allow-pickle",
+        *data,
+        "--backend",
+        "reference",
+        "--json",
+    )
     assert code == 0
     assert [figure["backend"] for figure in json.loads(out)["figures"]] == ["source", "reference"]

@@ -77,7 +77,12 @@ class TestOutput:
 
     @pytest.mark.parametrize(
         ("output", "message"),
-        [("o.xlsx", "unknown table format"), ("o", "unknown table format"), ("none/o.parquet", "there is no folder none"), ("d.parquet", "no ordinary file")],
+        [
+            ("o.xlsx", "unknown table format"),
+            ("o", "unknown table format"),
+            ("none/o.parquet", "there is no folder none"),
+            ("d.parquet", "no ordinary file"),
+        ],
     )
     def test_is_checked_before_anything_is_loaded(self, capsys, work, output, message):
         (work / "d.parquet").mkdir()
@@ -85,11 +90,18 @@ class TestOutput:
         refused(capsys, message, "t.parquet", "-o", output)
 
     @pytest.mark.parametrize(
-        ("suffix", "read"), [("csv", pyarrow.csv.read_csv), ("arrow", pyarrow.feather.read_table), ("feather", pyarrow.feather.read_table)]
+        ("suffix", "read"),
+        [
+            ("csv", pyarrow.csv.read_csv),
+            ("arrow", pyarrow.feather.read_table),
+            ("feather", pyarrow.feather.read_table),
+        ],
     )
     def test_has_the_format_of_its_suffix(self, capsys, work, folder, suffix, read):
         _, table, model = folder
-        assert score(capsys, "t.parquet", "-o", f"o.{suffix}", "--keep", "a", "--batch-rows", 64) == (0, "")
+        assert score(
+            capsys, "t.parquet", "-o", f"o.{suffix}", "--keep", "a", "--batch-rows", 64
+        ) == (0, "")
         answers = read(work / f"o.{suffix}")
         assert answers.column_names == ["a", "predict"]
         assert answers["predict"].to_pylist() == model.predict(table).tolist()
@@ -100,7 +112,13 @@ class TestOutput:
         os.symlink("victim", "o.parquet.partial")
         assert score(capsys, "t.parquet", "-o", "o.parquet")[0] == 0
         assert (work / "victim").read_text() == "precious"
-        assert sorted(path.name for path in work.iterdir()) == ["m.hbc", "o.parquet", "o.parquet.partial", "t.parquet", "victim"]
+        assert sorted(path.name for path in work.iterdir()) == [
+            "m.hbc",
+            "o.parquet",
+            "o.parquet.partial",
+            "t.parquet",
+            "victim",
+        ]
         assert (work / "o.parquet").stat().st_mode & 0o777 == 0o666 & ~_umask()
 
 
@@ -108,7 +126,17 @@ class TestColumns:
     @pytest.mark.parametrize("keep", ["predict_proba_True", "a,predict_proba_False"])
     def test_kept_ones_are_never_lost(self, capsys, work, folder, keep):
         folder[1].assign(predict_proba_True=7.0, predict_proba_False=8.0).to_parquet("t.parquet")
-        refused(capsys, "the answers have columns of that name", "t.parquet", "-o", "o.parquet", "--keep", keep, "--method", "predict_proba")
+        refused(
+            capsys,
+            "the answers have columns of that name",
+            "t.parquet",
+            "-o",
+            "o.parquet",
+            "--keep",
+            keep,
+            "--method",
+            "predict_proba",
+        )
         assert score(capsys, "t.parquet", "-o", "o.parquet", "--keep", keep) == (0, "")
         assert pq.read_table("o.parquet").column_names == [*keep.split(","), "predict"]
 
@@ -141,7 +169,13 @@ class TestColumns:
         folder[1].to_parquet("in/1.parquet")
         for path in ("t.parquet", "in/2.parquet"):
             pq.write_table(pa.table(columns, names=[*NAMES, "a"]), path)
-        refused(capsys, "t.parquet cannot be read as parquet: Can't unify schema with duplicate field names", "t.parquet", "-o", "o.parquet")
+        refused(
+            capsys,
+            "t.parquet cannot be read as parquet: Can't unify schema with duplicate field names",
+            "t.parquet",
+            "-o",
+            "o.parquet",
+        )
         refused(capsys, "2.parquet holds the columns a more than once", "in", "-o", "o.parquet")
 
 
@@ -153,7 +187,13 @@ class TestFiles:
         refused(capsys, "2.parquet cannot be read as parquet", "in", "-o", "o.parquet")
 
     def test_damaged_page_is_found_where_the_writer_left_checksums(self, capsys, work, folder):
-        pq.write_table(pa.Table.from_pandas(folder[1]), "t.parquet", write_page_checksum=True, compression="none", use_dictionary=False)
+        pq.write_table(
+            pa.Table.from_pandas(folder[1]),
+            "t.parquet",
+            write_page_checksum=True,
+            compression="none",
+            use_dictionary=False,
+        )
         data = bytearray((work / "t.parquet").read_bytes())
         data[2000:2008] = b"\0" * 8
         (work / "t.parquet").write_bytes(data)
@@ -165,7 +205,9 @@ class TestFiles:
 
     def test_memory_does_not_grow_with_the_file(self, work):
         """The peaks of two processes, of which one reads ten times as many rows of six float64 columns."""
-        hbconv.convert(LinearRegression().fit(np.eye(6), np.arange(6.0)), backend="reference").save("linear.hbc")
+        hbconv.convert(LinearRegression().fit(np.eye(6), np.arange(6.0)), backend="reference").save(
+            "linear.hbc"
+        )
         small, large = (_peak(work, rows) for rows in (300_000, 3_000_000))
         assert large - small < 30 << 20  # the rows alone take 130 MB more
 
@@ -174,7 +216,11 @@ class TestCsv:
     """CSV files are read as pandas.read_csv reads them, whatever their first block looks like."""
 
     def test_types_are_those_of_the_whole_file(self, capsys, work, folder):
-        lines = ["a,b,c,d,e,f,id,note", *["1,2,,4,5,6,7,"] * 200_000, "1.5,2,-0.25,4,NA,1e400,x,late"]
+        lines = [
+            "a,b,c,d,e,f,id,note",
+            *["1,2,,4,5,6,7,"] * 200_000,
+            "1.5,2,-0.25,4,NA,1e400,x,late",
+        ]
         (work / "t.csv").write_text("\n".join(lines) + "\n")
         assert score(capsys, "t.csv", "-o", "o.parquet", "--keep", "id,note,d") == (0, "")
         answers, table = pq.read_table("o.parquet"), pd.read_csv("t.csv", low_memory=False)
@@ -184,24 +230,39 @@ class TestCsv:
         assert answers["note"].to_pylist()[-2:] == [None, "late"]
 
     def test_missing_texts_are_missing(self, capsys, work):
-        table = pd.DataFrame({"city": ["Rome", "Oslo", None, "Rome"] * 9, "n": [1.0, 2.0, 3.0, 5.0] * 9})
-        prepare = make_column_transformer((make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder()), ["city"]), remainder="passthrough")
+        table = pd.DataFrame(
+            {"city": ["Rome", "Oslo", None, "Rome"] * 9, "n": [1.0, 2.0, 3.0, 5.0] * 9}
+        )
+        prepare = make_column_transformer(
+            (make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder()), ["city"]),
+            remainder="passthrough",
+        )
         model = make_pipeline(prepare, LinearRegression()).fit(table, table.n)
         hbconv.convert(model, backend="reference").save("m.hbc")
-        (work / "t.csv").write_text('city,n\nOslo,1\n,2\nNA,3\n"",4\nRome,\n'.replace("Rome,", "Rome,5"))
+        (work / "t.csv").write_text(
+            'city,n\nOslo,1\n,2\nNA,3\n"",4\nRome,\n'.replace("Rome,", "Rome,5")
+        )
         assert score(capsys, "t.csv", "-o", "o.parquet") == (0, "")
-        np.testing.assert_allclose(pq.read_table("o.parquet")["predict"], model.predict(pd.read_csv("t.csv")), rtol=1e-9)
+        np.testing.assert_allclose(
+            pq.read_table("o.parquet")["predict"], model.predict(pd.read_csv("t.csv")), rtol=1e-9
+        )
 
     @pytest.mark.parametrize(
         ("text", "message"),
-        [("a,b,c,d,e,f\n1,2,3\n", "t.csv cannot be read as csv"), ("", "t.csv cannot be read as csv"), ("a,b\n1,2\n", "lacks the columns c, d, e, f")],
+        [
+            ("a,b,c,d,e,f\n1,2,3\n", "t.csv cannot be read as csv"),
+            ("", "t.csv cannot be read as csv"),
+            ("a,b\n1,2\n", "lacks the columns c, d, e, f"),
+        ],
     )
     def test_damage_is_named(self, capsys, work, text, message):
         (work / "t.csv").write_text(text)
         refused(capsys, message, "t.csv", "-o", "o.parquet")
 
     def test_a_word_among_numbers_is_named(self, capsys, work):
-        (work / "t.csv").write_text("\n".join(["a,b,c,d,e,f", *["1,2,3,4,5,6"] * 200_000, "1,2,3,4,five,6"]))
+        (work / "t.csv").write_text(
+            "\n".join(["a,b,c,d,e,f", *["1,2,3,4,5,6"] * 200_000, "1,2,3,4,five,6"])
+        )
         refused(capsys, "'five'", "t.csv", "-o", "o.parquet")
 
 
@@ -221,7 +282,15 @@ class TestOptions:
         assert main(["explain", "m.hbc", "--precision", "fast", "--threads", "2", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["target"]["precision"] == "fast"
 
-    @pytest.mark.parametrize("option", [("--batch-rows", "0"), ("--batch-rows", str(2**40)), ("--batch-rows", "many"), ("--threads", "0")])
+    @pytest.mark.parametrize(
+        "option",
+        [
+            ("--batch-rows", "0"),
+            ("--batch-rows", str(2**40)),
+            ("--batch-rows", "many"),
+            ("--threads", "0"),
+        ],
+    )
     def test_that_no_number_can_be_are_wrong_usage(self, capsys, work, option):
         with pytest.raises(SystemExit, match="2"):
             main(["score", "m.hbc", "t.parquet", "-o", "o.parquet", *option])
@@ -235,12 +304,26 @@ class TestOptions:
 
 
 class TestSignals:
-    @pytest.mark.parametrize(("number", "code", "message"), [(signal.SIGINT, 130, "Interrupted"), (signal.SIGTERM, 143, "Terminated")])
+    @pytest.mark.parametrize(
+        ("number", "code", "message"),
+        [(signal.SIGINT, 130, "Interrupted"), (signal.SIGTERM, 143, "Terminated")],
+    )
     def test_that_end_it_leave_nothing(self, work, folder, number, code, message):
         """The process is ended as soon as its temporary is there, long before the last of its rows."""
         pq.write_table(pa.Table.from_pandas(pd.concat([folder[1]] * 2000)), "t.parquet")
         (work / "o.parquet").write_text("the answers of yesterday")
-        command = [sys.executable, "-m", "hbconv.cli", "score", "m.hbc", "t.parquet", "-o", "o.parquet", "--batch-rows", "50"]
+        command = [
+            sys.executable,
+            "-m",
+            "hbconv.cli",
+            "score",
+            "m.hbc",
+            "t.parquet",
+            "-o",
+            "o.parquet",
+            "--batch-rows",
+            "50",
+        ]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         while not list(work.glob(".o.parquet.*")):
             assert process.poll() is None
@@ -256,7 +339,9 @@ class TestSignals:
         command = [sys.executable, "-m", "hbconv.cli", "support"]
         reading, writing = os.pipe()
         os.close(reading)
-        finished = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+        finished = subprocess.run(
+            command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+        )
         os.close(writing)
         assert (finished.returncode, finished.stderr) == (141, "")
 
@@ -269,9 +354,30 @@ def _umask():
 
 def _peak(work, rows):
     """Score some rows in a process of its own, and return the most memory it held, in bytes."""
-    with pq.ParquetWriter("large.parquet", pa.schema([(name, pa.float64()) for name in NAMES])) as writer:
+    with pq.ParquetWriter(
+        "large.parquet", pa.schema([(name, pa.float64()) for name in NAMES])
+    ) as writer:
         for _ in range(rows // 100_000):
-            writer.write_table(pa.table(dict(zip(NAMES, np.random.default_rng(0).normal(size=(6, 100_000)), strict=True))))
+            writer.write_table(
+                pa.table(
+                    dict(
+                        zip(NAMES, np.random.default_rng(0).normal(size=(6, 100_000)), strict=True)
+                    )
+                )
+            )
     script = "import resource, sys; from hbconv.cli import main; main(sys.argv[1:]); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-    command = [sys.executable, "-c", script, "score", "linear.hbc", "large.parquet", "-o", "o.parquet", "--quiet"]
-    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1]) << 10
+    command = [
+        sys.executable,
+        "-c",
+        script,
+        "score",
+        "linear.hbc",
+        "large.parquet",
+        "-o",
+        "o.parquet",
+        "--quiet",
+    ]
+    return (
+        int(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+        << 10
+    )

@@ -31,7 +31,10 @@ def test_every_method_answers_with_the_form_of_the_source(name, backend):
     assert model.methods
     for method in model.methods:
         with np.errstate(divide="ignore"):
-            expected, found = getattr(source, method)(rows(name)), getattr(model, method)(rows(name))
+            expected, found = (
+                getattr(source, method)(rows(name)),
+                getattr(model, method)(rows(name)),
+            )
         assert type(found) is type(expected)
         expected, found = dense(expected), dense(found)
         assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
@@ -57,11 +60,15 @@ def test_a_row_alone_is_the_row_of_its_batch(name, backend):
     for method in model.methods:
         batch = dense(getattr(model, method)(rows(name)))
         for i in (0, 1, len(batch) - 1):
-            np.testing.assert_array_equal(dense(getattr(model, method)(rows(name)[i : i + 1]))[0], batch[i])
+            np.testing.assert_array_equal(
+                dense(getattr(model, method)(rows(name)[i : i + 1]))[0], batch[i]
+            )
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_row_alone_is_within_rounding_of_its_batch_where_matrix_products_choose_their_order(backend):
+def test_a_row_alone_is_within_rounding_of_its_batch_where_matrix_products_choose_their_order(
+    backend,
+):
     model = model_of("linear", backend)
     batch = model.decision_function(matrix())
     alone = np.concatenate([model.decision_function(matrix()[i : i + 1]) for i in range(5)])
@@ -83,7 +90,11 @@ def layouts():
     read_only.setflags(write=False)
     padded = np.zeros((len(matrix()) * 2, matrix().shape[1] * 3))
     padded[::2, ::3] = matrix()
-    misaligned = np.frombuffer(b"x" + matrix().tobytes(), dtype=np.uint8)[1:].view(np.float64).reshape(matrix().shape)
+    misaligned = (
+        np.frombuffer(b"x" + matrix().tobytes(), dtype=np.uint8)[1:]
+        .view(np.float64)
+        .reshape(matrix().shape)
+    )
     return {
         "read-only": read_only,
         "fortran": np.asfortranarray(matrix()),
@@ -107,14 +118,22 @@ def test_columns_are_read_by_name():
     model, source = model_of("mixed"), fit("mixed")
     expected = source.predict_proba(table())
     shuffled = table()[["fare", "colour", "age"]].assign(other=1)
-    for x in (shuffled, pa.Table.from_pandas(shuffled), table().to_dict("list"), table().astype({"colour": "category"})):
+    for x in (
+        shuffled,
+        pa.Table.from_pandas(shuffled),
+        table().to_dict("list"),
+        table().astype({"colour": "category"}),
+    ):
         np.testing.assert_array_equal(model.predict_proba(x), expected)
 
 
 def test_unknown_text_is_unknown_to_the_model_as_to_the_source():
     x = table()[:6].assign(colour=["red", "redX", "re", "", "日本", "ERROR"])
     np.testing.assert_array_equal(model_of("mixed").predict_proba(x), fit("mixed").predict_proba(x))
-    np.testing.assert_array_equal(model_of("encoder").transform(x[["colour"]]).toarray(), fit("encoder").transform(x[["colour"]]).toarray())
+    np.testing.assert_array_equal(
+        model_of("encoder").transform(x[["colour"]]).toarray(),
+        fit("encoder").transform(x[["colour"]]).toarray(),
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int8", "bool"])
@@ -126,7 +145,9 @@ def test_each_dtype_is_compiled_for_itself(dtype):
 
 
 def test_a_table_of_small_ints_and_float32_is_computed_in_float32_as_the_source_does():
-    x = pd.DataFrame({"a": matrix()[:, 0] * 9, "b": matrix()[:, 1]}).astype({"a": "int8", "b": "float32"})
+    x = pd.DataFrame({"a": matrix()[:, 0] * 9, "b": matrix()[:, 1]}).astype(
+        {"a": "int8", "b": "float32"}
+    )
     scaler = StandardScaler().fit(x)
     found = hbconv.convert(scaler, "reference").transform(x)
     assert found.dtype == np.float32
@@ -136,15 +157,24 @@ def test_a_table_of_small_ints_and_float32_is_computed_in_float32_as_the_source_
 @pytest.mark.parametrize("name", NAMES)
 def test_big_batches_run_in_chunks_and_answer_the_same(name):
     whole, chunked = model_of(name), model_of(name, memory=1)
-    big = pd.concat([table()] * 3, ignore_index=True) if isinstance(rows(name), pd.DataFrame) else np.tile(matrix(), (3, 1))
+    big = (
+        pd.concat([table()] * 3, ignore_index=True)
+        if isinstance(rows(name), pd.DataFrame)
+        else np.tile(matrix(), (3, 1))
+    )
     big = big[rows(name).columns] if isinstance(big, pd.DataFrame) else big
     for method in whole.methods:
         expected, found = dense(getattr(whole, method)(big)), dense(getattr(chunked, method)(big))
-        np.testing.assert_allclose(found, expected, rtol=1e-13) if expected.dtype.kind == "f" else np.testing.assert_array_equal(found, expected)
+        np.testing.assert_allclose(
+            found, expected, rtol=1e-13
+        ) if expected.dtype.kind == "f" else np.testing.assert_array_equal(found, expected)
 
 
 def test_chunks_of_sparse_rows_are_written_out_one_by_one():
-    model, x = model_of("forest", memory=1), scipy.sparse.random(500, 6, density=0.3, format="csr", random_state=0)
+    model, x = (
+        model_of("forest", memory=1),
+        scipy.sparse.random(500, 6, density=0.3, format="csr", random_state=0),
+    )
     np.testing.assert_array_equal(model.predict_proba(x), model.predict_proba(x.toarray()))
 
 

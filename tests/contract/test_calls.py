@@ -18,8 +18,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 import hbconv
-from hbconv.backends._pool import share
-from hbconv.backends.tvm.artifact import TvmArtifact
+from hbconv.backends.tvm.binary.artifact import TvmArtifact
+from hbconv.backends.tvm.binary.thread_pool import share
 from hbconv.errors import InputError
 
 WIDTH = matrix().shape[1]
@@ -87,7 +87,12 @@ def test_a_call_that_fails_leaves_the_next_one_right(interrupted):
 
 def test_a_call_for_many_rows_within_another():
     source = RandomForestRegressor(3, random_state=0).fit(matrix(), matrix()[:, 0])
-    model, x, other, got = hbconv.convert(source, backend="tvm"), rows(3000, seed=1), rows(2000, seed=2), []
+    model, x, other, got = (
+        hbconv.convert(source, backend="tvm"),
+        rows(3000, seed=1),
+        rows(2000, seed=2),
+        [],
+    )
     model.predict(x)
     (program,) = model.programs.compiled.values()
     loop = program.artifact.batch
@@ -123,7 +128,13 @@ threading.Thread(target=lambda: (threading.main_thread().join(), ask("thread")))
 
 @pytest.mark.parametrize("backend", ["tvm", "onnx"])
 def test_threads_answer_when_the_main_thread_has_ended(backend):
-    done = subprocess.run([sys.executable, "-c", AFTER_MAIN.format(backend=backend)], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", AFTER_MAIN.format(backend=backend)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert (done.stdout.split(), done.returncode) == (["main", "thread", "atexit"], 0), done.stderr
 
 
@@ -165,7 +176,9 @@ def test_bound_calls_refuse_what_does_not_fit(misfit, backend):
 
 @pytest.mark.parametrize("n", [None, 5])
 def test_bound_calls_do_not_cut_numbers_off(n):
-    bound = hbconv.convert(LinearRegression().fit(matrix(), matrix()[:, 0]), backend="tvm").bind(rows=n, dtype="int64")
+    bound = hbconv.convert(LinearRegression().fit(matrix(), matrix()[:, 0]), backend="tvm").bind(
+        rows=n, dtype="int64"
+    )
     with pytest.raises(InputError, match="cut numbers off"):
         bound(rows(5))
 
@@ -192,8 +205,13 @@ def test_bound_calls_take_whatever_fits():
 
 def test_half_precision_is_refused_only_where_the_source_computes_in_it():
     half = rows(5, "float16")
-    for source in (LinearRegression().fit(matrix(), matrix()[:, 0]), RandomForestRegressor(3, random_state=0).fit(matrix(), matrix()[:, 0])):
-        np.testing.assert_allclose(hbconv.convert(source, backend="tvm").predict(half), source.predict(half), rtol=1e-12)
+    for source in (
+        LinearRegression().fit(matrix(), matrix()[:, 0]),
+        RandomForestRegressor(3, random_state=0).fit(matrix(), matrix()[:, 0]),
+    ):
+        np.testing.assert_allclose(
+            hbconv.convert(source, backend="tvm").predict(half), source.predict(half), rtol=1e-12
+        )
     scaler = StandardScaler().fit(pd.DataFrame(matrix(), columns=list("abcdef")))
     model = hbconv.convert(scaler, backend="tvm")
     frame = pd.DataFrame(rows(5), columns=list("abcdef")).astype({"b": "float16"})

@@ -19,7 +19,12 @@ import pytest
 import xgboost as xgb
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import BaggingRegressor, HistGradientBoostingRegressor, StackingRegressor, VotingRegressor
+from sklearn.ensemble import (
+    BaggingRegressor,
+    HistGradientBoostingRegressor,
+    StackingRegressor,
+    VotingRegressor,
+)
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsOneClassifier
@@ -30,7 +35,7 @@ from sources import ask, library
 import hbconv
 from hbconv.containers import Schema
 from hbconv.errors import HbconvError, InputError
-from hbconv.runtime.forms import decode, encode
+from hbconv.runtime.storage.codec import decode, encode
 
 FRAME = pd.DataFrame(np.random.default_rng(0).standard_normal((80, 3)), columns=list("abc"))
 ARRAY = FRAME.to_numpy()
@@ -53,15 +58,22 @@ def oblivious():
 
 
 def picking(columns, remainder="drop"):
-    return make_pipeline(ColumnTransformer([("scaled", StandardScaler(), columns)], remainder=remainder), LinearRegression())
+    return make_pipeline(
+        ColumnTransformer([("scaled", StandardScaler(), columns)], remainder=remainder),
+        LinearRegression(),
+    )
 
 
 def classifying():
-    return make_pipeline(ColumnTransformer([("scaled", StandardScaler(), ["a", "c"])]), LogisticRegression())
+    return make_pipeline(
+        ColumnTransformer([("scaled", StandardScaler(), ["a", "c"])]), LogisticRegression()
+    )
 
 
 def united(*parts):
-    return make_pipeline(FeatureUnion([(str(i), part) for i, part in enumerate(parts)]), LinearRegression())
+    return make_pipeline(
+        FeatureUnion([(str(i), part) for i, part in enumerate(parts)]), LinearRegression()
+    )
 
 
 def one():
@@ -78,7 +90,9 @@ MODELS = {
     "columns by name, the others too": lambda: picking(["a"], "passthrough").fit(FRAME, VALUE),
     "columns by position": lambda: picking([0, 2]).fit(FRAME, VALUE),
     "columns by a slice": lambda: picking(slice(0, 2)).fit(FRAME, VALUE),
-    "columns by a function": lambda: picking(lambda frame: list(frame.columns[:2])).fit(FRAME, VALUE),
+    "columns by a function": lambda: picking(lambda frame: list(frame.columns[:2])).fit(
+        FRAME, VALUE
+    ),
     "columns on an array": lambda: picking([0, 2]).fit(ARRAY, VALUE),
     "union of scalers": lambda: united(StandardScaler(), StandardScaler()).fit(FRAME, VALUE),
     "union by name": lambda: united(one(), one()).fit(FRAME, VALUE),
@@ -87,30 +101,48 @@ MODELS = {
     "search by name": lambda: GridSearchCV(picking(["a", "c"]), {}, cv=2).fit(FRAME, VALUE),
     "calibration by name": lambda: CalibratedClassifierCV(classifying(), cv=2).fit(FRAME, CLASS),
     "one against one": lambda: OneVsOneClassifier(LogisticRegression()).fit(FRAME, CLASS),
-    "stack by name": lambda: StackingRegressor([("a", picking(["a", "c"]))], LinearRegression()).fit(FRAME, VALUE),
-    "stack by name and as it stands": lambda: StackingRegressor([("a", picking(["a", "c"]))], LinearRegression(), passthrough=True).fit(FRAME, VALUE),
+    "stack by name": lambda: StackingRegressor(
+        [("a", picking(["a", "c"]))], LinearRegression()
+    ).fit(FRAME, VALUE),
+    "stack by name and as it stands": lambda: StackingRegressor(
+        [("a", picking(["a", "c"]))], LinearRegression(), passthrough=True
+    ).fit(FRAME, VALUE),
     "bagging": lambda: BaggingRegressor(booster(), 2).fit(FRAME, VALUE),
     "histograms": lambda: HistGradientBoostingRegressor(max_iter=3).fit(FRAME, VALUE),
-    "histograms with categories": lambda: HistGradientBoostingRegressor(max_iter=3).fit(WITH_CATEGORIES, VALUE),
+    "histograms with categories": lambda: HistGradientBoostingRegressor(max_iter=3).fit(
+        WITH_CATEGORIES, VALUE
+    ),
     "LightGBM": lambda: booster().fit(FRAME, VALUE),
     "LightGBM on an array": lambda: booster().fit(ARRAY, VALUE),
     "LightGBM on numbered columns": lambda: booster().fit(NUMBERED, VALUE),
     "LightGBM booster": lambda: booster().fit(FRAME, VALUE).booster_,
-    "LightGBM behind a scaler": lambda: make_pipeline(StandardScaler(), booster()).fit(FRAME, VALUE),
-    "voting of LightGBM": lambda: VotingRegressor([("a", booster()), ("b", booster())]).fit(FRAME, VALUE),
+    "LightGBM behind a scaler": lambda: make_pipeline(StandardScaler(), booster()).fit(
+        FRAME, VALUE
+    ),
+    "voting of LightGBM": lambda: VotingRegressor([("a", booster()), ("b", booster())]).fit(
+        FRAME, VALUE
+    ),
     "XGBoost": lambda: trees().fit(FRAME, VALUE),
     "XGBoost on an array": lambda: trees().fit(ARRAY, VALUE),
     "XGBoost on numbered columns": lambda: trees().fit(NUMBERED, VALUE),
-    "XGBoost linear": lambda: xgb.XGBRegressor(n_estimators=3, booster="gblinear", n_jobs=1).fit(FRAME, VALUE),
+    "XGBoost linear": lambda: xgb.XGBRegressor(n_estimators=3, booster="gblinear", n_jobs=1).fit(
+        FRAME, VALUE
+    ),
     "XGBoost booster": lambda: trees().fit(FRAME, VALUE).get_booster(),
     "voting of XGBoost": lambda: VotingRegressor([("a", trees())]).fit(FRAME, VALUE),
     "CatBoost": lambda: oblivious().fit(FRAME, VALUE),
     "CatBoost on an array": lambda: oblivious().fit(ARRAY, VALUE),
     "CatBoost on numbered columns": lambda: oblivious().fit(NUMBERED, VALUE),
     "voting of CatBoost": lambda: VotingRegressor([("a", oblivious())]).fit(FRAME, VALUE),
-    "voting of LightGBM and XGBoost": lambda: VotingRegressor([("a", booster()), ("b", trees())]).fit(FRAME, VALUE),
-    "voting of LightGBM and CatBoost": lambda: VotingRegressor([("a", booster()), ("b", oblivious())]).fit(FRAME, VALUE),
-    "voting of LightGBM and columns by name": lambda: VotingRegressor([("a", booster()), ("b", picking(["a", "c"]))]).fit(FRAME, VALUE),
+    "voting of LightGBM and XGBoost": lambda: VotingRegressor(
+        [("a", booster()), ("b", trees())]
+    ).fit(FRAME, VALUE),
+    "voting of LightGBM and CatBoost": lambda: VotingRegressor(
+        [("a", booster()), ("b", oblivious())]
+    ).fit(FRAME, VALUE),
+    "voting of LightGBM and columns by name": lambda: VotingRegressor(
+        [("a", booster()), ("b", picking(["a", "c"]))]
+    ).fit(FRAME, VALUE),
 }
 
 CHANGES = {
@@ -137,27 +169,70 @@ PANDAS = {
 TABLES = (
     CHANGES
     | PANDAS
-    | {f"polars, {name}": (lambda f, change=change: pl.from_pandas(change(f))) for name, change in CHANGES.items()}
-    | {f"Arrow, {name}": (lambda f, change=change: pa.Table.from_pandas(change(f), preserve_index=False)) for name, change in CHANGES.items()}
+    | {
+        f"polars, {name}": (lambda f, change=change: pl.from_pandas(change(f)))
+        for name, change in CHANGES.items()
+    }
+    | {
+        f"Arrow, {name}": (
+            lambda f, change=change: pa.Table.from_pandas(change(f), preserve_index=False)
+        )
+        for name, change in CHANGES.items()
+    }
 )
 
-BY_NAME = ("columns", "union by", "histograms with", "search", "calibration", "stack", "voting of LightGBM and columns")
+BY_NAME = (
+    "columns",
+    "union by",
+    "histograms with",
+    "search",
+    "calibration",
+    "stack",
+    "voting of LightGBM and columns",
+)
 ADDED = {
-    ("", "mapping structured"): "No source reads these: a mapping's columns have names and no order.",
-    (BY_NAME, "array numbered"): "The source refuses an array where columns were fitted on by name; it is read by position, with a warning.",
-    (("XGBoost linear", "XGBoost booster"), "array"): "A DMatrix of an array has no names, which the source refuses; read by position, with a warning.",
-    (("LightGBM and",), "numbered"): "A voting has scikit-learn's names, and numbers are none: read by position, with a warning.",
-    (("on an array", "on numbered", "CatBoost"), "twice"): "Read by position as ever: the names are not looked at.",
+    (
+        "",
+        "mapping structured",
+    ): "No source reads these: a mapping's columns have names and no order.",
+    (
+        BY_NAME,
+        "array numbered",
+    ): "The source refuses an array where columns were fitted on by name; it is read by position, with a warning.",
+    (
+        ("XGBoost linear", "XGBoost booster"),
+        "array",
+    ): "A DMatrix of an array has no names, which the source refuses; read by position, with a warning.",
+    (
+        ("LightGBM and",),
+        "numbered",
+    ): "A voting has scikit-learn's names, and numbers are none: read by position, with a warning.",
+    (
+        ("on an array", "on numbered", "CatBoost"),
+        "twice",
+    ): "Read by position as ever: the names are not looked at.",
     (("columns", "union", "CatBoost"), "Arrow"): "The source reads no Arrow table here.",
-    (("CatBoost on numbered",), "same reordered name numbered"): "No attribute of the source tells that the numbers are names: read by position.",
+    (
+        ("CatBoost on numbered",),
+        "same reordered name numbered",
+    ): "No attribute of the source tells that the numbers are names: read by position.",
 }
 """Tables that hbconv answers and the source refuses: words of a model, words of a table, and why."""
 
 REFUSED = {
-    (("LightGBM", "stack by name and", "union by name and"), "reordered twice numbered"): "The source takes a column for another, by position.",
-    (("XGBoost", "passes first"), "polars Arrow"): "The source checks the names of pandas alone: the same columns in polars or Arrow are read by position.",
+    (
+        ("LightGBM", "stack by name and", "union by name and"),
+        "reordered twice numbered",
+    ): "The source takes a column for another, by position.",
+    (
+        ("XGBoost", "passes first"),
+        "polars Arrow",
+    ): "The source checks the names of pandas alone: the same columns in polars or Arrow are read by position.",
     (("CatBoost",), "more"): "The source leaves out the last columns of a wider table or array.",
-    (("CatBoost on",), "reordered numbered"): "No attribute of the source tells whether the numbers are names, by which it finds the columns.",
+    (
+        ("CatBoost on",),
+        "reordered numbered",
+    ): "No attribute of the source tells whether the numbers are names, by which it finds the columns.",
 }
 """Tables that the source answers and hbconv refuses, by a sentence that says how to mend it."""
 
@@ -182,7 +257,10 @@ def asked(source: Any, x: Any) -> Any:
 
 
 def is_listed(listed: dict[Any, str], name: str, table: str) -> bool:
-    return any(any(w in name for w in words or [""]) and any(w in table for w in tables.split()) for (words, tables) in listed)
+    return any(
+        any(w in name for w in words or [""]) and any(w in table for w in tables.split())
+        for (words, tables) in listed
+    )
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -200,31 +278,53 @@ def test_columns_are_found_as_the_source_finds_them(name: str, table: str) -> No
     if isinstance(want, Exception):
         assert is_listed(ADDED, name, table), repr(want)
         stands_otherwise = "reordered" in table or table == "mapping"
-        want = None if stands_otherwise and not model.schema.named else fitted_on(name, source, frame)
+        want = (
+            None if stands_otherwise and not model.schema.named else fitted_on(name, source, frame)
+        )
     if want is not None:
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
 def fitted_on(name: str, source: Any, frame: pd.DataFrame) -> Any:
     """The source's answer to the rows it was fitted on, in a table as it was then."""
-    rows = frame.to_numpy() if name.endswith("array") else NUMBERED if name.endswith("numbered columns") else frame
+    rows = (
+        frame.to_numpy()
+        if name.endswith("array")
+        else NUMBERED
+        if name.endswith("numbered columns")
+        else frame
+    )
     return asked(source, rows)
 
 
 def test_a_refusal_says_how_to_mend_it() -> None:
     model, reordered = models("LightGBM")[1], FRAME[["b", "a", "c"]]
-    with pytest.raises(InputError, match=r"'b' stands at position 0, .* Give X\[list\(model.feature_names_in_\)\], or X.to_numpy\(\)"):
+    with pytest.raises(
+        InputError,
+        match=r"'b' stands at position 0, .* Give X\[list\(model.feature_names_in_\)\], or X.to_numpy\(\)",
+    ):
         model.predict(reordered)
-    np.testing.assert_array_equal(model.predict(reordered[list(model.feature_names_in_)]), model.predict(FRAME))
-    np.testing.assert_array_equal(outcome(model.predict, reordered.to_numpy()), outcome(models("LightGBM")[0].predict, reordered))
+    np.testing.assert_array_equal(
+        model.predict(reordered[list(model.feature_names_in_)]), model.predict(FRAME)
+    )
+    np.testing.assert_array_equal(
+        outcome(model.predict, reordered.to_numpy()),
+        outcome(models("LightGBM")[0].predict, reordered),
+    )
     with pytest.raises(InputError, match=r"Columns are missing: 'b'\. .* Not fitted on: 'z'\."):
         models("linear")[1].predict(FRAME.rename(columns={"b": "z"}))
-    with pytest.raises(InputError, match=r"LinearRegression was not fitted on the columns 'd', and refuses them\. Give X\[list"):
+    with pytest.raises(
+        InputError,
+        match=r"LinearRegression was not fitted on the columns 'd', and refuses them\. Give X\[list",
+    ):
         models("linear")[1].predict(FRAME.assign(d=1.0))
 
 
 def test_other_names_are_warned_of_where_columns_are_read_by_position() -> None:
-    with pytest.warns(UserWarning, match="X has other feature names than LGBMRegressor was fitted with, which reads columns by position"):
+    with pytest.warns(
+        UserWarning,
+        match="X has other feature names than LGBMRegressor was fitted with, which reads columns by position",
+    ):
         models("LightGBM")[1].predict(FRAME.set_axis(list("xyz"), axis=1))
 
 
@@ -247,4 +347,9 @@ def test_a_file_from_before_finds_columns_by_name() -> None:
 
 
 def test_every_library_is_asked() -> None:
-    assert {library(models(name)[0]) for name in MODELS} == {"sklearn", "lightgbm", "xgboost", "catboost"}
+    assert {library(models(name)[0]) for name in MODELS} == {
+        "sklearn",
+        "lightgbm",
+        "xgboost",
+        "catboost",
+    }

@@ -21,7 +21,16 @@ from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import Binarizer, MaxAbsScaler, MinMaxScaler, Normalizer, OneHotEncoder, OrdinalEncoder, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import (
+    Binarizer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+)
 
 import hbconv
 from hbconv.errors import InputError, OptionError
@@ -30,16 +39,31 @@ RNG = np.random.default_rng(0)
 ROWS = 12
 TARGET = RNG.integers(0, 2, ROWS)
 NUMBERS = pd.DataFrame(
-    {"a": RNG.normal(size=ROWS).astype(np.float32), "b": RNG.integers(0, 9, ROWS), "c": RNG.integers(0, 9, ROWS).astype(np.int8)},
+    {
+        "a": RNG.normal(size=ROWS).astype(np.float32),
+        "b": RNG.integers(0, 9, ROWS),
+        "c": RNG.integers(0, 9, ROWS).astype(np.int8),
+    },
     index=np.arange(ROWS) * 2 + 5,
 )
-TABLE = NUMBERS.assign(d=RNG.integers(0, 2, ROWS) == 1, e=pd.array([None, *range(ROWS - 1)], dtype="Int64"), t=RNG.choice(["x", "y"], ROWS))
-ONE_HOT, SMALL_ONE_HOT = OneHotEncoder(sparse_output=False), OneHotEncoder(sparse_output=False, dtype=np.uint8)
+TABLE = NUMBERS.assign(
+    d=RNG.integers(0, 2, ROWS) == 1,
+    e=pd.array([None, *range(ROWS - 1)], dtype="Int64"),
+    t=RNG.choice(["x", "y"], ROWS),
+)
+ONE_HOT, SMALL_ONE_HOT = (
+    OneHotEncoder(sparse_output=False),
+    OneHotEncoder(sparse_output=False, dtype=np.uint8),
+)
 
 
 def nested():
-    inner = make_column_transformer((StandardScaler(), ["a"]), ("passthrough", ["b", "c"]), verbose_feature_names_out=False)
-    return make_union(inner, make_pipeline(make_column_transformer((OrdinalEncoder(dtype=np.int64), ["c"]))))
+    inner = make_column_transformer(
+        (StandardScaler(), ["a"]), ("passthrough", ["b", "c"]), verbose_feature_names_out=False
+    )
+    return make_union(
+        inner, make_pipeline(make_column_transformer((OrdinalEncoder(dtype=np.int64), ["c"])))
+    )
 
 
 PARTS = [("s", StandardScaler(), ["a", "b"]), ("o", ONE_HOT, ["t"]), ("u", SMALL_ONE_HOT, ["t"])]
@@ -61,8 +85,12 @@ TRANSFORMERS = {
 def test_a_frame_of_pandas_is_that_of_the_source(make, x):
     """The index, the names, and the dtype of each column."""
     source = make().set_output(transform="pandas").fit(x, TARGET)
-    pd.testing.assert_frame_equal(hbconv.convert(source, "reference").transform(x), source.transform(x), rtol=1e-6)
-    pd.testing.assert_frame_equal(hbconv.convert(source, "reference").transform(x[::-3]), source.transform(x[::-3]), rtol=1e-6)
+    pd.testing.assert_frame_equal(
+        hbconv.convert(source, "reference").transform(x), source.transform(x), rtol=1e-6
+    )
+    pd.testing.assert_frame_equal(
+        hbconv.convert(source, "reference").transform(x[::-3]), source.transform(x[::-3]), rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("name", ["columns", "pipeline", "components", "union", "codes", "rows"])
@@ -70,7 +98,9 @@ def test_a_frame_of_polars_is_that_of_the_source(name):
     make, x = TRANSFORMERS[name]
     x = pl.from_pandas(x)
     source = make().set_output(transform="polars").fit(x, TARGET)
-    polars.testing.assert_frame_equal(hbconv.convert(source, "reference").transform(x), source.transform(x), rel_tol=1e-6)
+    polars.testing.assert_frame_equal(
+        hbconv.convert(source, "reference").transform(x), source.transform(x), rel_tol=1e-6
+    )
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -79,7 +109,10 @@ def test_arrays_become_frames_where_asked(library):
     model = hbconv.convert(source, "reference")
     assert isinstance(model.transform(matrix()), np.ndarray)
     assert model.set_output(transform=library) is model
-    found, expected = model.transform(matrix()), source.set_output(transform=library).transform(matrix())
+    found, expected = (
+        model.transform(matrix()),
+        source.set_output(transform=library).transform(matrix()),
+    )
     assert type(found) is type(expected)
     assert list(found.columns) == list(expected.columns)
     np.testing.assert_array_equal(found.to_numpy(), expected.to_numpy())
@@ -96,11 +129,19 @@ def test_scikit_learns_configuration_holds_where_nothing_else_was_chosen():
 
 
 def test_a_stored_model_keeps_its_container(tmp_path):
-    model = hbconv.convert(StandardScaler().set_output(transform="pandas").fit(NUMBERS), "reference")
+    model = hbconv.convert(
+        StandardScaler().set_output(transform="pandas").fit(NUMBERS), "reference"
+    )
     model.save(tmp_path / "m.hbc")
-    for other in (hbconv.load(tmp_path / "m.hbc"), pickle.loads(pickle.dumps(model.set_output(transform="polars"))), model.for_target(backend="torch")):
+    for other in (
+        hbconv.load(tmp_path / "m.hbc"),
+        pickle.loads(pickle.dumps(model.set_output(transform="polars"))),
+        model.for_target(backend="torch"),
+    ):
         assert type(other.transform(NUMBERS)) is (
-            pd.DataFrame if other.backend == "reference" and other.parsed.traits.container.library == "pandas" else pl.DataFrame
+            pd.DataFrame
+            if other.backend == "reference" and other.parsed.traits.container.library == "pandas"
+            else pl.DataFrame
         )
 
 
@@ -111,7 +152,9 @@ def test_scikit_learn_sets_the_container_of_a_model_in_a_pipeline():
 
 
 def test_what_cannot_be_a_frame_says_so():
-    model = hbconv.convert(OneHotEncoder().fit(TABLE[["t"]]), "reference").set_output(transform="pandas")
+    model = hbconv.convert(OneHotEncoder().fit(TABLE[["t"]]), "reference").set_output(
+        transform="pandas"
+    )
     with pytest.raises(InputError, match=r"sparse matrix.*Call set_output\(transform='default'\)"):
         model.transform(TABLE[["t"]])
     with pytest.raises(OptionError, match="transform='frame' is no output"):
@@ -133,9 +176,16 @@ def test_tensors_become_lists_and_tuples_of_tensors():
     forest, trees = (hbconv.convert(fit(name), "reference") for name in ("forest", "regressor"))
     assert isinstance(forest.apply(rows), torch.Tensor)
     assert trees.predict(rows).dtype == torch.float64
-    assert isinstance(hbconv.convert(fit("scaler"), "reference").transform(rows.float()), torch.Tensor)
-    assert all(isinstance(stage, torch.Tensor) for stage in hbconv.runtime.frames.as_tensors([matrix(), matrix()], rows))
-    assert scipy.sparse.issparse(hbconv.runtime.frames.as_tensors(scipy.sparse.csr_matrix(matrix()), rows))
+    assert isinstance(
+        hbconv.convert(fit("scaler"), "reference").transform(rows.float()), torch.Tensor
+    )
+    assert all(
+        isinstance(stage, torch.Tensor)
+        for stage in hbconv.runtime.outputs.dataframes.as_tensors([matrix(), matrix()], rows)
+    )
+    assert scipy.sparse.issparse(
+        hbconv.runtime.outputs.dataframes.as_tensors(scipy.sparse.csr_matrix(matrix()), rows)
+    )
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.same_as], ids=str)
@@ -146,14 +196,23 @@ def test_names_of_columns_are_those_of_the_source(case):
         assert not hasattr(model, "get_feature_names_out")
         return
     width = model.n_features_in_
-    given = (None, [f"column {i}" for i in range(width)], [f"column {i}" for i in range(width + 1)], getattr(source, "feature_names_in_", None))
+    given = (
+        None,
+        [f"column {i}" for i in range(width)],
+        [f"column {i}" for i in range(width + 1)],
+        getattr(source, "feature_names_in_", None),
+    )
     for names in given:
         assert names_of(model, names) == names_of(source, names)
 
 
 def names_of(estimator, names):
     try:
-        found = estimator.get_feature_names_out() if names is None else estimator.get_feature_names_out(names)
+        found = (
+            estimator.get_feature_names_out()
+            if names is None
+            else estimator.get_feature_names_out(names)
+        )
     except AttributeError:
         return None
     except (ValueError, IndexError) as error:
@@ -186,5 +245,14 @@ def warned(estimator, rows):
 
 def test_names_with_places_for_input_columns():
     source = PolynomialFeatures(2).fit(matrix()[:, :2])
-    model = hbconv.convert(make_pipeline(source, Binarizer().fit(source.transform(matrix()[:, :2]))), "reference")
-    assert model.get_feature_names_out(["age", "x1"]).tolist() == ["1", "age", "x1", "age^2", "age x1", "x1^2"]
+    model = hbconv.convert(
+        make_pipeline(source, Binarizer().fit(source.transform(matrix()[:, :2]))), "reference"
+    )
+    assert model.get_feature_names_out(["age", "x1"]).tolist() == [
+        "1",
+        "age",
+        "x1",
+        "age^2",
+        "age x1",
+        "x1^2",
+    ]

@@ -14,7 +14,12 @@ from fitted import fit, labels, matrix
 from sklearn.cluster import FeatureAgglomeration
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import BaggingClassifier, GradientBoostingRegressor, RandomForestClassifier, StackingClassifier
+from sklearn.ensemble import (
+    BaggingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    StackingClassifier,
+)
 from sklearn.feature_selection import RFE
 from sklearn.impute import KNNImputer, MissingIndicator
 from sklearn.kernel_approximation import Nystroem
@@ -22,17 +27,23 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.multioutput import ClassifierChain
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, PolynomialFeatures, QuantileTransformer, StandardScaler
+from sklearn.preprocessing import (
+    KBinsDiscretizer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    QuantileTransformer,
+    StandardScaler,
+)
 from sklearn.semi_supervised import LabelPropagation
 from sklearn.svm import OneClassSVM
 
 import hbconv
 from hbconv.cli.sources import load_source
 from hbconv.errors import ConversionError, UnsupportedError
-from hbconv.parse.catboost import parse_catboost_json
-from hbconv.parse.lightgbm import parse_lightgbm_text
-from hbconv.parse.ubjson import decode_ubjson
-from hbconv.parse.xgboost import parse_xgboost_bytes
+from hbconv.parse.catboost.estimators import parse_catboost_json
+from hbconv.parse.lightgbm.estimators import parse_lightgbm_text
+from hbconv.parse.xgboost.estimators import parse_xgboost_bytes
+from hbconv.parse.xgboost.ubjson import decode_ubjson
 
 X = matrix()
 MODELS = {
@@ -46,7 +57,9 @@ MODELS = {
     "quantiles": QuantileTransformer(n_quantiles=5).fit(X),
     "bins": KBinsDiscretizer(4, quantile_method="averaged_inverted_cdf").fit(X),
     "missing": MissingIndicator().fit(np.where(X > 1, np.nan, X)),
-    "network": MLPRegressor(hidden_layer_sizes=(3,), max_iter=2, random_state=0, solver="sgd", early_stopping=False),
+    "network": MLPRegressor(
+        hidden_layer_sizes=(3,), max_iter=2, random_state=0, solver="sgd", early_stopping=False
+    ),
     "labels": LabelPropagation().fit(X, labels()),
     "dummy": DummyClassifier().fit(X, labels()),
     "one_hot": OneHotEncoder().fit(np.round(X)),
@@ -88,7 +101,12 @@ def reversed_first(edges):
 @pytest.mark.parametrize(
     ("name", "attribute", "change", "says"),
     [
-        ("regression", "coef_", lambda v: v[:3], "LinearRegression.*step .*does not fit the 6 columns"),
+        (
+            "regression",
+            "coef_",
+            lambda v: v[:3],
+            "LinearRegression.*step .*does not fit the 6 columns",
+        ),
         ("regression", "coef_", lambda v: np.tile(v, 2), "does not fit the 6 columns"),
         ("regression", "coef_", list, r"LinearRegression with coef_=.*numpy array"),
         ("regression", "coef_", lambda _: None, r"LinearRegression \(step .*damaged.*coef_=None"),
@@ -111,10 +129,25 @@ def reversed_first(edges):
         ("bins", "bin_edges_", reversed_first, "its edges do not ascend"),
         ("missing", "_n_features", lambda _: -6, "_n_features=-6, but it has 6 columns"),
         ("network", "n_layers_", lambda _: 2, "n_layers_=2, but it has 3 layers"),
-        ("labels", "X_", lambda v: np.where(v == v[0, 0], np.finfo(np.float64).max, v), "too far for a number to hold"),
+        (
+            "labels",
+            "X_",
+            lambda v: np.where(v == v[0, 0], np.finfo(np.float64).max, v),
+            "too far for a number to hold",
+        ),
         ("dummy", "n_outputs_", lambda _: -1, "n_outputs_=-1, which is no count"),
-        ("agglomeration", "labels_", lambda v: v * 100, "leaves out a cluster below its largest, 100"),
-        ("topics", "exp_dirichlet_component_", lambda v: np.where(v == v[1, 0], np.nan, v), "not finite"),
+        (
+            "agglomeration",
+            "labels_",
+            lambda v: v * 100,
+            "leaves out a cluster below its largest, 100",
+        ),
+        (
+            "topics",
+            "exp_dirichlet_component_",
+            lambda v: np.where(v == v[1, 0], np.nan, v),
+            "not finite",
+        ),
         ("topics", "doc_topic_prior_", lambda _: -1, "doc_topic_prior_=-1, which is no prior"),
         ("outliers", "support_", lambda v: v[:2], "support_ names 2 rows"),
         ("chain", "order_", lambda _: np.array([0, 0]), "does not name each of 2 outputs once"),
@@ -130,7 +163,16 @@ def test_fitted_attributes_that_do_not_fit(name, attribute, change, says):
         hbconv.convert(changed(name, attribute, change), backend="reference")
 
 
-@pytest.mark.parametrize(("array", "value"), [("children_left", 0), ("children_right", 77), ("children_right", -5), ("feature", 9), ("feature", -7)])
+@pytest.mark.parametrize(
+    ("array", "value"),
+    [
+        ("children_left", 0),
+        ("children_right", 77),
+        ("children_right", -5),
+        ("feature", 9),
+        ("feature", -7),
+    ],
+)
 def test_nodes_that_are_no_tree(array, value):
     model = copy.deepcopy(MODELS["forest"])
     getattr(model.estimators_[1].tree_, array)[0] = value
@@ -147,7 +189,9 @@ def test_the_cause_of_an_error_stays_in_sight():
 def test_a_step_inside_a_pipeline_is_named():
     model = make_pipeline(StandardScaler(), LinearRegression()).fit(X, X[:, 0])
     model[1].coef_ = model[1].coef_[:2]
-    with pytest.raises(ConversionError, match=r"LinearRegression \(step 'linearregression/LinearRegression'\)"):
+    with pytest.raises(
+        ConversionError, match=r"LinearRegression \(step 'linearregression/LinearRegression'\)"
+    ):
         hbconv.convert(model, backend="reference")
 
 
@@ -160,12 +204,27 @@ def replaced(name, at=lambda model: model, method="predict"):
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        (replaced("regression"), r"LinearRegression with predict=.*It replaces predict of the class"),
-        (replaced("forest", lambda m: m.estimators_[0]), r"DecisionTreeClassifier with predict=.*estimators_\[0\]"),
-        (replaced("forest", lambda m: m.estimators_[0], "_validate_X_predict"), "_validate_X_predict"),
+        (
+            replaced("regression"),
+            r"LinearRegression with predict=.*It replaces predict of the class",
+        ),
+        (
+            replaced("forest", lambda m: m.estimators_[0]),
+            r"DecisionTreeClassifier with predict=.*estimators_\[0\]",
+        ),
+        (
+            replaced("forest", lambda m: m.estimators_[0], "_validate_X_predict"),
+            "_validate_X_predict",
+        ),
         (replaced("boosting", lambda m: m.init_), r"DummyRegressor with predict=.*init_"),
-        (replaced("logistic", method="decision_function"), "LogisticRegression with decision_function"),
-        (make_pipeline(MODELS["scaler"], replaced("regression")), r"LinearRegression with predict=.*steps\[1\]"),
+        (
+            replaced("logistic", method="decision_function"),
+            "LogisticRegression with decision_function",
+        ),
+        (
+            make_pipeline(MODELS["scaler"], replaced("regression")),
+            r"LinearRegression with predict=.*steps\[1\]",
+        ),
     ],
 )
 def test_methods_replaced_on_an_instance(model, says):
@@ -176,17 +235,25 @@ def test_methods_replaced_on_an_instance(model, says):
 def test_what_the_class_has_itself_and_what_no_answer_depends_on_may_be_replaced():
     model = copy.deepcopy(MODELS["regression"])
     model.predict, model.fit, model.score, model.note = model.predict, len, len, len
-    np.testing.assert_array_equal(hbconv.convert(model, backend="reference").predict(X), MODELS["regression"].predict(X))
+    np.testing.assert_array_equal(
+        hbconv.convert(model, backend="reference").predict(X), MODELS["regression"].predict(X)
+    )
 
 
-TEXT = lightgbm.train({"verbose": -1, "num_threads": 1, "num_leaves": 4}, lightgbm.Dataset(X, X[:, 0]), 2).model_to_string()
+TEXT = lightgbm.train(
+    {"verbose": -1, "num_threads": 1, "num_leaves": 4}, lightgbm.Dataset(X, X[:, 0]), 2
+).model_to_string()
 
 
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
         ("max_feature_idx=5", "max_feature_idx=999999999", "max_feature_idx=999999999"),
-        ("num_tree_per_iteration=1", "num_tree_per_iteration=999999999", "num_tree_per_iteration=999999999"),
+        (
+            "num_tree_per_iteration=1",
+            "num_tree_per_iteration=999999999",
+            "num_tree_per_iteration=999999999",
+        ),
         ("num_leaves=4", "num_leaves=999999999", "wrong length"),
         ("num_class=1", "num_class=1\nnum_class=2", "twice"),
         ("left_child=", "left_child=7 ", "damaged"),
@@ -228,8 +295,17 @@ def test_a_ubjson_array_of_constants_is_no_longer_than_the_file():
 
 def test_an_xgboost_file_of_a_billion_features():
     param = {"base_score": "0", "num_class": "0", "num_feature": "999999999"}
-    booster = {"name": "gbtree", "model": {"trees": [], "tree_info": [], "gbtree_model_param": {"num_parallel_tree": "1"}}}
-    document = {"learner": {"gradient_booster": booster, "learner_model_param": param, "objective": {"name": "reg:squarederror"}}}
+    booster = {
+        "name": "gbtree",
+        "model": {"trees": [], "tree_info": [], "gbtree_model_param": {"num_parallel_tree": "1"}},
+    }
+    document = {
+        "learner": {
+            "gradient_booster": booster,
+            "learner_model_param": param,
+            "objective": {"name": "reg:squarederror"},
+        }
+    }
     with pytest.raises(ConversionError, match="num_feature=999999999"):
         parse_xgboost_bytes(json.dumps(document).encode())
 
@@ -237,7 +313,9 @@ def test_an_xgboost_file_of_a_billion_features():
 @pytest.fixture(scope="module")
 def catboost_document(tmp_path_factory):
     path = tmp_path_factory.mktemp("catboost") / "m.json"
-    model = catboost.CatBoostRegressor(iterations=2, depth=2, verbose=0, thread_count=1, allow_writing_files=False).fit(X, X[:, 0])
+    model = catboost.CatBoostRegressor(
+        iterations=2, depth=2, verbose=0, thread_count=1, allow_writing_files=False
+    ).fit(X, X[:, 0])
     model.save_model(str(path), format="json")
     return json.loads(path.read_text())
 
@@ -268,11 +346,17 @@ FIRST = ("features_info", "float_features", 0)
         (float("nan"), ("oblivious_trees", 0, "leaf_values", 0), "null, true, a text or NaN"),
         (None, ("oblivious_trees", 0, "leaf_values", 0), "null, true, a text or NaN"),
         ("1", ("scale_and_bias", 0), "null, true, a text or NaN"),
-        ("MAE", ("model_info", "params", "flat_params", "loss_function"), "loss_function is RMSE, and 'MAE'"),
+        (
+            "MAE",
+            ("model_info", "params", "flat_params", "loss_function"),
+            "loss_function is RMSE, and 'MAE'",
+        ),
         ("a", ("model_info", "params", "flat_params"), "damaged"),
     ],
 )
-def test_a_catboost_file_that_contradicts_itself_or_holds_no_numbers(catboost_document, value, keys, says):
+def test_a_catboost_file_that_contradicts_itself_or_holds_no_numbers(
+    catboost_document, value, keys, says
+):
     document = copy.deepcopy(catboost_document)
     put(document, value, *keys)
     with pytest.raises(ConversionError, match=says):

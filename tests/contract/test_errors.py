@@ -20,7 +20,10 @@ def model(name="linear", **options):
 
 
 def test_an_unfitted_model():
-    with pytest.raises(hbconv.NotFittedError, match=r"LogisticRegression.* is not fitted. Call fit before converting it"):
+    with pytest.raises(
+        hbconv.NotFittedError,
+        match=r"LogisticRegression.* is not fitted. Call fit before converting it",
+    ):
         hbconv.convert(LogisticRegression(), "reference")
     with pytest.raises(hbconv.NotFittedError, match="is not fitted"):
         hbconv.convert(make_pipeline(StandardScaler(), PCA()), "reference")
@@ -33,8 +36,12 @@ def test_an_unsupported_estimator():
 
 
 def test_an_unsupported_parameter():
-    estimator = make_pipeline(FunctionTransformer(lambda x: x + 1), Ridge()).fit(matrix(), matrix()[:, 0])
-    with pytest.raises(hbconv.UnsupportedError, match=r"FunctionTransformer with func=.*functiontransformer"):
+    estimator = make_pipeline(FunctionTransformer(lambda x: x + 1), Ridge()).fit(
+        matrix(), matrix()[:, 0]
+    )
+    with pytest.raises(
+        hbconv.UnsupportedError, match=r"FunctionTransformer with func=.*functiontransformer"
+    ):
         hbconv.convert(estimator, "reference")
 
 
@@ -50,8 +57,14 @@ def test_things_that_are_no_models(thing):
         ({"backend": "torhc"}, r"Unknown backend 'torhc'. Did you mean 'torch'"),
         ({"device": "cdua"}, r"Unknown device 'cdua'. Did you mean 'cuda'"),
         ({"device": "cpu:x"}, r"Unknown device 'cpu:x'"),
-        ({"device": "cuda"}, r"Backend 'reference' runs on cpu, not on 'cuda'. Use backend='torch' for CUDA"),
-        ({"device": "cuda:99", "backend": "torch"}, r"Device 'cuda:99' is not available: torch sees \d+ CUDA devices. Use device='cpu'"),
+        (
+            {"device": "cuda"},
+            r"Backend 'reference' runs on cpu, not on 'cuda'. Use backend='torch' for CUDA",
+        ),
+        (
+            {"device": "cuda:99", "backend": "torch"},
+            r"Device 'cuda:99' is not available: torch sees \d+ CUDA devices. Use device='cpu'",
+        ),
         ({"strategy": "gem"}, r"Unknown strategy 'gem'. Did you mean 'gemm'"),
         ({"precision": "exactly"}, r"Unknown precision 'exactly'. Did you mean 'exact'"),
         ({"tree_ops": "cores"}, r"Unknown tree_ops 'cores'. Did you mean 'core'"),
@@ -71,7 +84,10 @@ def test_a_package_that_is_not_installed(monkeypatch):
     from hbconv.backends import find_backend
 
     monkeypatch.setattr(find_backend("onnx"), "needs", ("onnx", "no_such_package"))
-    with pytest.raises(hbconv.MissingPackageError, match=r"needs no_such_package. Install with: pip install 'hbconv\[onnx\]'"):
+    with pytest.raises(
+        hbconv.MissingPackageError,
+        match=r"needs no_such_package. Install with: pip install 'hbconv\[onnx\]'",
+    ):
         hbconv.convert(fit("linear"), "onnx")
 
 
@@ -123,7 +139,9 @@ def test_rows_that_do_not_fit():
 def test_a_method_that_the_source_does_not_have():
     found = model("regressor")
     assert not hasattr(found, "predict_proba")
-    with pytest.raises(AttributeError, match=r"This Model of Ridge has no attribute 'predict_proba'"):
+    with pytest.raises(
+        AttributeError, match=r"This Model of Ridge has no attribute 'predict_proba'"
+    ):
         found.predict_proba(matrix())
 
 
@@ -133,12 +151,17 @@ def test_fitting_a_model():
 
 
 def test_the_module_of_a_backend_that_has_none():
-    with pytest.raises(hbconv.BackendError, match=r"Backend 'reference' has no torch module. Convert with backend='torch'"):
+    with pytest.raises(
+        hbconv.BackendError,
+        match=r"Backend 'reference' has no torch module. Convert with backend='torch'",
+    ):
         _ = model().module
 
 
 def test_a_file_suffix_that_nothing_is_written_for(tmp_path):
-    with pytest.raises(hbconv.OptionError, match=r"Unknown file suffix '.onx'. Did you mean '.onnx'"):
+    with pytest.raises(
+        hbconv.OptionError, match=r"Unknown file suffix '.onx'. Did you mean '.onnx'"
+    ):
         model().export(tmp_path / "m.onx")
     assert not list(tmp_path.iterdir())
 

@@ -17,14 +17,14 @@ from safetensors.numpy import load, save
 import hbconv
 from hbconv.array import Array
 from hbconv.containers import Check, Graph, Node, Output, Paths, Schema
-from hbconv.containers.affine import Affine
-from hbconv.containers.arithmetic import Add
-from hbconv.containers.columns import Columns, Entries
-from hbconv.containers.decide import IsNonFinite
-from hbconv.containers.elementwise import Map
 from hbconv.containers.extractors import Buckets, Extractor, Terms, Texts, Tokens
-from hbconv.containers.wiring import Concat, Select
-from hbconv.runtime import store
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.arithmetic import Add
+from hbconv.containers.nodes.decisions import IsNonFinite
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.inputs import Columns, Entries
+from hbconv.containers.nodes.wiring import Concat, Select
+from hbconv.runtime.storage import model_file as store
 from hbconv.target import Target
 
 X = Columns.of(Schema.matrix(2))
@@ -40,7 +40,10 @@ def forest(tmp_path):
 def forge(path, change):
     """Write the file again, its manifest and arrays changed and its checksums right."""
     with zipfile.ZipFile(path) as archive:
-        manifest, arrays = json.loads(archive.read("manifest.json")), load(archive.read("arrays.safetensors"))
+        manifest, arrays = (
+            json.loads(archive.read("manifest.json")),
+            load(archive.read("arrays.safetensors")),
+        )
     arrays = {name: array.copy() for name, array in arrays.items()}
     change(manifest, arrays)
     data = save(arrays)
@@ -61,7 +64,9 @@ def field(kind, name, value):
 
 def numbers(kind, name, value):
     """Write over an array that a field refers to."""
-    return lambda manifest, arrays: arrays[entry(manifest, kind)[name]["array"]].__setitem__(slice(None), value)
+    return lambda manifest, arrays: arrays[entry(manifest, kind)[name]["array"]].__setitem__(
+        slice(None), value
+    )
 
 
 def root(name, value):
@@ -75,17 +80,42 @@ HOSTILE = {
     "a cycle": (numbers("Forest", "left", 0), "reached more than once"),
     "a feature that is not there": (numbers("Forest", "feature", 6), "a test reads a feature"),
     "more features than columns": (field("Forest", "n_features", 7), "over 7 columns"),
-    "an array for a number": (field("Forest", "n_features", {"array": "a0"}), "n_features is a Array"),
+    "an array for a number": (
+        field("Forest", "n_features", {"array": "a0"}),
+        "n_features is a Array",
+    ),
     "a number for an array": (field("Forest", "left", 3), "left is a int"),
     "an int for a bool": (field("Forest", "strict", 1), "strict is a int"),
     "a list": (field("Forest", "strict", [1]), "holds a list"),
-    "an unknown kind of value": (field("Forest", "strict", {"pickle": "gASVKAAAAA=="}), "a value of kind 'pickle'"),
-    "an array that is not there": (field("Forest", "left", {"array": "a999"}), "cannot be read: KeyError"),
-    "a node that is not there": (field("TreeEnsemble", "x", {"shared": 999}), "cannot be read: IndexError"),
-    "a node counted from the end": (field("TreeEnsemble", "x", {"shared": -1}), "a value of kind 'shared'"),
-    "a forest for a node": (lambda m, _: entry(m, "TreeEnsemble").update(x=entry(m, "TreeEnsemble")["forest"]), "x is a Forest"),
+    "an unknown kind of value": (
+        field("Forest", "strict", {"pickle": "gASVKAAAAA=="}),
+        "a value of kind 'pickle'",
+    ),
+    "an array that is not there": (
+        field("Forest", "left", {"array": "a999"}),
+        "cannot be read: KeyError",
+    ),
+    "a node that is not there": (
+        field("TreeEnsemble", "x", {"shared": 999}),
+        "cannot be read: IndexError",
+    ),
+    "a node counted from the end": (
+        field("TreeEnsemble", "x", {"shared": -1}),
+        "a value of kind 'shared'",
+    ),
+    "a forest for a node": (
+        lambda m, _: entry(m, "TreeEnsemble").update(x=entry(m, "TreeEnsemble")["forest"]),
+        "x is a Forest",
+    ),
     "a column that is not there": (numbers("Columns", "indices", -1), "column out of range"),
-    "text of a gigabyte": (field("Columns", "indices", {"text": {"tuple": ["a"] * 9}, "dtype": "<U99999999", "shape": [9]}), "holds text of dtype"),
+    "text of a gigabyte": (
+        field(
+            "Columns",
+            "indices",
+            {"text": {"tuple": ["a"] * 9}, "dtype": "<U99999999", "shape": [9]},
+        ),
+        "holds text of dtype",
+    ),
     "another dtype of columns": (field("Columns", "dtype", "complex128"), "dtype 'complex128'"),
     "no strategy": (field("TreeEnsemble", "strategy", None), "strategy is a NoneType"),
     "a million threads": (root("target", {"threads": 1_000_000}), "asks for 1000000 threads"),
@@ -104,7 +134,17 @@ def test_hostile_values_are_refused_by_name(what, forest):
 
 
 @pytest.mark.parametrize(
-    "manifest", ["[" * 100_000, '{"format":' * 5000, "1" * 5000, '{"format": 1e999, "versions": {}}', '{"format": NaN}', "null", "[]", '"a"']
+    "manifest",
+    [
+        "[" * 100_000,
+        '{"format":' * 5000,
+        "1" * 5000,
+        '{"format": 1e999, "versions": {}}',
+        '{"format": NaN}',
+        "null",
+        "[]",
+        '"a"',
+    ],
 )
 def test_manifests_that_are_none(manifest, forest):
     with zipfile.ZipFile(forest, "w") as archive:
@@ -151,7 +191,10 @@ def test_columns_beside_themselves_time_after_time():
         store.unpack(packed(Graph(X.schema, {"predict": Output(wide)})))
 
 
-@pytest.mark.parametrize("step", [lambda x: Add((x, x)), lambda x: Select(Concat((x, x)), Array(np.arange(2, dtype=np.int32)))])
+@pytest.mark.parametrize(
+    "step",
+    [lambda x: Add((x, x)), lambda x: Select(Concat((x, x)), Array(np.arange(2, dtype=np.int32)))],
+)
 def test_many_paths_through_few_nodes_are_walked_once(step, tmp_path):
     node = chain(step, 60)
     check = Check(IsNonFinite(node, allow_nan=False), "infinite")
@@ -205,7 +248,9 @@ def test_answers_to_no_method(name):
 )
 def test_texts_that_cannot_be_read(extractor):
     node = Entries(Schema.items(), 0, extractor)
-    stored = store.Stored(Graph(node.schema, {"transform": Output(node)}), Target("reference"), ("string",))
+    stored = store.Stored(
+        Graph(node.schema, {"transform": Output(node)}), Target("reference"), ("string",)
+    )
     with pytest.raises(hbconv.StoreError, match=r"are none|columns of|no count"):
         store.unpack(store.pack(stored))
 
@@ -234,10 +279,18 @@ except hbconv.StoreError as error:
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux" or not hasattr(resource, "RLIMIT_DATA"), reason="only Linux limits a process's own memory so")
+@pytest.mark.skipif(
+    sys.platform != "linux" or not hasattr(resource, "RLIMIT_DATA"),
+    reason="only Linux limits a process's own memory so",
+)
 def test_a_file_that_asks_for_much_memory_is_refused_within_little(tmp_path):
     encoder = fit("encoder")
     hbconv.convert(encoder, "reference").save(tmp_path / "m.hbc")
     forge(tmp_path / "m.hbc", lambda m, _: entry(m, "OneHot").update(sizes={"tuple": [2**40]}))
-    ran = subprocess.run([sys.executable, "-c", LIMITED, str(tmp_path / "m.hbc")], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(tmp_path / "m.hbc")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert "more values than memory holds" in ran.stdout

@@ -27,7 +27,9 @@ def test_attributes_are_those_of_the_estimator():
     np.testing.assert_array_equal(found.feature_names_in_, fit("mixed").feature_names_in_)
     assert found.feature_names_in_.dtype == object
     assert found.n_features_in_ == 3
-    np.testing.assert_array_equal(model("encoder").get_feature_names_out(), fit("encoder").get_feature_names_out())
+    np.testing.assert_array_equal(
+        model("encoder").get_feature_names_out(), fit("encoder").get_feature_names_out()
+    )
 
 
 def test_attributes_that_the_estimator_lacks_are_lacking():
@@ -45,8 +47,11 @@ def test_the_classes_cannot_be_changed_from_outside():
 
 def test_it_says_what_it_is():
     found = model("forest")
-    assert repr(found) == "<hbconv.Model of RandomForestClassifier: predict, predict_proba, predict_log_proba, apply; 6 columns; reference on cpu>".replace(
-        "predict, predict_proba, predict_log_proba, apply", ", ".join(found.methods)
+    assert (
+        repr(found)
+        == "<hbconv.Model of RandomForestClassifier: predict, predict_proba, predict_log_proba, apply; 6 columns; reference on cpu>".replace(
+            "predict, predict_proba, predict_log_proba, apply", ", ".join(found.methods)
+        )
     )
     explanation = found.explain()
     assert explanation.to_dict()["target"]["backend"] == "reference"
@@ -60,7 +65,9 @@ def test_it_stands_where_a_fitted_estimator_does():
     assert is_classifier(found)
     assert is_regressor(model("regressor"))
     assert clone(found) is found
-    assert get_scorer("accuracy")(found, matrix(), labels()) == get_scorer("accuracy")(fit("linear"), matrix(), labels())
+    assert get_scorer("accuracy")(found, matrix(), labels()) == get_scorer("accuracy")(
+        fit("linear"), matrix(), labels()
+    )
     chain = Pipeline([("scale", model("scaler")), ("rest", fit("linear")[-1])])
     np.testing.assert_array_equal(chain.predict(matrix()), fit("linear").predict(matrix()))
 
@@ -82,7 +89,9 @@ def test_the_module_takes_and_gives_tensors():
     found = model("forest", "torch", sample=matrix()[:2])
     answers = dict(zip(found.parsed.tensors, found.module(torch.from_numpy(matrix())), strict=True))
     np.testing.assert_array_equal(answers["predict_proba"].numpy(), found.predict_proba(matrix()))
-    np.testing.assert_array_equal(found.classes_[answers["predict"].numpy()[:, 0]], found.predict(matrix()))
+    np.testing.assert_array_equal(
+        found.classes_[answers["predict"].numpy()[:, 0]], found.predict(matrix())
+    )
 
 
 def test_the_module_takes_float32_where_no_sample_said_otherwise():
@@ -111,14 +120,22 @@ def test_onnx_files_take_named_columns(tmp_path):
     found, x = model("mixed", sample=table()[:2]), table()[:7]
     found.export(tmp_path / "m.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
-    answers = session.run(["predict", "predict_proba"], {i.name: x[[i.name]].to_numpy(object if i.name == "colour" else float) for i in session.get_inputs()})
+    answers = session.run(
+        ["predict", "predict_proba"],
+        {
+            i.name: x[[i.name]].to_numpy(object if i.name == "colour" else float)
+            for i in session.get_inputs()
+        },
+    )
     np.testing.assert_array_equal(np.ravel(answers[0]), fit("mixed").predict(x))
     np.testing.assert_allclose(answers[1], fit("mixed").predict_proba(x), atol=1e-6)
 
 
 def test_an_export_with_the_suffix_of_a_save_is_a_save(tmp_path):
     model("linear").export(tmp_path / "m.hbc")
-    np.testing.assert_array_equal(hbconv.load(tmp_path / "m.hbc").predict(matrix()), fit("linear").predict(matrix()))
+    np.testing.assert_array_equal(
+        hbconv.load(tmp_path / "m.hbc").predict(matrix()), fit("linear").predict(matrix())
+    )
 
 
 def test_infinite_log_probabilities_agree():

@@ -53,18 +53,46 @@ def with_first(value, rows=40):
 def numpy_kinds():
     yield from (
         (f"numpy {dtype}", ROWS.astype(dtype))
-        for dtype in ("?", "b", "B", "h", "H", "i", "I", "q", "Q", "e", "f", ">f4", ">f8", ">i8", "g", "F", "D", "U", "S", "O", "M8[s]", "m8[s]")
+        for dtype in (
+            "?",
+            "b",
+            "B",
+            "h",
+            "H",
+            "i",
+            "I",
+            "q",
+            "Q",
+            "e",
+            "f",
+            ">f4",
+            ">f8",
+            ">i8",
+            "g",
+            "F",
+            "D",
+            "U",
+            "S",
+            "O",
+            "M8[s]",
+            "m8[s]",
+        )
     )
     yield "string dtype", ROWS.astype("U").astype(np.dtypes.StringDType())
     yield "structured", np.zeros(3, [(f"f{i}", "f8") for i in range(6)])
     yield from ((f"{n} dimensions", np.ones((6,) * n)) for n in (0, 1, 3))
-    yield from ((f"of shape {shape}", np.ones(shape)) for shape in ((0, 6), (3, 0), (3, 5), (3, 7), (0, 0)))
+    yield from (
+        (f"of shape {shape}", np.ones(shape)) for shape in ((0, 6), (3, 0), (3, 5), (3, 7), (0, 0))
+    )
     yield "masked", np.ma.masked_array(ROWS, ROWS > 3)
     yield "masked nowhere", np.ma.masked_array(ROWS)
     yield "matrix", ROWS.view(np.matrix)
     yield "transposed", np.asfortranarray(ROWS)
     yield "backwards", ROWS[::-1]
-    yield "unaligned", np.frombuffer(b"\0" + ROWS.tobytes(), np.uint8)[1:].view(np.float64).reshape(ROWS.shape)
+    yield (
+        "unaligned",
+        np.frombuffer(b"\0" + ROWS.tobytes(), np.uint8)[1:].view(np.float64).reshape(ROWS.shape),
+    )
 
 
 def objects():
@@ -84,8 +112,25 @@ def objects():
         pd.NA,
         pd.NaT,
     )
-    rare = np.float16(1), 10**400, [1], (1, 2), {"a": 1}, np.ones(2), set(), Raises(), float, True, np.datetime64(0, "s"), torch.tensor(1.0)
-    yield from ((f"object {type(value).__name__} {value!r:.20}", with_first(value)) for value in (*common, *rare) if not isinstance(value, np.ndarray))
+    rare = (
+        np.float16(1),
+        10**400,
+        [1],
+        (1, 2),
+        {"a": 1},
+        np.ones(2),
+        set(),
+        Raises(),
+        float,
+        True,
+        np.datetime64(0, "s"),
+        torch.tensor(1.0),
+    )
+    yield from (
+        (f"object {type(value).__name__} {value!r:.20}", with_first(value))
+        for value in (*common, *rare)
+        if not isinstance(value, np.ndarray)
+    )
 
 
 def python_kinds():
@@ -121,7 +166,16 @@ def tensors():
     t = torch.tensor(ROWS)
     yield from (
         (f"torch {dtype}", t.to(dtype))
-        for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.int8, torch.uint8, torch.bool, torch.complex64, torch.float8_e4m3fn)
+        for dtype in (
+            torch.float16,
+            torch.bfloat16,
+            torch.float32,
+            torch.int8,
+            torch.uint8,
+            torch.bool,
+            torch.complex64,
+            torch.float8_e4m3fn,
+        )
     )
     yield from {
         "meta": t.to("meta"),
@@ -129,7 +183,11 @@ def tensors():
         "conjugate": t.to(torch.complex64).conj(),
         "needs gradients": t.clone().requires_grad_(),
     }.items()
-    yield from {"sparse": t.to_sparse(), "quantized": torch.quantize_per_tensor(t.float(), 0.1, 0, torch.qint8), "scalar tensor": torch.tensor(1.0)}.items()
+    yield from {
+        "sparse": t.to_sparse(),
+        "quantized": torch.quantize_per_tensor(t.float(), 0.1, 0, torch.qint8),
+        "scalar tensor": torch.tensor(1.0),
+    }.items()
 
 
 def frames():
@@ -156,7 +214,12 @@ def frames():
             if kind == "boolean"
             else x[0].astype("int64").astype(kind)
         )
-        yield f"pandas {kind}", x.assign(**{"0": column}).drop(columns=0)[["0", 1, 2, 3, 4, 5]].set_axis(range(6), axis=1)
+        yield (
+            f"pandas {kind}",
+            x.assign(**{"0": column})
+            .drop(columns=0)[["0", 1, 2, 3, 4, 5]]
+            .set_axis(range(6), axis=1),
+        )
     missing = x.astype("Int64")
     missing.iloc[0, 0] = pd.NA
     yield "pandas Int64 with NA", missing
@@ -175,10 +238,19 @@ def frames():
     p = pl.DataFrame(ROWS, schema=list("abcdef"))
     yield from (
         (f"polars {dtype}", p.with_columns(pl.col("a").cast(dtype)))
-        for dtype in (pl.Int128, pl.Decimal(10, 2), pl.String, pl.Boolean, pl.Float32, pl.Int8, pl.UInt64)
+        for dtype in (
+            pl.Int128,
+            pl.Decimal(10, 2),
+            pl.String,
+            pl.Boolean,
+            pl.Float32,
+            pl.Int8,
+            pl.UInt64,
+        )
     )
     yield from (
-        (f"polars {value!r}", p.with_columns(pl.lit(value).alias("a"))) for value in (None, [1], b"a", dt.date(2020, 1, 1), dt.time(1), dt.timedelta(1))
+        (f"polars {value!r}", p.with_columns(pl.lit(value).alias("a")))
+        for value in (None, [1], b"a", dt.date(2020, 1, 1), dt.time(1), dt.timedelta(1))
     )
     yield "polars lazy", p.lazy()
 
@@ -201,9 +273,13 @@ def arrow():
         "half": column.cast("float16"),
         "struct": pa.array([{"a": 1}] * 40),
         "run ends": pa.RunEndEncodedArray.from_arrays([40], [1.0]),
-        "uuid": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0" * 16] * 40, pa.binary(16))),
+        "uuid": pa.ExtensionArray.from_storage(
+            pa.uuid(), pa.array([b"0" * 16] * 40, pa.binary(16))
+        ),
     }
-    yield from ((f"arrow {name}", pa.table({"a": values, **rest})) for name, values in kinds.items())
+    yield from (
+        (f"arrow {name}", pa.table({"a": values, **rest})) for name, values in kinds.items()
+    )
 
 
 def sparse():
@@ -218,11 +294,17 @@ def odd():
     """All of them; some are deprecated."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return {name: x for kind in (numpy_kinds, objects, python_kinds, tensors, frames, arrow, sparse) for name, x in kind()}
+        return {
+            name: x
+            for kind in (numpy_kinds, objects, python_kinds, tensors, frames, arrow, sparse)
+            for name, x in kind()
+        }
 
 
 def same(got, want):
-    return got.shape == want.shape and (np.allclose(got, want, rtol=1e-5) if want.dtype.kind == "f" else np.array_equal(got, want))
+    return got.shape == want.shape and (
+        np.allclose(got, want, rtol=1e-5) if want.dtype.kind == "f" else np.array_equal(got, want)
+    )
 
 
 @cache
@@ -232,7 +314,9 @@ def sources():
         "numbers": make_pipeline(StandardScaler(), LogisticRegression()).fit(matrix(), labels()),
         "trees": RandomForestRegressor(3, random_state=0).fit(matrix(), matrix()[:, 0]),
         "texts": coded.fit(ROWS.astype("U").astype(object), ROWS[:, 0] > 2),
-        "documents": make_pipeline(CountVectorizer(), LogisticRegression()).fit(["good day", "bad night"] * 9, [1, 0] * 9),
+        "documents": make_pipeline(CountVectorizer(), LogisticRegression()).fit(
+            ["good day", "bad night"] * 9, [1, 0] * 9
+        ),
     }
 
 

@@ -19,7 +19,10 @@ Y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
 
 @pytest.mark.parametrize("backend", available_backends())
 def test_fast_computes_in_float32(backend):
-    for estimator in (make_pipeline(StandardScaler(), LogisticRegression()), LGBMClassifier(n_estimators=30, verbose=-1)):
+    for estimator in (
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        LGBMClassifier(n_estimators=30, verbose=-1),
+    ):
         source = estimator.fit(X.astype(np.float64), Y)
         fast = hbconv.convert(source, backend, precision="fast")
         for rows in (X, X.astype(np.float64)):
@@ -32,7 +35,13 @@ def test_fast_computes_in_float32(backend):
 @pytest.mark.parametrize("backend", available_backends())
 def test_fast_reaches_the_leaves_of_the_source(backend):
     forest = RandomForestClassifier(20, random_state=0).fit(X, Y)
-    thresholds = np.concatenate([t.tree_.threshold[t.tree_.feature >= 0] for t in forest.estimators_])
+    thresholds = np.concatenate(
+        [t.tree_.threshold[t.tree_.feature >= 0] for t in forest.estimators_]
+    )
     rows = np.resize(thresholds, (len(thresholds) // 5, 5)).astype(np.float32)
-    rows = np.concatenate([X, rows, np.nextafter(rows, np.float32(np.inf)), np.nextafter(rows, np.float32(-np.inf))])
-    np.testing.assert_array_equal(hbconv.convert(forest, backend, precision="fast").apply(rows), forest.apply(rows))
+    rows = np.concatenate(
+        [X, rows, np.nextafter(rows, np.float32(np.inf)), np.nextafter(rows, np.float32(-np.inf))]
+    )
+    np.testing.assert_array_equal(
+        hbconv.convert(forest, backend, precision="fast").apply(rows), forest.apply(rows)
+    )

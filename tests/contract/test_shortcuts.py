@@ -54,13 +54,19 @@ def test_every_call_answers_as_the_first(source, dtype, request):
         x = (10 * rows(n, seed=n)).astype(dtype)
         for given in (x, np.asfortranarray(x), np.repeat(x, 2, axis=0)[::2]):
             np.testing.assert_array_equal(compiled.predict(given), estimator.predict(x))
-            np.testing.assert_allclose(compiled.predict_proba(given), estimator.predict_proba(x), rtol=1e-5 if dtype == "float32" else 1e-12)
+            np.testing.assert_allclose(
+                compiled.predict_proba(given),
+                estimator.predict_proba(x),
+                rtol=1e-5 if dtype == "float32" else 1e-12,
+            )
     assert compiled._shortcuts["predict", np.dtype(dtype)] is not None
 
 
 def test_few_rows_have_a_loop_of_their_own(model, forest):
     np.testing.assert_array_equal(model.predict_proba(rows(1000)), forest.predict_proba(rows(1000)))
-    program = next(program for key, program in model.programs.compiled.items() if key[0] == ("predict_proba",))
+    program = next(
+        program for key, program in model.programs.compiled.items() if key[0] == ("predict_proba",)
+    )
     assert program.artifact.for_few._loop is None
     np.testing.assert_array_equal(model.predict_proba(rows(2)), forest.predict_proba(rows(2)))
     assert program.artifact.for_few._loop is not None
@@ -80,7 +86,15 @@ def test_rows_that_are_refused_are_refused_again(source, request):
     compiled = hbconv.convert(estimator, backend="tvm")
     odd, many = rows(2), rows(2000)
     odd[1, 2] = many[1999, 2] = np.nan
-    for x in (odd, many, np.full((1, WIDTH), np.inf), rows(1)[0], rows(1)[:, 1:], rows(1)[None], np.array([["a"] * WIDTH])):
+    for x in (
+        odd,
+        many,
+        np.full((1, WIDTH), np.inf),
+        rows(1)[0],
+        rows(1)[:, 1:],
+        rows(1)[None],
+        np.array([["a"] * WIDTH]),
+    ):
         for _ in range(2):
             with pytest.raises(InputError):
                 compiled.predict(x)
@@ -135,7 +149,9 @@ def test_threads_survive_a_fork(forest):
     queue = context.SimpleQueue()
     child = context.Process(target=answered, args=(compiled, x, queue))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads, which is what this is about
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # of forking with threads, which is what this is about
         child.start()
     np.testing.assert_array_equal(queue.get(), wanted)
     child.join()
@@ -156,7 +172,9 @@ def test_bound_calls_answer_in_the_same_array():
     source = RandomForestRegressor(3, random_state=0).fit(matrix(), matrix()[:, 0])
     bound = hbconv.convert(source, backend="tvm").bind(rows=1)
     assert bound(rows(1)) is bound(rows(1, seed=1))
-    np.testing.assert_array_equal(bound(rows(1).astype("float32")), source.predict(rows(1).astype("float32")))
+    np.testing.assert_array_equal(
+        bound(rows(1).astype("float32")), source.predict(rows(1).astype("float32"))
+    )
 
 
 def test_what_cannot_be_bound_is_refused(model):

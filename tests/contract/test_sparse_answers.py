@@ -56,7 +56,9 @@ def test_form_follows_the_rows_as_in_the_source(name, backend, tmp_path):
         for form in (np.asarray, *FORMS) if name != "columns" else (sp.csr_matrix,):
             got, want = answers.transform(form(X)), source.transform(form(X))
             assert type(got) is type(want)
-            np.testing.assert_allclose(*(a.toarray() if sp.issparse(a) else a for a in (got, want)), rtol=1e-12)
+            np.testing.assert_allclose(
+                *(a.toarray() if sp.issparse(a) else a for a in (got, want)), rtol=1e-12
+            )
 
 
 def test_always_sparse_answers_follow_the_configuration():
@@ -65,7 +67,9 @@ def test_always_sparse_answers_follow_the_configuration():
     model = hbconv.convert(source, "reference")
     for interface in ("spmatrix", "sparray"):
         with sklearn.config_context(sparse_interface=interface):
-            assert type(model.transform(X[:, :1].round())) is type(source.transform(X[:, :1].round()))
+            assert type(model.transform(X[:, :1].round())) is type(
+                source.transform(X[:, :1].round())
+            )
 
 
 @pytest.mark.parametrize("n", [0, 1, 40])
@@ -78,8 +82,12 @@ def test_any_number_of_sparse_rows(n):
 
 def test_one_model_reads_sparse_rows_otherwise_than_others():
     """RobustScaler centres an array, and only scales a sparse matrix: whichever comes first, each is answered as it should be."""
-    source = make_pipeline(RobustScaler(), RandomForestClassifier(5, random_state=0)).fit(X, X[:, 0] > 0.5)
-    model = hbconv.convert(source, "tvm" if "tvm" in hbconv.backends.backend_names() else "reference")
+    source = make_pipeline(RobustScaler(), RandomForestClassifier(5, random_state=0)).fit(
+        X, X[:, 0] > 0.5
+    )
+    model = hbconv.convert(
+        source, "tvm" if "tvm" in hbconv.backends.backend_names() else "reference"
+    )
     for x in (sp.csr_matrix(X), X, sp.csr_matrix(X), X):
         np.testing.assert_array_equal(model.predict_proba(x), source.predict_proba(x))
     assert not np.array_equal(source.predict_proba(X), source.predict_proba(sp.csr_matrix(X)))
@@ -127,7 +135,14 @@ def test_a_file_from_before_forms_loads(tmp_path):
     with zipfile.ZipFile(tmp_path / "m.hbc") as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     text = members["manifest.json"].decode()
-    for new in ('"layout": "csr", ', '"arrays": false, ', ', "layout": "csr"', ', "arrays": false', ', "why_dense": ""', '"why_dense": "", '):
+    for new in (
+        '"layout": "csr", ',
+        '"arrays": false, ',
+        ', "layout": "csr"',
+        ', "arrays": false',
+        ', "why_dense": ""',
+        '"why_dense": "", ',
+    ):
         text = text.replace(new, "")
     assert text != members["manifest.json"].decode()
     assert "layout" not in text

@@ -18,8 +18,8 @@ from sources import dense
 
 import hbconv
 from hbconv.backends import find_backend
-from hbconv.runtime import store
-from hbconv.runtime.forms import decode, encode
+from hbconv.runtime.storage import model_file as store
+from hbconv.runtime.storage.codec import decode, encode
 
 BACKENDS = available_backends()
 
@@ -44,7 +44,12 @@ def test_a_read_model_answers_the_same(name, backend, tmp_path):
     model = hbconv.convert(fit(name), backend, sample=rows(name)[:2])
     model.save(tmp_path / "m.hbc")
     read = hbconv.load(tmp_path / "m.hbc")
-    assert (read.graph.outputs, read.graph.schema, read.target, read.methods) == (model.graph.outputs, model.graph.schema, model.target, model.methods)
+    assert (read.graph.outputs, read.graph.schema, read.target, read.methods) == (
+        model.graph.outputs,
+        model.graph.schema,
+        model.target,
+        model.methods,
+    )
     assert read.parsed.roots == model.parsed.roots
     assert str(read.explain()) == str(model.explain())
     same_answers(model, read, rows(name))
@@ -92,7 +97,12 @@ print(json.dumps([model.predict(x).tolist(), model.predict_proba(x).tolist()]))
 
 @pytest.mark.parametrize("backend", ["reference", "torch"])
 def test_a_model_predicts_where_the_training_library_is_not_installed(saved, backend):
-    run = subprocess.run([sys.executable, "-W", "error", "-c", WITHOUT_LIBRARIES, str(saved), backend], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", WITHOUT_LIBRARIES, str(saved), backend],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     x = {"age": [1.0, float("nan")], "colour": ["red", None], "fare": [0.5, 2.0]}
     model = hbconv.load(saved)
     assert json.loads(run.stdout) == [model.predict(x).tolist(), model.predict_proba(x).tolist()]
@@ -119,13 +129,18 @@ def edit_manifest(path, change):
 
 def test_a_file_of_a_newer_format(saved):
     edit_manifest(saved, lambda m: m.update(format=store.FORMAT + 1))
-    with pytest.raises(hbconv.StoreError, match=r"has format 2, written by hbconv .*; this hbconv reads up to 1. Upgrade hbconv"):
+    with pytest.raises(
+        hbconv.StoreError,
+        match=r"has format 2, written by hbconv .*; this hbconv reads up to 1. Upgrade hbconv",
+    ):
         hbconv.load(saved)
 
 
 def test_a_container_that_this_version_does_not_know(saved):
     edit_manifest(saved, lambda m: m["model"]["shared"][0].update({"is": "Telepathy"}))
-    with pytest.raises(hbconv.StoreError, match=r"holds a 'Telepathy', which this hbconv does not know. Upgrade it"):
+    with pytest.raises(
+        hbconv.StoreError, match=r"holds a 'Telepathy', which this hbconv does not know. Upgrade it"
+    ):
         hbconv.load(saved)
 
 
@@ -148,7 +163,12 @@ def test_a_missing_manifest(saved):
 
 
 def test_a_changed_member(saved):
-    rewrite(saved, lambda members: members.update({"arrays.safetensors": members["arrays.safetensors"][:-1] + b"\x7f"}))
+    rewrite(
+        saved,
+        lambda members: members.update(
+            {"arrays.safetensors": members["arrays.safetensors"][:-1] + b"\x7f"}
+        ),
+    )
     with pytest.raises(hbconv.StoreError, match="its checksum differs"):
         hbconv.load(saved)
 
@@ -167,7 +187,10 @@ def test_a_file_that_is_no_model(content, tmp_path):
 
 
 def test_compressed_members_are_refused(saved, tmp_path):
-    with zipfile.ZipFile(saved) as source, zipfile.ZipFile(tmp_path / "m.hbc", "w", zipfile.ZIP_DEFLATED) as target:
+    with (
+        zipfile.ZipFile(saved) as source,
+        zipfile.ZipFile(tmp_path / "m.hbc", "w", zipfile.ZIP_DEFLATED) as target,
+    ):
         for name in source.namelist():
             target.writestr(name, source.read(name))
     with pytest.raises(hbconv.StoreError, match="its members are compressed"):
@@ -225,7 +248,10 @@ def test_artifacts_of_other_versions_are_compiled_again(tmp_path, monkeypatch):
     same_answers(model, hbconv.load(path), matrix())
 
 
-@pytest.mark.parametrize("value", [None, True, -3, 2**70, 0.1, -0.0, 5e-324, "é\x00", (), ((1,), "a"), {"a": 1.5, 2: (None,)}])
+@pytest.mark.parametrize(
+    "value",
+    [None, True, -3, 2**70, 0.1, -0.0, 5e-324, "é\x00", (), ((1,), "a"), {"a": 1.5, 2: (None,)}],
+)
 def test_plain_values_come_back_as_they_were(value):
     document, arrays = encode(value)
     found = decode(json.loads(json.dumps(document, allow_nan=False)), arrays)
@@ -264,7 +290,13 @@ def test_other_objects_are_not_written():
 def test_stored_programs_run_only_from_trusted_files(backend, tmp_path, monkeypatch):
     loads = []
     compiler = type(find_backend(backend))
-    monkeypatch.setattr(compiler, "load", lambda self, files, program, target: loads.append(sorted(files)) or self.compile(program, target))
+    monkeypatch.setattr(
+        compiler,
+        "load",
+        lambda self, files, program, target: (
+            loads.append(sorted(files)) or self.compile(program, target)
+        ),
+    )
     model = hbconv.convert(fit("linear"), backend, sample=matrix()[:2])
     model.save(tmp_path / "m.hbc")
     same_answers(model, hbconv.load(tmp_path / "m.hbc"), matrix())
@@ -276,7 +308,10 @@ def test_stored_programs_run_only_from_trusted_files(backend, tmp_path, monkeypa
 def test_an_untrusted_file_answers_as_its_graph_says(tmp_path):
     """The author may have stored another program than that of the graph, which ``explain`` shows."""
     path = tmp_path / "m.hbc"
-    honest, other = (hbconv.convert(Ridge().fit(matrix(), matrix()[:, 0] * k), "onnx", sample=matrix()[:2]) for k in (1, 100))
+    honest, other = (
+        hbconv.convert(Ridge().fit(matrix(), matrix()[:, 0] * k), "onnx", sample=matrix()[:2])
+        for k in (1, 100)
+    )
     stored = store.unpack(honest._bytes())
     path.write_bytes(store.pack(replace(stored, programs=store.unpack(other._bytes()).programs)))
     same_answers(hbconv.load(path), honest, matrix())

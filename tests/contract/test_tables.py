@@ -26,7 +26,12 @@ from hbconv.errors import HbconvError, InputError
 
 ROWS = 40
 RNG = np.random.default_rng(0)
-SIZES, MISSING, OTHER, TARGET = RNG.integers(0, 5, ROWS), RNG.random(ROWS) < 0.2, RNG.normal(size=ROWS), RNG.integers(0, 2, ROWS)
+SIZES, MISSING, OTHER, TARGET = (
+    RNG.integers(0, 5, ROWS),
+    RNG.random(ROWS) < 0.2,
+    RNG.normal(size=ROWS),
+    RNG.integers(0, 2, ROWS),
+)
 WORDS = np.array(["a", "bb", "é日本", "", "a long word"], dtype=object)[SIZES]
 
 
@@ -45,9 +50,35 @@ def arrow(values, kind):
 
 
 DECIMALS = [decimal.Decimal(size) / 2 for size in SIZES.tolist()]
-PLAIN = {dtype: SIZES.astype(dtype) for dtype in ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")}
+PLAIN = {
+    dtype: SIZES.astype(dtype)
+    for dtype in (
+        "float32",
+        "float64",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "bool",
+    )
+}
 NULLABLE = {
-    dtype: pd.array(holed(SIZES.tolist()), dtype=dtype) for dtype in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt32", "UInt64", "Float32", "Float64")
+    dtype: pd.array(holed(SIZES.tolist()), dtype=dtype)
+    for dtype in (
+        "Int8",
+        "Int16",
+        "Int32",
+        "Int64",
+        "UInt8",
+        "UInt32",
+        "UInt64",
+        "Float32",
+        "Float64",
+    )
 }
 COLUMNS = {
     **PLAIN,
@@ -56,7 +87,9 @@ COLUMNS = {
     "Int64, all there": pd.array(SIZES, dtype="Int64"),
     "boolean": pd.array(holed((SIZES > 2).tolist()), dtype="boolean"),
     "category of texts": pd.Categorical(WORDS),
-    "category of texts, ordered": pd.Categorical(WORDS, categories=["a long word", "a", "bb", "é日本", ""], ordered=True),
+    "category of texts, ordered": pd.Categorical(
+        WORDS, categories=["a long word", "a", "bb", "é日本", ""], ordered=True
+    ),
     "category of texts, some missing": pd.Categorical(holed(WORDS)),
     "category of ints": pd.Categorical(SIZES),
     "category of floats": pd.Categorical(SIZES / 2),
@@ -87,7 +120,9 @@ COLUMNS = {
     "objects, bools": pd.Series((SIZES > 2).tolist(), dtype=object),
     "objects, bools and None": pd.Series(holed((SIZES > 2).tolist()), dtype=object),
     "objects, texts of numbers": pd.Series(list(map(str, SIZES.tolist())), dtype=object),
-    "objects, ints and texts": pd.Series([size if size % 2 else str(size) for size in SIZES.tolist()], dtype=object),
+    "objects, ints and texts": pd.Series(
+        [size if size % 2 else str(size) for size in SIZES.tolist()], dtype=object
+    ),
     "objects, bytes": pd.Series([word.encode() for word in WORDS], dtype=object),
     "dates": pd.to_datetime(SIZES, unit="D"),
     "dates of a zone": pd.to_datetime(SIZES, unit="D", utc=True),
@@ -103,10 +138,19 @@ ESTIMATORS = {
     "one hot": lambda: OneHotEncoder(handle_unknown="ignore"),
     "ordinal": lambda: OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
     "mean": SimpleImputer,
-    "most frequent, one hot": lambda: make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")),
+    "most frequent, one hot": lambda: make_pipeline(
+        SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")
+    ),
     "boosting": lambda: HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=2),
-    "columns, scaled": lambda: ColumnTransformer([("other", "passthrough", ["other"]), ("scaled", StandardScaler(), ["column"])]),
-    "columns, one hot": lambda: ColumnTransformer([("scaled", StandardScaler(), ["other"]), ("found", OneHotEncoder(handle_unknown="ignore"), ["column"])]),
+    "columns, scaled": lambda: ColumnTransformer(
+        [("other", "passthrough", ["other"]), ("scaled", StandardScaler(), ["column"])]
+    ),
+    "columns, one hot": lambda: ColumnTransformer(
+        [
+            ("scaled", StandardScaler(), ["other"]),
+            ("found", OneHotEncoder(handle_unknown="ignore"), ["column"]),
+        ]
+    ),
 }
 
 BEYOND = {
@@ -183,8 +227,31 @@ FRAMES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("column", ["float64", "float64 with NaN", "int64", "bool", "category of texts", "str", "str with NaN", "objects, texts"])
-@pytest.mark.parametrize("name", ["scaler, logistic", "one hot", "ordinal", "mean", "boosting", "columns, scaled", "columns, one hot"])
+@pytest.mark.parametrize(
+    "column",
+    [
+        "float64",
+        "float64 with NaN",
+        "int64",
+        "bool",
+        "category of texts",
+        "str",
+        "str with NaN",
+        "objects, texts",
+    ],
+)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "scaler, logistic",
+        "one hot",
+        "ordinal",
+        "mean",
+        "boosting",
+        "columns, scaled",
+        "columns, one hot",
+    ],
+)
 @pytest.mark.parametrize("frame", FRAMES)
 def test_every_kind_of_table(frame, name, column):
     """As the source answers for the same table of pandas. A missing text of Arrow or polars is what the model knows as missing."""
@@ -192,10 +259,16 @@ def test_every_kind_of_table(frame, name, column):
     if estimator is None or isinstance(answer(estimator, table(column)), Exception):
         return
     model = hbconv.convert(estimator, "reference")
-    if model.schema.conventions.tables_only or (name == "boosting" and column == "category of texts"):
+    if model.schema.conventions.tables_only or (
+        name == "boosting" and column == "category of texts"
+    ):
         return
     x = FRAMES[frame](table(column))
-    compare(answer(model, x), answer(estimator, x if isinstance(x, pd.DataFrame) else table(column)), column)
+    compare(
+        answer(model, x),
+        answer(estimator, x if isinstance(x, pd.DataFrame) else table(column)),
+        column,
+    )
 
 
 MATRICES = {
@@ -223,7 +296,11 @@ MATRICES = {
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: StandardScaler(with_mean=False), LogisticRegression, lambda: GradientBoostingClassifier(n_estimators=3)],
+    [
+        lambda: StandardScaler(with_mean=False),
+        LogisticRegression,
+        lambda: GradientBoostingClassifier(n_estimators=3),
+    ],
     ids=["scaler", "logistic", "boosting"],
 )
 @pytest.mark.parametrize("form", MATRICES)
@@ -231,8 +308,13 @@ def test_every_form_of_a_matrix(form, make):
     rng = np.random.default_rng(3)
     x = rng.normal(size=(50, 4)).round(1) * (rng.random((50, 4)) < 0.5)
     estimator = make().fit(x, x[:, 0] > 0)
-    expected, found = answer(estimator, x), answer(hbconv.convert(estimator, "reference"), MATRICES[form](x))
-    np.testing.assert_allclose(found, expected, rtol=1e-6 if "float32" in form else 1e-12, atol=1e-7)
+    expected, found = (
+        answer(estimator, x),
+        answer(hbconv.convert(estimator, "reference"), MATRICES[form](x)),
+    )
+    np.testing.assert_allclose(
+        found, expected, rtol=1e-6 if "float32" in form else 1e-12, atol=1e-7
+    )
 
 
 def named_and_plain():
@@ -259,10 +341,15 @@ def test_warnings_about_names_are_those_of_the_source(which, x):
     if which == 1 and x == "other names":
         with pytest.raises(ValueError, match="yet now missing"):
             estimator.transform(rows)
-        with pytest.raises(InputError, match=r"Columns are missing: 'a', 'b', 'c'\. The table has 'A', 'B', 'C'\."):
+        with pytest.raises(
+            InputError, match=r"Columns are missing: 'a', 'b', 'c'\. The table has 'A', 'B', 'C'\."
+        ):
             model.transform(rows)
         return
-    (expected_warnings, expected), (found_warnings, found) = warned(estimator.transform, rows), warned(model.transform, rows)
+    (expected_warnings, expected), (found_warnings, found) = (
+        warned(estimator.transform, rows),
+        warned(model.transform, rows),
+    )
     assert found_warnings == expected_warnings
     np.testing.assert_array_equal(found, expected)
 
@@ -270,7 +357,9 @@ def test_warnings_about_names_are_those_of_the_source(which, x):
 def test_a_mapping_has_no_order():
     frame, estimator, plain = named_and_plain()
     model = hbconv.convert(estimator, "reference")
-    rows = {name: frame[name].to_numpy() for name in ("c", "a", "b")} | {"extra": ["text"] * len(frame)}
+    rows = {name: frame[name].to_numpy() for name in ("c", "a", "b")} | {
+        "extra": ["text"] * len(frame)
+    }
     np.testing.assert_array_equal(model.transform(rows), estimator.transform(frame))
     with pytest.raises(InputError, match="X has 2 columns, but StandardScaler expects 3"):
         hbconv.convert(plain, "reference").transform(frame.to_numpy()[:, :2])
@@ -285,15 +374,24 @@ def test_an_unknown_number_is_no_category_cut_to_an_int():
 
 
 def test_a_text_longer_than_any_category_is_not_cut_to_one():
-    model = hbconv.convert(OneHotEncoder(handle_unknown="ignore").fit(np.array([["abcd"], ["b"]])), "reference")
-    for rows in (np.array([["abcdXYZ"]]), np.array([["abcdXYZ"]], dtype=object), pa.table({"x0": ["abcdXYZ"]})):
+    model = hbconv.convert(
+        OneHotEncoder(handle_unknown="ignore").fit(np.array([["abcd"], ["b"]])), "reference"
+    )
+    for rows in (
+        np.array([["abcdXYZ"]]),
+        np.array([["abcdXYZ"]], dtype=object),
+        pa.table({"x0": ["abcdXYZ"]}),
+    ):
         assert quietly(model.transform, rows).toarray().tolist() == [[0, 0]]
 
 
 def test_texts_need_not_be_ascii():
     rows = np.array([["é"], ["日本"], ["\N{GRINNING FACE}"], ["e"]], dtype=object)
     encoder = OneHotEncoder(handle_unknown="ignore").fit(rows[:3])
-    np.testing.assert_array_equal(hbconv.convert(encoder, "reference").transform(rows).toarray(), encoder.transform(rows).toarray())
+    np.testing.assert_array_equal(
+        hbconv.convert(encoder, "reference").transform(rows).toarray(),
+        encoder.transform(rows).toarray(),
+    )
 
 
 def test_a_label_never_seen_is_not_the_first_class():
@@ -306,21 +404,32 @@ def test_a_label_never_seen_is_not_the_first_class():
 def test_columns_in_another_order_are_not_taken_by_position():
     frame = pd.DataFrame({"small": OTHER, "large": OTHER[::-1] * 100})
     estimator = make_pipeline(StandardScaler(), LogisticRegression()).fit(frame, TARGET)
-    with pytest.raises(InputError, match=r"another order .*Give X\[list\(model.feature_names_in_\)\]"):
+    with pytest.raises(
+        InputError, match=r"another order .*Give X\[list\(model.feature_names_in_\)\]"
+    ):
         hbconv.convert(estimator, "reference").predict_proba(frame[["large", "small"]])
 
 
 def test_texts_can_be_imputed():
     frame = pd.DataFrame({"t": ["a", None, "b", "b"]}, dtype=object)
-    estimator = make_pipeline(SimpleImputer(strategy="most_frequent", missing_values=None), OneHotEncoder()).fit(frame)
-    np.testing.assert_array_equal(hbconv.convert(estimator, "reference").transform(frame).toarray(), estimator.transform(frame).toarray())
+    estimator = make_pipeline(
+        SimpleImputer(strategy="most_frequent", missing_values=None), OneHotEncoder()
+    ).fit(frame)
+    np.testing.assert_array_equal(
+        hbconv.convert(estimator, "reference").transform(frame).toarray(),
+        estimator.transform(frame).toarray(),
+    )
 
 
 def test_a_sample_may_hold_a_column_of_objects():
     frame = pd.DataFrame({"t": pd.Series(WORDS, dtype=object), "n": OTHER})
     parts = ColumnTransformer([("t", OneHotEncoder(), ["t"]), ("n", StandardScaler(), ["n"])])
     estimator = make_pipeline(parts, LogisticRegression()).fit(frame, TARGET)
-    np.testing.assert_allclose(hbconv.convert(estimator, "torch", sample=frame).predict_proba(frame), estimator.predict_proba(frame), rtol=1e-10)
+    np.testing.assert_allclose(
+        hbconv.convert(estimator, "torch", sample=frame).predict_proba(frame),
+        estimator.predict_proba(frame),
+        rtol=1e-10,
+    )
 
 
 def test_a_lazy_frame_is_collected_first():

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import hbconv
 from hbconv.containers import Output
-from hbconv.containers.affine import Affine
+from hbconv.containers.nodes.affine import Affine
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.parse import registry
 
@@ -59,10 +59,22 @@ def test_the_example_answers_as_its_source_on_every_backend():
     [
         (lambda _: None, r"parser of .*Halver returned None; it must return a Node"),
         (lambda _: {}, r"returned \{\}; it must return a Node"),
-        (lambda step: {"transfrom": Output(step.x)}, r"returned a method 'transfrom'; hbconv knows predict, .*transform"),
-        (lambda step: {"transform": step.x}, r"returned Columns for transform; it must be an Output"),
-        (lambda step: {"predict": Output(step.x, vector=True)}, r"output predict is a vector of width 3"),
-        (lambda step: {"predict": Output(step.x, classes=["a", "b"])}, r"output predict has codes of dtype float64"),
+        (
+            lambda step: {"transfrom": Output(step.x)},
+            r"returned a method 'transfrom'; hbconv knows predict, .*transform",
+        ),
+        (
+            lambda step: {"transform": step.x},
+            r"returned Columns for transform; it must be an Output",
+        ),
+        (
+            lambda step: {"predict": Output(step.x, vector=True)},
+            r"output predict is a vector of width 3",
+        ),
+        (
+            lambda step: {"predict": Output(step.x, classes=["a", "b"])},
+            r"output predict has codes of dtype float64",
+        ),
     ],
 )
 def test_a_parser_that_returns_nonsense(returned, message):
@@ -73,19 +85,32 @@ def test_a_parser_that_returns_nonsense(returned, message):
 
 def test_a_name_that_is_not_the_class():
     hbconv.parses("elsewhere.Halver")(lambda step: Affine.of(step.x, div=2.0))
-    with pytest.raises(UnsupportedError, match=r"parser of elsewhere.Halver is for another class than .*test_third_party.Halver"):
+    with pytest.raises(
+        UnsupportedError,
+        match=r"parser of elsewhere.Halver is for another class than .*test_third_party.Halver",
+    ):
         hbconv.convert(Halver().fit(X))
 
 
 def test_a_subclass_is_read_like_its_base_where_its_author_says_so():
     model = make_pipeline(StandardScaler(), Louder()).fit(X, X[:, 0] > 0)
-    with pytest.raises(UnsupportedError, match=r"overrides predict of LogisticRegression.*step.like\('sklearn.linear_model.LogisticRegression'\)"):
+    with pytest.raises(
+        UnsupportedError,
+        match=r"overrides predict of LogisticRegression.*step.like\('sklearn.linear_model.LogisticRegression'\)",
+    ):
         hbconv.convert(model)
-    hbconv.parses(f"{__name__}.Louder")(lambda step: step.like("sklearn.linear_model.LogisticRegression"))
+    hbconv.parses(f"{__name__}.Louder")(
+        lambda step: step.like("sklearn.linear_model.LogisticRegression")
+    )
     assert hbconv.verify(model, hbconv.convert(model, backend="reference"), X).ok
 
 
 def test_nothing_is_like_an_estimator_that_is_unknown():
-    hbconv.parses(f"{__name__}.Halver")(lambda step: step.like("sklearn.preprocessing.StandardScalar"))
-    with pytest.raises(ConversionError, match=r"registered for 'sklearn.preprocessing.StandardScalar'. Did you mean 'sklearn.preprocessing.StandardScaler'"):
+    hbconv.parses(f"{__name__}.Halver")(
+        lambda step: step.like("sklearn.preprocessing.StandardScalar")
+    )
+    with pytest.raises(
+        ConversionError,
+        match=r"registered for 'sklearn.preprocessing.StandardScalar'. Did you mean 'sklearn.preprocessing.StandardScaler'",
+    ):
         hbconv.convert(Halver().fit(X))

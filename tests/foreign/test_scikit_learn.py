@@ -42,11 +42,33 @@ def asked(folder, area, share):
     places = [str(HOME / place) for place in AREAS[area]]
     plugins = ("-p", "hbconv.testing", "-p", "foreign.share", "-p", "no:cacheprovider")
     left_out = [f"--deselect={test}" for test in LEFT_OUT]
-    options = ("-q", *left_out, f"--share={share}", "--hbconv-report-only", f"--hbconv-report={file}")
-    command = [sys.executable, "-m", "pytest", *plugins, "-c", str(folder / "pytest.ini"), f"--rootdir={HOME}", *options, *places]
+    options = (
+        "-q",
+        *left_out,
+        f"--share={share}",
+        "--hbconv-report-only",
+        f"--hbconv-report={file}",
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        *plugins,
+        "-c",
+        str(folder / "pytest.ini"),
+        f"--rootdir={HOME}",
+        *options,
+        *places,
+    ]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr, done.returncode, [Outcome(**json.loads(line)) for line in file.read_text().splitlines()]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    return (
+        done.stdout + done.stderr,
+        done.returncode,
+        [Outcome(**json.loads(line)) for line in file.read_text().splitlines()],
+    )
 
 
 @pytest.mark.parametrize("area", AREAS)

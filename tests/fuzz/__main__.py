@@ -41,7 +41,11 @@ def _apart(name: str, chosen: argparse.Namespace, count: int) -> int:
     """Fuzz one format in a process whose libraries start no threads: its forks would wait for them forever."""
     case = [] if chosen.case is None else ["--case", str(chosen.case)]
     options = ["--format", name, "--count", str(count), "--first", str(chosen.first), *case]
-    return subprocess.run([sys.executable, "-m", "fuzz", *options], env=os.environ | {"OMP_NUM_THREADS": "1"}, check=False).returncode
+    return subprocess.run(
+        [sys.executable, "-m", "fuzz", *options],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        check=False,
+    ).returncode
 
 
 def _again(name: str, case: int) -> int:

@@ -66,7 +66,9 @@ def _spots(held: Any, seen: set[int], depth: int = 0) -> Iterator[Spot]:
         return
     seen.add(id(held))
     if isinstance(held, Tree):
-        yield from ((getattr(held, name), name, partial(_write, getattr(held, name))) for name in NODES)
+        yield from (
+            (getattr(held, name), name, partial(_write, getattr(held, name))) for name in NODES
+        )
     elif isinstance(held, list | tuple) or (isinstance(held, np.ndarray) and held.dtype.hasobject):
         for part in list(np.ravel(held) if isinstance(held, np.ndarray) else held)[:3]:
             yield from _spots(part, seen, depth + 1)
@@ -87,16 +89,46 @@ def _other(value: Any, rng: np.random.Generator) -> Any:
     if kind < 0.15:
         return [None, "x", 0, [], -1, 2.5, np.zeros(3), {}, "", 10**9][rng.integers(10)]
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        return value.tolist() if kind < 0.25 else list(value) if kind < 0.3 and value.ndim else mutate_array(value, rng)
+        return (
+            value.tolist()
+            if kind < 0.25
+            else list(value)
+            if kind < 0.3 and value.ndim
+            else mutate_array(value, rng)
+        )
     if isinstance(value, np.ndarray):
-        return [value[:-1], value[::-1], np.concatenate([value, value]), value.tolist(), value[None], value.astype(object)][rng.integers(6)]
+        return [
+            value[:-1],
+            value[::-1],
+            np.concatenate([value, value]),
+            value.tolist(),
+            value[None],
+            value.astype(object),
+        ][rng.integers(6)]
     if isinstance(value, list | tuple) and value:
         first = _other(value[0], rng)
-        return [value[:-1], value[::-1], [*value, *value], [], [first, *value[1:]], [None, *value[1:]]][rng.integers(6)]
+        return [
+            value[:-1],
+            value[::-1],
+            [*value, *value],
+            [],
+            [first, *value[1:]],
+            [None, *value[1:]],
+        ][rng.integers(6)]
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float | np.number):
-        return [value + 1, value - 1, -value, 0, value * 1.5, float("nan"), 2**70, np.float32(value), [value]][rng.integers(9)]
+        return [
+            value + 1,
+            value - 1,
+            -value,
+            0,
+            value * 1.5,
+            float("nan"),
+            2**70,
+            np.float32(value),
+            [value],
+        ][rng.integers(9)]
     return None
 
 

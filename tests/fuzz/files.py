@@ -50,7 +50,9 @@ def _lightgbm(folder: Path) -> None:
         ({"objective": "regression", "boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}, y, "auto"),
     )):  # fmt: skip
         rows = np.where(x > 1.2, np.nan, x) if i % 2 else x
-        lightgbm.train({**quiet, **params}, lightgbm.Dataset(rows, target, categorical_feature=listed), 4).save_model(folder / f"{i}.txt")
+        lightgbm.train(
+            {**quiet, **params}, lightgbm.Dataset(rows, target, categorical_feature=listed), 4
+        ).save_model(folder / f"{i}.txt")
 
 
 def _ask_lightgbm(path: Path, x: Any, _: Any) -> Any:
@@ -73,7 +75,9 @@ def _xgboost(folder: Path, suffix: str) -> None:
     )
     for i, (params, target, types) in enumerate(kinds):
         data = xgboost.DMatrix(x, target, feature_types=types, enable_categorical=types is not None)
-        xgboost.train({"max_depth": 3, "nthread": 1, **params}, data, 4).save_model(folder / f"{i}.{suffix}")
+        xgboost.train({"max_depth": 3, "nthread": 1, **params}, data, 4).save_model(
+            folder / f"{i}.{suffix}"
+        )
 
 
 def _ask_xgboost(path: Path, x: Any, _: Any) -> Any:
@@ -81,7 +85,12 @@ def _ask_xgboost(path: Path, x: Any, _: Any) -> Any:
 
     booster = xgboost.Booster({"nthread": 1}, model_file=path)
     types = booster.feature_types
-    data = xgboost.DMatrix(x, feature_names=booster.feature_names, feature_types=types, enable_categorical="c" in (types or ()))
+    data = xgboost.DMatrix(
+        x,
+        feature_names=booster.feature_names,
+        feature_types=types,
+        enable_categorical="c" in (types or ()),
+    )
     return {"predict": booster.predict(data)}
 
 
@@ -89,12 +98,20 @@ def _catboost(folder: Path, suffix: str) -> None:
     import catboost
 
     x, y, classes = _data()
-    quiet = {"iterations": 4, "depth": 3, "verbose": 0, "thread_count": 1, "allow_writing_files": False}
+    quiet = {
+        "iterations": 4,
+        "depth": 3,
+        "verbose": 0,
+        "thread_count": 1,
+        "allow_writing_files": False,
+    }
     listed = np.array([[*row[:4], str(int(row[4]) % 3)] for row in x.tolist()], object)
     models = (
         catboost.CatBoostRegressor(**quiet).fit(x, y),
         catboost.CatBoostClassifier(grow_policy="Lossguide", **quiet).fit(x, classes),
-        catboost.CatBoostClassifier(one_hot_max_size=5, cat_features=[4], **quiet).fit(listed, classes > 0),
+        catboost.CatBoostClassifier(one_hot_max_size=5, cat_features=[4], **quiet).fit(
+            listed, classes > 0
+        ),
     )
     for i, model in enumerate(models):
         model.save_model(str(folder / f"{i}.{suffix}"), format=suffix)
@@ -120,7 +137,13 @@ def _skops(folder: Path) -> None:
 
     x, y, classes = _data()
     scaled = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
-    models = RandomForestClassifier(3, max_depth=3), scaled, KNeighborsClassifier(3), SVC(), GradientBoostingRegressor(n_estimators=3)
+    models = (
+        RandomForestClassifier(3, max_depth=3),
+        scaled,
+        KNeighborsClassifier(3),
+        SVC(),
+        GradientBoostingRegressor(n_estimators=3),
+    )
     for i, model in enumerate(models):
         skops.dump(model.fit(x, y if i == 4 else classes), folder / f"{i}.skops")
 
@@ -163,7 +186,9 @@ def _mutate_archive(data: bytes, rng: np.random.Generator) -> bytes:
         chosen = names[rng.integers(len(names))] if rng.random() < 0.5 else "schema.json"
         for name in names:
             content = given.read(name)
-            archive.writestr(name, _mutate_member(name, content, rng) if name == chosen else content)
+            archive.writestr(
+                name, _mutate_member(name, content, rng) if name == chosen else content
+            )
     return out.getvalue()
 
 
@@ -177,7 +202,13 @@ def _mutate_member(name: str, content: bytes, rng: np.random.Generator) -> bytes
     return out.getvalue()
 
 
-def _attempt(path: Path, rng: np.random.Generator, library: str, suffix: str, ask: Callable[[Path, Any, Any], Any]) -> None:
+def _attempt(
+    path: Path,
+    rng: np.random.Generator,
+    library: str,
+    suffix: str,
+    ask: Callable[[Path, Any, Any], Any],
+) -> None:
     """Read a file as its suffix says, answer for some rows, and compare with the source where it answers too."""
     warnings.simplefilter("ignore")
     importlib.import_module(library)  # here, not in each child
@@ -204,7 +235,10 @@ def _rows(model: Any, rng: np.random.Generator) -> Any:
     x = rng.normal(size=(ROWS, len(dtypes)))
     x[:, 4:5] = rng.integers(0, 45, (ROWS, 1)) if x.shape[1] > 4 else 0
     if "string" in dtypes:
-        columns = [[str(int(abs(v)) % 4) for v in column] if d == "string" else column.tolist() for d, column in zip(dtypes, x.T, strict=True)]
+        columns = [
+            [str(int(abs(v)) % 4) for v in column] if d == "string" else column.tolist()
+            for d, column in zip(dtypes, x.T, strict=True)
+        ]
         return np.array(columns, object).T
     if not model.parsed.checks:
         x[rng.random(x.shape) < 0.1] = np.nan
@@ -217,9 +251,20 @@ def _subject(name: str, library: str, corpus: Any, mutate: Any, suffix: str, ask
 
 FILES = (
     _subject("lightgbm", "lightgbm", _lightgbm, _mutate_text, "txt", _ask_lightgbm),
-    _subject("xgboost", "xgboost", partial(_xgboost, suffix="json"), _mutate_json, "json", _ask_xgboost),
+    _subject(
+        "xgboost", "xgboost", partial(_xgboost, suffix="json"), _mutate_json, "json", _ask_xgboost
+    ),
     _subject("ubj", "xgboost", partial(_xgboost, suffix="ubj"), mutate_bytes, "ubj", _ask_xgboost),
-    _subject("catboost", "catboost", partial(_catboost, suffix="json"), _mutate_json, "json", _ask_catboost),
-    _subject("cbm", "catboost", partial(_catboost, suffix="cbm"), mutate_bytes, "cbm", _ask_catboost),
+    _subject(
+        "catboost",
+        "catboost",
+        partial(_catboost, suffix="json"),
+        _mutate_json,
+        "json",
+        _ask_catboost,
+    ),
+    _subject(
+        "cbm", "catboost", partial(_catboost, suffix="cbm"), mutate_bytes, "cbm", _ask_catboost
+    ),
     _subject("skops", "skops.io", _skops, _mutate_archive, "skops", _ask_skops),
 )

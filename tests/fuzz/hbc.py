@@ -30,13 +30,18 @@ def mutate(data: bytes, rng: np.random.Generator) -> bytes:
     if kind < 0.1:
         return mutate_bytes(data, rng)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        manifest, arrays = json.loads(archive.read("manifest.json")), load(archive.read("arrays.safetensors"))
+        manifest, arrays = (
+            json.loads(archive.read("manifest.json")),
+            load(archive.read("arrays.safetensors")),
+        )
     for _ in range(rng.integers(1, 4)):
         manifest, arrays = _changed(manifest, arrays, rng)
     return _archive(manifest, save(arrays), rng)
 
 
-def _changed(manifest: Any, arrays: dict[str, Any], rng: np.random.Generator) -> tuple[Any, dict[str, Any]]:
+def _changed(
+    manifest: Any, arrays: dict[str, Any], rng: np.random.Generator
+) -> tuple[Any, dict[str, Any]]:
     """Change the arrays, the model's values, or what is about them."""
     kind, names = rng.random(), sorted(arrays)
     if kind < 0.4 and names:
@@ -54,7 +59,9 @@ def _archive(manifest: Any, arrays: bytes, rng: np.random.Generator) -> bytes:
     members = [("manifest.json", json.dumps(manifest).encode()), ("arrays.safetensors", arrays)]
     members += [("../outside", b"")] * (rng.random() < 0.01) + members[:1] * (rng.random() < 0.01)
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED if rng.random() < 0.01 else zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(
+        out, "w", zipfile.ZIP_DEFLATED if rng.random() < 0.01 else zipfile.ZIP_STORED
+    ) as archive:
         for name, content in members:
             archive.writestr(zipfile.ZipInfo(name), content)
     return out.getvalue()
@@ -86,7 +93,10 @@ def _rows(model: Model, rows: int) -> Any:
     if all(column.dtype != "string" for column in columns):
         return numbers
     texts = ["red", "green", "a text of words", "", "other", "blue", "red"]
-    return {c.name: texts[:rows] if c.dtype == "string" else numbers[:, j] for j, c in enumerate(columns)}
+    return {
+        c.name: texts[:rows] if c.dtype == "string" else numbers[:, j]
+        for j, c in enumerate(columns)
+    }
 
 
 HBC = Subject("hbc", write_models, mutate, attempt)

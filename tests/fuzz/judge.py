@@ -75,7 +75,9 @@ def answers_alike(source: Answers | None, ours: Answers, scale: float = 1e-5) ->
         if method == "predict" and any(_holds_nan(answer) for answer in numbers):
             continue
         if not _alike(source[method], ours[method], scale):
-            raise AssertionError(f"{method} differs: {_shown(source[method])} of the source, {_shown(ours[method])} of hbconv")
+            raise AssertionError(
+                f"{method} differs: {_shown(source[method])} of the source, {_shown(ours[method])} of hbconv"
+            )
 
 
 def _holds_nan(answer: Any) -> bool:
@@ -86,12 +88,18 @@ def _holds_nan(answer: Any) -> bool:
 
 def _alike(source: Any, ours: Any, scale: float) -> bool:
     if isinstance(source, list):
-        return isinstance(ours, list) and len(source) == len(ours) and all(_alike(a, b, scale) for a, b in zip(source, ours, strict=True))
+        return (
+            isinstance(ours, list)
+            and len(source) == len(ours)
+            and all(_alike(a, b, scale) for a, b in zip(source, ours, strict=True))
+        )
     if isinstance(ours, list) or source.shape != ours.shape:
         return False
     if source.dtype.kind == "f" and ours.dtype.kind in "fiu":
         with np.errstate(all="ignore"):
-            overflown = ~(np.abs(source) < HUGE) & ~(np.abs(ours) < HUGE)  # where, depends on the order of sums
+            overflown = ~(np.abs(source) < HUGE) & ~(
+                np.abs(ours) < HUGE
+            )  # where, depends on the order of sums
             least = np.maximum(scale * 1e-3, _largest(source) * NOISE)
             return bool(np.all(overflown | np.isclose(ours, source, rtol=scale, atol=least)))
     return bool(np.all(source == ours))

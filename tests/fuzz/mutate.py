@@ -43,7 +43,19 @@ TOKENS = (
 )
 """What may stand where a number does."""
 
-DTYPES = ("bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64")
+DTYPES = (
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+)
 
 
 def mutate_bytes(data: bytes, rng: Rng) -> bytes:
@@ -60,7 +72,9 @@ def _damaged(out: bytearray, rng: Rng) -> bytearray:
     if kind == "flip":
         out[at] ^= 1 << int(rng.integers(8))
     elif kind == "overwrite":
-        out[at : at + size] = bytes([int(rng.choice([0, 255, 127, 128, 10, 32]))]) * len(out[at : at + size])
+        out[at : at + size] = bytes([int(rng.choice([0, 255, 127, 128, 10, 32]))]) * len(
+            out[at : at + size]
+        )
     elif kind == "cut":
         del out[at : at + size]
     elif kind == "truncate":
@@ -80,14 +94,23 @@ def mutate_text(text: str, rng: Rng) -> str:
     if rng.random() < 0.3:
         lines = text.split("\n")
         one, other = (int(i) for i in rng.integers(len(lines), size=2))
-        lines[one : one + 1] = [[], [lines[other]], [lines[one], lines[one]], [lines[one][: len(lines[one]) // 2]]][rng.integers(4)]
+        lines[one : one + 1] = [
+            [],
+            [lines[other]],
+            [lines[one], lines[one]],
+            [lines[one][: len(lines[one]) // 2]],
+        ][rng.integers(4)]
         return "\n".join(lines)
     for _ in range(rng.integers(1, 4)):
         found = list(re.finditer(r"[-+.\w]+", text))
         if found:
             start, end = found[rng.integers(len(found))].span()
             other = found[rng.integers(len(found))].group()
-            text = text[:start] + str(rng.choice([str(rng.choice(np.array(TOKENS, object))), other])) + text[end:]
+            text = (
+                text[:start]
+                + str(rng.choice([str(rng.choice(np.array(TOKENS, object))), other]))
+                + text[end:]
+            )
     return text
 
 
@@ -104,7 +127,9 @@ def mutate_json(document: Any, rng: Rng) -> Any:
     elif kind == "near":
         owner[key] = _near(owner[key], rng)
     elif kind in ("elsewhere", "alike"):
-        others = [(o, k) for o, k in places if kind == "elsewhere" or (k == key and o is not owner)] or places
+        others = [
+            (o, k) for o, k in places if kind == "elsewhere" or (k == key and o is not owner)
+        ] or places
         other, place = others[rng.integers(len(others))]
         owner[key] = copy.deepcopy(other[place])
     elif kind == "remove":
@@ -121,7 +146,13 @@ def _places(document: Any) -> Any:
     pending = [document]
     while pending:
         owner = pending.pop()
-        keys = list(owner) if isinstance(owner, dict) else range(len(owner)) if isinstance(owner, list) else ()
+        keys = (
+            list(owner)
+            if isinstance(owner, dict)
+            else range(len(owner))
+            if isinstance(owner, list)
+            else ()
+        )
         for key in keys:
             yield owner, key
             pending.append(owner[key])
@@ -159,9 +190,27 @@ def _nested(value: Any, depth: int, rng: Rng) -> Any:
 def mutate_array(array: npt.NDArray[Any], rng: Rng) -> npt.NDArray[Any]:
     """Change a number (of records: in one field) or all, the length, the shape, the order or the dtype."""
     array = array.copy()
-    kind = rng.choice(["one", "one", "one", "some", "all", "shorter", "longer", "shape", "dtype", "order", "empty"])
+    kind = rng.choice(
+        [
+            "one",
+            "one",
+            "one",
+            "some",
+            "all",
+            "shorter",
+            "longer",
+            "shape",
+            "dtype",
+            "order",
+            "empty",
+        ]
+    )
     if kind in ("one", "some", "all") and array.size:
-        at = {"one": rng.integers(array.size), "some": rng.integers(array.size, size=5), "all": slice(None)}[str(kind)]
+        at = {
+            "one": rng.integers(array.size),
+            "some": rng.integers(array.size, size=5),
+            "all": slice(None),
+        }[str(kind)]
         part = array[str(rng.choice(array.dtype.names))] if array.dtype.names else array
         part.reshape(-1)[at] = _number(part, rng)
     elif kind == "shorter":
@@ -186,7 +235,21 @@ def _number(array: npt.NDArray[Any], rng: Rng) -> Any:
     if array.dtype.kind == "b":
         return not own
     if array.dtype.kind == "f":
-        return rng.choice(np.array([own, -own, 0.0, np.nan, np.inf, -np.inf, 0.5, np.finfo(array.dtype).max], array.dtype))
+        return rng.choice(
+            np.array(
+                [own, -own, 0.0, np.nan, np.inf, -np.inf, 0.5, np.finfo(array.dtype).max],
+                array.dtype,
+            )
+        )
     info = np.iinfo(array.dtype)
-    near = [int(own), max(int(own) - 1, info.min), min(int(own) + 1, info.max), 0, 1, max(-1, info.min), max(-int(array.size), info.min), 100]
+    near = [
+        int(own),
+        max(int(own) - 1, info.min),
+        min(int(own) + 1, info.max),
+        0,
+        1,
+        max(-1, info.min),
+        max(-int(array.size), info.min),
+        100,
+    ]
     return [*near, info.max, info.min][rng.integers(len(near) + 2)]

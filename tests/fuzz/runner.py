@@ -62,7 +62,12 @@ class Report:
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count:,} {outcome}" for outcome, count in self.outcomes.most_common())
-        return "\n".join([f"{self.outcomes.total():,} files: {counts or 'none'}", *(f"case {case}: {what}" for case, what in self.findings.items())])
+        return "\n".join(
+            [
+                f"{self.outcomes.total():,} files: {counts or 'none'}",
+                *(f"case {case}: {what}" for case, what in self.findings.items()),
+            ]
+        )
 
 
 def fuzz(subject: Subject, cases: Iterable[int], seconds: int = SECONDS) -> Report:
@@ -75,7 +80,9 @@ def fuzz(subject: Subject, cases: Iterable[int], seconds: int = SECONDS) -> Repo
         files = [path.read_bytes() for path in sorted(corpus.iterdir())]
         while waiting:
             log.write_text("")
-            status = _child(lambda left=waiting: _try_all(subject, files, left, Path(folder), log, seconds))
+            status = _child(
+                lambda left=waiting: _try_all(subject, files, left, Path(folder), log, seconds)
+            )
             done = _read(log, report)
             waiting = waiting[done:]
             if status and waiting:
@@ -98,7 +105,9 @@ def _note(report: Report, case: int, what: str) -> None:
     report.findings[case] = what
 
 
-def _try_all(subject: Subject, files: list[bytes], cases: list[int], folder: Path, log: Path, seconds: int) -> None:
+def _try_all(
+    subject: Subject, files: list[bytes], cases: list[int], folder: Path, log: Path, seconds: int
+) -> None:
     """Try cases in this process. Its time runs out by a signal that ends it."""
     warnings.simplefilter("ignore")
     limit = _data_bytes() + BYTES
@@ -132,14 +141,21 @@ def _try(subject: Subject, files: list[bytes], case: int, path: Path) -> tuple[s
     except BaseException as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         message = " ".join(f"{error}".split())[:200]
-        return "unnamed", f"{type(error).__name__}: {message} ({Path(frame.filename).name}:{frame.lineno})"
+        return (
+            "unnamed",
+            f"{type(error).__name__}: {message} ({Path(frame.filename).name}:{frame.lineno})",
+        )
     return "answered", ""
 
 
 def _data_bytes() -> int:
     """Bytes of private memory that this process has."""
     with suppress(OSError):
-        found = [line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmData")]
+        found = [
+            line.split()[1]
+            for line in Path("/proc/self/status").read_text().splitlines()
+            if line.startswith("VmData")
+        ]
         return int(found[0]) << 10
     return 0
 

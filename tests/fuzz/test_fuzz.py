@@ -13,13 +13,21 @@ TESTS = Path(__file__).parents[1]
 COUNT = 250
 """Files of all formats together (for long: ``make fuzz``)."""
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the children's memory and time are limited as Linux does it")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="the children's memory and time are limited as Linux does it"
+)
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Python in a process without threads, which may fork."""
     paths = os.pathsep.join([str(TESTS), *(p for p in sys.path if p)])
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, check=False)
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths},
+        check=False,
+    )
 
 
 def test_damaged_files_end_by_name():
@@ -60,7 +68,16 @@ print(fuzz(subject, range(60), seconds=1))
 def test_the_runner_sees_deaths_hangs_and_errors_without_a_name():
     """Each of seven files is drawn by some of 60 cases; those after a death are tried too."""
     out = run("-c", POISONED).stdout
-    for what in ("60 files:", "SIGSEGV", "out of time", "KeyError: 'nameless'", "StoreError", "MemoryError", "SystemExit", "answered"):
+    for what in (
+        "60 files:",
+        "SIGSEGV",
+        "out of time",
+        "KeyError: 'nameless'",
+        "StoreError",
+        "MemoryError",
+        "SystemExit",
+        "answered",
+    ):
         assert what in out
 
 

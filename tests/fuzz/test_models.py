@@ -21,7 +21,12 @@ def test_damage_that_fails_is_reported():
     def mutate(data, rng):
         raise ValueError("cannot be damaged")
 
-    report = fuzz(Subject("whole", lambda folder: (folder / "a").write_bytes(b"a"), mutate, lambda path, rng: None), range(2))
+    report = fuzz(
+        Subject(
+            "whole", lambda folder: (folder / "a").write_bytes(b"a"), mutate, lambda path, rng: None
+        ),
+        range(2),
+    )
     assert "cannot be damaged" in report.findings[1]
 
 
@@ -38,9 +43,20 @@ def test_answers_that_differ_and_errors_without_a_name_are_found():
             raise KeyError("learner")
         answers_alike({"predict": np.zeros(3)}, {"predict": np.zeros(3) + 1e-3})
 
-    report = fuzz(Subject("poison", lambda folder: (folder / "a").write_bytes(b"a"), lambda data, rng: data, attempt), range(10))
+    report = fuzz(
+        Subject(
+            "poison",
+            lambda folder: (folder / "a").write_bytes(b"a"),
+            lambda data, rng: data,
+            attempt,
+        ),
+        range(10),
+    )
     assert report.outcomes["unnamed"] == 10
-    assert {what.partition(":")[0] for what in report.findings.values()} == {"KeyError", "AssertionError"}
+    assert {what.partition(":")[0] for what in report.findings.values()} == {
+        "KeyError",
+        "AssertionError",
+    }
 
 
 def test_a_source_that_dies_answers_nothing():

@@ -45,9 +45,14 @@ def table() -> pd.DataFrame:
     """Two columns of numbers, one with missing values, and two of text."""
     rng, x = np.random.default_rng(1), matrix()
     fare = np.where(rng.random(SIZE) < 0.2, np.nan, x[:, 1])
-    return pd.DataFrame({"age": x[:, 0], "fare": fare, "carrier": rng.choice(["AA", "BA", "LH"], SIZE), "class": rng.choice(["eco", "first"], SIZE)}).astype(
-        {"carrier": object, "class": object}
-    )
+    return pd.DataFrame(
+        {
+            "age": x[:, 0],
+            "fare": fare,
+            "carrier": rng.choice(["AA", "BA", "LH"], SIZE),
+            "class": rng.choice(["eco", "first"], SIZE),
+        }
+    ).astype({"carrier": object, "class": object})
 
 
 def target(kind: str) -> np.ndarray:
@@ -61,7 +66,12 @@ def target(kind: str) -> np.ndarray:
 
 def columns(numbers: Any) -> ColumnTransformer:
     """Return a transformer of the table: numbers, and one-hot text."""
-    return ColumnTransformer([("num", numbers, ["age", "fare"]), ("cat", OneHotEncoder(handle_unknown="ignore"), ["carrier", "class"])])
+    return ColumnTransformer(
+        [
+            ("num", numbers, ["age", "fare"]),
+            ("cat", OneHotEncoder(handle_unknown="ignore"), ["carrier", "class"]),
+        ]
+    )
 
 
 def positive() -> np.ndarray:
@@ -73,44 +83,148 @@ L1 = {"solver": "liblinear", "l1_ratio": 1, "random_state": 0}
 BOOSTER = {"n_estimators": 4, "num_leaves": 5, "verbosity": -1, "n_jobs": 1, "deterministic": True}
 
 PIPELINES: dict[str, tuple[Callable[[], Any], Any, str]] = {
-    "scale_logistic": (lambda: make_pipeline(StandardScaler(), LogisticRegression()), matrix, "three"),
-    "robust_ridge": (lambda: make_pipeline(SimpleImputer(), RobustScaler(), Ridge()), matrix, "value"),
-    "scale_select_logistic": (lambda: make_pipeline(StandardScaler(), SelectKBest(k=2), LogisticRegression()), matrix, "text"),
-    "select_scale_select_logistic": (
-        lambda: make_pipeline(VarianceThreshold(), MinMaxScaler(), SelectPercentile(percentile=50), LogisticRegression()),
-        matrix,
-        "two",
-    ),
-    "one_hot_select_logistic": (lambda: make_pipeline(OneHotEncoder(), SelectKBest(chi2, k=5), LogisticRegression()), positive, "two"),
-    "polynomial_select_ridge": (lambda: make_pipeline(PolynomialFeatures(2), SelectKBest(k=4), Ridge()), matrix, "two"),
-    "normalize_select_svc": (lambda: make_pipeline(Normalizer(), SelectKBest(k=2), LinearSVC(random_state=0)), matrix, "two"),
-    "l1_logistic": (lambda: LogisticRegression(C=0.05, **L1), matrix, "two"),
-    "scale_l1_logistic": (lambda: make_pipeline(StandardScaler(), LogisticRegression(C=0.05, **L1)), matrix, "two"),
-    "polynomial_lasso": (lambda: make_pipeline(StandardScaler(), PolynomialFeatures(2), Lasso(alpha=0.5)), matrix, "value"),
-    "pca_logistic": (lambda: make_pipeline(StandardScaler(), PCA(2, random_state=0), LogisticRegression()), matrix, "two"),
-    "union_svc": (
-        lambda: make_pipeline(FeatureUnion([("pca", PCA(2, random_state=0)), ("scale", StandardScaler())]), LinearSVC(random_state=0)),
+    "scale_logistic": (
+        lambda: make_pipeline(StandardScaler(), LogisticRegression()),
         matrix,
         "three",
     ),
-    "bins_ridge": (lambda: make_pipeline(KBinsDiscretizer(3, strategy="uniform"), Ridge()), matrix, "value"),
-    "scale_mlp": (lambda: make_pipeline(StandardScaler(), MLPClassifier((4,), max_iter=5, random_state=0)), matrix, "text"),
-    "sgd_huber": (lambda: make_pipeline(MinMaxScaler(clip=True), SGDClassifier(loss="modified_huber", random_state=0)), matrix, "three"),
-    "search_ridge": (lambda: GridSearchCV(make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [1.0]}, cv=2), matrix, "value"),
-    "scale_forest": (lambda: make_pipeline(StandardScaler(), RandomForestClassifier(3, max_depth=3, random_state=0)), matrix, "text"),
-    "select_hist_boosting": (lambda: make_pipeline(SelectKBest(k=3), HistGradientBoostingRegressor(max_iter=3, max_leaf_nodes=4)), matrix, "two"),
-    "impute_xgboost": (lambda: make_pipeline(SimpleImputer(), xgboost.XGBClassifier(n_estimators=3, max_depth=2, n_jobs=1)), matrix, "two"),
-    "columns_logistic": (lambda: make_pipeline(columns(make_pipeline(SimpleImputer(), StandardScaler())), LogisticRegression()), table, "text"),
-    "columns_lightgbm": (lambda: make_pipeline(columns(SimpleImputer(strategy="median")), lightgbm.LGBMClassifier(**BOOSTER)), table, "two"),
-    "columns_select_logistic": (
-        lambda: make_pipeline(columns(make_pipeline(SimpleImputer(), StandardScaler())), SelectKBest(k=3), LogisticRegression()),
+    "robust_ridge": (
+        lambda: make_pipeline(SimpleImputer(), RobustScaler(), Ridge()),
+        matrix,
+        "value",
+    ),
+    "scale_select_logistic": (
+        lambda: make_pipeline(StandardScaler(), SelectKBest(k=2), LogisticRegression()),
+        matrix,
+        "text",
+    ),
+    "select_scale_select_logistic": (
+        lambda: make_pipeline(
+            VarianceThreshold(),
+            MinMaxScaler(),
+            SelectPercentile(percentile=50),
+            LogisticRegression(),
+        ),
+        matrix,
+        "two",
+    ),
+    "one_hot_select_logistic": (
+        lambda: make_pipeline(OneHotEncoder(), SelectKBest(chi2, k=5), LogisticRegression()),
+        positive,
+        "two",
+    ),
+    "polynomial_select_ridge": (
+        lambda: make_pipeline(PolynomialFeatures(2), SelectKBest(k=4), Ridge()),
+        matrix,
+        "two",
+    ),
+    "normalize_select_svc": (
+        lambda: make_pipeline(Normalizer(), SelectKBest(k=2), LinearSVC(random_state=0)),
+        matrix,
+        "two",
+    ),
+    "l1_logistic": (lambda: LogisticRegression(C=0.05, **L1), matrix, "two"),
+    "scale_l1_logistic": (
+        lambda: make_pipeline(StandardScaler(), LogisticRegression(C=0.05, **L1)),
+        matrix,
+        "two",
+    ),
+    "polynomial_lasso": (
+        lambda: make_pipeline(StandardScaler(), PolynomialFeatures(2), Lasso(alpha=0.5)),
+        matrix,
+        "value",
+    ),
+    "pca_logistic": (
+        lambda: make_pipeline(StandardScaler(), PCA(2, random_state=0), LogisticRegression()),
+        matrix,
+        "two",
+    ),
+    "union_svc": (
+        lambda: make_pipeline(
+            FeatureUnion([("pca", PCA(2, random_state=0)), ("scale", StandardScaler())]),
+            LinearSVC(random_state=0),
+        ),
+        matrix,
+        "three",
+    ),
+    "bins_ridge": (
+        lambda: make_pipeline(KBinsDiscretizer(3, strategy="uniform"), Ridge()),
+        matrix,
+        "value",
+    ),
+    "scale_mlp": (
+        lambda: make_pipeline(StandardScaler(), MLPClassifier((4,), max_iter=5, random_state=0)),
+        matrix,
+        "text",
+    ),
+    "sgd_huber": (
+        lambda: make_pipeline(
+            MinMaxScaler(clip=True), SGDClassifier(loss="modified_huber", random_state=0)
+        ),
+        matrix,
+        "three",
+    ),
+    "search_ridge": (
+        lambda: GridSearchCV(
+            make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [1.0]}, cv=2
+        ),
+        matrix,
+        "value",
+    ),
+    "scale_forest": (
+        lambda: make_pipeline(
+            StandardScaler(), RandomForestClassifier(3, max_depth=3, random_state=0)
+        ),
+        matrix,
+        "text",
+    ),
+    "select_hist_boosting": (
+        lambda: make_pipeline(
+            SelectKBest(k=3), HistGradientBoostingRegressor(max_iter=3, max_leaf_nodes=4)
+        ),
+        matrix,
+        "two",
+    ),
+    "impute_xgboost": (
+        lambda: make_pipeline(
+            SimpleImputer(), xgboost.XGBClassifier(n_estimators=3, max_depth=2, n_jobs=1)
+        ),
+        matrix,
+        "two",
+    ),
+    "columns_logistic": (
+        lambda: make_pipeline(
+            columns(make_pipeline(SimpleImputer(), StandardScaler())), LogisticRegression()
+        ),
+        table,
+        "text",
+    ),
+    "columns_lightgbm": (
+        lambda: make_pipeline(
+            columns(SimpleImputer(strategy="median")), lightgbm.LGBMClassifier(**BOOSTER)
+        ),
         table,
         "two",
     ),
-    "columns_l1_logistic": (lambda: make_pipeline(columns(SimpleImputer()), LogisticRegression(C=0.1, **L1)), table, "two"),
+    "columns_select_logistic": (
+        lambda: make_pipeline(
+            columns(make_pipeline(SimpleImputer(), StandardScaler())),
+            SelectKBest(k=3),
+            LogisticRegression(),
+        ),
+        table,
+        "two",
+    ),
+    "columns_l1_logistic": (
+        lambda: make_pipeline(columns(SimpleImputer()), LogisticRegression(C=0.1, **L1)),
+        table,
+        "two",
+    ),
     "ordinal_forest": (
         lambda: make_pipeline(
-            ColumnTransformer([("cat", OrdinalEncoder(), ["carrier", "class"])], remainder=SimpleImputer()),
+            ColumnTransformer(
+                [("cat", OrdinalEncoder(), ["carrier", "class"])], remainder=SimpleImputer()
+            ),
             RandomForestClassifier(3, max_depth=3, random_state=0),
         ),
         table,
@@ -141,6 +255,13 @@ def _round(estimator: Any) -> None:
 
 
 def _inner(estimator: Any) -> list[Any]:
-    steps = getattr(estimator, "steps", None) or getattr(estimator, "transformers_", None) or getattr(estimator, "transformer_list", None) or []
+    steps = (
+        getattr(estimator, "steps", None)
+        or getattr(estimator, "transformers_", None)
+        or getattr(estimator, "transformer_list", None)
+        or []
+    )
     best = getattr(estimator, "best_estimator_", None)
-    return [step[1] for step in steps if not isinstance(step[1], str)] + ([] if best is None else [best])
+    return [step[1] for step in steps if not isinstance(step[1], str)] + (
+        [] if best is None else [best]
+    )

@@ -9,17 +9,16 @@ import pytest
 
 from hbconv.array import Array
 from hbconv.containers import Node, Schema, show_rule
-from hbconv.containers.affine import Affine
-from hbconv.containers.bins import Bins
-from hbconv.containers.columns import Codes, Columns, Vocabulary
-from hbconv.containers.decide import Softmax
-from hbconv.containers.elementwise import Map
-from hbconv.containers.impute import Impute
-from hbconv.containers.linear import Linear
-from hbconv.containers.normalize import Normalize
-from hbconv.containers.one_hot import OneHot
-from hbconv.containers.polynomial import Polynomial
-from hbconv.containers.wiring import Cast, Concat, Select
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.basis_functions import Bins, Polynomial
+from hbconv.containers.nodes.codes import OneHot
+from hbconv.containers.nodes.decisions import Softmax
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.inputs import Codes, Columns, Vocabulary
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.missing import Impute
+from hbconv.containers.nodes.normalize import Normalize
+from hbconv.containers.nodes.wiring import Cast, Concat, Select
 from hbconv.optimize import RULES
 
 SCHEMA = Schema.table(["age", "fare", "city", "carrier"])
@@ -62,7 +61,11 @@ EXAMPLES: dict[str, tuple[Node, ...]] = {
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_rule(rule: Callable[[Node], Node | None], golden: Callable[[str], None], capsys: pytest.CaptureFixture[str]) -> None:
+def test_rule(
+    rule: Callable[[Node], Node | None],
+    golden: Callable[[str], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """A change of what a rule makes of a node shows in the diff of a text file."""
     for node in EXAMPLES[rule.__name__]:
         show_rule(rule, node)

@@ -14,12 +14,19 @@ import hbconv
 
 torch = pytest.importorskip("torch")
 
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device on this machine")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(
+        not torch.cuda.is_available(), reason="torch sees no CUDA device on this machine"
+    ),
+]
 
 X = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
 Y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
 ESTIMATORS = {
-    "linear": make_pipeline(StandardScaler(), PolynomialFeatures(), LogisticRegression(max_iter=500)),
+    "linear": make_pipeline(
+        StandardScaler(), PolynomialFeatures(), LogisticRegression(max_iter=500)
+    ),
     "forest": RandomForestRegressor(n_estimators=20, max_depth=6, random_state=0),
     "lightgbm": LGBMClassifier(n_estimators=20, verbose=-1),
     "xgboost": XGBClassifier(n_estimators=20),
@@ -35,7 +42,12 @@ def test_cuda_answers_as_the_cpu(name, backend):
         on_cpu = hbconv.convert(estimator, backend=backend)
         for method in model.methods:
             # Products of matrices add in another order on a GPU; trees do not depend on it.
-            np.testing.assert_allclose(dense(getattr(model, method)(rows)), dense(getattr(on_cpu, method)(rows)), rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(
+                dense(getattr(model, method)(rows)),
+                dense(getattr(on_cpu, method)(rows)),
+                rtol=1e-4,
+                atol=1e-5,
+            )
 
 
 @pytest.mark.parametrize("strategy", ["gemm", "tree_traversal", "perfect_tree_traversal", "select"])

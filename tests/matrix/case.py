@@ -61,7 +61,11 @@ class Case:
     same_as: str = ""
 
     def __str__(self) -> str:
-        name = self.estimator.rpartition(".")[2] if self.estimator.startswith("sklearn.") else self.estimator
+        name = (
+            self.estimator.rpartition(".")[2]
+            if self.estimator.startswith("sklearn.")
+            else self.estimator
+        )
         return f"{name}[{self.setting}]"
 
     @property

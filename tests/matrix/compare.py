@@ -39,34 +39,55 @@ def compare(case: Case, method: str, x: Any, got: Any) -> float:
     if len(x):
         want = ask(case, method, x)
         assert hasattr(got, "toarray") == hasattr(want, "toarray"), "sparse or not"
-        assert (isinstance(got, list | Iterator), isinstance(got, tuple)) == (isinstance(want, list), isinstance(want, tuple)), "of the same form"
+        assert (isinstance(got, list | Iterator), isinstance(got, tuple)) == (
+            isinstance(want, list),
+            isinstance(want, tuple),
+        ), "of the same form"
         return _near(case, method, x, dense(got), dense(want))
     return compare_values(case, method, x, dense(got))
 
 
 def compare_values(case: Case, method: str, x: Any, got: np.ndarray) -> float:
     """Compare an answer laid out as one array with the source's; return the largest difference, as a share of what is allowed."""
-    want = dense(ask(case, method, x)) if len(x) else dense(ask(case, method, case_rows_like(case, x)))[:0]
+    want = (
+        dense(ask(case, method, x))
+        if len(x)
+        else dense(ask(case, method, case_rows_like(case, x)))[:0]
+    )
     return _near(case, method, x, got, want)
 
 
 def _near(case: Case, method: str, x: Any, got: np.ndarray, want: np.ndarray) -> float:
     if got.dtype == object:  # As ONNX Runtime returns text of any width.
         got, want = got.astype(str).astype(object), want.astype(str).astype(object)
-    assert (got.shape, got.dtype) == (want.shape, want.dtype), (method, got.shape, want.shape, got.dtype, want.dtype)
+    assert (got.shape, got.dtype) == (want.shape, want.dtype), (
+        method,
+        got.shape,
+        want.shape,
+        got.dtype,
+        want.dtype,
+    )
     if len(x) == 0:
         return 0.0
     if want.dtype.kind != "f":
         wrong = got != want
-        assert not (wrong & ~undecided(case, x, wrong)).any(), f"{method}: rows {np.flatnonzero(wrong)[:9]}"
+        assert not (wrong & ~undecided(case, x, wrong)).any(), (
+            f"{method}: rows {np.flatnonzero(wrong)[:9]}"
+        )
         return 0.0
-    if method.endswith("log_proba"):  # The logarithm of a probability near 0 magnifies its rounding without bound.
+    if method.endswith(
+        "log_proba"
+    ):  # The logarithm of a probability near 0 magnifies its rounding without bound.
         got, want = np.exp(got), np.exp(want)
     same = (got == want) | (np.isnan(got) & np.isnan(want))
     with np.errstate(invalid="ignore"):
-        share = np.where(same, 0.0, np.abs(got - want) / allowed(case.kind, precision(x, want), x, want))
+        share = np.where(
+            same, 0.0, np.abs(got - want) / allowed(case.kind, precision(x, want), x, want)
+        )
     far = ~(share <= 1)
-    assert not far.any(), f"{method}: {far.sum()} of {far.size} entries, such as {got[far][:3]} for {want[far][:3]}"
+    assert not far.any(), (
+        f"{method}: {far.sum()} of {far.size} entries, such as {got[far][:3]} for {want[far][:3]}"
+    )
     return float(share.max(initial=0.0))
 
 

@@ -79,7 +79,11 @@ def rows(n: int, *, large: float = LARGE) -> np.ndarray:
     x = draw(rng, n)
     for row in range(1, n):
         for column in rng.choice(WIDTH, size=3, replace=False):
-            x[row, column] = rng.choice(_hostile(column, large)) if row < 100 or rng.random() < 0.5 else x[row, column]
+            x[row, column] = (
+                rng.choice(_hostile(column, large))
+                if row < 100 or rng.random() < 0.5
+                else x[row, column]
+            )
     return x
 
 
@@ -99,7 +103,9 @@ def fit_table() -> pd.DataFrame:
 
 def table_rows(n: int) -> pd.DataFrame:
     """New rows of the same columns, with a colour never seen."""
-    return _table(np.random.default_rng(n), with_missing(rows(n)), ["red", "green", "blue", "mauve"])
+    return _table(
+        np.random.default_rng(n), with_missing(rows(n)), ["red", "green", "blue", "mauve"]
+    )
 
 
 def _table(rng: np.random.Generator, x: np.ndarray, colours: list[str]) -> pd.DataFrame:

@@ -10,7 +10,10 @@ from matrix.case import Case
 
 __all__ = ["CASES", "first_settings"]
 
-_MODULES = (importlib.import_module(f"matrix.cases.{found.name}") for found in pkgutil.iter_modules([str(Path(__file__).parent / "cases")]))
+_MODULES = (
+    importlib.import_module(f"matrix.cases.{found.name}")
+    for found in pkgutil.iter_modules([str(Path(__file__).parent / "cases")])
+)
 
 CASES: tuple[Case, ...] = tuple(case for module in _MODULES for case in module.CASES)
 

@@ -14,8 +14,8 @@ from matrix.compiled import compiled
 
 import hbconv
 from hbconv.backends.torchscript import without_deprecation
-from hbconv.runtime.answers import answer
-from hbconv.runtime.inputs import read_table
+from hbconv.runtime.inputs.read import read_table
+from hbconv.runtime.outputs.answers import answer
 
 __all__ = ["SUFFIXES", "Answers", "exported"]
 
@@ -25,7 +25,11 @@ Answers = Callable[[Any], dict[str, Any]]
 
 def exported(case: Case, suffix: str, dtype: str, folder: Path) -> Answers:
     """Export a case's model for numbers of a dtype, and load the file in the runtime that the suffix names."""
-    model = hbconv.convert(compiled(case, "reference").parsed, backend="reference", sample=as_dtype(case.rows(7), dtype))
+    model = hbconv.convert(
+        compiled(case, "reference").parsed,
+        backend="reference",
+        sample=as_dtype(case.rows(7), dtype),
+    )
     path = folder / f"model{suffix}"
     model.export(path)
     return SUFFIXES[suffix](model, path)
@@ -56,12 +60,16 @@ def _typed(values: np.ndarray, declared: str) -> np.ndarray:
     """Return the values in the declared dtype; a missing text is the empty text."""
     kind = declared.removeprefix("tensor(").removesuffix(")")
     if kind == "string":
-        return np.array([["" if v is None or v != v else v for v in row] for row in values.tolist()], object).reshape(values.shape)
+        return np.array(
+            [["" if v is None or v != v else v for v in row] for row in values.tolist()], object
+        ).reshape(values.shape)
     return values.astype({"float": "float32", "double": "float64"}.get(kind, kind))
 
 
 def _torchscript(model: hbconv.Model, path: Path) -> Answers:
-    return _torch(model.for_target(backend="torchscript"), without_deprecation(torch.jit.load, str(path)))
+    return _torch(
+        model.for_target(backend="torchscript"), without_deprecation(torch.jit.load, str(path))
+    )
 
 
 def _torch_export(model: hbconv.Model, path: Path) -> Answers:
@@ -72,18 +80,29 @@ def _torch(model: hbconv.Model, module: Callable[..., Any]) -> Answers:
     """Feed tensors in the program's order; its answers are those of the methods, classes as codes. torch counts in int64 where it likes."""
     methods = model.parsed.tensors
     lowered = model.programs.lowered(methods, model.dtypes)
-    types = {method: lowered.program.instructions[place].type for method, place in lowered.program.outputs.items()}
+    types = {
+        method: lowered.program.instructions[place].type
+        for method, place in lowered.program.outputs.items()
+    }
 
     def run(x: Any) -> dict[str, Any]:
         inputs = read_table(x, model.reads).inputs(lowered.feeds)
         with torch.no_grad():
-            found = module(*(torch.from_numpy(np.array(inputs[i.name])) for i in lowered.program.inputs))
+            found = module(
+                *(torch.from_numpy(np.array(inputs[i.name])) for i in lowered.program.inputs)
+            )
         values = found if isinstance(found, tuple) else (found,)
         typed = {m: v.numpy().astype(types[m].dtype) for m, v in zip(types, values, strict=True)}
-        return {method: answer(model.parsed.outputs[method], value) for method, value in typed.items()}
+        return {
+            method: answer(model.parsed.outputs[method], value) for method, value in typed.items()
+        }
 
     return run
 
 
-SUFFIXES: dict[str, Callable[[hbconv.Model, Path], Answers]] = {".onnx": _onnx, ".pt": _torchscript, ".pt2": _torch_export}
+SUFFIXES: dict[str, Callable[[hbconv.Model, Path], Answers]] = {
+    ".onnx": _onnx,
+    ".pt": _torchscript,
+    ".pt2": _torch_export,
+}
 """How the files of each suffix are run."""

@@ -17,7 +17,7 @@ from sources import dense
 
 import hbconv
 from hbconv.containers import topological
-from hbconv.containers.columns import Codes, Hashes
+from hbconv.containers.nodes.inputs import Codes, Hashes
 from hbconv.errors import BackendError
 
 ROWS = (1000, 7, 1, 0)
@@ -37,8 +37,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Take every setting with ``--exports``, else the first of each estimator."""
     if "suffix" in metafunc.fixturenames:
         whole = metafunc.config.getoption("--exports")
-        pairs = [(case, suffix) for case in (CASES if whole else first_settings()) for suffix in SUFFIXES if whole or _sampled(case, suffix)]
-        metafunc.parametrize(("case", "suffix"), [pytest.param(*pair, id=f"{pair[0]}-{pair[1]}") for pair in pairs])
+        pairs = [
+            (case, suffix)
+            for case in (CASES if whole else first_settings())
+            for suffix in SUFFIXES
+            if whole or _sampled(case, suffix)
+        ]
+        metafunc.parametrize(
+            ("case", "suffix"), [pytest.param(*pair, id=f"{pair[0]}-{pair[1]}") for pair in pairs]
+        )
 
 
 def _sampled(case: Case, suffix: str) -> bool:
@@ -49,7 +56,10 @@ def test_a_file_answers_as_the_source(case: Case, suffix: str, tmp_path: Path) -
     """In each dtype that the source takes; a model of which no method gives a tensor, or whose texts become tokens on the host, is refused."""
     model = compiled(case, "reference")
     if model.reads.entries or not model.parsed.tensors or (suffix == ".onnx" and _hashes(model)):
-        with pytest.raises(BackendError, match=r"its texts become tokens on the host|kneighbors is none|no operator that hashes text"):
+        with pytest.raises(
+            BackendError,
+            match=r"its texts become tokens on the host|kneighbors is none|no operator that hashes text",
+        ):
             exported(case, suffix, case.dtypes[0], tmp_path)
         return
     for dtype in case.dtypes:
@@ -67,4 +77,7 @@ def test_a_file_answers_as_the_source(case: Case, suffix: str, tmp_path: Path) -
 
 def _hashes(model: hbconv.Model) -> bool:
     """Whether the model knows categories by hashes of their texts alone."""
-    return any(isinstance(node, Codes) and isinstance(node.vocabulary, Hashes) for node in topological(model.parsed.roots))
+    return any(
+        isinstance(node, Codes) and isinstance(node.vocabulary, Hashes)
+        for node in topological(model.parsed.roots)
+    )

@@ -23,7 +23,12 @@ ROWS = (1000, 0, 1, 7)
 
 def _pairs() -> list[Any]:
     firsts = {case for case in first_settings() if not case.same_as}
-    return [pytest.param(case, b, id=f"{case}-{b}") for case in CASES for b in backend_names() if b in EVERY_SETTING or case in firsts]
+    return [
+        pytest.param(case, b, id=f"{case}-{b}")
+        for case in CASES
+        for b in backend_names()
+        if b in EVERY_SETTING or case in firsts
+    ]
 
 
 def test_table_has_every_estimator() -> None:
@@ -81,7 +86,9 @@ def test_takes_half_precision_or_refuses_it(case: Case) -> None:
     """Rows of float16 are computed with as the source does, or refused where it computes in float16 itself."""
     x = as_dtype(case.rows(20), "float16")
     if hasattr(x, "columns"):
-        x = x.where(~np.isinf(x.select_dtypes("float16")).reindex(columns=x.columns, fill_value=False), 1.0)
+        x = x.where(
+            ~np.isinf(x.select_dtypes("float16")).reindex(columns=x.columns, fill_value=False), 1.0
+        )
     elif x.dtype == np.float16:
         x[np.isinf(x)] = 1.0
     for method in case.names:
@@ -103,7 +110,9 @@ def test_refuses_what_the_source_refuses(case: Case, bad: float) -> None:
     """
     x = as_dtype(case.rows(20), "float64").copy()
     if hasattr(x, "columns"):
-        x.iloc[3:20:2, x.shape[1] // 2 - 1 :: -1] = bad if x.dtypes.iloc[0].kind == "f" else x.iloc[0, 0]
+        x.iloc[3:20:2, x.shape[1] // 2 - 1 :: -1] = (
+            bad if x.dtypes.iloc[0].kind == "f" else x.iloc[0, 0]
+        )
     else:
         x[(slice(3, 20, 2), slice(None, None, 3))[: x.ndim]] = bad
     refused = not answers(case, case.names[0], x)

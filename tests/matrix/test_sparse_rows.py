@@ -19,10 +19,23 @@ from hbconv.errors import InputError
 
 Rows = np.ndarray[Any, np.dtype[np.float64]]
 
-REFUSED_HERE = ("has a kernel that", "takes for missing what", "takes the entries of", "LabelBinarizer", "numpy.square")
+REFUSED_HERE = (
+    "has a kernel that",
+    "takes for missing what",
+    "takes the entries of",
+    "LabelBinarizer",
+    "numpy.square",
+)
 """What hbconv refuses by name and the source answers: it lacks sense, or needs every absent entry told from a zero."""
 
-ANSWERED_HERE = ("Buffer dtype mismatch", "not subscriptable", "DMatrix object", "CatBoost", "has no attribute", "scipy distance")
+ANSWERED_HERE = (
+    "Buffer dtype mismatch",
+    "not subscriptable",
+    "DMatrix object",
+    "CatBoost",
+    "has no attribute",
+    "scipy distance",
+)
 """What the source refuses for the dtype or class of rows alone, of which docs/fidelity.md tells."""
 
 
@@ -48,7 +61,14 @@ def _twice(x: Rows) -> Any:
     return sp.coo_matrix((data, (np.tile(rows, 2), np.tile(columns, 2))), shape=x.shape)
 
 
-FORMS = {"csr": sp.csr_matrix, "csc": sp.csc_array, "array": sp.csr_array, "unsorted": _unsorted, "stored zeros": _stored_zeros, "twice": _twice}
+FORMS = {
+    "csr": sp.csr_matrix,
+    "csc": sp.csc_array,
+    "array": sp.csr_array,
+    "unsorted": _unsorted,
+    "stored zeros": _stored_zeros,
+    "twice": _twice,
+}
 
 MISREAD = {
     "FunctionTransformer": ("twice",),
@@ -82,7 +102,9 @@ def test_a_sparse_matrix_is_answered_as_the_source_does(case: Case) -> None:
     assert x is not None
     for values in (x, np.abs(x)):
         for name, make in FORMS.items():
-            if any(str(case).startswith(known) and name in forms for known, forms in MISREAD.items()):
+            if any(
+                str(case).startswith(known) and name in forms for known, forms in MISREAD.items()
+            ):
                 continue
             for method in case.names:
                 _compare(case, method, values, make)
@@ -109,7 +131,9 @@ def _compare(case: Case, method: str, values: Rows, make: Any) -> None:
     if want.dtype.kind != "f":
         np.testing.assert_array_equal(got, want)
         return
-    limit = np.broadcast_to(10 * allowed(case.kind, precision(values, want), values, want), want.shape)
+    limit = np.broadcast_to(
+        10 * allowed(case.kind, precision(values, want), values, want), want.shape
+    )
     same = (got == want) | (np.isnan(got) & np.isnan(want))
     with np.errstate(invalid="ignore"):
         assert (same | (np.abs(got - want) <= limit)).all()

@@ -12,7 +12,19 @@ import pytest
 import hbconv
 
 ROOT = Path(hbconv.__file__).parent
-HEAVY = {"torch", "sklearn", "lightgbm", "xgboost", "onnx", "onnxruntime", "tvm", "pandas", "pyarrow", "polars", "scipy"}
+HEAVY = {
+    "torch",
+    "sklearn",
+    "lightgbm",
+    "xgboost",
+    "onnx",
+    "onnxruntime",
+    "tvm",
+    "pandas",
+    "pyarrow",
+    "polars",
+    "scipy",
+}
 
 LAYERS = (
     {"errors", "target", "array", "files", "forest", "forest_check", "names"},
@@ -29,24 +41,36 @@ LAYERS = (
 """Parts of hbconv, lowest first: a part imports its own layer and those before."""
 
 MAY_IMPORT_TORCH = {
-    "backends/torch.py",
+    "backends/torch/__init__.py",
     "backends/torchscript.py",
-    "backends/_torch_forest.py",
-    "backends/_torch_functions.py",
-    "backends/_torch_module.py",
-    "backends/_torch_trees.py",
+    "backends/torch/forest.py",
+    "backends/torch/functions.py",
+    "backends/torch/module.py",
+    "backends/torch/tree_modules.py",
 }
 
 
 def test_importing_hbconv_loads_no_library():
     script = f"import sys, hbconv; print(sorted({HEAVY!r} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )
 
 
 def test_importing_hbconv_is_quick():
     """In milliseconds of this process's own time, beside what an empty interpreter takes."""
     script = "import time; start = time.process_time(); import hbconv; print(time.process_time() - start)"
-    runs = [float(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout) for _ in range(3)]
+    runs = [
+        float(
+            subprocess.run(
+                [sys.executable, "-c", script], capture_output=True, text=True, check=True
+            ).stdout
+        )
+        for _ in range(3)
+    ]
     assert min(runs) < 0.2
 
 
@@ -63,7 +87,12 @@ def test_unknown_names_are_attribute_errors():
 
 def test_submodules_do_not_hide_public_names():
     script = "import hbconv, hbconv.compiler, hbconv.verification, hbconv.model; print(callable(hbconv.convert), callable(hbconv.verify))"
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "True True\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout
+        == "True True\n"
+    )
 
 
 def sources():
@@ -78,7 +107,9 @@ def imports(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found |= {node.module or ""} | ({f"hbconv.{a.name}" for a in node.names} if node.module == "hbconv" else set())
+            found |= {node.module or ""} | (
+                {f"hbconv.{a.name}" for a in node.names} if node.module == "hbconv" else set()
+            )
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             pending += node.orelse
         elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -101,7 +132,15 @@ def test_imports_point_one_way(path):
 def test_heavy_libraries_are_imported_where_they_are_used(path):
     name = path.relative_to(ROOT).as_posix()
     found = {m.partition(".")[0] for m in imports(path)} & HEAVY
-    allowed = {"torch"} if name in MAY_IMPORT_TORCH else {"onnx", "onnxruntime"} if "/onnx/" in name else {"tvm"} if "/tvm/" in name else set()
+    allowed = (
+        {"torch"}
+        if name in MAY_IMPORT_TORCH
+        else {"onnx", "onnxruntime"}
+        if "/onnx/" in name
+        else {"tvm"}
+        if "/tvm/" in name
+        else set()
+    )
     assert found <= allowed
 
 
@@ -110,4 +149,6 @@ def test_strategies_stand_on_the_tensor_layer_alone():
 
     for path in Path(hbconv_strategies.__file__).parent.glob("*.py"):
         inner = {m.split(".")[1] for m in imports(path) if m.startswith("hbconv.")}
-        assert inner <= {"errors", "target", "array", "forest", "tensor", "strategy", "names"}, path.name
+        assert inner <= {"errors", "target", "array", "forest", "tensor", "strategy", "names"}, (
+            path.name
+        )

@@ -15,7 +15,12 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def wheel_names(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
     (wheel,) = folder.glob("*.whl")
     return zipfile.ZipFile(wheel).namelist()
 
@@ -34,9 +39,16 @@ def test_every_source_file_is_in_the_wheel(wheel_names):
 
 
 def test_every_extra_is_in_the_tested_set():
-    pinned = {line.split("==")[0].lower().replace("_", "-") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
+    pinned = {
+        line.split("==")[0].lower().replace("_", "-")
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if "==" in line
+    }
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *(d for extra in project["optional-dependencies"].values() for d in extra)]
+    wanted = [
+        *project["dependencies"],
+        *(d for extra in project["optional-dependencies"].values() for d in extra),
+    ]
     names = {w.split(">")[0].split("[")[0].strip().lower() for w in wanted} - {"hbconv"}
     assert names <= pinned
 
@@ -44,11 +56,21 @@ def test_every_extra_is_in_the_tested_set():
 def test_the_command_line_lists_its_commands_without_heavy_imports():
     heavy = ("torch", "sklearn", "onnx", "tvm", "pandas", "pyarrow")
     code = f"import sys; from hbconv.cli import parser; parser(); print([m for m in {heavy} if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip() == "[]"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        ).stdout.strip()
+        == "[]"
+    )
 
 
 def test_support_as_json():
-    done = subprocess.run([sys.executable, "-m", "hbconv.cli", "support", "--json"], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "hbconv.cli", "support", "--json"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     support = json.loads(done.stdout)
     assert "sklearn.preprocessing.StandardScaler" in support["estimators"]
     assert support["backends"]["reference"] == ["ready"]

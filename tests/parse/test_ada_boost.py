@@ -12,7 +12,7 @@ from sources import quietly
 from tolerances import FUNCTION
 
 import hbconv
-from hbconv.containers.trees import TreeEnsemble
+from hbconv.containers.nodes.trees import TreeEnsemble
 from hbconv.errors import InputError, UnsupportedError
 from hbconv.parse import parse
 
@@ -33,18 +33,39 @@ def assert_answers(model, rows=ROWS):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("labels", [LABELS, LABELS == "ash", np.digitize(TARGET, [-2, -1, 0, 1]) * 5 - 7], ids=["three text", "two bool", "five int"])
 @pytest.mark.parametrize(
-    "member", [None, DecisionTreeClassifier(max_depth=3), RandomForestClassifier(2, max_depth=2, random_state=0)], ids=["stumps", "trees", "forests"]
+    "labels",
+    [LABELS, LABELS == "ash", np.digitize(TARGET, [-2, -1, 0, 1]) * 5 - 7],
+    ids=["three text", "two bool", "five int"],
+)
+@pytest.mark.parametrize(
+    "member",
+    [
+        None,
+        DecisionTreeClassifier(max_depth=3),
+        RandomForestClassifier(2, max_depth=2, random_state=0),
+    ],
+    ids=["stumps", "trees", "forests"],
 )
 def test_classifiers(member, labels, dtype):
-    assert_answers(AdaBoostClassifier(member, n_estimators=7, random_state=0).fit(X, labels), ROWS.astype(dtype))
+    assert_answers(
+        AdaBoostClassifier(member, n_estimators=7, random_state=0).fit(X, labels),
+        ROWS.astype(dtype),
+    )
 
 
 def test_trees_become_one_forest():
-    ensembles = [node for node in parse(AdaBoostClassifier(n_estimators=9).fit(X, LABELS)).nodes() if isinstance(node, TreeEnsemble)]
+    ensembles = [
+        node
+        for node in parse(AdaBoostClassifier(n_estimators=9).fit(X, LABELS)).nodes()
+        if isinstance(node, TreeEnsemble)
+    ]
     assert [(node.forest.n_trees, node.forest.n_outputs) for node in ensembles] == [(9, 3)]
-    two = [node for node in parse(AdaBoostClassifier(n_estimators=9).fit(X, LABELS == "ash")).nodes() if isinstance(node, TreeEnsemble)]
+    two = [
+        node
+        for node in parse(AdaBoostClassifier(n_estimators=9).fit(X, LABELS == "ash")).nodes()
+        if isinstance(node, TreeEnsemble)
+    ]
     assert two[0].forest.n_outputs == 1
 
 
@@ -60,7 +81,12 @@ def test_one_class_is_refused():
 
 
 @pytest.mark.parametrize(
-    "model", [AdaBoostClassifier(n_estimators=3).fit(X, LABELS), AdaBoostRegressor(n_estimators=3).fit(X, TARGET)], ids=["classifier", "regressor"]
+    "model",
+    [
+        AdaBoostClassifier(n_estimators=3).fit(X, LABELS),
+        AdaBoostRegressor(n_estimators=3).fit(X, TARGET),
+    ],
+    ids=["classifier", "regressor"],
 )
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300])
 def test_what_the_source_refuses(model, bad):
@@ -73,9 +99,13 @@ def test_what_the_source_refuses(model, bad):
 
 
 @pytest.mark.parametrize("loss", ["linear", "square", "exponential"])
-@pytest.mark.parametrize("member", [None, DecisionTreeRegressor(max_leaf_nodes=4)], ids=["default", "few leaves"])
+@pytest.mark.parametrize(
+    "member", [None, DecisionTreeRegressor(max_leaf_nodes=4)], ids=["default", "few leaves"]
+)
 def test_regressors(member, loss):
-    assert_answers(AdaBoostRegressor(member, n_estimators=12, loss=loss, random_state=0).fit(X, TARGET))
+    assert_answers(
+        AdaBoostRegressor(member, n_estimators=12, loss=loss, random_state=0).fit(X, TARGET)
+    )
 
 
 def test_median_of_equal_weights():
@@ -83,22 +113,36 @@ def test_median_of_equal_weights():
     model = AdaBoostRegressor(n_estimators=4, random_state=0).fit(X, TARGET)
     model.estimator_weights_ = np.ones(4)
     assert_answers(model)
-    assert set(score(model, ROWS) - np.sort([m.predict(ROWS) for m in model.estimators_], axis=0)[1]) == {0.0}
+    assert set(
+        score(model, ROWS) - np.sort([m.predict(ROWS) for m in model.estimators_], axis=0)[1]
+    ) == {0.0}
 
 
 def test_regression_of_a_line():
-    assert_answers(AdaBoostRegressor(LinearRegression(), n_estimators=5, random_state=0).fit(X[:, :1], X[:, 0]), np.zeros((3, 1)))
+    assert_answers(
+        AdaBoostRegressor(LinearRegression(), n_estimators=5, random_state=0).fit(
+            X[:, :1], X[:, 0]
+        ),
+        np.zeros((3, 1)),
+    )
 
 
 def test_members_see_one_array():
     """A table's float32 column is float64 beside another before a member scales it."""
     table = pd.DataFrame({"a": ROWS[:, 0].astype(np.float32), "b": ROWS[:, 1]})
-    member = make_pipeline(ColumnTransformer([("one", StandardScaler(), [0])]), DecisionTreeRegressor(max_depth=6))
+    member = make_pipeline(
+        ColumnTransformer([("one", StandardScaler(), [0])]), DecisionTreeRegressor(max_depth=6)
+    )
     model = AdaBoostRegressor(member, n_estimators=4, random_state=0).fit(table, ROWS[:, 0])
     assert_answers(model, table)
 
 
 def test_members_that_encode_numbers():
     table = pd.DataFrame({"a": np.arange(160) % 4, "b": X[:, 0]})
-    member = make_pipeline(ColumnTransformer([("one", OneHotEncoder(), [0])], remainder="passthrough"), DecisionTreeRegressor(max_depth=3))
-    assert_answers(AdaBoostRegressor(member, n_estimators=3, random_state=0).fit(table, TARGET), table)
+    member = make_pipeline(
+        ColumnTransformer([("one", OneHotEncoder(), [0])], remainder="passthrough"),
+        DecisionTreeRegressor(max_depth=3),
+    )
+    assert_answers(
+        AdaBoostRegressor(member, n_estimators=3, random_state=0).fit(table, TARGET), table
+    )

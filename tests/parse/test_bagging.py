@@ -4,7 +4,12 @@ import pytest
 from scoring import assert_identical, score
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier, BaggingRegressor, HistGradientBoostingClassifier
-from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier, SGDClassifier
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    RidgeClassifier,
+    SGDClassifier,
+)
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -12,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sources import quietly
 
 import hbconv
-from hbconv.containers.trees import TreeEnsemble
+from hbconv.containers.nodes.trees import TreeEnsemble
 from hbconv.errors import InputError, UnsupportedError
 from hbconv.parse import parse
 
@@ -41,14 +46,31 @@ def assert_near(model, *methods, rows=ROWS):
     converted = hbconv.convert(model)
     np.testing.assert_array_equal(converted.predict(rows), model.predict(rows))
     for method in methods:
-        np.testing.assert_allclose(getattr(converted, method)(rows), quietly(model, method, rows), **NEAR)
+        np.testing.assert_allclose(
+            getattr(converted, method)(rows), quietly(model, method, rows), **NEAR
+        )
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"max_features": 2}, {"max_features": 3, "bootstrap_features": True}, {"bootstrap": False, "max_samples": 0.3}], ids=str
+    "settings",
+    [
+        {},
+        {"max_features": 2},
+        {"max_features": 3, "bootstrap_features": True},
+        {"bootstrap": False, "max_samples": 0.3},
+    ],
+    ids=str,
 )
-@pytest.mark.parametrize("labels", [LABELS, LABELS == "ash", np.where(LABELS == "ash", 1, 2)], ids=["three text", "two bool", "one and two"])
-@pytest.mark.parametrize("rows", [ROWS, ROWS.astype(np.float32), np.where(ROWS > 1, np.nan, ROWS)], ids=["float64", "float32", "missing"])
+@pytest.mark.parametrize(
+    "labels",
+    [LABELS, LABELS == "ash", np.where(LABELS == "ash", 1, 2)],
+    ids=["three text", "two bool", "one and two"],
+)
+@pytest.mark.parametrize(
+    "rows",
+    [ROWS, ROWS.astype(np.float32), np.where(ROWS > 1, np.nan, ROWS)],
+    ids=["float64", "float32", "missing"],
+)
 def test_trees(settings, labels, rows):
     model = bagged(**settings).fit(MISSING, labels)
     assert_answers(model, rows)
@@ -59,7 +81,9 @@ def test_trees_that_know_some_classes():
     """Trees are fitted on all labels, most of weight zero, unless they were fitted elsewhere."""
     model = bagged().fit(X, LABELS)
     codes = np.unique(LABELS, return_inverse=True)[1]
-    for member, known in zip(model.estimators_, ([0], [2], [0, 1], [1, 2], [0, 2], [0, 1, 2]), strict=True):
+    for member, known in zip(
+        model.estimators_, ([0], [2], [0, 1], [1, 2], [0, 2], [0, 1, 2]), strict=True
+    ):
         chosen = np.isin(codes, known)
         member.fit(X[chosen], codes[chosen])
     assert_answers(model)
@@ -80,7 +104,9 @@ def test_no_decisions_where_members_score_other_numbers_of_classes():
 
 
 @pytest.mark.parametrize("labels", [LABELS, LABELS == "ash"], ids=["three", "two"])
-@pytest.mark.parametrize("member", [RidgeClassifier(), SGDClassifier(max_iter=20, tol=None)], ids=["ridge", "sgd"])
+@pytest.mark.parametrize(
+    "member", [RidgeClassifier(), SGDClassifier(max_iter=20, tol=None)], ids=["ridge", "sgd"]
+)
 def test_votes_of_members_without_probabilities(member, labels):
     model = bagged(member).fit(X, labels)
     assert_near(model, *PROBABILITIES, "decision_function")
@@ -102,7 +128,9 @@ def test_members_of_other_kinds(member):
 
 
 def test_rows_are_checked_in_the_columns_that_members_read():
-    model = BaggingRegressor(LinearRegression(), max_features=1, n_estimators=2, random_state=0).fit(X, TARGET)
+    model = BaggingRegressor(
+        LinearRegression(), max_features=1, n_estimators=2, random_state=0
+    ).fit(X, TARGET)
     read = np.unique(model.estimators_features_)
     unread = np.setdiff1d(np.arange(4), read)
     rows = ROWS.copy()
@@ -114,7 +142,9 @@ def test_rows_are_checked_in_the_columns_that_members_read():
 
 
 def test_trees_are_checked_in_the_columns_that_they_were_fitted_on():
-    model = BaggingRegressor(DecisionTreeRegressor(max_depth=1), max_features=2, n_estimators=1, random_state=0).fit(X, TARGET)
+    model = BaggingRegressor(
+        DecisionTreeRegressor(max_depth=1), max_features=2, n_estimators=1, random_state=0
+    ).fit(X, TARGET)
     (read,) = model.estimators_features_
     rows = np.where(np.isin(np.arange(4), read), ROWS, np.inf)
     assert_answers(model, rows)
@@ -122,28 +152,51 @@ def test_trees_are_checked_in_the_columns_that_they_were_fitted_on():
         hbconv.convert(model).predict(np.where(np.isin(np.arange(4), read), np.inf, ROWS))
 
 
-@pytest.mark.parametrize("targets", [TARGET, np.stack([TARGET, -X[:, 2]], axis=1)], ids=["one", "two"])
-@pytest.mark.parametrize("settings", [{}, {"max_features": 2}, {"max_features": 3, "bootstrap_features": True}], ids=str)
+@pytest.mark.parametrize(
+    "targets", [TARGET, np.stack([TARGET, -X[:, 2]], axis=1)], ids=["one", "two"]
+)
+@pytest.mark.parametrize(
+    "settings", [{}, {"max_features": 2}, {"max_features": 3, "bootstrap_features": True}], ids=str
+)
 def test_regression_trees(settings, targets):
-    assert_answers(BaggingRegressor(**settings, n_estimators=6, random_state=0).fit(MISSING, targets), np.where(ROWS > 1, np.nan, ROWS))
+    assert_answers(
+        BaggingRegressor(**settings, n_estimators=6, random_state=0).fit(MISSING, targets),
+        np.where(ROWS > 1, np.nan, ROWS),
+    )
 
 
 def test_members_see_one_array():
     """A table's float32 column is float64 beside another before a member scales it."""
     table = pd.DataFrame({"a": ROWS[:, 0].astype(np.float32), "b": ROWS[:, 1]})
-    member = make_pipeline(ColumnTransformer([("one", StandardScaler(), [0])]), DecisionTreeRegressor(max_depth=6))
-    assert_answers(BaggingRegressor(member, n_estimators=3, random_state=0).fit(table, ROWS[:, 0]), table)
+    member = make_pipeline(
+        ColumnTransformer([("one", StandardScaler(), [0])]), DecisionTreeRegressor(max_depth=6)
+    )
+    assert_answers(
+        BaggingRegressor(member, n_estimators=3, random_state=0).fit(table, ROWS[:, 0]), table
+    )
 
 
 def test_text_that_members_encode():
-    table = pd.DataFrame({"colour": np.array(["red", "green", "blue"], object)[np.digitize(X[:, 0], [-1, 1])], "count": np.arange(160) % 4})
-    model = bagged(make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())).fit(table, LABELS)
+    table = pd.DataFrame(
+        {
+            "colour": np.array(["red", "green", "blue"], object)[np.digitize(X[:, 0], [-1, 1])],
+            "count": np.arange(160) % 4,
+        }
+    )
+    model = bagged(make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())).fit(
+        table, LABELS
+    )
     assert_near(model, *PROBABILITIES, rows=table)
 
 
 def test_text_beside_numbers_is_refused():
     """The source makes one array of objects of them."""
-    table = pd.DataFrame({"colour": np.array(["red", "green"], object)[np.arange(160) % 2], "count": np.arange(160) % 4})
+    table = pd.DataFrame(
+        {
+            "colour": np.array(["red", "green"], object)[np.arange(160) % 2],
+            "count": np.arange(160) % 4,
+        }
+    )
     encode = ColumnTransformer([("colour", OneHotEncoder(), [0])], remainder=StandardScaler())
     with pytest.raises(UnsupportedError, match="encode the text before the ensemble"):
         parse(bagged(make_pipeline(encode, LogisticRegression())).fit(table, LABELS))

@@ -24,9 +24,18 @@ from sklearn.ensemble import (
 from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    TunedThresholdClassifierCV,
+)
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
-from sklearn.multioutput import ClassifierChain, MultiOutputClassifier, MultiOutputRegressor, RegressorChain
+from sklearn.multioutput import (
+    ClassifierChain,
+    MultiOutputClassifier,
+    MultiOutputRegressor,
+    RegressorChain,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import QuantileTransformer, StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
@@ -48,12 +57,16 @@ SOME_UNKNOWN = np.where(np.arange(150) % 3, np.digitize(VALUE, [-1, 1]), -1)
 CLASSIFIERS = {
     "lightgbm": lightgbm.LGBMClassifier(n_estimators=3, num_leaves=5, verbosity=-1, n_jobs=1),
     "xgboost": xgboost.XGBClassifier(n_estimators=3, max_depth=3, n_jobs=1),
-    "catboost": catboost.CatBoostClassifier(iterations=3, depth=3, verbose=0, thread_count=1, allow_writing_files=False),
+    "catboost": catboost.CatBoostClassifier(
+        iterations=3, depth=3, verbose=0, thread_count=1, allow_writing_files=False
+    ),
 }
 REGRESSORS = {
     "lightgbm": lightgbm.LGBMRegressor(n_estimators=3, num_leaves=5, verbosity=-1, n_jobs=1),
     "xgboost": xgboost.XGBRegressor(n_estimators=3, max_depth=3, n_jobs=1),
-    "catboost": catboost.CatBoostRegressor(iterations=3, depth=3, verbose=0, thread_count=1, allow_writing_files=False),
+    "catboost": catboost.CatBoostRegressor(
+        iterations=3, depth=3, verbose=0, thread_count=1, allow_writing_files=False
+    ),
 }
 
 AROUND_CLASSIFIERS = {
@@ -61,13 +74,19 @@ AROUND_CLASSIFIERS = {
     "thresholds": (lambda b: FixedThresholdClassifier(b, threshold=0.3), TWO),
     "tuned": (lambda b: TunedThresholdClassifierCV(b, cv=2), TWO),
     "voting hard": (lambda b: VotingClassifier([("a", b), ("b", LogisticRegression())]), None),
-    "stacking": (lambda b: StackingClassifier([("a", b), ("b", LogisticRegression())], b, cv=2), None),
+    "stacking": (
+        lambda b: StackingClassifier([("a", b), ("b", LogisticRegression())], b, cv=2),
+        None,
+    ),
     "calibrated isotonic": (lambda b: CalibratedClassifierCV(b, cv=2, method="isotonic"), TWO),
     "one against one": (OneVsOneClassifier, None),
     "codes": (lambda b: OutputCodeClassifier(b, random_state=0), None),
     "one against the rest": (OneVsRestClassifier, None),
     "search": (lambda b: GridSearchCV(b, {"learning_rate": [0.1]}, cv=2), None),
-    "bagging": (lambda b: BaggingClassifier(b, n_estimators=2, max_features=3, random_state=0), None),
+    "bagging": (
+        lambda b: BaggingClassifier(b, n_estimators=2, max_features=3, random_state=0),
+        None,
+    ),
     "boosting": (lambda b: AdaBoostClassifier(b, n_estimators=2, random_state=0), None),
     "pipeline": (lambda b: make_pipeline(StandardScaler(), FrozenEstimator(b)), TWO),
     "elimination": (lambda b: RFE(b, n_features_to_select=2), TWO),
@@ -79,10 +98,16 @@ AROUND_CLASSIFIERS = {
 }
 AROUND_REGRESSORS = {
     "voting": (lambda b: VotingRegressor([("a", b), ("b", Ridge())]), VALUE),
-    "stacking": (lambda b: StackingRegressor([("a", b), ("b", Ridge())], b, cv=2, passthrough=True), VALUE),
+    "stacking": (
+        lambda b: StackingRegressor([("a", b), ("b", Ridge())], b, cv=2, passthrough=True),
+        VALUE,
+    ),
     "several targets": (MultiOutputRegressor, VALUES),
     "chain": (RegressorChain, VALUES),
-    "target": (lambda b: TransformedTargetRegressor(b, transformer=QuantileTransformer(n_quantiles=20)), VALUE),
+    "target": (
+        lambda b: TransformedTargetRegressor(b, transformer=QuantileTransformer(n_quantiles=20)),
+        VALUE,
+    ),
     "bagging": (lambda b: BaggingRegressor(b, n_estimators=2, random_state=0), VALUE),
     "boosting": (lambda b: AdaBoostRegressor(b, n_estimators=2, random_state=0), VALUE),
 }
@@ -118,11 +143,20 @@ def assert_agrees(model, rows):
 @pytest.mark.parametrize("library", CLASSIFIERS)
 def test_classifiers(library, around):
     make, y = AROUND_CLASSIFIERS[around]
-    of_columns = library == "catboost" and around in ("voting hard", "boosting")  # CatBoost's labels of three classes are a column
+    of_columns = library == "catboost" and around in (
+        "voting hard",
+        "boosting",
+    )  # CatBoost's labels of three classes are a column
     y = (TWO if of_columns else THREE) if y is None else y
-    missing = not around.startswith(("stacking", "voting", "chain", "selection", "boosting", "pipeline"))
+    missing = not around.startswith(
+        ("stacking", "voting", "chain", "selection", "boosting", "pipeline")
+    )
     y = codes(y) if library == "xgboost" else y
-    model = fit(make(fit(CLASSIFIERS[library], X, y) if around == "pipeline" else CLASSIFIERS[library]), X, y)
+    model = fit(
+        make(fit(CLASSIFIERS[library], X, y) if around == "pipeline" else CLASSIFIERS[library]),
+        X,
+        y,
+    )
     assert_agrees(model, ROWS if missing else np.nan_to_num(ROWS))
 
 
@@ -138,15 +172,23 @@ def test_regressors(library, around):
 def test_columns_by_the_names_that_scikit_learn_gives_them(first, voting):
     """LightGBM puts underscores for spaces, and XGBoost keeps names of its own; a table is read as the strictest member reads it."""
     frame = pd.DataFrame(X, columns=["the age", "f1", "f10", "leaf"])
-    members = {"lightgbm": CLASSIFIERS["lightgbm"], "xgboost": CLASSIFIERS["xgboost"], "linear": LogisticRegression()}
+    members = {
+        "lightgbm": CLASSIFIERS["lightgbm"],
+        "xgboost": CLASSIFIERS["xgboost"],
+        "linear": LogisticRegression(),
+    }
     names = [first, *(name for name in members if name != first)]
-    model = fit(VotingClassifier([(name, members[name]) for name in names], voting=voting), frame, THREE)
+    model = fit(
+        VotingClassifier([(name, members[name]) for name in names], voting=voting), frame, THREE
+    )
     rows = pd.DataFrame(np.nan_to_num(ROWS), columns=frame.columns)
     assert_agrees(model, rows)
     converted = hbconv.convert(model, backend="reference")
     with pytest.raises(InputError, match="another order"):
         converted.predict(rows[rows.columns[::-1]])
-    np.testing.assert_array_equal(converted.predict(dict(rows[rows.columns[::-1]])), converted.predict(rows))
+    np.testing.assert_array_equal(
+        converted.predict(dict(rows[rows.columns[::-1]])), converted.predict(rows)
+    )
 
 
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])

@@ -9,10 +9,17 @@ from tolerances import FUNCTION, assert_units
 from trees.battery import check
 
 import hbconv
-from hbconv.errors import BackendError, ConversionError, InputError, NotFittedError, OptionError, UnsupportedError
+from hbconv.errors import (
+    BackendError,
+    ConversionError,
+    InputError,
+    NotFittedError,
+    OptionError,
+    UnsupportedError,
+)
 from hbconv.parse import parse
-from hbconv.parse.catboost import parse_catboost_json
-from hbconv.parse.catboost_json import read_catboost_json
+from hbconv.parse.catboost.estimators import parse_catboost_json
+from hbconv.parse.catboost.model_json import read_catboost_json
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 4))
@@ -22,14 +29,21 @@ COLOURS = np.array(["red", "blue", "green", "dark blue"], dtype=object)
 
 
 def table(*order):
-    columns = {"a": X[:, 0], "colour": RNG.choice(COLOURS, 300), "b": X[:, 1], "size": RNG.integers(-2, 4, 300)}
+    columns = {
+        "a": X[:, 0],
+        "colour": RNG.choice(COLOURS, 300),
+        "b": X[:, 1],
+        "size": RNG.integers(-2, 4, 300),
+    }
     return pd.DataFrame({name: columns[name] for name in order or columns})
 
 
 def listed(frame, **settings):
     """A model with two columns of categories."""
     told = (frame["colour"] == "red") * 2 + (frame["size"] % 3) + frame["a"]
-    return catboost.CatBoostRegressor(cat_features=["colour", "size"], one_hot_max_size=9, **SMALL, **settings).fit(frame, told)
+    return catboost.CatBoostRegressor(
+        cat_features=["colour", "size"], one_hot_max_size=9, **SMALL, **settings
+    ).fit(frame, told)
 
 
 def exported(model, path):
@@ -49,11 +63,15 @@ def same(converted, model, rows, *methods, ulp=FUNCTION):
 
 
 @pytest.mark.parametrize("policy", ["SymmetricTree", "Depthwise"])
-@pytest.mark.parametrize("order", [("a", "colour", "b", "size"), ("size", "colour", "b", "a"), ("colour", "size", "a")])
+@pytest.mark.parametrize(
+    "order", [("a", "colour", "b", "size"), ("size", "colour", "b", "a"), ("colour", "size", "a")]
+)
 def test_categories_between_numbers(order, policy):
     frame = table(*order)
     model = listed(frame, grow_policy=policy)
-    unseen = frame.assign(colour=RNG.choice([*COLOURS, "mauve", "Red", ""], 300), size=RNG.integers(-9, 9, 300))
+    unseen = frame.assign(
+        colour=RNG.choice([*COLOURS, "mauve", "Red", ""], 300), size=RNG.integers(-9, 9, 300)
+    )
     check(model, [frame, unseen, unseen[:1]])
     assert "on categories" in str(convert(model).explain())
 
@@ -64,8 +82,12 @@ def test_categories_in_every_form():
     converted, want = convert(model), model.predict(frame)
     for colour in ("category", "string", object):
         for size in ("int8", "category", object, str):
-            np.testing.assert_array_equal(converted.predict(frame.astype({"colour": colour, "size": size})), want)
-    whole = catboost.CatBoostClassifier(cat_features=[0, 2], one_hot_max_size=9, **SMALL).fit(RNG.integers(0, 5, (300, 3)), VALUE > 0)
+            np.testing.assert_array_equal(
+                converted.predict(frame.astype({"colour": colour, "size": size})), want
+            )
+    whole = catboost.CatBoostClassifier(cat_features=[0, 2], one_hot_max_size=9, **SMALL).fit(
+        RNG.integers(0, 5, (300, 3)), VALUE > 0
+    )
     same(convert(whole), whole, RNG.integers(-1, 7, (300, 3)))
 
 
@@ -83,7 +105,9 @@ def test_values_that_are_no_categories_are_refused(column, bad):
 
 
 def test_arrays_of_floats_hold_no_categories():
-    model = catboost.CatBoostRegressor(cat_features=[1], one_hot_max_size=9, **SMALL).fit(RNG.integers(0, 5, (300, 3)), VALUE)
+    model = catboost.CatBoostRegressor(cat_features=[1], one_hot_max_size=9, **SMALL).fit(
+        RNG.integers(0, 5, (300, 3)), VALUE
+    )
     with pytest.raises(InputError, match="not whole"):
         convert(model).predict(np.ones((2, 3)))
 
@@ -97,20 +121,33 @@ def test_a_saved_model_keeps_its_categories(tmp_path):
 
 def test_onnx_files_hold_no_hashes(tmp_path):
     model = hbconv.convert(listed(table()), backend="onnx")
-    with pytest.raises(BackendError, match="Column 'colour' holds categories of which the model kept hashes alone"):
+    with pytest.raises(
+        BackendError, match="Column 'colour' holds categories of which the model kept hashes alone"
+    ):
         model.export(tmp_path / "model.onnx")
 
 
 @pytest.mark.parametrize("policy", ["SymmetricTree", "Lossguide"])
 def test_a_file_answers_as_the_model_it_was_written_from(policy, tmp_path):
-    model = catboost.CatBoostClassifier(grow_policy=policy, **SMALL).fit(X, np.digitize(VALUE, [0, 1]))
+    model = catboost.CatBoostClassifier(grow_policy=policy, **SMALL).fit(
+        X, np.digitize(VALUE, [0, 1])
+    )
     converted = hbconv.convert(parse_catboost_json(exported(model, tmp_path)), backend="reference")
-    same(converted, model, X, *(set(converted.methods) - {"apply"}))  # CatBoost itself reads the numbers of its JSON less exactly
-    same(converted, catboost.CatBoostClassifier().load_model(tmp_path / "model.json", format="json"), X, "apply")
+    same(
+        converted, model, X, *(set(converted.methods) - {"apply"})
+    )  # CatBoost itself reads the numbers of its JSON less exactly
+    same(
+        converted,
+        catboost.CatBoostClassifier().load_model(tmp_path / "model.json", format="json"),
+        X,
+        "apply",
+    )
 
 
 def test_a_regressor_file_predicts_what_its_objective_is_about(tmp_path):
-    model = catboost.CatBoostRegressor(loss_function="Tweedie:variance_power=1.5", **SMALL).fit(table()[["a", "b"]], np.exp(VALUE))
+    model = catboost.CatBoostRegressor(loss_function="Tweedie:variance_power=1.5", **SMALL).fit(
+        table()[["a", "b"]], np.exp(VALUE)
+    )
     graph = parse_catboost_json(exported(model, tmp_path))
     assert graph.schema.names == ("a", "b")
     same(hbconv.convert(graph, backend="reference"), model, table()[["a", "b"]])
@@ -118,18 +155,26 @@ def test_a_regressor_file_predicts_what_its_objective_is_about(tmp_path):
 
 def test_numbers_of_the_file_are_exact(tmp_path):
     model = catboost.CatBoostRegressor(**SMALL).fit(X, VALUE)
-    values = RNG.standard_normal(model.get_leaf_values().size) * 10.0 ** RNG.integers(-300, 300, model.get_leaf_values().size)
+    values = RNG.standard_normal(model.get_leaf_values().size) * 10.0 ** RNG.integers(
+        -300, 300, model.get_leaf_values().size
+    )
     model.set_leaf_values(values)
     forest = read_catboost_json(exported(model, tmp_path)).forest
     np.testing.assert_array_equal(forest.values.data[:, 0], values)
-    assert set(forest.threshold.data.tolist()) <= {float(np.float32(b)) for own in model.get_borders().values() for b in own}
+    assert set(forest.threshold.data.tolist()) <= {
+        float(np.float32(b)) for own in model.get_borders().values() for b in own
+    }
 
 
 def test_sums_of_models():
-    models = [catboost.CatBoostRegressor(random_seed=seed, **SMALL).fit(X, VALUE) for seed in (0, 1)]
+    models = [
+        catboost.CatBoostRegressor(random_seed=seed, **SMALL).fit(X, VALUE) for seed in (0, 1)
+    ]
     blend = catboost.sum_models(models, [0.3, 0.7])
     same(convert(blend), blend, X)
-    two = [catboost.CatBoostClassifier(random_seed=seed, **SMALL).fit(X, VALUE > 0) for seed in (0, 1)]
+    two = [
+        catboost.CatBoostClassifier(random_seed=seed, **SMALL).fit(X, VALUE > 0) for seed in (0, 1)
+    ]
     blend = catboost.to_classifier(catboost.sum_models(two, [0.5, 0.5]))
     same(convert(blend), blend, X)
 
@@ -154,7 +199,9 @@ def test_columns_are_found_by_name():
     frame = table()
     same(convert(listed(frame)), listed(frame), frame, "predict")
     model = listed(frame)
-    np.testing.assert_array_equal(convert(model).predict(frame[["size", "b", "colour", "a"]]), model.predict(frame))
+    np.testing.assert_array_equal(
+        convert(model).predict(frame[["size", "b", "colour", "a"]]), model.predict(frame)
+    )
 
 
 def test_features_dropped_from_a_model_are_refused():
@@ -168,7 +215,10 @@ def test_features_dropped_from_a_model_are_refused():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"cat_features": ["colour"], "one_hot_max_size": 2}, r"CatBoost with cat_features=\[.*statistics of the target"),
+        (
+            {"cat_features": ["colour"], "one_hot_max_size": 2},
+            r"CatBoost with cat_features=\[.*statistics of the target",
+        ),
         ({"text_features": ["colour"]}, "text_features"),
         ({"class_names": [0, 1, 2], "loss_function": "MultiClass"}, "class_names"),
     ],

@@ -35,7 +35,10 @@ def test_float32_rows_for_centres_of_float64():
     """The source's ``predict`` takes no such rows: here they are compared in float64, as its ``transform`` does."""
     estimator = cluster.KMeans(4, n_init=1, random_state=0)
     model = convert(estimator, fit_rows())
-    np.testing.assert_array_equal(model.predict(NEAR.astype(np.float32)), estimator.predict(NEAR.astype(np.float32).astype(np.float64)))
+    np.testing.assert_array_equal(
+        model.predict(NEAR.astype(np.float32)),
+        estimator.predict(NEAR.astype(np.float32).astype(np.float64)),
+    )
 
 
 def test_exact_hits_of_centres():
@@ -57,7 +60,11 @@ def test_rows_of_nothing_get_the_means():
     estimator = impute.KNNImputer(weights="distance")
     model = convert(estimator, with_missing(fit_rows()))
     nothing = np.full((2, 8), np.nan)
-    np.testing.assert_allclose(model.transform(nothing), np.repeat(np.nanmean(with_missing(fit_rows()), axis=0)[None], 2, axis=0), rtol=1e-12)
+    np.testing.assert_allclose(
+        model.transform(nothing),
+        np.repeat(np.nanmean(with_missing(fit_rows()), axis=0)[None], 2, axis=0),
+        rtol=1e-12,
+    )
 
 
 def test_a_donor_at_no_distance_counts_alone():
@@ -73,7 +80,10 @@ def test_a_donor_at_no_distance_counts_alone():
     ("estimator", "message"),
     [
         (cluster.FeatureAgglomeration(pooling_func=np.std), "pooling_func"),
-        (cluster.FeatureAgglomeration(pooling_func=lambda x, axis: x.max(axis=axis)), "pooling_func"),
+        (
+            cluster.FeatureAgglomeration(pooling_func=lambda x, axis: x.max(axis=axis)),
+            "pooling_func",
+        ),
         (impute.KNNImputer(weights=lambda d: 1 / (1 + d)), "weights"),
         (impute.KNNImputer(missing_values=np.float64(0.0)), "missing_values"),
         (manifold.Isomap(n_neighbors=None, radius=100.0), "radius"),

@@ -10,7 +10,14 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+)
 from sources import quietly
 
 import hbconv
@@ -21,17 +28,38 @@ RNG = np.random.default_rng(5)
 X = RNG.normal(size=(30, 5))
 ROWS = RNG.normal(size=(9, 5))
 TABLE = pd.DataFrame(
-    {"age": X[:, 0].astype(np.float32), "sex": ["f", "m", "é"] * 10, "fare": X[:, 1], "class": np.arange(30) % 3, "old": np.arange(30) % 2 == 0}
+    {
+        "age": X[:, 0].astype(np.float32),
+        "sex": ["f", "m", "é"] * 10,
+        "fare": X[:, 1],
+        "class": np.arange(30) % 3,
+        "old": np.arange(30) % 2 == 0,
+    }
 )
 
 
 @pytest.mark.parametrize(
-    "columns", [[0, 2], [2, 0], [-1, 1], slice(1, 4), [True, False, False, True, False], lambda X: [3, 1], 2 * [3], [], slice(0, None)], ids=label
+    "columns",
+    [
+        [0, 2],
+        [2, 0],
+        [-1, 1],
+        slice(1, 4),
+        [True, False, False, True, False],
+        lambda X: [3, 1],
+        2 * [3],
+        [],
+        slice(0, None),
+    ],
+    ids=label,
 )
 @pytest.mark.parametrize("remainder", ["drop", "passthrough", MinMaxScaler()], ids=label)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 def test_takes_columns_of_a_matrix(columns, remainder, dtype):
-    transformer = ColumnTransformer([("a", StandardScaler(), columns), ("b", "drop", [4]), ("c", "passthrough", [0])], remainder=remainder)
+    transformer = ColumnTransformer(
+        [("a", StandardScaler(), columns), ("b", "drop", [4]), ("c", "passthrough", [0])],
+        remainder=remainder,
+    )
     agree(transformer.fit(X), (ROWS * 10).astype(dtype))
 
 
@@ -49,17 +77,35 @@ def test_takes_columns_of_a_matrix(columns, remainder, dtype):
 )
 @pytest.mark.parametrize("remainder", ["drop", OrdinalEncoder()], ids=label)
 def test_takes_columns_of_a_table(columns, remainder):
-    agree(ColumnTransformer([("a", StandardScaler(), columns)], remainder=remainder).fit(TABLE), TABLE)
+    agree(
+        ColumnTransformer([("a", StandardScaler(), columns)], remainder=remainder).fit(TABLE), TABLE
+    )
 
 
 def test_each_part_of_a_table_keeps_its_dtype():
     parts = [("narrow", StandardScaler(), ["age"]), ("same", "passthrough", ["age"])]
     agree(ColumnTransformer(parts).fit(TABLE), TABLE)
-    agree(ColumnTransformer([*parts, ("wide", MinMaxScaler(), ["class", "fare"])]).fit(TABLE), TABLE)
-    agree(ColumnTransformer([("ints", "passthrough", ["class"]), ("bools", "passthrough", ["class"])]).fit(TABLE), TABLE)
+    agree(
+        ColumnTransformer([*parts, ("wide", MinMaxScaler(), ["class", "fare"])]).fit(TABLE), TABLE
+    )
+    agree(
+        ColumnTransformer(
+            [("ints", "passthrough", ["class"]), ("bools", "passthrough", ["class"])]
+        ).fit(TABLE),
+        TABLE,
+    )
 
 
-@pytest.mark.parametrize("columns", [["int8", "float32"], ["float32", "bool"], ["int8", "uint16", "float32"], ["int8", "int64"], ["int8", "bool", "float64"]])
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ["int8", "float32"],
+        ["float32", "bool"],
+        ["int8", "uint16", "float32"],
+        ["int8", "int64"],
+        ["int8", "bool", "float64"],
+    ],
+)
 def test_small_ints_beside_float32_stay_float32(columns):
     """As numpy promotes them, also where each is a part of its own."""
     table = pd.DataFrame({name: np.arange(4).astype(name) for name in columns})
@@ -76,34 +122,61 @@ def test_small_ints_beside_float32_stay_float32(columns):
 def test_ints_beyond_float32_reach_lightgbm_as_the_array_that_the_source_gives(union, dtype):
     """LightGBM reads ints of a table as float64, and of an array, such as a transformer makes of a table, as float32."""
     rng = np.random.default_rng(0)
-    table = pd.DataFrame({"i": 2**24 + rng.integers(0, 9, 300), "j": rng.integers(0, 9, 300).astype(dtype)})
-    model = make_pipeline(union, LGBMRegressor(n_estimators=4, min_child_samples=1, max_bin=1000, verbose=-1)).fit(table, table["i"] - 2**24)
+    table = pd.DataFrame(
+        {"i": 2**24 + rng.integers(0, 9, 300), "j": rng.integers(0, 9, 300).astype(dtype)}
+    )
+    model = make_pipeline(
+        union, LGBMRegressor(n_estimators=4, min_child_samples=1, max_bin=1000, verbose=-1)
+    ).fit(table, table["i"] - 2**24)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        np.testing.assert_array_equal(hbconv.convert(model, "reference").predict(table), model.predict(table))
+        np.testing.assert_array_equal(
+            hbconv.convert(model, "reference").predict(table), model.predict(table)
+        )
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize(
-    "encoder", [OneHotEncoder(handle_unknown="ignore"), OneHotEncoder(sparse_output=False, dtype=np.uint8), OneHotEncoder(dtype=np.float32)], ids=label
+    "encoder",
+    [
+        OneHotEncoder(handle_unknown="ignore"),
+        OneHotEncoder(sparse_output=False, dtype=np.uint8),
+        OneHotEncoder(dtype=np.float32),
+    ],
+    ids=label,
 )
 def test_is_sparse_where_the_source_is(encoder, threshold):
-    transformer = ColumnTransformer([("texts", encoder, ["sex", "class"]), ("rest", "passthrough", ["age"])], sparse_threshold=threshold)
+    transformer = ColumnTransformer(
+        [("texts", encoder, ["sex", "class"]), ("rest", "passthrough", ["age"])],
+        sparse_threshold=threshold,
+    )
     agree(transformer.fit(TABLE), TABLE)
-    agree(ColumnTransformer([("texts", encoder, ["sex"]), ("more", encoder, ["class"])], sparse_threshold=threshold).fit(TABLE), TABLE)
+    agree(
+        ColumnTransformer(
+            [("texts", encoder, ["sex"]), ("more", encoder, ["class"])], sparse_threshold=threshold
+        ).fit(TABLE),
+        TABLE,
+    )
 
 
 @pytest.mark.parametrize("weight", [2, 0.1, np.float64(0.1), np.float32(3)], ids=repr)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_weights(weight, dtype):
     parts = [("a", StandardScaler(), [0, 1]), ("b", "passthrough", [2])]
-    agree(ColumnTransformer(parts, transformer_weights={"a": weight, "b": 0.3}).fit(X), ROWS.astype(dtype))
-    union = FeatureUnion([("a", StandardScaler()), ("b", MinMaxScaler())], transformer_weights={"b": weight})
+    agree(
+        ColumnTransformer(parts, transformer_weights={"a": weight, "b": 0.3}).fit(X),
+        ROWS.astype(dtype),
+    )
+    union = FeatureUnion(
+        [("a", StandardScaler()), ("b", MinMaxScaler())], transformer_weights={"b": weight}
+    )
     agree(union.fit(X), ROWS.astype(dtype))
 
 
 def test_names_do_not_change_the_values():
-    transformer = ColumnTransformer([("a", StandardScaler(), ["age"])], verbose_feature_names_out=False, remainder="drop").fit(TABLE)
+    transformer = ColumnTransformer(
+        [("a", StandardScaler(), ["age"])], verbose_feature_names_out=False, remainder="drop"
+    ).fit(TABLE)
     agree(transformer, TABLE)
     assert parse(transformer).traits.names_out.default == ("age",)
 
@@ -115,17 +188,33 @@ def test_drops_everything():
 @pytest.mark.parametrize("output", ["default", "pandas", "polars"])
 def test_what_selects_from_a_table_keeps_its_dtypes(output):
     """A transformer that makes a table leaves float32 beside float64 as it is, for the next to select; an array has one dtype."""
-    first = ColumnTransformer([("a", StandardScaler(), ["age"]), ("b", "passthrough", ["fare", "class"])]).set_output(transform=output)
+    first = ColumnTransformer(
+        [("a", StandardScaler(), ["age"]), ("b", "passthrough", ["fare", "class"])]
+    ).set_output(transform=output)
     inner = ColumnTransformer([("c", MaxAbsScaler(), [0]), ("d", StandardScaler(), [0])])
-    agree(make_pipeline(first, ColumnTransformer([("e", inner, [0, 2]), ("f", MinMaxScaler(), [2, 0])])).fit(TABLE), TABLE)
-    union = FeatureUnion([("a", StandardScaler()), ("b", "passthrough")]).set_output(transform=output)
-    agree(make_pipeline(union, ColumnTransformer([("e", MaxAbsScaler(), [1, 3])])).fit(TABLE[["age", "class"]]), TABLE[["age", "class"]])
+    agree(
+        make_pipeline(
+            first, ColumnTransformer([("e", inner, [0, 2]), ("f", MinMaxScaler(), [2, 0])])
+        ).fit(TABLE),
+        TABLE,
+    )
+    union = FeatureUnion([("a", StandardScaler()), ("b", "passthrough")]).set_output(
+        transform=output
+    )
+    agree(
+        make_pipeline(union, ColumnTransformer([("e", MaxAbsScaler(), [1, 3])])).fit(
+            TABLE[["age", "class"]]
+        ),
+        TABLE[["age", "class"]],
+    )
 
 
 def test_tables_for_all():
     first = ColumnTransformer([("a", StandardScaler(), ["age"]), ("b", "passthrough", ["fare"])])
     with config_context(transform_output="pandas"):
-        agree(make_pipeline(first, ColumnTransformer([("e", "passthrough", [0])])).fit(TABLE), TABLE)
+        agree(
+            make_pipeline(first, ColumnTransformer([("e", "passthrough", [0])])).fit(TABLE), TABLE
+        )
 
 
 def test_whole_numbers_of_a_table_between_steps():
@@ -135,30 +224,57 @@ def test_whole_numbers_of_a_table_between_steps():
     for output in ("default", "pandas"):
         keep = ColumnTransformer([("a", "passthrough", ["a", "b"])]).set_output(transform=output)
         pipeline = make_pipeline(keep, model).fit(rows, np.arange(40) % 2)
-        np.testing.assert_array_equal(hbconv.convert(pipeline, backend="reference").predict(rows), quietly(pipeline, "predict", rows))
+        np.testing.assert_array_equal(
+            hbconv.convert(pipeline, backend="reference").predict(rows),
+            quietly(pipeline, "predict", rows),
+        )
 
 
 def test_nests():
-    inner = ColumnTransformer([("texts", OneHotEncoder(), [0]), ("numbers", StandardScaler(), [1, 2])])
+    inner = ColumnTransformer(
+        [("texts", OneHotEncoder(), [0]), ("numbers", StandardScaler(), [1, 2])]
+    )
     outer = ColumnTransformer(
-        [("inner", inner, ["sex", "fare", "class"]), ("union", FeatureUnion([("a", MaxAbsScaler()), ("b", "passthrough")]), ["fare", "class"])]
+        [
+            ("inner", inner, ["sex", "fare", "class"]),
+            (
+                "union",
+                FeatureUnion([("a", MaxAbsScaler()), ("b", "passthrough")]),
+                ["fare", "class"],
+            ),
+        ]
     )
     agree(outer.fit(TABLE), TABLE)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 def test_union(dtype):
-    union = FeatureUnion([("a", StandardScaler()), ("b", "drop"), ("c", "passthrough"), ("d", make_pipeline(MinMaxScaler(), StandardScaler()))])
+    union = FeatureUnion(
+        [
+            ("a", StandardScaler()),
+            ("b", "drop"),
+            ("c", "passthrough"),
+            ("d", make_pipeline(MinMaxScaler(), StandardScaler())),
+        ]
+    )
     agree(union.fit(X), (ROWS * 10).astype(dtype))
 
 
 def test_union_is_sparse_where_one_part_is():
-    agree(FeatureUnion([("a", OneHotEncoder()), ("b", OrdinalEncoder())]).fit(TABLE[["sex", "class"]]), TABLE[["sex", "class"]])
+    agree(
+        FeatureUnion([("a", OneHotEncoder()), ("b", OrdinalEncoder())]).fit(
+            TABLE[["sex", "class"]]
+        ),
+        TABLE[["sex", "class"]],
+    )
 
 
 def test_union_of_values_and_missing_marks():
     rows = np.where(ROWS > 1, np.nan, ROWS)
-    agree(FeatureUnion([("a", SimpleImputer()), ("b", MissingIndicator(features="all"))]).fit(rows), rows)
+    agree(
+        FeatureUnion([("a", SimpleImputer()), ("b", MissingIndicator(features="all"))]).fit(rows),
+        rows,
+    )
 
 
 @pytest.mark.parametrize("steps", [
@@ -184,7 +300,25 @@ def test_a_pipeline_has_the_methods_of_its_last_step():
     assert {"predict", "predict_proba"} <= set(parse(pipeline).outputs)
 
 
-FUNCTIONS = ["absolute", "negative", "sign", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "rint", "square", "positive"]
+FUNCTIONS = [
+    "absolute",
+    "negative",
+    "sign",
+    "sqrt",
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "rint",
+    "square",
+    "positive",
+]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -45,6 +45,14 @@ def test_sum_of_bumps(kernel, backend):
 @pytest.mark.parametrize("kernel", BUMPS)
 def test_volume_is_one(kernel):
     """In one dimension, the density of a single row fitted on integrates to one."""
-    model = hbconv.convert(KernelDensity(kernel=kernel, bandwidth=0.5).fit(np.zeros((1, 1))), backend="reference")
-    volume, _ = quad(lambda x: float(np.exp(model.score_samples(np.array([[x]]))[0])), -20, 20, points=[-0.5, 0, 0.5], limit=200)
+    model = hbconv.convert(
+        KernelDensity(kernel=kernel, bandwidth=0.5).fit(np.zeros((1, 1))), backend="reference"
+    )
+    volume, _ = quad(
+        lambda x: float(np.exp(model.score_samples(np.array([[x]]))[0])),
+        -20,
+        20,
+        points=[-0.5, 0, 0.5],
+        limit=200,
+    )
     assert volume == pytest.approx(1.0, abs=1e-6)

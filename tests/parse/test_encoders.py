@@ -8,7 +8,7 @@ from sklearn.preprocessing import LabelEncoder, OneHotEncoder, OrdinalEncoder
 
 from hbconv.errors import InputError, UnsupportedError
 from hbconv.parse import parse
-from hbconv.parse.text import are_numbers
+from hbconv.parse.common.text_columns import are_numbers
 
 TEXTS = ["b", "a", "", "é", "日本", "abcd", "a", "b", "abcd", "a"]
 COUNTS = [1, 2, 2, 3, 3, 3, 4, 4, 4, 4]
@@ -16,10 +16,20 @@ UNSEEN_TEXTS = ["abcdX", "A", " a", "日", "e", "", "b", "a", "é", "abcd"]
 
 
 def table(**columns):
-    return pd.DataFrame({name: pd.Series(values, dtype=object if isinstance(values[0], str | None) else None) for name, values in columns.items()})
+    return pd.DataFrame(
+        {
+            name: pd.Series(values, dtype=object if isinstance(values[0], str | None) else None)
+            for name, values in columns.items()
+        }
+    )
 
 
-TRAIN = table(text=TEXTS, count=COUNTS, flag=[True, False] * 5, ratio=[0.5, 0.1, np.nan, -0.0, 0.1, 2.5, 0.5, 0.1, 2.5, 1e300])
+TRAIN = table(
+    text=TEXTS,
+    count=COUNTS,
+    flag=[True, False] * 5,
+    ratio=[0.5, 0.1, np.nan, -0.0, 0.1, 2.5, 0.5, 0.1, 2.5, 1e300],
+)
 UNSEEN = table(
     text=UNSEEN_TEXTS,
     count=[9, 0, 1, 2, 3, 4, -1, 5, 2, 1],
@@ -61,23 +71,47 @@ def test_encodes_seen_categories(encoder):
 @pytest.mark.parametrize("handle_unknown", ["ignore", "infrequent_if_exist", "warn"])
 @pytest.mark.parametrize(
     "options",
-    [{}, {"drop": "first"}, {"drop": "if_binary"}, {"min_frequency": 2}, {"max_categories": 3, "drop": "first"}, {"max_categories": 2, "drop": "if_binary"}],
+    [
+        {},
+        {"drop": "first"},
+        {"drop": "if_binary"},
+        {"min_frequency": 2},
+        {"max_categories": 3, "drop": "first"},
+        {"max_categories": 2, "drop": "if_binary"},
+    ],
 )
 def test_one_hot_encodes_unknown_categories(handle_unknown, options):
     agree(OneHotEncoder(handle_unknown=handle_unknown, **options).fit(TRAIN), UNSEEN)
 
 
-@pytest.mark.parametrize("options", [{}, {"min_frequency": 2}, {"max_categories": 3}, {"encoded_missing_value": -3, "max_categories": 3}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"min_frequency": 2},
+        {"max_categories": 3},
+        {"encoded_missing_value": -3, "max_categories": 3},
+    ],
+)
 @pytest.mark.parametrize("unknown_value", [-1, 99, np.nan])
 def test_ordinal_encodes_unknown_categories(unknown_value, options):
-    agree(OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=unknown_value, **options).fit(TRAIN), UNSEEN)
+    agree(
+        OrdinalEncoder(
+            handle_unknown="use_encoded_value", unknown_value=unknown_value, **options
+        ).fit(TRAIN),
+        UNSEEN,
+    )
 
 
 @pytest.mark.parametrize("encoder", [OneHotEncoder(), OrdinalEncoder()])
 def test_refuses_unknown_categories(encoder):
     encoder.fit(TRAIN)
     for column in ("text", "count", "ratio"):
-        refuses_as_source(encoder, TRAIN.assign(**{column: UNSEEN[column]}), f"unknown categories in column '{column}'")
+        refuses_as_source(
+            encoder,
+            TRAIN.assign(**{column: UNSEEN[column]}),
+            f"unknown categories in column '{column}'",
+        )
 
 
 def test_refuses_infinite_numbers():
@@ -89,15 +123,34 @@ def test_refuses_infinite_numbers():
 @pytest.mark.parametrize("fitted", [np.float32, np.float64, np.int64, np.int16, np.uint8, np.bool_])
 def test_compares_numbers_in_the_common_dtype(fitted, dtype):
     train = np.array([[0.0, 3.3], [1.0, 0.1], [5.0, 0.1]]).astype(fitted)
-    rows = np.array([[0.0, 3.3], [1.0, 0.1], [5.0, 0.1], [-0.0, 1.7], [2.5, -1.0], [1.0, 2.0**53 + 1]]).astype(dtype)
+    rows = np.array(
+        [[0.0, 3.3], [1.0, 0.1], [5.0, 0.1], [-0.0, 1.7], [2.5, -1.0], [1.0, 2.0**53 + 1]]
+    ).astype(dtype)
     agree(OneHotEncoder(handle_unknown="ignore").fit(train), rows)
     agree(OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).fit(train), rows)
 
 
 def test_tells_none_from_nan():
-    train = pd.DataFrame({"both": ["a", None, np.nan, "b"], "none": ["a", None, "c", "b"], "nan": ["x", np.nan, "z", "b"]}, dtype=object)
-    rows = pd.DataFrame({"both": [None, np.nan, "a", "q"], "none": [None, np.nan, "a", "q"], "nan": [None, np.nan, "x", "q"]}, dtype=object)
-    for encoder in (OneHotEncoder(handle_unknown="ignore"), OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)):
+    train = pd.DataFrame(
+        {
+            "both": ["a", None, np.nan, "b"],
+            "none": ["a", None, "c", "b"],
+            "nan": ["x", np.nan, "z", "b"],
+        },
+        dtype=object,
+    )
+    rows = pd.DataFrame(
+        {
+            "both": [None, np.nan, "a", "q"],
+            "none": [None, np.nan, "a", "q"],
+            "nan": [None, np.nan, "x", "q"],
+        },
+        dtype=object,
+    )
+    for encoder in (
+        OneHotEncoder(handle_unknown="ignore"),
+        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+    ):
         agree(encoder.fit(train), rows)
         agree(encoder, train)
 
@@ -112,7 +165,12 @@ def test_reads_arrays_of_text():
     train = np.array([["a", "1"], ["b", "2"], ["a", "3"]])
     rows = np.array([["a", "1"], ["abcdef", "2"], ["", "33"]])
     agree(OneHotEncoder(handle_unknown="ignore").fit(train), rows)
-    agree(OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).fit(train.astype(object)), rows.astype(object))
+    agree(
+        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).fit(
+            train.astype(object)
+        ),
+        rows.astype(object),
+    )
 
 
 def test_reads_objects_that_are_numbers():
@@ -122,7 +180,11 @@ def test_reads_objects_that_are_numbers():
 
 
 OBJECTS = {
-    "numbers and None": ([1.5, None, 0.5, 7], [7, None, 1.5, 0, "a", 1.50001, True, np.nan], "auto"),
+    "numbers and None": (
+        [1.5, None, 0.5, 7],
+        [7, None, 1.5, 0, "a", 1.50001, True, np.nan],
+        "auto",
+    ),
     "numbers, None and NaN": ([1, None, np.nan], [np.nan, None, 1, 1.0, "1"], "auto"),
     "truth values": ([True, False, True], [False, 0, 1, 2, "True", None], "auto"),
     "truth values and None": ([True, None, False], [None, True, 1.0, 0, 7], "auto"),
@@ -146,7 +208,11 @@ def test_encodes_objects_as_python_compares_them(train, rows, categories):
         if not are_numbers(encoder.categories_[0]):
             agree(encoder, rows)
     if not are_numbers(encoder.categories_[0]):
-        refuses_as_source(OrdinalEncoder(categories=categories).fit(train), rows, "unknown categories in column 'a'")
+        refuses_as_source(
+            OrdinalEncoder(categories=categories).fit(train),
+            rows,
+            "unknown categories in column 'a'",
+        )
 
 
 def test_a_column_of_one_dropped_category_has_no_width():
@@ -189,7 +255,12 @@ def test_encodes_labels(labels, rows):
     np.testing.assert_array_equal(got[:, 0], want)
 
 
-@pytest.mark.parametrize(("labels", "row"), [([3, 1], 2), ([0.5], 0.4), (["abc"], "abcd"), ([1, 2], np.nan)])
+@pytest.mark.parametrize(
+    ("labels", "row"), [([3, 1], 2), ([0.5], 0.4), (["abc"], "abcd"), ([1, 2], np.nan)]
+)
 def test_refuses_unseen_labels(labels, row):
     with pytest.raises(InputError, match=r"unseen labels|NaN"):
-        transform(LabelEncoder().fit(labels), np.array([[row]], dtype=object if isinstance(row, str) else None))
+        transform(
+            LabelEncoder().fit(labels),
+            np.array([[row]], dtype=object if isinstance(row, str) else None),
+        )

@@ -7,7 +7,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, PolynomialFeatures
 
 RNG = np.random.default_rng(11)
-TRAIN = np.column_stack([RNG.normal(0, 1, 120), RNG.integers(0, 4, 120) / 10, np.full(120, 2.5), RNG.exponential(3, 120)])
+TRAIN = np.column_stack(
+    [
+        RNG.normal(0, 1, 120),
+        RNG.integers(0, 4, 120) / 10,
+        np.full(120, 2.5),
+        RNG.exponential(3, 120),
+    ]
+)
 DTYPES = pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 
 
@@ -23,21 +30,42 @@ def fitted(transformer, X=TRAIN):
     {"strategy": "uniform"}, {"strategy": "quantile"}, {"strategy": "kmeans"}, {"n_bins": [2, 3, 4, 7]}, {"dtype": np.float32}, {"dtype": np.float64},
 ], ids=str)  # fmt: skip
 def test_bins_at_their_edges(options, encode, dtype):
-    bins = fitted(KBinsDiscretizer(encode=encode, quantile_method="averaged_inverted_cdf", **options))
-    rows = hostile(TRAIN, *np.concatenate(bins.bin_edges_)[np.isfinite(np.concatenate(bins.bin_edges_))], 0.0, -0.0, 1e30, -1e30)
+    bins = fitted(
+        KBinsDiscretizer(encode=encode, quantile_method="averaged_inverted_cdf", **options)
+    )
+    rows = hostile(
+        TRAIN,
+        *np.concatenate(bins.bin_edges_)[np.isfinite(np.concatenate(bins.bin_edges_))],
+        0.0,
+        -0.0,
+        1e30,
+        -1e30,
+    )
     agree(bins, (np.clip(rows, -1e9, 1e9) if dtype == "int64" else rows).astype(dtype))
 
 
 def test_bins_fitted_on_float32():
-    bins = fitted(KBinsDiscretizer(encode="ordinal", quantile_method="averaged_inverted_cdf"), TRAIN.astype(np.float32))
-    rows = hostile(TRAIN, *np.concatenate(bins.bin_edges_)[np.isfinite(np.concatenate(bins.bin_edges_))].astype(float))
+    bins = fitted(
+        KBinsDiscretizer(encode="ordinal", quantile_method="averaged_inverted_cdf"),
+        TRAIN.astype(np.float32),
+    )
+    rows = hostile(
+        TRAIN,
+        *np.concatenate(bins.bin_edges_)[np.isfinite(np.concatenate(bins.bin_edges_))].astype(
+            float
+        ),
+    )
     agree(bins, rows)
     agree(bins, rows.astype(np.float32))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_bins_refuse(value):
-    refuses_as_source(fitted(KBinsDiscretizer(quantile_method="averaged_inverted_cdf")), np.full((1, 4), value), "NaN, infinity")
+    refuses_as_source(
+        fitted(KBinsDiscretizer(quantile_method="averaged_inverted_cdf")),
+        np.full((1, 4), value),
+        "NaN, infinity",
+    )
 
 
 def test_bins_refuse_what_overflows_their_dtype():

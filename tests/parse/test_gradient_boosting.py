@@ -26,10 +26,19 @@ LABELS = np.array(["ash", "birch", "cedar"])[RNG.integers(0, 3, 400)]
 TARGET = np.abs(X[:, 0]) + 0.1
 SMALL = {"n_estimators": 8, "max_depth": 3, "random_state": 0}
 DTYPES = ["float32", "float64"]
-LOSSES = {"three": ("log_loss", LABELS), "two": ("log_loss", LABELS == "ash"), "exponential": ("exponential", LABELS == "ash")}
+LOSSES = {
+    "three": ("log_loss", LABELS),
+    "two": ("log_loss", LABELS == "ash"),
+    "exponential": ("exponential", LABELS == "ash"),
+}
 INITS = [DecisionTreeClassifier(max_depth=2), RandomForestClassifier(3, random_state=0)]
 METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
-ROWS = {"one": X[:1], "fortran": np.asfortranarray(X[:7]), "strided": X[::2], "int64": RNG.integers(-(2**60), 2**60, (9, 5))}
+ROWS = {
+    "one": X[:1],
+    "fortran": np.asfortranarray(X[:7]),
+    "strided": X[::2],
+    "int64": RNG.integers(-(2**60), 2**60, (9, 5)),
+}
 
 
 def rows_of(model, dtype, **kinds):
@@ -40,7 +49,13 @@ def rows_of(model, dtype, **kinds):
 @pytest.mark.parametrize("labels", [LABELS, LABELS == "ash"], ids=["three", "two"])
 @pytest.mark.parametrize(
     "parameters",
-    [{}, {"init": "zero"}, {"init": DummyClassifier(strategy="uniform")}, {"subsample": 0.5}, {"n_iter_no_change": 2, "learning_rate": 1.0}],
+    [
+        {},
+        {"init": "zero"},
+        {"init": DummyClassifier(strategy="uniform")},
+        {"subsample": 0.5},
+        {"n_iter_no_change": 2, "learning_rate": 1.0},
+    ],
     ids=["prior", "zero", "uniform", "subsample", "early stopping"],
 )
 def test_classifiers_at_their_thresholds(parameters, labels, dtype):
@@ -54,13 +69,17 @@ def test_exponential_loss():
 
 
 def test_a_score_of_zero_is_the_second_class():
-    model = GradientBoostingClassifier(n_estimators=1, init="zero").fit(np.zeros((4, 1)), [0, 1, 0, 1])
+    model = GradientBoostingClassifier(n_estimators=1, init="zero").fit(
+        np.zeros((4, 1)), [0, 1, 0, 1]
+    )
     assert_same(model, np.zeros((2, 1)), "decision_function", "predict")
     assert score(model, np.zeros((2, 1))).tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("init", [None, "zero", DummyRegressor(strategy="median")], ids=["default", "zero", "median"])
+@pytest.mark.parametrize(
+    "init", [None, "zero", DummyRegressor(strategy="median")], ids=["default", "zero", "median"]
+)
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "huber", "quantile"])
 def test_regressors_at_their_thresholds(loss, init, dtype):
     model = GradientBoostingRegressor(**SMALL, loss=loss, init=init).fit(X, TARGET)
@@ -73,7 +92,10 @@ def test_gradient_boosting_refuses_what_is_not_finite_in_float32(value):
     rows[1, 2] = value
     with pytest.raises(ValueError, match="Input X contains"), np.errstate(over="ignore"):
         model.predict(rows)
-    with pytest.raises(ValueError, match="Input X contains NaN, infinity or a value too large for GradientBoostingRegressor"):
+    with pytest.raises(
+        ValueError,
+        match="Input X contains NaN, infinity or a value too large for GradientBoostingRegressor",
+    ):
         score(model, rows)
 
 
@@ -91,25 +113,45 @@ def test_no_rows():
 
 
 @pytest.mark.parametrize("rows", [X, X[:7].astype(np.float32)], ids=["many", "float32"])
-@pytest.mark.parametrize("init", [None, "zero", *INITS], ids=["prior", "zero", *(type(init).__name__ for init in INITS)])
 @pytest.mark.parametrize(
-    ("loss", "labels"), [("log_loss", LABELS), ("log_loss", LABELS == "ash"), ("exponential", LABELS == "ash")], ids=["three", "two", "exponential"]
+    "init", [None, "zero", *INITS], ids=["prior", "zero", *(type(init).__name__ for init in INITS)]
+)
+@pytest.mark.parametrize(
+    ("loss", "labels"),
+    [("log_loss", LABELS), ("log_loss", LABELS == "ash"), ("exponential", LABELS == "ash")],
+    ids=["three", "two", "exponential"],
 )
 def test_stages_and_leaves_of_classifiers(loss, labels, init, rows):
     """The scores start from logarithms of a computed first estimator's probabilities, whose last places a small sum keeps."""
     model = GradientBoostingClassifier(**SMALL, loss=loss, init=init).fit(X, labels)
     converted = hbconv.convert(model, backend="reference")
-    for method in (*METHODS, "apply", "staged_predict", "staged_predict_proba", "staged_decision_function"):
+    for method in (
+        *METHODS,
+        "apply",
+        "staged_predict",
+        "staged_predict_proba",
+        "staged_decision_function",
+    ):
         with np.errstate(divide="ignore"):
             want = getattr(model, method)(rows)
         if init in INITS and "decision" in method:
-            assert_units(method, dense(getattr(converted, method)(rows)), dense(want), FUNCTION, least=np.abs(model._raw_predict_init(rows)).max())
+            assert_units(
+                method,
+                dense(getattr(converted, method)(rows)),
+                dense(want),
+                FUNCTION,
+                least=np.abs(model._raw_predict_init(rows)).max(),
+            )
         else:
-            assert_identical(getattr(converted, method)(rows), want, FUNCTION * ("proba" in method), method)
+            assert_identical(
+                getattr(converted, method)(rows), want, FUNCTION * ("proba" in method), method
+            )
 
 
 @pytest.mark.parametrize(
-    "init", [None, "zero", DecisionTreeRegressor(max_depth=2), HistGradientBoostingRegressor(max_iter=2)], ids=["mean", "zero", "tree", "boosting"]
+    "init",
+    [None, "zero", DecisionTreeRegressor(max_depth=2), HistGradientBoostingRegressor(max_iter=2)],
+    ids=["mean", "zero", "tree", "boosting"],
 )
 def test_stages_and_leaves_of_regressors(init):
     model = GradientBoostingRegressor(**SMALL, init=init).fit(X, TARGET)
@@ -126,12 +168,21 @@ def test_linear_initial_models_are_near():
 
 
 def test_an_initial_model_that_answers_at_random_is_refused():
-    random = GradientBoostingClassifier(**SMALL, init=DummyClassifier(strategy="stratified")).fit(X, LABELS)
-    with pytest.raises(UnsupportedError, match=r"GradientBoostingClassifier with init=DummyClassifier.* at random"):
+    random = GradientBoostingClassifier(**SMALL, init=DummyClassifier(strategy="stratified")).fit(
+        X, LABELS
+    )
+    with pytest.raises(
+        UnsupportedError, match=r"GradientBoostingClassifier with init=DummyClassifier.* at random"
+    ):
         parse(random)
 
 
 def test_an_initial_model_of_labels_is_refused():
-    labels = GradientBoostingRegressor(**SMALL, init=DecisionTreeClassifier(max_depth=2)).fit(X, X[:, 4])
-    with pytest.raises(UnsupportedError, match=r"GradientBoostingRegressor with init=DecisionTreeClassifier.* must give numbers"):
+    labels = GradientBoostingRegressor(**SMALL, init=DecisionTreeClassifier(max_depth=2)).fit(
+        X, X[:, 4]
+    )
+    with pytest.raises(
+        UnsupportedError,
+        match=r"GradientBoostingRegressor with init=DecisionTreeClassifier.* must give numbers",
+    ):
         parse(labels)

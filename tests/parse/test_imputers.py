@@ -12,8 +12,18 @@ from hbconv.errors import InputError, UnsupportedError
 from hbconv.parse import parse
 
 NAN = np.nan
-TRAIN = np.array([[1.1, NAN, 3.0, NAN], [0.1, 2.0, 3.0, NAN], [NAN, 2.5, 7.3, NAN], [4.0, 2.0, -1.0, NAN]])
-ROWS = np.array([[NAN, NAN, NAN, 1.0], [1.1, -0.0, 5e-324, NAN], [0.0, 1e30, NAN, NAN], [-1.0, 2.0, 3.0, 4.0], [NAN, 1.0, 2.0, NAN]])
+TRAIN = np.array(
+    [[1.1, NAN, 3.0, NAN], [0.1, 2.0, 3.0, NAN], [NAN, 2.5, 7.3, NAN], [4.0, 2.0, -1.0, NAN]]
+)
+ROWS = np.array(
+    [
+        [NAN, NAN, NAN, 1.0],
+        [1.1, -0.0, 5e-324, NAN],
+        [0.0, 1e30, NAN, NAN],
+        [-1.0, 2.0, 3.0, 4.0],
+        [NAN, 1.0, 2.0, NAN],
+    ]
+)
 COUNTS = np.array([[1, -1, 3], [-1, 2, 3], [4, 2, -1], [1, 2, 9]])
 MORE_COUNTS = np.array([[-1, -1, -1], [0, 5, -1], [7, -1, 2]])
 
@@ -24,7 +34,9 @@ MORE_COUNTS = np.array([[-1, -1, -1], [0, 5, -1], [7, -1, 2]])
 @pytest.mark.parametrize("fitted", ["float32", "float64"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_fills_numbers(strategy, add_indicator, keep_empty_features, fitted, dtype):
-    imputer = SimpleImputer(strategy=strategy, add_indicator=add_indicator, keep_empty_features=keep_empty_features)
+    imputer = SimpleImputer(
+        strategy=strategy, add_indicator=add_indicator, keep_empty_features=keep_empty_features
+    )
     imputer.fit(TRAIN.astype(fitted))
     agree(imputer, ROWS.astype(dtype))
 
@@ -40,7 +52,15 @@ def test_ints_have_no_missing_values(strategy):
 
 
 @pytest.mark.parametrize("add_indicator", [False, True])
-@pytest.mark.parametrize("options", [{"strategy": "mean"}, {"strategy": "median"}, {"strategy": "most_frequent"}, {"strategy": "constant", "fill_value": 42}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"strategy": "mean"},
+        {"strategy": "median"},
+        {"strategy": "most_frequent"},
+        {"strategy": "constant", "fill_value": 42},
+    ],
+)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 def test_fills_a_number_that_means_missing(options, dtype, add_indicator):
     imputer = SimpleImputer(missing_values=-1, add_indicator=add_indicator, **options).fit(COUNTS)
@@ -54,21 +74,48 @@ def test_rounds_the_missing_number_as_numpy_does(dtype):
 
 
 def test_a_fraction_does_not_fit_a_column_of_ints():
-    imputer = SimpleImputer(missing_values=-1, strategy="constant", fill_value=2.5).fit(COUNTS.astype(float))
+    imputer = SimpleImputer(missing_values=-1, strategy="constant", fill_value=2.5).fit(
+        COUNTS.astype(float)
+    )
     refuses_as_source(imputer, MORE_COUNTS, "cannot hold")
 
 
-@pytest.mark.parametrize(("missing", "row", "message"), [(NAN, np.inf, "infinity"), (-1, NAN, "NaN"), (-1, -np.inf, "NaN, infinity")])
+@pytest.mark.parametrize(
+    ("missing", "row", "message"),
+    [(NAN, np.inf, "infinity"), (-1, NAN, "NaN"), (-1, -np.inf, "NaN, infinity")],
+)
 def test_refuses_what_the_source_refuses(missing, row, message):
     imputer = SimpleImputer(missing_values=missing).fit(COUNTS.astype(float))
     refuses_as_source(imputer, np.full((1, 3), row), message)
 
 
-WORDS = pd.DataFrame({"a": ["x", "y", "x", np.nan], "b": [None, "é", "é", ""], "c": ["?", "u", "u", "v"], "n": [1.0, 2.0, 2.0, np.nan]}, dtype=object)
-MORE_WORDS = pd.DataFrame({"a": [np.nan, "yy", "x", "y"], "b": ["", "é", np.nan, None], "c": ["u", "?", "v", "w"], "n": [2.0, 1.0, np.nan, 3.0]}, dtype=object)
+WORDS = pd.DataFrame(
+    {
+        "a": ["x", "y", "x", np.nan],
+        "b": [None, "é", "é", ""],
+        "c": ["?", "u", "u", "v"],
+        "n": [1.0, 2.0, 2.0, np.nan],
+    },
+    dtype=object,
+)
+MORE_WORDS = pd.DataFrame(
+    {
+        "a": [np.nan, "yy", "x", "y"],
+        "b": ["", "é", np.nan, None],
+        "c": ["u", "?", "v", "w"],
+        "n": [2.0, 1.0, np.nan, 3.0],
+    },
+    dtype=object,
+)
 
 
-@pytest.mark.parametrize("encoder", [OneHotEncoder(handle_unknown="ignore"), OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)])
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        OneHotEncoder(handle_unknown="ignore"),
+        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+    ],
+)
 @pytest.mark.parametrize("imputer", [
     SimpleImputer(strategy="most_frequent"),
     SimpleImputer(strategy="constant"),
@@ -94,11 +141,17 @@ def test_folds_text_into_the_vocabulary(imputer, encoder):
 @pytest.mark.parametrize("missing", ["?", None])
 def test_refuses_nan_in_text_unless_it_is_missing(missing):
     imputer = SimpleImputer(strategy="constant", missing_values=missing).fit(WORDS[["c"]])
-    refuses_as_source(make_pipeline(imputer, OneHotEncoder().fit(WORDS[["c"]])), pd.DataFrame({"c": [np.nan]}, dtype=object), "NaN in column 0")
+    refuses_as_source(
+        make_pipeline(imputer, OneHotEncoder().fit(WORDS[["c"]])),
+        pd.DataFrame({"c": [np.nan]}, dtype=object),
+        "NaN in column 0",
+    )
 
 
 def test_fills_text_and_numbers_together():
-    pipeline = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
+    pipeline = make_pipeline(
+        SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")
+    )
     agree(pipeline.fit(WORDS[["a", "n", "c"]]), MORE_WORDS[["a", "n", "c"]])
 
 
@@ -106,13 +159,23 @@ def test_fills_text_and_numbers_together():
 def test_shows_missing_text(missing):
     inner = SimpleImputer(strategy="most_frequent", missing_values=missing, add_indicator=True)
     words = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
-    pipeline = make_pipeline(inner, ColumnTransformer([("words", words, [1, 0]), ("shown", StandardScaler(), [2])]))
-    train, rows = (frame[["a", "c"]] if missing != "?" else frame[["a", "c"]].replace(np.nan, "x") for frame in (WORDS, MORE_WORDS))
+    pipeline = make_pipeline(
+        inner, ColumnTransformer([("words", words, [1, 0]), ("shown", StandardScaler(), [2])])
+    )
+    train, rows = (
+        frame[["a", "c"]] if missing != "?" else frame[["a", "c"]].replace(np.nan, "x")
+        for frame in (WORDS, MORE_WORDS)
+    )
     agree(pipeline.fit(train), rows)
 
 
 def test_text_reaches_its_encoder_through_what_only_moves_it():
-    mover = ColumnTransformer([("later", FunctionTransformer(), ["c", "a"]), ("first", SimpleImputer(strategy="most_frequent"), ["a"])])
+    mover = ColumnTransformer(
+        [
+            ("later", FunctionTransformer(), ["c", "a"]),
+            ("first", SimpleImputer(strategy="most_frequent"), ["a"]),
+        ]
+    )
     agree(make_pipeline(mover, OneHotEncoder(handle_unknown="ignore")).fit(WORDS), MORE_WORDS)
 
 
@@ -128,13 +191,21 @@ def test_objects_that_the_source_would_leave_among_numbers_are_refused(imputer, 
 
 
 def test_none_is_nan_where_the_source_reads_floats():
-    agree(SimpleImputer(add_indicator=True).fit(np.array([[1.0], [2.0], [np.nan]])), pd.DataFrame({"a": [1.0, None]}, dtype=object).to_numpy())
+    agree(
+        SimpleImputer(add_indicator=True).fit(np.array([[1.0], [2.0], [np.nan]])),
+        pd.DataFrame({"a": [1.0, None]}, dtype=object).to_numpy(),
+    )
 
 
 def test_pandas_na_is_missing_in_every_column():
     agree(SimpleImputer(missing_values=pd.NA).fit(TRAIN), ROWS)
     frame = pd.DataFrame({"a": ["x", None, "x", np.nan]}, dtype=object)
-    agree(make_pipeline(SimpleImputer(missing_values=pd.NA, strategy="most_frequent"), OneHotEncoder()).fit(frame), frame)
+    agree(
+        make_pipeline(
+            SimpleImputer(missing_values=pd.NA, strategy="most_frequent"), OneHotEncoder()
+        ).fit(frame),
+        frame,
+    )
 
 
 @pytest.mark.parametrize("features", ["missing-only", "all"])
@@ -168,9 +239,16 @@ def test_indicator_refuses_columns_that_had_no_missing_values():
 ])  # fmt: skip
 def test_refuses_by_name(imputer, train, parameter):
     with pytest.raises(UnsupportedError, match=f"{parameter}="):
-        parse(make_pipeline(imputer, OneHotEncoder()).fit(train) if train.dtype == object else imputer.fit(train))
+        parse(
+            make_pipeline(imputer, OneHotEncoder()).fit(train)
+            if train.dtype == object
+            else imputer.fit(train)
+        )
 
 
 def test_text_that_leaves_without_an_encoder_is_refused():
-    with pytest.raises(UnsupportedError, match=r"text columns \(step 'SimpleImputer'\) is not supported. Answers are numbers or labels: encode text"):
+    with pytest.raises(
+        UnsupportedError,
+        match=r"text columns \(step 'SimpleImputer'\) is not supported. Answers are numbers or labels: encode text",
+    ):
         hbconv.convert(SimpleImputer(strategy="most_frequent").fit(WORDS[["a"]]))

@@ -18,7 +18,17 @@ def rows_of(model, dtype="float64"):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("settings", [{}, {"max_features": 2}, {"max_features": 0.7, "bootstrap": True}, {"max_samples": 30}, {"contamination": 0.2}], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"max_features": 2},
+        {"max_features": 0.7, "bootstrap": True},
+        {"max_samples": 30},
+        {"contamination": 0.2},
+    ],
+    ids=str,
+)
 def test_at_their_thresholds_and_beyond(settings, dtype):
     model = IsolationForest(**SMALL, **settings).fit(np.where(RNG.random(X.shape) < 0.1, np.nan, X))
     assert_same(model, rows_of(model, dtype), *METHODS)
@@ -34,7 +44,9 @@ def test_trees_of_few_rows(max_samples):
 
 
 @pytest.mark.parametrize(
-    "rows", [X[:1], np.asfortranarray(X[:7]), X[::2], RNG.integers(-(2**60), 2**60, (9, 5)), X * 1e300], ids=["one", "fortran", "strided", "int64", "huge"]
+    "rows",
+    [X[:1], np.asfortranarray(X[:7]), X[::2], RNG.integers(-(2**60), 2**60, (9, 5)), X * 1e300],
+    ids=["one", "fortran", "strided", "int64", "huge"],
 )
 def test_row_layouts(rows):
     assert_same(IsolationForest(**SMALL).fit(X), rows, *METHODS)
@@ -46,7 +58,9 @@ def test_a_row_on_the_border_is_no_outlier_on_any_backend(backend):
     for seed in range(8):
         model = IsolationForest(n_estimators=7, contamination=0.1, random_state=seed).fit(X)
         assert (model.decision_function(X) == 0).any()
-        np.testing.assert_array_equal(hbconv.convert(model, backend=backend).predict(X), model.predict(X))
+        np.testing.assert_array_equal(
+            hbconv.convert(model, backend=backend).predict(X), model.predict(X)
+        )
 
 
 @pytest.mark.parametrize(("offset", "label"), [(0.5, -1), (-2.0, 1)])

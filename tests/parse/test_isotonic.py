@@ -14,13 +14,22 @@ KNOTS = np.array([1.0, 2.0, 3.5, 7.0])
 
 def around(knots: np.ndarray) -> np.ndarray:
     """Knots, the numbers beside them, and midpoints."""
-    return np.concatenate([knots, np.nextafter(knots, -np.inf), np.nextafter(knots, np.inf), (knots[1:] + knots[:-1]) / 2])
+    return np.concatenate(
+        [
+            knots,
+            np.nextafter(knots, -np.inf),
+            np.nextafter(knots, np.inf),
+            (knots[1:] + knots[:-1]) / 2,
+        ]
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_takes_one_dimension(dtype: str) -> None:
     """At the knots and beside them the answer is numpy's, in float32 scipy's, to the last bit."""
-    source = IsotonicRegression(out_of_bounds="clip").fit(KNOTS.astype(dtype), np.array([0.1, 0.3, 5.0, 5.5], dtype))
+    source = IsotonicRegression(out_of_bounds="clip").fit(
+        KNOTS.astype(dtype), np.array([0.1, 0.3, 5.0, 5.5], dtype)
+    )
     x = around(KNOTS.astype(dtype))
     got = hbconv.convert(source, backend="reference").predict(x)
     assert got.dtype == dtype

@@ -20,7 +20,9 @@ def test_many_rounds_before_a_regressor() -> None:
     source = make_pipeline(IterativeImputer(max_iter=10, tol=0.0), Ridge())
     with pytest.warns(match="Early stopping"):
         source.fit(x, target("value"))
-    np.testing.assert_allclose(hbconv.convert(source, backend="reference").predict(x), source.predict(x), rtol=1e-9)
+    np.testing.assert_allclose(
+        hbconv.convert(source, backend="reference").predict(x), source.predict(x), rtol=1e-9
+    )
 
 
 def test_refuses_rows_without_values() -> None:
@@ -41,4 +43,8 @@ def test_refuses_chance_and_classes() -> None:
         hbconv.convert(IterativeImputer(sample_posterior=True, max_iter=2).fit(x))
     x = np.where(np.isnan(x), x, x > np.nanmean(x, axis=0))
     with pytest.raises(UnsupportedError, match="regressor"):
-        hbconv.convert(IterativeImputer(LogisticRegression(), initial_strategy="most_frequent", max_iter=1).fit(x))
+        hbconv.convert(
+            IterativeImputer(
+                LogisticRegression(), initial_strategy="most_frequent", max_iter=1
+            ).fit(x)
+        )

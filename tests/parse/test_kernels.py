@@ -10,7 +10,13 @@ import scipy.sparse
 from agreement import label
 from sklearn.decomposition import KernelPCA
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor, kernels
-from sklearn.kernel_approximation import AdditiveChi2Sampler, Nystroem, PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
+from sklearn.kernel_approximation import (
+    AdditiveChi2Sampler,
+    Nystroem,
+    PolynomialCountSketch,
+    RBFSampler,
+    SkewedChi2Sampler,
+)
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.pipeline import make_pipeline
 
@@ -57,12 +63,16 @@ def test_refusals_name_the_parameter(estimator: Any, message: str) -> None:
         converted(estimator)
 
 
-@pytest.mark.parametrize("metric", ["linear", "poly", "rbf", "laplacian", "sigmoid", "cosine", "chi2", "additive_chi2"])
+@pytest.mark.parametrize(
+    "metric", ["linear", "poly", "rbf", "laplacian", "sigmoid", "cosine", "chi2", "additive_chi2"]
+)
 def test_kernel_of_a_row_with_itself(metric: str) -> None:
     kernel = kernels.PairwiseKernel(0.1, metric=metric) + kernels.WhiteKernel(300.0)
     source = GaussianProcessClassifier(kernel, optimizer=None).fit(POSITIVE, TWO)
     rows = np.concatenate([POSITIVE, np.zeros((1, 4))])
-    np.testing.assert_allclose(converted(source).predict_proba(rows), source.predict_proba(rows), rtol=1e-10)
+    np.testing.assert_allclose(
+        converted(source).predict_proba(rows), source.predict_proba(rows), rtol=1e-10
+    )
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "laplacian", "sigmoid", "cosine"])
@@ -86,14 +96,22 @@ def test_chi_square_refuses_negative_rows_and_takes_zeros(kernel: str) -> None:
 
 
 def test_cosine_of_a_row_of_zeros() -> None:
-    source = KernelRidge(kernel="cosine").fit(np.concatenate([X, np.zeros((1, 4))]), np.append(Y, 1.0))
+    source = KernelRidge(kernel="cosine").fit(
+        np.concatenate([X, np.zeros((1, 4))]), np.append(Y, 1.0)
+    )
     rows = np.array([[0.0, 0.0, 0.0, 0.0], [1e-200, 0.0, 0.0, 0.0], [1e-12, 0.0, 0.0, 0.0]])
-    np.testing.assert_allclose(converted(source).predict(rows), source.predict(rows), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(
+        converted(source).predict(rows), source.predict(rows), rtol=1e-12, atol=1e-15
+    )
 
 
 def test_points_themselves_are_at_distance_zero() -> None:
-    source = GaussianProcessRegressor(kernels.Matern(0.1, nu=0.5), alpha=0.1, optimizer=None).fit(X + 1e4, Y)
-    np.testing.assert_allclose(converted(source).predict(X + 1e4), source.predict(X + 1e4), rtol=1e-12)
+    source = GaussianProcessRegressor(kernels.Matern(0.1, nu=0.5), alpha=0.1, optimizer=None).fit(
+        X + 1e4, Y
+    )
+    np.testing.assert_allclose(
+        converted(source).predict(X + 1e4), source.predict(X + 1e4), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -109,16 +127,26 @@ def test_additive_chi2_of_zero_is_zero(dtype: str) -> None:
 
 def test_additive_chi2_of_a_sparse_matrix_is_sparse() -> None:
     sparse = scipy.sparse.csr_matrix(POSITIVE)
-    source = make_pipeline(AdditiveChi2Sampler(), RBFSampler(random_state=0, n_components=3)).fit(sparse)
-    np.testing.assert_allclose(converted(source).transform(sparse), source.transform(sparse), rtol=1e-10)
+    source = make_pipeline(AdditiveChi2Sampler(), RBFSampler(random_state=0, n_components=3)).fit(
+        sparse
+    )
+    np.testing.assert_allclose(
+        converted(source).transform(sparse), source.transform(sparse), rtol=1e-10
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_skewed_chi2_refuses_from_its_bound_on(dtype: str) -> None:
-    source = SkewedChi2Sampler(skewedness=0.1, n_components=3, random_state=0).fit(POSITIVE.astype(dtype))
+    source = SkewedChi2Sampler(skewedness=0.1, n_components=3, random_state=0).fit(
+        POSITIVE.astype(dtype)
+    )
     bound = np.array(-0.1, dtype=dtype)
     inside = np.full((1, 4), np.nextafter(bound, np.array(1, dtype)))
-    np.testing.assert_allclose(converted(source).transform(inside), source.transform(inside), rtol=1e-3 if dtype == "float32" else 1e-10)
+    np.testing.assert_allclose(
+        converted(source).transform(inside),
+        source.transform(inside),
+        rtol=1e-3 if dtype == "float32" else 1e-10,
+    )
     for model in (source, converted(source)):
         with pytest.raises(ValueError, match="smaller than -skewedness"):
             model.transform(np.full((1, 4), bound))
@@ -127,8 +155,12 @@ def test_skewed_chi2_refuses_from_its_bound_on(dtype: str) -> None:
 @pytest.mark.parametrize("n_components", [1, 2, 5, 8])
 @pytest.mark.parametrize("degree", [1, 2, 4])
 def test_count_sketches_of_odd_and_even_length(n_components: int, degree: int) -> None:
-    source = PolynomialCountSketch(degree=degree, coef0=0.3, n_components=n_components, random_state=0).fit(X)
-    np.testing.assert_allclose(converted(source).transform(X), source.transform(X), rtol=1e-10, atol=1e-13)
+    source = PolynomialCountSketch(
+        degree=degree, coef0=0.3, n_components=n_components, random_state=0
+    ).fit(X)
+    np.testing.assert_allclose(
+        converted(source).transform(X), source.transform(X), rtol=1e-10, atol=1e-13
+    )
 
 
 def test_process_over_a_constant_kernel_knows_its_columns() -> None:
@@ -139,7 +171,9 @@ def test_process_over_a_constant_kernel_knows_its_columns() -> None:
 
 
 def test_classifier_of_one_against_one_has_no_probabilities() -> None:
-    source = GaussianProcessClassifier(kernels.RBF(), optimizer=None, multi_class="one_vs_one").fit(X, np.digitize(Y, [0.0, 1.0]))
+    source = GaussianProcessClassifier(kernels.RBF(), optimizer=None, multi_class="one_vs_one").fit(
+        X, np.digitize(Y, [0.0, 1.0])
+    )
     assert set(converted(source).graph.outputs) == {"predict"}
     with pytest.raises(ValueError, match="one_vs_one"):
         source.predict_proba(X)
@@ -149,6 +183,10 @@ def test_classifier_of_one_against_one_has_no_probabilities() -> None:
 def test_processes_fitted_on_texts_are_refused(process):
     from sklearn.gaussian_process.tests._mini_sequence_kernel import MiniSeqKernel
 
-    fitted = process(MiniSeqKernel(baseline_similarity_bounds="fixed"), optimizer=None).fit(["A", "AB", "B"], [True, False, True])
-    with pytest.raises(UnsupportedError, match=r"with kernel='MiniSeqKernel'.*fitted on rows that are no numbers"):
+    fitted = process(MiniSeqKernel(baseline_similarity_bounds="fixed"), optimizer=None).fit(
+        ["A", "AB", "B"], [True, False, True]
+    )
+    with pytest.raises(
+        UnsupportedError, match=r"with kernel='MiniSeqKernel'.*fitted on rows that are no numbers"
+    ):
         converted(fitted)

@@ -21,8 +21,15 @@ def same(source: object, y: object) -> np.ndarray:
 
 def test_text_labels() -> None:
     """Text in a list, unknown text among it; two classes share a column."""
-    assert same(LabelBinarizer().fit(["b", "a", "c"]), np.array(["c", "a", "zz", "b"], dtype=object)).sum() == 3
-    same(LabelBinarizer(pos_label=5).fit(["no", "yes"]), np.array(["yes", "no", "yes"], dtype=object))
+    assert (
+        same(
+            LabelBinarizer().fit(["b", "a", "c"]), np.array(["c", "a", "zz", "b"], dtype=object)
+        ).sum()
+        == 3
+    )
+    same(
+        LabelBinarizer(pos_label=5).fit(["no", "yes"]), np.array(["yes", "no", "yes"], dtype=object)
+    )
 
 
 def test_bool_labels() -> None:
@@ -52,14 +59,22 @@ def test_target_encoder_of_missing_values() -> None:
     """NaN and None are categories where they were seen, unknown where not."""
     x = pd.DataFrame({"text": ["a", "b", None, "a"] * 9, "number": [1.0, 2.0, np.nan, 3.0] * 9})
     source = TargetEncoder(smooth=0.5).fit(x, np.arange(36) % 7)
-    same(source, pd.DataFrame({"text": ["b", None, "zz", np.nan], "number": [np.nan, 2.0, 9.0, 1.0]}))
-    same(TargetEncoder(smooth=0.5).fit(x[:2], [0.0, 1.5]), pd.DataFrame({"text": ["b", None], "number": [np.nan, 2.0]}))
+    same(
+        source, pd.DataFrame({"text": ["b", None, "zz", np.nan], "number": [np.nan, 2.0, 9.0, 1.0]})
+    )
+    same(
+        TargetEncoder(smooth=0.5).fit(x[:2], [0.0, 1.5]),
+        pd.DataFrame({"text": ["b", None], "number": [np.nan, 2.0]}),
+    )
 
 
 @pytest.mark.filterwarnings("ignore:unknown class")
 def test_sets_of_labels() -> None:
     """Sets, lists and tuples of texts or numbers; a text alone is refused, whose letters the source takes."""
-    same(MultiLabelBinarizer().fit([{"b", "a"}, {"c"}]), [{"a", "c"}, set(), ["b", "b", "zz"], ("c",)])
+    same(
+        MultiLabelBinarizer().fit([{"b", "a"}, {"c"}]),
+        [{"a", "c"}, set(), ["b", "b", "zz"], ("c",)],
+    )
     source = MultiLabelBinarizer().fit([[1, 2], [7]])
     same(source, [[7, 1], [3], [2.0]])
     with pytest.raises(InputError, match="single string"):

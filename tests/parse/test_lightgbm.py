@@ -10,9 +10,9 @@ from tolerances import FUNCTION, assert_units
 import hbconv
 from hbconv.errors import ConversionError, OptionError, UnsupportedError
 from hbconv.parse import parse
-from hbconv.parse.lightgbm import parse_lightgbm_text
-from hbconv.parse.lightgbm_text import read_lightgbm_text
-from hbconv.parse.lightgbm_trees import ZERO
+from hbconv.parse.lightgbm.estimators import parse_lightgbm_text
+from hbconv.parse.lightgbm.model_text import read_lightgbm_text
+from hbconv.parse.lightgbm.trees import ZERO
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((500, 5))
@@ -25,7 +25,12 @@ OBJECTIVES = [
     "regression", "regression_l1", "huber", "fair", "quantile", "mape",
     "poisson", "gamma", "tweedie", "cross_entropy", "cross_entropy_lambda",
 ]  # fmt: skip
-BOOSTERS = [{}, {"boosting_type": "dart"}, {"boosting_type": "rf", "subsample": 0.5, "subsample_freq": 1}, {"data_sample_strategy": "goss"}]
+BOOSTERS = [
+    {},
+    {"boosting_type": "dart"},
+    {"boosting_type": "rf", "subsample": 0.5, "subsample_freq": 1},
+    {"data_sample_strategy": "goss"},
+]
 DTYPES = ["float32", "float64"]
 METHODS = ("predict", "predict_proba", "decision_function")
 
@@ -41,12 +46,18 @@ def booster_of(model):
 def assert_raw_and_leaves(model, rows):
     """Leaf numbers and raw scores, bit for bit."""
     forest, booster = forest_of(parse(model)), booster_of(model)
-    np.testing.assert_array_equal(forest.leaf_id.data[forest.leaves(rows)], booster.predict(rows, pred_leaf=True))
-    np.testing.assert_array_equal(forest.scores(rows), booster.predict(rows, raw_score=True).reshape(len(rows), -1))
+    np.testing.assert_array_equal(
+        forest.leaf_id.data[forest.leaves(rows)], booster.predict(rows, pred_leaf=True)
+    )
+    np.testing.assert_array_equal(
+        forest.scores(rows), booster.predict(rows, raw_score=True).reshape(len(rows), -1)
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("labels", [LABELS, LABELS == "ash", RNG.integers(3, 5, 500) * 4], ids=["text", "bool", "int"])
+@pytest.mark.parametrize(
+    "labels", [LABELS, LABELS == "ash", RNG.integers(3, 5, 500) * 4], ids=["text", "bool", "int"]
+)
 @pytest.mark.parametrize("parameters", BOOSTERS, ids=lambda p: next(iter(p.values()), "gbdt"))
 def test_classifiers_at_their_thresholds(parameters, labels, dtype):
     model = lgb.LGBMClassifier(**SMALL, **parameters).fit(X, labels)
@@ -62,10 +73,19 @@ def test_objectives(objective, reg_sqrt):
     rows = rows_of(model)
     assert_same(model, rows, "predict", ulp=FUNCTION)
     assert_same(model.booster_, rows, "predict", ulp=FUNCTION)
-    assert_units("predict", score(parse_lightgbm_text(model.booster_.model_to_string()), rows), model.predict(rows), FUNCTION)
+    assert_units(
+        "predict",
+        score(parse_lightgbm_text(model.booster_.model_to_string()), rows),
+        model.predict(rows),
+        FUNCTION,
+    )
 
 
-@pytest.mark.parametrize("parameters", [{"sigmoid": 0.7}, {"objective": "multiclassova", "sigmoid": 1.5}, {"is_unbalance": True}], ids=lambda p: next(iter(p)))
+@pytest.mark.parametrize(
+    "parameters",
+    [{"sigmoid": 0.7}, {"objective": "multiclassova", "sigmoid": 1.5}, {"is_unbalance": True}],
+    ids=lambda p: next(iter(p)),
+)
 def test_classifier_objectives(parameters):
     labels = LABELS if "objective" in parameters else LABELS == "ash"
     model = lgb.LGBMClassifier(**SMALL, **parameters).fit(X, labels)
@@ -75,17 +95,25 @@ def test_classifier_objectives(parameters):
 
 @pytest.mark.parametrize("objective", ["lambdarank", "rank_xendcg"])
 def test_rankers(objective):
-    model = lgb.LGBMRanker(**SMALL, objective=objective).fit(X, RNG.integers(0, 3, 500), group=[200, 300])
+    model = lgb.LGBMRanker(**SMALL, objective=objective).fit(
+        X, RNG.integers(0, 3, 500), group=[200, 300]
+    )
     assert_same(model, rows_of(model), "predict")
 
 
 @pytest.mark.parametrize("cls", [lgb.LGBMClassifier, lgb.LGBMRegressor])
 def test_custom_objective_gives_raw_scores(cls):
-    model = cls(**SMALL, objective=lambda y, raw: (raw - y, np.ones_like(y))).fit(X, LABELS == "ash")
+    model = cls(**SMALL, objective=lambda y, raw: (raw - y, np.ones_like(y))).fit(
+        X, LABELS == "ash"
+    )
     assert_same(model, rows_of(model), "predict")
 
 
-@pytest.mark.parametrize("parameters", [{"use_missing": False}, {"zero_as_missing": False}, {"max_bin": 3}, {"extra_trees": True}], ids=lambda p: next(iter(p)))
+@pytest.mark.parametrize(
+    "parameters",
+    [{"use_missing": False}, {"zero_as_missing": False}, {"max_bin": 3}, {"extra_trees": True}],
+    ids=lambda p: next(iter(p)),
+)
 def test_missing_rules_and_bins(parameters):
     model = lgb.LGBMRegressor(**SMALL, **parameters).fit(X, TARGET)
     assert_raw_and_leaves(model, rows_of(model))
@@ -96,20 +124,67 @@ def test_values_near_zero_count_as_zero():
     model = lgb.LGBMRegressor(**SMALL).fit(column, np.repeat([1.0, 5.0, 2.0], 50))
     thresholds = forest_of(parse(model)).threshold.data
     assert ZERO in thresholds
-    near = [0.0, -0.0, ZERO, -ZERO, np.nextafter(ZERO, 1), np.nextafter(-ZERO, -1), np.nextafter(ZERO, 0), 1e-36, -1e-36, 5e-324, -5e-324]
+    near = [
+        0.0,
+        -0.0,
+        ZERO,
+        -ZERO,
+        np.nextafter(ZERO, 1),
+        np.nextafter(-ZERO, -1),
+        np.nextafter(ZERO, 0),
+        1e-36,
+        -1e-36,
+        5e-324,
+        -5e-324,
+    ]
     for dtype in DTYPES:
         assert_raw_and_leaves(model, np.array(near, dtype)[:, None])
 
 
-@pytest.mark.parametrize("threshold", ["0", "-0", "1e-36", "-1e-36", "-1.0000000180025095e-35", "-1.0000000180025097e-35", "inf", "-inf"])
+@pytest.mark.parametrize(
+    "threshold",
+    [
+        "0",
+        "-0",
+        "1e-36",
+        "-1e-36",
+        "-1.0000000180025095e-35",
+        "-1.0000000180025097e-35",
+        "inf",
+        "-inf",
+    ],
+)
 @pytest.mark.parametrize("decision", ["0", "2", "8", "10"])
 def test_thresholds_about_zero_written_by_hand(threshold, decision):
-    text = lgb.LGBMRegressor(**{**SMALL, "n_estimators": 1, "num_leaves": 2}).fit(X[:, :1], TARGET).booster_.model_to_string()
+    text = (
+        lgb.LGBMRegressor(**{**SMALL, "n_estimators": 1, "num_leaves": 2})
+        .fit(X[:, :1], TARGET)
+        .booster_.model_to_string()
+    )
     lines = dict.fromkeys(text.split("\n"))
-    for key, value in {"threshold": threshold, "decision_type": decision, "split_feature": "0"}.items():
+    for key, value in {
+        "threshold": threshold,
+        "decision_type": decision,
+        "split_feature": "0",
+    }.items():
         old = next(line for line in lines if line.startswith(f"{key}="))
         text = text.replace(old, f"{key}={value}")
-    rows = np.array([0.0, -0.0, ZERO, -ZERO, 1e-36, -1e-36, np.nextafter(-ZERO, -1), 1.0, -1.0, np.nan, np.inf, -np.inf])[:, None]
+    rows = np.array(
+        [
+            0.0,
+            -0.0,
+            ZERO,
+            -ZERO,
+            1e-36,
+            -1e-36,
+            np.nextafter(-ZERO, -1),
+            1.0,
+            -1.0,
+            np.nan,
+            np.inf,
+            -np.inf,
+        ]
+    )[:, None]
     np.testing.assert_array_equal(score(parse_lightgbm_text(text), rows), sized_as(text, rows))
 
 
@@ -120,23 +195,41 @@ def sized_as(text, rows):
     return lgb.Booster(model_str=text.replace(line, f"tree_sizes={size}")).predict(rows)
 
 
-@pytest.mark.parametrize("rows", [X[:1], np.asfortranarray(X[:7]), X[::2], RNG.integers(-(2**40), 2**40, (9, 5))], ids=["one", "fortran", "strided", "int64"])
+@pytest.mark.parametrize(
+    "rows",
+    [X[:1], np.asfortranarray(X[:7]), X[::2], RNG.integers(-(2**40), 2**40, (9, 5))],
+    ids=["one", "fortran", "strided", "int64"],
+)
 def test_row_layouts(rows):
     model = lgb.LGBMClassifier(**SMALL).fit(np.nan_to_num(X), LABELS)
     assert_same(model, rows, *METHODS, ulp=FUNCTION)
 
 
-@pytest.mark.parametrize("fitted_on", [np.asarray, lambda column: pd.DataFrame(column, columns=["a"])], ids=["array", "table"])
+@pytest.mark.parametrize(
+    "fitted_on",
+    [np.asarray, lambda column: pd.DataFrame(column, columns=["a"])],
+    ids=["array", "table"],
+)
 def test_ints_of_an_array_are_read_as_float32_and_of_a_table_as_float64(fitted_on):
     column = np.arange(2**24, 2**24 + 64)[:, None]
     parameters = {**SMALL, "min_child_samples": 1, "max_bin": 255, "num_leaves": 64}
-    model = lgb.LGBMRegressor(**parameters).fit(fitted_on(column).astype(np.float64), (column[:, 0] % 2).astype(float))
+    model = lgb.LGBMRegressor(**parameters).fit(
+        fitted_on(column).astype(np.float64), (column[:, 0] % 2).astype(float)
+    )
     converted = hbconv.convert(model, "reference")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for rows in (column, column.astype(np.uint32), column.astype(">f8"), column.tolist(), pd.DataFrame(column, columns=["a"])):
+        for rows in (
+            column,
+            column.astype(np.uint32),
+            column.astype(">f8"),
+            column.tolist(),
+            pd.DataFrame(column, columns=["a"]),
+        ):
             np.testing.assert_array_equal(converted.predict(rows), model.predict(rows))
-    assert np.any(model.predict(pd.DataFrame(column, columns=["a"])) != model.booster_.predict(column))
+    assert np.any(
+        model.predict(pd.DataFrame(column, columns=["a"])) != model.booster_.predict(column)
+    )
 
 
 def test_no_rows():
@@ -146,10 +239,18 @@ def test_no_rows():
 
 def test_early_stopping_keeps_the_best_iteration():
     model = lgb.LGBMRegressor(**{**SMALL, "n_estimators": 60})
-    model.fit(X[:300], TARGET[:300], eval_X=X[300:], eval_y=TARGET[300:], callbacks=[lgb.early_stopping(2, verbose=False)])
+    model.fit(
+        X[:300],
+        TARGET[:300],
+        eval_X=X[300:],
+        eval_y=TARGET[300:],
+        callbacks=[lgb.early_stopping(2, verbose=False)],
+    )
     assert forest_of(parse(model)).n_trees == model.best_iteration_
     assert_same(model, X, "predict")
-    booster = lgb.train({"verbose": -1, "num_leaves": 8, "num_threads": 1}, lgb.Dataset(X, TARGET), 8)
+    booster = lgb.train(
+        {"verbose": -1, "num_leaves": 8, "num_threads": 1}, lgb.Dataset(X, TARGET), 8
+    )
     booster.best_iteration = 3
     assert forest_of(parse(booster)).n_trees == 3
     assert_same(booster, X, "predict")
@@ -162,7 +263,13 @@ def test_single_leaf_trees():
 
 
 def test_one_class():
-    assert_same(lgb.LGBMClassifier(**SMALL).fit(X, np.full(500, 7)), X, "predict", "predict_proba", ulp=FUNCTION)
+    assert_same(
+        lgb.LGBMClassifier(**SMALL).fit(X, np.full(500, 7)),
+        X,
+        "predict",
+        "predict_proba",
+        ulp=FUNCTION,
+    )
 
 
 def test_names():
@@ -189,12 +296,22 @@ def test_a_sigmoid_of_more_digits_than_the_text_keeps():
     wrapper = lgb.LGBMClassifier(**SMALL, sigmoid=0.123456789).fit(X, labels)
     assert_same(wrapper, X, *METHODS, ulp=FUNCTION)
     for kept in (False, True):
-        booster = lgb.train({"objective": "binary", "sigmoid": 0.123456789, "verbose": -1}, lgb.Dataset(X, labels), 2, keep_training_booster=kept)
+        booster = lgb.train(
+            {"objective": "binary", "sigmoid": 0.123456789, "verbose": -1},
+            lgb.Dataset(X, labels),
+            2,
+            keep_training_booster=kept,
+        )
         with pytest.raises(UnsupportedError, match=r"Booster with sigmoid=0\.123456789"):
             parse(booster)
         read = lgb.Booster(model_str=booster.model_to_string())
         assert_same(read, X, "predict", ulp=FUNCTION)
-        assert_units("predict", score(parse_lightgbm_text(booster.model_to_string()), X), read.predict(X), FUNCTION)
+        assert_units(
+            "predict",
+            score(parse_lightgbm_text(booster.model_to_string()), X),
+            read.predict(X),
+            FUNCTION,
+        )
 
 
 TEXT = lgb.LGBMRegressor(**SMALL).fit(X, TARGET).booster_.model_to_string()
@@ -219,7 +336,10 @@ def test_a_text_is_cut_as_it_is_read():
         (TEXT.replace("split_feature=", "split_feature=9", 1), "damaged: a test reads a column"),
         (TEXT.replace("leaf_value", "leaf_worth"), "damaged"),
         (TEXT.replace("version=v4", "version=v9"), "LightGBM with version='v9'"),
-        (TEXT.replace("objective=regression", "objective=surprise"), "LightGBM with objective='surprise'"),
+        (
+            TEXT.replace("objective=regression", "objective=surprise"),
+            "LightGBM with objective='surprise'",
+        ),
     ],
 )
 def test_damaged_and_foreign_text(text, message):

@@ -36,7 +36,10 @@ def binary() -> LogisticRegression:
     return LogisticRegression().fit(X, X[:, 0] > 0)
 
 
-@pytest.mark.parametrize("labels", [["é", "日本"], [False, True], [np.int8(3), np.int8(-1)], [2**40, -5], ["", "long label"]])
+@pytest.mark.parametrize(
+    "labels",
+    [["é", "日本"], [False, True], [np.int8(3), np.int8(-1)], [2**40, -5], ["", "long label"]],
+)
 @pytest.mark.parametrize("as_object", [False, True])
 def test_labels_of_any_type(labels: list[Any], as_object: bool) -> None:
     if as_object and not isinstance(labels[0], str):
@@ -68,11 +71,16 @@ def test_equal_scores_are_the_first_class() -> None:
 @pytest.mark.parametrize("rows", ["float32", "float64", "int64"])
 def test_dtypes_mix_as_in_numpy(weights: str, bias: str, rows: str) -> None:
     model = LinearRegression().fit(X, X[:, 0])
-    model.coef_, model.intercept_ = np.array([1 / 3, 2 / 3, 0.1, 4.0]).astype(weights), np.float64(1 / 7).astype(bias)
+    model.coef_, model.intercept_ = (
+        np.array([1 / 3, 2 / 3, 0.1, 4.0]).astype(weights),
+        np.float64(1 / 7).astype(bias),
+    )
     x = (10 * X).astype(rows)
     got, want = converted(model).predict(x), model.predict(x)
     assert got.dtype == want.dtype
-    np.testing.assert_allclose(got, want, rtol=0, atol=1e-4 if "float32" in (weights, rows) else 1e-13)
+    np.testing.assert_allclose(
+        got, want, rtol=0, atol=1e-4 if "float32" in (weights, rows) else 1e-13
+    )
 
 
 def test_intercept_that_is_a_python_number_keeps_the_dtype() -> None:
@@ -81,18 +89,24 @@ def test_intercept_that_is_a_python_number_keeps_the_dtype() -> None:
 
 
 def test_probability_methods_follow_the_loss() -> None:
-    assert hasattr(converted(SGDClassifier(loss="modified_huber").fit(X, X[:, 0] > 0)), "predict_proba")
+    assert hasattr(
+        converted(SGDClassifier(loss="modified_huber").fit(X, X[:, 0] > 0)), "predict_proba"
+    )
     assert not hasattr(converted(SGDClassifier(loss="hinge").fit(X, X[:, 0] > 0)), "predict_proba")
 
 
 def test_perceptron_of_one_class() -> None:
     model = quick(MLPClassifier((3,), max_iter=3), np.full(60, "only"))
     assert (converted(model).predict(X) == model.predict(X)).all()
-    np.testing.assert_allclose(converted(model).predict_proba(X), model.predict_proba(X), rtol=1e-12)
+    np.testing.assert_allclose(
+        converted(model).predict_proba(X), model.predict_proba(X), rtol=1e-12
+    )
 
 
 def test_perceptron_of_sparse_labels_answers_sparse() -> None:
-    model = quick(MLPClassifier((3,), max_iter=3), scipy.sparse.csr_array((X[:, :3] > 0).astype(int)))
+    model = quick(
+        MLPClassifier((3,), max_iter=3), scipy.sparse.csr_array((X[:, :3] > 0).astype(int))
+    )
     got, want = converted(model).predict(X), model.predict(X)
     assert scipy.sparse.issparse(got)
     assert got.dtype == want.dtype
@@ -110,7 +124,9 @@ def test_search_without_refit_is_refused_by_name() -> None:
     search = GridSearchCV(Ridge(), {"alpha": [1.0]}, cv=2, refit=False).fit(X, X[:, 0])
     with pytest.raises(UnsupportedError, match=r"GridSearchCV with refit=False.*refit=True"):
         converted(search)
-    with pytest.raises(UnsupportedError, match=r"GridSearchCV with refit=False \(step .ridge/GridSearchCV.\)"):
+    with pytest.raises(
+        UnsupportedError, match=r"GridSearchCV with refit=False \(step .ridge/GridSearchCV.\)"
+    ):
         converted(make_pipeline(StandardScaler(), Ridge()).fit(X, X[:, 0]).set_params(ridge=search))
 
 
@@ -125,7 +141,9 @@ def test_search_reads_the_columns_its_best_estimator_reads() -> None:
     table = pd.DataFrame(X, columns=list("abcd"))
     search = GridSearchCV(Ridge(), {"alpha": [1.0]}, cv=2).fit(table, X[:, 0])
     model = converted(search)
-    np.testing.assert_array_equal(model.predict({name: table[name] for name in "dcba"}), model.predict(table))
+    np.testing.assert_array_equal(
+        model.predict({name: table[name] for name in "dcba"}), model.predict(table)
+    )
     with pytest.raises(InputError, match="another order"):
         model.predict(table[list("dcba")])
 

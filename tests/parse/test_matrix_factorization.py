@@ -28,7 +28,10 @@ def test_stopping_by_all_rows_is_refused() -> None:
     agree(source, X[:1], rtol=1e-9)
 
 
-@pytest.mark.parametrize(("settings", "message"), [({"solver": "mu"}, "mean of all rows"), ({"shuffle": True}, "shuffle=True")])
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"solver": "mu"}, "mean of all rows"), ({"shuffle": True}, "shuffle=True")],
+)
 def test_other_rounds_are_refused(settings: dict[str, object], message: str) -> None:
     """By name."""
     with pytest.raises(UnsupportedError, match=message):
@@ -53,5 +56,7 @@ def test_negative_numbers_and_other_dtypes_are_refused() -> None:
 def test_topics_of_empty_documents() -> None:
     """A document without words has the topics of the prior, after one step; counts may have fractions."""
     source = LatentDirichletAllocation(4, max_iter=2, random_state=0).fit(COUNTS)
-    got = agree(source, np.vstack([np.zeros((1, 9)), COUNTS, COUNTS / 3, 1e6 * COUNTS[:3]]), rtol=1e-9)
+    got = agree(
+        source, np.vstack([np.zeros((1, 9)), COUNTS, COUNTS / 3, 1e6 * COUNTS[:3]]), rtol=1e-9
+    )
     np.testing.assert_allclose(got[0], 0.25, rtol=1e-12)

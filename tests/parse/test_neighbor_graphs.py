@@ -59,7 +59,11 @@ def test_absent_entries_are_no_distances(graph, reader):
 
 @pytest.mark.parametrize("backend", available_backends())
 def test_every_backend_reads_a_graph(backend):
-    for graph, reader in (("nearest", "by distance"), ("radius", "classifier"), ("nearest", "radius")):
+    for graph, reader in (
+        ("nearest", "by distance"),
+        ("radius", "classifier"),
+        ("nearest", "radius"),
+    ):
         source = fit(GRAPHS[graph], READERS[reader])
         got = hbconv.convert(source, backend).predict(NEAR)
         np.testing.assert_allclose(got, source.predict(NEAR), rtol=1e-9)

@@ -55,7 +55,13 @@ def test_rows_equally_near_come_in_the_order_fitted_on(algorithm):
     assert positions[:, :3].tolist() == [[0, 1, 2], [15, 16, 17], [33, 34, 35]]
 
 
-@pytest.mark.parametrize("estimator", [neighbors.KNeighborsClassifier(weights="distance"), neighbors.RadiusNeighborsClassifier(9.0, weights="distance")])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        neighbors.KNeighborsClassifier(weights="distance"),
+        neighbors.RadiusNeighborsClassifier(9.0, weights="distance"),
+    ],
+)
 def test_a_row_that_was_fitted_on_counts_alone(estimator):
     """Distance zero: those rows decide, each with weight one."""
     x = np.concatenate([fit_rows(), fit_rows()[:50]])
@@ -76,7 +82,9 @@ def test_negative_distances_are_refused():
     distances = np.abs(fit_rows() @ fit_rows().T)
     estimator = neighbors.KNeighborsRegressor(metric="precomputed")
     model = convert(estimator, distances, target("value"))
-    np.testing.assert_allclose(model.predict(distances[:20]), estimator.predict(distances[:20]), rtol=1e-12)
+    np.testing.assert_allclose(
+        model.predict(distances[:20]), estimator.predict(distances[:20]), rtol=1e-12
+    )
     with pytest.raises(InputError, match="Negative values"):
         model.predict(-distances)
 
@@ -127,12 +135,36 @@ def test_sparse_rows_to_fit_on():
         (neighbors.NearestNeighbors(metric="hamming"), "equally far"),
         (neighbors.NearestNeighbors(n_neighbors=None), "n_neighbors=None"),
         (neighbors.RadiusNeighborsTransformer(radius=None), "radius=None"),
-        (neighbors.RadiusNeighborsTransformer(metric="dice", algorithm="ball_tree"), "algorithm='brute'"),
-        (neighbors.RadiusNeighborsTransformer(metric="hamming", metric_params={"w": np.ones(8)}, algorithm="brute"), "metric_params"),
-        (neighbors.NearestNeighbors(p=0.5, metric_params={"w": np.ones(8)}, algorithm="brute"), "p=0.5"),
-        (neighbors.NearestNeighbors(metric="mahalanobis", metric_params={"VI": -np.eye(8)}, algorithm="brute"), "positive definite"),
-        (neighbors.KNeighborsClassifier(algorithm="brute", metric_params={"w": np.ones(8)}), "metric_params"),
-        (neighbors.RadiusNeighborsClassifier(50.0, algorithm="brute", outlier_label="most_frequent"), "outlier_label"),
+        (
+            neighbors.RadiusNeighborsTransformer(metric="dice", algorithm="ball_tree"),
+            "algorithm='brute'",
+        ),
+        (
+            neighbors.RadiusNeighborsTransformer(
+                metric="hamming", metric_params={"w": np.ones(8)}, algorithm="brute"
+            ),
+            "metric_params",
+        ),
+        (
+            neighbors.NearestNeighbors(p=0.5, metric_params={"w": np.ones(8)}, algorithm="brute"),
+            "p=0.5",
+        ),
+        (
+            neighbors.NearestNeighbors(
+                metric="mahalanobis", metric_params={"VI": -np.eye(8)}, algorithm="brute"
+            ),
+            "positive definite",
+        ),
+        (
+            neighbors.KNeighborsClassifier(algorithm="brute", metric_params={"w": np.ones(8)}),
+            "metric_params",
+        ),
+        (
+            neighbors.RadiusNeighborsClassifier(
+                50.0, algorithm="brute", outlier_label="most_frequent"
+            ),
+            "outlier_label",
+        ),
         (neighbors.LocalOutlierFactor(), "novelty=True"),
         (neighbors.KernelDensity(rtol=1e-4), "rtol"),
         (neighbors.KernelDensity(metric="dice", algorithm="ball_tree"), "dice"),

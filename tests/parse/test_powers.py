@@ -18,7 +18,9 @@ def test_yeo_johnson_on_both_sides_of_zero(power: float, dtype: str) -> None:
     """Zeros of both signs, the smallest numbers, and powers at which a side becomes a logarithm."""
     source = PowerTransformer(standardize=False).fit(X)
     source.lambdas_[:] = power
-    rows = np.array([0.0, -0.0, 5e-324, -5e-324, 1e-9, -1e-9, 0.5, -0.5, 30.0, -30.0, np.nan]).astype(dtype)
+    rows = np.array(
+        [0.0, -0.0, 5e-324, -5e-324, 1e-9, -1e-9, 0.5, -0.5, 30.0, -30.0, np.nan]
+    ).astype(dtype)
     agree(source, np.repeat(rows[:, None], 3, axis=1), rtol=1e-14 if dtype == "float64" else 1e-6)
 
 

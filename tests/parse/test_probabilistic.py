@@ -28,11 +28,21 @@ def converted(estimator: Any) -> Any:
 def agree(source: Any, rows: Any, rtol: float = 1e-10) -> None:
     model = converted(source)
     np.testing.assert_array_equal(model.predict(rows), source.predict(rows))
-    np.testing.assert_allclose(model.predict_proba(rows), source.predict_proba(rows), rtol=rtol, atol=1e-300)
+    np.testing.assert_allclose(
+        model.predict_proba(rows), source.predict_proba(rows), rtol=rtol, atol=1e-300
+    )
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast")
-@pytest.mark.parametrize(("row", "message"), [([3, 0, 0], "not seen"), ([0, 99, 0], "not seen"), ([-1, 0, 0], "Negative"), ([0, 0, -1e300], "Negative")])
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ([3, 0, 0], "not seen"),
+        ([0, 99, 0], "not seen"),
+        ([-1, 0, 0], "Negative"),
+        ([0, 0, -1e300], "Negative"),
+    ],
+)
 def test_categories_never_seen_are_refused(row: list[float], message: str) -> None:
     source = CategoricalNB().fit(CATEGORIES, Y)
     with pytest.raises(InputError, match=message):
@@ -49,7 +59,10 @@ def test_categories_are_cut_to_whole_numbers() -> None:
 def test_a_category_of_zero_probability() -> None:
     with np.errstate(all="ignore"):
         source = CategoricalNB(alpha=0.0, force_alpha=True, min_categories=4).fit(CATEGORIES, Y)
-        got, want = converted(source).predict_log_proba(np.array([[3, 0, 0]])), source.predict_log_proba(np.array([[3, 0, 0]]))
+        got, want = (
+            converted(source).predict_log_proba(np.array([[3, 0, 0]])),
+            source.predict_log_proba(np.array([[3, 0, 0]])),
+        )
     np.testing.assert_array_equal(got, want)
 
 
@@ -58,18 +71,33 @@ def test_a_category_of_zero_probability() -> None:
 def test_values_beside_the_threshold(threshold: float, dtype: str) -> None:
     source = BernoulliNB(binarize=threshold).fit(X, Y)
     at = np.array(threshold, dtype=dtype)
-    values = [at, np.nextafter(at, np.array(1, dtype)), np.nextafter(at, np.array(-1, dtype)), np.array(-0.0, dtype)]
-    agree(source, np.array([[a, b, 1.0] for a in values for b in values], dtype=dtype), 1e-6 if dtype == "float32" else 1e-10)
+    values = [
+        at,
+        np.nextafter(at, np.array(1, dtype)),
+        np.nextafter(at, np.array(-1, dtype)),
+        np.array(-0.0, dtype),
+    ]
+    agree(
+        source,
+        np.array([[a, b, 1.0] for a in values for b in values], dtype=dtype),
+        1e-6 if dtype == "float32" else 1e-10,
+    )
 
 
-@pytest.mark.parametrize("estimator", [MultinomialNB(), ComplementNB(), BernoulliNB()], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    "estimator", [MultinomialNB(), ComplementNB(), BernoulliNB()], ids=lambda e: type(e).__name__
+)
 def test_sparse_counts(estimator: Any) -> None:
     sparse = scipy.sparse.csr_matrix(CATEGORIES)
     agree(estimator.fit(sparse, Y), sparse)
     agree(estimator.fit(sparse, Y), CATEGORIES)
 
 
-@pytest.mark.parametrize("estimator", [GaussianNB(), MultinomialNB(), ComplementNB(), BernoulliNB(), CategoricalNB()], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    "estimator",
+    [GaussianNB(), MultinomialNB(), ComplementNB(), BernoulliNB(), CategoricalNB()],
+    ids=lambda e: type(e).__name__,
+)
 def test_one_class(estimator: Any) -> None:
     agree(estimator.fit(CATEGORIES, np.full(60, "only")), CATEGORIES)
 
@@ -85,7 +113,12 @@ def test_linear_discriminants_of_zero_probability_have_a_finite_logarithm() -> N
         source = LinearDiscriminantAnalysis().fit(X, y)
         rows = 1e6 * X
         assert (source.predict_proba(rows) == 0).any()
-        np.testing.assert_allclose(converted(source).predict_log_proba(rows), source.predict_log_proba(rows), rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(
+            converted(source).predict_log_proba(rows),
+            source.predict_log_proba(rows),
+            rtol=1e-8,
+            atol=1e-12,
+        )
         assert np.isfinite(converted(source).predict_log_proba(rows)).all()
 
 
@@ -95,12 +128,17 @@ def test_linear_discriminants_of_one_class_are_refused_by_name() -> None:
 
 
 def test_the_solver_without_discriminants_has_no_transform() -> None:
-    assert "transform" not in converted(LinearDiscriminantAnalysis(solver="lsqr").fit(X, Y)).graph.outputs
+    assert (
+        "transform"
+        not in converted(LinearDiscriminantAnalysis(solver="lsqr").fit(X, Y)).graph.outputs
+    )
 
 
 def test_whole_numbers_cut_the_distances_of_a_mixture_as_in_the_source() -> None:
     source, rows = GaussianMixture(2, random_state=0).fit(X), np.array([[1, 2, 0], [0, -1, 3]])
-    np.testing.assert_allclose(converted(source).score_samples(rows), source.score_samples(rows), rtol=1e-12)
+    np.testing.assert_allclose(
+        converted(source).score_samples(rows), source.score_samples(rows), rtol=1e-12
+    )
     assert (source.score_samples(rows) != source.score_samples(rows.astype(np.float64))).any()
 
 
@@ -108,7 +146,9 @@ def test_an_unknown_kind_of_covariance_is_refused_by_name() -> None:
     for each in (GaussianMixture, BayesianGaussianMixture):
         source = each(n_components=2, random_state=0).fit(X)
         source.covariance_type = "banded"
-        with pytest.raises(UnsupportedError, match=f"{each.__name__} with covariance_type='banded'"):
+        with pytest.raises(
+            UnsupportedError, match=f"{each.__name__} with covariance_type='banded'"
+        ):
             converted(source)
 
 

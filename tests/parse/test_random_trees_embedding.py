@@ -9,7 +9,11 @@ from hbconv.errors import InputError
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((150, 4))
 ROWS = np.where(RNG.random(X.shape) < 0.2, np.nan, RNG.standard_normal(X.shape))
-SHAPES = {"deep": {"max_depth": None}, "best first": {"max_leaf_nodes": 9}, "single leaves": {"min_samples_leaf": 100}}
+SHAPES = {
+    "deep": {"max_depth": None},
+    "best first": {"max_leaf_nodes": 9},
+    "single leaves": {"min_samples_leaf": 100},
+}
 
 
 @pytest.mark.parametrize("sparse", [True, False])

@@ -44,6 +44,8 @@ def test_refuses_other_algorithms() -> None:
             hbconv.convert(coder)
     with pytest.raises(UnsupportedError, match="transform_n_nonzero_coefs"):
         hbconv.convert(SparseCoder(atoms(3), transform_n_nonzero_coefs=4).fit(X))
-    learned = DictionaryLearning(4, max_iter=1, positive_code=True, fit_algorithm="cd", transform_algorithm="threshold").fit(X)
+    learned = DictionaryLearning(
+        4, max_iter=1, positive_code=True, fit_algorithm="cd", transform_algorithm="threshold"
+    ).fit(X)
     with pytest.raises(UnsupportedError, match="positive_code"):
         hbconv.convert(learned.set_params(transform_algorithm="omp"))

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import hbconv
-from hbconv.containers.pairwise_coupling import PairwiseCoupling
+from hbconv.containers.nodes.pairwise_coupling import PairwiseCoupling
 from hbconv.errors import UnsupportedError
 
 pytestmark = pytest.mark.filterwarnings("ignore:The `probability` parameter")
@@ -29,7 +29,9 @@ def converted(estimator: Any) -> Any:
 
 def test_sigmoid_kernel_is_the_hyperbolic_tangent() -> None:
     source = svm.SVC(kernel="sigmoid", gamma=0.3, coef0=0.2).fit(X, THREE)
-    np.testing.assert_allclose(converted(source).decision_function(X), source.decision_function(X), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        converted(source).decision_function(X), source.decision_function(X), rtol=1e-10, atol=1e-12
+    )
     np.testing.assert_array_equal(converted(source).predict(X), source.predict(X))
 
 
@@ -44,21 +46,38 @@ def test_predict_proba_returns_probabilities_not_labels() -> None:
 def test_probabilities_of_many_classes(n_classes: int) -> None:
     y = np.arange(300) % n_classes
     source = svm.SVC(probability=True, random_state=0).fit(
-        RNG.normal(size=(300, 3)) + 2.0 * np.eye(n_classes)[y][:, :3].sum(axis=1, keepdims=True) + y[:, None], y
+        RNG.normal(size=(300, 3))
+        + 2.0 * np.eye(n_classes)[y][:, :3].sum(axis=1, keepdims=True)
+        + y[:, None],
+        y,
     )
     rows = RNG.normal(size=(500, 3)) * 3 + n_classes / 2
-    np.testing.assert_allclose(converted(source).predict_proba(rows), source.predict_proba(rows), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        converted(source).predict_proba(rows), source.predict_proba(rows), rtol=1e-9, atol=1e-12
+    )
 
 
 def test_a_vote_tie_is_won_by_the_first_class_whatever_the_scores() -> None:
     source = svm.SVC(kernel="linear").fit(X, THREE)
     model = converted(source)
     rows = RNG.normal(size=(4000, 4)) * 2
-    pairs = svm.SVC(kernel="linear", decision_function_shape="ovo").fit(X, THREE).decision_function(rows)
-    votes = np.stack([(pairs[:, 0] > 0) * 1 + (pairs[:, 1] > 0), (pairs[:, 0] <= 0) * 1 + (pairs[:, 2] > 0), (pairs[:, 1] <= 0) * 1 + (pairs[:, 2] <= 0)])
+    pairs = (
+        svm.SVC(kernel="linear", decision_function_shape="ovo")
+        .fit(X, THREE)
+        .decision_function(rows)
+    )
+    votes = np.stack(
+        [
+            (pairs[:, 0] > 0) * 1 + (pairs[:, 1] > 0),
+            (pairs[:, 0] <= 0) * 1 + (pairs[:, 2] > 0),
+            (pairs[:, 1] <= 0) * 1 + (pairs[:, 2] <= 0),
+        ]
+    )
     assert (votes == 1).all(axis=0).any()
     np.testing.assert_array_equal(model.predict(rows), source.predict(rows))
-    np.testing.assert_allclose(model.decision_function(rows), source.decision_function(rows), rtol=1e-10)
+    np.testing.assert_allclose(
+        model.decision_function(rows), source.decision_function(rows), rtol=1e-10
+    )
 
 
 def test_a_score_of_zero_is_a_vote_for_the_second_class() -> None:
@@ -69,24 +88,38 @@ def test_a_score_of_zero_is_a_vote_for_the_second_class() -> None:
     assert converted(source).decision_function(zero) == source.decision_function(zero) == 0.0
 
 
-@pytest.mark.parametrize("estimator", [svm.SVC(), svm.NuSVC(nu=0.2, kernel="poly"), svm.SVR(), svm.OneClassSVM()], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    "estimator",
+    [svm.SVC(), svm.NuSVC(nu=0.2, kernel="poly"), svm.SVR(), svm.OneClassSVM()],
+    ids=lambda e: type(e).__name__,
+)
 def test_models_of_sparse_matrices_take_both_forms(estimator: Any) -> None:
     sparse = scipy.sparse.csr_matrix(X * (X > 0))
     source = estimator.fit(sparse, THREE)
     for rows in (sparse, sparse.toarray()):
-        np.testing.assert_allclose(converted(source).predict(rows), source.predict(rows), rtol=1e-10)
+        np.testing.assert_allclose(
+            converted(source).predict(rows), source.predict(rows), rtol=1e-10
+        )
 
 
 def test_rows_equal_to_support_vectors() -> None:
     source = svm.SVC(gamma=50.0).fit(X * 1000, THREE)
-    np.testing.assert_allclose(converted(source).decision_function(X * 1000), source.decision_function(X * 1000), rtol=1e-10)
+    np.testing.assert_allclose(
+        converted(source).decision_function(X * 1000),
+        source.decision_function(X * 1000),
+        rtol=1e-10,
+    )
 
 
 @pytest.mark.parametrize("gamma", [0.5, 5000.0])
 def test_rows_whose_distance_is_infinite(gamma: float) -> None:
     source = svm.SVC(gamma=gamma).fit(X, THREE)
-    rows = np.array([[1e308, -1e308, 1e308, 1e308], [1e200, 0.0, 0.0, 0.0], [-1.7e308, 1e-310, 0.0, 1e160]])
-    np.testing.assert_array_equal(converted(source).decision_function(rows), source.decision_function(rows))
+    rows = np.array(
+        [[1e308, -1e308, 1e308, 1e308], [1e200, 0.0, 0.0, 0.0], [-1.7e308, 1e-310, 0.0, 1e160]]
+    )
+    np.testing.assert_array_equal(
+        converted(source).decision_function(rows), source.decision_function(rows)
+    )
 
 
 def test_machines_far_from_the_origin() -> None:
@@ -105,7 +138,9 @@ def test_infinite_scores_of_sgd_outliers_are_as_the_source() -> None:
 def test_pairs_that_contradict_each_other_are_coupled_as_libsvm_does() -> None:
     source = svm.SVC(probability=True, random_state=0).fit(X, THREE)
     source._probA, source._probB = np.array([-500.0, 500.0, -500.0]), np.zeros(3)
-    np.testing.assert_allclose(converted(source).predict_proba(X), source.predict_proba(X), rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(
+        converted(source).predict_proba(X), source.predict_proba(X), rtol=1e-9, atol=1e-15
+    )
 
 
 def test_coupling_is_one_node() -> None:

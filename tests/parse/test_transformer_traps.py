@@ -21,7 +21,11 @@ SINGLE = X.astype(np.float32)
 
 
 @pytest.mark.parametrize("backend", available_backends())
-@pytest.mark.parametrize("estimator", [PCA(3), PLSRegression(2), FastICA(3, random_state=0)], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    "estimator",
+    [PCA(3), PLSRegression(2), FastICA(3, random_state=0)],
+    ids=lambda e: type(e).__name__,
+)
 def test_the_callers_array_is_not_modified(estimator: Any, backend: str) -> None:
     """Centred in place, a float32 array would give another answer the second time, and spoil what others read of it."""
     model = hbconv.convert(estimator.fit(SINGLE, target("value")), backend=backend)
@@ -35,14 +39,24 @@ def test_the_callers_array_is_not_modified(estimator: Any, backend: str) -> None
 def test_branches_beside_a_projection_read_the_input(backend: str) -> None:
     """A union of PCA and a scaler on float32 rows."""
     source = FeatureUnion([("pca", PCA(2)), ("scale", StandardScaler())]).fit(SINGLE)
-    np.testing.assert_allclose(hbconv.convert(source, backend=backend).transform(SINGLE), source.transform(SINGLE), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        hbconv.convert(source, backend=backend).transform(SINGLE),
+        source.transform(SINGLE),
+        rtol=1e-4,
+        atol=1e-4,
+    )
 
 
 @pytest.mark.parametrize("scale", [True, False])
 def test_coefficients_of_pls_hold_the_scale(scale: bool) -> None:
     """Rows are centred before they meet ``coef_``, and not divided by their deviation."""
     source = PLSRegression(2, scale=scale).fit(X, target("values"))
-    np.testing.assert_allclose(hbconv.convert(source, backend="reference").predict(X), source.predict(X), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        hbconv.convert(source, backend="reference").predict(X),
+        source.predict(X),
+        rtol=1e-10,
+        atol=1e-10,
+    )
 
 
 def test_an_imputer_adds_its_indicator() -> None:
@@ -57,7 +71,9 @@ def test_an_imputer_adds_its_indicator() -> None:
 def test_a_row_of_zeros_has_no_norm(norm: str) -> None:
     """It stays zeros."""
     rows = np.zeros((2, 8))
-    np.testing.assert_array_equal(hbconv.convert(Normalizer(norm=norm).fit(X), backend="reference").transform(rows), rows)
+    np.testing.assert_array_equal(
+        hbconv.convert(Normalizer(norm=norm).fit(X), backend="reference").transform(rows), rows
+    )
 
 
 def test_a_scaler_clips() -> None:

@@ -1,15 +1,25 @@
 import numpy as np
 import pytest
 from scoring import assert_identical, assert_same, forest_of, score, threshold_rows
-from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
+from sklearn.tree import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreeClassifier,
+    ExtraTreeRegressor,
+)
 
 import hbconv
 from hbconv.errors import ConversionError, NotFittedError
 from hbconv.parse import parse
-from hbconv.parse.forests import FlatTrees, assemble
+from hbconv.parse.common.node_tables import FlatTrees, assemble
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 5))
@@ -31,7 +41,11 @@ def small(cls, **parameters):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("labels", [LABELS, LABELS == "ash", RNG.integers(-3, 3, 300), RNG.integers(0, 2, 300) * 2.0], ids=["text", "bool", "int", "float"])
+@pytest.mark.parametrize(
+    "labels",
+    [LABELS, LABELS == "ash", RNG.integers(-3, 3, 300), RNG.integers(0, 2, 300) * 2.0],
+    ids=["text", "bool", "int", "float"],
+)
 @pytest.mark.parametrize("cls", TREE_CLASSIFIERS + FOREST_CLASSIFIERS)
 def test_classifiers_at_their_thresholds(cls, labels, dtype):
     model = small(cls).fit(MISSING, labels)
@@ -40,7 +54,9 @@ def test_classifiers_at_their_thresholds(cls, labels, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("targets", [TARGET, np.stack([TARGET, -X[:, 1], X[:, 2] ** 2], axis=1)], ids=["one", "three"])
+@pytest.mark.parametrize(
+    "targets", [TARGET, np.stack([TARGET, -X[:, 1], X[:, 2] ** 2], axis=1)], ids=["one", "three"]
+)
 @pytest.mark.parametrize("cls", REGRESSORS)
 def test_regressors_at_their_thresholds(cls, targets, dtype):
     model = small(cls).fit(MISSING, targets)
@@ -48,7 +64,11 @@ def test_regressors_at_their_thresholds(cls, targets, dtype):
     assert_same(model, rows, "predict", "apply")
 
 
-@pytest.mark.parametrize("rows", [X[:1], np.asfortranarray(X[:7]), X[::2], RNG.integers(-(2**40), 2**40, (9, 5))], ids=["one", "fortran", "strided", "int64"])
+@pytest.mark.parametrize(
+    "rows",
+    [X[:1], np.asfortranarray(X[:7]), X[::2], RNG.integers(-(2**40), 2**40, (9, 5))],
+    ids=["one", "fortran", "strided", "int64"],
+)
 @pytest.mark.parametrize("cls", FOREST_CLASSIFIERS + TREE_CLASSIFIERS)
 def test_row_layouts(cls, rows):
     assert_same(small(cls).fit(X, LABELS), rows, *CLASSIFIER_METHODS)
@@ -66,13 +86,26 @@ def test_one_class_and_single_leaves(cls):
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"ccp_alpha": 0.01}, {"max_leaf_nodes": 5}, {"monotonic_cst": [1, 0, -1, 0, 0]}, {"class_weight": "balanced"}], ids=lambda p: next(iter(p))
+    "parameters",
+    [
+        {"ccp_alpha": 0.01},
+        {"max_leaf_nodes": 5},
+        {"monotonic_cst": [1, 0, -1, 0, 0]},
+        {"class_weight": "balanced"},
+    ],
+    ids=lambda p: next(iter(p)),
 )
 def test_parameters_of_the_fit(parameters):
-    assert_same(small(RandomForestClassifier, **parameters).fit(X, LABELS == "ash"), X, *CLASSIFIER_METHODS)
+    assert_same(
+        small(RandomForestClassifier, **parameters).fit(X, LABELS == "ash"), X, *CLASSIFIER_METHODS
+    )
 
 
-@pytest.mark.parametrize("model", [DecisionTreeRegressor(criterion="absolute_error"), ExtraTreeClassifier(splitter="best")], ids=["median", "best"])
+@pytest.mark.parametrize(
+    "model",
+    [DecisionTreeRegressor(criterion="absolute_error"), ExtraTreeClassifier(splitter="best")],
+    ids=["median", "best"],
+)
 def test_missing_values_only_where_the_source_takes_them(model):
     model.fit(X, TARGET > 0)
     takes_nan = model.__sklearn_tags__().input_tags.allow_nan
@@ -81,7 +114,9 @@ def test_missing_values_only_where_the_source_takes_them(model):
         return
     with pytest.raises(ValueError, match="Input X contains NaN"):
         model.predict(MISSING)
-    with pytest.raises(ValueError, match=r"contains NaN, infinity or a value too large for .* \(step"):
+    with pytest.raises(
+        ValueError, match=r"contains NaN, infinity or a value too large for .* \(step"
+    ):
         score(model, MISSING)
 
 
@@ -90,7 +125,10 @@ def test_missing_values_only_where_the_source_takes_them(model):
 def test_values_beyond_float32_are_refused(cls, value):
     model, rows = small(cls).fit(X, TARGET), X[:3].copy()
     rows[1, 2] = value
-    with pytest.raises(ValueError, match="infinity or a value too large"), np.errstate(over="ignore"):
+    with (
+        pytest.raises(ValueError, match="infinity or a value too large"),
+        np.errstate(over="ignore"),
+    ):
         model.predict(rows)
     with pytest.raises(ValueError, match="infinity or a value too large"):
         score(model, rows)
@@ -116,22 +154,34 @@ def test_several_outputs_of_a_classifier(cls, labels):
 
 
 @pytest.mark.parametrize("rows", [MISSING, MISSING[:1]], ids=["many", "one"])
-@pytest.mark.parametrize("parameters", [{}, {"max_leaf_nodes": 6}, {"min_samples_leaf": 300}, {"ccp_alpha": 0.02}], ids=["full", "best", "stump", "pruned"])
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"max_leaf_nodes": 6}, {"min_samples_leaf": 300}, {"ccp_alpha": 0.02}],
+    ids=["full", "best", "stump", "pruned"],
+)
 @pytest.mark.parametrize("cls", TREE_CLASSIFIERS + FOREST_CLASSIFIERS + REGRESSORS)
 def test_decision_paths(cls, parameters, rows):
-    model = small(cls, **parameters).fit(MISSING, LABELS if cls in TREE_CLASSIFIERS + FOREST_CLASSIFIERS else TARGET)
-    assert_identical(hbconv.convert(model, backend="reference").decision_path(rows), model.decision_path(rows))
+    model = small(cls, **parameters).fit(
+        MISSING, LABELS if cls in TREE_CLASSIFIERS + FOREST_CLASSIFIERS else TARGET
+    )
+    assert_identical(
+        hbconv.convert(model, backend="reference").decision_path(rows), model.decision_path(rows)
+    )
 
 
 def test_decision_paths_of_no_rows():
-    paths, first_node = hbconv.convert(small(RandomForestClassifier).fit(X, LABELS), backend="reference").decision_path(X[:0])
+    paths, first_node = hbconv.convert(
+        small(RandomForestClassifier).fit(X, LABELS), backend="reference"
+    ).decision_path(X[:0])
     assert paths.shape == (0, first_node[-1])
 
 
 def test_sparse_rows_hold_no_missing_values():
     """The source reads NaN in arrays alone."""
     model = make_pipeline(OneHotEncoder(), small(RandomForestClassifier)).fit(X[:, 4:], LABELS)
-    assert all("NaN" in check.message for check in parse(model).checks if "RandomForest" in check.message)
+    assert all(
+        "NaN" in check.message for check in parse(model).checks if "RandomForest" in check.message
+    )
 
 
 def test_unfitted():
@@ -157,7 +207,14 @@ def leaves_below(forest, child):
 def flat(left, right, roots=(0,), leaves=3):
     tests = len(left)
     numbers = (np.array(part, dtype=np.int64) for part in (left, right, roots))
-    return FlatTrees(np.zeros(tests, int), np.zeros(tests), np.zeros(tests, bool), *numbers, np.arange(leaves, dtype=float)[:, None], np.arange(leaves))
+    return FlatTrees(
+        np.zeros(tests, int),
+        np.zeros(tests),
+        np.zeros(tests, bool),
+        *numbers,
+        np.arange(leaves, dtype=float)[:, None],
+        np.arange(leaves),
+    )
 
 
 def test_assemble_drops_leaves_nothing_reaches():
@@ -169,7 +226,14 @@ def test_assemble_drops_leaves_nothing_reaches():
 
 @pytest.mark.parametrize(
     "trees",
-    [flat([0], [~0]), flat([~0], [~0]), flat([~0, ~1], [~2, ~0]), flat([5], [~0]), flat([~7], [~0]), flat([1, 0], [~0, ~1])],
+    [
+        flat([0], [~0]),
+        flat([~0], [~0]),
+        flat([~0, ~1], [~2, ~0]),
+        flat([5], [~0]),
+        flat([~7], [~0]),
+        flat([1, 0], [~0, ~1]),
+    ],
     ids=["loop", "shared leaf", "unreached test", "no such test", "no such leaf", "cycle"],
 )
 def test_assemble_refuses_what_is_no_tree(trees):

@@ -31,7 +31,10 @@ LOGISTIC = LogisticRegression(C=0.1).fit(X, Y)
 
 USABLE = {
     "selector": (SelectFromModel(LOGISTIC, prefit=True), X),
-    "selector of two": (SelectFromModel(LOGISTIC, prefit=True, threshold=-np.inf, max_features=2), X),
+    "selector of two": (
+        SelectFromModel(LOGISTIC, prefit=True, threshold=-np.inf, max_features=2),
+        X,
+    ),
     "terms": (CountVectorizer(vocabulary=["red", "blue"]), TEXTS),
     "terms by place": (CountVectorizer(vocabulary={"blue": 1, "red": 0}), TEXTS),
     "set of terms": (CountVectorizer(vocabulary={"blue", "red"}, binary=True), TEXTS),
@@ -47,7 +50,9 @@ USABLE = {
 @pytest.mark.parametrize("name", USABLE)
 def test_answers_as_the_source_without_a_fit(name):
     source, rows = USABLE[name]
-    known = {} if not isinstance(source, GaussianProcessRegressor | Normalizer) else {"sample": X[:5]}
+    known = (
+        {} if not isinstance(source, GaussianProcessRegressor | Normalizer) else {"sample": X[:5]}
+    )
     model = hbconv.convert(source, backend="reference", **known)
     for method in model.methods:
         got, want = dense(getattr(model, method)(rows)), dense(getattr(source, method)(rows))
@@ -85,7 +90,9 @@ def test_an_attribute_that_is_missing_late_is_named():
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_vector_becomes_a_frame_of_one_column(library):
-    source = IsotonicRegression(out_of_bounds="clip").set_output(transform=library).fit(X[:, 0], X[:, 1])
+    source = (
+        IsotonicRegression(out_of_bounds="clip").set_output(transform=library).fit(X[:, 0], X[:, 1])
+    )
     model = hbconv.convert(source, "reference")
     got, want = model.transform(X[:, 0]), source.transform(X[:, 0])
     assert type(got) is type(want)
@@ -103,13 +110,23 @@ def quietly_fitted(estimator):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("radius", [None, 3.5], ids=["nearest", "radius"])
-@pytest.mark.parametrize(("p", "given"), [(3, {"p": 3}), (1, {"p": 1}), (3, {"w": np.arange(1.0, 5.0)})], ids=["3", "1", "weights"])
+@pytest.mark.parametrize(
+    ("p", "given"),
+    [(3, {"p": 3}), (1, {"p": 1}), (3, {"w": np.arange(1.0, 5.0)})],
+    ids=["3", "1", "weights"],
+)
 def test_one_power_given_twice_is_no_contradiction(p, given, radius, dtype):
     options = {"p": p, "metric_params": dict(given), "algorithm": "brute"}
-    estimator = KNeighborsClassifier(**options) if radius is None else RadiusNeighborsClassifier(radius, **options)
+    estimator = (
+        KNeighborsClassifier(**options)
+        if radius is None
+        else RadiusNeighborsClassifier(radius, **options)
+    )
     source = quietly_fitted(estimator)
     model = hbconv.convert(source, "reference")
-    np.testing.assert_allclose(model.predict_proba(X.astype(dtype)), source.predict_proba(X.astype(dtype)), atol=1e-7)
+    np.testing.assert_allclose(
+        model.predict_proba(X.astype(dtype)), source.predict_proba(X.astype(dtype)), atol=1e-7
+    )
 
 
 def masked(indicator):
@@ -118,7 +135,9 @@ def masked(indicator):
 
 
 REFUSED = {
-    "Give the same p": lambda: quietly_fitted(KNeighborsClassifier(algorithm="brute", metric_params={"p": 3})),
+    "Give the same p": lambda: quietly_fitted(
+        KNeighborsClassifier(algorithm="brute", metric_params={"p": 3})
+    ),
     "of two columns": lambda: NearestNeighbors(metric="haversine", algorithm="brute").fit(X),
     "fitted on a mask": lambda: masked(MissingIndicator()),
 }

@@ -10,7 +10,12 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, make_pipeline
@@ -19,14 +24,23 @@ from sklearn.preprocessing import StandardScaler
 import hbconv
 from hbconv.errors import BackendError, InputError, UnsupportedError
 
-DOCUMENTS = ["the cat sat", "a dog sat on a mat", "the cat and the dog", "mats for cats", "dogs", "cat dog mat sat"] * 3
+DOCUMENTS = [
+    "the cat sat",
+    "a dog sat on a mat",
+    "the cat and the dog",
+    "mats for cats",
+    "dogs",
+    "cat dog mat sat",
+] * 3
 LABELS = np.array(["cat", "dog", "cat", "cat", "dog", "dog"] * 3)
 NEW = ["the cat and a mat", "", "unheard of", "dog dog dog sat on the cat"]
 
 
 def text_model() -> Any:
     """A linear model of texts."""
-    return make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression()).fit(DOCUMENTS, LABELS)
+    return make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression()).fit(
+        DOCUMENTS, LABELS
+    )
 
 
 def convert(estimator: Any) -> hbconv.Model:
@@ -69,10 +83,18 @@ def test_refuses_an_infinite_idf() -> None:
         convert(estimator)
 
 
-@pytest.mark.parametrize("counter", [HashingVectorizer(norm=None), FeatureHasher(input_type="string"), DictVectorizer()])
+@pytest.mark.parametrize(
+    "counter", [HashingVectorizer(norm=None), FeatureHasher(input_type="string"), DictVectorizer()]
+)
 def test_refuses_logarithms_of_entries_that_may_be_zero(counter: Any) -> None:
     """Where signs cancel or a value is 0, the source has an entry, of which it takes the logarithm."""
-    rows = [{"a": 1}, {"b": 2}] if isinstance(counter, DictVectorizer) else [["a", "b"], ["b"]] if isinstance(counter, FeatureHasher) else DOCUMENTS
+    rows = (
+        [{"a": 1}, {"b": 2}]
+        if isinstance(counter, DictVectorizer)
+        else [["a", "b"], ["b"]]
+        if isinstance(counter, FeatureHasher)
+        else DOCUMENTS
+    )
     with np.errstate(all="ignore"):
         estimator = make_pipeline(counter, TfidfTransformer(sublinear_tf=True)).fit(rows)
     with pytest.raises(UnsupportedError, match=r"sublinear_tf=True.*alternate_sign=False"):
@@ -91,7 +113,9 @@ def test_refuses_columns_given_as_a_list() -> None:
     """The source would read the names of the columns as the documents."""
     table = pd.DataFrame({"text": ["only one"]})
     estimator = ColumnTransformer([("text", make_pipeline(CountVectorizer()), ["text"])]).fit(table)
-    with pytest.raises(UnsupportedError, match=r"transformers=\('text', \['text'\]\).*without a list"):
+    with pytest.raises(
+        UnsupportedError, match=r"transformers=\('text', \['text'\]\).*without a list"
+    ):
         convert(estimator)
 
 
@@ -101,7 +125,11 @@ def test_reads_a_column_of_a_table(column: Any) -> None:
     table = pd.DataFrame({"a": np.arange(18.0), "text": DOCUMENTS, "b": 1.0})
     parts = [("t", CountVectorizer(), column), ("n", StandardScaler(), ["a", "b"])]
     estimator = make_pipeline(ColumnTransformer(parts), LogisticRegression()).fit(table, LABELS)
-    np.testing.assert_allclose(convert(estimator).predict_proba(table[["b", "text", "a"]]), estimator.predict_proba(table), rtol=1e-12)
+    np.testing.assert_allclose(
+        convert(estimator).predict_proba(table[["b", "text", "a"]]),
+        estimator.predict_proba(table),
+        rtol=1e-12,
+    )
     with pytest.raises(InputError, match="Column 'text' holds numbers"):
         convert(estimator).predict(table.assign(text=1.0))
     with pytest.raises(InputError, match=r"np\.nan is an invalid document"):
@@ -116,7 +144,9 @@ def test_reads_a_column_of_a_table(column: Any) -> None:
 def test_knows_its_input_through_what_stands_around(wrap: Any) -> None:
     """Searches, pipelines and unions take what their first step takes."""
     estimator = wrap(text_model())
-    np.testing.assert_allclose(convert(estimator).predict_proba(NEW), estimator.predict_proba(NEW), rtol=1e-12)
+    np.testing.assert_allclose(
+        convert(estimator).predict_proba(NEW), estimator.predict_proba(NEW), rtol=1e-12
+    )
 
 
 def test_answers_in_sparse_rows_with_the_names_of_the_source() -> None:
@@ -133,12 +163,18 @@ def test_answers_in_sparse_rows_with_the_names_of_the_source() -> None:
 def test_rows_of_any_length_answer_as_alone() -> None:
     """Rows are grouped by their number of entries, and come back in their order."""
     rng = np.random.default_rng(0)
-    documents = [" ".join(f"w{i}" for i in rng.integers(0, 900, size)) for size in rng.integers(0, 700, 60)]
-    estimator = make_pipeline(CountVectorizer(), TfidfTransformer(), LogisticRegression()).fit(documents, np.arange(60) % 3)
+    documents = [
+        " ".join(f"w{i}" for i in rng.integers(0, 900, size)) for size in rng.integers(0, 700, 60)
+    ]
+    estimator = make_pipeline(CountVectorizer(), TfidfTransformer(), LogisticRegression()).fit(
+        documents, np.arange(60) % 3
+    )
     model = convert(estimator)
     together = model.predict_proba(documents)
     np.testing.assert_allclose(together, estimator.predict_proba(documents), rtol=1e-12)
-    np.testing.assert_allclose(together, np.concatenate([model.predict_proba([d]) for d in documents]), rtol=1e-12)
+    np.testing.assert_allclose(
+        together, np.concatenate([model.predict_proba([d]) for d in documents]), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("backend", ["reference", "torch", "torchscript", "onnx", "tvm"])
@@ -146,7 +182,9 @@ def test_is_stored_with_its_vocabulary(tmp_path: Any, backend: str) -> None:
     """Loaded, it answers the same, without the source."""
     model = hbconv.convert(text_model(), backend=backend, sample=NEW)
     model.save(tmp_path / "model.hbc")
-    np.testing.assert_array_equal(hbconv.load(tmp_path / "model.hbc").predict_proba(NEW), model.predict_proba(NEW))
+    np.testing.assert_array_equal(
+        hbconv.load(tmp_path / "model.hbc").predict_proba(NEW), model.predict_proba(NEW)
+    )
 
 
 def test_stores_names_that_are_no_text(tmp_path: Any) -> None:
@@ -154,7 +192,10 @@ def test_stores_names_that_are_no_text(tmp_path: Any) -> None:
     rows = [{1: 2.0, ("a", 2): 3, None: 1, "x": "y"}, {"x": ["y", "z"]}]
     estimator = DictVectorizer(sort=False).fit(rows)
     convert(estimator).save(tmp_path / "model.hbc")
-    np.testing.assert_array_equal(hbconv.load(tmp_path / "model.hbc").transform(rows).toarray(), estimator.transform(rows).toarray())
+    np.testing.assert_array_equal(
+        hbconv.load(tmp_path / "model.hbc").transform(rows).toarray(),
+        estimator.transform(rows).toarray(),
+    )
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".pt", ".pt2"])
@@ -170,7 +211,9 @@ def test_refuses_values_that_the_model_behind_refuses(value: Any) -> None:
     rows = [{"a": 1.0, "b": "x"}, {"a": 2.0, "b": "y"}] * 5
     estimator = make_pipeline(DictVectorizer(), LogisticRegression()).fit(rows, [0, 1] * 5)
     if value in (1e300, 1e17):
-        np.testing.assert_array_equal(convert(estimator).predict([{"a": value}]), estimator.predict([{"a": value}]))
+        np.testing.assert_array_equal(
+            convert(estimator).predict([{"a": value}]), estimator.predict([{"a": value}])
+        )
         return
     with pytest.raises(InputError, match="NaN, infinity"):
         convert(estimator).predict([{"a": 1.0}, {"a": value}])
@@ -179,7 +222,10 @@ def test_refuses_values_that_the_model_behind_refuses(value: Any) -> None:
 def test_counts_repeated_texts_of_a_mapping_as_one_entry() -> None:
     """The source leaves two entries in one place, which its matrix means to be added."""
     estimator = DictVectorizer().fit([{"genre": ["drama", "war"]}])
-    got, want = convert(estimator).transform([{"genre": ["war", "war"]}]), estimator.transform([{"genre": ["war", "war"]}])
+    got, want = (
+        convert(estimator).transform([{"genre": ["war", "war"]}]),
+        estimator.transform([{"genre": ["war", "war"]}]),
+    )
     assert (got.nnz, want.nnz) == (1, 2)
     np.testing.assert_array_equal(got.toarray(), want.toarray())
 
@@ -188,7 +234,14 @@ def test_weighs_dense_counts_as_sparse_ones() -> None:
     """An array has no entry where it is 0, also behind a step that computes."""
     counts = np.random.default_rng(0).poisson(0.5, (20, 6))
     estimator = TfidfTransformer(sublinear_tf=True).fit(counts)
-    for x in (counts, counts.astype(np.float32), csr_matrix(counts), csr_matrix(counts.astype(np.float32))):
+    for x in (
+        counts,
+        counts.astype(np.float32),
+        csr_matrix(counts),
+        csr_matrix(counts.astype(np.float32)),
+    ):
         got, want = convert(estimator).transform(x), estimator.transform(x)
         assert got.dtype == want.dtype
-        np.testing.assert_allclose(got.toarray(), want.toarray(), rtol=1e-6 if got.dtype == np.float32 else 1e-13)
+        np.testing.assert_allclose(
+            got.toarray(), want.toarray(), rtol=1e-6 if got.dtype == np.float32 else 1e-13
+        )

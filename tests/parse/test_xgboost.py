@@ -10,10 +10,10 @@ from tolerances import FUNCTION, assert_units
 import hbconv
 from hbconv.errors import ConversionError, InputError, UnsupportedError
 from hbconv.parse import parse
-from hbconv.parse.ubjson import decode_ubjson
-from hbconv.parse.xgboost import parse_xgboost_bytes
-from hbconv.parse.xgboost_file import read_xgboost_bytes
-from hbconv.parse.xgboost_objectives import LINKS
+from hbconv.parse.xgboost.estimators import parse_xgboost_bytes
+from hbconv.parse.xgboost.model_file import read_xgboost_bytes
+from hbconv.parse.xgboost.objectives import LINKS
+from hbconv.parse.xgboost.ubjson import decode_ubjson
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((500, 5))
@@ -40,8 +40,12 @@ def assert_raw_and_leaves(model, rows):
     """Leaf numbers and margins, bit for bit."""
     forest, narrow = forest_of(parse(model)), rows.astype(np.float32)
     leaves, finite = forest.leaf_id.data[forest.leaves(narrow)], ~np.isinf(narrow).any(axis=1)
-    np.testing.assert_array_equal(leaves[finite], model.apply(rows[finite]).reshape(-1, forest.n_trees))
-    np.testing.assert_array_equal(forest.scores(narrow), model.predict(rows, output_margin=True).reshape(len(rows), -1))
+    np.testing.assert_array_equal(
+        leaves[finite], model.apply(rows[finite]).reshape(-1, forest.n_trees)
+    )
+    np.testing.assert_array_equal(
+        forest.scores(narrow), model.predict(rows, output_margin=True).reshape(len(rows), -1)
+    )
 
 
 def rows_of(model, dtype="float64", **kinds):
@@ -49,7 +53,11 @@ def rows_of(model, dtype="float64", **kinds):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("labels", [LABELS, LABELS == 1, np.stack([LABELS == 0, LABELS > 0, LABELS == 2], axis=1)], ids=["three", "two", "multilabel"])
+@pytest.mark.parametrize(
+    "labels",
+    [LABELS, LABELS == 1, np.stack([LABELS == 0, LABELS > 0, LABELS == 2], axis=1)],
+    ids=["three", "two", "multilabel"],
+)
 @pytest.mark.parametrize("parameters", BOOSTERS, ids=lambda p: next(iter(p), "gbtree"))
 def test_classifiers_at_their_thresholds(parameters, labels, dtype):
     model = xgb.XGBClassifier(**{**SMALL, **parameters}).fit(X, labels)
@@ -62,16 +70,28 @@ def test_classifiers_at_their_thresholds(parameters, labels, dtype):
 
 
 @pytest.mark.parametrize("base_score", [None, 0.3, 1e-7])
-@pytest.mark.parametrize("objective", sorted(o for o in LINKS if not o.startswith(("multi", "rank", "survival:aft")) and o != "reg:linear"))
+@pytest.mark.parametrize(
+    "objective",
+    sorted(
+        o
+        for o in LINKS
+        if not o.startswith(("multi", "rank", "survival:aft")) and o != "reg:linear"
+    ),
+)
 def test_objectives(objective, base_score):
     target = (TARGET > 0.5) if objective.startswith("binary") else TARGET
     alpha = {"quantile_alpha": [0.1, 0.5, 0.9]} if "quantile" in objective else {}
-    model = xgb.XGBRegressor(**SMALL, **alpha, objective=objective, base_score=base_score).fit(X, target)
+    model = xgb.XGBRegressor(**SMALL, **alpha, objective=objective, base_score=base_score).fit(
+        X, target
+    )
     rows = rows_of(model, infinite=False)
     assert_raw_and_leaves(model, rows)
     assert_same(model, rows, "predict", "apply", ulp=FUNCTION)
     booster = model.get_booster()
-    for made_of in (booster, *(parse_xgboost_bytes(bytes(booster.save_raw(form))) for form in ("json", "ubj"))):
+    for made_of in (
+        booster,
+        *(parse_xgboost_bytes(bytes(booster.save_raw(form))) for form in ("json", "ubj")),
+    ):
         answers_as_booster(made_of, booster, rows, ulp=FUNCTION)
 
 
@@ -87,7 +107,9 @@ def test_multiclass_objectives(objective):
     assert_same(model, rows_of(model), "predict", ulp=FUNCTION)
     # The wrapper takes this softmax in numpy's float32, whose exponential is good to 2 units.
     assert_same(model, rows_of(model), "predict_proba", ulp=FUNCTION)
-    answers_as_booster(model.get_booster(), model.get_booster(), rows_of(model, infinite=False), ulp=FUNCTION)
+    answers_as_booster(
+        model.get_booster(), model.get_booster(), rows_of(model, infinite=False), ulp=FUNCTION
+    )
 
 
 @pytest.mark.parametrize("objective", ["binary:logitraw", "binary:hinge"])
@@ -104,16 +126,27 @@ def test_rankers(objective):
 
 @pytest.mark.parametrize("parameters", BOOSTERS[:3], ids=lambda p: next(iter(p), "gbtree"))
 def test_several_targets(parameters):
-    model = xgb.XGBRegressor(**SMALL, **parameters).fit(X, np.stack([TARGET, -TARGET, LABELS], axis=1))
+    model = xgb.XGBRegressor(**SMALL, **parameters).fit(
+        X, np.stack([TARGET, -TARGET, LABELS], axis=1)
+    )
     assert_same(model, rows_of(model), "predict")
 
 
 @pytest.mark.parametrize("cls", [xgb.XGBRFClassifier, xgb.XGBRFRegressor])
 def test_random_forests(cls):
-    assert_same(cls(n_estimators=6, max_depth=3, random_state=0).fit(X, LABELS == 1), X, "predict", ulp=FUNCTION)
+    assert_same(
+        cls(n_estimators=6, max_depth=3, random_state=0).fit(X, LABELS == 1),
+        X,
+        "predict",
+        ulp=FUNCTION,
+    )
 
 
-@pytest.mark.parametrize("rows", [X[:1], np.asfortranarray(X[:7]), X[::2], RNG.integers(-(2**40), 2**40, (9, 5))], ids=["one", "fortran", "strided", "int64"])
+@pytest.mark.parametrize(
+    "rows",
+    [X[:1], np.asfortranarray(X[:7]), X[::2], RNG.integers(-(2**40), 2**40, (9, 5))],
+    ids=["one", "fortran", "strided", "int64"],
+)
 def test_row_layouts(rows):
     model = xgb.XGBClassifier(**SMALL).fit(X, LABELS)
     assert_same(model, rows, "predict", "predict_proba", "apply", ulp=FUNCTION)
@@ -125,15 +158,23 @@ def test_no_rows():
 
 
 def test_the_best_iteration_counts_for_the_wrapper_alone():
-    model = xgb.XGBClassifier(**{**SMALL, "n_estimators": 40}, early_stopping_rounds=3, num_parallel_tree=2, subsample=0.5)
+    model = xgb.XGBClassifier(
+        **{**SMALL, "n_estimators": 40}, early_stopping_rounds=3, num_parallel_tree=2, subsample=0.5
+    )
     model.fit(X, LABELS, eval_set=[(X, np.roll(LABELS, 1))], verbose=False)
-    assert forest_of(parse(model)).n_trees == (model.best_iteration + 1) * 6 < len(model.get_booster().get_dump())
+    assert (
+        forest_of(parse(model)).n_trees
+        == (model.best_iteration + 1) * 6
+        < len(model.get_booster().get_dump())
+    )
     assert_same(model, X, "predict", "predict_proba", "apply", ulp=FUNCTION)
     answers_as_booster(model.get_booster(), model.get_booster(), X, ulp=FUNCTION)
 
 
 def test_dart_sums_differ_between_wrapper_and_booster():
-    model = xgb.XGBRegressor(**{**SMALL, "n_estimators": 40}, booster="dart", rate_drop=0.5).fit(X, TARGET)
+    model = xgb.XGBRegressor(**{**SMALL, "n_estimators": 40}, booster="dart", rate_drop=0.5).fit(
+        X, TARGET
+    )
     wrapper, booster = model.predict(X), model.get_booster().predict(xgb.DMatrix(X))
     assert not np.array_equal(wrapper, booster)
     np.testing.assert_array_equal(score(model, X), wrapper)
@@ -152,7 +193,9 @@ def test_a_matrix_refuses_infinity_and_in_place_prediction_does_not(value):
     assert_same(model, rows, "predict")
     with pytest.raises(xgb.core.XGBoostError, match="contains `inf`"):
         model.get_booster().predict(xgb.DMatrix(rows))
-    with pytest.raises(ValueError, match="Input X contains infinity or a value too large for Booster"):
+    with pytest.raises(
+        ValueError, match="Input X contains infinity or a value too large for Booster"
+    ):
         score(model.get_booster(), rows)
 
 
@@ -163,11 +206,21 @@ def test_names():
     assert not any(parse(model).schema.named for model in (unnamed, unnamed.get_booster()))
     assert parse(named).schema.names == tuple(frame.columns)
     for form in ("json", "ubj"):
-        assert parse_xgboost_bytes(bytes(named.get_booster().save_raw(form))).schema == parse(named).schema
-        assert parse_xgboost_bytes(bytes(unnamed.get_booster().save_raw(form))).schema == parse(unnamed).schema
+        assert (
+            parse_xgboost_bytes(bytes(named.get_booster().save_raw(form))).schema
+            == parse(named).schema
+        )
+        assert (
+            parse_xgboost_bytes(bytes(unnamed.get_booster().save_raw(form))).schema
+            == parse(unnamed).schema
+        )
 
 
-LINEAR = [("reg:squarederror", TARGET), ("binary:logistic", LABELS == 1), ("reg:squarederror", np.stack([TARGET, -TARGET, LABELS], axis=1))]
+LINEAR = [
+    ("reg:squarederror", TARGET),
+    ("binary:logistic", LABELS == 1),
+    ("reg:squarederror", np.stack([TARGET, -TARGET, LABELS], axis=1)),
+]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -175,8 +228,12 @@ LINEAR = [("reg:squarederror", TARGET), ("binary:logistic", LABELS == 1), ("reg:
 def test_linear_boosters_add_their_terms_in_order(objective, target, dtype):
     """NaN adds nothing, and all outputs start from the first base score."""
     rows = (X * np.array([1, 1e6, 1e-6, 1, 1])).astype(dtype)
-    model = xgb.XGBRegressor(n_estimators=9, booster="gblinear", objective=objective, n_jobs=1).fit(rows, target)
-    np.testing.assert_array_equal(score(model, rows, "raw_scores"), model.predict(rows, output_margin=True))
+    model = xgb.XGBRegressor(n_estimators=9, booster="gblinear", objective=objective, n_jobs=1).fit(
+        rows, target
+    )
+    np.testing.assert_array_equal(
+        score(model, rows, "raw_scores"), model.predict(rows, output_margin=True)
+    )
     assert_same(model, rows, "predict", ulp=FUNCTION)
     answers_as_booster(model.get_booster(), model.get_booster(), rows, ulp=FUNCTION)
     assert "apply" not in parse(model).outputs
@@ -191,13 +248,21 @@ def test_linear_boosters_refuse_infinity_and_iterations():
         parse(model, iterations=(0, 1))
 
 
-@pytest.mark.parametrize("parameters", [{}, {"num_parallel_tree": 2, "subsample": 0.5}, {"gamma": 1e9}], ids=["trees", "forests", "single leaves"])
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"num_parallel_tree": 2, "subsample": 0.5}, {"gamma": 1e9}],
+    ids=["trees", "forests", "single leaves"],
+)
 def test_vector_leaves(parameters):
     targets = np.stack([TARGET, -TARGET, LABELS], axis=1)
-    model = xgb.XGBRegressor(**SMALL, **parameters, multi_strategy="multi_output_tree").fit(X, targets)
+    model = xgb.XGBRegressor(**SMALL, **parameters, multi_strategy="multi_output_tree").fit(
+        X, targets
+    )
     rows = rows_of(model)
     assert forest_of(parse(model)).values.shape[1] == 3
-    np.testing.assert_array_equal(score(model, rows, "raw_scores"), model.predict(rows, output_margin=True))
+    np.testing.assert_array_equal(
+        score(model, rows, "raw_scores"), model.predict(rows, output_margin=True)
+    )
     assert_same(model, rows, "predict")
     assert_same(model, rows_of(model, infinite=False), "apply")
 
@@ -217,7 +282,20 @@ def test_another_missing_value(missing, dtype):
     rows[::3, 0] = missing if np.isfinite(missing) else 0
     model = xgb.XGBRegressor(**SMALL, missing=missing).fit(rows, TARGET)
     odd = np.array(
-        [0.0, -0.0, 0.1, np.float32(0.1), np.nextafter(0.1, 1), np.nextafter(np.float32(0.1), np.float32(1)), -999, 1e-46, 1e-44, np.nan, np.inf, -np.inf]
+        [
+            0.0,
+            -0.0,
+            0.1,
+            np.float32(0.1),
+            np.nextafter(0.1, 1),
+            np.nextafter(np.float32(0.1), np.float32(1)),
+            -999,
+            1e-46,
+            1e-44,
+            np.nan,
+            np.inf,
+            -np.inf,
+        ]
     )
     hostile = np.repeat(rows[:12], len(odd), axis=0)
     hostile[:, 0] = np.tile(odd, 12)
@@ -230,9 +308,15 @@ def test_raw_scores_and_leaves_of_boosters():
         model = xgb.XGBClassifier(**SMALL, objective=objective, num_parallel_tree=2).fit(X, target)
         booster, rows = model.get_booster(), rows_of(model, infinite=False)
         data = xgb.DMatrix(rows)
-        np.testing.assert_array_equal(score(booster, rows, "raw_scores"), booster.predict(data, output_margin=True))
-        np.testing.assert_array_equal(score(booster, rows, "apply"), booster.predict(data, pred_leaf=True))
-        np.testing.assert_array_equal(score(model, rows, "raw_scores"), model.predict(rows, output_margin=True))
+        np.testing.assert_array_equal(
+            score(booster, rows, "raw_scores"), booster.predict(data, output_margin=True)
+        )
+        np.testing.assert_array_equal(
+            score(booster, rows, "apply"), booster.predict(data, pred_leaf=True)
+        )
+        np.testing.assert_array_equal(
+            score(model, rows, "raw_scores"), model.predict(rows, output_margin=True)
+        )
 
 
 @pytest.mark.parametrize("parameters", BOOSTERS[:3], ids=lambda p: next(iter(p), "gbtree"))
@@ -241,25 +325,49 @@ def test_some_iterations(parameters, chosen):
     model = xgb.XGBClassifier(**SMALL, **parameters).fit(X, LABELS)
     rows = rows_of(model, infinite=False)
     graph, booster = parse(model, iterations=chosen), model.get_booster()
-    np.testing.assert_array_equal(score(graph, rows, "raw_scores"), model.predict(rows, output_margin=True, iteration_range=chosen))
-    np.testing.assert_array_equal(score(graph, rows, "apply"), model.apply(rows, iteration_range=(0, chosen[1]))[:, -graph.outputs["apply"].node.type.width :])
+    np.testing.assert_array_equal(
+        score(graph, rows, "raw_scores"),
+        model.predict(rows, output_margin=True, iteration_range=chosen),
+    )
+    np.testing.assert_array_equal(
+        score(graph, rows, "apply"),
+        model.apply(rows, iteration_range=(0, chosen[1]))[
+            :, -graph.outputs["apply"].node.type.width :
+        ],
+    )
     graph = parse(booster, iterations=chosen)
-    np.testing.assert_array_equal(score(graph, rows, "raw_scores"), booster.predict(xgb.DMatrix(rows), output_margin=True, iteration_range=chosen))
+    np.testing.assert_array_equal(
+        score(graph, rows, "raw_scores"),
+        booster.predict(xgb.DMatrix(rows), output_margin=True, iteration_range=chosen),
+    )
 
 
 @pytest.mark.parametrize(
-    "parameters", [{}, {"booster": "dart", "rate_drop": 0.5}, {"num_parallel_tree": 3, "subsample": 0.5}], ids=["trees", "dart", "forests"]
+    "parameters",
+    [{}, {"booster": "dart", "rate_drop": 0.5}, {"num_parallel_tree": 3, "subsample": 0.5}],
+    ids=["trees", "dart", "forests"],
 )
 def test_slices_and_continued_training(parameters):
     first = xgb.train({"max_depth": 3, "nthread": 1, **parameters}, xgb.DMatrix(X, TARGET), 6)
-    longer = xgb.train({"max_depth": 2, "nthread": 1, **parameters}, xgb.DMatrix(X, TARGET), 3, xgb_model=first)
-    for booster in (first[2:5], first[5:6], longer, *([] if "booster" in parameters else [first[::2]])):
+    longer = xgb.train(
+        {"max_depth": 2, "nthread": 1, **parameters}, xgb.DMatrix(X, TARGET), 3, xgb_model=first
+    )
+    for booster in (
+        first[2:5],
+        first[5:6],
+        longer,
+        *([] if "booster" in parameters else [first[::2]]),
+    ):
         np.testing.assert_array_equal(score(booster, X), booster.predict(xgb.DMatrix(X)))
-        np.testing.assert_array_equal(score(booster, X, "apply"), booster.predict(xgb.DMatrix(X), pred_leaf=True))
+        np.testing.assert_array_equal(
+            score(booster, X, "apply"), booster.predict(xgb.DMatrix(X), pred_leaf=True)
+        )
 
 
 def test_a_dart_cut_into_steps_loses_its_weights_in_xgboost():
-    cut = xgb.train({"booster": "dart", "rate_drop": 0.5, "nthread": 1}, xgb.DMatrix(X, TARGET), 6)[::2]
+    cut = xgb.train({"booster": "dart", "rate_drop": 0.5, "nthread": 1}, xgb.DMatrix(X, TARGET), 6)[
+        ::2
+    ]
     with pytest.raises(xgb.core.XGBoostError):
         cut.predict(xgb.DMatrix(X))
     with pytest.raises(ConversionError, match="weight_drop has another length"):
@@ -270,7 +378,9 @@ def test_iterations_beyond_the_last_are_refused():
     model = xgb.XGBRegressor(**SMALL).fit(X, TARGET)
     with pytest.raises(xgb.core.XGBoostError):
         model.predict(X, iteration_range=(0, 9))
-    with pytest.raises(UnsupportedError, match=r"XGBRegressor with iterations=\(0, 9\).*The model has 8"):
+    with pytest.raises(
+        UnsupportedError, match=r"XGBRegressor with iterations=\(0, 9\).*The model has 8"
+    ):
         parse(model, iterations=(0, 9))
 
 
@@ -305,7 +415,15 @@ TREE = "gradient_booster/model/trees/0/"
         (edited("objective/name", "reg:surprise"), "XGBoost with objective='reg:surprise'"),
         (edited(TREE + "left_children", [0]), "damaged: the arrays of its trees differ in length"),
         (
-            edited(TREE + "split_indices", [99] * len(json.loads(JSON)["learner"]["gradient_booster"]["model"]["trees"][0]["split_indices"])),
+            edited(
+                TREE + "split_indices",
+                [99]
+                * len(
+                    json.loads(JSON)["learner"]["gradient_booster"]["model"]["trees"][0][
+                        "split_indices"
+                    ]
+                ),
+            ),
             "a column that does not",
         ),
         (edited("learner_model_param/base_score", "half"), "damaged"),
@@ -321,13 +439,20 @@ def test_older_files():
     model = json.loads(JSON)
     learner = model["learner"]
     learner["learner_model_param"]["base_score"] = "2.5E-1"
-    del learner["learner_model_param"]["num_target"], learner["gradient_booster"]["model"]["iteration_indptr"], learner["gradient_booster"]["model"]["cats"]
+    del (
+        learner["learner_model_param"]["num_target"],
+        learner["gradient_booster"]["model"]["iteration_indptr"],
+        learner["gradient_booster"]["model"]["cats"],
+    )
     for tree in learner["gradient_booster"]["model"]["trees"]:
         tree["default_left"] = [bool(left) for left in tree["default_left"]]
     read = read_xgboost_bytes(json.dumps(model, indent=2).encode())
     assert read.margin.tolist() == [0.25]
     assert list(read.booster.ends) == list(range(9))
-    assert read.booster.nodes.default_left.tolist() == read_xgboost_bytes(UBJ).booster.nodes.default_left.tolist()
+    assert (
+        read.booster.nodes.default_left.tolist()
+        == read_xgboost_bytes(UBJ).booster.nodes.default_left.tolist()
+    )
 
 
 def test_json_and_ubjson_say_the_same():
@@ -346,7 +471,10 @@ def test_ubjson_values(data, value):
     assert decode_ubjson(data) == value
 
 
-@pytest.mark.parametrize("data", [b"?", b"[", b"{U\x01", b"[" * 1000, b"SU\xff", b"[$?#U\x01", b"[$d#i\xff", b"SU\x01\xff"])
+@pytest.mark.parametrize(
+    "data",
+    [b"?", b"[", b"{U\x01", b"[" * 1000, b"SU\xff", b"[$?#U\x01", b"[$d#i\xff", b"SU\x01\xff"],
+)
 def test_damaged_ubjson(data):
     with pytest.raises(ConversionError, match="damaged"):
         decode_ubjson(data)
@@ -356,8 +484,12 @@ def test_plain_numbers_for_categories_are_refused():
     """A Booster reads the numbers of such a frame as codes, the wrapper refuses them: only a column of dtype category holds values."""
     rows = pd.DataFrame({"code": np.tile([30, 10, 20], 40), "plain": np.arange(120.0)})
     listed = rows.assign(code=rows["code"].astype("category"))
-    model = xgb.XGBRegressor(n_estimators=3, enable_categorical=True, n_jobs=1).fit(listed, rows["code"] % 4 + rows["plain"])
+    model = xgb.XGBRegressor(n_estimators=3, enable_categorical=True, n_jobs=1).fit(
+        listed, rows["code"] % 4 + rows["plain"]
+    )
     converted = hbconv.convert(model, "reference")
     np.testing.assert_array_equal(converted.predict(listed), model.predict(listed))
-    with pytest.raises(InputError, match="Column 'code' holds plain numbers; XGBRegressor was fitted on categories"):
+    with pytest.raises(
+        InputError, match="Column 'code' holds plain numbers; XGBRegressor was fitted on categories"
+    ):
         converted.predict(rows)

@@ -78,7 +78,12 @@ def pipeline(rng):
 
     scale = [pick(SCALERS) for _ in range(rng.integers(0, 3))]
     parts = [
-        (make_pipeline(SimpleImputer(strategy="median", add_indicator=bool(rng.integers(2))), *scale), some(["a", "b", "f"])),
+        (
+            make_pipeline(
+                SimpleImputer(strategy="median", add_indicator=bool(rng.integers(2))), *scale
+            ),
+            some(["a", "b", "f"]),
+        ),
         (pick(ENCODERS), some(["s", "t"])),
         (OF_INTS[rng.integers(len(OF_INTS))], some(["i", "j"])),
     ]
@@ -86,7 +91,9 @@ def pipeline(rng):
     model = pick(CLASSIFIERS if classifies else REGRESSORS)
     reducers = (*REDUCERS, *PROJECTIONS) if type(model).__module__.startswith(SMOOTH) else REDUCERS
     reduce = [pick(reducers)] if rng.random() < 0.5 else []
-    return make_pipeline(make_column_transformer(*parts, sparse_threshold=0), *reduce, model), classifies
+    return make_pipeline(
+        make_column_transformer(*parts, sparse_threshold=0), *reduce, model
+    ), classifies
 
 
 @pytest.mark.parametrize("backend", ["reference", "torch", "torchscript", "onnx", "tvm"])
@@ -97,11 +104,17 @@ def test_random_pipelines(seed, backend):
     np.random.seed(seed)  # noqa: NPY002 - estimators without a random_state draw from it
     score = (rows.b + rows.i * 2 + rows.f * 3).to_numpy()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # too few iterations, constant columns: the fit is not what is tested
-        estimator.fit(rows, np.digitize(score, np.quantile(score, [0.3, 0.6])) if classifies else score)
+        warnings.simplefilter(
+            "ignore"
+        )  # too few iterations, constant columns: the fit is not what is tested
+        estimator.fit(
+            rows, np.digitize(score, np.quantile(score, [0.3, 0.6])) if classifies else score
+        )
         model = hbconv.convert(estimator, backend=backend)
         report = hbconv.verify(estimator, model, rows)
     assert report.ok, f"{estimator}\n{report}"
     for method in set(model.methods) - {"predict_log_proba"}:
         one, batch = (np.asarray(getattr(model, method)(x))[0] for x in (rows[7:8], rows[7:]))
-        np.testing.assert_allclose(one, batch, rtol=1e-6 if batch.dtype == np.float32 else 1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            one, batch, rtol=1e-6 if batch.dtype == np.float32 else 1e-9, atol=1e-12
+        )

@@ -9,15 +9,14 @@ from hypothesis import strategies as st
 from hbconv.array import Array
 from hbconv.backends.reference import evaluate
 from hbconv.containers import Graph, Output, Schema, verify_graph
-from hbconv.containers.affine import Affine
-from hbconv.containers.columns import Columns
-from hbconv.containers.decide import Compare
-from hbconv.containers.elementwise import Map
-from hbconv.containers.find_code import FindCode
-from hbconv.containers.linear import Linear
-from hbconv.containers.one_hot import OneHot
-from hbconv.containers.trees import TreeEnsemble
-from hbconv.containers.wiring import Cast, Concat, Select
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.codes import FindCode, OneHot
+from hbconv.containers.nodes.decisions import Compare
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.inputs import Columns
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.trees import TreeEnsemble
+from hbconv.containers.nodes.wiring import Cast, Concat, Select
 from hbconv.lower import lower
 from hbconv.optimize import RULES, optimize
 from hbconv.tensor import verify_program
@@ -27,21 +26,38 @@ WIDTH = 5
 
 def _constants(draw, width):
     # Exact quarters, some neutral, so that identities and zero weights turn up.
-    return np.array(draw(st.lists(st.sampled_from([0.0, 1.0, -0.5, 2.0, 0.25, 3.0]), min_size=width, max_size=width)))
+    return np.array(
+        draw(
+            st.lists(
+                st.sampled_from([0.0, 1.0, -0.5, 2.0, 0.25, 3.0]), min_size=width, max_size=width
+            )
+        )
+    )
 
 
 def _affine(draw, x):
     scale = _constants(draw, x.type.width)
-    return Affine.of(x, sub=_constants(draw, x.type.width), div=np.where(np.isin(scale, (0.0, 3.0)), 1.0, scale))  # thirds are not exact
+    return Affine.of(
+        x, sub=_constants(draw, x.type.width), div=np.where(np.isin(scale, (0.0, 3.0)), 1.0, scale)
+    )  # thirds are not exact
 
 
 def _linear(draw, x):
     outputs = draw(st.integers(1, 3))
-    return Linear.of(x, _constants(draw, x.type.width * outputs).reshape(-1, outputs), _constants(draw, outputs))
+    return Linear.of(
+        x, _constants(draw, x.type.width * outputs).reshape(-1, outputs), _constants(draw, outputs)
+    )
 
 
 def _select(draw, x):
-    return Select(x, Array(np.array(draw(st.lists(st.integers(0, x.type.width - 1), min_size=1, max_size=6)), np.int32)))
+    return Select(
+        x,
+        Array(
+            np.array(
+                draw(st.lists(st.integers(0, x.type.width - 1), min_size=1, max_size=6)), np.int32
+            )
+        ),
+    )
 
 
 def _one_hot(draw, x):
@@ -52,7 +68,13 @@ def _one_hot(draw, x):
 
 
 def _trees(draw, x):
-    forest = random_forest(np.random.default_rng(draw(st.integers(0, 99))), n_trees=3, n_features=x.type.width, max_depth=2, n_outputs=1)
+    forest = random_forest(
+        np.random.default_rng(draw(st.integers(0, 99))),
+        n_trees=3,
+        n_features=x.type.width,
+        max_depth=2,
+        n_outputs=1,
+    )
     return TreeEnsemble(x, forest)
 
 
@@ -89,7 +111,9 @@ def run(graph, rows):
 ROWS = np.round(np.random.default_rng(0).normal(size=(40, WIDTH)) * 2) / 2
 
 
-@pytest.mark.parametrize("rules", [*([rule] for rule in RULES), RULES], ids=[*(rule.__name__ for rule in RULES), "all"])
+@pytest.mark.parametrize(
+    "rules", [*([rule] for rule in RULES), RULES], ids=[*(rule.__name__ for rule in RULES), "all"]
+)
 @settings(max_examples=60, deadline=None)
 @given(graph=graphs())
 def test_rules_keep_the_answer(rules, graph):

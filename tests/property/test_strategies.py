@@ -12,8 +12,8 @@ from hbconv.array import Array
 from hbconv.backends import find_backend
 from hbconv.backends.reference import evaluate
 from hbconv.containers import Graph, Output, Schema
-from hbconv.containers.columns import Columns
-from hbconv.containers.trees import TreeEnsemble
+from hbconv.containers.nodes.inputs import Columns
+from hbconv.containers.nodes.trees import TreeEnsemble
 from hbconv.lower import lower
 from hbconv.strategy import Work, find_strategy, lower_trees, strategies
 from hbconv.target import Target
@@ -22,14 +22,22 @@ from hbconv.tensor import Builder, Op, TensorProgram, verify_program
 NAMES = sorted(strategies())
 AMPLE = Target(memory=8 << 30)
 DTYPES = st.sampled_from(["float32", "float64"])
-UNITS = {"take": "takes", "lookup": "reads", "gather": "reads", "matmul": "multiplications", "reshape": "free"}
+UNITS = {
+    "take": "takes",
+    "lookup": "reads",
+    "gather": "reads",
+    "matmul": "multiplications",
+    "reshape": "free",
+}
 
 
 def tree_program(forest, dtype, strategy):
     b = Builder()
     x = b.input("x", dtype, forest.n_features)
     leaves = b.op("tree_leaves", x, forest=forest, strategy=strategy)
-    return b.program({"leaves": leaves, "scores": b.op("tree_scores", x, forest=forest, strategy=strategy)})
+    return b.program(
+        {"leaves": leaves, "scores": b.op("tree_scores", x, forest=forest, strategy=strategy)}
+    )
 
 
 def expanded(forest, dtype, strategy):
@@ -70,7 +78,16 @@ def test_deep_and_skinny_trees(strategy, depth):
 @pytest.mark.parametrize("strict", [False, True])
 def test_many_trees_of_mixed_sizes(strategy, strict):
     rng = np.random.default_rng(1)
-    forest = random_forest(rng, n_trees=60, n_features=20, max_depth=7, n_outputs=3, strict=strict, dtype="float32", accumulate="float32")
+    forest = random_forest(
+        rng,
+        n_trees=60,
+        n_features=20,
+        max_depth=7,
+        n_outputs=3,
+        strict=strict,
+        dtype="float32",
+        accumulate="float32",
+    )
     check_forest(forest, hostile_rows(rng, forest, "float32", n=300), strategy)
 
 
@@ -78,7 +95,9 @@ def test_many_trees_of_mixed_sizes(strategy, strict):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_left_only_if_missing(strategy, dtype):
     """``x < -inf`` holds for no number, but its NaN goes left: XGBoost may split so."""
-    forest = random_forest(np.random.default_rng(3), n_trees=8, strict=True, missing="left", awkward=0.0)
+    forest = random_forest(
+        np.random.default_rng(3), n_trees=8, strict=True, missing="left", awkward=0.0
+    )
     forest = replace(forest, threshold=Array(np.full(forest.n_tests, -np.inf)))
     x = np.array([[np.nan, -np.inf, np.inf, 0.0], [1.0, np.nan, np.nan, -np.inf]], dtype)
     check_forest(forest, x, strategy)
@@ -94,13 +113,19 @@ def test_float32_thresholds_beside_float64_rows(strategy):
         check_forest(forest, rows, strategy)
 
 
-@pytest.mark.parametrize("target", [[0, 1, 2, 0, 1, 2], [2, 2, 1, 1, 0, 0], [0, 0, 0, 2, 2, 0], [1, 1, 1, 1, 1, 1]])
+@pytest.mark.parametrize(
+    "target", [[0, 1, 2, 0, 1, 2], [2, 2, 1, 1, 0, 0], [0, 0, 0, 2, 2, 0], [1, 1, 1, 1, 1, 1]]
+)
 @pytest.mark.parametrize("accumulate", ["float32", "float64"])
 def test_sums_keep_the_order_of_the_trees(target, accumulate):
     """Outputs in turn, in blocks, of unequal size and without trees: each output's trees are added in their order."""
     rng = np.random.default_rng(7)
     forest = random_forest(rng, n_trees=6, n_outputs=3, accumulate=accumulate)
-    forest = replace(forest, target=Array.of(target, "int32"), values=Array.of(10.0 ** rng.uniform(-9, 9, forest.values.shape), accumulate))
+    forest = replace(
+        forest,
+        target=Array.of(target, "int32"),
+        values=Array.of(10.0 ** rng.uniform(-9, 9, forest.values.shape), accumulate),
+    )
     check_forest(forest, hostile_rows(rng, forest, n=200), "tree_traversal")
 
 
@@ -109,9 +134,22 @@ def test_sums_keep_the_order_of_the_trees(target, accumulate):
 @pytest.mark.parametrize(("n_trees", "max_depth"), [(3, 0), (7, 2), (20, 4), (30, 8)])
 def test_work_is_what_the_program_does(strategy, missing, n_trees, max_depth):
     """The count is the program's own (many features, so that no two tests are one and no read is of all columns in order)."""
-    forest = random_forest(np.random.default_rng(n_trees), n_trees, n_features=50, max_depth=max_depth, missing=missing, awkward=0.0)
+    forest = random_forest(
+        np.random.default_rng(n_trees),
+        n_trees,
+        n_features=50,
+        max_depth=max_depth,
+        missing=missing,
+        awkward=0.0,
+    )
     b = Builder()
-    program = b.program({"leaves": find_strategy(strategy).lower(forest, b.input("x", "float64", forest.n_features), b)})
+    program = b.program(
+        {
+            "leaves": find_strategy(strategy).lower(
+                forest, b.input("x", "float64", forest.n_features), b
+            )
+        }
+    )
     counted, measured = find_strategy(strategy).work(forest), measured_work(program)
     for unit in ("operators", "elementwise", "takes", "reads", "multiplications"):
         assert getattr(counted, unit) == getattr(measured, unit), unit
@@ -127,8 +165,12 @@ def test_fast_precision_decides_float32_rows_exactly(strategy, forest, seed):
     node = TreeEnsemble(Columns.of(schema), forest, strategy)
     lowered = lower(Graph(schema, {"predict": Output(node)}), "fast")
     x = hostile_rows(np.random.default_rng(seed), forest, "float32", 30)
-    answer = evaluate(lower_trees(lowered.program, frozenset()), {feed.name: x for feed in lowered.feeds})
-    np.testing.assert_array_equal(answer["predict"], forest.with_accumulation("float32").scores(x), strict=True)
+    answer = evaluate(
+        lower_trees(lowered.program, frozenset()), {feed.name: x for feed in lowered.feeds}
+    )
+    np.testing.assert_array_equal(
+        answer["predict"], forest.with_accumulation("float32").scores(x), strict=True
+    )
 
 
 @pytest.mark.parametrize("strategy", NAMES)
@@ -139,7 +181,9 @@ def test_torch(strategy, dtype, vector):
     rng = np.random.default_rng(11)
     target = Target(backend="torch", strategy=strategy)
     for trees, depth in ((0, 3), (1, 4), (25, 6)):
-        forest = random_forest(rng, n_trees=trees, max_depth=depth, n_outputs=2, vector=vector, strict=trees % 2 == 0)
+        forest = random_forest(
+            rng, n_trees=trees, max_depth=depth, n_outputs=2, vector=vector, strict=trees % 2 == 0
+        )
         artifact = find_backend("torch").compile(tree_program(forest, dtype, strategy), target)
         for rows in (0, 1, 100):
             x = hostile_rows(rng, forest, dtype, rows)
@@ -156,7 +200,13 @@ def measured_work(program: TensorProgram) -> Work:
     ops = [(i, op) for i, op in enumerate(program.instructions) if isinstance(op, Op)]
     for i, op in ops:
         unit = UNITS.get(op.primitive, "elementwise")
-        entries = size[i] * types[op.operands[0]].shape[-1] if unit == "multiplications" else size[op.operands[0]] if op.primitive == "argmax" else size[i]
+        entries = (
+            size[i] * types[op.operands[0]].shape[-1]
+            if unit == "multiplications"
+            else size[op.operands[0]]
+            if op.primitive == "argmax"
+            else size[i]
+        )
         counts[unit] += entries
     constants = sum(size[i] * np.dtype(t.dtype).itemsize for i, t in enumerate(types) if not t.rows)
     operators = sum(op.primitive != "reshape" for _, op in ops)

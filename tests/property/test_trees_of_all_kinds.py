@@ -12,8 +12,8 @@ from forests import hostile_rows, random_forest, with_random_slopes
 import hbconv
 from hbconv.array import Array
 from hbconv.containers import Graph, Output, Schema
-from hbconv.containers.columns import Columns
-from hbconv.containers.trees import TreeEnsemble, TreeLeaves
+from hbconv.containers.nodes.inputs import Columns
+from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
 from hbconv.forest import Forest
 
 BACKENDS = available_backends()
@@ -24,7 +24,9 @@ def graph_of(forest: Forest) -> Graph:
     forest = forest.with_numbered_leaves()
     schema = Schema.matrix(forest.n_features)
     x = Columns.of(schema)
-    return Graph(schema, {"predict": Output(TreeEnsemble(x, forest)), "apply": Output(TreeLeaves(x, forest))})
+    return Graph(
+        schema, {"predict": Output(TreeEnsemble(x, forest)), "apply": Output(TreeLeaves(x, forest))}
+    )
 
 
 def linear_forest(seed: int, n_outputs: int = 1) -> Forest:
@@ -71,7 +73,9 @@ def test_saved_and_loaded(backend: str, tmp_path) -> None:
 def test_a_forest_with_fewer_columns() -> None:
     """Selecting columns renumbers tests and linear leaves alike."""
     forest = linear_forest(6)
-    wide = np.insert(hostile_rows(np.random.default_rng(7), forest, "float64", 100), 2, np.nan, axis=1)
+    wide = np.insert(
+        hostile_rows(np.random.default_rng(7), forest, "float64", 100), 2, np.nan, axis=1
+    )
     columns = np.array([0, 1, 3, 4, 5], np.int32)
     moved = replace(
         forest,
@@ -82,7 +86,9 @@ def test_a_forest_with_fewer_columns() -> None:
     assert set(moved.used_features) == set(columns)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(moved.scores(wide), forest.scores(wide[:, columns]))
-        np.testing.assert_array_equal(moved.with_features(columns).scores(wide[:, columns]), moved.scores(wide))
+        np.testing.assert_array_equal(
+            moved.with_features(columns).scores(wide[:, columns]), moved.scores(wide)
+        )
 
 
 def test_explain_says_what_onnx_does_otherwise() -> None:
@@ -90,4 +96,6 @@ def test_explain_says_what_onnx_does_otherwise() -> None:
     text = str(hbconv.convert(graph_of(linear_forest(1)), backend="onnx").explain())
     assert "Tests on categories are decided by core operators" in text
     assert "Linear leaves are computed by core operators" in text
-    assert "core operators" not in str(hbconv.convert(graph_of(linear_forest(1)), backend="tvm").explain())
+    assert "core operators" not in str(
+        hbconv.convert(graph_of(linear_forest(1)), backend="tvm").explain()
+    )

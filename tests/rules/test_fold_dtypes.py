@@ -16,12 +16,17 @@ from hbconv.parse import parse
 X = np.random.default_rng(0).normal(size=(80, 4)).astype(np.float32)
 
 
-@pytest.mark.parametrize("first", [StandardScaler(), PCA(2, random_state=0)], ids=["affine", "linear"])
+@pytest.mark.parametrize(
+    "first", [StandardScaler(), PCA(2, random_state=0)], ids=["affine", "linear"]
+)
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("float64", 1e-12)])
 def test_fold_keeps_the_digits_of_the_rows(first: object, dtype: str, tolerance: float) -> None:
     source = make_pipeline(first, Ridge()).fit(X, X[:, 0] - X[:, 1])
     parsed = parse(source).of_form(sparse=False)
-    names = [node.name for node in optimize(parsed.with_schema(parsed.schema.with_dtypes([dtype] * 4))).nodes()]
+    names = [
+        node.name
+        for node in optimize(parsed.with_schema(parsed.schema.with_dtypes([dtype] * 4))).nodes()
+    ]
     assert (names == ["columns", "linear"]) == (dtype == "float32")
     rows = X.astype(dtype) + np.asarray(1 / 3, dtype)
     answer = hbconv.convert(source, backend="reference").predict(rows)

@@ -6,17 +6,15 @@ from forests import random_forest
 
 from hbconv.array import Array
 from hbconv.containers import Graph, Output, Schema
-from hbconv.containers.affine import Affine
-from hbconv.containers.clip import Clip
-from hbconv.containers.columns import Columns
-from hbconv.containers.decide import Softmax
-from hbconv.containers.elementwise import Map
-from hbconv.containers.find_code import FindCode
-from hbconv.containers.linear import Linear
-from hbconv.containers.one_hot import OneHot
-from hbconv.containers.polynomial import Polynomial
-from hbconv.containers.trees import TreeEnsemble
-from hbconv.containers.wiring import Cast, Concat, Select
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.basis_functions import Polynomial
+from hbconv.containers.nodes.codes import FindCode, OneHot
+from hbconv.containers.nodes.decisions import Softmax
+from hbconv.containers.nodes.elementwise import Clip, Map
+from hbconv.containers.nodes.inputs import Columns
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.trees import TreeEnsemble
+from hbconv.containers.nodes.wiring import Cast, Concat, Select
 from hbconv.optimize import optimize
 from hbconv.optimize.rules.fold_affine_into_linear import fold_affine_into_linear
 from hbconv.optimize.rules.fold_linear_into_linear import fold_linear_into_linear
@@ -38,12 +36,20 @@ def optimized(node):
 
 def test_selection_reaches_the_leaf_through_one_to_one_containers():
     node = optimized(pick(Map(Affine.of(X, sub=[1.0, 2.0, 3.0, 4.0]), "exp"), 3, 1))
-    assert node == Map(Affine.of(Columns(SCHEMA, Array(np.array([3, 1], np.int32))), sub=[4.0, 2.0]), "exp")
+    assert node == Map(
+        Affine.of(Columns(SCHEMA, Array(np.array([3, 1], np.int32))), sub=[4.0, 2.0]), "exp"
+    )
 
 
 def test_selection_is_cut_at_a_concatenation_and_drops_unread_parts():
     node = optimized(pick(Concat((Map(X, "exp"), Map(X, "log"), Map(X, "sqrt"))), 1, 8))
-    assert [n.name for n in Graph(SCHEMA, {"t": Output(node)}).nodes()] == ["columns", "map", "columns", "map", "concat"]
+    assert [n.name for n in Graph(SCHEMA, {"t": Output(node)}).nodes()] == [
+        "columns",
+        "map",
+        "columns",
+        "map",
+        "concat",
+    ]
     assert node.xs[1].function == "sqrt"
 
 
@@ -67,7 +73,9 @@ def test_a_model_of_zeros_keeps_one_column_for_the_rows():
 
 
 def test_features_no_tree_reads_are_dropped():
-    forest = random_forest(np.random.default_rng(0), n_trees=1, n_features=4, max_depth=1, n_outputs=1)
+    forest = random_forest(
+        np.random.default_rng(0), n_trees=1, n_features=4, max_depth=1, n_outputs=1
+    )
     node = optimized(TreeEnsemble(X, forest))
     assert node.x.columns == tuple(forest.used_features)
     assert node.forest.n_features == len(forest.used_features)
@@ -82,25 +90,41 @@ def test_terms_of_a_polynomial_that_nothing_weighs_are_never_multiplied():
 
 @pytest.mark.parametrize("offset", [1e3, -1e9, np.inf])
 def test_a_scaler_far_from_zero_is_not_folded(offset):
-    assert fold_affine_into_linear(Linear.of(Affine.of(X, sub=np.full(4, offset)), np.ones(4))) is None
+    assert (
+        fold_affine_into_linear(Linear.of(Affine.of(X, sub=np.full(4, offset)), np.ones(4))) is None
+    )
 
 
 def test_a_scaler_beside_other_columns_is_folded():
-    node = fold_affine_into_linear(Linear.of(Concat((Affine.of(X, mul=np.full(4, 2.0)), Map(X, "exp"))), np.ones(8)))
+    node = fold_affine_into_linear(
+        Linear.of(Concat((Affine.of(X, mul=np.full(4, 2.0)), Map(X, "exp"))), np.ones(8))
+    )
     assert node.x == Concat((X, Map(X, "exp")))
     np.testing.assert_array_equal(node.weights.data[:, 0], [2, 2, 2, 2, 1, 1, 1, 1])
 
 
 def test_nothing_is_folded_into_trees():
-    forest = random_forest(np.random.default_rng(0), n_trees=2, n_features=4, max_depth=3, n_outputs=1)
+    forest = random_forest(
+        np.random.default_rng(0), n_trees=2, n_features=4, max_depth=3, n_outputs=1
+    )
     scaler = Affine.of(X, sub=[1.0, 2.0, 3.0, 4.0])
-    assert any(isinstance(n, Affine) for n in Graph(SCHEMA, {"t": Output(optimized(TreeEnsemble(scaler, forest)))}).nodes())
+    assert any(
+        isinstance(n, Affine)
+        for n in Graph(SCHEMA, {"t": Output(optimized(TreeEnsemble(scaler, forest)))}).nodes()
+    )
 
 
 def test_nothing_is_rounded_anew_before_a_threshold():
-    forest = random_forest(np.random.default_rng(0), n_trees=2, n_features=1, max_depth=3, n_outputs=1)
+    forest = random_forest(
+        np.random.default_rng(0), n_trees=2, n_features=1, max_depth=3, n_outputs=1
+    )
     scaler = Affine.of(X, sub=[1.0, 2.0, 3.0, 4.0])
-    names = [n.name for n in Graph(SCHEMA, {"t": Output(optimized(TreeEnsemble(Linear.of(scaler, np.ones(4)), forest)))}).nodes()]
+    names = [
+        n.name
+        for n in Graph(
+            SCHEMA, {"t": Output(optimized(TreeEnsemble(Linear.of(scaler, np.ones(4)), forest)))}
+        ).nodes()
+    ]
     assert names == ["columns", "affine", "linear", "tree_ensemble"]
 
 
@@ -112,7 +136,12 @@ def test_a_narrow_waist_stays_two_products():
 
 def test_one_hot_becomes_a_lookup():
     encoding = OneHot(FindCode(pick(X, 0), Array(np.array([1.0, 2.0, 3.0]))), (3,))
-    names = [n.name for n in Graph(SCHEMA, {"t": Output(optimized(Linear.of(Concat((encoding, X)), np.ones(7))))}).nodes()]
+    names = [
+        n.name
+        for n in Graph(
+            SCHEMA, {"t": Output(optimized(Linear.of(Concat((encoding, X)), np.ones(7))))}
+        ).nodes()
+    ]
     assert "one_hot" not in names
     assert {"lookup_sum", "add", "linear"} <= set(names)
 
@@ -126,5 +155,7 @@ def test_identity_keeps_the_dtype():
 
 
 def test_equal_steps_are_computed_once():
-    graph = optimize(Graph(SCHEMA, {"t": Output(Concat((Map(X, "exp"), Map(Columns.of(SCHEMA), "exp"))))}))
+    graph = optimize(
+        Graph(SCHEMA, {"t": Output(Concat((Map(X, "exp"), Map(Columns.of(SCHEMA), "exp"))))})
+    )
     assert [n.name for n in graph.nodes()] == ["columns", "map", "concat"]

@@ -115,22 +115,36 @@ def test_what_cannot_be_asked_is_skipped_with_its_reason():
         with pytest.raises(Exception, match="not fitted"):
             StandardScaler().transform(X)
         CountVectorizer(vocabulary=["a"]).transform(text for text in ["a b"])
-    assert report.reasons("skipped") == [("called with return_std", 1), ("not fitted", 1), ("rows that cannot be copied, or none", 1)]
+    assert report.reasons("skipped") == [
+        ("called with return_std", 1),
+        ("not fitted", 1),
+        ("rows that cannot be copied, or none", 1),
+    ]
 
 
 def test_estimators_without_state_learn_their_width_from_the_rows():
     with asking() as report:
         for width in (3, 2):
-            make_pipeline(Normalizer(), FunctionTransformer(np.log1p)).transform(np.abs(X[:, :width]))
+            make_pipeline(Normalizer(), FunctionTransformer(np.log1p)).transform(
+                np.abs(X[:, :width])
+            )
     assert told(report) == 2 * [("right", "Pipeline", "transform")]
 
 
 def test_all_is_as_before_after_the_block():
-    before = vars(StandardScaler)["transform"], vars(LogisticRegression)["predict_proba"], threading.Thread.start
+    before = (
+        vars(StandardScaler)["transform"],
+        vars(LogisticRegression)["predict_proba"],
+        threading.Thread.start,
+    )
     with asking():
         assert vars(StandardScaler)["transform"] is not before[0]
         assert pickle.loads(pickle.dumps(StandardScaler.transform)) is StandardScaler.transform
-    assert (vars(StandardScaler)["transform"], vars(LogisticRegression)["predict_proba"], threading.Thread.start) == before
+    assert (
+        vars(StandardScaler)["transform"],
+        vars(LogisticRegression)["predict_proba"],
+        threading.Thread.start,
+    ) == before
 
 
 def test_modules_imported_later_are_watched():
@@ -143,8 +157,13 @@ with asking() as report:
     LGBMRegressor(n_estimators=1, verbose=-1).fit([[0.0]] * 9, [1.0] * 9).predict(rows)
 print([(o.kind, o.estimator) for o in report.outcomes])
 """
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False)
-    assert (done.stdout, done.returncode) == ("[('right', 'StandardScaler'), ('right', 'LGBMRegressor')]\n", 0), done.stderr
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.returncode) == (
+        "[('right', 'StandardScaler'), ('right', 'LGBMRegressor')]\n",
+        0,
+    ), done.stderr
 
 
 def test_what_takes_too_long_is_skipped(monkeypatch):
@@ -170,7 +189,9 @@ def test_assert_same_lists_what_differs(monkeypatch):
     assert_same(model, X)
     with pytest.raises(hbconv.UnsupportedError, match="no parser"):
         assert_same(Own(), X)
-    with pytest.raises(AssertionError, match="inverse_transform on reference: refused: no method inverse_transform"):
+    with pytest.raises(
+        AssertionError, match="inverse_transform on reference: refused: no method inverse_transform"
+    ):
         assert_same(StandardScaler().fit(X), X, ["transform", "inverse_transform"])
     monkeypatch.setattr(model, "classes_", np.array([1, 0]))
     assert_same(model, X, ["predict"])

@@ -44,28 +44,42 @@ def test_labels_may_differ_where_scores_tie(scores, kind):
 
 def test_a_form_is_more_than_values():
     call = Call(Scored([0.0]), "predict", np.zeros((1, 1)), answer=np.zeros(1))
-    assert compared(call, MODEL, np.zeros((1, 1))) == ("wrong", "another form", "ndarray (1, 1) float64 instead of ndarray (1,) float64")
+    assert compared(call, MODEL, np.zeros((1, 1))) == (
+        "wrong",
+        "another form",
+        "ndarray (1, 1) float64 instead of ndarray (1,) float64",
+    )
     assert compared(call, MODEL, [0.0])[1] == "another form"
 
 
-@pytest.mark.parametrize(("rows", "kind"), [([[0.5]], "right"), ([[0.4]], "wrong"), ([[0.5], [0.4]], "wrong")], ids=str)
+@pytest.mark.parametrize(
+    ("rows", "kind"), [([[0.5]], "right"), ([[0.4]], "wrong"), ([[0.5], [0.4]], "wrong")], ids=str
+)
 def test_neighbours_may_differ_where_distances_tie(rows, kind):
     source = KNeighborsRegressor(1, algorithm="kd_tree").fit([[0.0], [1.0]], [5.0, 6.0])
     call = Call(source, "predict", np.array(rows), answer=source.predict(rows))
     assert compared(call, hbconv.convert(source, backend="reference"), 11 - call.answer)[0] == kind
 
 
-@pytest.mark.parametrize(("source", "kind"), [(LinearRegression(), "right"), (StandardScaler(), "wrong")], ids=["sums", "one operation"])
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [(LinearRegression(), "right"), (StandardScaler(), "wrong")],
+    ids=["sums", "one operation"],
+)
 def test_sums_of_products_round_with_their_largest_input(source, kind):
     rows = np.array([[1e6, 0.0], [0.0, 1.0]])
     source.fit(rows, [0.0, 1.0])
     method = "predict" if kind == "right" else "transform"
     call = Call(source, method, rows, answer=getattr(source, method)(rows))
-    assert compared(call, hbconv.convert(source, backend="reference"), call.answer + 1e-7)[0] == kind
+    assert (
+        compared(call, hbconv.convert(source, backend="reference"), call.answer + 1e-7)[0] == kind
+    )
 
 
 def test_dtypes_count_for_the_rows_they_are_promised_for():
-    call = Call(Scored([0.0]), "transform", np.zeros((1, 1), np.int32), answer=np.zeros((1, 1), np.int32))
+    call = Call(
+        Scored([0.0]), "transform", np.zeros((1, 1), np.int32), answer=np.zeros((1, 1), np.int32)
+    )
     assert compared(call, MODEL, np.zeros((1, 1), np.int64))[0] == "right"
     assert compared(call, MODEL, np.ones((1, 1), np.int64))[0] == "wrong"
 
@@ -75,5 +89,11 @@ def test_votes_of_support_vectors_may_differ_where_a_pair_ties(shape):
     rows = np.array([[0.0], [2.0], [4.0]])
     source = SVC(kernel="linear", decision_function_shape=shape).fit(rows, ["a", "b", "c"])
     tie, clear = np.array([[1.0]]), np.array([[1.2]])
-    assert compared(Call(source, "predict", tie, answer=np.array(["a"])), MODEL, np.array(["b"]))[0] == "right"
-    assert compared(Call(source, "predict", clear, answer=np.array(["b"])), MODEL, np.array(["a"]))[0] == "wrong"
+    assert (
+        compared(Call(source, "predict", tie, answer=np.array(["a"])), MODEL, np.array(["b"]))[0]
+        == "right"
+    )
+    assert (
+        compared(Call(source, "predict", clear, answer=np.array(["b"])), MODEL, np.array(["a"]))[0]
+        == "wrong"
+    )

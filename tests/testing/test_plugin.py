@@ -61,8 +61,25 @@ def run(folder, *arguments, suite=SUITE, poison=""):
     (folder / "conftest.py").write_text(poison and POISON.format(what=poison))
     (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
     file = folder / "outcomes.jsonl"
-    command = [sys.executable, "-m", "pytest", "-p", "hbconv.testing", "-p", "no:cacheprovider", f"--hbconv-report={file}", *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "hbconv.testing",
+        "-p",
+        "no:cacheprovider",
+        f"--hbconv-report={file}",
+        *arguments,
+    ]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
     outcomes = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     return done.returncode, done.stdout + done.stderr, outcomes
 
@@ -79,7 +96,9 @@ def test_outermost_calls_are_judged_and_counted(tmp_path, arguments):
     assert "6 answers asked of hbconv" in printed
     assert "no method inverse_transform" in printed
     assert "KNeighborsClassifier with weights" in printed
-    assert {outcome["test"] for outcome in outcomes if outcome["kind"] == "skipped"} == {"test_suite.py::test_own_estimators_are_skipped"}
+    assert {outcome["test"] for outcome in outcomes if outcome["kind"] == "skipped"} == {
+        "test_suite.py::test_own_estimators_are_skipped"
+    }
 
 
 SCALED = """
@@ -98,7 +117,11 @@ def test_scaled():
     ("poison", "kind", "told"),
     [
         ("return method(X) + 1e-9", "wrong", "other values"),
-        ("return method(X).astype('float32')", "wrong", "ndarray (3, 3) float32 instead of ndarray (3, 3) float64"),
+        (
+            "return method(X).astype('float32')",
+            "wrong",
+            "ndarray (3, 3) float32 instead of ndarray (3, 3) float64",
+        ),
         ("raise IndexError('tuple index out of range')", "error", "IndexError"),
     ],
     ids=["value", "form", "error"],
@@ -132,16 +155,23 @@ def test_neither():
 
 def test_a_defect_that_a_fixture_met_fails_its_test(tmp_path):
     code, printed, outcomes = run(tmp_path, suite=FIXTURES, poison="return -method(X)")
-    assert (code, [o["test"] for o in outcomes]) == (1, ["test_suite.py::test_before", "test_suite.py::test_after"])
+    assert (code, [o["test"] for o in outcomes]) == (
+        1,
+        ["test_suite.py::test_before", "test_suite.py::test_after"],
+    )
     assert "1 failed, 2 passed, 1 error" in printed
 
 
 def test_reports_alone_fail_nothing(tmp_path):
-    code, printed, outcomes = run(tmp_path, "--hbconv-report-only", suite=SCALED, poison="return -method(X)")
+    code, printed, outcomes = run(
+        tmp_path, "--hbconv-report-only", suite=SCALED, poison="return -method(X)"
+    )
     assert (code, kinds(outcomes)) == (0, {"wrong": 1})
     assert "another answer than the source's" in printed
 
 
 def test_several_backends_are_asked(tmp_path):
-    code, _, outcomes = run(tmp_path, "--hbconv-backend=reference", "--hbconv-backend=torch", suite=SCALED)
+    code, _, outcomes = run(
+        tmp_path, "--hbconv-backend=reference", "--hbconv-backend=torch", suite=SCALED
+    )
     assert (code, [outcome["backend"] for outcome in outcomes]) == (0, ["reference", "torch"])

@@ -21,11 +21,11 @@ from tolerances import ORDERED, ULP, units
 
 import hbconv
 from hbconv.containers import Graph
-from hbconv.containers.categories import CategoryCodes
-from hbconv.containers.trees import TreeEnsemble, TreeLeaves
+from hbconv.containers.nodes.codes import CategoryCodes
+from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
 from hbconv.model import Model
-from hbconv.runtime.answers import answer
-from hbconv.runtime.inputs import read_table
+from hbconv.runtime.inputs.read import read_table
+from hbconv.runtime.outputs.answers import answer
 
 __all__ = ["BACKENDS", "FEW", "TALLY", "check", "drawn", "hostile_rows"]
 
@@ -57,7 +57,9 @@ class Figures:
 class Tally:
     """Figures of all batteries run, by library and backend."""
 
-    figures: defaultdict[tuple[str, str], Figures] = field(default_factory=lambda: defaultdict(Figures))
+    figures: defaultdict[tuple[str, str], Figures] = field(
+        default_factory=lambda: defaultdict(Figures)
+    )
 
 
 TALLY = Tally()
@@ -94,13 +96,22 @@ def check(
     **options
         Of ``hbconv.convert``.
     """
-    models = {backend: hbconv.convert(estimator, backend=backend, **options) for backend in backends}
+    models = {
+        backend: hbconv.convert(estimator, backend=backend, **options) for backend in backends
+    }
     for x in rows:
-        want = {method: quiet_ask(ask, estimator, method, x) for method in models[backends[0]].methods}
+        want = {
+            method: quiet_ask(ask, estimator, method, x) for method in models[backends[0]].methods
+        }
         for backend, model in models.items():
             for method, got in _answers(model, x).items():
-                raw, least = method in RAW and method not in transformed, abs(largest.get(method, 0.0))
-                _compare(library(estimator), backend, method, got, want[method], loose, least, raw=raw)
+                raw, least = (
+                    method in RAW and method not in transformed,
+                    abs(largest.get(method, 0.0)),
+                )
+                _compare(
+                    library(estimator), backend, method, got, want[method], loose, least, raw=raw
+                )
     for backend in backends:
         figures = TALLY.figures[library(estimator), backend]
         figures.models += 1
@@ -121,31 +132,64 @@ def _answers(model: Model, x: Any) -> dict[str, Any]:
     model = model.reading(x)
     table = read_table(x, model.reads)
     model.programs.checker(table.dtypes)(table.part(slice(0, table.rows)))
-    values = model.programs.program(model.parsed.tensors, table.dtypes).run(table.part(slice(0, table.rows)))
-    tensors = {method: answer(model.parsed.outputs[method], values[method]) for method in model.parsed.tensors}
+    values = model.programs.program(model.parsed.tensors, table.dtypes).run(
+        table.part(slice(0, table.rows))
+    )
+    tensors = {
+        method: answer(model.parsed.outputs[method], values[method])
+        for method in model.parsed.tensors
+    }
     others = [m for m in model.methods if m not in tensors] if model.backend in FEW else []
     return tensors | {method: getattr(model, method)(x) for method in others}
 
 
-def _compare(name: str, backend: str, method: str, got: Any, want: Any, loose: float, least: float, *, raw: bool) -> None:
+def _compare(
+    name: str,
+    backend: str,
+    method: str,
+    got: Any,
+    want: Any,
+    loose: float,
+    least: float,
+    *,
+    raw: bool,
+) -> None:
     got, want = dense(got), dense(want)
     what = f"{name}.{method} on {backend}"
-    assert (got.shape, got.dtype) == (want.shape, want.dtype), f"{what}: {got.shape} {got.dtype} for {want.shape} {want.dtype}"
+    assert (got.shape, got.dtype) == (want.shape, want.dtype), (
+        f"{what}: {got.shape} {got.dtype} for {want.shape} {want.dtype}"
+    )
     figures = TALLY.figures[name, backend]
     if want.dtype.kind != "f" or method in EXACT:
         wrong = got != want
-        figures.decisions, figures.flips = figures.decisions + wrong.size, figures.flips + int(wrong.sum())
-        assert not wrong.any(), f"{what}: {wrong.sum()} of {wrong.size} differ, such as {got[wrong][:3]} for {want[wrong][:3]}"
+        figures.decisions, figures.flips = (
+            figures.decisions + wrong.size,
+            figures.flips + int(wrong.sum()),
+        )
+        assert not wrong.any(), (
+            f"{what}: {wrong.sum()} of {wrong.size} differ, such as {got[wrong][:3]} for {want[wrong][:3]}"
+        )
         return
     apart = units(method, got, want, least)
     field_name = "raw_ulp" if raw else "transformed_ulp"
     setattr(figures, field_name, max(getattr(figures, field_name), float(apart.max(initial=0))))
     limit = ULP["raw" if raw else "transformed", backend in ORDERED] * (1.0 if raw else loose)
     far = apart > limit
-    assert not far.any(), f"{what}: {far.sum()} of {far.size} beyond {limit} ulp (largest {apart.max()}), such as {got[far][:3]} for {want[far][:3]}"
+    assert not far.any(), (
+        f"{what}: {far.sum()} of {far.size} beyond {limit} ulp (largest {apart.max()}), such as {got[far][:3]} for {want[far][:3]}"
+    )
 
 
-def hostile_rows(graph: Graph, rng: np.random.Generator, n: int, dtype: str = "float64", *, plain: Any = None, nan: bool = True, infinite: bool = True) -> Any:
+def hostile_rows(
+    graph: Graph,
+    rng: np.random.Generator,
+    n: int,
+    dtype: str = "float64",
+    *,
+    plain: Any = None,
+    nan: bool = True,
+    infinite: bool = True,
+) -> Any:
     """Rows of a model's own thresholds and their neighbours in both dtypes, category codes seen and unseen, zeros, denormals, NaN, infinities.
 
     Parameters
@@ -160,7 +204,9 @@ def hostile_rows(graph: Graph, rng: np.random.Generator, n: int, dtype: str = "f
     width = len(graph.schema.columns)
     pools = _pools(graph, width, nan=nan, infinite=infinite)
     with np.errstate(over="ignore"):
-        rows = np.stack([rng.choice(pool, n) for pool in pools], axis=1) if width else np.zeros((n, 0))
+        rows = (
+            np.stack([rng.choice(pool, n) for pool in pools], axis=1) if width else np.zeros((n, 0))
+        )
         if plain is not None:
             chosen = np.asarray(plain, np.float64)[rng.integers(0, len(plain), n)]
             rows = np.where(rng.random(rows.shape) < 0.35, chosen, rows)
@@ -171,19 +217,59 @@ def hostile_rows(graph: Graph, rng: np.random.Generator, n: int, dtype: str = "f
 def _pools(graph: Graph, width: int, *, nan: bool, infinite: bool) -> list[npt.NDArray[np.float64]]:
     """Values to draw each column from."""
     nodes = [node for node in graph.nodes() if isinstance(node, TreeEnsemble | TreeLeaves)]
-    sizes = np.max([node.sizes.data for node in graph.nodes() if isinstance(node, CategoryCodes) and node.type.width == width], axis=0, initial=0)
-    special = [0.0, -0.0, 1e-35, -1e-35, 1e-36, -1e-36, 1e-45, -1e-45, 5e-324, 1e300, -1e300, 3.5e38, 16777217.0]
+    sizes = np.max(
+        [
+            node.sizes.data
+            for node in graph.nodes()
+            if isinstance(node, CategoryCodes) and node.type.width == width
+        ],
+        axis=0,
+        initial=0,
+    )
+    special = [
+        0.0,
+        -0.0,
+        1e-35,
+        -1e-35,
+        1e-36,
+        -1e-36,
+        1e-45,
+        -1e-45,
+        5e-324,
+        1e300,
+        -1e300,
+        3.5e38,
+        16777217.0,
+    ]
     near_zero = np.float64(np.float32(1e-35))
-    special += [near_zero, np.nextafter(near_zero, 1), np.nextafter(near_zero, 0), -near_zero, np.nextafter(-near_zero, -1), np.nextafter(-near_zero, 0)]
+    special += [
+        near_zero,
+        np.nextafter(near_zero, 1),
+        np.nextafter(near_zero, 0),
+        -near_zero,
+        np.nextafter(-near_zero, -1),
+        np.nextafter(-near_zero, 0),
+    ]
     special += [np.nan] * 6 * nan + [np.inf, -np.inf] * infinite
     if not infinite:
         special = [v for v in special if not np.abs(v) > 3e38]
     pools = []
     for column in range(width):
-        own = [n.forest.threshold.data[(n.forest.feature.data == column) | (n.forest.n_features != width)] for n in nodes]
+        own = [
+            n.forest.threshold.data[
+                (n.forest.feature.data == column) | (n.forest.n_features != width)
+            ]
+            for n in nodes
+        ]
         thresholds = np.concatenate([np.zeros(0), *own]).astype(np.float64)
-        listed = _categories(int(np.broadcast_to(sizes, (width,))[column]), nan=nan, infinite=infinite)
-        pools.append(listed if len(listed) else np.concatenate([special, *_around(thresholds[np.isfinite(thresholds)])]))
+        listed = _categories(
+            int(np.broadcast_to(sizes, (width,))[column]), nan=nan, infinite=infinite
+        )
+        pools.append(
+            listed
+            if len(listed)
+            else np.concatenate([special, *_around(thresholds[np.isfinite(thresholds)])])
+        )
     return pools
 
 
@@ -191,7 +277,10 @@ def _around(thresholds: npt.NDArray[np.float64]) -> list[npt.NDArray[np.float64]
     """Thresholds as they are and as float32, and one unit to both sides in both dtypes."""
     with np.errstate(over="ignore"):
         narrow = thresholds.astype(np.float32)
-        both = [[t, np.nextafter(t, t.dtype.type(np.inf)), np.nextafter(t, t.dtype.type(-np.inf))] for t in (thresholds, narrow)]
+        both = [
+            [t, np.nextafter(t, t.dtype.type(np.inf)), np.nextafter(t, t.dtype.type(-np.inf))]
+            for t in (thresholds, narrow)
+        ]
     return [values.astype(np.float64) for side in both for values in side]
 
 
@@ -199,5 +288,25 @@ def _categories(size: int, *, nan: bool, infinite: bool) -> npt.NDArray[np.float
     """Category numbers: all that a test knows, beyond, fractions, negative and huge ones; none for a column of plain numbers."""
     if not size:
         return np.zeros(0)
-    odd = [-1.0, -0.5, -0.0, 0.5, 1.5, -1.5, -0.999999, size - 0.5, size, size + 1, size + 100, 2.0**24, 2.0**24 + 1, 2.0**31, 1e10, -1e10, 3e38]
-    return np.concatenate([np.tile(np.arange(size), 3), odd, [np.nan] * 3 * nan, [np.inf, -np.inf] * infinite]).astype(np.float64)
+    odd = [
+        -1.0,
+        -0.5,
+        -0.0,
+        0.5,
+        1.5,
+        -1.5,
+        -0.999999,
+        size - 0.5,
+        size,
+        size + 1,
+        size + 100,
+        2.0**24,
+        2.0**24 + 1,
+        2.0**31,
+        1e10,
+        -1e10,
+        3e38,
+    ]
+    return np.concatenate(
+        [np.tile(np.arange(size), 3), odd, [np.nan] * 3 * nan, [np.inf, -np.inf] * infinite]
+    ).astype(np.float64)

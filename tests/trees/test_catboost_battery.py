@@ -16,13 +16,29 @@ from hbconv.parse import parse
 QUIET = {"verbose": 0, "allow_writing_files": False, "thread_count": 1}
 
 REGRESSION = {
-    **dict.fromkeys(("RMSE", "MAE", "Quantile:alpha=0.7", "LogLinQuantile:alpha=0.4", "MAPE", "Huber:delta=1", "Expectile:alpha=0.3", "LogCosh"), "value"),
-    **dict.fromkeys(("Poisson", "Tweedie:variance_power=1.5", "Lq:q=3", "RMSEWithUncertainty"), "positive"),
+    **dict.fromkeys(
+        (
+            "RMSE",
+            "MAE",
+            "Quantile:alpha=0.7",
+            "LogLinQuantile:alpha=0.4",
+            "MAPE",
+            "Huber:delta=1",
+            "Expectile:alpha=0.3",
+            "LogCosh",
+        ),
+        "value",
+    ),
+    **dict.fromkeys(
+        ("Poisson", "Tweedie:variance_power=1.5", "Lq:q=3", "RMSEWithUncertainty"), "positive"
+    ),
     **dict.fromkeys(("MultiRMSE", "MultiRMSEWithMissingValues"), "several"),
     "MultiQuantile:alpha=0.1,0.5,0.9": "value",
 }
 CLASSES = {
-    **dict.fromkeys(("Logloss", "MultiClass", "MultiClassOneVsAll"), ("two_text", "two_bool", "two")),
+    **dict.fromkeys(
+        ("Logloss", "MultiClass", "MultiClassOneVsAll"), ("two_text", "two_bool", "two")
+    ),
     "CrossEntropy": ("share",),
     "MultiLogloss": ("labels",),
     "MultiCrossEntropy": ("labels",),
@@ -30,7 +46,17 @@ CLASSES = {
 MANY = dict.fromkeys(("MultiClass", "MultiClassOneVsAll"), ("three_text", "three_float", "ten"))
 RANKING = ("YetiRank", "PairLogit", "QueryRMSE", "QuerySoftMax")
 TEXTS = np.array(
-    ["red", "blue", "", "dark green", "été", "a text of more than sixty-four bytes, as long as a sentence that goes on and on", "10", "-3"], dtype=object
+    [
+        "red",
+        "blue",
+        "",
+        "dark green",
+        "été",
+        "a text of more than sixty-four bytes, as long as a sentence that goes on and on",
+        "10",
+        "-3",
+    ],
+    dtype=object,
 )
 UNSEEN = np.array(["Red", "red ", "nan", "1e3"], dtype=object)
 
@@ -40,9 +66,19 @@ def settings(draw: st.DrawFn) -> dict[str, Any]:
     """Parameters of the trees."""
     policy = draw(st.sampled_from(["SymmetricTree", "SymmetricTree", "Depthwise", "Lossguide"]))
     by_policy = {
-        "SymmetricTree": {"depth": draw(st.integers(1, 7)), **draw(st.sampled_from([{}, {}, {"monotone_constraints": [1, 0, -1, 0, 0]}]))},
-        "Depthwise": {"depth": draw(st.integers(1, 5)), "min_data_in_leaf": draw(st.sampled_from([1, 20]))},
-        "Lossguide": {"depth": 9, "max_leaves": draw(st.integers(2, 20)), "min_data_in_leaf": draw(st.sampled_from([1, 20]))},
+        "SymmetricTree": {
+            "depth": draw(st.integers(1, 7)),
+            **draw(st.sampled_from([{}, {}, {"monotone_constraints": [1, 0, -1, 0, 0]}])),
+        },
+        "Depthwise": {
+            "depth": draw(st.integers(1, 5)),
+            "min_data_in_leaf": draw(st.sampled_from([1, 20])),
+        },
+        "Lossguide": {
+            "depth": 9,
+            "max_leaves": draw(st.integers(2, 20)),
+            "min_data_in_leaf": draw(st.sampled_from([1, 20])),
+        },
     }
     return {
         "grow_policy": policy,
@@ -71,7 +107,12 @@ def numbers(rng: np.random.Generator, missing: float) -> np.ndarray:
 def target(rng: np.random.Generator, x: np.ndarray, kind: str) -> np.ndarray:
     """Return what the features tell, with noise."""
     filled = np.nan_to_num(x)
-    value = filled[:, 0] + (filled[:, 1] > 0) + np.sin(7 * filled[:, -1]) + 0.3 * rng.standard_normal(len(x))
+    value = (
+        filled[:, 0]
+        + (filled[:, 1] > 0)
+        + np.sin(7 * filled[:, -1])
+        + 0.3 * rng.standard_normal(len(x))
+    )
     three = np.digitize(value, [0, 1])
     kinds = {
         "positive": np.exp(value / 2), "several": np.stack([value, value[::-1], filled[:, 1]], axis=1), "share": 1 / (1 + np.exp(-value)),
@@ -82,11 +123,22 @@ def target(rng: np.random.Generator, x: np.ndarray, kind: str) -> np.ndarray:
     return kinds.get(kind, value)
 
 
-def try_arrays(model: Any, rng: np.random.Generator, plain: np.ndarray, backends: tuple[str, ...], **options: Any) -> None:
+def try_arrays(
+    model: Any,
+    rng: np.random.Generator,
+    plain: np.ndarray,
+    backends: tuple[str, ...],
+    **options: Any,
+) -> None:
     """Compare on hostile arrays of both dtypes, on few rows, and on whole numbers."""
     graph = parse(model)
     rows = [hostile_rows(graph, rng, 300, dtype, plain=plain) for dtype in ("float64", "float32")]
-    check(model, [*rows, rows[0][:1], rows[1][:7], rng.integers(-3, 4, (20, plain.shape[1]))], backends=backends, **options)
+    check(
+        model,
+        [*rows, rows[0][:1], rows[1][:7], rng.integers(-3, 4, (20, plain.shape[1]))],
+        backends=backends,
+        **options,
+    )
 
 
 backends = st.sampled_from([FEW, FEW, FEW, BACKENDS])
@@ -98,22 +150,44 @@ def moved(model: Any, move: tuple[float, float] | None) -> Any:
     """Give a model another scale and bias."""
     if move is not None:
         width = np.size(model.get_scale_and_bias()[1])
-        model.set_scale_and_bias(move[0], move[1] if width == 1 else [move[1] + i for i in range(width)])
+        model.set_scale_and_bias(
+            move[0], move[1] if width == 1 else [move[1] + i for i in range(width)]
+        )
     return model
 
 
 @drawn
-@given(settings(), st.sampled_from(sorted(REGRESSION)), st.integers(0, 99), missing_shares, moves, st.booleans(), backends)
+@given(
+    settings(),
+    st.sampled_from(sorted(REGRESSION)),
+    st.integers(0, 99),
+    missing_shares,
+    moves,
+    st.booleans(),
+    backends,
+)
 def test_regressors(chosen, loss, seed, missing, move, plainly, where):
     rng = np.random.default_rng(seed)
     x = numbers(rng, missing)
     y = target(rng, x, REGRESSION[loss])
-    model = catboost.CatBoost({"loss_function": loss, **chosen}) if plainly else catboost.CatBoostRegressor(loss_function=loss, **chosen)
+    model = (
+        catboost.CatBoost({"loss_function": loss, **chosen})
+        if plainly
+        else catboost.CatBoostRegressor(loss_function=loss, **chosen)
+    )
     try_arrays(moved(model.fit(x, y), move), rng, x, where)
 
 
 @drawn
-@given(st.data(), settings(), st.sampled_from([*CLASSES.items(), *MANY.items()]), st.integers(0, 99), missing_shares, moves, backends)
+@given(
+    st.data(),
+    settings(),
+    st.sampled_from([*CLASSES.items(), *MANY.items()]),
+    st.integers(0, 99),
+    missing_shares,
+    moves,
+    backends,
+)
 def test_classifiers(data, chosen, objective, seed, missing, move, where):
     rng = np.random.default_rng(seed)
     x, (loss, kinds) = numbers(rng, missing), objective
@@ -131,7 +205,9 @@ def test_classifiers(data, chosen, objective, seed, missing, move, where):
 def test_rankers(chosen, loss, seed, where):
     rng = np.random.default_rng(seed)
     x = numbers(rng, 0.1)
-    model = catboost.CatBoostRanker(loss_function=loss, **chosen).fit(x, target(rng, x, "relevance"), group_id=np.repeat(np.arange(20), 10))
+    model = catboost.CatBoostRanker(loss_function=loss, **chosen).fit(
+        x, target(rng, x, "relevance"), group_id=np.repeat(np.arange(20), 10)
+    )
     try_arrays(model, rng, x, where)
 
 
@@ -142,14 +218,33 @@ def test_categories(chosen, classify, seed, missing, size, where):
     rng = np.random.default_rng(seed)
     chosen.pop("monotone_constraints", None)
     table = pd.DataFrame(numbers(rng, missing), columns=[f"f{i}" for i in range(5)])
-    table["text"], table["whole"] = rng.choice(TEXTS[:size], len(table)), rng.integers(-size, size, len(table))
-    told = (table["text"] == TEXTS[0]) * 2 + (table["whole"] % 3) + 0.3 * rng.standard_normal(len(table))
+    table["text"], table["whole"] = (
+        rng.choice(TEXTS[:size], len(table)),
+        rng.integers(-size, size, len(table)),
+    )
+    told = (
+        (table["text"] == TEXTS[0]) * 2
+        + (table["whole"] % 3)
+        + 0.3 * rng.standard_normal(len(table))
+    )
     cls = catboost.CatBoostClassifier if classify else catboost.CatBoostRegressor
-    model = cls(cat_features=["text", "whole"], one_hot_max_size=255, **chosen).fit(table, told > np.median(told) if classify else told)
+    model = cls(cat_features=["text", "whole"], one_hot_max_size=255, **chosen).fit(
+        table, told > np.median(told) if classify else told
+    )
     rows = pd.DataFrame(hostile_rows(parse(model), rng, 200, plain=None), columns=table.columns)
-    rows["text"], rows["whole"] = rng.choice([*TEXTS, *UNSEEN], len(rows)), rng.choice([*range(-9, 9), 2**24 + 1, 2**53 + 1, -(2**62)], len(rows))
-    narrow = rows.drop(columns="f0").assign(f0=hostile_rows(parse(model), rng, 200, "float32")[:, 0])[list(rows)]
-    forms = [rows, rows.astype({"text": "category"}), narrow.astype({"text": "string"}), rows.astype({"whole": object})[:1]]
+    rows["text"], rows["whole"] = (
+        rng.choice([*TEXTS, *UNSEEN], len(rows)),
+        rng.choice([*range(-9, 9), 2**24 + 1, 2**53 + 1, -(2**62)], len(rows)),
+    )
+    narrow = rows.drop(columns="f0").assign(
+        f0=hostile_rows(parse(model), rng, 200, "float32")[:, 0]
+    )[list(rows)]
+    forms = [
+        rows,
+        rows.astype({"text": "category"}),
+        narrow.astype({"text": "string"}),
+        rows.astype({"whole": object})[:1],
+    ]
     check(model, [table, *forms], backends=where)
 
 
@@ -159,7 +254,10 @@ def test_some_iterations(chosen, seed, first, count, move, where):
     """The bias goes with the first tree."""
     rng = np.random.default_rng(seed)
     x = numbers(rng, 0.1)
-    model = moved(catboost.CatBoostRegressor(**{**chosen, "iterations": 12}).fit(x, target(rng, x, "value")), move)
+    model = moved(
+        catboost.CatBoostRegressor(**{**chosen, "iterations": 12}).fit(x, target(rng, x, "value")),
+        move,
+    )
     first, last = min(first, model.tree_count_ - 1), min(first + count, model.tree_count_)
     some = {"ntree_start": first, "ntree_end": last}
 

@@ -25,16 +25,43 @@ SMALL = {"iterations": 4, "depth": 3, "verbose": 0, "allow_writing_files": False
 class Squared:
     """A user's own objective."""
 
-    def calc_ders_range(self, approxes: Any, targets: Any, weights: Any) -> list[tuple[float, float]]:
+    def calc_ders_range(
+        self, approxes: Any, targets: Any, weights: Any
+    ) -> list[tuple[float, float]]:
         """Derivatives of half the squared error."""
         del weights
         return [(target - approx, -1.0) for approx, target in zip(approxes, targets, strict=True)]
 
 
 LOSSES: dict[str, list[Any]] = {
-    "CatBoostClassifier": ["Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll", Squared()],
-    "CatBoostRegressor": ["RMSE", "MAE", "Poisson", "Quantile:alpha=0.1", "Tweedie:variance_power=1.9", "LogCosh", "RMSPE", "Lq:q=2", Squared()],
-    "CatBoostRanker": ["YetiRank", "YetiRankPairwise", "PairLogit", "PairLogitPairwise", "QueryRMSE", "QuerySoftMax", "StochasticRank:metric=NDCG", "RMSE"],
+    "CatBoostClassifier": [
+        "Logloss",
+        "CrossEntropy",
+        "MultiClass",
+        "MultiClassOneVsAll",
+        Squared(),
+    ],
+    "CatBoostRegressor": [
+        "RMSE",
+        "MAE",
+        "Poisson",
+        "Quantile:alpha=0.1",
+        "Tweedie:variance_power=1.9",
+        "LogCosh",
+        "RMSPE",
+        "Lq:q=2",
+        Squared(),
+    ],
+    "CatBoostRanker": [
+        "YetiRank",
+        "YetiRankPairwise",
+        "PairLogit",
+        "PairLogitPairwise",
+        "QueryRMSE",
+        "QuerySoftMax",
+        "StochasticRank:metric=NDCG",
+        "RMSE",
+    ],
 }
 
 VALUES: dict[str, list[Any]] = {
@@ -68,14 +95,26 @@ VALUES: dict[str, list[Any]] = {
     "dev_score_calc_obj_block_size": [100],
     "device_config": ["0"],
     "devices": ["0"],
-    "dictionaries": [[{"dictionary_id": "Word", "max_dictionary_size": "50"}, {"dictionary_id": "BiGram", "gram_order": "2"}]],
+    "dictionaries": [
+        [
+            {"dictionary_id": "Word", "max_dictionary_size": "50"},
+            {"dictionary_id": "BiGram", "gram_order": "2"},
+        ]
+    ],
     "diffusion_temperature": [100],
     "early_stopping_rounds": [1],
     "embedding_features": [["vector"]],
     "eta": [0.9],
     "eval_fraction": [0.3],
     "eval_metric": ["AUC"],
-    "feature_border_type": ["Median", "Uniform", "UniformAndQuantiles", "MaxLogSum", "MinEntropy", "GreedyLogSum"],
+    "feature_border_type": [
+        "Median",
+        "Uniform",
+        "UniformAndQuantiles",
+        "MaxLogSum",
+        "MinEntropy",
+        "GreedyLogSum",
+    ],
     "feature_calcers": [["BoW"]],
     "feature_weights": [[0.1, 1.0, 2.0, 3.0]],
     "final_ctr_computation_mode": ["Skip", "Default"],
@@ -181,7 +220,9 @@ WITH: dict[str, dict[str, Any]] = {
     "subsample": {"bootstrap_type": "Bernoulli"},
     "tokenizers": {"text_features": ["words"]},
     **{parameter: {"cat_features": [3]} for parameter in BY_TARGET_STATISTICS},
-    **{parameter: {"loss_function": "MultiClass"} for parameter in ("class_names", "classes_count")},
+    **{
+        parameter: {"loss_function": "MultiClass"} for parameter in ("class_names", "classes_count")
+    },
 }
 """What a parameter needs beside it."""
 
@@ -195,7 +236,9 @@ INSTEAD = {
 REFUSED = {
     "cat_features": "cat_features",
     **dict.fromkeys(BY_TARGET_STATISTICS, "cat_features"),
-    **dict.fromkeys(("text_features", "tokenizers", "dictionaries", "feature_calcers"), "text_features"),
+    **dict.fromkeys(
+        ("text_features", "tokenizers", "dictionaries", "feature_calcers"), "text_features"
+    ),
     "embedding_features": "embedding_features",
     ("one_hot_max_size", "2"): "cat_features",
     ("class_names", "[0, 1, 2, 3]"): "class_names",
@@ -211,10 +254,23 @@ UNFIT: dict[Any, str] = {
     ("score_function", "NewtonL2"): "Only Cosine and L2",
     ("score_function", "NewtonCosine"): "Only Cosine and L2",
     ("boost_from_average", "True", "CatBoostRanker"): "only for these loss functions",
-    ("leaf_estimation_backtracking", "AnyImprovement", "CatBoostRanker"): "not supported for yetiRank",
-    **{("leaf_estimation_method", method, "CatBoostRanker"): "prohibited" for method in ("Gradient", "Simple")},
-    **{("ctr_target_border_count", "2", cls): "is not supported for loss" for cls in ("CatBoostClassifier", "CatBoostRanker")},
-    **{("sampling_unit", "Group", cls): "No groups in dataset" for cls in ("CatBoostClassifier", "CatBoostRegressor")},
+    (
+        "leaf_estimation_backtracking",
+        "AnyImprovement",
+        "CatBoostRanker",
+    ): "not supported for yetiRank",
+    **{
+        ("leaf_estimation_method", method, "CatBoostRanker"): "prohibited"
+        for method in ("Gradient", "Simple")
+    },
+    **{
+        ("ctr_target_border_count", "2", cls): "is not supported for loss"
+        for cls in ("CatBoostClassifier", "CatBoostRanker")
+    },
+    **{
+        ("sampling_unit", "Group", cls): "No groups in dataset"
+        for cls in ("CatBoostClassifier", "CatBoostRegressor")
+    },
 }
 """What the source itself refuses, with its words."""
 
@@ -227,20 +283,49 @@ def data() -> tuple[np.ndarray, dict[str, np.ndarray]]:
     x[:, 2], x[:, 3] = rng.integers(-3, 4, 240), rng.integers(0, 5, 240)
     x[:, :2][rng.random((240, 2)) < 0.1] = np.nan
     value = np.nan_to_num(x[:, 0]) + (x[:, 3] % 2) + 0.3 * rng.standard_normal(240)
-    return x, {"value": np.exp(value), "binary": (value > 0.5).astype(int), "three": np.digitize(value, [0, 1])}
+    return x, {
+        "value": np.exp(value),
+        "binary": (value > 0.5).astype(int),
+        "three": np.digitize(value, [0, 1]),
+    }
 
 
 def fit(cls: Any, parameter: str, value: Any) -> tuple[Any, Any]:
     """Fit with what the parameter calls for, in the current folder; return the plain rows too."""
     x, targets = data()
-    settings = {k: v for k, v in SMALL.items() if k != INSTEAD.get(parameter)} | WITH.get(parameter, {}) | {parameter: value}
+    settings = (
+        {k: v for k, v in SMALL.items() if k != INSTEAD.get(parameter)}
+        | WITH.get(parameter, {})
+        | {parameter: value}
+    )
     rows: Any = x
     if {"cat_features", "text_features", "embedding_features"} & settings.keys():
         many = parameter in BY_TARGET_STATISTICS
-        rows = pd.DataFrame(x[:, :3]).assign(c=x[:, 3].astype(int) + many * 5 * np.arange(240) // 24)
+        rows = pd.DataFrame(x[:, :3]).assign(
+            c=x[:, 3].astype(int) + many * 5 * np.arange(240) // 24
+        )
         rows.columns = ["a", "b", "whole", "c"]
-        rows["words"], rows["vector"] = [f"some {'words' if v > 2 else 'text'}" for v in x[:, 3]], list(np.nan_to_num(x[:, :2]))
-        rows = rows[["a", "b", "whole", "c", *({"words", "vector"} & set(map(str, settings.get("text_features", settings.get("embedding_features", [])))))]]
+        rows["words"], rows["vector"] = (
+            [f"some {'words' if v > 2 else 'text'}" for v in x[:, 3]],
+            list(np.nan_to_num(x[:, :2])),
+        )
+        rows = rows[
+            [
+                "a",
+                "b",
+                "whole",
+                "c",
+                *(
+                    {"words", "vector"}
+                    & set(
+                        map(
+                            str,
+                            settings.get("text_features", settings.get("embedding_features", [])),
+                        )
+                    )
+                ),
+            ]
+        ]
     kind = (
         "value"
         if cls is catboost.CatBoostRegressor
@@ -250,8 +335,17 @@ def fit(cls: Any, parameter: str, value: Any) -> tuple[Any, Any]:
     )
     if isinstance(value, Squared):
         settings["eval_metric"] = "Logloss" if kind == "binary" else "RMSE"
-    more: dict[str, Any] = {"group_id": np.repeat(np.arange(24), 10)} if cls is catboost.CatBoostRanker else {}
-    if parameter in ("early_stopping_rounds", "od_pval", "od_type", "od_wait", "use_best_model", "best_model_min_trees"):
+    more: dict[str, Any] = (
+        {"group_id": np.repeat(np.arange(24), 10)} if cls is catboost.CatBoostRanker else {}
+    )
+    if parameter in (
+        "early_stopping_rounds",
+        "od_pval",
+        "od_type",
+        "od_wait",
+        "use_best_model",
+        "best_model_min_trees",
+    ):
         more["eval_set"] = catboost.Pool(rows, targets[kind][::-1].copy(), **more)
     if parameter == "input_borders":
         catboost.CatBoostRegressor(**SMALL).fit(x, targets["value"]).save_borders(value)
@@ -262,7 +356,11 @@ def fit(cls: Any, parameter: str, value: Any) -> tuple[Any, Any]:
 
 def has_no_exact_form(model: Any) -> bool:
     """Whether the model reads what it was fitted to read in a way that hbconv refuses; a ranker may not."""
-    if model.get_text_feature_indices() or model.get_embedding_feature_indices() or len(model.classes_) == 4:
+    if (
+        model.get_text_feature_indices()
+        or model.get_embedding_feature_indices()
+        or len(model.classes_) == 4
+    ):
         return True
     model.save_model("model.json", format="json")
     return "ctrs" in json.loads(Path("model.json").read_text())["features_info"]
@@ -271,7 +369,13 @@ def has_no_exact_form(model: Any) -> bool:
 def tried(cls: Any) -> list[tuple[str, Any]]:
     """Parameters of a class and their values."""
     names = [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
-    return [(name, value) for name in names for value in (LOSSES[cls.__name__] if name in ("loss_function", "objective") else VALUES[name])]
+    return [
+        (name, value)
+        for name in names
+        for value in (
+            LOSSES[cls.__name__] if name in ("loss_function", "objective") else VALUES[name]
+        )
+    ]
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
@@ -281,11 +385,22 @@ def test_no_parameter_is_left_out(cls):
     assert set(cls(**SMALL).get_params()) <= set(VALUES)
 
 
-@pytest.mark.parametrize(("cls", "parameter", "value"), [(c, p, v) for c in CLASSES for p, v in tried(c)], ids=lambda v: getattr(v, "__name__", str(v)[:25]))
+@pytest.mark.parametrize(
+    ("cls", "parameter", "value"),
+    [(c, p, v) for c in CLASSES for p, v in tried(c)],
+    ids=lambda v: getattr(v, "__name__", str(v)[:25]),
+)
 def test_every_value_is_exact_or_refused(cls, parameter, value, tmp_path, monkeypatch):
     """Leaves, raw scores, labels and probabilities, with hostile rows."""
     monkeypatch.chdir(tmp_path)
-    unfit = next((UNFIT[key] for key in (parameter, (parameter, str(value)), (parameter, str(value), cls.__name__)) if key in UNFIT), None)
+    unfit = next(
+        (
+            UNFIT[key]
+            for key in (parameter, (parameter, str(value)), (parameter, str(value), cls.__name__))
+            if key in UNFIT
+        ),
+        None,
+    )
     if unfit:
         with pytest.raises(catboost.CatBoostError, match=unfit):
             fit(cls, parameter, value)
@@ -298,5 +413,9 @@ def test_every_value_is_exact_or_refused(cls, parameter, value, tmp_path, monkey
         return
     graph = parse(model)
     rng = np.random.default_rng(1)
-    rows = [hostile_rows(graph, rng, 60, dtype, plain=plain) for dtype in ("float64", "float32")] if isinstance(plain, np.ndarray) else [plain]
+    rows = (
+        [hostile_rows(graph, rng, 60, dtype, plain=plain) for dtype in ("float64", "float32")]
+        if isinstance(plain, np.ndarray)
+        else [plain]
+    )
     check(model, rows, backends=FEW)

@@ -11,10 +11,10 @@ from fitted import available_backends
 import hbconv
 from hbconv.array import Array
 from hbconv.containers import Graph, Output, Schema
-from hbconv.containers.columns import Columns
-from hbconv.containers.trees import TreeEnsemble
+from hbconv.containers.nodes.inputs import Columns
+from hbconv.containers.nodes.trees import TreeEnsemble
 from hbconv.errors import BackendError
-from hbconv.parse.forests import FlatTrees, assemble
+from hbconv.parse.common.node_tables import FlatTrees, assemble
 from hbconv.strategy import lower_trees, strategies
 from hbconv.target import Target
 from hbconv.tensor import Builder, Constant
@@ -29,13 +29,20 @@ def lopsided_forest(n_trees, bushy):
     tests, leaves, left, right = 0, 0, [], []
     for width, below in zip(widths, [*widths[1:], 0], strict=True):
         first_below = tests + width
-        children = np.concatenate([first_below + np.arange(below), ~(leaves + np.arange(2 * width - below))])
+        children = np.concatenate(
+            [first_below + np.arange(below), ~(leaves + np.arange(2 * width - below))]
+        )
         children = rng.permutation(children)
         left.append(children[:width])
         right.append(children[width:])
         tests, leaves = first_below, leaves + 2 * width - below
     own = [np.concatenate(side) for side in (left, right)]
-    joined = [np.concatenate([np.where(side >= 0, side + t * tests, side - t * leaves) for t in range(n_trees)]) for side in own]
+    joined = [
+        np.concatenate(
+            [np.where(side >= 0, side + t * tests, side - t * leaves) for t in range(n_trees)]
+        )
+        for side in own
+    ]
     count = n_trees * tests
     flat = FlatTrees(
         rng.integers(0, 8, count),
@@ -52,8 +59,18 @@ def lopsided_forest(n_trees, bushy):
 def constant_bytes(forest, strategy):
     """Bytes of the constants of the leaves' program."""
     b = Builder()
-    program = b.program({"leaves": b.op("tree_leaves", b.input("x", "float64", 8), forest=forest, strategy=strategy)})
-    return sum(i.value.data.nbytes for i in lower_trees(program, frozenset()).instructions if isinstance(i, Constant))
+    program = b.program(
+        {
+            "leaves": b.op(
+                "tree_leaves", b.input("x", "float64", 8), forest=forest, strategy=strategy
+            )
+        }
+    )
+    return sum(
+        i.value.data.nbytes
+        for i in lower_trees(program, frozenset()).instructions
+        if isinstance(i, Constant)
+    )
 
 
 @cache
@@ -76,7 +93,10 @@ def test_tables_are_in_proportion_to_the_nodes(strategy):
 def test_they_are_exact(backend):
     forest = lopsided_forest(5, 300)
     schema = Schema.matrix(8)
-    model = hbconv.convert(Graph(schema, {"predict": Output(TreeEnsemble(Columns.of(schema), forest))}), backend=backend)
+    model = hbconv.convert(
+        Graph(schema, {"predict": Output(TreeEnsemble(Columns.of(schema), forest))}),
+        backend=backend,
+    )
     x = np.random.default_rng(1).normal(size=(70, 8))
     np.testing.assert_array_equal(model.predict(x), forest.scores(x))
 
@@ -85,7 +105,9 @@ def test_they_are_exact(backend):
 def test_a_strategy_that_would_need_more_is_refused(strategy):
     schema = Schema.matrix(8)
     graph = Graph(schema, {"predict": Output(TreeEnsemble(Columns.of(schema), large()))})
-    with pytest.raises(BackendError, match=f"Strategy '{strategy}' cannot be used.*Leave strategy out to take"):
+    with pytest.raises(
+        BackendError, match=f"Strategy '{strategy}' cannot be used.*Leave strategy out to take"
+    ):
         hbconv.convert(graph, backend="torch", strategy=strategy)
 
 
@@ -106,6 +128,8 @@ def test_a_tree_that_is_a_list_is_exact():
     forest = assemble(flat, np.zeros(1), strict=False, n_features=1)
     x = np.array([[0.0], [1.0], [1.5], [1000.0], [1999.5], [2000.0], [3000.0], [np.nan]])
     schema = Schema.matrix(1)
-    model = hbconv.convert(Graph(schema, {"predict": Output(TreeEnsemble(Columns.of(schema), forest))}), backend="tvm")
+    model = hbconv.convert(
+        Graph(schema, {"predict": Output(TreeEnsemble(Columns.of(schema), forest))}), backend="tvm"
+    )
     np.testing.assert_array_equal(model.predict(x), forest.scores(x))
     assert Array(forest.leaves(x)).shape == (8, 1)

@@ -17,17 +17,32 @@ from sklearn.ensemble import (
     RandomForestRegressor,
     RandomTreesEmbedding,
 )
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier, SGDClassifier
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+    SGDClassifier,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
+from sklearn.tree import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreeClassifier,
+    ExtraTreeRegressor,
+)
 from sources import dense, quietly
 from trees.battery import BACKENDS, FEW, check, drawn, hostile_rows
 
 import hbconv
 from hbconv.parse import parse
 
-LABELS = {"text": np.array(["ash", "birch", "cedar", "douglas"]), "int": np.array([7, -3, 2**40, 0]), "float": np.array([4.0, -1.0, 3.0, 2.0])}
+LABELS = {
+    "text": np.array(["ash", "birch", "cedar", "douglas"]),
+    "int": np.array([7, -3, 2**40, 0]),
+    "float": np.array([4.0, -1.0, 3.0, 2.0]),
+}
 
 seeds, missing_shares = st.integers(0, 99), st.sampled_from([0.0, 0.0, 0.2])
 backends = st.sampled_from([FEW, FEW, FEW, BACKENDS])
@@ -36,8 +51,21 @@ backends = st.sampled_from([FEW, FEW, FEW, BACKENDS])
 @st.composite
 def tree_members(draw: st.DrawFn, kind: str) -> Any:
     """Draw a single tree of some shape; None for the ensemble's own."""
-    classes = {"classifier": (DecisionTreeClassifier, ExtraTreeClassifier), "regressor": (DecisionTreeRegressor, ExtraTreeRegressor)}[kind]
-    shape = draw(st.sampled_from([{"max_depth": 1}, {"max_depth": 3}, {"max_leaf_nodes": 9}, {"min_samples_leaf": 5}, {"min_samples_leaf": 500}]))
+    classes = {
+        "classifier": (DecisionTreeClassifier, ExtraTreeClassifier),
+        "regressor": (DecisionTreeRegressor, ExtraTreeRegressor),
+    }[kind]
+    shape = draw(
+        st.sampled_from(
+            [
+                {"max_depth": 1},
+                {"max_depth": 3},
+                {"max_leaf_nodes": 9},
+                {"min_samples_leaf": 5},
+                {"min_samples_leaf": 500},
+            ]
+        )
+    )
     columns = draw(st.sampled_from([{}, {"max_features": 2}, {"ccp_alpha": 0.01}]))
     return draw(st.sampled_from([None, *(cls(**shape, **columns) for cls in classes)]))
 
@@ -45,7 +73,14 @@ def tree_members(draw: st.DrawFn, kind: str) -> Any:
 def linear_classifiers() -> st.SearchStrategy[Any]:
     """Draw a classifier that is no tree, of each set of methods."""
     logistic = LogisticRegression(max_iter=30)
-    return st.sampled_from([logistic, RidgeClassifier(), SGDClassifier(max_iter=20, tol=None), make_pipeline(StandardScaler(), logistic)])
+    return st.sampled_from(
+        [
+            logistic,
+            RidgeClassifier(),
+            SGDClassifier(max_iter=20, tol=None),
+            make_pipeline(StandardScaler(), logistic),
+        ]
+    )
 
 
 def numbers(rng: np.random.Generator, missing: float = 0.0) -> np.ndarray:
@@ -65,13 +100,27 @@ def value(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
 
 def classes(rng: np.random.Generator, x: np.ndarray, count: int, labels: str) -> np.ndarray:
     """So many classes, the last of them rare."""
-    return LABELS[labels][np.digitize(value(rng, x), np.quantile(value(rng, x), [0.5, 0.9, 0.97][: count - 1]))]
+    return LABELS[labels][
+        np.digitize(value(rng, x), np.quantile(value(rng, x), [0.5, 0.9, 0.97][: count - 1]))
+    ]
 
 
-def compare(model: Any, rng: np.random.Generator, plain: np.ndarray, where: tuple[str, ...], *, nan: bool, infinite: bool, **options: Any) -> None:
+def compare(
+    model: Any,
+    rng: np.random.Generator,
+    plain: np.ndarray,
+    where: tuple[str, ...],
+    *,
+    nan: bool,
+    infinite: bool,
+    **options: Any,
+) -> None:
     """Compare on hostile rows of both dtypes, and on a single one."""
     graph = parse(model)
-    rows = [hostile_rows(graph, rng, 300, dtype, plain=plain, nan=nan, infinite=infinite) for dtype in ("float64", "float32")]
+    rows = [
+        hostile_rows(graph, rng, 300, dtype, plain=plain, nan=nan, infinite=infinite)
+        for dtype in ("float64", "float32")
+    ]
     check(model, [*rows, rows[0][:1]], backends=where, **options)
 
 
@@ -100,18 +149,37 @@ def near(model: Any, rng: np.random.Generator, where: tuple[str, ...]) -> None:
     missing_shares,
     backends,
 )
-def test_isolation_forests(count, max_samples, contamination, max_features, bootstrap, seed, missing, where):
+def test_isolation_forests(
+    count, max_samples, contamination, max_features, bootstrap, seed, missing, where
+):
     rng = np.random.default_rng(seed)
     x = numbers(rng, missing)
-    settings = {"n_estimators": count, "max_samples": max_samples, "contamination": contamination, "max_features": max_features, "bootstrap": bootstrap}
+    settings = {
+        "n_estimators": count,
+        "max_samples": max_samples,
+        "contamination": contamination,
+        "max_features": max_features,
+        "bootstrap": bootstrap,
+    }
     model = IsolationForest(**settings, random_state=seed).fit(x)
-    powers = {"transformed": ("score_samples", "decision_function"), "largest": {"decision_function": model.offset_}}
+    powers = {
+        "transformed": ("score_samples", "decision_function"),
+        "largest": {"decision_function": model.offset_},
+    }
     compare(model, rng, x, where, nan=True, infinite=True, **powers)
     check(model, [x], backends=where, **powers)
 
 
 @drawn
-@given(tree_members("classifier"), st.integers(1, 12), st.sampled_from([0.1, 1.0, 2.0]), st.integers(2, 4), st.sampled_from(sorted(LABELS)), seeds, backends)
+@given(
+    tree_members("classifier"),
+    st.integers(1, 12),
+    st.sampled_from([0.1, 1.0, 2.0]),
+    st.integers(2, 4),
+    st.sampled_from(sorted(LABELS)),
+    seeds,
+    backends,
+)
 def test_ada_boost_classifiers(member, count, rate, n_classes, labels, seed, where):
     rng = np.random.default_rng(seed)
     x = numbers(rng)
@@ -121,11 +189,20 @@ def test_ada_boost_classifiers(member, count, rate, n_classes, labels, seed, whe
 
 
 @drawn
-@given(tree_members("regressor"), st.integers(1, 30), st.sampled_from([0.1, 1.0, 2.0]), st.sampled_from(["linear", "square", "exponential"]), seeds, backends)
+@given(
+    tree_members("regressor"),
+    st.integers(1, 30),
+    st.sampled_from([0.1, 1.0, 2.0]),
+    st.sampled_from(["linear", "square", "exponential"]),
+    seeds,
+    backends,
+)
 def test_ada_boost_regressors(member, count, rate, loss, seed, where):
     rng = np.random.default_rng(seed)
     x = numbers(rng)
-    model = AdaBoostRegressor(member, n_estimators=count, learning_rate=rate, loss=loss, random_state=seed).fit(x, value(rng, x))
+    model = AdaBoostRegressor(
+        member, n_estimators=count, learning_rate=rate, loss=loss, random_state=seed
+    ).fit(x, value(rng, x))
     compare(model, rng, x, where, nan=False, infinite=False)
 
 
@@ -142,12 +219,29 @@ def bagged(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @drawn
-@given(tree_members("classifier"), bagged(), st.integers(2, 4), st.sampled_from(sorted(LABELS)), seeds, missing_shares, backends)
+@given(
+    tree_members("classifier"),
+    bagged(),
+    st.integers(2, 4),
+    st.sampled_from(sorted(LABELS)),
+    seeds,
+    missing_shares,
+    backends,
+)
 def test_bagged_trees(member, chosen, n_classes, labels, seed, missing, where):
     rng = np.random.default_rng(seed)
     x = numbers(rng, missing)
-    model = BaggingClassifier(member, **chosen, random_state=seed).fit(x, classes(rng, x, n_classes, labels))
-    compare(model, rng, x, where, nan=not isinstance(member, ExtraTreeClassifier) or missing > 0, infinite=False)
+    model = BaggingClassifier(member, **chosen, random_state=seed).fit(
+        x, classes(rng, x, n_classes, labels)
+    )
+    compare(
+        model,
+        rng,
+        x,
+        where,
+        nan=not isinstance(member, ExtraTreeClassifier) or missing > 0,
+        infinite=False,
+    )
 
 
 @drawn
@@ -156,7 +250,14 @@ def test_bagged_regression_trees(member, chosen, several, seed, missing, where):
     rng = np.random.default_rng(seed)
     x = numbers(rng, missing)
     y = np.stack([value(rng, x), value(rng, x)], axis=1) if several else value(rng, x)
-    compare(BaggingRegressor(member, **chosen, random_state=seed).fit(x, y), rng, x, where, nan=True, infinite=False)
+    compare(
+        BaggingRegressor(member, **chosen, random_state=seed).fit(x, y),
+        rng,
+        x,
+        where,
+        nan=True,
+        infinite=False,
+    )
 
 
 @drawn
@@ -166,14 +267,25 @@ def test_bagged_forests(kind, chosen, seed, missing, where):
     x, small = numbers(rng, missing), {"n_estimators": 3, "max_depth": 4}
     chosen = {**chosen, "n_estimators": min(chosen["n_estimators"], 4)}
     if kind == "classifier":
-        model = BaggingClassifier(RandomForestClassifier(**small), **chosen, random_state=seed).fit(x, classes(rng, x, 3, "text"))
+        model = BaggingClassifier(RandomForestClassifier(**small), **chosen, random_state=seed).fit(
+            x, classes(rng, x, 3, "text")
+        )
     else:
-        model = BaggingRegressor(RandomForestRegressor(**small), **chosen, random_state=seed).fit(x, value(rng, x))
+        model = BaggingRegressor(RandomForestRegressor(**small), **chosen, random_state=seed).fit(
+            x, value(rng, x)
+        )
     compare(model, rng, x, where, nan=True, infinite=False)
 
 
 @drawn
-@given(st.integers(1, 12), st.sampled_from([{"max_depth": 3}, {"max_depth": None, "max_leaf_nodes": 9}, {}]), st.booleans(), seeds, missing_shares, backends)
+@given(
+    st.integers(1, 12),
+    st.sampled_from([{"max_depth": 3}, {"max_depth": None, "max_leaf_nodes": 9}, {}]),
+    st.booleans(),
+    seeds,
+    missing_shares,
+    backends,
+)
 def test_embeddings(count, shape, sparse, seed, missing, where):
     rng = np.random.default_rng(seed)
     x = numbers(rng, missing)
@@ -186,12 +298,27 @@ def test_embeddings(count, shape, sparse, seed, missing, where):
 def test_bagged_linear_classifiers(member, chosen, n_classes, seed, where):
     rng = np.random.default_rng(seed)
     x = numbers(rng)
-    chosen = {**chosen, "max_samples": 0.6}  # Fewer rows may be of one class, on which these do not fit.
-    near(BaggingClassifier(member, **chosen, random_state=seed).fit(x, classes(rng, x, n_classes, "text")), rng, where)
+    chosen = {
+        **chosen,
+        "max_samples": 0.6,
+    }  # Fewer rows may be of one class, on which these do not fit.
+    near(
+        BaggingClassifier(member, **chosen, random_state=seed).fit(
+            x, classes(rng, x, n_classes, "text")
+        ),
+        rng,
+        where,
+    )
 
 
 @drawn
-@given(st.sampled_from([Ridge(), LinearRegression(), make_pipeline(StandardScaler(), Ridge())]), bagged(), st.booleans(), seeds, backends)
+@given(
+    st.sampled_from([Ridge(), LinearRegression(), make_pipeline(StandardScaler(), Ridge())]),
+    bagged(),
+    st.booleans(),
+    seeds,
+    backends,
+)
 def test_bagged_linear_regressors(member, chosen, several, seed, where):
     rng = np.random.default_rng(seed)
     x = numbers(rng)
@@ -200,16 +327,38 @@ def test_bagged_linear_regressors(member, chosen, several, seed, where):
 
 
 @drawn
-@given(st.sampled_from([LogisticRegression(max_iter=30), SGDClassifier(max_iter=20, tol=None), RidgeClassifier()]), st.integers(2, 3), seeds, backends)
+@given(
+    st.sampled_from(
+        [LogisticRegression(max_iter=30), SGDClassifier(max_iter=20, tol=None), RidgeClassifier()]
+    ),
+    st.integers(2, 3),
+    seeds,
+    backends,
+)
 def test_boosted_linear_classifiers(member, n_classes, seed, where):
     rng = np.random.default_rng(seed)
     x = numbers(rng)
-    near(AdaBoostClassifier(member, n_estimators=4, random_state=seed).fit(x, classes(rng, x, n_classes, "int")), rng, where)
+    near(
+        AdaBoostClassifier(member, n_estimators=4, random_state=seed).fit(
+            x, classes(rng, x, n_classes, "int")
+        ),
+        rng,
+        where,
+    )
 
 
 @drawn
-@given(st.sampled_from([Ridge(), make_pipeline(StandardScaler(), Ridge())]), st.integers(1, 8), seeds, backends)
+@given(
+    st.sampled_from([Ridge(), make_pipeline(StandardScaler(), Ridge())]),
+    st.integers(1, 8),
+    seeds,
+    backends,
+)
 def test_boosted_linear_regressors(member, count, seed, where):
     rng = np.random.default_rng(seed)
     x = numbers(rng)
-    near(AdaBoostRegressor(member, n_estimators=count, random_state=seed).fit(x, value(rng, x)), rng, where)
+    near(
+        AdaBoostRegressor(member, n_estimators=count, random_state=seed).fit(x, value(rng, x)),
+        rng,
+        where,
+    )

@@ -17,7 +17,12 @@ from sklearn.ensemble import (
     RandomForestRegressor,
     RandomTreesEmbedding,
 )
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
+from sklearn.tree import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreeClassifier,
+    ExtraTreeRegressor,
+)
 from trees.battery import FEW, check, hostile_rows
 
 from hbconv.parse import parse
@@ -28,8 +33,18 @@ VALUE = X[:, 0] - X[:, 1] + 0.3 * RNG.standard_normal(120)
 LABELS = np.array(["ash", "birch", "cedar"])[np.digitize(VALUE, [-1, 1])]
 
 STATES = [0, 7, np.random.RandomState(3)]
-CLASSIFIERS = [None, DecisionTreeClassifier(max_depth=4), ExtraTreeClassifier(max_features=1), RandomForestClassifier(3, max_depth=3)]
-REGRESSORS = [None, DecisionTreeRegressor(criterion="absolute_error", max_depth=4), ExtraTreeRegressor(), RandomForestRegressor(3, max_depth=3)]
+CLASSIFIERS = [
+    None,
+    DecisionTreeClassifier(max_depth=4),
+    ExtraTreeClassifier(max_features=1),
+    RandomForestClassifier(3, max_depth=3),
+]
+REGRESSORS = [
+    None,
+    DecisionTreeRegressor(criterion="absolute_error", max_depth=4),
+    ExtraTreeRegressor(),
+    RandomForestRegressor(3, max_depth=3),
+]
 
 BAGGING: dict[str, list[Any]] = {
     "n_estimators": [1, 2, 13],
@@ -39,7 +54,10 @@ BAGGING: dict[str, list[Any]] = {
     "bootstrap_features": [False, True],
     "oob_score": [False, True],
     "warm_start": [False, True],
-    "n_jobs": [None, 1],  # With more jobs the source adds up the sums of each, so that its own answers hang on their number.
+    "n_jobs": [
+        None,
+        1,
+    ],  # With more jobs the source adds up the sums of each, so that its own answers hang on their number.
     "random_state": STATES,
     "verbose": [0],
 }
@@ -56,7 +74,12 @@ SWEEP: dict[type, dict[str, list[Any]]] = {
         "verbose": [0],
         "warm_start": [False, True],
     },
-    AdaBoostClassifier: {"estimator": CLASSIFIERS, "n_estimators": [1, 2, 20], "learning_rate": [0.01, 1.0, 3.0], "random_state": STATES},
+    AdaBoostClassifier: {
+        "estimator": CLASSIFIERS,
+        "n_estimators": [1, 2, 20],
+        "learning_rate": [0.01, 1.0, 3.0],
+        "random_state": STATES,
+    },
     AdaBoostRegressor: {
         "estimator": REGRESSORS,
         "n_estimators": [1, 2, 20],
@@ -90,7 +113,12 @@ def test_no_parameter_is_left_out(cls):
 
 @pytest.mark.parametrize(
     ("cls", "parameter", "value"),
-    [pytest.param(cls, p, v, id=f"{cls.__name__}-{p}-{i}") for cls, settings in SWEEP.items() for p, values in settings.items() for i, v in enumerate(values)],
+    [
+        pytest.param(cls, p, v, id=f"{cls.__name__}-{p}-{i}")
+        for cls, settings in SWEEP.items()
+        for p, values in settings.items()
+        for i, v in enumerate(values)
+    ],
 )
 def test_answers_as_the_source(cls, parameter, value):
     model = cls(**{"n_estimators": 12, "random_state": 0, parameter: value})
@@ -101,6 +129,18 @@ def test_answers_as_the_source(cls, parameter, value):
     if parameter == "warm_start" and value:
         model.set_params(n_estimators=15).fit(X, target)
     graph, finite = parse(model), cls in (AdaBoostClassifier, AdaBoostRegressor)
-    rows = [hostile_rows(graph, RNG, 150, dtype, plain=X, nan=not finite, infinite=cls is IsolationForest) for dtype in ("float64", "float32")]
-    powers = {"transformed": ("score_samples", "decision_function"), "largest": {"decision_function": model.offset_}} if cls is IsolationForest else {}
+    rows = [
+        hostile_rows(
+            graph, RNG, 150, dtype, plain=X, nan=not finite, infinite=cls is IsolationForest
+        )
+        for dtype in ("float64", "float32")
+    ]
+    powers = (
+        {
+            "transformed": ("score_samples", "decision_function"),
+            "largest": {"decision_function": model.offset_},
+        }
+        if cls is IsolationForest
+        else {}
+    )
     check(model, rows, backends=FEW, **powers)

@@ -17,14 +17,41 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((250, 4))
 X[:, 2], X[:, 3] = RNG.integers(0, 12, 250), RNG.integers(-1, 3, 250)
 X[RNG.random(X.shape) < 0.1] = np.nan
-VALUE = np.nan_to_num(X[:, 0]) + (X[:, 2] % 3 == 1) + (X[:, 3] == 0) + 0.2 * RNG.standard_normal(250)
-TARGETS = {"value": VALUE, "positive": np.exp(VALUE / 2), "share": 1 / (1 + np.exp(-VALUE)), "two": VALUE > 0.5, "three": np.digitize(VALUE, [0, 1])}
-SMALL = {"n_estimators": 5, "num_leaves": 7, "min_child_samples": 5, "verbosity": -1, "n_jobs": 1, "random_state": 0}
+VALUE = (
+    np.nan_to_num(X[:, 0]) + (X[:, 2] % 3 == 1) + (X[:, 3] == 0) + 0.2 * RNG.standard_normal(250)
+)
+TARGETS = {
+    "value": VALUE,
+    "positive": np.exp(VALUE / 2),
+    "share": 1 / (1 + np.exp(-VALUE)),
+    "two": VALUE > 0.5,
+    "three": np.digitize(VALUE, [0, 1]),
+}
+SMALL = {
+    "n_estimators": 5,
+    "num_leaves": 7,
+    "min_child_samples": 5,
+    "verbosity": -1,
+    "n_jobs": 1,
+    "random_state": 0,
+}
 
 BAGGED = {"bagging_fraction": 0.6, "bagging_freq": 1}
-DART, QUANTIZED = {"boosting": "dart", "drop_rate": 0.5, "skip_drop": 0.0}, {"use_quantized_grad": True}
-HUBER, POISSON, TWO, THREE = {"objective": "huber"}, {"objective": "poisson"}, {"objective": "binary"}, {"objective": "multiclass"}
-RANK, MONOTONE, SETS = {"objective": "lambdarank"}, {"monotone_constraints": [1, -1, 0, 0], "numeric": True}, {"max_cat_to_onehot": 1}
+DART, QUANTIZED = (
+    {"boosting": "dart", "drop_rate": 0.5, "skip_drop": 0.0},
+    {"use_quantized_grad": True},
+)
+HUBER, POISSON, TWO, THREE = (
+    {"objective": "huber"},
+    {"objective": "poisson"},
+    {"objective": "binary"},
+    {"objective": "multiclass"},
+)
+RANK, MONOTONE, SETS = (
+    {"objective": "lambdarank"},
+    {"monotone_constraints": [1, -1, 0, 0], "numeric": True},
+    {"max_cat_to_onehot": 1},
+)
 
 Values = dict[str, list[dict[str, Any]]]
 
@@ -35,7 +62,12 @@ def each(name: str, *values: Any, **beside: Any) -> Values:
 
 
 WRAPPER: Values = {
-    "boosting_type": [{"boosting_type": "gbdt"}, {"boosting_type": "dart"}, {"boosting_type": "rf", **BAGGED}, {"boosting_type": "goss"}],
+    "boosting_type": [
+        {"boosting_type": "gbdt"},
+        {"boosting_type": "dart"},
+        {"boosting_type": "rf", **BAGGED},
+        {"boosting_type": "goss"},
+    ],
     **each("class_weight", "balanced", {False: 1.0, True: 3.5}, **TWO),
     **each("colsample_bytree", 0.3),
     **each("importance_type", "gain"),
@@ -48,8 +80,32 @@ WRAPPER: Values = {
     **each("n_jobs", 2),
     **each("num_leaves", 2, 60),
     "objective": [
-        *({"objective": name} for name in ("regression", "regression_l1", "huber", "fair", "quantile", "cross_entropy", "cross_entropy_lambda", "mape")),
-        *({"objective": name} for name in ("poisson", "gamma", "tweedie", "binary", "multiclass", "multiclassova", "lambdarank", "rank_xendcg")),
+        *(
+            {"objective": name}
+            for name in (
+                "regression",
+                "regression_l1",
+                "huber",
+                "fair",
+                "quantile",
+                "cross_entropy",
+                "cross_entropy_lambda",
+                "mape",
+            )
+        ),
+        *(
+            {"objective": name}
+            for name in (
+                "poisson",
+                "gamma",
+                "tweedie",
+                "binary",
+                "multiclass",
+                "multiclassova",
+                "lambdarank",
+                "rank_xendcg",
+            )
+        ),
         {"objective": lambda y, raw: (raw - y, np.ones_like(y))},
     ],
     **each("random_state", 7),
@@ -171,11 +227,43 @@ CONFIG: Values = {
 }
 
 ELSEWHERE = {
-    **dict.fromkeys(("config", "convert_model", "convert_model_language", "input_model", "output_model", "output_result", "task"), "the command-line program"),
-    **dict.fromkeys(("data", "valid", "header", "group_column", "ignore_column", "label_column", "weight_column", "parser_config_file"), "data from files"),
-    **dict.fromkeys(("precise_float_parser", "save_binary", "snapshot_freq"), "data from files, files of training"),
-    **dict.fromkeys(("gpu_device_id", "gpu_device_id_list", "gpu_platform_id", "gpu_use_dp", "num_gpu"), "training on a GPU"),
-    **dict.fromkeys(("local_listen_port", "machine_list_filename", "machines", "num_machines", "time_out"), "training on several machines"),
+    **dict.fromkeys(
+        (
+            "config",
+            "convert_model",
+            "convert_model_language",
+            "input_model",
+            "output_model",
+            "output_result",
+            "task",
+        ),
+        "the command-line program",
+    ),
+    **dict.fromkeys(
+        (
+            "data",
+            "valid",
+            "header",
+            "group_column",
+            "ignore_column",
+            "label_column",
+            "weight_column",
+            "parser_config_file",
+        ),
+        "data from files",
+    ),
+    **dict.fromkeys(
+        ("precise_float_parser", "save_binary", "snapshot_freq"),
+        "data from files, files of training",
+    ),
+    **dict.fromkeys(
+        ("gpu_device_id", "gpu_device_id_list", "gpu_platform_id", "gpu_use_dp", "num_gpu"),
+        "training on a GPU",
+    ),
+    **dict.fromkeys(
+        ("local_listen_port", "machine_list_filename", "machines", "num_machines", "time_out"),
+        "training on several machines",
+    ),
     **dict.fromkeys(("forcedbins_filename", "forcedsplits_filename"), "a test of its own, below"),
 }
 """Parameters that a model fitted in Python on one machine never meets."""
@@ -195,7 +283,13 @@ def fitted(numeric: bool = False, target: str = "", **parameters: Any) -> Any:
     objective = parameters.get("objective", "regression")
     kind = target or KINDS.get(objective if isinstance(objective, str) else "", "value")
     ranks = objective in ("lambdarank", "rank_xendcg")
-    cls = lgb.LGBMRanker if ranks else lgb.LGBMClassifier if kind in ("two", "three") else lgb.LGBMRegressor
+    cls = (
+        lgb.LGBMRanker
+        if ranks
+        else lgb.LGBMClassifier
+        if kind in ("two", "three")
+        else lgb.LGBMRegressor
+    )
     fit: dict[str, Any] = {"group": [100, 150]} if ranks else {}
     if "early_stopping_round" in parameters:
         fit |= {"eval_X": X[:90], "eval_y": TARGETS[kind][:90]}
@@ -205,12 +299,19 @@ def fitted(numeric: bool = False, target: str = "", **parameters: Any) -> Any:
 
 
 def rows_of(model: Any, *, infinite: bool) -> list[np.ndarray]:
-    return [hostile_rows(parse(model), np.random.default_rng(1), 120, dtype, plain=X, infinite=infinite) for dtype in ("float64", "float32")]
+    return [
+        hostile_rows(parse(model), np.random.default_rng(1), 120, dtype, plain=X, infinite=infinite)
+        for dtype in ("float64", "float32")
+    ]
 
 
 def cases(values: Values) -> list[Any]:
     """One case for each value, named by it."""
-    return [pytest.param(name, chosen, id=f"{name}-{place}") for name, several in values.items() for place, chosen in enumerate(several)]
+    return [
+        pytest.param(name, chosen, id=f"{name}-{place}")
+        for name, several in values.items()
+        for place, chosen in enumerate(several)
+    ]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -223,10 +324,16 @@ def test_a_value_is_exact_or_refused(name, parameters):
         return
     check(model, rows_of(model, infinite="linear_tree" not in parameters), backends=FEW)
     if not callable(parameters.get("objective")) and name != "sigmoid":
-        check(model.booster_, rows_of(model, infinite="linear_tree" not in parameters), backends=("reference",))
+        check(
+            model.booster_,
+            rows_of(model, infinite="linear_tree" not in parameters),
+            backends=("reference",),
+        )
 
 
-@pytest.mark.parametrize("cls", [lgb.LGBMClassifier, lgb.LGBMRegressor, lgb.LGBMRanker, lgb.LGBMModel])
+@pytest.mark.parametrize(
+    "cls", [lgb.LGBMClassifier, lgb.LGBMRegressor, lgb.LGBMRanker, lgb.LGBMModel]
+)
 def test_no_parameter_of_the_wrappers_is_left_out(cls):
     assert set(cls().get_params()) == set(WRAPPER)
 
@@ -240,7 +347,10 @@ def test_no_parameter_of_the_library_is_left_out():
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("forcedsplits_filename", {"feature": 0, "threshold": 0.25, "left": {"feature": 1, "threshold": -0.5}}),
+        (
+            "forcedsplits_filename",
+            {"feature": 0, "threshold": 0.25, "left": {"feature": 1, "threshold": -0.5}},
+        ),
         ("forcedbins_filename", [{"feature": 0, "bin_upper_bound": [-0.3, 0.1, 0.7]}]),
     ],
 )

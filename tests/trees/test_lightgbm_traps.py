@@ -15,7 +15,7 @@ from trees.battery import BACKENDS, FEW, check, hostile_rows
 import hbconv
 from hbconv.errors import ConversionError, InputError
 from hbconv.parse import parse
-from hbconv.parse.lightgbm import parse_lightgbm_text
+from hbconv.parse.lightgbm.estimators import parse_lightgbm_text
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 3))
@@ -24,7 +24,10 @@ SMALL = {"n_estimators": 6, "num_leaves": 8, "min_child_samples": 5, "verbosity"
 
 
 def try_rows(model: Any, *more: Any, infinite: bool = True) -> None:
-    rows = [hostile_rows(parse(model), np.random.default_rng(1), 200, dtype, plain=X, infinite=infinite) for dtype in ("float64", "float32")]
+    rows = [
+        hostile_rows(parse(model), np.random.default_rng(1), 200, dtype, plain=X, infinite=infinite)
+        for dtype in ("float64", "float32")
+    ]
     check(model, [*rows, *more], backends=FEW)
 
 
@@ -33,10 +36,17 @@ def test_missing_values_when_none_were_seen_in_training():
 
 
 def test_missing_values_seen_in_training():
-    try_rows(lgb.LGBMRegressor(**SMALL).fit(np.where(RNG.random(X.shape) < 0.3, np.nan, X), Y), np.full((2, 3), np.nan))
+    try_rows(
+        lgb.LGBMRegressor(**SMALL).fit(np.where(RNG.random(X.shape) < 0.3, np.nan, X), Y),
+        np.full((2, 3), np.nan),
+    )
 
 
-@pytest.mark.parametrize("labels", [np.array([3, 7]), np.array(["no", "yes"]), np.array([-1.0, 2.0]), np.array([True, False])], ids=str)
+@pytest.mark.parametrize(
+    "labels",
+    [np.array([3, 7]), np.array(["no", "yes"]), np.array([-1.0, 2.0]), np.array([True, False])],
+    ids=str,
+)
 def test_labels_other_than_zero_and_one(labels):
     try_rows(lgb.LGBMClassifier(**SMALL).fit(X, labels[(Y > 0).astype(int)]))
 
@@ -52,10 +62,20 @@ def test_labels_other_than_zero_and_one(labels):
     ids=lambda parameters: "-".join(map(str, parameters.items())),
 )
 def test_what_stands_between_the_leaves_and_the_answer(parameters):
-    try_rows(lgb.LGBMRegressor(**SMALL, **parameters).fit(X, 1 / (1 + np.exp(-Y))), infinite="linear_tree" not in parameters)
+    try_rows(
+        lgb.LGBMRegressor(**SMALL, **parameters).fit(X, 1 / (1 + np.exp(-Y))),
+        infinite="linear_tree" not in parameters,
+    )
 
 
-@pytest.mark.parametrize("parameters", [{"objective": "multiclassova"}, {"boosting_type": "rf", "subsample": 0.5, "subsample_freq": 1}], ids=["ova", "rf"])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"objective": "multiclassova"},
+        {"boosting_type": "rf", "subsample": 0.5, "subsample_freq": 1},
+    ],
+    ids=["ova", "rf"],
+)
 def test_three_classes(parameters):
     try_rows(lgb.LGBMClassifier(**SMALL, **parameters).fit(X, np.digitize(Y, [0, 1])))
 
@@ -63,7 +83,13 @@ def test_three_classes(parameters):
 @pytest.mark.parametrize("objective", ["binary", "multiclass"])
 def test_boosters_answer_with_probabilities(objective):
     y, classes = (Y > 0, 1) if objective == "binary" else (np.digitize(Y, [0, 1]), 3)
-    try_rows(lgb.train({"objective": objective, "num_class": classes, "verbosity": -1, "num_threads": 1}, lgb.Dataset(X, y), 5))
+    try_rows(
+        lgb.train(
+            {"objective": objective, "num_class": classes, "verbosity": -1, "num_threads": 1},
+            lgb.Dataset(X, y),
+            5,
+        )
+    )
 
 
 def test_float64_values_closer_than_float32_tells_apart():
@@ -77,8 +103,31 @@ def test_categories_of_every_odd_kind():
     category = RNG.integers(0, 40, 300)
     x = np.stack([X[:, 0], category], axis=1)
     settings = {"min_data_per_group": 1, "cat_smooth": 1}
-    model = lgb.LGBMRegressor(**SMALL, **settings).fit(x, np.isin(category, [0, 3, 31, 32, 39]) + 0.1 * X[:, 0], categorical_feature=[1])
-    odd = [0.0, -0.0, -0.5, -0.99999, -1, 0.99, 3.5, 39.9, 40, np.nan, np.inf, -np.inf, 2**24, 2**31, 2**31 + 3, 2**32, 2**32 + 3, 3 - 2**32, 1e300, 1e-36]
+    model = lgb.LGBMRegressor(**SMALL, **settings).fit(
+        x, np.isin(category, [0, 3, 31, 32, 39]) + 0.1 * X[:, 0], categorical_feature=[1]
+    )
+    odd = [
+        0.0,
+        -0.0,
+        -0.5,
+        -0.99999,
+        -1,
+        0.99,
+        3.5,
+        39.9,
+        40,
+        np.nan,
+        np.inf,
+        -np.inf,
+        2**24,
+        2**31,
+        2**31 + 3,
+        2**32,
+        2**32 + 3,
+        3 - 2**32,
+        1e300,
+        1e-36,
+    ]
     rows = np.stack([np.resize(X[:, 0], len(odd)), odd], axis=1)
     with np.errstate(over="ignore"):
         check(model, [rows, rows.astype(np.float32), x], backends=BACKENDS)
@@ -88,11 +137,17 @@ def test_categories_of_large_numbers():
     category = RNG.choice(RNG.integers(0, 10**6, 30), 300)
     x = np.stack([X[:, 0], category, RNG.integers(0, 20, 300)], axis=1)
     settings = {"min_data_per_group": 1, "cat_smooth": 1}
-    model = lgb.LGBMRegressor(**SMALL, **settings).fit(x, category % 2 + (x[:, 2] % 3 == 0) + 0.1 * X[:, 0], categorical_feature=[1, 2])
+    model = lgb.LGBMRegressor(**SMALL, **settings).fit(
+        x, category % 2 + (x[:, 2] % 3 == 0) + 0.1 * X[:, 0], categorical_feature=[1, 2]
+    )
     forest = parse(model).outputs["raw_scores"].node.forest
     assert len(forest.tables.goes_left) < 40 * forest.tables.count
-    unknown = np.concatenate([category + 0.5, category + 1, category - 1, -category, [np.nan, -0.5, -1, 0, 2**24, 1e300]])
-    rows = np.stack([np.resize(X[:, 0], len(unknown)), unknown, np.resize(x[:, 2], len(unknown))], axis=1)
+    unknown = np.concatenate(
+        [category + 0.5, category + 1, category - 1, -category, [np.nan, -0.5, -1, 0, 2**24, 1e300]]
+    )
+    rows = np.stack(
+        [np.resize(X[:, 0], len(unknown)), unknown, np.resize(x[:, 2], len(unknown))], axis=1
+    )
     with np.errstate(over="ignore"):
         check(model, [x, rows, rows.astype(np.float32)], backends=BACKENDS)
 
@@ -100,13 +155,22 @@ def test_categories_of_large_numbers():
 def test_columns_in_another_order():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = lgb.LGBMRegressor(**SMALL).fit(frame, Y)
-    with pytest.raises(InputError, match="'c' stands at position 0, and stood at 2 in fitting: LGBMRegressor reads columns by position"):
+    with pytest.raises(
+        InputError,
+        match="'c' stands at position 0, and stood at 2 in fitting: LGBMRegressor reads columns by position",
+    ):
         hbconv.convert(model, "reference").predict(frame[["c", "a", "b"]])
 
 
 def test_early_stopping_uses_the_best_iteration_alone():
     model = lgb.LGBMRegressor(**{**SMALL, "n_estimators": 50, "learning_rate": 0.9})
-    model.fit(X[:99], Y[:99], eval_X=X[99:], eval_y=RNG.permutation(Y[99:]), callbacks=[lgb.early_stopping(3, verbose=False)])
+    model.fit(
+        X[:99],
+        Y[:99],
+        eval_X=X[99:],
+        eval_y=RNG.permutation(Y[99:]),
+        callbacks=[lgb.early_stopping(3, verbose=False)],
+    )
     assert model.best_iteration_ < 50
     try_rows(model)
 
@@ -136,9 +200,8 @@ def test_models_files_need_no_lightgbm(tmp_path):
     model = lgb.LGBMRegressor(**SMALL, linear_tree=True).fit(X, Y, categorical_feature=[])
     model.booster_.save_model(tmp_path / "model.txt")
     np.save(tmp_path / "rows.npy", X)
-    script = (
-        "import sys; sys.modules['lightgbm'] = None; import numpy as np; import hbconv; from hbconv.cli.sources import load_source; from pathlib import Path\n"
-    )
+    script = "import sys; sys.modules['lightgbm'] = None; import numpy as np; import hbconv\n"
+    script += "from hbconv.cli.sources import load_source; from pathlib import Path\n"
     script += "folder = Path(sys.argv[1]); model = hbconv.convert(load_source(folder / 'model.txt'), 'reference')\n"
     script += "np.save(folder / 'answer.npy', model.predict(np.load(folder / 'rows.npy')))"
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
@@ -150,7 +213,9 @@ def damaged(**lines: str) -> str:
     category = RNG.integers(0, 9, 300)
     x = np.stack([X[:, 0], category], axis=1)
     settings = {"linear_tree": True, "min_data_per_group": 1, "cat_smooth": 1}
-    model = lgb.LGBMRegressor(**SMALL, **settings).fit(x, np.isin(category, [0, 3]) * 9 + X[:, 0], categorical_feature=[1])
+    model = lgb.LGBMRegressor(**SMALL, **settings).fit(
+        x, np.isin(category, [0, 3]) * 9 + X[:, 0], categorical_feature=[1]
+    )
     head, mark, tree = model.booster_.model_to_string().partition("Tree=1")
     for key, value in lines.items():
         assert f"\n{key}=" in tree
@@ -159,8 +224,26 @@ def damaged(**lines: str) -> str:
     return head + mark + tree
 
 
-@pytest.mark.parametrize("lines", [{}, {"num_cat": "0"}, {"cat_boundaries": "0 9"}, {"cat_threshold": "1 2 3 4 5 6 7"}, {"threshold": "7 7 7 7 7 7 7"}])
-@pytest.mark.parametrize("more", [{}, {"leaf_coeff": "1"}, {"leaf_const": "x"}, {"leaf_features": "9 9 9 9 9 9 9 9"}, {"num_features": "1"}])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        {},
+        {"num_cat": "0"},
+        {"cat_boundaries": "0 9"},
+        {"cat_threshold": "1 2 3 4 5 6 7"},
+        {"threshold": "7 7 7 7 7 7 7"},
+    ],
+)
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"leaf_coeff": "1"},
+        {"leaf_const": "x"},
+        {"leaf_features": "9 9 9 9 9 9 9 9"},
+        {"num_features": "1"},
+    ],
+)
 def test_damaged_sets_and_linear_leaves_are_refused(lines, more):
     if lines or more:
         with pytest.raises(ConversionError, match="damaged"):

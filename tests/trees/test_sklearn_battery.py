@@ -12,7 +12,7 @@ from sklearn import ensemble, tree
 from sources import quietly
 from trees.battery import BACKENDS, FEW, check, drawn, hostile_rows
 
-from hbconv.containers.trees import TreeLeaves
+from hbconv.containers.nodes.trees import TreeLeaves
 from hbconv.parse import parse
 
 AVERAGED = (
@@ -28,7 +28,22 @@ INITS = {
     "forest": lambda kind: getattr(ensemble, f"ExtraTrees{kind}")(3, max_depth=4, random_state=0),
     "boosting": lambda kind: getattr(ensemble, f"HistGradientBoosting{kind}")(max_iter=2),
 }
-ODD = (-1.0, -0.5, -0.0, 0.5, 1.5, 100.0, 254.0, 255.0, 256.0, 257.0, 512.0, 2.0**24, 2.0**24 + 1, 1e30)
+ODD = (
+    -1.0,
+    -0.5,
+    -0.0,
+    0.5,
+    1.5,
+    100.0,
+    254.0,
+    255.0,
+    256.0,
+    257.0,
+    512.0,
+    2.0**24,
+    2.0**24 + 1,
+    1e30,
+)
 
 backends = st.sampled_from([FEW, FEW, FEW, BACKENDS])
 seeds = st.integers(0, 99)
@@ -48,7 +63,12 @@ def numbers(rng: np.random.Generator, missing: float = 0.0) -> np.ndarray:
 def value(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
     """Return what the features tell, with noise."""
     filled = np.nan_to_num(x)
-    return filled[:, 0] + (filled[:, 1] > 0) + np.isin(filled[:, 3], [1, 4, 5, 9]) + 0.3 * rng.standard_normal(len(x))
+    return (
+        filled[:, 0]
+        + (filled[:, 1] > 0)
+        + np.isin(filled[:, 3], [1, 4, 5, 9])
+        + 0.3 * rng.standard_normal(len(x))
+    )
 
 
 def labels(rng: np.random.Generator, x: np.ndarray, kind: str) -> np.ndarray:
@@ -63,7 +83,9 @@ def labels(rng: np.random.Generator, x: np.ndarray, kind: str) -> np.ndarray:
         "int": band * 7 - 3,
         "float": band.astype(np.float64),
         "one": np.full(len(x), 5),
-        "texts": np.stack([texts[band], np.where(x[:, 0] > 0, "a", "b"), np.full(len(x), "all")], axis=1),
+        "texts": np.stack(
+            [texts[band], np.where(x[:, 0] > 0, "a", "b"), np.full(len(x), "all")], axis=1
+        ),
         "ints": np.stack([band, rng.integers(0, 2, len(x))], axis=1),
         "bools": np.stack([band > 0, band > 1], axis=1),
     }
@@ -88,9 +110,14 @@ def several(cls: type) -> dict[str, int]:
     return {"n_estimators": 6} if cls.__module__.startswith("sklearn.ensemble") else {}
 
 
-def rows_of(model: Any, rng: np.random.Generator, plain: np.ndarray, **kinds: bool) -> list[np.ndarray]:
+def rows_of(
+    model: Any, rng: np.random.Generator, plain: np.ndarray, **kinds: bool
+) -> list[np.ndarray]:
     """Hostile rows of both dtypes, and one alone."""
-    wide, narrow = (hostile_rows(parse(model), rng, 250, dtype, plain=plain, **kinds) for dtype in ("float64", "float32"))
+    wide, narrow = (
+        hostile_rows(parse(model), rng, 250, dtype, plain=plain, **kinds)
+        for dtype in ("float64", "float32")
+    )
     return [wide, narrow, wide[:1]]
 
 
@@ -104,7 +131,14 @@ def test_classifiers(family, chosen, criterion, class_weight, kind, missing, see
     x = numbers(rng, missing)
     constrained = kind in ("two", "bool") and not missing and seed % 3 == 0
     constraints = {"monotonic_cst": [1, 0, 0, -1, 0]} if constrained else {}
-    model = family[0](**chosen, **constraints, **several(family[0]), criterion=criterion, class_weight=class_weight, ccp_alpha=0.003 * (seed % 2))
+    model = family[0](
+        **chosen,
+        **constraints,
+        **several(family[0]),
+        criterion=criterion,
+        class_weight=class_weight,
+        ccp_alpha=0.003 * (seed % 2),
+    )
     model.fit(x, labels(rng, x, kind))
     check(model, rows_of(model, rng, x, infinite=False), backends=where)
 
@@ -118,9 +152,21 @@ def test_regressors(family, chosen, criterion, two_targets, missing, seed, where
     missing = 0.0 if criterion == "absolute_error" else missing
     x = numbers(rng, missing)
     y = np.abs(value(rng, x)) + 0.01
-    constraints = {"monotonic_cst": [1, 0, 0, -1, 0]} if criterion == "squared_error" and not (missing or two_targets) else {}
-    model = family[1](**chosen, **constraints, **several(family[1]), criterion=criterion).fit(x, np.stack([y, y**2], axis=1) if two_targets else y)
-    check(model, rows_of(model, rng, x, nan=bool(model.__sklearn_tags__().input_tags.allow_nan), infinite=False), backends=where)
+    constraints = (
+        {"monotonic_cst": [1, 0, 0, -1, 0]}
+        if criterion == "squared_error" and not (missing or two_targets)
+        else {}
+    )
+    model = family[1](**chosen, **constraints, **several(family[1]), criterion=criterion).fit(
+        x, np.stack([y, y**2], axis=1) if two_targets else y
+    )
+    check(
+        model,
+        rows_of(
+            model, rng, x, nan=bool(model.__sklearn_tags__().input_tags.allow_nan), infinite=False
+        ),
+        backends=where,
+    )
 
 
 @st.composite
@@ -138,7 +184,11 @@ def boosting(draw: st.DrawFn) -> dict[str, Any]:
 def ask(model: Any, method: str, x: np.ndarray) -> Any:
     """Ask a classifier, which for one row makes the label after each stage a scalar of its own length."""
     answer = quietly(model, method, x)
-    return [np.atleast_1d(codes).astype(model.classes_.dtype) for codes in answer] if method == "staged_predict" else answer
+    return (
+        [np.atleast_1d(codes).astype(model.classes_.dtype) for codes in answer]
+        if method == "staged_predict"
+        else answer
+    )
 
 
 def first_scores(model: Any, rows: list[np.ndarray], init: str) -> float:
@@ -151,19 +201,35 @@ def first_scores(model: Any, rows: list[np.ndarray], init: str) -> float:
 
 
 @drawn
-@given(boosting(), st.sampled_from(sorted(INITS)), st.sampled_from(["text", "two", "int", "exponential"]), seeds, backends)
+@given(
+    boosting(),
+    st.sampled_from(sorted(INITS)),
+    st.sampled_from(["text", "two", "int", "exponential"]),
+    seeds,
+    backends,
+)
 def test_gradient_boosting_classifiers(chosen, init, kind, seed, where):
     rng = np.random.default_rng(seed)
     x = numbers(rng)
     loss = {"loss": "exponential"} if kind == "exponential" else {}
-    model = ensemble.GradientBoostingClassifier(**chosen, **loss, init=INITS[init]("Classifier")).fit(x, labels(rng, x, "bool" if loss else kind))
+    model = ensemble.GradientBoostingClassifier(
+        **chosen, **loss, init=INITS[init]("Classifier")
+    ).fit(x, labels(rng, x, "bool" if loss else kind))
     rows = rows_of(model, rng, x, nan=False, infinite=False)
     if init in ("default", "zero"):
         check(model, rows, backends=where, ask=ask)
         return
     first = first_scores(model, rows, init)
     scores = dict.fromkeys(("decision_function", "staged_decision_function"), first)
-    check(model, rows, backends=("reference",), ask=ask, transformed=tuple(scores), largest=scores, loose=1 + np.spacing(first) / np.spacing(1.0))
+    check(
+        model,
+        rows,
+        backends=("reference",),
+        ask=ask,
+        transformed=tuple(scores),
+        largest=scores,
+        loose=1 + np.spacing(first) / np.spacing(1.0),
+    )
 
 
 @drawn
@@ -173,7 +239,9 @@ def test_gradient_boosting_classifiers(chosen, init, kind, seed, where):
 def test_gradient_boosting_regressors(chosen, init, loss, seed, where):
     rng = np.random.default_rng(seed)
     x = numbers(rng)
-    model = ensemble.GradientBoostingRegressor(**chosen, loss=loss, alpha=0.7, init=INITS[init]("Regressor")).fit(x, value(rng, x))
+    model = ensemble.GradientBoostingRegressor(
+        **chosen, loss=loss, alpha=0.7, init=INITS[init]("Regressor")
+    ).fit(x, value(rng, x))
     check(model, rows_of(model, rng, x, nan=False, infinite=False), backends=where)
 
 
@@ -189,7 +257,9 @@ def histograms(draw: st.DrawFn) -> dict[str, Any]:
         "l2_regularization": draw(st.sampled_from([0.0, 1.0])),
         "max_bins": draw(st.sampled_from([3, 20, 255])),
         "max_features": draw(st.sampled_from([1.0, 0.5])),
-        "interaction_cst": draw(st.sampled_from([None, "no_interactions", "pairwise", [{0, 3}, {1}]])),
+        "interaction_cst": draw(
+            st.sampled_from([None, "no_interactions", "pairwise", [{0, 3}, {1}]])
+        ),
         "early_stopping": draw(st.booleans()),
         "n_iter_no_change": 2,
         "random_state": draw(st.integers(0, 9)),
@@ -221,12 +291,21 @@ def enough_bins(chosen: dict[str, Any], categorical: Any) -> dict[str, Any]:
 
 
 @drawn
-@given(histograms(), st.sampled_from(["text", "two", "bool", "int"]), categorical_features, missing_shares, seeds, backends)
+@given(
+    histograms(),
+    st.sampled_from(["text", "two", "bool", "int"]),
+    categorical_features,
+    missing_shares,
+    seeds,
+    backends,
+)
 def test_histogram_classifiers(chosen, kind, categorical, missing, seed, where):
     rng = np.random.default_rng(seed)
     x = numbers(rng, missing)
     chosen = enough_bins(chosen, categorical)
-    model = ensemble.HistGradientBoostingClassifier(**chosen, categorical_features=categorical, class_weight=[None, "balanced"][seed % 2])
+    model = ensemble.HistGradientBoostingClassifier(
+        **chosen, categorical_features=categorical, class_weight=[None, "balanced"][seed % 2]
+    )
     model.fit(x.astype("float32") if seed % 5 == 0 else x, labels(rng, x, kind))
     check(model, hostile_categories(model, rng, x), backends=where)
 
@@ -241,7 +320,9 @@ def test_histogram_regressors(chosen, loss, categorical, missing, seed, where):
     constraints = {"monotonic_cst": [0, 0, -1, 0, 1]} if seed % 3 == 0 else {}
     quantile = {"quantile": 0.3} if loss == "quantile" else {}
     chosen = enough_bins(chosen, categorical)
-    model = ensemble.HistGradientBoostingRegressor(**chosen, **constraints, **quantile, loss=loss, categorical_features=categorical)
+    model = ensemble.HistGradientBoostingRegressor(
+        **chosen, **constraints, **quantile, loss=loss, categorical_features=categorical
+    )
     model.fit(x, np.abs(value(rng, x)) + 0.01)
     # exp magnifies the last digit of a sum by the size of the sum, which learning_rate=1 lets grow.
     check(model, hostile_categories(model, rng, x), backends=where)
@@ -258,7 +339,9 @@ def test_categories_of_tables(chosen, kind, missing, seed, where):
         table["d"] = pd.Categorical(texts)
     if kind != "text":
         table["b"] = pd.Categorical(x[:, 1])
-    model = ensemble.HistGradientBoostingRegressor(**enough_bins(chosen, kind)).fit(table, value(rng, x))
+    model = ensemble.HistGradientBoostingRegressor(**enough_bins(chosen, kind)).fit(
+        table, value(rng, x)
+    )
     other = table.sample(len(table), replace=True, random_state=seed)
     if kind != "numbers":
         other["d"] = pd.Categorical(rng.choice(["k1", "k4", "never", ""], len(other)))
@@ -268,5 +351,9 @@ def test_categories_of_tables(chosen, kind, missing, seed, where):
 def test_each_drawn_kind_of_tree_has_leaves():
     """The rows of the battery are drawn from these forests: a model without tests would show nothing."""
     x = numbers(np.random.default_rng(0))
-    model = ensemble.RandomForestClassifier(6, random_state=0).fit(x, labels(np.random.default_rng(0), x, "text"))
-    assert any(isinstance(node, TreeLeaves) and node.forest.n_tests > 50 for node in parse(model).nodes())
+    model = ensemble.RandomForestClassifier(6, random_state=0).fit(
+        x, labels(np.random.default_rng(0), x, "text")
+    )
+    assert any(
+        isinstance(node, TreeLeaves) and node.forest.n_tests > 50 for node in parse(model).nodes()
+    )

@@ -37,9 +37,25 @@ GROWTH = {
     "min_impurity_decrease": [0.0, 0.05],
     "ccp_alpha": [0.0, 0.02, 10.0],
 }
-SINGLE = GROWTH | {"splitter": ["best", "random"], "monotonic_cst": [None, [1, 0, -1, 0]], "random_state": [None, 0]}
-FOREST = GROWTH | ASIDE | {"n_estimators": [1, 9], "bootstrap": [True, False], "max_samples": [None, 0.5, 20], "monotonic_cst": [None, [1, 0, -1, 0]]}
-CLASSES = {"criterion": ["gini", "entropy", "log_loss"], "class_weight": [None, "balanced", {False: 1.0, True: 3.5}]}
+SINGLE = GROWTH | {
+    "splitter": ["best", "random"],
+    "monotonic_cst": [None, [1, 0, -1, 0]],
+    "random_state": [None, 0],
+}
+FOREST = (
+    GROWTH
+    | ASIDE
+    | {
+        "n_estimators": [1, 9],
+        "bootstrap": [True, False],
+        "max_samples": [None, 0.5, 20],
+        "monotonic_cst": [None, [1, 0, -1, 0]],
+    }
+)
+CLASSES = {
+    "criterion": ["gini", "entropy", "log_loss"],
+    "class_weight": [None, "balanced", {False: 1.0, True: 3.5}],
+}
 VALUES = {"criterion": ["squared_error", "absolute_error", "poisson"]}
 BOOSTED = GROWTH | {
     "n_estimators": [1, 9],
@@ -75,29 +91,63 @@ SWEEP: dict[type, tuple[dict[str, Any], dict[str, list[Any]]]] = {
     tree.DecisionTreeRegressor: ({}, SINGLE | VALUES),
     tree.ExtraTreeClassifier: ({}, SINGLE | CLASSES),
     tree.ExtraTreeRegressor: ({}, SINGLE | VALUES),
-    ensemble.RandomForestClassifier: ({"n_estimators": 4}, FOREST | CLASSES | {"class_weight": [None, "balanced", "balanced_subsample"]}),
+    ensemble.RandomForestClassifier: (
+        {"n_estimators": 4},
+        FOREST | CLASSES | {"class_weight": [None, "balanced", "balanced_subsample"]},
+    ),
     ensemble.RandomForestRegressor: ({"n_estimators": 4}, FOREST | VALUES),
-    ensemble.ExtraTreesClassifier: ({"n_estimators": 4}, FOREST | CLASSES | {"class_weight": [None, "balanced", "balanced_subsample"]}),
+    ensemble.ExtraTreesClassifier: (
+        {"n_estimators": 4},
+        FOREST | CLASSES | {"class_weight": [None, "balanced", "balanced_subsample"]},
+    ),
     ensemble.ExtraTreesRegressor: ({"n_estimators": 4}, FOREST | VALUES),
     ensemble.GradientBoostingClassifier: (
         {"n_estimators": 4},
-        BOOSTED | {"loss": ["log_loss", "exponential"], "init": [None, "zero", DummyClassifier(strategy="stratified"), DecisionTreeClassifier(max_depth=2)]},
+        BOOSTED
+        | {
+            "loss": ["log_loss", "exponential"],
+            "init": [
+                None,
+                "zero",
+                DummyClassifier(strategy="stratified"),
+                DecisionTreeClassifier(max_depth=2),
+            ],
+        },
     ),
     ensemble.GradientBoostingRegressor: (
         {"n_estimators": 4},
         BOOSTED
         | {"loss": ["squared_error", "absolute_error", "huber", "quantile"], "alpha": [0.2, 0.9]}
-        | {"init": [None, "zero", DummyRegressor(strategy="median"), DecisionTreeRegressor(max_depth=2)]},
+        | {
+            "init": [
+                None,
+                "zero",
+                DummyRegressor(strategy="median"),
+                DecisionTreeRegressor(max_depth=2),
+            ]
+        },
     ),
-    ensemble.HistGradientBoostingClassifier: ({"max_iter": 4}, HISTOGRAM | {"loss": ["log_loss"], "class_weight": [None, "balanced", {False: 1, True: 3}]}),
+    ensemble.HistGradientBoostingClassifier: (
+        {"max_iter": 4},
+        HISTOGRAM | {"loss": ["log_loss"], "class_weight": [None, "balanced", {False: 1, True: 3}]},
+    ),
     ensemble.HistGradientBoostingRegressor: (
         {"max_iter": 4, "quantile": 0.5},
-        HISTOGRAM | {"loss": ["squared_error", "absolute_error", "gamma", "poisson", "quantile"], "quantile": [0.1, 0.7]},
+        HISTOGRAM
+        | {
+            "loss": ["squared_error", "absolute_error", "gamma", "poisson", "quantile"],
+            "quantile": [0.1, 0.7],
+        },
     ),
 }
 """By class: what all its models share, and the values tried of each parameter."""
 
-NEEDED = {"max_samples": {"bootstrap": True}, "oob_score": {"bootstrap": True}, "alpha": {"loss": "quantile"}, "quantile": {"loss": "quantile"}}
+NEEDED = {
+    "max_samples": {"bootstrap": True},
+    "oob_score": {"bootstrap": True},
+    "alpha": {"loss": "quantile"},
+    "quantile": {"loss": "quantile"},
+}
 """What a parameter needs to have an effect."""
 
 REFUSED = {"init=DummyClassifier(strategy='stratified')"}
@@ -107,7 +157,9 @@ REFUSED = {"init=DummyClassifier(strategy='stratified')"}
 def tried() -> list[Any]:
     """One model for each value."""
     return [
-        pytest.param(cls, name, value, id=f"{cls.__name__}-{name}={str(value).partition(' at ')[0]}")
+        pytest.param(
+            cls, name, value, id=f"{cls.__name__}-{name}={str(value).partition(' at ')[0]}"
+        )
         for cls, (_, values) in SWEEP.items()
         for name, some in values.items()
         for value in some
@@ -130,5 +182,11 @@ def test_exact_or_refused(cls, name, value):
         with pytest.raises(UnsupportedError, match=f"{cls.__name__} with {name}="):
             parse(model)
         return
-    rows = X + 0.5 if name == "categorical_features" else hostile_rows(parse(model), np.random.default_rng(1), 120, plain=X, nan=False, infinite=False)
+    rows = (
+        X + 0.5
+        if name == "categorical_features"
+        else hostile_rows(
+            parse(model), np.random.default_rng(1), 120, plain=X, nan=False, infinite=False
+        )
+    )
     check(model, [X, rows], backends=FEW[:1])

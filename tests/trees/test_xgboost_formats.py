@@ -8,10 +8,15 @@ from tolerances import FUNCTION, assert_units
 
 import hbconv
 from hbconv.errors import UnsupportedError
-from hbconv.parse.xgboost import parse_xgboost_bytes
+from hbconv.parse.xgboost.estimators import parse_xgboost_bytes
 
 FILES = sorted((Path(__file__).parent / "files").glob("xgboost_*.npz"))
-MODELS = [(file, name) for file in FILES for name in np.load(file).files if name.endswith((".json", ".ubj"))]
+MODELS = [
+    (file, name)
+    for file in FILES
+    for name in np.load(file).files
+    if name.endswith((".json", ".ubj"))
+]
 
 EXPONENTIALS = ("binary", "poisson", "three")
 """Kinds of models whose predictions are an exponential of the raw scores."""
@@ -19,11 +24,15 @@ EXPONENTIALS = ("binary", "poisson", "three")
 
 def test_versions():
     """One file for each form of the format."""
-    assert [file.stem for file in FILES] == [f"xgboost_{version}" for version in ("1.7", "2.1", "3.0", "3.1", "3.2")]
+    assert [file.stem for file in FILES] == [
+        f"xgboost_{version}" for version in ("1.7", "2.1", "3.0", "3.1", "3.2")
+    ]
 
 
 @pytest.mark.parametrize("backend", ["reference", "torch"])
-@pytest.mark.parametrize(("file", "name"), MODELS, ids=[f"{file.stem}-{name}" for file, name in MODELS])
+@pytest.mark.parametrize(
+    ("file", "name"), MODELS, ids=[f"{file.stem}-{name}" for file, name in MODELS]
+)
 def test_answers_as_the_version_that_wrote_the_file(file, name, backend):
     """Leaves and raw scores are equal, predictions within rounding."""
     stored, (kind, _, _) = np.load(file), name.rpartition(".")
@@ -31,11 +40,15 @@ def test_answers_as_the_version_that_wrote_the_file(file, name, backend):
     assert model.methods == ("predict", "raw_scores", "apply")[: 2 if kind == "linear" else 3]
     for method in model.methods:
         got, want = getattr(model, method)(stored["rows"]), stored[f"{kind}.{method}"]
-        assert_units(method, got, want, FUNCTION if method == "predict" and kind in EXPONENTIALS else 0)
+        assert_units(
+            method, got, want, FUNCTION if method == "predict" and kind in EXPONENTIALS else 0
+        )
 
 
 @pytest.mark.parametrize("start", [b"binf\x00\x00\x00\x3f", b"bs64\tAAAA"])
 def test_the_old_binary_format_is_refused_with_a_way_out(start):
     """XGBoost itself reads it no more since 3.1."""
-    with pytest.raises(UnsupportedError, match=r"XGBoost with raw_format='deprecated'.*save it anew"):
+    with pytest.raises(
+        UnsupportedError, match=r"XGBoost with raw_format='deprecated'.*save it anew"
+    ):
         parse_xgboost_bytes(start + bytes(200))

@@ -15,7 +15,14 @@ from trees.test_xgboost_battery import ask
 
 from hbconv.parse import parse
 
-CLASSES = (xgb.XGBModel, xgb.XGBRegressor, xgb.XGBClassifier, xgb.XGBRanker, xgb.XGBRFRegressor, xgb.XGBRFClassifier)
+CLASSES = (
+    xgb.XGBModel,
+    xgb.XGBRegressor,
+    xgb.XGBClassifier,
+    xgb.XGBRanker,
+    xgb.XGBRFRegressor,
+    xgb.XGBRFClassifier,
+)
 REGRESSORS = ("XGBModel", "XGBRegressor", "XGBRFRegressor")
 
 VALUES: dict[str, list[Any]] = {
@@ -49,7 +56,13 @@ VALUES: dict[str, list[Any]] = {
     "n_estimators": [0, 1, 12],
     "n_jobs": [1],
     "num_parallel_tree": [1, 4],
-    "objective": ["reg:squarederror", "binary:logistic", "multi:softprob", "multi:softmax", "rank:ndcg"],
+    "objective": [
+        "reg:squarederror",
+        "binary:logistic",
+        "multi:softprob",
+        "multi:softmax",
+        "rank:ndcg",
+    ],
     "random_state": [3],
     "reg_alpha": [0.5],
     "reg_lambda": [0.0, 9.0],
@@ -81,25 +94,43 @@ def data() -> tuple[np.ndarray, dict[str, np.ndarray]]:
     x[:, 2], x[:, 3] = rng.integers(-3, 4, 240), rng.integers(0, 5, 240)
     x[rng.random((240, 4)) < 0.1] = np.nan
     value = np.nan_to_num(x[:, 0]) + (np.nan_to_num(x[:, 3]) % 2) + 0.3 * rng.standard_normal(240)
-    return x, {"regressor": value, "binary": (value > 0.5).astype(int), "three": np.digitize(value, [0, 1])}
+    return x, {
+        "regressor": value,
+        "binary": (value > 0.5).astype(int),
+        "three": np.digitize(value, [0, 1]),
+    }
 
 
 def fit(cls: Any, parameters: dict[str, Any]) -> Any:
     """Fit with what the parameters call for: validation rows, no missing values, groups, several targets."""
     x, targets = data()
     objective = parameters.get("objective", "")
-    kind = "three" if objective.startswith("multi") else "regressor" if cls.__name__ in REGRESSORS else "binary"
+    kind = (
+        "three"
+        if objective.startswith("multi")
+        else "regressor"
+        if cls.__name__ in REGRESSORS
+        else "binary"
+    )
     y = targets["binary" if objective in ("binary:logistic", "rank:ndcg") else kind]
     settings = {"n_estimators": 4, "max_depth": 3, "n_jobs": 1, **parameters}
     if objective.startswith("multi"):
         settings |= {"num_class": 3}
-    if "feature_types" in parameters or "max_cat_threshold" in parameters or "max_cat_to_onehot" in parameters:
+    if (
+        "feature_types" in parameters
+        or "max_cat_threshold" in parameters
+        or "max_cat_to_onehot" in parameters
+    ):
         settings |= {"enable_categorical": True, "feature_types": ["q", "q", "q", "c"]}
     if "multi_strategy" in parameters and cls is not xgb.XGBRanker:
         y = np.stack([y, y[::-1]], axis=1)
     if np.isinf(parameters.get("missing", 0)):
         x = np.where(np.isnan(x), np.inf, x)
-    more: dict[str, Any] = {"eval_set": [(x, y)], "verbose": False} if "early_stopping_rounds" in parameters or "eval_metric" in parameters else {}
+    more: dict[str, Any] = (
+        {"eval_set": [(x, y)], "verbose": False}
+        if "early_stopping_rounds" in parameters or "eval_metric" in parameters
+        else {}
+    )
     if cls is xgb.XGBRanker:
         more |= {"group": [100, 140]} | ({"eval_group": [[100, 140]]} if more else {})
     with warnings.catch_warnings():
@@ -110,12 +141,21 @@ def fit(cls: Any, parameters: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 def test_no_parameter_is_left_out(cls):
     """Neither of those that the estimator shows, nor of those that its constructors take."""
-    named = {name for base in cls.__mro__ if base.__module__.startswith("xgboost") for name in inspect.signature(base).parameters}
+    named = {
+        name
+        for base in cls.__mro__
+        if base.__module__.startswith("xgboost")
+        for name in inspect.signature(base).parameters
+    }
     assert set(cls().get_params()) | named - {"kwargs"} == set(VALUES)
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
-@pytest.mark.parametrize(("parameter", "value"), [(p, v) for p, values in VALUES.items() for v in values], ids=lambda v: str(v)[:20])
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [(p, v) for p, values in VALUES.items() for v in values],
+    ids=lambda v: str(v)[:20],
+)
 def test_every_value_is_exact(cls, parameter, value):
     """Leaves, raw scores and predictions, with hostile rows."""
     refused = UNFIT.get((parameter, str(value), cls.__name__))
@@ -126,6 +166,11 @@ def test_every_value_is_exact(cls, parameter, value):
     model = fit(cls, {parameter: value})
     rng = np.random.default_rng(1)
     infinite = model.booster != "gblinear"
-    rows = [hostile_rows(parse(model), rng, 60, dtype, plain=data()[0], infinite=infinite) for dtype in ("float64", "float32")]
+    rows = [
+        hostile_rows(parse(model), rng, 60, dtype, plain=data()[0], infinite=infinite)
+        for dtype in ("float64", "float32")
+    ]
     # multi:softmax: the wrapper takes the softmax in numpy's float32, whose exponential is good to 2 units.
-    check(model, rows, backends=FEW, ask=ask, loose=2.0 if model.objective == "multi:softmax" else 1.0)
+    check(
+        model, rows, backends=FEW, ask=ask, loose=2.0 if model.objective == "multi:softmax" else 1.0
+    )

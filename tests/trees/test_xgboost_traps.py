@@ -16,7 +16,7 @@ from tolerances import FUNCTION, assert_units
 import hbconv
 from hbconv.errors import InputError, UnsupportedError
 from hbconv.parse import parse
-from hbconv.parse.xgboost import parse_xgboost_bytes
+from hbconv.parse.xgboost.estimators import parse_xgboost_bytes
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 4))
@@ -45,7 +45,11 @@ def test_nan_follows_the_default_direction():
 FEW = VALUE - np.quantile(VALUE, 0.95) > 0
 
 
-@pytest.mark.parametrize("labels", [FEW, np.digitize(VALUE, np.quantile(VALUE, [0.1, 0.9]))], ids=["few positives", "three"])
+@pytest.mark.parametrize(
+    "labels",
+    [FEW, np.digitize(VALUE, np.quantile(VALUE, [0.1, 0.9]))],
+    ids=["few positives", "three"],
+)
 @pytest.mark.parametrize("base_score", [None, 0.03])
 def test_base_scores_other_than_one_half(labels, base_score):
     """Estimated from the data by default, and a vector with several classes."""
@@ -55,7 +59,9 @@ def test_base_scores_other_than_one_half(labels, base_score):
 
 
 def test_early_stopping_counts_for_the_wrapper():
-    model = xgb.XGBRegressor(**SMALL | {"n_estimators": 50}, early_stopping_rounds=2).fit(X, VALUE, eval_set=[(X, VALUE[::-1])], verbose=False)
+    model = xgb.XGBRegressor(**SMALL | {"n_estimators": 50}, early_stopping_rounds=2).fit(
+        X, VALUE, eval_set=[(X, VALUE[::-1])], verbose=False
+    )
     assert model.best_iteration < model.get_booster().num_boosted_rounds() - 1
     same(convert(model).predict(X), model.predict(X))
     same(convert(model.get_booster()).predict(X), model.get_booster().predict(xgb.DMatrix(X)))
@@ -68,7 +74,11 @@ def test_links(objective):
     same(convert(model).predict(X), model.predict(X), ulp=FUNCTION)
 
 
-@pytest.mark.parametrize("names", [["a", "b", "c", "d"], ["leaf", "yes", "no", "missing"], ["f1", "f10", "f2", "f0"]], ids=lambda names: names[0])
+@pytest.mark.parametrize(
+    "names",
+    [["a", "b", "c", "d"], ["leaf", "yes", "no", "missing"], ["f1", "f10", "f2", "f0"]],
+    ids=lambda names: names[0],
+)
 def test_feature_names_that_look_like_something_else(names):
     frame = pd.DataFrame(X, columns=names)
     model = xgb.XGBClassifier(**SMALL).fit(frame, VALUE > 0)
@@ -79,8 +89,14 @@ def test_feature_names_that_look_like_something_else(names):
 
 def test_columns_in_another_order_and_others_beside_them_are_refused():
     frame = pd.DataFrame(X, columns=list("abcd"))
-    for model in (xgb.XGBRegressor(**SMALL).fit(frame, VALUE), xgb.train({"max_depth": 3}, xgb.DMatrix(frame, VALUE), 4)):
-        for rows, message in ((frame[list("dbca")], "another order"), (frame.assign(other=1.0), "not fitted on the columns 'other'")):
+    for model in (
+        xgb.XGBRegressor(**SMALL).fit(frame, VALUE),
+        xgb.train({"max_depth": 3}, xgb.DMatrix(frame, VALUE), 4),
+    ):
+        for rows, message in (
+            (frame[list("dbca")], "another order"),
+            (frame.assign(other=1.0), "not fitted on the columns 'other'"),
+        ):
             with pytest.raises(InputError, match=message):
                 convert(model).predict(rows)
 
@@ -109,17 +125,27 @@ def test_thresholds_are_those_of_the_file_not_of_a_text_dump():
 
 def coloured(rng, categories=None, n=300):
     """A table with a column of categories."""
-    return pd.DataFrame({"x": rng.standard_normal(n), "colour": pd.Categorical(rng.choice(COLOURS, n), categories=categories)})
+    return pd.DataFrame(
+        {
+            "x": rng.standard_normal(n),
+            "colour": pd.Categorical(rng.choice(COLOURS, n), categories=categories),
+        }
+    )
 
 
 @pytest.mark.parametrize("limit", [1, 100], ids=["sets", "one against the rest"])
 def test_categories_in_another_order(limit):
     """The codes of a table are its own: the values count."""
     frame = coloured(RNG)
-    model = xgb.XGBRegressor(**SMALL, enable_categorical=True, max_cat_to_onehot=limit).fit(frame, frame["x"] + frame["colour"].cat.codes)
+    model = xgb.XGBRegressor(**SMALL, enable_categorical=True, max_cat_to_onehot=limit).fit(
+        frame, frame["x"] + frame["colour"].cat.codes
+    )
     moved = coloured(np.random.default_rng(1), COLOURS[::-1])
     same(convert(model).apply(moved), model.apply(moved))
-    for made in (convert(model), convert(parse_xgboost_bytes(bytes(model.get_booster().save_raw("json"))))):
+    for made in (
+        convert(model),
+        convert(parse_xgboost_bytes(bytes(model.get_booster().save_raw("json")))),
+    ):
         same(made.predict(moved), model.predict(moved))
     same(convert(model).predict(moved.astype({"colour": object})), model.predict(moved))
 
@@ -132,17 +158,46 @@ def test_a_category_never_seen_is_refused():
     with pytest.raises(xgb.core.XGBoostError, match="not in the training set"):
         model.predict(row)
     for unseen in ("yellow", "blu"):
-        with pytest.raises(InputError, match=r"Column 1 holds a category that XGBRegressor .* was not fitted on"):
+        with pytest.raises(
+            InputError, match=r"Column 1 holds a category that XGBRegressor .* was not fitted on"
+        ):
             convert(model).predict(frame[:1].assign(colour=[unseen]))
 
 
 def test_the_numbers_of_an_array_are_codes_where_the_model_knows_values():
     """The wrapper takes any number, a booster none that is infinite as float32; the check of unseen values is for tables."""
     frame = coloured(RNG)
-    model = xgb.XGBRegressor(**SMALL, enable_categorical=True, max_cat_to_onehot=1).fit(frame, frame["colour"].cat.codes)
-    odd = [-1e9, -1, -0.5, -0.0, 0, 0.5, 1, 1.999, 2, 3, 4, 31, 32, 2**24 - 1, 2**24, 1e9, 3e38, np.nan]
+    model = xgb.XGBRegressor(**SMALL, enable_categorical=True, max_cat_to_onehot=1).fit(
+        frame, frame["colour"].cat.codes
+    )
+    odd = [
+        -1e9,
+        -1,
+        -0.5,
+        -0.0,
+        0,
+        0.5,
+        1,
+        1.999,
+        2,
+        3,
+        4,
+        31,
+        32,
+        2**24 - 1,
+        2**24,
+        1e9,
+        3e38,
+        np.nan,
+    ]
     rows = np.stack([np.tile(frame["x"].to_numpy()[:5], len(odd)), np.repeat(odd, 5)], axis=1)
-    for x in (rows, rows.astype(np.float32), rows[:20].tolist(), rows[-5:], np.vstack([rows, [[0, 1e300], [0, np.inf], [0, -np.inf]]])):
+    for x in (
+        rows,
+        rows.astype(np.float32),
+        rows[:20].tolist(),
+        rows[-5:],
+        np.vstack([rows, [[0, 1e300], [0, np.inf], [0, -np.inf]]]),
+    ):
         same(quietly(convert(model), "predict", x), model.predict(x))
     named = xgb.DMatrix(rows, feature_names=["x", "colour"], feature_types=["float", "c"])
     same(quietly(convert(model.get_booster()), "predict", rows), model.get_booster().predict(named))
@@ -151,7 +206,9 @@ def test_the_numbers_of_an_array_are_codes_where_the_model_knows_values():
 
 
 def test_categories_of_text_beyond_ascii_are_refused():
-    frame = coloured(RNG).assign(colour=lambda t: t["colour"].cat.rename_categories({"red": "rouge", "green": "vért"}))
+    frame = coloured(RNG).assign(
+        colour=lambda t: t["colour"].cat.rename_categories({"red": "rouge", "green": "vért"})
+    )
     model = xgb.XGBRegressor(**SMALL, enable_categorical=True).fit(frame, frame["x"])
     with pytest.raises(UnsupportedError, match="beyond ASCII"):
         parse(model)
@@ -160,8 +217,31 @@ def test_categories_of_text_beyond_ascii_are_refused():
 def test_numbers_of_categories_as_xgboost_decides_them():
     """Negative, fractional, huge, unseen and missing ones."""
     codes = np.stack([RNG.integers(0, 40, 300), X[:, 0]], axis=1)
-    model = xgb.XGBRegressor(**SMALL, feature_types=["c", "q"], enable_categorical=True, max_cat_to_onehot=1).fit(codes, codes[:, 0] % 3)
-    odd = [-np.inf, -1e9, -1, -0.5, -0.0, 0.5, 1.999, 31, 32, 39.5, 40, 63, 64, 2**24 - 1, 2**24, 1e9, 3e38, 1e300, np.inf, np.nan]
+    model = xgb.XGBRegressor(
+        **SMALL, feature_types=["c", "q"], enable_categorical=True, max_cat_to_onehot=1
+    ).fit(codes, codes[:, 0] % 3)
+    odd = [
+        -np.inf,
+        -1e9,
+        -1,
+        -0.5,
+        -0.0,
+        0.5,
+        1.999,
+        31,
+        32,
+        39.5,
+        40,
+        63,
+        64,
+        2**24 - 1,
+        2**24,
+        1e9,
+        3e38,
+        1e300,
+        np.inf,
+        np.nan,
+    ]
     rows = np.stack([np.tile(odd, 5), np.repeat(X[:5, 0], len(odd))], axis=1)
     same(convert(model).predict(rows), model.predict(rows))
     with pytest.raises(InputError, match="dtype category"):
@@ -176,12 +256,17 @@ def test_what_a_sparse_matrix_leaves_out_is_missing():
     assert not np.array_equal(model.predict(rows), model.predict(rows.toarray()))
     for given in (rows, rows.tocsc(), rows.astype(np.float32), (rows * 9).astype(np.int64)):
         same(convert(model).predict(given), model.predict(given))
-        same(convert(model.get_booster()).predict(given), model.get_booster().predict(xgb.DMatrix(given)))
+        same(
+            convert(model.get_booster()).predict(given),
+            model.get_booster().predict(xgb.DMatrix(given)),
+        )
 
 
 def test_zeros_of_sparse_steps_are_missing():
     frame = pd.DataFrame({"a": RNG.integers(0, 4, 300), "b": X[:, 0].round(), "c": X[:, 1].round()})
-    encoder = make_column_transformer((OneHotEncoder(), ["a"]), remainder="passthrough", sparse_threshold=1.0)
+    encoder = make_column_transformer(
+        (OneHotEncoder(), ["a"]), remainder="passthrough", sparse_threshold=1.0
+    )
     for steps in ((OneHotEncoder(handle_unknown="ignore"),), (encoder,)):
         model = make_pipeline(*steps, xgb.XGBRegressor(**SMALL)).fit(frame, VALUE)
         same(convert(model).predict(frame), model.predict(frame))
@@ -204,6 +289,10 @@ def test_numbers_in_the_file_are_read_as_float32():
     far = X * np.array([1e-42, 1e30, 1.0, 1e-7])
     model = xgb.XGBRegressor(**SMALL).fit(far, VALUE)
     booster = model.get_booster()
-    assert json.loads(bytes(booster.save_raw("json")))["version"] == [int(v) for v in xgb.__version__.split(".")]
-    assert parse_xgboost_bytes(bytes(booster.save_raw("json"))) == parse_xgboost_bytes(bytes(booster.save_raw("ubj")))
+    assert json.loads(bytes(booster.save_raw("json")))["version"] == [
+        int(v) for v in xgb.__version__.split(".")
+    ]
+    assert parse_xgboost_bytes(bytes(booster.save_raw("json"))) == parse_xgboost_bytes(
+        bytes(booster.save_raw("ubj"))
+    )
     same(convert(model).predict(far), model.predict(far))

@@ -9,32 +9,28 @@ import pytest
 from hbconv.array import Array
 from hbconv.backends.reference import evaluate
 from hbconv.containers import Check, Graph, Output, Schema
-from hbconv.containers.affine import Affine
-from hbconv.containers.cast_like import CastLike
-from hbconv.containers.choose import Choose
-from hbconv.containers.clip import Clip
-from hbconv.containers.columns import Columns
-from hbconv.containers.decide import Compare, IsNonFinite
-from hbconv.containers.elementwise import Map
-from hbconv.containers.impute import Impute
-from hbconv.containers.interpolate import Interpolate
-from hbconv.containers.linear import Linear
-from hbconv.containers.lookup_rows import LookupRows
-from hbconv.containers.normalize import Normalize
-from hbconv.containers.polynomial import Polynomial
-from hbconv.containers.recode import Recode
-from hbconv.containers.spline_basis import SplineBasis
-from hbconv.containers.squared_distances import SquaredDistances
-from hbconv.containers.wiring import Cast, Concat, Select
-from hbconv.containers.yeo_johnson import YeoJohnson
+from hbconv.containers.analysis.finite_outputs import find_proof
+from hbconv.containers.analysis.intervals import spread
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.basis_functions import Interpolate, Polynomial, SplineBasis
+from hbconv.containers.nodes.codes import Recode
+from hbconv.containers.nodes.conditions import Choose
+from hbconv.containers.nodes.decisions import Compare, IsNonFinite
+from hbconv.containers.nodes.distances import SquaredDistances
+from hbconv.containers.nodes.elementwise import Clip, Map
+from hbconv.containers.nodes.inputs import Columns
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.lookups import LookupRows
+from hbconv.containers.nodes.missing import Impute
+from hbconv.containers.nodes.normalize import Normalize
+from hbconv.containers.nodes.power_transforms import YeoJohnson
+from hbconv.containers.nodes.wiring import Cast, CastLike, Concat, Select
 from hbconv.errors import InputError
 from hbconv.lower import lower_nodes
 from hbconv.model import Model
-from hbconv.runtime.bounds import spread
 from hbconv.runtime.checks import Checker
-from hbconv.runtime.inputs import read_table
-from hbconv.runtime.proofs import find_proof
-from hbconv.runtime.rows import Reads
+from hbconv.runtime.inputs.read import read_table
+from hbconv.runtime.inputs.table import Reads
 from hbconv.target import Target
 
 WIDTH = 3
@@ -63,20 +59,42 @@ def chains(schema):
         "sigmoid": Map(x, "sigmoid"),
         "normalize": Normalize(x, "l2"),
         "normalize entries": Affine.of(Normalize(x, "l1", sparse=True), mul=1e17),
-        "chosen": Choose(Compare.of(x, "gt", 0.0), Affine.of(x, mul=2.0), CastLike(filled, Cast(x, "float"))),
+        "chosen": Choose(
+            Compare.of(x, "gt", 0.0), Affine.of(x, mul=2.0), CastLike(filled, Cast(x, "float"))
+        ),
         "interpolate": Interpolate(Cast(x, "float"), Array(knots), Array(knots * 1e3)),
         "polynomial": Polynomial(x, Array(np.array([[0, 1, 2], [1, 1, -1]], np.int32))),
         "spline": SplineBasis(x, Array(knots), 2),
         "powers": YeoJohnson(Cast(x, "float"), Array([0.0, 2.5, -1.0]), Array([2.0, -0.5, 1e-3])),
         "distances": SquaredDistances(x, Array(np.eye(WIDTH))),
         "recode": Recode(code, (Array([0.0, 1.0, 2.0]),) * WIDTH),
-        "recode chosen codes": Recode(Select(Concat((code, code)), Array(np.array([4, 0, 2], np.int32))), (Array([0.0, 1.0, 2.0]),) * WIDTH),
+        "recode chosen codes": Recode(
+            Select(Concat((code, code)), Array(np.array([4, 0, 2], np.int32))),
+            (Array([0.0, 1.0, 2.0]),) * WIDTH,
+        ),
         "recode to what is missing": Recode(code, (Array([0.0, np.nan, 2.0]),) * WIDTH),
         "rows of a table": LookupRows(code, Array(np.array([[1.0, 2.0], [3.0, 4.0]]))),
     }
 
 
-HOSTILE = [0.0, -0.0, 1.0, -2.5, 5e-324, 1e3, 1e8, -1e16, 1e30, 3e38, -1e45, 1e200, 1e308, np.inf, -np.inf, np.nan]
+HOSTILE = [
+    0.0,
+    -0.0,
+    1.0,
+    -2.5,
+    5e-324,
+    1e3,
+    1e8,
+    -1e16,
+    1e30,
+    3e38,
+    -1e45,
+    1e200,
+    1e308,
+    np.inf,
+    -np.inf,
+    np.nan,
+]
 
 
 def reason(function):
@@ -93,15 +111,21 @@ def reason(function):
 def test_a_look_at_the_input_finds_what_the_checks_find(name, allow_nan, dtype):
     schema = Schema.matrix(WIDTH, dtype)
     node = chains(schema)[name]
-    graph = Graph(schema, {"transform": Output(node)}, (Check(IsNonFinite(node, allow_nan), "refused"),))
+    graph = Graph(
+        schema, {"transform": Output(node)}, (Check(IsNonFinite(node, allow_nan), "refused"),)
+    )
     checker, rng = Checker(graph), np.random.default_rng(0)
     for _ in range(200):
         x = rng.normal(size=(rng.integers(0, 4), WIDTH))
         chosen = rng.random(x.shape) < 0.3
-        x[chosen] = rng.choice(HOSTILE if dtype != "int64" else [0.0, 1e3, -(2.0**62)], chosen.sum())
+        x[chosen] = rng.choice(
+            HOSTILE if dtype != "int64" else [0.0, 1e3, -(2.0**62)], chosen.sum()
+        )
         with np.errstate(over="ignore"):
             table = read_table(x.astype(dtype), Reads.of(graph))
-        assert reason(lambda table=table: checker(table)) == reason(lambda table=table: checker.all.require(table))
+        assert reason(lambda table=table: checker(table)) == reason(
+            lambda table=table: checker.all.require(table)
+        )
 
 
 @pytest.mark.parametrize(
@@ -128,7 +152,13 @@ def test_a_look_at_the_input_finds_what_the_checks_find(name, allow_nan, dtype):
 def test_ordinary_rows_need_but_one_look(name):
     schema = Schema.matrix(WIDTH)
     node = chains(schema)[name]
-    checker = Checker(Graph(schema, {"transform": Output(node)}, (Check(IsNonFinite(node, allow_nan=False), "refused"),)))
+    checker = Checker(
+        Graph(
+            schema,
+            {"transform": Output(node)},
+            (Check(IsNonFinite(node, allow_nan=False), "refused"),),
+        )
+    )
     assert checker.bound >= 1e3
     assert not checker.rest.messages
 
@@ -139,27 +169,43 @@ def test_a_guarded_program_refuses_what_the_checks_refuse(name, apart):
     pytest.importorskip("tvm")
     schema = Schema.table(["a", "b", "c"])
     node = chains(schema)[name]
-    graph = Graph(schema, {"transform": Output(node)}, (Check(IsNonFinite(node, allow_nan=False), "refused"),))
+    graph = Graph(
+        schema, {"transform": Output(node)}, (Check(IsNonFinite(node, allow_nan=False), "refused"),)
+    )
     model, rng = Model(graph, Target(backend="tvm")), np.random.default_rng(0)
     for _ in range(30):
         x = np.abs(rng.normal(size=(rng.integers(0, 4), WIDTH)))
         chosen = rng.random(x.shape) < 0.1
         x[chosen] = rng.choice(HOSTILE, chosen.sum())
-        rows = dict(zip("abc", x.T, strict=True)) if apart else pd.DataFrame(x, columns=["a", "b", "c"])
-        expected = reason(lambda rows=rows: Checker(graph).all.require(read_table(rows, Reads.of(graph))))
+        rows = (
+            dict(zip("abc", x.T, strict=True))
+            if apart
+            else pd.DataFrame(x, columns=["a", "b", "c"])
+        )
+        expected = reason(
+            lambda rows=rows: Checker(graph).all.require(read_table(rows, Reads.of(graph)))
+        )
         assert reason(lambda rows=rows: model.transform(rows)) == expected
 
 
 def test_equal_checks_are_made_once_and_the_first_message_is_told():
     schema = Schema.matrix(WIDTH)
     x = Columns.of(schema)
-    checks = (Check(IsNonFinite(x, allow_nan=False), "first"), Check(IsNonFinite(x, allow_nan=False), "second"), Check(Compare.of(x, "lt", 0.0), "third"))
+    checks = (
+        Check(IsNonFinite(x, allow_nan=False), "first"),
+        Check(IsNonFinite(x, allow_nan=False), "second"),
+        Check(Compare.of(x, "lt", 0.0), "third"),
+    )
     graph = Graph(schema, {"transform": Output(x)}, checks)
     checker = Checker(graph)
     assert list(checker.all.messages.values()) == ["first", "third"]
     assert list(checker.rest.messages.values()) == ["third"]
-    assert reason(lambda: checker(read_table(np.full((1, WIDTH), np.nan), Reads.of(graph)))) == "first"
-    assert reason(lambda: checker(read_table(np.full((1, WIDTH), -1.0), Reads.of(graph)))) == "third"
+    assert (
+        reason(lambda: checker(read_table(np.full((1, WIDTH), np.nan), Reads.of(graph)))) == "first"
+    )
+    assert (
+        reason(lambda: checker(read_table(np.full((1, WIDTH), -1.0), Reads.of(graph)))) == "third"
+    )
     assert reason(lambda: checker(read_table(np.ones((1, WIDTH)), Reads.of(graph)))) is None
 
 
@@ -182,8 +228,18 @@ def answers(schema):
     scaled = Affine.of(x, sub=[1.0, 2.0, 3.0], div=[1e-9, 1e-3, 1.0])
     return {
         "sums of columns": (Linear.of(x, np.ones((WIDTH, 2))), [x], False, True),
-        "sums of scaled columns": (Linear.of(Concat((scaled, x)), np.full((2 * WIDTH, 1), -1e5)), [x, scaled], False, True),
-        "narrow sums": (Linear.of(Cast(x, "float32"), np.ones(WIDTH, np.float32)), [x], False, True),
+        "sums of scaled columns": (
+            Linear.of(Concat((scaled, x)), np.full((2 * WIDTH, 1), -1e5)),
+            [x, scaled],
+            False,
+            True,
+        ),
+        "narrow sums": (
+            Linear.of(Cast(x, "float32"), np.ones(WIDTH, np.float32)),
+            [x],
+            False,
+            True,
+        ),
         "scaled otherwise": (Linear.of(x, np.ones(WIDTH)), [scaled], False, False),
         "without a weight": (Linear.of(x, [1.0, 0.0, 1.0]), [x], False, False),
         "chosen columns": (Linear.of(Select(x, Array([2, 0])), [1.0, 1.0]), [x], False, False),
@@ -198,7 +254,10 @@ def answers(schema):
 def test_a_proof_marks_every_row_that_a_check_refuses(name):
     schema = Schema.matrix(WIDTH)
     node, checked, allow_nan, proves = answers(schema)[name]
-    graph, conditions = Graph(schema, {"answer": Output(node)}), [IsNonFinite(x, allow_nan) for x in checked]
+    graph, conditions = (
+        Graph(schema, {"answer": Output(node)}),
+        [IsNonFinite(x, allow_nan) for x in checked],
+    )
     proof = find_proof(graph, conditions)
     assert (proof is not None) == proves
     if proof is None:
@@ -207,7 +266,9 @@ def test_a_proof_marks_every_row_that_a_check_refuses(name):
     x = rng.normal(size=(500, WIDTH))
     chosen = rng.random(x.shape) < 0.3
     x[chosen] = rng.choice(HOSTILE, chosen.sum())
-    lowered = lower_nodes(graph, {"proof": proof} | {str(i): condition for i, condition in enumerate(conditions)})
+    lowered = lower_nodes(
+        graph, {"proof": proof} | {str(i): condition for i, condition in enumerate(conditions)}
+    )
     found = evaluate(lowered.program, {"x": x})
     marked = found.pop("proof")
     assert not marked[(np.abs(x) < 1e4).all(axis=1)].any()
@@ -219,7 +280,11 @@ def test_infinite_answers_are_marked_wherever_they_are(width):
     pytest.importorskip("tvm")
     schema = Schema.matrix(width)
     x = Columns.of(schema)
-    graph = Graph(schema, {"transform": Output(Affine.of(x, sub=1.0, div=3.0))}, (Check(IsNonFinite(x, allow_nan=True), "refused"),))
+    graph = Graph(
+        schema,
+        {"transform": Output(Affine.of(x, sub=1.0, div=3.0))},
+        (Check(IsNonFinite(x, allow_nan=True), "refused"),),
+    )
     model = Model(graph, Target(backend="tvm"))
     for rows in (1, 5, 1999, 2000):
         for row in (0, rows // 2, rows - 1):
@@ -234,10 +299,16 @@ def test_a_proven_program_refuses_what_the_checks_refuse():
     pytest.importorskip("tvm")
     schema = Schema.matrix(WIDTH)
     x = Columns.of(schema)
-    graph = Graph(schema, {"predict": Output(Linear.of(x, [1.0, -1.0, 1e5]))}, (Check(IsNonFinite(x, allow_nan=False), "refused"),))
+    graph = Graph(
+        schema,
+        {"predict": Output(Linear.of(x, [1.0, -1.0, 1e5]))},
+        (Check(IsNonFinite(x, allow_nan=False), "refused"),),
+    )
     model = Model(graph, Target(backend="tvm"))
     for value in HOSTILE:
         for rows in (0, 1, 5, 2000):
             given = np.ones((rows, WIDTH))
             given[rows // 2 :, 1] = value
-            assert reason(lambda given=given: model.predict(given)) == ("refused" if rows and not np.isfinite(value) else None)
+            assert reason(lambda given=given: model.predict(given)) == (
+                "refused" if rows and not np.isfinite(value) else None
+            )

@@ -15,9 +15,23 @@ def test_bundled_is_a_named_table(name):
     assert all(isinstance(c, str) for c in data.X.columns)
 
 
-@pytest.mark.parametrize(("name", "width"), [("fraud", 28), ("year", 90), ("covtype", 54), ("epsilon", 2000), ("higgs", 28), ("airline", 13)])
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        ("fraud", 28),
+        ("year", 90),
+        ("covtype", 54),
+        ("epsilon", 2000),
+        ("higgs", 28),
+        ("airline", 13),
+    ],
+)
 def test_generated_has_the_published_shape_and_repeats(name, width):
-    first, again, other = generated.make(name, 300, 1), generated.make(name, 300, 1), generated.make(name, 300, 2)
+    first, again, other = (
+        generated.make(name, 300, 1),
+        generated.make(name, 300, 1),
+        generated.make(name, 300, 2),
+    )
     assert first.X.shape == (300, width)
     assert first.X.dtype == np.float32
     np.testing.assert_array_equal(first.X, again.X)
@@ -53,7 +67,12 @@ def test_unknown_names_list_the_known():
 
 
 def test_fetch_shapes_what_the_server_sends():
-    covtype = originals.fetch("covtype", fetch_covtype=lambda data_home: SimpleNamespace(data=np.ones((3, 54)), target=np.array([1, 2, 7])))
+    covtype = originals.fetch(
+        "covtype",
+        fetch_covtype=lambda data_home: SimpleNamespace(
+            data=np.ones((3, 54)), target=np.array([1, 2, 7])
+        ),
+    )
     assert covtype.X.dtype == np.float32
     assert covtype.y.tolist() == [1, 2, 7]
     sent = SimpleNamespace(data=np.arange(60.0).reshape(2, 30), target=np.array(["1", "0"], object))
@@ -63,7 +82,9 @@ def test_fetch_shapes_what_the_server_sends():
 
 
 def test_documents_repeat_and_have_topics():
-    first, again, other = (texts.documents(200, topics=3, words=1000, length=20, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (
+        texts.documents(200, topics=3, words=1000, length=20, seed=seed) for seed in (1, 1, 2)
+    )
     assert first.X.tolist() == again.X.tolist() != other.X.tolist()
     assert set(first.y) == {0, 1, 2}
     assert 15 < np.mean([len(text.split()) for text in first.X]) < 25

@@ -20,18 +20,26 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.utils import murmurhash3_32
 
 from hbconv.containers import topological
-from hbconv.containers.columns import Entries
 from hbconv.containers.extractors import Extractor
+from hbconv.containers.nodes.inputs import Entries
 from hbconv.errors import InputError
 from hbconv.parse import parse
-from hbconv.runtime import words
-from hbconv.runtime.extract import BLOCK, extract
-from hbconv.runtime.items import read_items
-from hbconv.runtime.murmur import murmur_hash
+from hbconv.runtime.inputs.sequences import read_items
+from hbconv.runtime.text import ascii_words as words
+from hbconv.runtime.text.murmur_hash import murmur_hash
+from hbconv.runtime.text.vectorize import BLOCK, extract
 
-TEXT = st.text(st.one_of(st.sampled_from("abcABC _-'.1\t\n éÉßÅİ\u0131\u017f\u212afi\ufb03\u0301\u00a0\u2003日本ñÑ"), st.characters()), max_size=40)
+TEXT = st.text(
+    st.one_of(
+        st.sampled_from("abcABC _-'.1\t\n éÉßÅİ\u0131\u017f\u212afi\ufb03\u0301\u00a0\u2003日本ñÑ"),
+        st.characters(),
+    ),
+    max_size=40,
+)
 ASCII = st.text(st.sampled_from("abABC _-'.1\t\n\x00"), max_size=60)
-DOCUMENTS = st.one_of(st.lists(TEXT, min_size=1, max_size=6), st.lists(ASCII, min_size=1, max_size=6))
+DOCUMENTS = st.one_of(
+    st.lists(TEXT, min_size=1, max_size=6), st.lists(ASCII, min_size=1, max_size=6)
+)
 
 
 def extractor_of(estimator: Any) -> Extractor:
@@ -74,7 +82,19 @@ def text_options(draw: st.DrawFn) -> dict[str, Any]:
     shortest = draw(st.integers(1, 3))
     unit = draw(st.sampled_from(["word", "word", "char", "char_wb"]))
     words = {
-        "token_pattern": draw(st.sampled_from([r"(?u)\b\w\w+\b", r"(?u)\b\w+\b", r"\S+", r"(\w)\w*", r"(?a)\w+", r"(?i)[a-c]+|(?:é)", r"x*"])),
+        "token_pattern": draw(
+            st.sampled_from(
+                [
+                    r"(?u)\b\w\w+\b",
+                    r"(?u)\b\w+\b",
+                    r"\S+",
+                    r"(\w)\w*",
+                    r"(?a)\w+",
+                    r"(?i)[a-c]+|(?:é)",
+                    r"x*",
+                ]
+            )
+        ),
         "stop_words": draw(st.sampled_from([None, "english", ["ab", "b", "É", "日本"]])),
     }
     return {
@@ -87,9 +107,16 @@ def text_options(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@given(DOCUMENTS, DOCUMENTS, text_options(), st.sampled_from([np.int64, np.float32, np.float64, np.int32, int]))
+@given(
+    DOCUMENTS,
+    DOCUMENTS,
+    text_options(),
+    st.sampled_from([np.int64, np.float32, np.float64, np.int32, int]),
+)
 @example(["The cat: a cat", "sat"], ["cat CAT sat", ""], {}, np.int64)
-def test_counts_terms_as_the_source(seen: list[str], new: list[str], options: dict[str, Any], dtype: Any) -> None:
+def test_counts_terms_as_the_source(
+    seen: list[str], new: list[str], options: dict[str, Any], dtype: Any
+) -> None:
     """Whatever the documents and the options."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -100,14 +127,27 @@ def test_counts_terms_as_the_source(seen: list[str], new: list[str], options: di
         agree(estimator, [*new, *seen])
 
 
-@given(DOCUMENTS, text_options(), st.booleans(), st.sampled_from([1, 7, 2**10, 2**31 - 1]), st.sampled_from([np.float64, np.float32, np.int64]))
+@given(
+    DOCUMENTS,
+    text_options(),
+    st.booleans(),
+    st.sampled_from([1, 7, 2**10, 2**31 - 1]),
+    st.sampled_from([np.float64, np.float32, np.int64]),
+)
 @example([""], {}, True, 7, np.float64)
-def test_hashes_tokens_as_the_source(new: list[str], options: dict[str, Any], signed: bool, width: int, dtype: Any) -> None:
+def test_hashes_tokens_as_the_source(
+    new: list[str], options: dict[str, Any], signed: bool, width: int, dtype: Any
+) -> None:
     """Entries whose signs cancel stay, as zeros; ``binary`` makes them ones."""
     new = [text.encode("utf-8", "ignore").decode() for text in new]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        agree(HashingVectorizer(n_features=width, alternate_sign=signed, norm=None, dtype=dtype, **options), new)
+        agree(
+            HashingVectorizer(
+                n_features=width, alternate_sign=signed, norm=None, dtype=dtype, **options
+            ),
+            new,
+        )
 
 
 @given(st.lists(st.binary(max_size=70), min_size=1))
@@ -116,17 +156,34 @@ def test_hashes_bytes_as_the_source(names: list[bytes]) -> None:
     assert murmur_hash(names).tolist() == [murmurhash3_32(name, seed=0) for name in names]
 
 
-NUMBERS = st.one_of(st.integers(-(2**40), 2**40), st.floats(allow_nan=False, width=32), st.booleans(), st.sampled_from([np.float32(0.5), np.int8(3)]))
+NUMBERS = st.one_of(
+    st.integers(-(2**40), 2**40),
+    st.floats(allow_nan=False, width=32),
+    st.booleans(),
+    st.sampled_from([np.float32(0.5), np.int8(3)]),
+)
 NAMES = st.sampled_from(["a", "b", "a=b", "é", "", "long name", "日本", "c"])
 VALUES = st.one_of(
-    NUMBERS, st.none(), NAMES, st.lists(NAMES, max_size=4), st.sampled_from([Decimal("1.5"), Fraction(1, 3), {"x"}, ("a", "a"), np.array(["b"])])
+    NUMBERS,
+    st.none(),
+    NAMES,
+    st.lists(NAMES, max_size=4),
+    st.sampled_from([Decimal("1.5"), Fraction(1, 3), {"x"}, ("a", "a"), np.array(["b"])]),
 )
 
 
-@given(st.lists(st.dictionaries(NAMES, VALUES), min_size=1, max_size=5), st.lists(st.dictionaries(NAMES, VALUES), min_size=1, max_size=5), st.booleans())
-def test_reads_mappings_as_the_source(seen: list[dict[str, Any]], new: list[dict[str, Any]], narrow: bool) -> None:
+@given(
+    st.lists(st.dictionaries(NAMES, VALUES), min_size=1, max_size=5),
+    st.lists(st.dictionaries(NAMES, VALUES), min_size=1, max_size=5),
+    st.booleans(),
+)
+def test_reads_mappings_as_the_source(
+    seen: list[dict[str, Any]], new: list[dict[str, Any]], narrow: bool
+) -> None:
     """Numbers of every type, texts, sequences of texts, None; names never seen."""
-    estimator = DictVectorizer(dtype=np.float32 if narrow else np.float64, separator="=" if narrow else "_is_").fit(seen)
+    estimator = DictVectorizer(
+        dtype=np.float32 if narrow else np.float64, separator="=" if narrow else "_is_"
+    ).fit(seen)
     with np.errstate(over="ignore"):
         agree(estimator, [*new, *seen])
 
@@ -138,11 +195,22 @@ def test_reads_names_that_are_no_text() -> None:
     agree(estimator, {1: 4})
 
 
-SMALL = st.one_of(st.integers(-100, 100), st.floats(-100, 100), st.booleans(), st.sampled_from([np.float32(0.5), np.int8(3), Fraction(1, 3)]))
+SMALL = st.one_of(
+    st.integers(-100, 100),
+    st.floats(-100, 100),
+    st.booleans(),
+    st.sampled_from([np.float32(0.5), np.int8(3), Fraction(1, 3)]),
+)
 
 
-@given(st.lists(st.dictionaries(NAMES, st.one_of(SMALL, NAMES)), min_size=1, max_size=5), st.booleans(), st.sampled_from([1, 2, 1000]))
-def test_hashes_features_as_the_source(rows: list[dict[str, Any]], signed: bool, width: int) -> None:
+@given(
+    st.lists(st.dictionaries(NAMES, st.one_of(SMALL, NAMES)), min_size=1, max_size=5),
+    st.booleans(),
+    st.sampled_from([1, 2, 1000]),
+)
+def test_hashes_features_as_the_source(
+    rows: list[dict[str, Any]], signed: bool, width: int
+) -> None:
     """Mappings and pairs; zeros are left out, texts become part of the name."""
     for dtype in (np.float64, np.float32):
         with np.errstate(over="ignore"):
@@ -154,7 +222,9 @@ def test_hashes_features_as_the_source(rows: list[dict[str, Any]], signed: bool,
             assert values.dtype == want.dtype
             np.testing.assert_array_equal(starts, want.indptr)
             np.testing.assert_array_equal(columns, want.indices)
-            np.testing.assert_allclose(values, want.data, rtol=1e-6, atol=1e-4)  # added in another order
+            np.testing.assert_allclose(
+                values, want.data, rtol=1e-6, atol=1e-4
+            )  # added in another order
 
 
 def test_hashes_sequences_of_names_as_the_source() -> None:
@@ -178,7 +248,9 @@ def test_finds_terms_of_every_length() -> None:
     documents = [" ".join(rng.choice(terms, 40)) for _ in range(100)]
     agree(CountVectorizer(vocabulary=[t.lower() for t in terms[::2]]).fit(documents), documents)
     agree(
-        CountVectorizer(lowercase=False, vocabulary=["cat\0", "cat", "Dog", "été", "abcdefgh", "abcdefghi"]).fit([""]),
+        CountVectorizer(
+            lowercase=False, vocabulary=["cat\0", "cat", "Dog", "été", "abcdefgh", "abcdefghi"]
+        ).fit([""]),
         ["cat Dog abcdefghij abcdefghi ABCDEFGH", "cat\0 d"],
     )
 

@@ -35,7 +35,9 @@ def column(*values, dtype="float64"):
     return np.array(values, dtype)[:, None]
 
 
-@pytest.mark.parametrize(("strict", "expected"), [(False, [0, 0, 1, 0, 1]), (True, [0, 1, 1, 0, 1])])
+@pytest.mark.parametrize(
+    ("strict", "expected"), [(False, [0, 0, 1, 0, 1]), (True, [0, 1, 1, 0, 1])]
+)
 def test_a_threshold_goes_left_unless_strict(strict, expected):
     x = column(np.nextafter(1.0, 0), 1.0, np.nextafter(1.0, 2), -np.inf, np.inf)
     assert stump(1.0, strict=strict).leaves(x)[:, 0].tolist() == expected
@@ -43,7 +45,9 @@ def test_a_threshold_goes_left_unless_strict(strict, expected):
 
 @pytest.mark.parametrize("default_left", [False, True])
 def test_missing_values_go_where_the_test_sends_them(default_left):
-    assert stump(1.0, default_left=default_left).leaves(column(np.nan))[0, 0] == (0 if default_left else 1)
+    assert stump(1.0, default_left=default_left).leaves(column(np.nan))[0, 0] == (
+        0 if default_left else 1
+    )
 
 
 def test_zeros_of_both_signs_are_one_number():
@@ -64,7 +68,9 @@ def test_less_equal_thresholds_of_infinities():
     assert stump(-np.inf).less_equal_thresholds("float64")[0] == -np.inf
     assert np.isnan(stump(-np.inf, strict=True).less_equal_thresholds("float64")[0])
     assert stump(1e300).less_equal_thresholds("float32")[0] == np.finfo("float32").max
-    assert stump(-np.finfo("float64").max, strict=True).less_equal_thresholds("float64")[0] == -np.inf
+    assert (
+        stump(-np.finfo("float64").max, strict=True).less_equal_thresholds("float64")[0] == -np.inf
+    )
     assert stump(-1e300, strict=True).less_equal_thresholds("float32")[0] == -np.inf
 
 
@@ -72,7 +78,9 @@ def test_less_equal_thresholds_of_infinities():
     threshold=st.floats(allow_nan=False),
     near=st.floats(allow_nan=False) | st.none(),
     strict=st.booleans(),
-    widths=st.tuples(st.sampled_from(["float32", "float64"]), st.sampled_from(["float32", "float64"])),
+    widths=st.tuples(
+        st.sampled_from(["float32", "float64"]), st.sampled_from(["float32", "float64"])
+    ),
 )
 @settings(deadline=None)
 def test_less_equal_thresholds_decide_as_the_source(threshold, near, strict, widths):
@@ -80,7 +88,13 @@ def test_less_equal_thresholds_decide_as_the_source(threshold, near, strict, wid
     with np.errstate(over="ignore"):
         forest = stump(np.array(threshold).astype(dtype), strict=strict, dtype=dtype)
         x = np.array(threshold if near is None else near).astype(x_dtype)
-        rows = np.stack([np.nextafter(x, np.array(-np.inf, x_dtype)), x, np.nextafter(x, np.array(np.inf, x_dtype))])[:, None]
+        rows = np.stack(
+            [
+                np.nextafter(x, np.array(-np.inf, x_dtype)),
+                x,
+                np.nextafter(x, np.array(np.inf, x_dtype)),
+            ]
+        )[:, None]
     exact = forest.less_equal_thresholds(x_dtype)
     assert exact.dtype == x_dtype
     np.testing.assert_array_equal(~(rows[:, 0] <= exact[0]), forest.leaves(rows)[:, 0] == 1)
@@ -137,7 +151,11 @@ def test_unused_features_can_be_left_out():
 
 def test_accumulation_dtype_can_change():
     forest = random_forest(np.random.default_rng(3)).with_accumulation("float32")
-    assert (forest.accumulate, forest.start.dtype, forest.threshold.dtype) == ("float32", "float32", "float64")
+    assert (forest.accumulate, forest.start.dtype, forest.threshold.dtype) == (
+        "float32",
+        "float32",
+        "float64",
+    )
 
 
 def test_forests_are_equal_by_content():

@@ -42,11 +42,30 @@ def test_every_kind_passes(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["feature", "threshold", "default_left", "left", "right", "roots", "first_leaf", "values", "target", "leaf_id"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "feature",
+        "threshold",
+        "default_left",
+        "left",
+        "right",
+        "roots",
+        "first_leaf",
+        "values",
+        "target",
+        "leaf_id",
+    ],
+)
 def test_each_array_has_its_dtype_and_length(kind, name):
     forest = KINDS[kind]
     array = getattr(forest, name)
-    wrong = [array[:-1], np.concatenate([array.data, array.data[:1]]), array.data[:, None], *(np.zeros(array.shape, d) for d in ("float16", "complex64"))]
+    wrong = [
+        array[:-1],
+        np.concatenate([array.data, array.data[:1]]),
+        array.data[:, None],
+        *(np.zeros(array.shape, d) for d in ("float16", "complex64")),
+    ]
     for data in wrong:
         with pytest.raises(ForestError):
             check_forest(replace(forest, **{name: Array(data)}))
@@ -108,9 +127,23 @@ def test_a_cycle_beside_the_roots_is_seen():
 def two_tests() -> Forest:
     """A forest of one tree of two tests."""
     deep = random_forest(np.random.default_rng(1), n_trees=1, n_features=1, max_depth=3)
-    two = {"feature": [0, 0], "left": [1, -1], "right": [-3, -2], "roots": [0], "first_leaf": [0, 3], "target": [0], "leaf_id": [0, 1, 2]}
+    two = {
+        "feature": [0, 0],
+        "left": [1, -1],
+        "right": [-3, -2],
+        "roots": [0],
+        "first_leaf": [0, 3],
+        "target": [0],
+        "leaf_id": [0, 1, 2],
+    }
     arrays = {name: Array.of(data, "int32") for name, data in two.items()}
-    forest = replace(deep, **arrays, threshold=Array([0.0, 1.0]), default_left=Array([True, False]), values=Array(np.zeros((3, 1))))
+    forest = replace(
+        deep,
+        **arrays,
+        threshold=Array([0.0, 1.0]),
+        default_left=Array([True, False]),
+        values=Array(np.zeros((3, 1))),
+    )
     return check_forest(forest)
 
 
@@ -120,7 +153,16 @@ def test_leaves_stand_left_to_right():
         check_forest(replace(forest, right=Array.of([-2, -3], "int32")))
 
 
-@pytest.mark.parametrize(("name", "value"), [("strict", 1), ("strict", None), ("n_features", 4.0), ("n_features", -1), ("n_features", True)])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("strict", 1),
+        ("strict", None),
+        ("n_features", 4.0),
+        ("n_features", -1),
+        ("n_features", True),
+    ],
+)
 def test_plain_fields_have_their_types(name, value):
     with pytest.raises(ForestError, match=name):
         check_forest(replace(PLAIN, **{name: value}))
@@ -137,12 +179,18 @@ def test_what_passes_can_be_walked(kind, seed):
     """A number or two of a forest changed at random: it is refused by name, or every row reaches a leaf of each tree."""
     rng = np.random.default_rng(seed)
     paths = ["left", "right", "roots", "feature", "first_leaf", "target"]
-    paths += [f"tables.{n}" for n in ("of_test", "start")] * (kind == "listed") + [f"slopes.{n}" for n in ("start", "feature")] * (kind == "linear")
+    paths += [f"tables.{n}" for n in ("of_test", "start")] * (kind == "listed") + [
+        f"slopes.{n}" for n in ("start", "feature")
+    ] * (kind == "linear")
     forest = KINDS[kind]
     for path in rng.choice(paths, 2):
         part, _, name = path.rpartition(".")
         array = getattr(getattr(forest, part) if part else forest, name)
-        forest = changed(forest, path, rng.integers(-9, 30), at=rng.integers(len(array))) if len(array) else forest
+        forest = (
+            changed(forest, path, rng.integers(-9, 30), at=rng.integers(len(array)))
+            if len(array)
+            else forest
+        )
     try:
         check_forest(forest)
     except ForestError:
@@ -157,7 +205,24 @@ def test_what_passes_can_be_walked(kind, seed):
 def test_a_chain_as_deep_as_it_is_long_takes_no_longer():
     size = 300_000
     ids = np.arange(size)
-    arrays = {"left": np.where(ids < size - 1, ids + 1, -1), "right": -(size - ids) - 1, "feature": ids * 0, "roots": [0], "first_leaf": [0, size + 1]}
+    arrays = {
+        "left": np.where(ids < size - 1, ids + 1, -1),
+        "right": -(size - ids) - 1,
+        "feature": ids * 0,
+        "roots": [0],
+        "first_leaf": [0, size + 1],
+    }
     arrays |= {"target": [0], "leaf_id": np.arange(size + 1)}
-    chain = replace(PLAIN, **{name: Array.of(data, "int32") for name, data in arrays.items()}, start=Array([0.0]))
-    check_forest(replace(chain, threshold=Array(ids * 1.0), default_left=Array(ids < 0), values=Array(np.zeros((size + 1, 1)))))
+    chain = replace(
+        PLAIN,
+        **{name: Array.of(data, "int32") for name, data in arrays.items()},
+        start=Array([0.0]),
+    )
+    check_forest(
+        replace(
+            chain,
+            threshold=Array(ids * 1.0),
+            default_left=Array(ids < 0),
+            values=Array(np.zeros((size + 1, 1))),
+        )
+    )

@@ -5,10 +5,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from hbconv.containers.columns import Hashes
+from hbconv.containers.nodes.inputs import Hashes
 from hbconv.errors import InputError
-from hbconv.runtime.hashes import city_hash, encode_hashed
-from hbconv.runtime.tables import read_frame
+from hbconv.runtime.inputs.dataframes import read_frame
+from hbconv.runtime.text.city_hash import city_hash, encode_hashed
 
 WORDS = (
     "",
@@ -49,7 +49,14 @@ def place(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("", 797982799), ("a", -805065478), ("c", -1883343840), ("hello world, it is CityHash", -1845699780), ("x" * 100, -971471741)]
+    ("text", "value"),
+    [
+        ("", 797982799),
+        ("a", -805065478),
+        ("c", -1883343840),
+        ("hello world, it is CityHash", -1845699780),
+        ("x" * 100, -971471741),
+    ],
 )
 def test_hashes_are_those_that_catboost_writes(text, value):
     assert hashed(text) == value
@@ -60,17 +67,28 @@ def test_text_of_every_length_and_form():
     given = [*WORDS, "never seen"]
     assert codes(np.array(given, dtype=object)) == expected
     assert codes(np.array(given)) == expected
-    for column in (pa.array(given), pa.chunked_array([given[:3], given[3:]]), pa.array(given).dictionary_encode()):
+    for column in (
+        pa.array(given),
+        pa.chunked_array([given[:3], given[3:]]),
+        pa.array(given).dictionary_encode(),
+    ):
         assert codes(read_frame(pa.table({"c": column})).read(0)) == expected
     for dtype in ("str", "string", "category", object):
-        assert codes(read_frame(pd.DataFrame({"c": pd.Series(given, dtype=dtype)})).read(0)) == expected
+        assert (
+            codes(read_frame(pd.DataFrame({"c": pd.Series(given, dtype=dtype)})).read(0))
+            == expected
+        )
 
 
 def test_whole_numbers_are_their_digits():
     expected = [place("-31"), -1, place("-31")]
     for dtype in (np.int64, np.int8, object):
         assert codes(np.array([-31, 5, -31], dtype)) == expected
-    assert codes(np.array([-31, "a", np.int16(-31)], dtype=object)) == [place("-31"), place("a"), place("-31")]
+    assert codes(np.array([-31, "a", np.int16(-31)], dtype=object)) == [
+        place("-31"),
+        place("a"),
+        place("-31"),
+    ]
     assert codes(np.array([True, False])) == [-1, -1]
 
 
@@ -81,11 +99,15 @@ def test_no_rows_and_no_known_categories():
 
 @pytest.mark.parametrize("value", [None, float("nan"), 1.0, pd.NA, b"a"])
 def test_other_values_are_refused(value):
-    with pytest.raises(InputError, match=r"Column 'c' holds .*, where the model was fitted on categories"):
+    with pytest.raises(
+        InputError, match=r"Column 'c' holds .*, where the model was fitted on categories"
+    ):
         codes(np.array(["a", value], dtype=object))
 
 
-@pytest.mark.parametrize("column", [pa.array(["a", None]), pa.array(["a", None]).dictionary_encode()])
+@pytest.mark.parametrize(
+    "column", [pa.array(["a", None]), pa.array(["a", None]).dictionary_encode()]
+)
 def test_missing_values_are_refused(column):
     with pytest.raises(InputError, match="missing values"):
         codes(read_frame(pa.table({"c": column})).read(0))

@@ -13,11 +13,11 @@ import scipy.sparse
 import torch
 
 from hbconv.containers import Schema
-from hbconv.containers.columns import Codes, Vocabulary
+from hbconv.containers.nodes.inputs import Codes, Vocabulary
 from hbconv.errors import InputError
 from hbconv.lower import CodesFeed, Feed
-from hbconv.runtime.inputs import count_columns, read_table
-from hbconv.runtime.rows import Reads, Table
+from hbconv.runtime.inputs.read import count_columns, read_table
+from hbconv.runtime.inputs.table import Reads, Table
 
 WIDTH = 3
 NUMBERS = np.arange(12, dtype=np.float64).reshape(4, WIDTH) / 2
@@ -109,7 +109,9 @@ def test_columns_are_found_by_name_and_extra_ones_ignored():
 
 
 def test_missing_columns_are_all_listed():
-    with pytest.raises(InputError, match=r"Columns are missing: 'a', 'c'\. The table has 'b', 'z'\."):
+    with pytest.raises(
+        InputError, match=r"Columns are missing: 'a', 'c'\. The table has 'b', 'z'\."
+    ):
         read_table(pd.DataFrame({"b": [1.0], "z": [1.0]}), named())
 
 
@@ -117,7 +119,11 @@ def test_columns_that_the_model_never_reads_may_be_missing_or_of_any_kind():
     reads = Reads(Schema.table(NAMES), frozenset([0, 2]), frozenset())
     table = read_table(pd.DataFrame({"a": [1.0], "c": [2.0]}), reads)
     assert table.feed(Feed("x", "float64", (0, 2))).tolist() == [[1.0, 2.0]]
-    assert read_table(pd.DataFrame({"a": [1.0], "b": ["text"], "c": [2.0]}), reads).dtypes == ("float64", "string", "float64")
+    assert read_table(pd.DataFrame({"a": [1.0], "b": ["text"], "c": [2.0]}), reads).dtypes == (
+        "float64",
+        "string",
+        "float64",
+    )
 
 
 def test_a_name_that_stands_twice_is_refused():
@@ -132,15 +138,22 @@ def test_names_of_mixed_types_are_refused():
 
 
 def test_arrays_for_a_named_model_warn_as_the_source_does():
-    with pytest.warns(UserWarning, match="X does not have valid feature names, but Ridge was fitted with feature names"):
+    with pytest.warns(
+        UserWarning,
+        match="X does not have valid feature names, but Ridge was fitted with feature names",
+    ):
         np.testing.assert_array_equal(whole(read_table(NUMBERS, named())), NUMBERS)
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         np.testing.assert_array_equal(whole(read_table(pd.DataFrame(NUMBERS), named())), NUMBERS)
 
 
 def test_named_tables_for_a_plain_model_warn_and_are_read_in_order():
-    with pytest.warns(UserWarning, match="X has feature names, but Ridge was fitted without feature names"):
-        np.testing.assert_array_equal(whole(read_table(FRAMES["pandas"][["b", "a", "c"]], plain())), NUMBERS[:, [1, 0, 2]])
+    with pytest.warns(
+        UserWarning, match="X has feature names, but Ridge was fitted without feature names"
+    ):
+        np.testing.assert_array_equal(
+            whole(read_table(FRAMES["pandas"][["b", "a", "c"]], plain())), NUMBERS[:, [1, 0, 2]]
+        )
 
 
 @pytest.mark.parametrize(
@@ -157,7 +170,11 @@ def test_named_tables_for_a_plain_model_warn_and_are_read_in_order():
         (pd.Categorical([2, 1]), [2, 1], "int64"),
         (pd.array([1.5, None], dtype="float[pyarrow]"), [1.5, np.nan], "float64"),
         (pd.array([1, 2], dtype="int8[pyarrow]"), [1, 2], "float64"),
-        (pd.array([decimal.Decimal("1.5")], dtype=pd.ArrowDtype(pa.decimal128(4, 2))), [1.5], "float64"),
+        (
+            pd.array([decimal.Decimal("1.5")], dtype=pd.ArrowDtype(pa.decimal128(4, 2))),
+            [1.5],
+            "float64",
+        ),
         (pd.arrays.SparseArray([0.0, 3.0]), [0, 3], "float64"),
         (["1", "2.5"], [1, 2.5], "float64"),
         (pd.array(["1", None], dtype="str"), [1, np.nan], "float64"),
@@ -191,13 +208,18 @@ def test_columns_of_pandas_become_numbers(column, read, dtype):
     ids=str,
 )
 def test_arrow_columns_become_numbers(column, read):
-    np.testing.assert_array_equal(whole(read_table(pa.table({"a": column}), plain(Schema.table(["a"]))))[:, 0], read)
+    np.testing.assert_array_equal(
+        whole(read_table(pa.table({"a": column}), plain(Schema.table(["a"]))))[:, 0], read
+    )
 
 
 REFUSED = {
     "width": (np.ones((2, 4)), r"X has 4 columns, but Ridge expects 3"),
     "width of a frame": (pd.DataFrame(np.ones((2, 2))), r"X has 2 columns, but Ridge expects 3"),
-    "one dimension": (np.ones(3), r"Expected a two-dimensional array, got 1 dimensions .*reshape\(1, -1\)"),
+    "one dimension": (
+        np.ones(3),
+        r"Expected a two-dimensional array, got 1 dimensions .*reshape\(1, -1\)",
+    ),
     "a series": (pd.Series([1.0, 2.0, 3.0]), r"got 1 dimensions"),
     "three dimensions": (np.ones((1, 1, 3)), r"got 3 dimensions"),
     "a number": (3.0, r"Expected a table or a two-dimensional array, got float"),
@@ -211,15 +233,33 @@ REFUSED = {
     "bytes": (np.array([[b"a", b"b", b"c"]]), r"X holds bytes"),
     "text": (np.array([["1", "2", "red"]]), r"X holds text .* such as 1"),
     "a text among numbers": ([[1.0, 2.0, "red"]], r"Column 2 holds the text 'red'"),
-    "a list among numbers": (np.array([[1.0, 2.0, [3.0]]], dtype=object), r"Column 2 holds \[3.0\] of type list"),
-    "a date among numbers": (np.array([[1.0, 2.0, pd.Timestamp("2020")]], dtype=object), r"Column 2 holds .* of type Timestamp"),
-    "pandas.NA among numbers": (np.array([[1.0, 2.0, pd.NA]], dtype=object), r"Column 2 holds <NA> of type NAType"),
-    "beyond int64": (np.full((1, 3), 2**63, np.uint64), r"X holds 9223372036854775808, which is beyond int64"),
+    "a list among numbers": (
+        np.array([[1.0, 2.0, [3.0]]], dtype=object),
+        r"Column 2 holds \[3.0\] of type list",
+    ),
+    "a date among numbers": (
+        np.array([[1.0, 2.0, pd.Timestamp("2020")]], dtype=object),
+        r"Column 2 holds .* of type Timestamp",
+    ),
+    "pandas.NA among numbers": (
+        np.array([[1.0, 2.0, pd.NA]], dtype=object),
+        r"Column 2 holds <NA> of type NAType",
+    ),
+    "beyond int64": (
+        np.full((1, 3), 2**63, np.uint64),
+        r"X holds 9223372036854775808, which is beyond int64",
+    ),
     "masked": (np.ma.array(np.ones((1, 3)), mask=[[0, 1, 0]]), r"masked values. Pass X.filled"),
     "lazy": (pl.LazyFrame({"a": [1.0]}), r"Call .collect\(\) first"),
-    "lengths": ({"a": [1.0], "b": [1.0, 2.0], "c": [1.0]}, r"Columns differ in length: 'a' has 1, 'b' has 2"),
+    "lengths": (
+        {"a": [1.0], "b": [1.0, 2.0], "c": [1.0]},
+        r"Columns differ in length: 'a' has 1, 'b' has 2",
+    ),
     "nested columns": ({"a": [[1.0]]}, r"Column 'a' must be one-dimensional"),
-    "sparse complex": (scipy.sparse.csr_matrix(np.ones((1, 3), complex)), r"X holds complex numbers"),
+    "sparse complex": (
+        scipy.sparse.csr_matrix(np.ones((1, 3), complex)),
+        r"X holds complex numbers",
+    ),
 }
 
 
@@ -235,7 +275,10 @@ def test_what_does_not_fit_is_refused_with_a_sentence(x, message):
         (["1", "red"], r"Column 'a' holds the text 'red', where the model needs numbers"),
         (pd.Categorical(["red"]), r"Column 'a' holds the text 'red'"),
         (pd.to_datetime(["2020-01-01"]), r"Column 'a' holds dates"),
-        (pd.to_datetime(["2020-01-01"], utc=True), r"Column 'a' holds .*Timestamp|Column 'a' holds dates"),
+        (
+            pd.to_datetime(["2020-01-01"], utc=True),
+            r"Column 'a' holds .*Timestamp|Column 'a' holds dates",
+        ),
         (np.array([1 + 1j]), r"Column 'a' holds complex numbers"),
         (np.array([b"red"]), r"Column 'a' holds the text b'red'"),
     ],
@@ -251,7 +294,11 @@ def test_arrow_columns_of_other_types_are_named():
         read_table(pa.table({"a": pa.array([[1]])}), plain(Schema.table(["a"])))
 
 
-@pytest.mark.parametrize("x", [np.empty((0, WIDTH)), pd.DataFrame(np.empty((0, WIDTH))), scipy.sparse.csr_matrix((0, WIDTH))], ids=lambda x: type(x).__name__)
+@pytest.mark.parametrize(
+    "x",
+    [np.empty((0, WIDTH)), pd.DataFrame(np.empty((0, WIDTH))), scipy.sparse.csr_matrix((0, WIDTH))],
+    ids=lambda x: type(x).__name__,
+)
 def test_no_rows_are_a_table_too(x):
     table = read_table(x, plain()).part(slice(0, 0))
     assert whole(table).shape == (0, WIDTH)
@@ -265,7 +312,9 @@ def test_sparse_rows_are_written_out_by_the_part():
 
 def test_columns_of_several_dtypes_feed_planes():
     reads = named()
-    table = read_table(pd.DataFrame({"a": np.float32([1, 2]), "b": [3, 4], "c": np.float32([5, 6])}), reads)
+    table = read_table(
+        pd.DataFrame({"a": np.float32([1, 2]), "b": [3, 4], "c": np.float32([5, 6])}), reads
+    )
     assert table.dtypes == ("float32", "int64", "float32")
     assert table.feed(Feed("x_float32", "float32", (0, 2))).tolist() == [[1, 5], [2, 6]]
     assert table.feed(Feed("x_int64", "int64", (1,))).tolist() == [[3], [4]]
@@ -278,14 +327,21 @@ def test_small_ints_and_bools_leave_a_float32_beside_them_as_it_is():
     assert table.feed(Feed("x_int64", "int64", (1, 2))).tolist() == [[3, 1], [4, 0]]
     schema = table.reads.schema.with_dtypes(table.dtypes)
     assert (schema.common_dtype([0, 1]), schema.common_dtype([1, 2])) == ("float32", "int64")
-    assert read_table(frame.astype({"a": "float64"}), named()).dtypes == ("float64", "int64", "int64")
+    assert read_table(frame.astype({"a": "float64"}), named()).dtypes == (
+        "float64",
+        "int64",
+        "int64",
+    )
 
 
 def test_text_columns_feed_codes():
     schema = Schema.table(["n", "t"]).with_dtypes(["float64", "string"])
     leaf = Codes(schema, 1, Vocabulary(("x", "y"), none=2))
     reads = Reads(schema, frozenset([0]), frozenset([1]))
-    for x in ({"n": [1.0, 2.0, 3.0], "t": ["y", "z", None]}, pl.DataFrame({"n": [1.0, 2.0, 3.0], "t": ["y", "z", None]})):
+    for x in (
+        {"n": [1.0, 2.0, 3.0], "t": ["y", "z", None]},
+        pl.DataFrame({"n": [1.0, 2.0, 3.0], "t": ["y", "z", None]}),
+    ):
         assert read_table(x, reads).feed(CodesFeed((leaf,)))[:, 0].tolist() == [1, -1, 2]
     with pytest.warns(UserWarning, match="feature names"):
         table = read_table(np.array([[1.0, "y"], [2.0, "z"], [3.0, None]], dtype=object), reads)

@@ -28,9 +28,13 @@ def test_bytes_of_a_row_and_of_a_tile():
 
 
 def test_trees_read_the_columns_they_test():
-    model = LGBMRegressor(n_estimators=3, num_leaves=4, verbose=-1).fit(X[:, :2] @ np.eye(2, 6, dtype=np.float32), X[:, 1])
+    model = LGBMRegressor(n_estimators=3, num_leaves=4, verbose=-1).fit(
+        X[:, :2] @ np.eye(2, 6, dtype=np.float32), X[:, 1]
+    )
     kernel = kernel_of(model, strategy="select")
-    assert kernel.report.bytes_read == 4 * len(np.unique(np.flatnonzero(model.feature_importances_)))
+    assert kernel.report.bytes_read == 4 * len(
+        np.unique(np.flatnonzero(model.feature_importances_))
+    )
     assert "columns of bytes" in kernel.report.trees[0]
     assert "tree_scores (select)" in {cost.operator for cost in kernel.costs}
     assert "float32" in kernel_of(model, strategy="tree_traversal").report.trees[0]
@@ -46,7 +50,9 @@ def test_predicted_costs_are_sorted_and_cover_every_operator():
 
 def test_what_is_repeated_counts_every_time():
     step = Builder()
-    body = step.program({"state": -step.input("state", "float32", 3) * step.input("given", "float32", 3)})
+    body = step.program(
+        {"state": -step.input("state", "float32", 3) * step.input("given", "float32", 3)}
+    )
     b = Builder()
     x = b.input("x", "float32", 3)
     program = b.program({"y": b.op("iterate", x, x, body=body, steps=10)})

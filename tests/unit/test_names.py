@@ -14,12 +14,17 @@ def test_names_the_nearest():
 
 
 def test_names_two_that_are_near():
-    assert "Did you mean 'torchscript' or 'torch'?" in str(unknown("backend", "torchscrip", ["torch", "torchscript", "onnx"]))
+    assert "Did you mean 'torchscript' or 'torch'?" in str(
+        unknown("backend", "torchscrip", ["torch", "torchscript", "onnx"])
+    )
 
 
 @pytest.mark.parametrize("name", ["zzz", "", 3])
 def test_guesses_nothing_far_away(name):
-    assert str(unknown("backend", name, ["onnx", "torch"])) == f"Unknown backend {name!r}. Known: onnx, torch."
+    assert (
+        str(unknown("backend", name, ["onnx", "torch"]))
+        == f"Unknown backend {name!r}. Known: onnx, torch."
+    )
 
 
 def test_helpers_are_no_strategies():

@@ -4,26 +4,30 @@ import pytest
 from hbconv.array import Array
 from hbconv.backends.reference import evaluate
 from hbconv.containers import Graph, Output, Schema
-from hbconv.containers.bins import Bins
-from hbconv.containers.columns import Columns
-from hbconv.containers.decide import Compare
-from hbconv.containers.find_code import FindCode
-from hbconv.containers.impute import Impute, IsMissing
-from hbconv.containers.one_hot import OneHot
-from hbconv.containers.polynomial import Polynomial
-from hbconv.containers.recode import Recode
-from hbconv.containers.wiring import Concat, Select
+from hbconv.containers.nodes.basis_functions import Bins, Polynomial
+from hbconv.containers.nodes.codes import FindCode, OneHot, Recode
+from hbconv.containers.nodes.decisions import Compare
+from hbconv.containers.nodes.inputs import Columns
+from hbconv.containers.nodes.missing import Impute, IsMissing
+from hbconv.containers.nodes.wiring import Concat, Select
 from hbconv.lower import lower
 
 SCHEMA = Schema.matrix(3)
 X = Columns.of(SCHEMA)
 ROWS = np.array([[0.0, 1.0, np.nan], [2.0, np.nan, 1.0], [1.0, 0.0, -0.0], [9.0, 2.0, 0.5]])
-CODES = Concat(tuple(FindCode(Columns(SCHEMA, Array(np.array([j], dtype=np.int32))), Array([0.0, 1.0, 2.0])) for j in range(3)))
+CODES = Concat(
+    tuple(
+        FindCode(Columns(SCHEMA, Array(np.array([j], dtype=np.int32))), Array([0.0, 1.0, 2.0]))
+        for j in range(3)
+    )
+)
 
 
 def value(node):
     lowered = lower(Graph(SCHEMA, {"transform": Output(node)}))
-    return evaluate(lowered.program, {feed.name: ROWS[:, list(feed.columns)] for feed in lowered.feeds})["transform"]
+    return evaluate(
+        lowered.program, {feed.name: ROWS[:, list(feed.columns)] for feed in lowered.feeds}
+    )["transform"]
 
 
 @pytest.mark.parametrize("columns", [[0], [2], [0, 2], [1, 2], [0, 1, 2]])
@@ -38,7 +42,9 @@ def value(node):
 ], ids=lambda node: node.name)  # fmt: skip
 def test_a_narrowed_node_is_the_selection(node, columns):
     narrowed = node.narrowed(Array(np.array(columns, dtype=np.int32)))
-    np.testing.assert_array_equal(value(narrowed), value(Select(node, Array(np.array(columns, dtype=np.int32)))))
+    np.testing.assert_array_equal(
+        value(narrowed), value(Select(node, Array(np.array(columns, dtype=np.int32))))
+    )
 
 
 @pytest.mark.parametrize("columns", [[1, 0], [0, 0]])

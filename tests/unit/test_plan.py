@@ -8,8 +8,8 @@ from forests import random_forest
 
 from hbconv.backends.reference import Reference
 from hbconv.containers import Graph, Output, Schema
-from hbconv.containers.columns import Columns
-from hbconv.containers.trees import TreeEnsemble, TreeLeaves
+from hbconv.containers.nodes.inputs import Columns
+from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
 from hbconv.errors import BackendError, OptionError
 from hbconv.optimize.plan import Plan, make_plan, show_plan
 from hbconv.strategy import find_strategy, strategies
@@ -33,7 +33,10 @@ def seeded(seed=0, **shape):
 def graph_of(*forests):
     schema = Schema.matrix(4, "float32")
     x = Columns.of(schema)
-    outputs = {f"predict{i}": Output(TreeEnsemble(x, forest, source=f"step{i}")) for i, forest in enumerate(forests)}
+    outputs = {
+        f"predict{i}": Output(TreeEnsemble(x, forest, source=f"step{i}"))
+        for i, forest in enumerate(forests)
+    }
     return Graph(schema, {**outputs, "apply": Output(TreeLeaves(x, forests[0], source="step0"))})
 
 
@@ -76,8 +79,14 @@ def test_a_strategy_can_be_forced(name):
 
 def test_an_unknown_strategy_is_refused_even_without_trees():
     schema = Schema.matrix(2)
-    with pytest.raises(OptionError, match=r"Unknown strategy 'gem'. Did you mean 'gemm'\? Known: gemm, "):
-        make_plan(Graph(schema, {"transform": Output(Columns.of(schema))}), Target(strategy="gem"), Plain())
+    with pytest.raises(
+        OptionError, match=r"Unknown strategy 'gem'. Did you mean 'gemm'\? Known: gemm, "
+    ):
+        make_plan(
+            Graph(schema, {"transform": Output(Columns.of(schema))}),
+            Target(strategy="gem"),
+            Plain(),
+        )
 
 
 def test_no_trees_no_choices():
@@ -90,8 +99,13 @@ def test_no_trees_no_choices():
 
 
 def test_deep_forests_are_not_padded():
-    choice = make_plan(graph_of(seeded(n_trees=9, max_depth=45)), Target("torch"), Plain()).choices[0][1]
-    assert choice.refusals["perfect_tree_traversal"] == "9 trees padded to depth 45 have 9 * 2**45 leaves, more than int32 can number"
+    choice = make_plan(graph_of(seeded(n_trees=9, max_depth=45)), Target("torch"), Plain()).choices[
+        0
+    ][1]
+    assert (
+        choice.refusals["perfect_tree_traversal"]
+        == "9 trees padded to depth 45 have 9 * 2**45 leaves, more than int32 can number"
+    )
     assert choice.strategy in choice.costs
 
 
@@ -100,7 +114,11 @@ def test_refusals_hold_the_numbers():
     refused = find_strategy("perfect_tree_traversal").check(forest, Target(memory=50_000_000))
     assert refused.reason == "needs 151.0 MB for trees padded to depth 20, allowed 50.0 MB"
     wide = seeded(n_trees=400, max_depth=6)
-    assert find_strategy("gemm").check(wide, Target(memory=6_000_000)).reason.startswith("needs 6.9 MB for its path matrices, allowed 6.0 MB")
+    assert (
+        find_strategy("gemm")
+        .check(wide, Target(memory=6_000_000))
+        .reason.startswith("needs 6.9 MB for its path matrices, allowed 6.0 MB")
+    )
     reason = find_strategy("gemm").check(wide, Target(memory=8_000_000)).reason
     assert reason.startswith("needs ")
     assert reason.endswith("for the decisions and matches of 64 rows, allowed 8.0 MB")
@@ -114,14 +132,19 @@ def test_a_forced_strategy_that_is_refused_says_why_and_what_else():
 
 
 def test_when_all_refuse_all_reasons_are_told():
-    with pytest.raises(BackendError, match=r"No strategy can be used .* gemm needs .*; tree_traversal needs .* Allow more with memory=") as error:
+    with pytest.raises(
+        BackendError,
+        match=r"No strategy can be used .* gemm needs .*; tree_traversal needs .* Allow more with memory=",
+    ) as error:
         make_plan(graph_of(seeded(n_trees=50)), Target("torch", memory=1000), Plain())
     assert all(name in str(error.value) for name in strategies())
 
 
 def test_native_kernels_are_priced_as_such_and_never_refused():
     forest = seeded(n_trees=50)
-    choice = make_plan(graph_of(forest), Target("torch", memory=1000), Plain("select")).choices[0][1]
+    choice = make_plan(graph_of(forest), Target("torch", memory=1000), Plain("select")).choices[0][
+        1
+    ]
     assert choice.strategy == "select"
     assert choice.native
     assert "select" not in choice.refusals
@@ -131,13 +154,21 @@ def test_a_backend_whose_trees_are_one_operator_has_one_choice():
     choice = make_plan(graph_of(seeded(n_trees=50)), Target(memory=1000), Reference()).choices[0][1]
     assert choice.native
     assert list(choice.costs) == [choice.strategy]
-    assert make_plan(graph_of(seeded()), Target(strategy="gemm"), Reference()).choices[0][1].strategy == "gemm"
+    assert (
+        make_plan(graph_of(seeded()), Target(strategy="gemm"), Reference()).choices[0][1].strategy
+        == "gemm"
+    )
 
 
 def test_more_rows_cost_more():
     forest = seeded(n_trees=20)
     for name in strategies():
-        costs = [make_plan(graph_of(forest), Target("torch", rows=rows), Plain()).choices[0][1].costs[name] for rows in (1, 100, 10_000)]
+        costs = [
+            make_plan(graph_of(forest), Target("torch", rows=rows), Plain())
+            .choices[0][1]
+            .costs[name]
+            for rows in (1, 100, 10_000)
+        ]
         assert costs == sorted(costs)
         assert costs[0] > 0
 
@@ -146,8 +177,16 @@ def test_prints_as_text_and_as_json():
     plan = make_plan(graph_of(seeded(n_trees=9, max_depth=45)), Target("torch"), Plain())
     forest, choice = plan.choices[0]
     text = show_plan(plan)
-    assert text.splitlines()[0] == f"step0: 9 trees, {forest.n_tests} tests, depth 45 -> {choice.strategy} (the cheapest)"
+    assert (
+        text.splitlines()[0]
+        == f"step0: 9 trees, {forest.n_tests} tests, depth 45 -> {choice.strategy} (the cheapest)"
+    )
     assert "perfect_tree_traversal      refused: 9 trees padded" in text
     entry = json.loads(json.dumps(plan.to_dict()))[0]
-    assert (entry["source"], entry["trees"], entry["depth"], entry["strategy"]) == ("step0", 9, 45, choice.strategy)
+    assert (entry["source"], entry["trees"], entry["depth"], entry["strategy"]) == (
+        "step0",
+        9,
+        45,
+        choice.strategy,
+    )
     assert entry["costs"] == choice.costs

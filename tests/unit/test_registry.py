@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import hbconv
-from hbconv.containers.affine import Affine
+from hbconv.containers.nodes.affine import Affine
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.parse import registry
 from hbconv.parse.registry import find_parser, parses
@@ -77,34 +77,51 @@ def test_a_third_party_registers_by_decorator():
         hbconv.convert(Halver().fit(X), backend="reference")
     hbconv.parses(f"{__name__}.Halver")(parse_halver)
     pipeline = make_pipeline(Halver(), LogisticRegression()).fit(X, X[:, 0] > 0)
-    np.testing.assert_allclose(hbconv.convert(pipeline, backend="reference").predict_proba(X), pipeline.predict_proba(X), rtol=1e-12)
+    np.testing.assert_allclose(
+        hbconv.convert(pipeline, backend="reference").predict_proba(X),
+        pipeline.predict_proba(X),
+        rtol=1e-12,
+    )
 
 
 def test_a_third_party_registers_by_entry_point(monkeypatch):
     monkeypatch.setitem(sys.modules, "third_party", SimpleNamespace(Halver=Halver))
     point = SimpleNamespace(load=lambda: parses("third_party.Halver")(parse_halver))
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point] if group == "hbconv.parsers" else [])
+    monkeypatch.setattr(
+        importlib.metadata,
+        "entry_points",
+        lambda group: [point] if group == "hbconv.parsers" else [],
+    )
     assert find_parser(Halver().fit(X)).name == "third_party.Halver"
 
 
 def test_a_name_has_one_parser():
-    with pytest.raises(ValueError, match=r"sklearn.preprocessing.StandardScaler already has a parser"):
+    with pytest.raises(
+        ValueError, match=r"sklearn.preprocessing.StandardScaler already has a parser"
+    ):
         parses("sklearn.preprocessing.StandardScaler")(parse_halver)
 
 
 def test_a_subclass_counts_as_its_base_while_it_keeps_the_methods():
     assert find_parser(SameScaler().fit(X)).name == "sklearn.preprocessing.StandardScaler"
-    with pytest.raises(UnsupportedError, match=r"OtherScaler.*overrides transform of StandardScaler"):
+    with pytest.raises(
+        UnsupportedError, match=r"OtherScaler.*overrides transform of StandardScaler"
+    ):
         find_parser(OtherScaler().fit(X))
 
 
 def test_a_subclass_that_overrides_a_private_hook_is_refused():
-    with pytest.raises(UnsupportedError, match=r"HookedScaler.*overrides _reset of StandardScaler.*hbconv.parses"):
+    with pytest.raises(
+        UnsupportedError, match=r"HookedScaler.*overrides _reset of StandardScaler.*hbconv.parses"
+    ):
         find_parser(HookedScaler().fit(X))
 
 
 def test_a_subclass_may_change_how_it_is_fitted():
-    assert find_parser(FittedOtherwise().fit(X, X[:, 0] > 0)).name == "sklearn.linear_model.LogisticRegression"
+    assert (
+        find_parser(FittedOtherwise().fit(X, X[:, 0] > 0)).name
+        == "sklearn.linear_model.LogisticRegression"
+    )
 
 
 @pytest.mark.parametrize("thing", [StandardScaler, 3, "model.txt", None])

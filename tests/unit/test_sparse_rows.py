@@ -11,7 +11,7 @@ from sklearn.preprocessing import Binarizer, MaxAbsScaler, Normalizer, StandardS
 from sklearn.tree import DecisionTreeClassifier
 
 import hbconv
-from hbconv.runtime.entries import EntryRows, as_csr, groups
+from hbconv.runtime.text.sparse_rows import EntryRows, as_csr, groups
 
 BACKENDS = ("reference", "torch", "torchscript", "onnx", "tvm")
 X = random(300, 400, 0.02, format="csr", rng=np.random.default_rng(0))
@@ -55,7 +55,9 @@ def test_linear_models_take_entries(name, backend):
     source = PIPELINES[name].fit(X, Y)
     model, rows = hbconv.convert(source, backend=backend), rows_of_all_sizes()
     method = "predict_proba" if hasattr(source, "predict_proba") else "predict"
-    np.testing.assert_allclose(getattr(model, method)(rows), getattr(source, method)(rows), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        getattr(model, method)(rows), getattr(source, method)(rows), rtol=1e-10, atol=1e-12
+    )
     assert all(key[2].matrix for key in model.programs.compiled)
     assert {key[2].size for key in model.programs.compiled} == {16, 256}
 
@@ -79,7 +81,11 @@ def test_sparse_answers_stay_sparse(backend):
 def test_entries_given_twice_are_added_up():
     source = Ridge().fit(X, Y)
     twice = csr_matrix((np.array([1.0, 2.0]), np.array([7, 7]), np.array([0, 2])), shape=(1, 400))
-    np.testing.assert_allclose(hbconv.convert(source, backend="reference").predict(twice), source.predict(twice.toarray()), rtol=1e-12)
+    np.testing.assert_allclose(
+        hbconv.convert(source, backend="reference").predict(twice),
+        source.predict(twice.toarray()),
+        rtol=1e-12,
+    )
 
 
 def test_bad_entries_are_refused():

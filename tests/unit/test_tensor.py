@@ -9,19 +9,48 @@ from forests import random_forest
 from hbconv.array import Array
 from hbconv.backends.reference import evaluate
 from hbconv.errors import VerificationError
-from hbconv.tensor import Builder, Constant, Input, Op, TensorProgram, TensorType, show_program, verify_program
+from hbconv.tensor import (
+    Builder,
+    Constant,
+    Input,
+    Op,
+    TensorProgram,
+    TensorType,
+    show_program,
+    verify_program,
+)
 from hbconv.tensor.rewrite import rewrite_program
 
 
 def test_arithmetic_reads_like_numpy():
     b = Builder()
     x, y = b.input("x", "float64", 2), b.input("y", "float64", 2)
-    values = {"add": x + y, "sub": x - y, "mul": x * y, "div": x / y, "neg": -x, "lt": x < y, "le": x <= y, "gt": x > y, "ge": x >= y}
+    values = {
+        "add": x + y,
+        "sub": x - y,
+        "mul": x * y,
+        "div": x / y,
+        "neg": -x,
+        "lt": x < y,
+        "le": x <= y,
+        "gt": x > y,
+        "ge": x >= y,
+    }
     values |= {"and": (x < y) & (y > x), "or": (x < y) | (x > y), "not": ~(x < y)}
     rng = np.random.default_rng(0)
     p, q = rng.standard_normal((2, 5, 2))
     answer = evaluate(verify_program(b.program(values)), {"x": p, "y": q})
-    expected = {"add": p + q, "sub": p - q, "mul": p * q, "div": p / q, "neg": -p, "lt": p < q, "le": p <= q, "gt": p > q, "ge": p >= q}
+    expected = {
+        "add": p + q,
+        "sub": p - q,
+        "mul": p * q,
+        "div": p / q,
+        "neg": -p,
+        "lt": p < q,
+        "le": p <= q,
+        "gt": p > q,
+        "ge": p >= q,
+    }
     expected |= {"and": (p < q) & (q > p), "or": (p < q) | (p > q), "not": ~(p < q)}
     for name, value in expected.items():
         np.testing.assert_array_equal(answer[name], value, strict=True, err_msg=name)
@@ -123,12 +152,27 @@ NEG = Op("neg", (0,), TensorType("float64", (2,)))
     [
         (program_of(X, replace(NEG, operands=(1,)), y=1), "%1: operand order"),
         (program_of(X, replace(NEG, primitive="negate"), y=1), "%1: unknown primitive negate"),
-        (program_of(X, replace(NEG, type=TensorType("float32", (2,))), y=1), r"%1: type float32\[n, 2\] where float64\[n, 2\] is inferred"),
+        (
+            program_of(X, replace(NEG, type=TensorType("float32", (2,))), y=1),
+            r"%1: type float32\[n, 2\] where float64\[n, 2\] is inferred",
+        ),
         (program_of(X, NEG, y=2), "%2: output y"),
-        (program_of(X, Constant(Array([1.0]), TensorType("float64", (1,), rows=False)), y=1), "%1: output y has no rows"),
-        (program_of(X, Constant(Array([1.0]), TensorType("float64", (2,), rows=False)), y=0), "%1: constant type"),
-        (program_of(X, Constant(Array([1.0]), TensorType("float32", (1,), rows=False)), y=0), "%1: constant type"),
-        (program_of(X, Constant(Array([1.0]), TensorType("float64", (1,))), y=0), "%1: constant type"),
+        (
+            program_of(X, Constant(Array([1.0]), TensorType("float64", (1,), rows=False)), y=1),
+            "%1: output y has no rows",
+        ),
+        (
+            program_of(X, Constant(Array([1.0]), TensorType("float64", (2,), rows=False)), y=0),
+            "%1: constant type",
+        ),
+        (
+            program_of(X, Constant(Array([1.0]), TensorType("float32", (1,), rows=False)), y=0),
+            "%1: constant type",
+        ),
+        (
+            program_of(X, Constant(Array([1.0]), TensorType("float64", (1,))), y=0),
+            "%1: constant type",
+        ),
     ],
 )
 def test_the_verifier_finds(program, message):
@@ -161,14 +205,21 @@ def test_rewriting_passes_attributes():
     b = Builder()
     x = b.input("x", "float64", 2)
     seen = []
-    rewrite_program(b.program({"y": b.reduce("reduce_max", x)}), {"reduce_max": lambda b, x, axis: seen.append(axis) or b.reduce("reduce_sum", x, axis)})
+    rewrite_program(
+        b.program({"y": b.reduce("reduce_max", x)}),
+        {"reduce_max": lambda b, x, axis: seen.append(axis) or b.reduce("reduce_sum", x, axis)},
+    )
     assert seen == [0]
 
 
 def test_prints_forests_and_types():
     b = Builder()
     forest = random_forest(np.random.default_rng(0), n_trees=2)
-    text = show_program(b.program({"y": b.op("tree_leaves", b.input("x", "float32", 4), forest=forest, strategy="gemm")}))
+    text = show_program(
+        b.program(
+            {"y": b.op("tree_leaves", b.input("x", "float32", 4), forest=forest, strategy="gemm")}
+        )
+    )
     assert text.splitlines() == [
         "%0 = input x : float32[n, 4]",
         f"%1 = tree_leaves %0 forest=<2 trees, {forest.n_tests} tests> strategy=gemm : int32[n, 2]",
@@ -176,7 +227,9 @@ def test_prints_forests_and_types():
     ]
 
 
-@pytest.mark.parametrize("primitive", ["reduce_max", "reduce_min", "argmax", "logsumexp", "ordered_logsumexp"])
+@pytest.mark.parametrize(
+    "primitive", ["reduce_max", "reduce_min", "argmax", "logsumexp", "ordered_logsumexp"]
+)
 def test_the_largest_of_nothing_is_refused(primitive):
     """A compiled loop would read the first entry of nothing."""
     b = Builder()

@@ -8,11 +8,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from hbconv.containers.columns import Vocabulary
+from hbconv.containers.nodes.inputs import Vocabulary
 from hbconv.errors import InputError
-from hbconv.runtime import tables, text
-from hbconv.runtime.tables import read_frame
-from hbconv.runtime.text import encode
+from hbconv.runtime.inputs import dataframes as tables
+from hbconv.runtime.inputs.dataframes import read_frame
+from hbconv.runtime.text import categories as text
+from hbconv.runtime.text.categories import encode
 
 WORDS = ["abcd", "abcdX", "abc", "", "é", "日本", "ABCD", " abcd", "a\x00", "a"]
 VOCABULARY = Vocabulary(("abcd", "", "é", "日本", "a"))
@@ -29,7 +30,9 @@ FORMS = {
     "pandas category": pd.Series(pd.Categorical(WORDS)),
     "pandas arrow": pd.Series(WORDS, dtype="string[pyarrow]"),
     "pandas ArrowDtype": pd.Series(WORDS, dtype=pd.ArrowDtype(pa.string())),
-    "pandas ArrowDtype dictionary": pd.Series(WORDS, dtype=pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))),
+    "pandas ArrowDtype dictionary": pd.Series(
+        WORDS, dtype=pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
+    ),
     "polars": pl.Series(WORDS),
     "polars categorical": pl.Series(WORDS, dtype=pl.Categorical),
     "polars enum": pl.Series(WORDS, dtype=pl.Enum(WORDS)),
@@ -38,13 +41,17 @@ FORMS = {
     "arrow view": pa.array(WORDS, pa.string_view()),
     "arrow chunks": pa.chunked_array([WORDS[:3], WORDS[3:]]),
     "arrow dictionary": pa.array(WORDS).dictionary_encode(),
-    "arrow dictionary chunks": pa.chunked_array([pa.array(WORDS[:3]).dictionary_encode(), pa.array(WORDS[3:]).dictionary_encode()]),
+    "arrow dictionary chunks": pa.chunked_array(
+        [pa.array(WORDS[:3]).dictionary_encode(), pa.array(WORDS[3:]).dictionary_encode()]
+    ),
 }
 
 
 def frame(values):
     kind = type(values).__module__.partition(".")[0]
-    return {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}.get(kind, dict)({"t": values})
+    return {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}.get(kind, dict)(
+        {"t": values}
+    )
 
 
 def codes(values, vocabulary=VOCABULARY):
@@ -56,7 +63,11 @@ def test_every_form_of_text_has_the_same_codes(values):
     assert codes(values) == CODES
 
 
-@pytest.mark.parametrize("values", [v for k, v in FORMS.items() if "arrow" not in k.lower()], ids=[k for k in FORMS if "arrow" not in k.lower()])
+@pytest.mark.parametrize(
+    "values",
+    [v for k, v in FORMS.items() if "arrow" not in k.lower()],
+    ids=[k for k in FORMS if "arrow" not in k.lower()],
+)
 def test_without_pyarrow_the_codes_are_the_same(values, monkeypatch):
     monkeypatch.setattr(tables, "has_arrow", lambda: False)
     assert codes(values) == CODES
@@ -80,26 +91,46 @@ def test_long_columns_have_the_same_codes(values):
 def _taken(column, rows):
     if isinstance(column, text.Categories):
         return text.Categories(column.codes[rows], column.values)
-    return text.Text(column.values[rows] if isinstance(column.values, np.ndarray) else pa.array(column.values.to_pylist() * 200), column.null)
+    return text.Text(
+        column.values[rows]
+        if isinstance(column.values, np.ndarray)
+        else pa.array(column.values.to_pylist() * 200),
+        column.null,
+    )
 
 
 def test_long_columns_of_objects_tell_kinds_of_missing_apart():
-    values = np.array(["a", None, np.nan, pd.NA, pd.NaT, np.float32("nan"), 1, "b"] * 200, dtype=object)
-    assert encode(values, Vocabulary(("a",), none=NONE, nan=NAN), "t").tolist() == [0, NONE, NAN, -1, -1, NAN, -1, -1] * 200
+    values = np.array(
+        ["a", None, np.nan, pd.NA, pd.NaT, np.float32("nan"), 1, "b"] * 200, dtype=object
+    )
+    assert (
+        encode(values, Vocabulary(("a",), none=NONE, nan=NAN), "t").tolist()
+        == [0, NONE, NAN, -1, -1, NAN, -1, -1] * 200
+    )
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("width", [1, 4, 9])
 def test_numpy_text_of_every_width_is_compared_whole(width, order):
     values = np.array(WORDS).astype(f"{order}U{width}")
-    assert encode(values, VOCABULARY, "t").tolist() == encode(values.astype(object), VOCABULARY, "t").tolist()
-    assert encode(np.tile(values, 2)[::2], VOCABULARY, "t").tolist() == encode(np.tile(values, 2)[::2].astype(object), VOCABULARY, "t").tolist()
+    assert (
+        encode(values, VOCABULARY, "t").tolist()
+        == encode(values.astype(object), VOCABULARY, "t").tolist()
+    )
+    assert (
+        encode(np.tile(values, 2)[::2], VOCABULARY, "t").tolist()
+        == encode(np.tile(values, 2)[::2].astype(object), VOCABULARY, "t").tolist()
+    )
 
 
 def test_halves_of_surrogate_pairs_are_texts_too():
     words = Vocabulary(("\udc80", "a"))
     assert codes(pa.array(["a", "b"]), words) == [1, -1]
-    assert codes(np.array(["a", "\udc80"], dtype=object), words) == codes(np.array(["a", "\udc80"]), words) == [1, 0]
+    assert (
+        codes(np.array(["a", "\udc80"], dtype=object), words)
+        == codes(np.array(["a", "\udc80"]), words)
+        == [1, 0]
+    )
 
 
 OBJECTS = Vocabulary(("a", 1, 2.5, b"a", False, 2**53 + 1), none=NONE, nan=NAN)
@@ -155,16 +186,22 @@ def test_an_arrow_null_is_nan_for_a_model_that_knows_only_nan():
     assert codes(pa.array(["a", None]), Vocabulary(("a",))) == [0, -1]
 
 
-@pytest.mark.parametrize("values", [np.array([1.0, np.nan]), np.array([1, 2]), np.array([True])], ids=str)
+@pytest.mark.parametrize(
+    "values", [np.array([1.0, np.nan]), np.array([1, 2]), np.array([True])], ids=str
+)
 def test_numbers_in_a_text_column_are_refused(values):
-    with pytest.raises(InputError, match=r"Column 't' holds numbers .* where the model was fitted on text"):
+    with pytest.raises(
+        InputError, match=r"Column 't' holds numbers .* where the model was fitted on text"
+    ):
         codes(values)
 
 
 def test_a_list_in_a_text_column_is_refused():
     values = np.empty(2, dtype=object)
     values[:] = ["a", ["b"]]
-    with pytest.raises(InputError, match=r"Column 't' holds \['b'\] of type list, where the model needs text"):
+    with pytest.raises(
+        InputError, match=r"Column 't' holds \['b'\] of type list, where the model needs text"
+    ):
         codes(values)
 
 

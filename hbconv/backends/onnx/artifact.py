@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from hbconv.backends._pool import share
 from hbconv.backends.base import Artifact, contiguous
+from hbconv.backends.tvm.binary.thread_pool import share
 from hbconv.errors import BackendError
 
 if TYPE_CHECKING:
@@ -39,9 +39,15 @@ class OnnxArtifact(Artifact):
         options.log_severity_level = ERRORS_ONLY
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         try:
-            self.session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # ONNX Runtime has its own classes of errors, with no public base
-            raise BackendError(f"ONNX Runtime does not take the program: {error}. Use another backend, such as backend='torch'.") from error
+            self.session = onnxruntime.InferenceSession(
+                model, options, providers=["CPUExecutionProvider"]
+            )
+        except (
+            Exception
+        ) as error:  # ONNX Runtime has its own classes of errors, with no public base
+            raise BackendError(
+                f"ONNX Runtime does not take the program: {error}. Use another backend, such as backend='torch'."
+            ) from error
         self.outputs = [o.name for o in self.session.get_outputs()]
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
@@ -54,7 +60,9 @@ class OnnxArtifact(Artifact):
         results = [dict[str, npt.NDArray[Any]]()] * parts
 
         def task(part: int) -> None:
-            results[part] = self._run({name: x[bounds[part] : bounds[part + 1]] for name, x in inputs.items()})
+            results[part] = self._run(
+                {name: x[bounds[part] : bounds[part + 1]] for name, x in inputs.items()}
+            )
 
         share([partial(task, part) for part in range(parts)], self.threads)
         return {name: np.concatenate([r[name] for r in results]) for name in self.outputs}
@@ -64,5 +72,7 @@ class OnnxArtifact(Artifact):
         return {"model.onnx": self.model}
 
     def _run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
-        answers = self.session.run(self.outputs, {name: contiguous(x) for name, x in inputs.items()})
+        answers = self.session.run(
+            self.outputs, {name: contiguous(x) for name, x in inputs.items()}
+        )
         return dict(zip(self.outputs, answers, strict=True))

@@ -30,7 +30,11 @@ def extreme(operator: str) -> Callable[..., str]:
 
     def emit(w: GraphWriter, x: Tensor, axis: int) -> str:
         found = _reduce(w, operator, x.name, axis)
-        return found if not x.dtype.startswith("float") else w.node("Where", _any_nan(w, x, axis), w.constant(np.nan, x.dtype), found)
+        return (
+            found
+            if not x.dtype.startswith("float")
+            else w.node("Where", _any_nan(w, x, axis), w.constant(np.nan, x.dtype), found)
+        )
 
     return emit
 
@@ -56,7 +60,9 @@ def ordered_sum(w: GraphWriter, x: Tensor, axis: int) -> str:
     """Take the last of the running sums: CumSum adds one entry after another."""
     if x.shape[axis] == 0:
         return _reduce(w, "ReduceSum", x.name, axis)
-    return w.node("Gather", cumsum(w, x, axis), w.constant(x.shape[axis] - 1, "int64"), axis=axis + 1)
+    return w.node(
+        "Gather", cumsum(w, x, axis), w.constant(x.shape[axis] - 1, "int64"), axis=axis + 1
+    )
 
 
 def cumsum(w: GraphWriter, x: Tensor, axis: int) -> str:
@@ -73,7 +79,12 @@ def sort(w: GraphWriter, x: Tensor, axis: int) -> str:
     count = w.node("ReduceSum", _nan_counts(w, x), w.constant([axis + 1], "int64"), keepdims=1)
     place = np.arange(1 - size, 1, dtype=np.int32).reshape(-1, *(1 for _ in x.shape[axis + 1 :]))
     missing = w.node("Greater", w.node("Add", count, w.constant(place)), w.constant(0, "int32"))
-    return w.node("Where", missing, w.constant(np.nan, x.dtype), _smallest(w, replace(x, name=infinite), size, axis)[0])
+    return w.node(
+        "Where",
+        missing,
+        w.constant(np.nan, x.dtype),
+        _smallest(w, replace(x, name=infinite), size, axis)[0],
+    )
 
 
 def topk(w: GraphWriter, x: Tensor, k: int) -> str:
@@ -84,8 +95,12 @@ def topk(w: GraphWriter, x: Tensor, k: int) -> str:
     """
     key = x
     if x.dtype.startswith("float"):
-        below_infinity = w.node("Min", w.cast(x.name, "float64"), w.constant(np.finfo("float64").max, "float64"))
-        ordered = w.node("Where", w.node("IsNaN", x.name), w.constant(np.inf, "float64"), below_infinity)
+        below_infinity = w.node(
+            "Min", w.cast(x.name, "float64"), w.constant(np.finfo("float64").max, "float64")
+        )
+        ordered = w.node(
+            "Where", w.node("IsNaN", x.name), w.constant(np.inf, "float64"), below_infinity
+        )
         key = replace(x, name=ordered, type=replace(x.type, dtype="float64"))
     return w.cast(_smallest(w, key, k, axis=0)[1], "int32")
 
@@ -97,7 +112,11 @@ def _smallest(w: GraphWriter, x: Tensor, k: int, axis: int) -> tuple[str, str]:
 
 def bucketize(w: GraphWriter, x: Tensor, edges: Tensor, right: bool) -> str:
     """Count the edges at or below x: all the real ones where x is NaN."""
-    reached = w.node("GreaterOrEqual" if right else "Greater", write_reshape(w, x.name, x.dtype, (*x.shape, 1)), edges.name)
+    reached = w.node(
+        "GreaterOrEqual" if right else "Greater",
+        write_reshape(w, x.name, x.dtype, (*x.shape, 1)),
+        edges.name,
+    )
     count = _reduce(w, "ReduceSum", w.cast(reached, "int32"), axis=1)
     if not x.dtype.startswith("float"):
         return count

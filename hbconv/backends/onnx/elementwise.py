@@ -41,10 +41,16 @@ def circular(operator: str, quarter: int) -> Callable[..., str]:
     def emit(w: GraphWriter, x: Tensor) -> str:
         wide = w.cast(x.name, "float64")
         quarters, rest = _quarter_turns(w, wide)
-        place = w.node("Mod", w.node("Add", w.cast(quarters, "int64"), w.constant(quarter, "int64")), w.constant(4, "int64"))
+        place = w.node(
+            "Mod",
+            w.node("Add", w.cast(quarters, "int64"), w.constant(quarter, "int64")),
+            w.constant(4, "int64"),
+        )
         odd = w.node("Equal", w.node("Mod", place, w.constant(2, "int64")), w.constant(1, "int64"))
         size = w.node("Where", odd, w.node("Cos", rest), w.node("Sin", rest))
-        near = w.node("Where", w.node("Less", place, w.constant(2, "int64")), size, w.node("Neg", size))
+        near = w.node(
+            "Where", w.node("Less", place, w.constant(2, "int64")), size, w.node("Neg", size)
+        )
         is_near = w.node("Less", w.node("Abs", wide), w.constant(1e6, "float64"))
         return w.cast(w.node("Where", is_near, near, w.node(operator, wide)), x.dtype)
 
@@ -57,13 +63,21 @@ def asin(w: GraphWriter, x: Tensor) -> str:
     Beyond a half it is a quarter turn less twice the arc sine of ``sqrt((1 - x) / 2)``, which keeps the steps away from the end, where they do not converge.
     """
     wide = w.cast(x.name, "float64")
-    one, two, half, quarter = (w.constant(number, "float64") for number in (1.0, 2.0, 0.5, np.pi / 2))
+    one, two, half, quarter = (
+        w.constant(number, "float64") for number in (1.0, 2.0, 0.5, np.pi / 2)
+    )
     size = w.node("Abs", wide)
     is_large = w.node("Greater", size, half)
-    sine = w.node("Where", is_large, w.node("Sqrt", w.node("Div", w.node("Sub", one, size), two)), size)
+    sine = w.node(
+        "Where", is_large, w.node("Sqrt", w.node("Div", w.node("Sub", one, size), two)), size
+    )
     angle = w.cast(w.node("Asin", w.cast(sine, "float32")), "float64")
     for _ in range(2):
-        angle = w.node("Sub", angle, w.node("Div", w.node("Sub", w.node("Sin", angle), sine), w.node("Cos", angle)))
+        angle = w.node(
+            "Sub",
+            angle,
+            w.node("Div", w.node("Sub", w.node("Sin", angle), sine), w.node("Cos", angle)),
+        )
     angle = w.node("Where", is_large, w.node("Sub", quarter, w.node("Mul", two, angle)), angle)
     return w.cast(w.node("Mul", angle, w.node("Sign", wide)), x.dtype)
 
@@ -77,7 +91,10 @@ def _quarter_turns(w: GraphWriter, x: str) -> tuple[str, str]:
     rest, left = x, _QUARTER_TURN
     for bits in (30, 60, 90, 120):
         part = left // Fraction(1, 2**bits) * Fraction(1, 2**bits)
-        rest, left = w.node("Sub", rest, w.node("Mul", quarters, w.constant(float(part), "float64"))), left - part
+        rest, left = (
+            w.node("Sub", rest, w.node("Mul", quarters, w.constant(float(part), "float64"))),
+            left - part,
+        )
     return quarters, rest
 
 
@@ -103,10 +120,26 @@ def shift(direction: str) -> Callable[..., str]:
 
     def emit(w: GraphWriter, x: Tensor, count: Tensor) -> str:
         zero, ones = w.constant(0, x.dtype), w.constant(-1, x.dtype)
-        sign = w.node("Where", w.node("Less", x.name, zero), ones, zero) if direction == "RIGHT" else zero
-        valid = w.node("And", w.node("GreaterOrEqual", count.name, zero), w.node("Less", count.name, w.constant(np.iinfo(x.dtype).bits, x.dtype)))
+        sign = (
+            w.node("Where", w.node("Less", x.name, zero), ones, zero)
+            if direction == "RIGHT"
+            else zero
+        )
+        valid = w.node(
+            "And",
+            w.node("GreaterOrEqual", count.name, zero),
+            w.node("Less", count.name, w.constant(np.iinfo(x.dtype).bits, x.dtype)),
+        )
         bits = w.cast(w.node("BitwiseXor", x.name, sign), "uint64")
-        shifted = w.cast(w.node("BitShift", bits, w.cast(w.node("Where", valid, count.name, zero), "uint64"), direction=direction), x.dtype)
+        shifted = w.cast(
+            w.node(
+                "BitShift",
+                bits,
+                w.cast(w.node("Where", valid, count.name, zero), "uint64"),
+                direction=direction,
+            ),
+            x.dtype,
+        )
         return w.node("BitwiseXor", w.node("Where", valid, shifted, zero), sign)
 
     return emit

@@ -20,14 +20,18 @@ def emit_model(program: TensorProgram) -> bytes:
     return w.model("program")
 
 
-def emit_program(w: GraphWriter, program: TensorProgram, inputs: Mapping[str, str]) -> dict[str, Tensor]:
+def emit_program(
+    w: GraphWriter, program: TensorProgram, inputs: Mapping[str, str]
+) -> dict[str, Tensor]:
     """Append the program's nodes, reading the named values as its inputs; return its outputs."""
     values: list[Tensor] = []
     for instruction in program.instructions:
         if isinstance(instruction, Input):
             values.append(Tensor(inputs[instruction.name], instruction.type))
         elif isinstance(instruction, Constant):
-            values.append(Tensor(w.constant(instruction.value), instruction.type, instruction.value.data))
+            values.append(
+                Tensor(w.constant(instruction.value), instruction.type, instruction.value.data)
+            )
         else:
             w.source = instruction.source
             operands = (values[i] for i in instruction.operands)

@@ -31,7 +31,9 @@ MATRIX = "X"
 def export_model(lowered: Lowered, graph: Graph, target: Target, backend: Backend) -> bytes:
     """Write the graph's outputs, decoded, behind its checks."""
     messages = {check.node: check.message for check in graph.checks}
-    checks = lower_nodes(graph, {str(number): node for number, node in enumerate(messages)}, target.precision)
+    checks = lower_nodes(
+        graph, {str(number): node for number, node in enumerate(messages)}, target.precision
+    )
     schema = graph.schema
     columns = _columns_read(lowered, checks)
     matrix = _is_matrix(schema)
@@ -40,8 +42,16 @@ def export_model(lowered: Lowered, graph: Graph, target: Target, backend: Backen
 
     w = GraphWriter([*names, *graph.outputs])
     _declare_inputs(w, schema, [] if matrix else columns)
-    values = emit_program(w, backend.prepare(lowered.program, target), _inputs(w, lowered, schema, matrix=matrix))
-    refused = emit_program(w, backend.prepare(checks.program, target), _inputs(w, checks, schema, matrix=matrix)) if graph.checks else {}
+    values = emit_program(
+        w, backend.prepare(lowered.program, target), _inputs(w, lowered, schema, matrix=matrix)
+    )
+    refused = (
+        emit_program(
+            w, backend.prepare(checks.program, target), _inputs(w, checks, schema, matrix=matrix)
+        )
+        if graph.checks
+        else {}
+    )
     passed = _checks(w, list(zip(refused.values(), messages.values(), strict=True)))
     for name, output in graph.outputs.items():
         _write_output(w, name, output, values[name], passed)
@@ -53,14 +63,24 @@ def checked(model: bytes) -> bytes:
     try:
         onnx.checker.check_model(model)
     except onnx.checker.ValidationError as error:
-        raise BackendError(f"The model as ONNX breaks a rule of the format: {error}. Use another backend, such as backend='torch'.") from error
+        raise BackendError(
+            f"The model as ONNX breaks a rule of the format: {error}. Use another backend, such as backend='torch'."
+        ) from error
     return model
 
 
 def _columns_read(*programs: Lowered) -> list[int]:
     """Columns of the schema that some feed reads, ascending."""
     feeds = [feed for program in programs for feed in _plain(program)]
-    return sorted({c for feed in feeds for c in (feed.columns if isinstance(feed, Feed) else (leaf.column for leaf in feed.leaves))})
+    return sorted(
+        {
+            c
+            for feed in feeds
+            for c in (
+                feed.columns if isinstance(feed, Feed) else (leaf.column for leaf in feed.leaves)
+            )
+        }
+    )
 
 
 def _plain(lowered: Lowered) -> list[Feed | CodesFeed]:
@@ -76,15 +96,24 @@ def _is_matrix(schema: Schema) -> bool:
 def _require_distinct(names: list[str]) -> None:
     clashing = sorted({name for name in names if names.count(name) > 1 or not name})
     if clashing:
-        raise BackendError(f"ONNX needs a name for each input and output, but {clashing} are empty or taken twice. Rename the columns and fit again.")
+        raise BackendError(
+            f"ONNX needs a name for each input and output, but {clashing} are empty or taken twice. Rename the columns and fit again."
+        )
 
 
 def _declare_inputs(w: GraphWriter, schema: Schema, columns: Iterable[int]) -> None:
     if _is_matrix(schema):
-        w.input(MATRIX, schema.dtypes[0], len(schema.columns), "Columns: " + ", ".join(schema.names))
+        w.input(
+            MATRIX, schema.dtypes[0], len(schema.columns), "Columns: " + ", ".join(schema.names)
+        )
     for c in columns:
         text = schema.columns[c].dtype == "string"
-        w.input(schema.columns[c].name, schema.columns[c].dtype, 1, "Text; a missing value is the empty text." if text else "")
+        w.input(
+            schema.columns[c].name,
+            schema.columns[c].dtype,
+            1,
+            "Text; a missing value is the empty text." if text else "",
+        )
 
 
 def _inputs(w: GraphWriter, lowered: Lowered, schema: Schema, *, matrix: bool) -> dict[str, str]:
@@ -126,21 +155,29 @@ def _write_output(w: GraphWriter, name: str, output: Output, value: Tensor, pass
     elif output.dtype is not None and output.dtype != dtype:
         data, dtype = w.cast(data, output.dtype), output.dtype
     shape = () if output.vector and not output.parts else output.shape or value.shape
-    target = w.node("Add", w.constant([0, *shape], "int64"), passed)  # a zero in the target shape of Reshape means "as before"
+    target = w.node(
+        "Add", w.constant([0, *shape], "int64"), passed
+    )  # a zero in the target shape of Reshape means "as before"
     w.output(w.named_node(name, "Reshape", data, target), dtype, shape, _returns(output))
 
 
 def _decode(w: GraphWriter, codes: str, classes: Array | tuple[Array, ...]) -> tuple[str, str]:
     """Read labels at the codes; those of several columns stand in one tensor, so they must be of one kind."""
-    tables = [labels(table.data) for table in (classes if isinstance(classes, tuple) else (classes,))]
+    tables = [
+        labels(table.data) for table in (classes if isinstance(classes, tuple) else (classes,))
+    ]
     if len({table.dtype.kind for table in tables}) > 1:
-        raise BackendError("ONNX cannot hold the class labels: one target has text, another numbers. Convert a classifier for each target.")
+        raise BackendError(
+            "ONNX cannot hold the class labels: one target has text, another numbers. Convert a classifier for each target."
+        )
     common = np.result_type(*tables)
     starts = np.cumsum([0, *(len(table) for table in tables[:-1])])
     if len(tables) > 1:
         codes = w.node("Add", codes, w.constant(starts, "int32"))
     flat = np.concatenate([table.astype(common) for table in tables])
-    return w.node("Gather", w.constant(flat), codes, axis=0), "string" if common.kind == "U" else common.name
+    return w.node(
+        "Gather", w.constant(flat), codes, axis=0
+    ), "string" if common.kind == "U" else common.name
 
 
 def _returns(output: Output) -> str:

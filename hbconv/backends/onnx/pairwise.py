@@ -26,7 +26,9 @@ _Term = Callable[["GraphWriter", str, str, str], str]
 def pairwise(w: GraphWriter, x: Tensor, points: Tensor, kind: str, p: float) -> str:
     """Fold the terms of one feature after another, each a column of x beside a constant row."""
     power = w.constant(p, x.dtype)
-    total = write_expand(w, x.name, w.constant(np.zeros(points.shape[0]), x.dtype), points.shape[:1])
+    total = write_expand(
+        w, x.name, w.constant(np.zeros(points.shape[0]), x.dtype), points.shape[:1]
+    )
     for feature, values in enumerate(np.asarray(points.value).T):
         column = w.node("Gather", x.name, w.constant([feature], "int64"), axis=1)
         term = _TERMS[kind](w, column, w.constant(values, x.dtype), power)
@@ -42,8 +44,14 @@ def nearest(w: GraphWriter, x: Tensor, points: Tensor, k: int) -> str:
     values = np.asarray(points.value)
     centre = values.mean(axis=0)
     apart = values - centre
-    products = w.node("MatMul", w.node("Sub", x.name, w.constant(centre, x.dtype)), w.constant(-2.0 * apart.T, x.dtype))
-    return topk(w, Tensor(w.node("Add", products, w.constant((apart**2).sum(axis=1), x.dtype)), kind), k)
+    products = w.node(
+        "MatMul",
+        w.node("Sub", x.name, w.constant(centre, x.dtype)),
+        w.constant(-2.0 * apart.T, x.dtype),
+    )
+    return topk(
+        w, Tensor(w.node("Add", products, w.constant((apart**2).sum(axis=1), x.dtype)), kind), k
+    )
 
 
 def _difference(w: GraphWriter, x: str, y: str, power: str) -> str:  # noqa: ARG001
@@ -66,7 +74,9 @@ def _different(w: GraphWriter, x: str, y: str, power: str) -> str:
 def _canberra(w: GraphWriter, x: str, y: str, power: str) -> str:
     size = w.node("Add", w.node("Abs", x), w.node("Abs", y))
     zero, one = (w.node("CastLike", w.constant(number), power) for number in (0.0, 1.0))
-    return w.node("Div", _difference(w, x, y, power), w.node("Where", w.node("Equal", size, zero), one, size))
+    return w.node(
+        "Div", _difference(w, x, y, power), w.node("Where", w.node("Equal", size, zero), one, size)
+    )
 
 
 def _chi_square(w: GraphWriter, x: str, y: str, power: str) -> str:
@@ -77,7 +87,9 @@ def _chi_square(w: GraphWriter, x: str, y: str, power: str) -> str:
 
 def _present(w: GraphWriter, x: str, y: str, power: str) -> str:
     square = _square(w, x, y, power)
-    return w.node("Where", w.node("IsNaN", square), w.node("CastLike", w.constant(0.0), power), square)
+    return w.node(
+        "Where", w.node("IsNaN", square), w.node("CastLike", w.constant(0.0), power), square
+    )
 
 
 _TERMS: dict[str, _Term] = {

@@ -85,7 +85,11 @@ def _erf_series() -> np.ndarray:
 def erf(b: Builder, x: Value) -> Value:
     """Sum the Taylor series at the nearest eighth; 1 from 6 on."""
     missing = b.op("isnan", x)
-    size = b.op("minimum", b.where(missing, _number(b, 0.0, x), b.op("abs", x)), _number(b, _LAST / _STEPS, x))
+    size = b.op(
+        "minimum",
+        b.where(missing, _number(b, 0.0, x), b.op("abs", x)),
+        _number(b, _LAST / _STEPS, x),
+    )
     nearest = b.op("rint", size * _number(b, float(_STEPS), x))
     index, offset = b.cast(nearest, "int32"), size - nearest * _number(b, 1 / _STEPS, x)
     series = [b.lookup(b.constant(row), index) for row in _erf_series()]
@@ -109,7 +113,11 @@ def ordered_logsumexp(b: Builder, x: Value, axis: int) -> Value:
     total, *terms = (b.reshape(b.take(x, [i], axis), *shape) for i in range(x.shape[axis]))
     for term in terms:
         more = b.op("log1p", b.op("exp", -b.op("abs", total - term)))
-        total = b.where(b.op("eq", total, term), term + _number(b, math.log(2.0), x), b.op("maximum", total, term) + more)
+        total = b.where(
+            b.op("eq", total, term),
+            term + _number(b, math.log(2.0), x),
+            b.op("maximum", total, term) + more,
+        )
     return total
 
 

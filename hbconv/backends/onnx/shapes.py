@@ -9,14 +9,28 @@ import numpy as np
 if TYPE_CHECKING:
     from hbconv.backends.onnx.writer import GraphWriter, Tensor
 
-__all__ = ["concat", "expand", "gather", "lookup", "matmul", "reshape", "scatter", "take", "with_a_row", "without_last_row", "write_reshape"]
+__all__ = [
+    "concat",
+    "expand",
+    "gather",
+    "lookup",
+    "matmul",
+    "reshape",
+    "scatter",
+    "take",
+    "with_a_row",
+    "without_last_row",
+    "write_reshape",
+]
 
 
 def matmul(w: GraphWriter, x: Tensor, weights: Tensor) -> str:
     """Multiply by a constant matrix; batched by Einsum."""
     if len(x.shape) == 1:
         return w.node("MatMul", x.name, weights.name)
-    return without_last_row(w, w.node("Einsum", with_a_row(w, x), weights.name, equation="rbk,bkm->rbm"))
+    return without_last_row(
+        w, w.node("Einsum", with_a_row(w, x), weights.name, equation="rbk,bkm->rbm")
+    )
 
 
 def with_a_row(w: GraphWriter, x: Tensor) -> str:
@@ -26,7 +40,9 @@ def with_a_row(w: GraphWriter, x: Tensor) -> str:
 
 def without_last_row(w: GraphWriter, name: str) -> str:
     """Drop the row that was appended."""
-    return w.node("Slice", name, w.constant([0], "int64"), w.constant([-1], "int64"), w.constant([0], "int64"))
+    return w.node(
+        "Slice", name, w.constant([0], "int64"), w.constant([-1], "int64"), w.constant([0], "int64")
+    )
 
 
 def take(w: GraphWriter, x: Tensor, indices: Tensor, axis: int) -> str:
@@ -47,9 +63,24 @@ def lookup(w: GraphWriter, table: Tensor, index: Tensor) -> str:
 
 def scatter(w: GraphWriter, tokens: Tensor, weights: Tensor, width: int) -> str:
     """Add weights at their places; one more takes those of no place."""
-    zeros = write_expand(w, weights.name, w.constant(np.zeros(width + 1), weights.dtype), (width + 1,))
-    added = w.node("ScatterElements", zeros, w.cast(tokens.name, "int64"), weights.name, axis=1, reduction="add")
-    return w.node("Slice", added, w.constant([0], "int64"), w.constant([width], "int64"), w.constant([1], "int64"))
+    zeros = write_expand(
+        w, weights.name, w.constant(np.zeros(width + 1), weights.dtype), (width + 1,)
+    )
+    added = w.node(
+        "ScatterElements",
+        zeros,
+        w.cast(tokens.name, "int64"),
+        weights.name,
+        axis=1,
+        reduction="add",
+    )
+    return w.node(
+        "Slice",
+        added,
+        w.constant([0], "int64"),
+        w.constant([width], "int64"),
+        w.constant([1], "int64"),
+    )
 
 
 def concat(w: GraphWriter, *xs: Tensor, axis: int) -> str:
@@ -75,4 +106,6 @@ def expand(w: GraphWriter, x: Tensor, value: Tensor) -> str:
 
 
 def write_expand(w: GraphWriter, x: str, value: str, shape: tuple[int, ...]) -> str:
-    return w.node("Expand", value, w.node("Concat", w.rows(x), w.constant(list(shape), "int64"), axis=0))
+    return w.node(
+        "Expand", value, w.node("Concat", w.rows(x), w.constant(list(shape), "int64"), axis=0)
+    )

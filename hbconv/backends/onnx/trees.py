@@ -39,7 +39,10 @@ def _fit_scores(b: Builder, x: Value, forest: Forest, strategy: str) -> Value:
         return b.op("expand", x, b.constant(forest.scores(_row(forest))[0]))
     if forest.tables:
         x, forest = b.concat([x, decide_tables(forest, x, b)]), with_decided_tables(forest)
-    if forest.values.shape[1] > 1 or np.promote_types(x.dtype, forest.accumulate) != forest.accumulate:
+    if (
+        forest.values.shape[1] > 1
+        or np.promote_types(x.dtype, forest.accumulate) != forest.accumulate
+    ):
         return sum_leaves(forest, b.op("tree_leaves", x, forest=forest, strategy=strategy), b)
     return b.op("tree_scores", b.cast(x, forest.accumulate), forest=forest, strategy=strategy)
 
@@ -56,9 +59,13 @@ def tree_remarks(forest: Forest) -> tuple[str, ...]:
     """Say what the operator cannot do, which other operators then do."""
     found = {
         "Tests on categories are decided by core operators before TreeEnsemble: it knows no set for NaN and for what is no category.": forest.tables,
-        "Leaf vectors are added up by core operators: a leaf of TreeEnsemble holds one number.": forest.values.shape[1] > 1,
+        "Leaf vectors are added up by core operators: a leaf of TreeEnsemble holds one number.": forest.values.shape[
+            1
+        ]
+        > 1,
         "Linear leaves are computed by core operators: a leaf of TreeEnsemble is a constant.": forest.slopes,
-        "Trees of a single leaf have a test in TreeEnsemble, both sides of which are that leaf.": forest.n_tests and (forest.roots.data < 0).any(),
+        "Trees of a single leaf have a test in TreeEnsemble, both sides of which are that leaf.": forest.n_tests
+        and (forest.roots.data < 0).any(),
     }
     return tuple(remark for remark, holds in found.items() if holds)
 
@@ -72,7 +79,9 @@ def tree_scores(w: GraphWriter, x: Tensor, forest: Forest, strategy: str) -> str
     """Write the sums of scalar leaves."""
     started = np.flatnonzero(forest.start.data)
     values = np.concatenate([forest.start.data[started], forest.values.data[:, 0]])
-    targets = np.concatenate([started, np.repeat(forest.target.data, np.diff(forest.first_leaf.data))])
+    targets = np.concatenate(
+        [started, np.repeat(forest.target.data, np.diff(forest.first_leaf.data))]
+    )
     return _tree_ensemble(w, x, forest, values, targets, forest.n_outputs)
 
 
@@ -85,7 +94,9 @@ def tree_leaves(w: GraphWriter, x: Tensor, forest: Forest, strategy: str) -> str
     return w.node("Add", w.cast(reached, "int32"), w.constant(forest.first_leaf.data[:-1], "int32"))
 
 
-def _tree_ensemble(w: GraphWriter, x: Tensor, forest: Forest, values: _Array, targets: _Array, n_targets: int) -> str:
+def _tree_ensemble(
+    w: GraphWriter, x: Tensor, forest: Forest, values: _Array, targets: _Array, n_targets: int
+) -> str:
     """Write the forest with these leaf values and targets; those more than its leaves stand in front, as trees of their own.
 
     The operator knows no tree of a single leaf: it gets a test with that leaf on one side and its like on the other (a
@@ -99,7 +110,9 @@ def _tree_ensemble(w: GraphWriter, x: Tensor, forest: Forest, values: _Array, ta
     leaves, zeros = ~roots[single], np.zeros(len(single))
     roots[single] = forest.n_tests + np.arange(len(single))
     left = np.concatenate([_shifted(forest.left.data, n_starts), ~leaves])
-    right = np.concatenate([_shifted(forest.right.data, n_starts), ~(len(values) + np.arange(len(single)))])
+    right = np.concatenate(
+        [_shifted(forest.right.data, n_starts), ~(len(values) + np.arange(len(single)))]
+    )
     lists = {
         "tree_roots": roots,
         "nodes_featureids": np.concatenate([forest.feature.data, zeros]),
@@ -111,13 +124,17 @@ def _tree_ensemble(w: GraphWriter, x: Tensor, forest: Forest, values: _Array, ta
         "leaf_targetids": np.concatenate([targets, targets[leaves]]),
     }
     tensors = {
-        "nodes_splits": np.concatenate([forest.less_equal_thresholds(x.dtype), zeros]).astype(x.dtype),
+        "nodes_splits": np.concatenate([forest.less_equal_thresholds(x.dtype), zeros]).astype(
+            x.dtype
+        ),
         "nodes_modes": np.zeros(len(left), np.uint8),  # 0 is x <= split
         "leaf_weights": np.concatenate([values, values[leaves]]).astype(x.dtype),
     }
     attributes = {name: array.astype(np.int64).tolist() for name, array in lists.items()}
     attributes |= {name: numpy_helper.from_array(array, name) for name, array in tensors.items()}
-    return w.ml_node("TreeEnsemble", x.name, n_targets=n_targets, aggregate_function=SUM, **attributes)
+    return w.ml_node(
+        "TreeEnsemble", x.name, n_targets=n_targets, aggregate_function=SUM, **attributes
+    )
 
 
 def _shifted(children: _Array, n_leaves: int) -> _Array:

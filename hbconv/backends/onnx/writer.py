@@ -83,12 +83,32 @@ class GraphWriter:
         """Append a core operator and return its result's name."""
         key = (operator, inputs, repr(attributes))
         if key not in self._known:
-            self._known[key] = self.named_node(self.fresh(operator), operator, *inputs, **attributes)
+            self._known[key] = self.named_node(
+                self.fresh(operator), operator, *inputs, **attributes
+            )
         return self._known[key]
 
-    def named_node(self, output: str, operator: str, *inputs: str, name: str = "", domain: str = "", **attributes: Any) -> str:
+    def named_node(
+        self,
+        output: str,
+        operator: str,
+        *inputs: str,
+        name: str = "",
+        domain: str = "",
+        **attributes: Any,
+    ) -> str:
         """Append a node whose result has the given name; the node's own name is the same unless given, with a number where a node has it."""
-        self._append(helper.make_node(operator, inputs, [output], self._node_name(name or output), self.source, domain, **attributes))
+        self._append(
+            helper.make_node(
+                operator,
+                inputs,
+                [output],
+                self._node_name(name or output),
+                self.source,
+                domain,
+                **attributes,
+            )
+        )
         return output
 
     def ml_node(self, operator: str, *inputs: str, **attributes: Any) -> str:
@@ -99,7 +119,18 @@ class GraphWriter:
         """Append TopK, the one operator of two results: the smallest values, ascending, and their positions."""
         names = self.fresh("smallest"), self.fresh("positions")
         inputs = [name, self.constant([k], "int64")]
-        self._append(helper.make_node("TopK", inputs, names, self._node_name(names[0]), self.source, axis=axis, largest=0, sorted=1))
+        self._append(
+            helper.make_node(
+                "TopK",
+                inputs,
+                names,
+                self._node_name(names[0]),
+                self.source,
+                axis=axis,
+                largest=0,
+                sorted=1,
+            )
+        )
         return names
 
     def constant(self, value: npt.ArrayLike, dtype: str | None = None) -> str:
@@ -131,7 +162,13 @@ class GraphWriter:
         """Close the graph and serialize it; more than 2 GB is refused."""
         graph = self.graph(name, self._inputs, self._outputs, doc)
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)]
-        model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="hbconv", producer_version=__version__)
+        model = helper.make_model(
+            graph,
+            opset_imports=opsets,
+            ir_version=IR_VERSION,
+            producer_name="hbconv",
+            producer_version=__version__,
+        )
         helper.set_model_props(model, dict(metadata or {}))
         try:
             serialized: bytes = model.SerializeToString()
@@ -144,12 +181,25 @@ class GraphWriter:
     def inner(self) -> GraphWriter:
         """Return a writer of a graph inside this one, whose names it may use and does not repeat."""
         inner = GraphWriter()
-        inner._names, inner._node_names, inner._read, inner.source = self._names, self._node_names, self._read, self.source
+        inner._names, inner._node_names, inner._read, inner.source = (
+            self._names,
+            self._node_names,
+            self._read,
+            self.source,
+        )
         return inner
 
-    def graph(self, name: str, inputs: Sequence[onnx.ValueInfoProto], outputs: Sequence[onnx.ValueInfoProto], doc: str = "") -> onnx.GraphProto:
+    def graph(
+        self,
+        name: str,
+        inputs: Sequence[onnx.ValueInfoProto],
+        outputs: Sequence[onnx.ValueInfoProto],
+        doc: str = "",
+    ) -> onnx.GraphProto:
         """Close the graph, without constants that no node reads: a runtime would warn of each."""
-        constants = [constant for constant in self._constants.values() if constant.name in self._read]
+        constants = [
+            constant for constant in self._constants.values() if constant.name in self._read
+        ]
         return helper.make_graph(self._nodes, name, inputs, outputs, constants, doc)
 
     def _append(self, node: onnx.NodeProto) -> None:
@@ -176,4 +226,6 @@ class GraphWriter:
 
 def too_large() -> BackendError:
     """Return the error for a model that no single ONNX file can hold."""
-    return BackendError("The model takes more than 2 GB, which one ONNX file cannot hold. Use another backend, such as backend='torch'.")
+    return BackendError(
+        "The model takes more than 2 GB, which one ONNX file cannot hold. Use another backend, such as backend='torch'."
+    )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hbconv.backends.base import Artifact, Backend, KernelReport
-from hbconv.backends.tvm.fusion import fuse_products
-from hbconv.backends.tvm.machine import Machine
-from hbconv.backends.tvm.rewrites import REWRITES
-from hbconv.backends.tvm.schedule import Schedule
+from hbconv.backends.tvm.passes.fuse_products import fuse_products
+from hbconv.backends.tvm.passes.lower_primitives import REWRITES
+from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, TensorProgram
 
@@ -33,7 +33,7 @@ class Tvm(Backend):
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
         """Compile the program to one function."""
-        from hbconv.backends.tvm.compiler import compile_program
+        from hbconv.backends.tvm.compile import compile_program
 
         program, machine = fuse_products(program), Machine.host()
         return compile_program(program, Schedule.construct(program, machine), machine, target)
@@ -48,7 +48,7 @@ class Tvm(Backend):
 
     def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:
         """Read the compiled kernel back, or compile again where this machine cannot run it."""
-        from hbconv.backends.tvm.saved import unpack
+        from hbconv.backends.tvm.binary.saved import unpack
 
         artifact = unpack(files, target.threads)
         return self.compile(program, target) if artifact is None else artifact

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from hbconv.backends.base import KernelReport
-from hbconv.backends.tvm import select
-from hbconv.backends.tvm.bins import make_bins
-from hbconv.backends.tvm.machine import Machine
-from hbconv.backends.tvm.program import write_function
-from hbconv.backends.tvm.schedule import Schedule
-from hbconv.backends.tvm.trees import find_kernel
+from hbconv.backends.tvm.emit.tile_function import write_function
+from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.trees import select
+from hbconv.backends.tvm.trees.bins.tables import make_bins
+from hbconv.backends.tvm.trees.choose import find_kernel
 from hbconv.forest import Forest
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
@@ -29,17 +29,30 @@ def report_kernel(program: TensorProgram, schedule: Schedule, machine: Machine) 
         tile=schedule.tile,
         block=schedule.block,
         lanes=schedule.lanes,
-        bytes_read=sum(len(_columns_read(program, position)) * np.dtype(i.type.dtype).itemsize for position, i in _inputs(program)),
-        bytes_written=sum(int(np.prod(kind.shape)) * np.dtype(kind.dtype).itemsize for kind in outputs),
+        bytes_read=sum(
+            len(_columns_read(program, position)) * np.dtype(i.type.dtype).itemsize
+            for position, i in _inputs(program)
+        ),
+        bytes_written=sum(
+            int(np.prod(kind.shape)) * np.dtype(kind.dtype).itemsize for kind in outputs
+        ),
         table_bytes=sum(table.nbytes for table in written.tables),
-        scratch_bytes=sum(size * np.dtype(dtype).itemsize for dtype, size in written.scratch.items()),
-        trees=tuple(_trees(program, op, schedule.tile) for op in program.instructions if isinstance(op, Op) and "forest" in op.attributes),
+        scratch_bytes=sum(
+            size * np.dtype(dtype).itemsize for dtype, size in written.scratch.items()
+        ),
+        trees=tuple(
+            _trees(program, op, schedule.tile)
+            for op in program.instructions
+            if isinstance(op, Op) and "forest" in op.attributes
+        ),
     )
 
 
 def _inputs(program: TensorProgram) -> Iterator[tuple[int, Input]]:
     """Yield the matrices with their positions."""
-    yield from ((position, i) for position, i in enumerate(program.instructions) if isinstance(i, Input))
+    yield from (
+        (position, i) for position, i in enumerate(program.instructions) if isinstance(i, Input)
+    )
 
 
 def _columns_read(program: TensorProgram, position: int) -> frozenset[int]:
@@ -60,7 +73,11 @@ def _columns_of(program: TensorProgram, op: Op, every: frozenset[int]) -> frozen
 
 def _trees(program: TensorProgram, op: Op, tile: int) -> str:
     """Say which kernel runs a tree operator, and in what form its tests read the row."""
-    forest, strategy, dtype = op.attributes["forest"], op.attributes["strategy"], program.instructions[op.operands[0]].type.dtype
+    forest, strategy, dtype = (
+        op.attributes["forest"],
+        op.attributes["strategy"],
+        program.instructions[op.operands[0]].type.dtype,
+    )
     kernel = find_kernel(tile, forest, strategy)
     form = _bytes(forest, dtype) if kernel is select else f"tests read {dtype}"
     return f"{op.primitive}: {strategy} runs as {kernel.__name__.rpartition('.')[2]}; {form}"

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from hbconv.containers import Node
-from hbconv.containers.affine import Affine
+from hbconv.containers.nodes.affine import Affine
 
 __all__ = ["fold_affine_into_affine"]
 
@@ -14,7 +14,7 @@ def fold_affine_into_affine(node: Node) -> Node | None:
     Examples
     --------
     >>> from hbconv.containers import Schema, show_rule
-    >>> from hbconv.containers.columns import Columns
+    >>> from hbconv.containers.nodes.inputs import Columns
     >>> x = Columns.of(Schema.table(["a"]))
     >>> show_rule(fold_affine_into_affine, Affine.of(Affine.of(x, sub=[1.0]), mul=[2.0]))
     affine(affine(columns(a), sub [1.]), mul [2.])

@@ -7,9 +7,9 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Node
-from hbconv.containers.affine import Affine
-from hbconv.containers.linear import Linear
-from hbconv.containers.wiring import Concat
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.wiring import Concat
 
 __all__ = ["fold_affine_into_linear"]
 
@@ -26,7 +26,7 @@ def fold_affine_into_linear(node: Node) -> Node | None:
     Examples
     --------
     >>> from hbconv.containers import Schema, show_rule
-    >>> from hbconv.containers.columns import Columns
+    >>> from hbconv.containers.nodes.inputs import Columns
     >>> x = Columns.of(Schema.table(["a", "b"]))
     >>> show_rule(fold_affine_into_linear, Linear.of(Affine.of(x, sub=[1.0, 2.0], div=[2.0, 4.0]), [6.0, 8.0]))
     linear(affine(columns(a, b), sub [1., 2.], div [2., 4.]), [[6.], [8.]] + [0.])
@@ -42,7 +42,12 @@ def fold_affine_into_linear(node: Node) -> Node | None:
     scaled, shift = weights * np.concatenate(scales)[:, None], np.concatenate(offsets) @ weights
     inner = tuple(part.x if isinstance(part, Affine) and _folds(part) else part for part in parts)
     x = replace(node.x, xs=inner) if isinstance(node.x, Concat) else inner[0]
-    return replace(node, x=x, weights=Array.of(scaled, node.weights.dtype), bias=Array.of(node.bias.data + shift, node.type.dtype))
+    return replace(
+        node,
+        x=x,
+        weights=Array.of(scaled, node.weights.dtype),
+        bias=Array.of(node.bias.data + shift, node.type.dtype),
+    )
 
 
 def _folds(part: Node) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import Node
-from hbconv.containers.linear import Linear
+from hbconv.containers.nodes.linear import Linear
 
 __all__ = ["fold_linear_into_linear"]
 
@@ -19,7 +19,7 @@ def fold_linear_into_linear(node: Node) -> Node | None:
     Examples
     --------
     >>> from hbconv.containers import Schema, show_rule
-    >>> from hbconv.containers.columns import Columns
+    >>> from hbconv.containers.nodes.inputs import Columns
     >>> x = Columns.of(Schema.table(["a", "b"]))
     >>> show_rule(fold_linear_into_linear, Linear.of(Linear.of(x, [[1.0], [2.0]], 1.0), [[3.0]], 4.0))
     linear(linear(columns(a, b), [[1.], [2.]] + [1.]), [[3.]] + [4.])

@@ -8,11 +8,11 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Node
-from hbconv.containers.arithmetic import Add
-from hbconv.containers.linear import Linear
-from hbconv.containers.lookup import LookupSum
-from hbconv.containers.one_hot import OneHot
-from hbconv.containers.wiring import Concat
+from hbconv.containers.nodes.arithmetic import Add
+from hbconv.containers.nodes.codes import OneHot
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.lookups import LookupSum
+from hbconv.containers.nodes.wiring import Concat
 
 __all__ = ["fold_one_hot_into_linear"]
 
@@ -28,7 +28,7 @@ def fold_one_hot_into_linear(node: Node) -> Node | None:
     Examples
     --------
     >>> from hbconv.containers import Schema, show_rule
-    >>> from hbconv.containers.columns import Codes, Columns, Vocabulary
+    >>> from hbconv.containers.nodes.inputs import Codes, Columns, Vocabulary
     >>> schema = Schema.table(["city", "age"])
     >>> city = OneHot(Codes(schema, 0, Vocabulary(("x", "y"))), (2,))
     >>> show_rule(fold_one_hot_into_linear, Linear.of(Concat((city, Columns(schema, Array([1])))), [3.0, 4.0, 5.0], 6.0))
@@ -38,7 +38,9 @@ def fold_one_hot_into_linear(node: Node) -> Node | None:
     if not isinstance(node, Linear):
         return None
     parts = node.x.xs if isinstance(node.x, Concat) else (node.x,)
-    place, encoding = next(((i, part) for i, part in enumerate(parts) if isinstance(part, OneHot)), (0, None))
+    place, encoding = next(
+        ((i, part) for i, part in enumerate(parts) if isinstance(part, OneHot)), (0, None)
+    )
     if encoding is None:
         return None
     first = sum(part.type.width for part in parts[:place])
@@ -48,12 +50,21 @@ def fold_one_hot_into_linear(node: Node) -> Node | None:
         return _lookup(node, encoding, node.weights.data, node.bias.data)
     weights = Array(np.delete(node.weights.data, np.s_[first:last], axis=0))
     remaining = replace(node, x=rest[0] if len(rest) == 1 else Concat(rest), weights=weights)
-    return Add((remaining, _lookup(node, encoding, node.weights.data[first:last], np.zeros_like(node.bias.data))))
+    return Add(
+        (
+            remaining,
+            _lookup(node, encoding, node.weights.data[first:last], np.zeros_like(node.bias.data)),
+        )
+    )
 
 
-def _lookup(node: Linear, encoding: OneHot, weights: npt.NDArray[Any], bias: npt.NDArray[Any]) -> LookupSum:
+def _lookup(
+    node: Linear, encoding: OneHot, weights: npt.NDArray[Any], bias: npt.NDArray[Any]
+) -> LookupSum:
     """Tables of the weights of each code column, a row for the unknown code before them; the bias in every row of the first."""
     blocks = np.split(weights.astype(node.type.dtype), np.cumsum(encoding.sizes)[:-1])
-    tables = [np.concatenate([np.zeros((1, block.shape[1]), block.dtype), block]) for block in blocks]
+    tables = [
+        np.concatenate([np.zeros((1, block.shape[1]), block.dtype), block]) for block in blocks
+    ]
     tables[0] = tables[0] + bias.astype(node.type.dtype)
     return LookupSum(encoding.codes, tuple(Array(t) for t in tables), source=node.source)

@@ -7,10 +7,10 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Node
-from hbconv.containers.linear import Linear
-from hbconv.containers.polynomial import Polynomial
-from hbconv.containers.trees import TreeEnsemble, TreeLeaves
-from hbconv.containers.wiring import Select
+from hbconv.containers.nodes.basis_functions import Polynomial
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
+from hbconv.containers.nodes.wiring import Select
 
 __all__ = ["inject_selection"]
 
@@ -25,7 +25,7 @@ def inject_selection(node: Node) -> Node | None:
     Examples
     --------
     >>> from hbconv.containers import Schema, show_rule
-    >>> from hbconv.containers.columns import Columns
+    >>> from hbconv.containers.nodes.inputs import Columns
     >>> x = Columns.of(Schema.table(["a", "b", "c"]))
     >>> show_rule(inject_selection, Linear.of(x, [0.0, 2.0, 0.0], 1.0))
     linear(columns(a, b, c), [[0.], [2.], [0.]] + [1.])
@@ -39,12 +39,18 @@ def inject_selection(node: Node) -> Node | None:
         return _selected(node, used, forest=node.forest.with_features(used))
     if isinstance(node, Polynomial):
         used = _at_least_one(np.unique(node.terms.data[node.terms.data >= 0]))
-        terms = np.where(node.terms.data < 0, -1, np.searchsorted(used, node.terms.data)).astype(np.int32)
+        terms = np.where(node.terms.data < 0, -1, np.searchsorted(used, node.terms.data)).astype(
+            np.int32
+        )
         return _selected(node, used, terms=Array(terms))
     return None
 
 
-def _selected(node: Linear | TreeEnsemble | TreeLeaves | Polynomial, used: npt.NDArray[np.int32], **changes: object) -> Node | None:
+def _selected(
+    node: Linear | TreeEnsemble | TreeLeaves | Polynomial,
+    used: npt.NDArray[np.int32],
+    **changes: object,
+) -> Node | None:
     if len(used) == node.x.type.width:
         return None
     return replace(node, x=Select(node.x, Array(used)), **changes)  # type: ignore[arg-type]

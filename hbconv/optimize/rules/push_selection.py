@@ -1,7 +1,7 @@
 """Push a column selection towards the input, so that columns nobody reads are never computed."""
 
 from hbconv.containers import Node, source
-from hbconv.containers.wiring import Select
+from hbconv.containers.nodes.wiring import Select
 
 __all__ = ["push_selection"]
 
@@ -16,8 +16,8 @@ def push_selection(node: Node) -> Node | None:
     --------
     >>> from hbconv.array import Array
     >>> from hbconv.containers import Schema, show_rule
-    >>> from hbconv.containers.affine import Affine
-    >>> from hbconv.containers.columns import Columns
+    >>> from hbconv.containers.nodes.affine import Affine
+    >>> from hbconv.containers.nodes.inputs import Columns
     >>> x = Columns.of(Schema.table(["a", "b", "c"]))
     >>> show_rule(push_selection, Select(Affine.of(x, sub=[1.0, 2.0, 3.0]), Array([2])))
     select(affine(columns(a, b, c), sub [1., 2., 3.]), [2])

@@ -3,9 +3,9 @@
 import numpy as np
 
 from hbconv.containers import Node
-from hbconv.containers.affine import Affine
-from hbconv.containers.clip import Clip
-from hbconv.containers.wiring import Cast, Concat, Select
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.elementwise import Clip
+from hbconv.containers.nodes.wiring import Cast, Concat, Select
 
 __all__ = ["remove_identity"]
 
@@ -22,7 +22,7 @@ def remove_identity(node: Node) -> Node | None:
     Examples
     --------
     >>> from hbconv.containers import Schema, show_rule
-    >>> from hbconv.containers.columns import Columns
+    >>> from hbconv.containers.nodes.inputs import Columns
     >>> x = Columns.of(Schema.table(["a", "b"]))
     >>> show_rule(remove_identity, Affine.of(x, sub=[0.0, 0.0], div=[1.0, 1.0]))
     affine(columns(a, b), sub [0., 0.], div [1., 1.])
@@ -32,7 +32,11 @@ def remove_identity(node: Node) -> Node | None:
         return node.x
     if isinstance(node, Affine) and node.is_identity:
         return Cast(node.x, "float")
-    if isinstance(node, Clip) and np.all(np.isneginf(node.low.data)) and np.all(np.isposinf(node.high.data)):
+    if (
+        isinstance(node, Clip)
+        and np.all(np.isneginf(node.low.data))
+        and np.all(np.isposinf(node.high.data))
+    ):
         return Cast(node.x, "float")
     if isinstance(node, Concat):
         return _without_empty_parts(node)

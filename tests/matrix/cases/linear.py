@@ -39,22 +39,55 @@ def regressors() -> Iterator[Case]:
     m = linear_model
     yield Case(name("LinearRegression"), "one target", fit(m.LinearRegression(), "value"))
     yield Case(name("LinearRegression"), "two targets", fit(m.LinearRegression(), "values"))
-    yield Case(name("LinearRegression"), "a column", lambda: m.LinearRegression().fit(fit_rows(), target("value")[:, None]))
-    yield Case(name("LinearRegression"), "positive, no intercept", fit(m.LinearRegression(positive=True, fit_intercept=False), "value"))
+    yield Case(
+        name("LinearRegression"),
+        "a column",
+        lambda: m.LinearRegression().fit(fit_rows(), target("value")[:, None]),
+    )
+    yield Case(
+        name("LinearRegression"),
+        "positive, no intercept",
+        fit(m.LinearRegression(positive=True, fit_intercept=False), "value"),
+    )
     for each in ("Ridge", "Lasso", "ElasticNet"):
         estimator = partial(getattr(m, each), alpha=0.1)
         yield Case(name(each), "one target", fit(estimator(), "value"))
         yield Case(name(each), "two targets", fit(estimator(), "values"))
         yield Case(name(each), "fitted on float32", fit(estimator(), "value", "float32"))
-        yield Case(name(each), "float32, no intercept", fit(estimator(fit_intercept=False), "values", "float32"))
-    yield Case(name("SGDRegressor"), "huber", fit(m.SGDRegressor(loss="huber", random_state=0), "value"))
-    yield Case(name("SGDRegressor"), "float32, averaged", fit(m.SGDRegressor(average=True, random_state=0), "value", "float32"))
-    yield Case("sklearn.svm.LinearSVR", "default", fit(svm.LinearSVR(random_state=0), "value"), same_as="LinearRegression")
-    yield Case(name("PassiveAggressiveRegressor"), "default", partial(deprecated, "PassiveAggressiveRegressor", "value"), same_as="SGDRegressor")
+        yield Case(
+            name(each),
+            "float32, no intercept",
+            fit(estimator(fit_intercept=False), "values", "float32"),
+        )
+    yield Case(
+        name("SGDRegressor"), "huber", fit(m.SGDRegressor(loss="huber", random_state=0), "value")
+    )
+    yield Case(
+        name("SGDRegressor"),
+        "float32, averaged",
+        fit(m.SGDRegressor(average=True, random_state=0), "value", "float32"),
+    )
+    yield Case(
+        "sklearn.svm.LinearSVR",
+        "default",
+        fit(svm.LinearSVR(random_state=0), "value"),
+        same_as="LinearRegression",
+    )
+    yield Case(
+        name("PassiveAggressiveRegressor"),
+        "default",
+        partial(deprecated, "PassiveAggressiveRegressor", "value"),
+        same_as="SGDRegressor",
+    )
     for each in ("PoissonRegressor", "GammaRegressor"):
         yield Case(name(each), "default", fit(getattr(m, each)(), "positive"), rows=MODERATE)
     for power, link in ((0, "auto"), (1.5, "auto"), (0, "log"), (1, "identity")):
-        yield Case(name("TweedieRegressor"), f"power {power}, link {link}", fit(m.TweedieRegressor(power=power, link=link), "positive"), rows=MODERATE)
+        yield Case(
+            name("TweedieRegressor"),
+            f"power {power}, link {link}",
+            fit(m.TweedieRegressor(power=power, link=link), "positive"),
+            rows=MODERATE,
+        )
 
 
 def relatives() -> Iterator[Case]:
@@ -67,11 +100,22 @@ def relatives() -> Iterator[Case]:
         "TheilSenRegressor": {"max_subpopulation": 50, "random_state": 0},
     }  # fmt: skip
     for name, settings in more.items():
-        yield case(f"sklearn.linear_model.{name}", "default", fit(getattr(m, name)(**settings), "value"))
+        yield case(
+            f"sklearn.linear_model.{name}", "default", fit(getattr(m, name)(**settings), "value")
+        )
     yield case("sklearn.linear_model.RidgeCV", "two targets", fit(m.RidgeCV(), "values"))
-    tasks = {"MultiTaskElasticNet": {}, "MultiTaskElasticNetCV": {"cv": 2, "alphas": 3}, "MultiTaskLasso": {}, "MultiTaskLassoCV": {"cv": 2, "alphas": 3}}
+    tasks = {
+        "MultiTaskElasticNet": {},
+        "MultiTaskElasticNetCV": {"cv": 2, "alphas": 3},
+        "MultiTaskLasso": {},
+        "MultiTaskLassoCV": {"cv": 2, "alphas": 3},
+    }
     for name, settings in tasks.items():
-        yield case(f"sklearn.linear_model.{name}", "two targets", fit(getattr(m, name)(**settings), "values"))
+        yield case(
+            f"sklearn.linear_model.{name}",
+            "two targets",
+            fit(getattr(m, name)(**settings), "values"),
+        )
 
 
 def classifiers() -> Iterator[Case]:
@@ -80,30 +124,79 @@ def classifiers() -> Iterator[Case]:
     m = linear_model
     yield Case(name("LogisticRegression"), "two", fit(m.LogisticRegression(), "two"))
     yield Case(name("LogisticRegression"), "three text", fit(m.LogisticRegression(), "three_text"))
-    yield Case(name("LogisticRegression"), "liblinear, bool", fit(m.LogisticRegression(solver="liblinear"), "two_bool"))
+    yield Case(
+        name("LogisticRegression"),
+        "liblinear, bool",
+        fit(m.LogisticRegression(solver="liblinear"), "two_bool"),
+    )
     sparse = m.LogisticRegression(solver="saga", l1_ratio=1, fit_intercept=False)
-    yield Case(name("LogisticRegression"), "l1, float32, no intercept", fit(sparse, "three", "float32"))
-    yield Case(name("LogisticRegression"), "sparse weights", sparse_weights(m.LogisticRegression(solver="liblinear", l1_ratio=1, C=0.1), "two_text"))
-    cv = partial(m.LogisticRegressionCV, Cs=2, cv=2, l1_ratios=(0,), use_legacy_attributes=False, scoring="neg_log_loss")
-    yield Case(name("LogisticRegressionCV"), "two text", fit(cv(), "two_text"), same_as="LogisticRegression")
-    yield Case(name("LogisticRegressionCV"), "three", fit(cv(), "three"), same_as="LogisticRegression")
+    yield Case(
+        name("LogisticRegression"), "l1, float32, no intercept", fit(sparse, "three", "float32")
+    )
+    yield Case(
+        name("LogisticRegression"),
+        "sparse weights",
+        sparse_weights(m.LogisticRegression(solver="liblinear", l1_ratio=1, C=0.1), "two_text"),
+    )
+    cv = partial(
+        m.LogisticRegressionCV,
+        Cs=2,
+        cv=2,
+        l1_ratios=(0,),
+        use_legacy_attributes=False,
+        scoring="neg_log_loss",
+    )
+    yield Case(
+        name("LogisticRegressionCV"),
+        "two text",
+        fit(cv(), "two_text"),
+        same_as="LogisticRegression",
+    )
+    yield Case(
+        name("LogisticRegressionCV"), "three", fit(cv(), "three"), same_as="LogisticRegression"
+    )
     sgd = partial(m.SGDClassifier, random_state=0, max_iter=20)
-    undecided = ("hinge", "squared_hinge", "perceptron", "squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive")
+    undecided = (
+        "hinge",
+        "squared_hinge",
+        "perceptron",
+        "squared_error",
+        "huber",
+        "epsilon_insensitive",
+        "squared_epsilon_insensitive",
+    )
     for loss in ("log_loss", "modified_huber", *undecided):
         yield Case(name("SGDClassifier"), f"{loss}, two text", fit(sgd(loss=loss), "two_text"))
     for loss in ("log_loss", "modified_huber", "hinge"):
         yield Case(name("SGDClassifier"), f"{loss}, three", fit(sgd(loss=loss), "three"))
-    yield Case(name("SGDClassifier"), "modified_huber, float32", fit(sgd(loss="modified_huber"), "two", "float32"))
+    yield Case(
+        name("SGDClassifier"),
+        "modified_huber, float32",
+        fit(sgd(loss="modified_huber"), "two", "float32"),
+    )
     yield Case(name("SGDClassifier"), "rows of zero probability", no_class_for_anyone)
     yield Case("sklearn.svm.LinearSVC", "two bool", fit(svm.LinearSVC(random_state=0), "two_bool"))
-    yield Case("sklearn.svm.LinearSVC", "three text", fit(svm.LinearSVC(random_state=0), "three_text"))
-    yield Case("sklearn.svm.LinearSVC", "crammer_singer", fit(svm.LinearSVC(multi_class="crammer_singer", random_state=0), "two"))
+    yield Case(
+        "sklearn.svm.LinearSVC", "three text", fit(svm.LinearSVC(random_state=0), "three_text")
+    )
+    yield Case(
+        "sklearn.svm.LinearSVC",
+        "crammer_singer",
+        fit(svm.LinearSVC(multi_class="crammer_singer", random_state=0), "two"),
+    )
     for each in ("RidgeClassifier", "RidgeClassifierCV"):
         yield Case(name(each), "two", fit(getattr(m, each)(), "two"))
         yield Case(name(each), "three text", fit(getattr(m, each)(), "three_text"))
         yield Case(name(each), "several labels", fit(getattr(m, each)(), "labels"))
-    yield Case(name("Perceptron"), "three", fit(m.Perceptron(random_state=0), "three"), same_as="LinearSVC")
-    yield Case(name("PassiveAggressiveClassifier"), "two", partial(deprecated, "PassiveAggressiveClassifier", "two"), same_as="LinearSVC")
+    yield Case(
+        name("Perceptron"), "three", fit(m.Perceptron(random_state=0), "three"), same_as="LinearSVC"
+    )
+    yield Case(
+        name("PassiveAggressiveClassifier"),
+        "two",
+        partial(deprecated, "PassiveAggressiveClassifier", "two"),
+        same_as="LinearSVC",
+    )
 
 
 def no_class_for_anyone() -> Any:
@@ -119,28 +212,79 @@ def perceptrons() -> Iterator[Case]:
     """Multi-layer perceptrons of every activation."""
     name = "sklearn.neural_network.{}".format
     small = {"hidden_layer_sizes": (6, 5), "max_iter": 30, "random_state": 0}
-    classifier, regressor = partial(neural_network.MLPClassifier, **small), partial(neural_network.MLPRegressor, **small)
-    yield Case(name("MLPClassifier"), "relu, three text", fit(classifier(), "three_text"), rows=MODERATE)
-    yield Case(name("MLPClassifier"), "tanh, two", fit(classifier(activation="tanh"), "two"), rows=MODERATE)
-    yield Case(name("MLPClassifier"), "logistic, two text, float32", fit(classifier(activation="logistic"), "two_text", "float32"), rows=MODERATE)
-    yield Case(name("MLPClassifier"), "identity, several labels", fit(classifier(activation="identity"), "labels"), rows=MODERATE)
+    classifier, regressor = (
+        partial(neural_network.MLPClassifier, **small),
+        partial(neural_network.MLPRegressor, **small),
+    )
+    yield Case(
+        name("MLPClassifier"), "relu, three text", fit(classifier(), "three_text"), rows=MODERATE
+    )
+    yield Case(
+        name("MLPClassifier"), "tanh, two", fit(classifier(activation="tanh"), "two"), rows=MODERATE
+    )
+    yield Case(
+        name("MLPClassifier"),
+        "logistic, two text, float32",
+        fit(classifier(activation="logistic"), "two_text", "float32"),
+        rows=MODERATE,
+    )
+    yield Case(
+        name("MLPClassifier"),
+        "identity, several labels",
+        fit(classifier(activation="identity"), "labels"),
+        rows=MODERATE,
+    )
     yield Case(name("MLPRegressor"), "relu", fit(regressor(), "value"), rows=MODERATE)
-    yield Case(name("MLPRegressor"), "tanh, two targets", fit(regressor(activation="tanh"), "values"), rows=MODERATE)
-    yield Case(name("MLPRegressor"), "logistic, float32", fit(regressor(activation="logistic"), "value", "float32"), rows=MODERATE)
-    yield Case(name("MLPRegressor"), "poisson", fit(regressor(loss="poisson"), "count"), rows=MODERATE)
-    yield Case(name("MLPRegressor"), "no hidden layer", fit(regressor(hidden_layer_sizes=()), "value"), rows=MODERATE)
+    yield Case(
+        name("MLPRegressor"),
+        "tanh, two targets",
+        fit(regressor(activation="tanh"), "values"),
+        rows=MODERATE,
+    )
+    yield Case(
+        name("MLPRegressor"),
+        "logistic, float32",
+        fit(regressor(activation="logistic"), "value", "float32"),
+        rows=MODERATE,
+    )
+    yield Case(
+        name("MLPRegressor"), "poisson", fit(regressor(loss="poisson"), "count"), rows=MODERATE
+    )
+    yield Case(
+        name("MLPRegressor"),
+        "no hidden layer",
+        fit(regressor(hidden_layer_sizes=()), "value"),
+        rows=MODERATE,
+    )
 
 
 def decompositions() -> Iterator[Case]:
     """Projections."""
     d = decomposition
     yield Case("sklearn.decomposition.PCA", "three", fit(d.PCA(3)))
-    yield Case("sklearn.decomposition.PCA", "whiten, float32", fit(d.PCA(4, whiten=True), dtype="float32"))
+    yield Case(
+        "sklearn.decomposition.PCA", "whiten, float32", fit(d.PCA(4, whiten=True), dtype="float32")
+    )
     yield Case("sklearn.decomposition.PCA", "all", fit(d.PCA()))
-    yield Case("sklearn.decomposition.PCA", "whiten, a share", fit(d.PCA(0.9, whiten=True, svd_solver="full")))
-    yield Case("sklearn.decomposition.IncrementalPCA", "whiten", fit(d.IncrementalPCA(3, whiten=True)), same_as="PCA")
-    yield Case("sklearn.decomposition.TruncatedSVD", "three", fit(d.TruncatedSVD(3, random_state=0)))
-    yield Case("sklearn.decomposition.TruncatedSVD", "arpack, float32", fit(d.TruncatedSVD(2, algorithm="arpack", random_state=0), dtype="float32"))
+    yield Case(
+        "sklearn.decomposition.PCA",
+        "whiten, a share",
+        fit(d.PCA(0.9, whiten=True, svd_solver="full")),
+    )
+    yield Case(
+        "sklearn.decomposition.IncrementalPCA",
+        "whiten",
+        fit(d.IncrementalPCA(3, whiten=True)),
+        same_as="PCA",
+    )
+    yield Case(
+        "sklearn.decomposition.TruncatedSVD", "three", fit(d.TruncatedSVD(3, random_state=0))
+    )
+    yield Case(
+        "sklearn.decomposition.TruncatedSVD",
+        "arpack, float32",
+        fit(d.TruncatedSVD(2, algorithm="arpack", random_state=0), dtype="float32"),
+    )
 
 
 CASES = (*regressors(), *relatives(), *classifiers(), *perceptrons(), *decompositions())

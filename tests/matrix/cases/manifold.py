@@ -25,16 +25,35 @@ def places() -> Iterator[Case]:
     """Places among the rows fitted on."""
     components, isomap, linear = (
         partial(Case, name, rows=NEAR)
-        for name in ("sklearn.neighbors.NeighborhoodComponentsAnalysis", "sklearn.manifold.Isomap", "sklearn.manifold.LocallyLinearEmbedding")
+        for name in (
+            "sklearn.neighbors.NeighborhoodComponentsAnalysis",
+            "sklearn.manifold.Isomap",
+            "sklearn.manifold.LocallyLinearEmbedding",
+        )
     )
     yield components("default", fit(NeighborhoodComponentsAnalysis(3, max_iter=5, random_state=0)))
-    yield components("identity, float32", fit(NeighborhoodComponentsAnalysis(init="identity", max_iter=2), "float32"))
+    yield components(
+        "identity, float32",
+        fit(NeighborhoodComponentsAnalysis(init="identity", max_iter=2), "float32"),
+    )
     yield isomap("default", fit(manifold.Isomap()))
-    yield isomap("Manhattan, float32", fit(manifold.Isomap(n_neighbors=8, n_components=3, p=1), "float32"))
+    yield isomap(
+        "Manhattan, float32", fit(manifold.Isomap(n_neighbors=8, n_components=3, p=1), "float32")
+    )
     yield linear("default", fit(manifold.LocallyLinearEmbedding(n_neighbors=6)))
     for method in ("modified", "hessian", "ltsa"):
-        yield linear(method, fit(manifold.LocallyLinearEmbedding(n_neighbors=7, method=method, neighbors_algorithm="brute")))
-    yield linear("regularized, float32", fit(manifold.LocallyLinearEmbedding(n_neighbors=12, n_components=3, reg=0.1), "float32"))
+        yield linear(
+            method,
+            fit(
+                manifold.LocallyLinearEmbedding(
+                    n_neighbors=7, method=method, neighbors_algorithm="brute"
+                )
+            ),
+        )
+    yield linear(
+        "regularized, float32",
+        fit(manifold.LocallyLinearEmbedding(n_neighbors=12, n_components=3, reg=0.1), "float32"),
+    )
 
 
 def gaps(n: int) -> np.ndarray:
@@ -55,9 +74,19 @@ def imputers() -> Iterator[Case]:
     """Means of neighbours."""
     case = partial(Case, "sklearn.impute.KNNImputer", rows=gaps)
     yield case("default", fit_gaps(KNNImputer()))
-    yield case("distance, empty columns", fit_gaps(KNNImputer(weights="distance", n_neighbors=3, keep_empty_features=True)))
-    yield case("indicator, all donors, float32", fit_gaps(KNNImputer(n_neighbors=1000, add_indicator=True), "float32"))
-    yield case("number", fit_gaps(KNNImputer(missing_values=-1), missing=-1.0), rows=lambda n: np.where(np.isnan(gaps(n)), -1.0, gaps(n)))
+    yield case(
+        "distance, empty columns",
+        fit_gaps(KNNImputer(weights="distance", n_neighbors=3, keep_empty_features=True)),
+    )
+    yield case(
+        "indicator, all donors, float32",
+        fit_gaps(KNNImputer(n_neighbors=1000, add_indicator=True), "float32"),
+    )
+    yield case(
+        "number",
+        fit_gaps(KNNImputer(missing_values=-1), missing=-1.0),
+        rows=lambda n: np.where(np.isnan(gaps(n)), -1.0, gaps(n)),
+    )
 
 
 CASES = (*places(), *imputers())

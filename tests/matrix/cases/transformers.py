@@ -13,7 +13,14 @@ from matrix.data import fit_rows, fit_table, rows, table_rows, target, with_miss
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 from sklearn.isotonic import IsotonicRegression
-from sklearn.preprocessing import LabelBinarizer, MultiLabelBinarizer, PowerTransformer, QuantileTransformer, SplineTransformer, TargetEncoder
+from sklearn.preprocessing import (
+    LabelBinarizer,
+    MultiLabelBinarizer,
+    PowerTransformer,
+    QuantileTransformer,
+    SplineTransformer,
+    TargetEncoder,
+)
 from sklearn.tree import DecisionTreeRegressor
 
 
@@ -35,7 +42,9 @@ def inside(n: int) -> np.ndarray:
 
 def isotonic(x_dtype: str = "float64", **settings: Any) -> Callable[[], Any]:
     """Return a function that fits an isotonic regression on one column."""
-    return lambda: IsotonicRegression(**settings).fit(fit_rows()[:, 2].astype(x_dtype), target("value"))
+    return lambda: IsotonicRegression(**settings).fit(
+        fit_rows()[:, 2].astype(x_dtype), target("value")
+    )
 
 
 def isotonics() -> Iterator[Case]:
@@ -55,7 +64,11 @@ def powers() -> Iterator[Case]:
     yield case("not scaled", fit(PowerTransformer(standardize=False)))
     yield case("powers of 0 and 2", fit_lambdas([0.0, 2.0, 1e-17, 2 - 1e-17, 1.0, -1.5, 3.0, 0.5]))
     yield case("box-cox", fit_positive(PowerTransformer(method="box-cox")), rows=positive)
-    yield case("box-cox, not scaled", fit_positive(PowerTransformer(method="box-cox", standardize=False)), rows=positive)
+    yield case(
+        "box-cox, not scaled",
+        fit_positive(PowerTransformer(method="box-cox", standardize=False)),
+        rows=positive,
+    )
 
 
 def positive(n: int) -> np.ndarray:
@@ -84,8 +97,13 @@ def quantiles() -> Iterator[Case]:
     case = partial(Case, "sklearn.preprocessing.QuantileTransformer", kind="elementwise")
     yield case("uniform", fit(QuantileTransformer(n_quantiles=20)))
     yield case("normal", fit(QuantileTransformer(n_quantiles=200, output_distribution="normal")))
-    yield case("normal, few quantiles", fit(QuantileTransformer(n_quantiles=3, output_distribution="normal")))
-    yield case("missing values", lambda: QuantileTransformer(n_quantiles=50).fit(with_missing(fit_rows())))
+    yield case(
+        "normal, few quantiles",
+        fit(QuantileTransformer(n_quantiles=3, output_distribution="normal")),
+    )
+    yield case(
+        "missing values", lambda: QuantileTransformer(n_quantiles=50).fit(with_missing(fit_rows()))
+    )
     yield case("constant columns", lambda: QuantileTransformer(n_quantiles=5).fit(np.zeros((9, 8))))
 
 
@@ -96,14 +114,30 @@ def within(n: int) -> np.ndarray:
 
 def splines() -> Iterator[Case]:
     """Splines: each rule for values beyond the knots."""
-    case, moderate = partial(Case, "sklearn.preprocessing.SplineTransformer"), partial(rows, large=30.0)
+    case, moderate = (
+        partial(Case, "sklearn.preprocessing.SplineTransformer"),
+        partial(rows, large=30.0),
+    )
     yield case("constant", fit(SplineTransformer()))
-    yield case("linear, quantiles", fit(SplineTransformer(4, extrapolation="linear", knots="quantile")))
-    yield case("linear, of degree 2", fit(SplineTransformer(4, 2, extrapolation="linear", order="F")))
-    yield case("continue", fit(SplineTransformer(extrapolation="continue", include_bias=False)), rows=moderate)
+    yield case(
+        "linear, quantiles", fit(SplineTransformer(4, extrapolation="linear", knots="quantile"))
+    )
+    yield case(
+        "linear, of degree 2", fit(SplineTransformer(4, 2, extrapolation="linear", order="F"))
+    )
+    yield case(
+        "continue",
+        fit(SplineTransformer(extrapolation="continue", include_bias=False)),
+        rows=moderate,
+    )
     yield case("periodic", fit(SplineTransformer(6, extrapolation="periodic")))
-    yield case("periodic, sparse", fit(SplineTransformer(6, 2, extrapolation="periodic", sparse_output=True)))
-    yield case("two knots", fit(SplineTransformer(2, 2, knots=np.linspace(-1, 1, 2)[:, None].repeat(8, 1))))
+    yield case(
+        "periodic, sparse",
+        fit(SplineTransformer(6, 2, extrapolation="periodic", sparse_output=True)),
+    )
+    yield case(
+        "two knots", fit(SplineTransformer(2, 2, knots=np.linspace(-1, 1, 2)[:, None].repeat(8, 1)))
+    )
     yield case("missing values", fit(SplineTransformer(handle_missing="zeros")))
     yield case("steps", fit(SplineTransformer(5, 0, extrapolation="continue", sparse_output=True)))
     yield case("refused", fit(SplineTransformer(extrapolation="error")), rows=within)
@@ -136,31 +170,61 @@ def colours(table: pd.DataFrame) -> pd.DataFrame:
 
 def encoders() -> Iterator[Case]:
     """Encoders of targets and of labels."""
-    case, table = partial(Case, "sklearn.preprocessing.TargetEncoder", kind="elementwise"), lambda n: colours(table_rows(n))
-    yield case("regression", lambda: TargetEncoder(random_state=0).fit(fit_rows()[:, [0, 4]], target("value")), rows=counts)
+    case, table = (
+        partial(Case, "sklearn.preprocessing.TargetEncoder", kind="elementwise"),
+        lambda n: colours(table_rows(n)),
+    )
+    yield case(
+        "regression",
+        lambda: TargetEncoder(random_state=0).fit(fit_rows()[:, [0, 4]], target("value")),
+        rows=counts,
+    )
     yield case("binary, missing values", fit_colours("two_text"), rows=table)
     yield case("classes, smooth", fit_colours("three_text", smooth=3.0), rows=table)
     case = partial(Case, "sklearn.preprocessing.LabelBinarizer", kind="elementwise")
-    yield case("six classes", lambda: LabelBinarizer(neg_label=-1, pos_label=2).fit(np.arange(6)), rows=lambda n: counts(n)[:, :1])
-    yield case("sparse", lambda: LabelBinarizer(sparse_output=True).fit(np.arange(3)), rows=lambda n: counts(n)[:, :1])
-    yield case("two classes, 0 for the second", lambda: LabelBinarizer(neg_label=-1, pos_label=0).fit([0, 1]), rows=seen)
-    yield case("one class", lambda: LabelBinarizer().fit([4, 4]), rows=lambda n: np.full((n, 1), 4.0))
-    yield case("several labels", lambda: LabelBinarizer(neg_label=-3).fit(flags(9).astype(int)), rows=flags)
+    yield case(
+        "six classes",
+        lambda: LabelBinarizer(neg_label=-1, pos_label=2).fit(np.arange(6)),
+        rows=lambda n: counts(n)[:, :1],
+    )
+    yield case(
+        "sparse",
+        lambda: LabelBinarizer(sparse_output=True).fit(np.arange(3)),
+        rows=lambda n: counts(n)[:, :1],
+    )
+    yield case(
+        "two classes, 0 for the second",
+        lambda: LabelBinarizer(neg_label=-1, pos_label=0).fit([0, 1]),
+        rows=seen,
+    )
+    yield case(
+        "one class", lambda: LabelBinarizer().fit([4, 4]), rows=lambda n: np.full((n, 1), 4.0)
+    )
+    yield case(
+        "several labels", lambda: LabelBinarizer(neg_label=-3).fit(flags(9).astype(int)), rows=flags
+    )
 
 
 def label_sets(n: int) -> np.ndarray:
     """Sets of labels, some of them empty, some labels never seen and some met twice."""
     rng = np.random.default_rng(n)
     made = np.empty(n, dtype=object)
-    made[:] = [tuple(rng.choice(["red", "green", "blue", "mauve"], rng.integers(0, 4))) for _ in range(n)]
+    made[:] = [
+        tuple(rng.choice(["red", "green", "blue", "mauve"], rng.integers(0, 4))) for _ in range(n)
+    ]
     return made
 
 
 def label_set_encoders() -> Iterator[Case]:
     """Sets of labels as zeros and ones."""
-    case = partial(Case, "sklearn.preprocessing.MultiLabelBinarizer", kind="elementwise", rows=label_sets)
+    case = partial(
+        Case, "sklearn.preprocessing.MultiLabelBinarizer", kind="elementwise", rows=label_sets
+    )
     yield case("dense", lambda: MultiLabelBinarizer().fit([{"red", "blue"}, {"green"}]))
-    yield case("sparse, in another order", lambda: MultiLabelBinarizer(classes=["red", "blue"], sparse_output=True).fit([["blue"]]))
+    yield case(
+        "sparse, in another order",
+        lambda: MultiLabelBinarizer(classes=["red", "blue"], sparse_output=True).fit([["blue"]]),
+    )
 
 
 def some_missing(n: int) -> np.ndarray:
@@ -170,15 +234,33 @@ def some_missing(n: int) -> np.ndarray:
 
 def impute(**settings: Any) -> Callable[[], Any]:
     """Return a function that fits an iterative imputer."""
-    return lambda: IterativeImputer(**{"max_iter": 3, "random_state": 0, **settings}).fit(with_missing(fit_rows()))
+    return lambda: IterativeImputer(**{"max_iter": 3, "random_state": 0, **settings}).fit(
+        with_missing(fit_rows())
+    )
 
 
 def imputers() -> Iterator[Case]:
     """Iterative imputers."""
     case = partial(Case, "sklearn.impute.IterativeImputer", rows=some_missing)
     yield case("ridge", impute())
-    yield case("bounds, indicator, neighbours", impute(min_value=-1, max_value=[2.0] * 8, add_indicator=True, n_nearest_features=3, skip_complete=True))
-    yield case("trees", impute(estimator=DecisionTreeRegressor(max_depth=3), initial_strategy="median", imputation_order="random"))
+    yield case(
+        "bounds, indicator, neighbours",
+        impute(
+            min_value=-1,
+            max_value=[2.0] * 8,
+            add_indicator=True,
+            n_nearest_features=3,
+            skip_complete=True,
+        ),
+    )
+    yield case(
+        "trees",
+        impute(
+            estimator=DecisionTreeRegressor(max_depth=3),
+            initial_strategy="median",
+            imputation_order="random",
+        ),
+    )
     yield case("no rounds", impute(max_iter=0, initial_strategy="most_frequent"))
     yield case("an empty column, kept", lambda: fit_empty(keep_empty_features=True))
     yield case("an empty column", fit_empty)
@@ -191,4 +273,12 @@ def fit_empty(**settings: Any) -> Any:
     return IterativeImputer(max_iter=2, initial_strategy="median", **settings).fit(x)
 
 
-CASES = (*isotonics(), *powers(), *quantiles(), *splines(), *encoders(), *label_set_encoders(), *imputers())
+CASES = (
+    *isotonics(),
+    *powers(),
+    *quantiles(),
+    *splines(),
+    *encoders(),
+    *label_set_encoders(),
+    *imputers(),
+)

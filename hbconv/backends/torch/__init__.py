@@ -1,0 +1,176 @@
+"""Backend ``torch``: the program as an ``nn.Module`` of plain tensor operators.
+
+The module follows ``.to(device)``, traces, exports with any number of rows, and compiles without graph breaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from hbconv.backends.base import Arrays, Artifact, Backend, Bound, contiguous
+from hbconv.backends.torch.forest import NATIVE
+from hbconv.backends.torch.functions import FUNCTIONS
+from hbconv.backends.torch.module import TensorModule
+from hbconv.errors import BackendError
+from hbconv.forest import Forest
+from hbconv.strategy import Refusal, find_strategy
+from hbconv.target import Target
+from hbconv.tensor import TensorProgram
+
+__all__ = ["BACKEND", "TensorModule", "Torch", "TorchArtifact", "export_module", "find_device"]
+
+
+_FEW = 16
+"""Rows so few that to read and join them takes longer than to compute."""
+
+
+class TorchArtifact(Artifact):
+    """A module on its device.
+
+    Attributes
+    ----------
+    module : torch.nn.Module
+        Takes and returns tensors; what users build on.
+    call : torch.nn.Module
+        What runs: the module, or a faster form of it.
+    """
+
+    def __init__(self, module: torch.nn.Module, program: TensorProgram, target: Target) -> None:
+        keep_memory()
+        self.module, self.call = module, module
+        self._device, self._threads = find_device(target), target.threads
+        self._inputs = {i.name: i.type for i in program.inputs}
+        self._outputs = {
+            name: program.instructions[index].type for name, index in program.outputs.items()
+        }
+        self.sizes = (_FEW,) if self._device.type == "cpu" else ()
+
+    def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
+        """Compute the outputs on the device, with the target's number of threads."""
+        tensors = [
+            torch.from_numpy(contiguous(inputs[name])).to(self._device) for name in self._inputs
+        ]
+        with torch.inference_mode(), threads(self._threads):
+            result = self.call(*tensors)
+        results = (result,) if isinstance(result, Tensor) else result
+        return {
+            name: _to_numpy(tensor, kind.dtype)
+            for tensor, (name, kind) in zip(results, self._outputs.items(), strict=True)
+        }
+
+    def bind(self, rows: int) -> Bound | None:
+        """Keep a tensor over the input's place, and tensors over the outputs'."""
+        if len(self._inputs) != 1 or not self.sizes:
+            return None
+        (kind,) = self._inputs.values()
+        given = np.zeros((rows, *kind.shape), kind.dtype)
+        outputs = {
+            name: np.zeros((rows, *output.shape), output.dtype)
+            for name, output in self._outputs.items()
+        }
+        tensor, places = (
+            torch.from_numpy(given),
+            [torch.from_numpy(output) for output in outputs.values()],
+        )
+
+        def run(count: int, _: int) -> None:
+            with torch.inference_mode(), threads(self._threads):
+                result = self.call(tensor[:count])
+                for place, values in zip(
+                    places, (result,) if isinstance(result, Tensor) else result, strict=True
+                ):
+                    place[:count].copy_(values)
+
+        return Bound(given, outputs, run, 0, tensor)
+
+
+def _to_numpy(tensor: Tensor, dtype: str) -> npt.NDArray[Any]:
+    return np.ascontiguousarray(tensor.cpu().numpy(), dtype=dtype)
+
+
+@cache
+def keep_memory() -> None:
+    """Have the allocator keep what is freed, up to 64 MB, rather than ask the system for new pages at each operator.
+
+    The C library of GNU returns a free block at the top of the heap when it is larger than twice the largest block that was
+    mapped and freed so far, and 32 MB is the largest that counts. Nothing is written to the block, so none of it becomes real.
+    """
+    torch.empty((32 << 20) - (64 << 10), dtype=torch.uint8)
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Let this thread's operators use that many threads, and put its former number back.
+
+    Torch keeps the number per thread that has run an operator, so other threads at work are not disturbed; one that
+    runs its first operator in the meantime starts out with ``count``.
+    """
+    before = torch.get_num_threads()
+    if before == count:
+        yield
+        return
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def find_device(target: Target) -> torch.device:
+    """Return the target's device, or raise BackendError where this torch cannot use it."""
+    device = torch.device(target.device)
+    count = torch.cuda.device_count() if device.type == "cuda" else 0
+    if device.type == "cuda" and (device.index or 0) >= count:
+        seen = f"torch {torch.__version__} sees {count} CUDA devices"
+        raise BackendError(
+            f"Device {target.device!r} is not there: {seen}. Use device='cpu', or install a CUDA build of torch."
+        )
+    return device
+
+
+def export_module(module: TensorModule) -> torch.export.ExportedProgram:
+    """Export with any number of rows.
+
+    Examples
+    --------
+    >>> from hbconv.tensor import Builder
+    >>> b = Builder()
+    >>> exported = export_module(TensorModule(b.program({"y": -b.input("x", "float32", 2)})))
+    >>> exported.module()(torch.ones(1, 2))
+    tensor([[-1., -1.]])
+    """
+    example = module.example()
+    rows = torch.export.Dim("n")
+    return torch.export.export(module, example, dynamic_shapes=(tuple({0: rows} for _ in example),))
+
+
+class Torch(Backend):
+    """Eager torch, on the CPU or a CUDA device."""
+
+    name = "torch"
+    needs = ("torch",)
+    emits = frozenset({*FUNCTIONS, "iterate", "tree_scores", "tree_leaves"})
+    devices = ("cpu", "cuda")
+
+    def native_trees(self, target: Target) -> frozenset[str]:
+        """On the CPU, those of ``_torch_forest``."""
+        return frozenset(NATIVE) if target.device == "cpu" else frozenset()
+
+    def refuse_trees(self, strategy: str, forest: Forest, target: Target) -> Refusal | None:
+        """Refuse what takes too much memory, as a strategy of primitives does."""
+        return find_strategy(strategy).check(forest, target)
+
+    def emit(self, program: TensorProgram, target: Target) -> Artifact:
+        """Make the module and move it to the device."""
+        return TorchArtifact(TensorModule(program).to(find_device(target)).eval(), program, target)
+
+
+BACKEND = Torch()

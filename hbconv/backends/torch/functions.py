@@ -1,0 +1,232 @@
+"""What each primitive of the tensor vocabulary is in torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+__all__ = ["DTYPES", "FUNCTIONS", "MAY_ALIAS", "PREPARED"]
+
+DTYPES = {
+    "float32": torch.float32,
+    "float64": torch.float64,
+    "int32": torch.int64,
+    "int64": torch.int64,
+    "bool": torch.bool,
+}
+"""Torch's dtype for each of the program's: ``int64`` is the only one that all its indexing takes."""
+
+WIDE = 15
+"""Features beyond which one product finds the nearest points faster than sums of differences."""
+
+
+def sqrt(x: Tensor) -> Tensor:
+    """Take the root in double: torch's own float32 root on the CPU is not the nearest number."""
+    return x.double().sqrt().to(x.dtype)
+
+
+def sign(x: Tensor) -> Tensor:
+    """Sign, NaN of NaN."""
+    return torch.where(x.isnan(), x, x.sign())
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    """Compute ``1 / (1 + exp(-x))`` in these steps, which err less than ``torch.sigmoid``."""
+    return (torch.exp(-x) + 1).reciprocal()
+
+
+def cast(x: Tensor, dtype: str) -> Tensor:
+    """Convert to the named dtype."""
+    return x.to(DTYPES[dtype])
+
+
+def matmul(x: Tensor, w: Tensor) -> Tensor:
+    """Multiply (rows, k) by (k, m), or (rows, b, k) by (b, k, m)."""
+    return x @ w if x.dim() == 2 else torch.bmm(x.transpose(0, 1), w).transpose(0, 1)
+
+
+PAIRWISE: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {
+    "square": lambda x, y, p: torch.square(x - y),
+    "absolute": lambda x, y, p: (x - y).abs(),
+    "largest": lambda x, y, p: (x - y).abs(),
+    "power": lambda x, y, p: (x - y).abs() ** p,
+    "different": lambda x, y, p: (x != y).to(x.dtype),
+    "canberra": lambda x, y, p: torch.where(
+        (x == 0) & (y == 0), 0, (x - y).abs() / (x.abs() + y.abs())
+    ),
+    "chi_square": lambda x, y, p: torch.where(x + y == 0, 0, torch.square(x - y) / (x + y)),
+    "present": lambda x, y, p: torch.where((x - y).isnan(), 0, torch.square(x - y)),
+}
+
+
+def pairwise(x: Tensor, points: Tensor, kind: str, p: float) -> Tensor:
+    """Fold terms feature by feature: no temporary is larger than the result."""
+    total = x.new_zeros(x.shape[0], points.shape[0])
+    for feature, values in enumerate(points.unbind(1)):
+        term = PAIRWISE[kind](x[:, feature : feature + 1], values, p)
+        total = torch.maximum(total, term) if kind == "largest" else total + term
+    return total
+
+
+def take(x: Tensor, indices: Tensor, dim: int) -> Tensor:
+    """Select positions of a static axis."""
+    return x.index_select(dim, indices)
+
+
+def gather(x: Tensor, index: Tensor) -> Tensor:
+    """Read each row at its own positions."""
+    return x.gather(1, index.unsqueeze(-1).flatten(1)).reshape(index.shape)
+
+
+def lookup(table: Tensor, index: Tensor) -> Tensor:
+    """Read entries of a table: ``index_select`` is two to three times as fast as ``table[index]``."""
+    return table.index_select(0, index.reshape(-1)).reshape(*index.shape, *table.shape[1:])
+
+
+def concat(*xs: Tensor, dim: int) -> Tensor:
+    """Join along a static axis."""
+    return torch.cat(xs, dim=dim)
+
+
+def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
+    """Change the static shape."""
+    return x.reshape(x.shape[0], *shape)
+
+
+def expand(x: Tensor, value: Tensor) -> Tensor:
+    """Repeat a constant for each row of x."""
+    return value.expand(x.shape[0], *value.shape)
+
+
+def ordered_sum(x: Tensor, dim: int) -> Tensor:
+    """Add one term after another in a single call (``sum`` adds pairs, and a loop is a call for each term).
+
+    On the CPU this is the sequential sum to the last bit: ``cumsum`` goes along each row, but holds float32 sums in
+    double, so float32 terms are added column by column by ``index_add``. Elsewhere ``cumsum`` goes down the leading
+    dimension, where one thread of the device adds for each row. Only a compiler may reorder float32 terms.
+    """
+    if x.device.type == "cpu" and x.dtype == torch.float64:
+        return x.cumsum(dim).select(dim, -1)
+    terms = x.movedim(dim, 0).contiguous()
+    if x.device.type != "cpu":
+        return terms.cumsum(0)[-1]
+    first = terms.new_zeros(terms.shape[:1], dtype=torch.int64)
+    return torch.zeros_like(terms[:1]).index_add(0, first, terms)[0]
+
+
+def ordered_logsumexp(x: Tensor, dim: int) -> Tensor:
+    """Add up exponentials, given and returned as logarithms, one term after another."""
+    return reduce(torch.logaddexp, x.unbind(dim))
+
+
+def sort(x: Tensor, dim: int) -> Tensor:
+    """Ascending, NaN last."""
+    return x.sort(dim=dim).values
+
+
+def topk(x: Tensor, k: int) -> Tensor:
+    """Positions of the k smallest, ties in order, NaN last.
+
+    ``torch.topk`` takes any of equals, so it only finds the k-th value. Those below it are chosen, and of its equals the first ones;
+    then the chosen are sorted, which are few. That is several times as fast as to sort them all.
+    """
+    last = x.topk(k, dim=1, largest=False).values.amax(dim=1, keepdim=True)
+    missing = x.isnan()
+    below = (x < last) | (last.isnan() & ~missing)
+    equal = (x == last) | (last.isnan() & missing)
+    chosen = below | (
+        equal & (equal.cumsum(1, dtype=torch.int32) <= k - below.sum(1, keepdim=True))
+    )
+    places = torch.arange(x.shape[1], device=x.device)
+    positions = (
+        torch.where(chosen, places, torch.iinfo(torch.int64).max)
+        .topk(k, dim=1, largest=False)
+        .values.sort(dim=1)
+        .values
+    )
+    return positions.gather(1, x.gather(1, positions).sort(dim=1, stable=True).indices)
+
+
+def nearest(x: Tensor, *points: Tensor, k: int) -> Tensor:
+    """Positions of the k nearest points, by one product where they are wide."""
+    if len(points) == 1:
+        return topk(pairwise(x, points[0], "square", 2.0), k)
+    centre, weights, norms = points
+    return topk((x - centre) @ weights + norms, k)
+
+
+def prepare_points(points: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
+    """Give wide points as what ``|y|^2 - 2 x y`` reads, y being centred, which keeps the terms small: their mean, -2 y and ``|y|^2``."""
+    if points.shape[1] <= WIDE:
+        return (points,)
+    centre = points.mean(axis=0)
+    apart = points - centre
+    return centre, -2.0 * apart.T, (apart**2).sum(axis=1)
+
+
+def bucketize(x: Tensor, edges: Tensor, counts: Tensor, right: bool) -> Tensor:
+    """Count edges at or below x, and no more than there are."""
+    return torch.minimum(torch.searchsorted(edges, x.t().contiguous(), right=right).t(), counts)
+
+
+def embedding_sum(tokens: Tensor, weights: Tensor, table: Tensor) -> Tensor:
+    """Sum rows of a table by weight, without making them a tensor. The wrapper in ``torch.nn`` looks at sizes, which no trace may."""
+    bags = torch.arange(tokens.shape[0], device=tokens.device) * tokens.shape[1]
+    return torch.embedding_bag(
+        table, tokens.reshape(-1), bags, mode=0, per_sample_weights=weights.reshape(-1)
+    )[0]
+
+
+def scatter(tokens: Tensor, weights: Tensor, width: int) -> Tensor:
+    """Add weights at their places; one more takes those of no place."""
+    return weights.new_zeros(weights.shape[0], width + 1).scatter_add(1, tokens, weights)[:, :width]
+
+
+def prepare_edges(edges: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Pad with infinity, as a binary search needs, and count the real edges of each column.
+
+    Examples
+    --------
+    >>> prepare_edges(np.array([[1.0, np.nan], [1.0, 2.0]]))
+    (array([[ 1., inf], [ 1., 2.]]), array([1, 2]))
+    """
+    padding = np.isnan(edges)
+    return np.where(padding, np.array(np.inf, edges.dtype), edges) if padding.any() else edges, (
+        ~padding
+    ).sum(axis=1)
+
+
+FUNCTIONS: dict[str, Callable[..., Tensor]] = {
+    "neg": torch.neg, "abs": torch.abs, "sign": sign, "sqrt": sqrt, "exp": torch.exp, "expm1": torch.expm1, "log": torch.log,
+    "log1p": torch.log1p, "log2": torch.log2, "log10": torch.log10, "sin": torch.sin, "cos": torch.cos, "tan": torch.tan, "asin": torch.asin,
+    "tanh": torch.tanh, "sigmoid": sigmoid, "relu": torch.relu, "erf": torch.erf, "floor": torch.floor, "ceil": torch.ceil,
+    "rint": torch.round, "isnan": torch.isnan, "isinf": torch.isinf, "not": torch.logical_not,
+    "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "pow": torch.pow,
+    "minimum": torch.minimum, "maximum": torch.maximum,
+    "and": torch.bitwise_and, "or": torch.bitwise_or, "xor": torch.bitwise_xor,
+    "shift_left": torch.bitwise_left_shift, "shift_right": torch.bitwise_right_shift,
+    "lt": torch.lt, "le": torch.le, "eq": torch.eq, "ne": torch.ne, "gt": torch.gt, "ge": torch.ge,
+    "where": torch.where, "cast": cast, "matmul": matmul, "pairwise": pairwise, "take": take, "gather": gather, "lookup": lookup,
+    "concat": concat, "reshape": reshape, "expand": expand,
+    "reduce_sum": torch.sum, "ordered_sum": ordered_sum, "reduce_prod": torch.prod, "reduce_max": torch.amax,
+    "reduce_min": torch.amin, "reduce_any": torch.any, "argmax": torch.argmax, "logsumexp": torch.logsumexp,
+    "ordered_logsumexp": ordered_logsumexp,
+    "cumsum": torch.cumsum, "sort": sort, "topk": topk, "nearest": nearest, "bucketize": bucketize,
+    "embedding_sum": embedding_sum, "scatter": scatter,
+}  # fmt: skip
+"""What each primitive is in torch; attributes are keyword arguments, an ``axis`` being torch's ``dim``, which counts the rows."""
+
+PREPARED: dict[str, Callable[[npt.NDArray[Any]], tuple[npt.NDArray[Any], ...]]] = {
+    "bucketize": prepare_edges,
+    "nearest": prepare_points,
+}
+"""Primitives whose constant last operand is replaced by others, computed once."""
+
+MAY_ALIAS = frozenset({"reshape", "cast", "expand"})
+"""Primitives whose result may lie in their last operand's memory."""

@@ -1,0 +1,1 @@
+"""Compiled code: built, kept, loaded, called."""

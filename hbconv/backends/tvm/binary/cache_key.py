@@ -1,0 +1,74 @@
+"""Keys in the cache: digests of all that an entry is made from. That of a compiled loop needs no TVM to compute."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from hbconv.array import Array
+from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.tensor import TensorProgram
+
+__all__ = ["function_key", "loop_key"]
+
+PACKAGES = ("apache-tvm", "apache-tvm-ffi", "numpy")
+
+
+def loop_key(program: TensorProgram, schedule: Schedule, machine: Machine) -> str:
+    """Return the digest of a program with its constants, of how it is cut, for what machine, and by which code."""
+    return _digest((program, schedule, machine))
+
+
+def function_key(name: str, text: str, machine: Machine) -> str:
+    """Return the digest of a function, written out as a text without loss."""
+    return _digest((name, text, machine))
+
+
+def _digest(value: Any) -> str:
+    digest = hashlib.sha256(_code().encode())
+    for part in _parts(value):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+@cache
+def _code() -> str:
+    """Digest what makes a loop of a program: the modules of this backend and those it computes with, and the packages."""
+    backend, package = Path(__file__).parents[1], Path(__file__).parents[3]
+    digest = hashlib.sha256(repr([sys.platform, *map(_version, PACKAGES)]).encode())
+    for path in (*sorted(backend.rglob("*.py")), package / "forest.py"):
+        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def _parts(value: Any) -> Iterator[bytes]:
+    """Write a value as bytes that tell it from any other."""
+    if isinstance(value, Array):
+        yield value.key.encode()
+    elif is_dataclass(value):
+        yield f"{type(value).__name__}(".encode()
+        for field in fields(value):
+            # Where a primitive comes from changes nothing.
+            yield from _parts(getattr(value, field.name)) if field.name != "source" else ()
+    elif isinstance(value, Mapping):
+        yield from _parts(tuple(value.items()))
+    elif isinstance(value, tuple | list | frozenset):
+        yield f"{len(value)}[".encode()
+        for entry in sorted(value) if isinstance(value, frozenset) else value:
+            yield from _parts(entry)
+    else:
+        yield f"{value!r};".encode()

@@ -1,0 +1,172 @@
+"""Guards: what kernels read and write between canaries, or beside pages that may not be touched, so that no access beyond it goes unnoticed.
+
+For tests. The environment variable HBCONV_GUARD says how, when the first kernel is made: ``canaries`` tells what was written beyond a buffer,
+``pages-behind`` and ``pages-before`` end the process (SIGSEGV) at whatever is read or written beyond its end, or its beginning.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.backends.tvm.binary.loop import Loop, Matrices, Workspace
+from hbconv.backends.tvm.tir.memory import LINE
+from hbconv.errors import OptionError, VerificationError
+from hbconv.names import unknown
+
+__all__ = ["GuardedLoop", "make_loop"]
+
+VARIABLE = "HBCONV_GUARD"
+CANARIES, BEHIND, BEFORE = "canaries", "pages-behind", "pages-before"
+CANARY, LEFTOVER = 0xA5, 0xFF
+"""Bytes beside a buffer, and in scratch before a call: floats that are not numbers, and -1."""
+ROOM = 1024
+"""Bytes of canaries on either side of a buffer: twice the longest vector of rows."""
+PAGE = mmap.PAGESIZE
+
+
+def make_loop(
+    function: Callable[..., Any],
+    tables: Matrices,
+    scratch: dict[str, int],
+    library: Callable[[], bytes | None],
+) -> Loop:
+    """Return a loop, guarded where the environment variable says so.
+
+    Raises
+    ------
+    OptionError
+        The variable says something else, or this system has no such pages.
+    """
+    how = _chosen()
+    return (
+        GuardedLoop(how, function, tables, scratch, library)
+        if how
+        else Loop(function, tables, scratch, library)
+    )
+
+
+@cache
+def _chosen() -> str:
+    how, known = os.environ.get(VARIABLE, ""), (CANARIES, BEHIND, BEFORE)
+    if how not in ("", *known):
+        raise unknown(VARIABLE, how, known)
+    if how in (BEHIND, BEFORE) and not hasattr(mmap, "MAP_ANONYMOUS"):
+        raise OptionError(
+            f"{VARIABLE}={how!r} needs pages that may not be touched, which this system has not; {CANARIES!r} needs none."
+        )
+    return how
+
+
+class _Side(NamedTuple):
+    """What is beside a buffer."""
+
+    name: str
+    address: int
+    canaries: bytes
+
+
+class GuardedLoop(Loop):
+    """A loop that works on guarded copies of what it is given, and finds leftovers in its scratch at each call.
+
+    Parameters
+    ----------
+    how : str
+        Value of the environment variable.
+    function, tables, scratch, library
+        Of the loop.
+    """
+
+    def __init__(
+        self,
+        how: str,
+        function: Callable[..., Any],
+        tables: Matrices,
+        scratch: dict[str, int],
+        library: Callable[[], bytes | None],
+    ) -> None:
+        self.how = how
+        super().__init__(function, tables, scratch, library)
+
+    def room(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Copy an array between guards."""
+        start, end = self._edges(array.nbytes)
+        size = start + array.nbytes + end
+        body = np.empty(size + LINE, np.uint8) if self.how == CANARIES else _between_pages(size)
+        body.fill(CANARY)
+        start += -(body.ctypes.data + start) % LINE if self.how == CANARIES else 0
+        copy: npt.NDArray[Any] = np.ndarray(array.shape, array.dtype, body.data, start)
+        copy[...] = array
+        return copy
+
+    def run(self, rows: int, matrices: Matrices) -> None:
+        """Read copies of inputs and write copies of outputs, which are then copied back."""
+        places, run, workspace = self.bind(matrices)
+        run(rows, workspace.address)
+        for given, place in zip(matrices, places, strict=True):
+            if given.tobytes() != place.tobytes():
+                given[...] = place
+
+    def bind(
+        self, matrices: Matrices
+    ) -> tuple[list[npt.NDArray[Any]], Callable[[int, int], Any], Workspace]:
+        """Return places for inputs and outputs, and what computes them and looks at the guards."""
+        places, run, workspace = super().bind(matrices)
+        leftovers = [scratch.view(np.uint8) for scratch in workspace.scratch]
+        sides = [
+            *self._sides("matrix", places),
+            *self._sides("table", self.tables),
+            *self._sides("scratch", workspace.scratch),
+        ]
+
+        def watched(rows: int, address: int) -> None:
+            for scratch in leftovers:
+                scratch.fill(LEFTOVER)
+            run(rows, address)
+            touched = [
+                side.name
+                for side in sides
+                if ctypes.string_at(side.address, len(side.canaries)) != side.canaries
+            ]
+            if touched:
+                called = ", ".join(f"{place.dtype}{list(place.shape)}" for place in places)
+                raise VerificationError(
+                    f"The kernel called for {rows} rows on {called} wrote {' and '.join(touched)}."
+                )
+
+        return places, watched, workspace
+
+    def _edges(self, size: int) -> tuple[int, int]:
+        """Return how many canaries are before and behind a buffer of so many bytes; pages are filled up with them."""
+        rest = -size % PAGE
+        return {CANARIES: (ROOM, ROOM), BEHIND: (rest, 0), BEFORE: (0, rest)}[self.how]
+
+    def _sides(self, kind: str, arrays: Matrices) -> Iterator[_Side]:
+        """Say where canaries are."""
+        for number, array in enumerate(arrays):
+            what, address, (start, end) = (
+                f"{kind} {number}, {array.dtype}{list(array.shape)}",
+                array.ctypes.data,
+                self._edges(array.nbytes),
+            )
+            yield _Side(f"before the beginning of {what}", address - start, bytes([CANARY]) * start)
+            yield _Side(f"past the end of {what}", address + array.nbytes, bytes([CANARY]) * end)
+
+
+def _between_pages(size: int) -> npt.NDArray[np.uint8]:
+    """Return whole pages between two that may not be touched."""
+    space = mmap.mmap(-1, size + 2 * PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    pages = np.frombuffer(space, np.uint8)
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    for start in (0, size + PAGE):
+        if protect(pages.ctypes.data + start, PAGE, 0):
+            raise OSError(ctypes.get_errno(), "mprotect")
+    return pages[PAGE : PAGE + size]

@@ -1,0 +1,96 @@
+"""One pool of threads for all calls of a process: made at the first call that shares its work, and anew after a fork.
+
+The threads of ``concurrent.futures`` would not do. They stop when the main thread has ended, while others go on. And to
+wake them takes locks: a signal handler or a finalizer that shares work while its thread holds them would wait forever.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache, partial
+from queue import SimpleQueue
+
+__all__ = ["share"]
+
+Task = Callable[[], None]
+
+
+def share(tasks: Sequence[Task], threads: int) -> None:
+    """Run tasks that are independent of each other, on so many threads, of which one is the caller's: each takes the next when it is done with one.
+
+    The caller does all of it where no other thread has time, or none can be started. It raises what a task raised.
+
+    Examples
+    --------
+    >>> done = []
+    >>> share([lambda: done.append("a"), lambda: done.append("b"), lambda: done.append("c")], threads=2)
+    >>> sorted(done)
+    ['a', 'b', 'c']
+    """
+    waiting, others = iter(tasks), min(threads, len(tasks)) - 1
+    if others < 1:
+        return _run(waiting)
+    ended = SimpleQueue[BaseException | None]()
+    seats = iter(range(others))
+    for _ in range(others):
+        _pool().put(partial(_help, seats, waiting, ended))
+    try:
+        _run(waiting)
+    finally:
+        free = len(list(seats))
+        errors = [ended.get() for _ in range(others - free)]
+    for error in filter(None, errors):
+        raise error
+    return None
+
+
+def _run(tasks: Iterator[Task]) -> None:
+    for task in tasks:
+        task()
+
+
+def _help(
+    seats: Iterator[int], tasks: Iterator[Task], ended: SimpleQueue[BaseException | None]
+) -> None:
+    """Run tasks too, where there is a seat: the caller takes all that are free when nothing is left to do."""
+    if next(seats, None) is None:
+        return
+    try:
+        _run(tasks)
+    except BaseException as error:  # the caller raises it
+        ended.put(error)
+    else:
+        ended.put(None)
+
+
+class _Pool:
+    """Threads that wait for work without a sound, no more than the processor has cores; started one by one, as work comes."""
+
+    def __init__(self) -> None:
+        self._work: SimpleQueue[Task] = SimpleQueue()
+        self._unstarted = [self._serve] * (os.cpu_count() or 1)
+
+    def put(self, task: Task) -> None:
+        """Give one thread something to do."""
+        self._work.put(task)
+        with suppress(
+            IndexError, RuntimeError
+        ):  # all run; or the interpreter ends, and starts none
+            _thread.start_new_thread(self._unstarted.pop(), ())
+
+    def _serve(self) -> None:
+        while True:
+            self._work.get()()
+
+
+@cache
+def _pool() -> _Pool:
+    return _Pool()
+
+
+# A child has none of its parent's threads.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -1,0 +1,62 @@
+"""Compile a prepared program: write its function, build it, bind it to its tables."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from hbconv.backends.tvm.binary.artifact import Few, Signature, TvmArtifact
+from hbconv.backends.tvm.binary.cache import Cache
+from hbconv.backends.tvm.binary.cache_key import loop_key
+from hbconv.backends.tvm.binary.guards import make_loop
+from hbconv.backends.tvm.binary.loop import Loop
+from hbconv.backends.tvm.binary.loop_files import pack_loop, unpack_loop
+from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.trees.single_row.when import few_rows
+from hbconv.errors import BackendError
+from hbconv.target import Target
+from hbconv.tensor import TensorProgram
+
+__all__ = ["FEW", "compile_loop", "compile_program"]
+
+
+FEW = Schedule(tile=8, block=8, lanes=8)
+"""For one row to a few: the smallest tile of which each vector fills a register."""
+
+
+def compile_program(
+    program: TensorProgram, schedule: Schedule, machine: Machine, target: Target
+) -> TvmArtifact:
+    """Return the artifact of a program that holds only primitives of this backend."""
+    if not program.inputs:
+        raise BackendError(
+            "Backend 'tvm' cannot run a program that reads no input: its number of rows is unknown."
+        )
+    inputs = {i.name: (i.type.dtype, i.type.shape) for i in program.inputs}
+    types = {name: program.instructions[index].type for name, index in program.outputs.items()}
+    outputs = {name: (kind.dtype, kind.shape) for name, kind in types.items()}
+    few = Few(few_rows(program, machine), lambda: compile_loop(program, FEW, machine))
+    return TvmArtifact(
+        compile_loop(program, schedule, machine), Signature(inputs, outputs), target.threads, few
+    )
+
+
+def compile_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -> Loop:
+    """Take one function from the cache, or write and build it."""
+    cache, key = Cache.chosen(), loop_key(program, schedule, machine)
+    files = cache.read(key)
+    if files:
+        with suppress(Exception):  # whatever is wrong with it, it is built anew
+            return unpack_loop(files)
+    loop = _build_loop(program, schedule, machine)
+    cache.write(key, pack_loop(loop))
+    return loop
+
+
+def _build_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -> Loop:
+    from hbconv.backends.tvm.binary.build import build
+    from hbconv.backends.tvm.emit.tile_function import write_function
+
+    written = write_function(program, schedule, machine)
+    function, library = build(written.functions, machine)
+    return make_loop(function, written.tables, written.scratch, lambda: library)

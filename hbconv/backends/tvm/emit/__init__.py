@@ -1,0 +1,1 @@
+"""From a tensor program to one TIR function."""

@@ -1,0 +1,1 @@
+"""How each primitive is emitted, trees left out."""

@@ -1,0 +1,209 @@
+"""Elementwise primitives, as numpy defines them, NaN and signed zeros included.
+
+Only ``<  <=  >  >=  ==`` are used on floats, and bools are bytes in memory: so no rewriting of TVM's that forgets NaN applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx
+
+from hbconv.backends.tvm.tir.kernel import Kernel, literal
+from hbconv.backends.tvm.tir.memory import Place
+
+__all__ = ["EMITTERS", "Kind", "larger", "product", "smaller"]
+
+Emitter = Callable[..., None]
+select = tirx.Select
+BITS = {"int32": 32, "int64": 64}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Dtype and lanes of the vectors at hand."""
+
+    dtype: str
+    lanes: int
+
+    @property
+    def floating(self) -> bool:
+        """Whether there are NaNs to mind."""
+        return self.dtype.startswith("float")
+
+    def number(self, value: float) -> Any:
+        """Return a number in all lanes."""
+        return literal(value, self.dtype, self.lanes)
+
+    def truth(self, condition: Any) -> Any:
+        """Return bytes of 1 where the condition holds, else 0."""
+        return select(condition, literal(1, "uint8", self.lanes), literal(0, "uint8", self.lanes))
+
+
+def plain(expression: Callable[..., Any]) -> Emitter:
+    """Return the emitter of ``expression(*vectors)``."""
+
+    def emit(k: Kernel, out: Place, *operands: Place) -> None:
+        k.map_vectors(out, operands, expression)
+
+    return emit
+
+
+def typed(expression: Callable[..., Any]) -> Emitter:
+    """Return the emitter of ``expression(kind, *vectors)``, the kind being the operands'."""
+
+    def emit(k: Kernel, out: Place, *operands: Place) -> None:
+        kind = Kind(operands[0].dtype, k.lanes)
+        k.map_vectors(out, operands, lambda *vectors: expression(kind, *vectors))
+
+    return emit
+
+
+def library(name: str) -> Emitter:
+    """Return the emitter of a call of the C mathematics library for each row."""
+
+    def emit(k: Kernel, out: Place, *operands: Place) -> None:
+        symbol = name + ("f" if out.dtype == "float32" else "")
+        k.map_rows(out, operands, lambda *values: tirx.call_pure_extern(out.dtype, symbol, *values))
+
+    return emit
+
+
+def power(k: Kernel, out: Place, x: Place, exponent: Place) -> None:
+    """Emit ``pow``: by the C mathematics library, but for exponents that two products at most reach: these are within two units in the last place."""
+    exponents = set() if exponent.data is None else set(exponent.data.reshape(-1).tolist())
+    short = POWERS.get(exponents.pop()) if len(exponents) == 1 else None
+    if short is None:
+        library("pow")(k, out, x, exponent)
+        return
+    k.map_vectors(out, (x,), lambda value: short(k, k.bind(value)))
+
+
+def fourth_power(k: Kernel, x: Any) -> Any:
+    """Square the square."""
+    square = k.bind(x * x)
+    return square * square
+
+
+POWERS: dict[float, Callable[[Kernel, Any], Any]] = {
+    1.0: lambda _, x: x,
+    2.0: lambda _, x: x * x,
+    3.0: lambda _, x: x * x * x,
+    4.0: fourth_power,
+}
+
+
+def compared(compare: Callable[[Any, Any], Any]) -> Emitter:
+    """Return the emitter of a comparison."""
+    return typed(lambda kind, a, b: kind.truth(compare(a, b)))
+
+
+def shifted(operator: Callable[[Any, Any], Any], beyond: Callable[[Kind, Any], Any]) -> Emitter:
+    """Return the emitter of a shift; for a count outside the word, numpy gives ``beyond(kind, x)``."""
+
+    def expression(kind: Kind, x: Any, count: Any) -> Any:
+        zero = kind.number(0)
+        inside = (count >= zero) & (count < kind.number(BITS[kind.dtype]))
+        return select(inside, operator(x, select(inside, count, zero)), beyond(kind, x))
+
+    return typed(expression)
+
+
+def product(kind: Kind, a: Any, b: Any) -> Any:
+    """Multiply, rounding before anything is added: the fence keeps LLVM from fusing the two."""
+    if not kind.floating:
+        return a * b
+    return tirx.call_llvm_pure_intrin(f"{kind.dtype}x{kind.lanes}", "llvm.arithmetic.fence", a * b)
+
+
+def smaller(kind: Kind, a: Any, b: Any) -> Any:
+    """Take the smaller, or NaN if either is."""
+    return select(tirx.isnan(a) | (a < b), a, b) if kind.floating else select(a < b, a, b)
+
+
+def larger(kind: Kind, a: Any, b: Any) -> Any:
+    """Take the larger, or NaN if either is."""
+    return select(tirx.isnan(a) | (a > b), a, b) if kind.floating else select(a > b, a, b)
+
+
+def absolute(kind: Kind, x: Any) -> Any:
+    """Write ``|x|``."""
+    return tirx.abs(x) if kind.floating else select(x < kind.number(0), kind.number(0) - x, x)
+
+
+def sign(kind: Kind, x: Any) -> Any:
+    """Write -1, 0 or 1; NaN stays NaN."""
+    zero = kind.number(0)
+    return select(
+        x > zero,
+        kind.number(1),
+        select(x < zero, kind.number(-1), select(tirx.EQ(x, zero), zero, x)),
+    )
+
+
+def where(k: Kernel, out: Place, condition: Place, x: Place, y: Place) -> None:
+    """Emit ``where``."""
+    k.map_vectors(
+        out, (condition, x, y), lambda c, a, b: select(c > literal(0, "uint8", k.lanes), a, b)
+    )
+
+
+def cast(k: Kernel, out: Place, x: Place, dtype: str) -> None:
+    """Emit ``cast``; whatever is not zero, NaN too, is true."""
+    kind = Kind(x.dtype, k.lanes)
+    if dtype == "bool" != x.dtype:
+        k.map_vectors(
+            out,
+            (x,),
+            lambda value: select(
+                tirx.EQ(value, kind.number(0)),
+                literal(0, "uint8", k.lanes),
+                literal(1, "uint8", k.lanes),
+            ),
+        )
+    else:
+        k.map_vectors(
+            out,
+            (x,),
+            lambda value: value if dtype == x.dtype else tirx.Cast(f"{dtype}x{k.lanes}", value),
+        )
+
+
+EMITTERS: dict[str, Emitter] = {
+    **{name: library(name) for name in ("sin", "cos", "tan", "asin")},
+    "pow": power,
+    "sqrt": plain(tirx.sqrt),
+    "floor": plain(tirx.floor),
+    "ceil": plain(tirx.ceil),
+    "rint": plain(tirx.nearbyint),
+    "neg": typed(lambda kind, x: product(kind, x, kind.number(-1))),
+    "abs": typed(absolute),
+    "sign": typed(sign),
+    "isnan": typed(lambda kind, x: kind.truth(tirx.isnan(x))),
+    "isinf": typed(lambda kind, x: kind.truth(tirx.EQ(tirx.abs(x), kind.number(float("inf"))))),
+    "add": plain(lambda a, b: a + b),
+    "sub": plain(lambda a, b: a - b),
+    "mul": typed(product),
+    "div": plain(tirx.Div),
+    "minimum": typed(smaller),
+    "maximum": typed(larger),
+    "not": typed(lambda kind, x: literal(1, "uint8", kind.lanes) - x),
+    "and": plain(lambda a, b: a & b),
+    "or": plain(lambda a, b: a | b),
+    "xor": plain(lambda a, b: a ^ b),
+    "shift_left": shifted(lambda x, count: x << count, lambda kind, x: kind.number(0)),
+    "shift_right": shifted(
+        lambda x, count: x >> count,
+        lambda kind, x: select(x < kind.number(0), kind.number(-1), kind.number(0)),
+    ),
+    "lt": compared(lambda a, b: a < b),
+    "le": compared(lambda a, b: a <= b),
+    "gt": compared(lambda a, b: a > b),
+    "ge": compared(lambda a, b: a >= b),
+    "eq": compared(tirx.EQ),
+    "ne": typed(lambda kind, a, b: literal(1, "uint8", kind.lanes) - kind.truth(tirx.EQ(a, b))),
+    "where": where,
+    "cast": cast,
+}

@@ -1,0 +1,124 @@
+"""Primitives that only move entries: copies, views of other values, and reads at computed positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tvm import tirx
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.backends.tvm.tir.kernel import Kernel, literal
+from hbconv.backends.tvm.tir.memory import Place
+
+__all__ = ["EMITTERS", "view"]
+
+
+def view(
+    primitive: str, operands: tuple[Place, ...], attributes: Mapping[str, Any]
+) -> Place | None:
+    """Return the result as a view of an operand's memory, where it is one."""
+    if primitive == "reshape":
+        return operands[0].view(tuple(attributes["shape"]))
+    if primitive == "expand":
+        return operands[1]
+    return _run(operands[0], operands[1], attributes["axis"]) if primitive == "take" else None
+
+
+def _run(x: Place, indices: Place, axis: int) -> Place | None:
+    """Neighbouring entries of an axis with nothing but ones before it."""
+    wanted = _wanted(x, indices, axis)
+    if not len(wanted) or any(d != 1 for d in x.shape[:axis]) or np.any(np.diff(wanted) != 1):
+        return None
+    return x.view(
+        (*x.shape[:axis], len(wanted), *x.shape[axis + 1 :]),
+        int(wanted[0]) * int(np.prod(x.shape[axis + 1 :])),
+    )
+
+
+def _wanted(x: Place, indices: Place, axis: int) -> npt.NDArray[np.int32]:
+    """Constant positions, those counted from the end made ordinary."""
+    data = indices.known()
+    return np.where(data < 0, data + x.shape[axis], data).astype(np.int32)
+
+
+def take(k: Kernel, out: Place, x: Place, indices: Place, axis: int) -> None:
+    """Emit ``take``: copy the entries that a table names."""
+    wanted = k.constant(_wanted(x, indices, axis))
+    with k.over(out.shape) as index:
+        source = k.bind(k.entry(wanted, index[axis]))
+        with k.vectors() as row:
+            k.store(out, index, row, k.load(x, (*index[:axis], source, *index[axis + 1 :]), row))
+
+
+def concat(k: Kernel, out: Place, *xs: Place, axis: int) -> None:
+    """Emit ``concat``: copy entry after entry, in one loop where all lie in scratch; many loops would take long to compile."""
+    if all(type(x) is Place and x.data is None and x.buffer is None for x in xs):
+        entries = [x.offset + np.arange(x.size, dtype=np.int32).reshape(x.shape) for x in xs]
+        _copy(k, out.view((out.size,)), np.concatenate(entries, axis).ravel())
+        return
+    start = 0
+    for x in xs:
+        with k.over(x.shape) as index, k.vectors() as row:
+            k.store(
+                out,
+                (*index[:axis], index[axis] + start, *index[axis + 1 :]),
+                row,
+                k.load(x, index, row),
+            )
+        start += x.shape[axis]
+
+
+def _copy(k: Kernel, out: Place, entries: npt.NDArray[np.int32]) -> None:
+    """Copy the given entries of scratch."""
+    places, scratch = k.constant(entries), Place(out.dtype, (int(entries.max()) + 1,))
+    with k.over(out.shape) as (i,):
+        source = k.bind(k.entry(places, i))
+        with k.vectors() as row:
+            k.store(out, (i,), row, k.load(scratch, (source,), row))
+
+
+def lookup(k: Kernel, out: Place, table: Place, index: Place) -> None:
+    """Emit ``lookup``: read a table at each row's own position."""
+    entries, rank = table.shape[1:], len(index.shape)
+    width = int(np.prod(entries))
+    with k.over(out.shape) as at, k.rows() as row:
+        position = inside(k.load(index, at[:rank], row), k.number(table.shape[0]))
+        inner = tirx.IntImm("int32", 0)
+        for extent, i in zip(entries, at[rank:], strict=True):
+            inner = inner * extent + i
+        k.store(out, at, row, k.entry(table, position * width + inner))
+
+
+def gather(k: Kernel, out: Place, x: Place, index: Place) -> None:
+    """Emit ``gather``: read each row of x at its own position."""
+    with k.over(out.shape) as at, k.rows() as row:
+        k.store(out, at, row, k.load(x, (inside(k.load(index, at, row), x.shape[0]),), row))
+
+
+def scatter(k: Kernel, out: Place, tokens: Place, weights: Place, width: int) -> None:
+    """Emit ``scatter``: zeros, then one weight after another, each read and written a row at a time."""
+    with k.over(out.shape) as at, k.vectors() as row:
+        k.store(out, at, row, literal(0, out.dtype, k.lanes))
+    with k.over(tokens.shape) as at, k.rows() as row:
+        place = k.bind(k.load(tokens, at, row))
+        with T.If(place < width), T.Then():
+            here = (inside(place, width),)
+            k.store(out, here, row, k.load(out, here, row) + k.load(weights, at, row))
+
+
+def inside(position: Any, size: Any) -> Any:
+    """Write a position counted from the end where it is negative, and never one outside memory."""
+    wrapped = tirx.Select(position < 0, position + size, position)
+    return tirx.max(tirx.min(wrapped, size - 1), tirx.IntImm("int32", 0))
+
+
+EMITTERS: dict[str, Callable[..., None]] = {
+    "take": take,
+    "concat": concat,
+    "lookup": lookup,
+    "gather": gather,
+    "scatter": scatter,
+}

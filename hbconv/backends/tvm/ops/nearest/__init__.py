@@ -1,0 +1,1 @@
+"""How the nearest points are emitted."""

@@ -1,0 +1,223 @@
+"""Primitives along a static axis: reductions, running sums, matrix products."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tvm import tirx
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.backends.tvm.ops.elementwise import Kind, larger, product, smaller
+from hbconv.backends.tvm.ops.mathematics import Numbers, exp, log1p
+from hbconv.backends.tvm.ops.matmul import accumulate
+from hbconv.backends.tvm.ops.movement import inside
+from hbconv.backends.tvm.ops.row_major_matmul import matmul
+from hbconv.backends.tvm.tir.kernel import Kernel, literal
+from hbconv.backends.tvm.tir.memory import Place, storage
+
+__all__ = ["EMITTERS"]
+
+WIDE = 8
+"""Partial sums of ``reduce_sum``, and the rows of its vectors: all partial sums fit the registers."""
+
+
+def insert(index: tuple[Any, ...], axis: int, position: Any) -> tuple[Any, ...]:
+    """Index the operand, from one of the result and a position on the axis that is gone."""
+    return (*index[:axis], position, *index[axis:])
+
+
+def fold(
+    k: Kernel, out: Place, x: Place, axis: int, step: Callable[..., Any], start: float | None = None
+) -> None:
+    """Take the entries of an axis in order: ``total = step(kind, total, entry)``, from start or the first entry."""
+    kind = Kind(storage(out.dtype), k.lanes)
+    with k.over(out.shape) as index, k.vectors() as row:
+        first = k.load(x, insert(index, axis, 0), row) if start is None else kind.number(start)
+        total = k.register(kind.dtype, first)
+        with T.serial(int(start is None), x.shape[axis]) as i:
+            total.set(step(kind, total.get(), k.load(x, insert(index, axis, i), row)))
+        k.store(out, index, row, total.get())
+
+
+def add(_: Kind, a: Any, b: Any) -> Any:
+    """Sum of two."""
+    return a + b
+
+
+def reduce_sum(k: Kernel, out: Place, x: Place, axis: int) -> None:
+    """Emit ``reduce_sum``: many terms as eight partial sums, added in pairs, as numpy does: a rounding error that grows little."""
+    width = x.shape[axis]
+    if width < WIDE or not out.dtype.startswith("float"):
+        fold(k, out, x, axis, add, 0)
+        return
+    whole = width - width % WIDE
+    with k.over(out.shape) as index, k.vectors(WIDE) as row:
+
+        def entry(i: Any) -> Any:
+            return k.load(x, insert(index, axis, i), row)
+
+        partial = [k.register(out.dtype, entry(i), WIDE) for i in range(WIDE)]
+        with T.serial(1, whole // WIDE) as block:
+            for i, total in enumerate(partial):
+                total.set(total.get() + entry(block * WIDE + i))
+        a, b, c, d, e, f, g, h = (total.get() for total in partial)
+        whole_sum = k.register(out.dtype, ((a + b) + (c + d)) + ((e + f) + (g + h)), WIDE)
+        with T.serial(whole, width) as i:
+            whole_sum.set(whole_sum.get() + entry(i))
+        k.store(out, index, row, whole_sum.get())
+
+
+def ordered_logsumexp(k: Kernel, out: Place, x: Place, axis: int) -> None:
+    """Emit ``ordered_logsumexp``: equal terms apart, of which two infinite ones have no difference."""
+    m = Numbers.of(k, x.dtype)
+    kind = Kind(x.dtype, m.lanes)
+    with k.over(out.shape) as index, k.vectors(m.lanes) as row:
+        total = k.register(x.dtype, k.load(x, insert(index, axis, 0), row), m.lanes)
+        with T.serial(1, x.shape[axis]) as i:
+            so_far, term = k.bind(total.get()), k.bind(k.load(x, insert(index, axis, i), row))
+            ratio = k.bind(exp(m, k.bind(m(0.0) - tirx.abs(so_far - term))))
+            more = larger(kind, so_far, term) + log1p(m, ratio)
+            total.set(tirx.Select(tirx.EQ(so_far, term), term + m(math.log(2.0)), more))
+        k.store(out, index, row, total.get())
+
+
+def embedding_sum(k: Kernel, out: Place, tokens: Place, weights: Place, table: Place) -> None:
+    """Emit ``embedding_sum``, a row at a time, its table read row by row."""
+    columns = out.shape[0]
+    with k.over(out.shape) as at, k.vectors() as row:
+        k.store(out, at, row, literal(0, out.dtype, k.lanes))
+    with k.over(tokens.shape) as at, k.rows() as row:
+        token = k.bind(inside(k.load(tokens, at, row), table.shape[0]))
+        weight = k.bind(k.load(weights, at, row))
+        with T.serial(columns) as j:
+            k.store(
+                out,
+                (j,),
+                row,
+                k.load(out, (j,), row) + weight * k.entry(table, token * columns + j),
+            )
+
+
+def argmax(k: Kernel, out: Place, x: Place, axis: int) -> None:
+    """Emit ``argmax``: the first NaN, else the first of the largest."""
+    floating = x.dtype.startswith("float")
+    with k.over(out.shape) as index, k.vectors() as row:
+        best = k.register(x.dtype, k.load(x, insert(index, axis, 0), row))
+        place = k.register("int32", literal(0, "int32", k.lanes))
+        with T.serial(1, x.shape[axis]) as i:
+            entry = k.bind(k.load(x, insert(index, axis, i), row))
+            better = entry > best.get()
+            if floating:
+                better = better | (tirx.isnan(entry) & (best.get() <= best.get()))
+            # An expression is computed where it is used: best, which it reads, changes last.
+            place.set(tirx.Select(better, tirx.Broadcast(i, k.lanes), place.get()))
+            best.set(tirx.Select(better, entry, best.get()))
+        k.store(out, index, row, place.get())
+
+
+def cumsum(k: Kernel, out: Place, x: Place, axis: int) -> None:
+    """Emit ``cumsum``."""
+    outer = (*x.shape[:axis], *x.shape[axis + 1 :])
+    with k.over(outer) as index, k.vectors() as row:
+        total = k.register(x.dtype, k.load(x, insert(index, axis, 0), row))
+        k.store(out, insert(index, axis, 0), row, total.get())
+        with T.serial(1, x.shape[axis]) as i:
+            total.set(total.get() + k.load(x, insert(index, axis, i), row))
+            k.store(out, insert(index, axis, i), row, total.get())
+
+
+def difference(_: Kind, a: Any, b: Any) -> Any:
+    """Write ``|a - b|``."""
+    return tirx.abs(a - b)
+
+
+def power(p: float) -> Callable[[Kind, Any, Any], Any]:
+    """Return ``|a - b|^p`` by the C mathematics library, of one row."""
+
+    def term(kind: Kind, a: Any, b: Any) -> Any:
+        return tirx.call_pure_extern(
+            kind.dtype,
+            "powf" if kind.dtype == "float32" else "pow",
+            tirx.abs(a - b),
+            kind.number(p),
+        )
+
+    return term
+
+
+def canberra(kind: Kind, a: Any, b: Any) -> Any:
+    """Write ``|a - b| / (|a| + |b|)``, 0 where both are 0."""
+    size = tirx.abs(a) + tirx.abs(b)
+    return tirx.abs(a - b) / tirx.Select(tirx.EQ(size, kind.number(0)), kind.number(1), size)
+
+
+def chi_square(kind: Kind, a: Any, b: Any) -> Any:
+    """Write ``(a - b)^2 / (a + b)``, 0 where the sum is 0."""
+    size, zero = a + b, kind.number(0)
+    return tirx.Select(
+        tirx.EQ(size, zero),
+        zero,
+        product(kind, a - b, a - b) / tirx.Select(tirx.EQ(size, zero), kind.number(1), size),
+    )
+
+
+def present(kind: Kind, a: Any, b: Any) -> Any:
+    """Write the square of a difference, 0 where it is NaN."""
+    return tirx.Select(tirx.isnan(a - b), kind.number(0), product(kind, a - b, a - b))
+
+
+PAIRWISE: dict[str, Callable[[Kind, Any, Any], Any]] = {
+    "square": lambda kind, a, b: product(kind, a - b, a - b),
+    "absolute": difference,
+    "largest": difference,
+    "different": lambda kind, a, b: tirx.Select(tirx.EQ(a, b), kind.number(0), kind.number(1)),
+    "canberra": canberra,
+    "chi_square": chi_square,
+    "present": present,
+}
+"""Terms over vectors of rows."""
+
+
+def pairwise(k: Kernel, out: Place, x: Place, points: Place, kind: str, p: float) -> None:
+    """Emit ``pairwise``: points are to it what columns are to a product."""
+    if kind == "power":
+        _power_sums(k, out, x, points, p)
+        return
+    term, fold_in = PAIRWISE[kind], larger if kind == "largest" else add
+    accumulate(
+        k,
+        out,
+        x,
+        points.known().T,
+        lambda vector, total, a, b: fold_in(vector, total, term(vector, a, b)),
+    )
+
+
+def _power_sums(k: Kernel, out: Place, x: Place, points: Place, p: float) -> None:
+    """Sum powers by the C mathematics library, a row at a time."""
+    one, term = Kind(x.dtype, 1), power(p)
+    with k.over(out.shape) as (point,), k.rows() as row:
+        total = k.variable(x.dtype, one.number(0))
+        with T.serial(x.shape[0]) as i:
+            total.set(
+                total.get() + term(one, k.load(x, (i,), row), k.load(points, (point, i), row))
+            )
+        k.store(out, (point,), row, total.get())
+
+
+EMITTERS: dict[str, Callable[..., None]] = {
+    "reduce_sum": reduce_sum,
+    "ordered_sum": lambda k, out, x, axis: fold(k, out, x, axis, add, 0),
+    "reduce_prod": lambda k, out, x, axis: fold(k, out, x, axis, product, 1),
+    "reduce_max": lambda k, out, x, axis: fold(k, out, x, axis, larger),
+    "reduce_min": lambda k, out, x, axis: fold(k, out, x, axis, smaller),
+    "reduce_any": lambda k, out, x, axis: fold(k, out, x, axis, lambda _, a, b: a | b, 0),
+    "ordered_logsumexp": ordered_logsumexp,
+    "argmax": argmax,
+    "embedding_sum": embedding_sum,
+    "cumsum": cumsum,
+    "matmul": matmul,
+    "pairwise": pairwise,
+}

@@ -1,0 +1,218 @@
+"""Products of an input matrix with few columns of weights, straight from its rows: vectors along a row, whose lanes are summed at the end.
+
+Arithmetic with constants, such as a scaler's, is done to the entries as they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tvm import tirx
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.backends.tvm.ops.elementwise import Kind
+from hbconv.backends.tvm.ops.matmul import PANEL, STEPS, finished, multiply, panels
+from hbconv.backends.tvm.passes.fuse_products import Step
+from hbconv.backends.tvm.tir.kernel import Kernel, literal
+from hbconv.backends.tvm.tir.memory import Place
+from hbconv.backends.tvm.tir.transpose import live_rows
+from hbconv.tensor import Constant, Input, Op, TensorProgram
+
+__all__ = ["Rows", "by_rows", "matmul", "scaled"]
+
+MOST = 16
+"""Columns of weights up to which this is faster than turning rows into columns."""
+SUMS = 12
+"""Vectors of sums in flight: four of sixteen registers are left for entries and weights."""
+SCALING = {
+    "div": lambda _, a, b: tirx.Div(a, b),
+    **{name: STEPS[name] for name in ("add", "sub", "mul")},
+}
+"""What may be done to entries before a product, over vectors along a row."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(Place):
+    """An input left in the caller's row-major matrix, from the tile's first row on, and what is done to its entries.
+
+    ``scaling`` is primitives with a number for each column.
+    """
+
+    matrix: Any = None
+    first: Any = None
+    scaling: tuple[tuple[str, Place], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Number of entries of scratch."""
+        return 0
+
+
+def _is_multiplied(k: Kernel, program: TensorProgram, matrix: Input) -> bool:
+    """Whether all that is done with an input are products with few columns of weights, scaled or not, and a row fills a vector."""
+    (width,), dtype = matrix.type.shape, matrix.type.dtype
+    return (
+        dtype.startswith("float")
+        and width >= _vector(k, dtype)
+        and _ends_narrow(program, program.instructions.index(matrix), MOST)
+    )
+
+
+def by_rows(k: Kernel, program: TensorProgram) -> frozenset[int]:
+    """Return the positions of inputs that are left in the caller's matrix, and of what is done to their entries before a product."""
+    found: set[int] = set()
+    for position, instruction in enumerate(program.instructions):
+        if isinstance(instruction, Input):
+            found.update([position] if _is_multiplied(k, program, instruction) else [])
+        elif (
+            isinstance(instruction, Op)
+            and instruction.primitive in SCALING
+            and instruction.operands[0] in found
+        ):
+            found.add(position)
+    return frozenset(found)
+
+
+def _ends_narrow(program: TensorProgram, index: int, most: int) -> bool:
+    """Whether all that is done with a value are such products; what is scaled is so again for each panel of weights, so there may be one."""
+    readers = [
+        (position, op)
+        for position, op in enumerate(program.instructions)
+        if isinstance(op, Op) and index in op.operands
+    ]
+    if index in program.outputs.values() or not readers:
+        return False
+    return all(
+        _is_narrow(program, op, most)
+        or (_is_scaling(program, op, index) and _ends_narrow(program, position, PANEL))
+        for position, op in readers
+    )
+
+
+def _is_narrow(program: TensorProgram, op: Op, most: int) -> bool:
+    weights = program.instructions[op.operands[1]] if op.primitive == "matmul" else None
+    return (
+        isinstance(weights, Constant)
+        and weights.value.data.ndim == 2
+        and 0 < weights.value.data.shape[1] <= most
+    )
+
+
+def _is_scaling(program: TensorProgram, op: Op, index: int) -> bool:
+    if op.primitive not in SCALING or op.operands[0] != index:
+        return False
+    constant = program.instructions[op.operands[1]]
+    return isinstance(constant, Constant) and constant.value.data.shape in (op.type.shape, (1,))
+
+
+def scaled(primitive: str, operands: tuple[Place, ...]) -> Rows | None:
+    """Return rows with one more thing done to their entries; None where the first operand is something else."""
+    x = operands[0]
+    if primitive not in SCALING or not isinstance(x, Rows):
+        return None
+    constant = operands[1].known()
+    return replace(
+        x,
+        scaling=(
+            *x.scaling,
+            (primitive, Place(x.dtype, x.shape, data=np.array(np.broadcast_to(constant, x.shape)))),
+        ),
+    )
+
+
+def _vector(k: Kernel, dtype: str) -> int:
+    return k.machine.vector // np.dtype(dtype).itemsize
+
+
+def matmul(k: Kernel, out: Place, x: Place, w: Place, tail: Sequence[Step] = ()) -> None:
+    """Emit ``matmul``."""
+    if isinstance(x, Rows):
+        _multiply(k, out, x, w.known(), tail)
+    else:
+        multiply(k, out, x, w.known(), tail)
+
+
+def _multiply(
+    k: Kernel, out: Place, x: Rows, weights: npt.NDArray[Any], tail: Sequence[Step]
+) -> None:
+    """Compute the product for some rows at a time, a panel of columns after the other."""
+    height = min(_height(columns) for _, _, columns in panels(weights.shape[1]))
+    lanes, places = _vector(k, x.dtype), k.constant(np.ascontiguousarray(weights.T))
+    with k.vectors(height) as some:
+        rows = [k.bind(x.first + row) for row in live_rows(k, some)]
+        for first, count, columns in panels(weights.shape[1]):
+            with T.serial(count) as panel:
+                start = k.bind(panel * columns + first)
+                for column, total in enumerate(_panel(k, x, places, rows, start, columns, lanes)):
+                    index = (k.bind(start + column),)
+                    k.store(
+                        out,
+                        index,
+                        some,
+                        finished(k, tail, Kind(x.dtype, height), total, index, some),
+                    )
+
+
+def _height(columns: int) -> int:
+    """Rows at a time: a power of two, to be summed in pairs."""
+    return 1 << ((SUMS // columns).bit_length() - 1)
+
+
+def _panel(
+    k: Kernel, x: Rows, weights: Place, rows: list[Any], start: Any, columns: int, lanes: int
+) -> list[Any]:
+    """Return for each column of a panel the vector of the rows' products."""
+    (width,) = x.shape
+    totals = [
+        [k.register(x.dtype, literal(0, x.dtype, lanes), lanes) for _ in rows]
+        for _ in range(columns)
+    ]
+
+    def add(position: Any, skip: int) -> None:
+        read = _entries(k, x, rows, position, lanes)
+        entries = [k.bind(_without(entry, x.dtype, skip, lanes)) for entry in read]
+        for column, sums in enumerate(totals):
+            weight = k.bind(k.entries(weights, (start + column) * width + position, lanes))
+            for entry, total in zip(entries, sums, strict=True):
+                total.set(total.get() + entry * weight)
+
+    with T.serial(width // lanes) as block:
+        add(k.bind(block * lanes), 0)
+    if width % lanes:
+        add(width - lanes, lanes - width % lanes)
+    return [_lane_sums(k, [total.get() for total in sums], lanes) for sums in totals]
+
+
+def _entries(k: Kernel, x: Rows, rows: list[Any], position: Any, lanes: int) -> list[Any]:
+    """Read neighbouring entries of each row, and scale them."""
+    entries = [x.matrix[row, tirx.Ramp(position, 1, lanes)] for row in rows]
+    for primitive, constant in x.scaling:
+        operand = k.bind(k.entries(constant, position, lanes))
+        entries = [
+            k.bind(SCALING[primitive](Kind(x.dtype, lanes), k.bind(entry), operand))
+            for entry in entries
+        ]
+    return entries
+
+
+def _without(vector: Any, dtype: str, skip: int, lanes: int) -> Any:
+    """Make the first entries of a vector zeros."""
+    if not skip:
+        return vector
+    return tirx.Shuffle(
+        [vector, literal(0, dtype, lanes)], [lanes + i if i < skip else i for i in range(lanes)]
+    )
+
+
+def _lane_sums(k: Kernel, vectors: list[Any], lanes: int) -> Any:
+    """Return the vector of the sums of each vector's lanes: neighbours are added until one is left."""
+    joined = k.bind(tirx.Shuffle(vectors, list(range(len(vectors) * lanes))))
+    size = len(vectors) * lanes
+    while size > len(vectors):
+        even, odd = (tirx.Shuffle([joined], list(range(first, size, 2))) for first in (0, 1))
+        joined, size = k.bind(even + odd), size // 2
+    return joined

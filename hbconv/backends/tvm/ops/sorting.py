@@ -1,0 +1,201 @@
+"""Primitives that put entries in order: sorting networks over vectors of rows, and searches in constant edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tvm import tirx
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.backends.tvm.ops.edge_search import Cells, cut
+from hbconv.backends.tvm.ops.reductions import insert
+from hbconv.backends.tvm.tir.kernel import Kernel, code_within, literal
+from hbconv.backends.tvm.tir.memory import Place
+
+__all__ = ["EMITTERS", "before"]
+
+Passed = Callable[[Any, Any], Any]
+FEW_EDGES = 16
+"""Edges up to which counting them all beats a search."""
+IN_CELL = (1, 2, 4, 8)
+"""Edges that a cell may hold: the fewer, the fewer compares, and the more cells."""
+
+
+def before(dtype: str, a: Any, b: Any) -> Any:
+    """Whether a stands strictly before b: NaN stands last."""
+    return (a < b) | ((a <= a) & tirx.isnan(b)) if dtype.startswith("float") else a < b
+
+
+def sort(k: Kernel, out: Place, x: Place, axis: int) -> None:
+    """Emit ``sort``: Batcher's odd-even merging network, a comparator at a time over all rows."""
+    width = x.shape[axis]
+    k.map_vectors(out, (x,), lambda value: value)
+    outer = (*x.shape[:axis], *x.shape[axis + 1 :])
+    run = 1
+    while run < width:
+        gap = run
+        while gap >= 1:
+            _merge(k, out, axis, outer, run, gap)
+            gap //= 2
+        run *= 2
+
+
+def _merge(k: Kernel, out: Place, axis: int, outer: tuple[int, ...], run: int, gap: int) -> None:
+    """One stage: compare entries ``gap`` apart that belong to the same pair of sorted runs."""
+    width = out.shape[axis]
+    first = gap % run
+    pairs = max(0, -(-(width - gap - first) // (2 * gap)))
+    with k.over(outer) as index, k.over((pairs, gap)) as (pair, within):
+        low = k.bind(pair * (2 * gap) + (within + first))
+        high = k.bind(low + gap)
+        with (
+            T.If((high < width) & tirx.EQ(low // (2 * run), high // (2 * run))),
+            T.Then(),
+            k.vectors() as row,
+        ):
+            a, b = (k.bind(k.load(out, insert(index, axis, i), row)) for i in (low, high))
+            swap = before(out.dtype, b, a)
+            k.store(out, insert(index, axis, low), row, tirx.Select(swap, b, a))
+            k.store(out, insert(index, axis, high), row, tirx.Select(swap, a, b))
+
+
+def bucketize(k: Kernel, out: Place, x: Place, edges: Place, right: bool) -> None:
+    """Emit ``bucketize``: count the edges passed, one by one when they are few, else those of a cell, else by halving."""
+    real = k.constant((~np.isnan(edges.known())).sum(axis=1).astype(np.int32))
+    passed: Passed = (
+        (lambda edge, value: edge <= value) if right else (lambda edge, value: edge < value)
+    )
+    if edges.shape[1] <= FEW_EDGES:
+        _count(k, out, x, edges, real, passed)
+    elif columns := _columns(edges.known()):
+        _find(k, out, x, columns, real, passed)
+    else:
+        _search(k, out, x, edges, real, passed)
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """The edges of a column without repetition, their cells, and how many edges there are up to each; padded to be compared with."""
+
+    edges: npt.NDArray[Any]
+    cells: Cells
+    total: npt.NDArray[np.int32]
+
+
+def _columns(edges: npt.NDArray[Any]) -> list[_Column]:
+    """Cut the cells of all columns, with as few edges in each as can be; none where some column's edges are too near each other."""
+    lists = [np.unique(column[~np.isnan(column)], return_counts=True) for column in edges]
+    for compares in IN_CELL if edges.dtype.kind == "f" else ():
+        cells = [
+            Cells(0.0, 0.0, np.array([0, len(found)], np.uint16))
+            if len(found) <= compares
+            else cut(found, compares)
+            for found, _ in lists
+        ]
+        if all(cells):
+            padding = np.full(compares, np.nan, edges.dtype)
+            made = zip(lists, cells, strict=True)
+            return [
+                _Column(np.append(found, padding), c, np.cumsum([0, *times]).astype(np.int32))
+                for (found, times), c in made
+                if c
+            ]
+    return []
+
+
+def _count(k: Kernel, out: Place, x: Place, edges: Place, real: Place, passed: Passed) -> None:
+    one, zero = literal(1, "int32", k.lanes), literal(0, "int32", k.lanes)
+    with k.over(out.shape) as index, k.vectors() as row:
+        value = k.bind(k.load(x, index, row))
+        count = k.register("int32", zero)
+        with T.serial(edges.shape[1]) as edge:
+            count.set(
+                count.get()
+                + tirx.Select(passed(k.load(edges, (*index, edge), row), value), one, zero)
+            )
+        k.store(
+            out, index, row, tirx.Select(tirx.isnan(value), k.load(real, index, row), count.get())
+        )
+
+
+def _find(
+    k: Kernel, out: Place, x: Place, columns: list[_Column], real: Place, passed: Passed
+) -> None:
+    """Find each value's cell: edges of lower cells are passed, and its own are compared with."""
+    dtype, compares = columns[0].edges.dtype, len(columns[0].edges) - len(columns[0].total) + 1
+    numbers = zip(*((c.cells.low, c.cells.scale, c.cells.last) for c in columns), strict=True)
+    places = [k.constant(np.array(of, dtype)) for of in numbers]
+    before, edges, total = (
+        _Lists.of(k, lists)
+        for lists in (
+            [c.cells.before for c in columns],
+            [c.edges for c in columns],
+            [c.total for c in columns],
+        )
+    )
+    with k.over(out.shape) as index:
+        low, scale, last = (k.bind(k.entry(place, index[0])) for place in places)
+        with k.rows() as row:
+            value = k.bind(k.load(x, index, row))
+            cell = code_within(k, k.bind((value - low) * scale), last, dtype.name)
+            first = k.bind(tirx.Cast("int32", before.entry(k, index[0], cell)))
+            count = first
+            for i in range(compares):
+                count = count + tirx.Cast(
+                    "int32", passed(edges.entry(k, index[0], first + i), value)
+                )
+            k.store(
+                out,
+                index,
+                row,
+                tirx.Select(
+                    tirx.isnan(value), k.entry(real, index[0]), total.entry(k, index[0], count)
+                ),
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _Lists:
+    """A list of each column, one after another in a table, and where each begins."""
+
+    data: Place
+    start: Place
+
+    @classmethod
+    def of(cls, k: Kernel, lists: list[npt.NDArray[Any]]) -> _Lists:
+        """Lay lists side by side."""
+        return cls(
+            k.constant(np.concatenate(lists)),
+            k.constant(np.cumsum([0, *map(len, lists[:-1])]).astype(np.int32)),
+        )
+
+    def entry(self, k: Kernel, column: Any, position: Any) -> Any:
+        """Read an entry of a column's list."""
+        return k.entry(self.data, k.entry(self.start, column) + position)
+
+
+def _search(k: Kernel, out: Place, x: Place, edges: Place, real: Place, passed: Passed) -> None:
+    """Halving over the edges: a step that would end past them is not taken."""
+    width = edges.shape[1]
+    with k.over(out.shape) as index, k.rows() as row:
+        value = k.bind(k.load(x, index, row))
+        count = k.variable("int32", literal(0, "int32", 1))
+        for step in (1 << bit for bit in reversed(range(width.bit_length()))):
+            reached = k.bind(count.get() + step)
+            edge = k.entry(
+                edges, index[0] * width + tirx.min(reached, tirx.IntImm("int32", width)) - 1
+            )
+            count.set(tirx.Select((reached <= width) & passed(edge, value), reached, count.get()))
+        k.store(
+            out, index, row, tirx.Select(tirx.isnan(value), k.entry(real, index[0]), count.get())
+        )
+
+
+EMITTERS: dict[str, Callable[..., None]] = {
+    "sort": sort,
+    "bucketize": bucketize,
+}

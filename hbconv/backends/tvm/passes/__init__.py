@@ -1,0 +1,1 @@
+"""Rewrites of a tensor program before it is emitted. They import no TVM."""

@@ -1,0 +1,69 @@
+"""Fuse what follows a product entry by entry, such as a bias, an activation or a square, into the product, which does it to totals in registers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from hbconv.array import Array
+from hbconv.tensor import Constant, Op, TensorProgram
+from hbconv.tensor.program import Instruction, renumber
+
+__all__ = ["SQUARE", "Step", "fuse_products"]
+
+Step = tuple[str, Array | None]
+"""A primitive and its second operand, a constant; ``SQUARE`` has none."""
+SQUARE = "square"
+STEPS = frozenset({"add", "sub", "mul", "maximum", "minimum"})
+
+
+def fuse_products(program: TensorProgram) -> TensorProgram:
+    """Give each ``matmul`` the steps that follow it as its attribute ``tail``, while nothing else reads what is between them.
+
+    Examples
+    --------
+    >>> from hbconv.tensor import Builder
+    >>> b = Builder()
+    >>> x = b.input("x", "float32", 2)
+    >>> y = b.matmul(x, b.constant([[1.0], [2.0]], "float32")) + b.constant([3.0], "float32")
+    >>> print(fuse_products(b.program({"y": b.op("abs", y * y)})))
+    %0 = input x : float32[n, 2]
+    %1 = constant [[1.], [2.]] : float32[2, 1]
+    %2 = matmul %0 %1 tail=(('add', [3.]), ('square', None)) : float32[n, 1]
+    %3 = constant [3.] : float32[1]
+    %4 = abs %2 : float32[n, 1]
+    return y=%4
+    """
+    readers = Counter(
+        i for op in program.instructions if isinstance(op, Op) for i in op.operands
+    ) + Counter(program.outputs.values())
+    kept: list[Instruction] = []
+    position: dict[int, int] = {}
+    for old, instruction in enumerate(program.instructions):
+        step = _step(program, instruction, readers)
+        place = position[instruction.operands[0]] if isinstance(instruction, Op) and step else 0
+        head = kept[place] if step else None
+        if isinstance(head, Op) and head.primitive == "matmul" and head.type == instruction.type:
+            kept[place] = replace(
+                head, attributes={"tail": (*head.attributes.get("tail", ()), step)}
+            )
+            position[old] = place
+            continue
+        position[old] = len(kept)
+        kept.append(renumber(instruction, position))
+    return TensorProgram(
+        tuple(kept), {name: position[index] for name, index in program.outputs.items()}
+    )
+
+
+def _step(program: TensorProgram, instruction: Instruction, readers: Counter[int]) -> Step | None:
+    """Return what an instruction does to its first operand, which no other reads, and a constant."""
+    if not isinstance(instruction, Op) or instruction.primitive not in STEPS:
+        return None
+    first, second = instruction.operands
+    if readers[first] != instruction.operands.count(first):
+        return None
+    if first == second and instruction.primitive == "mul":
+        return SQUARE, None
+    constant = program.instructions[second]
+    return (instruction.primitive, constant.value) if isinstance(constant, Constant) else None

@@ -1,0 +1,54 @@
+"""The way into a compiled function: two numbers, read as they are. Checks of every argument would take LLVM as long as all the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import ir, tirx
+from tvm.tirx.script import builder as T  # noqa: N812
+
+__all__ = ["Entry"]
+
+VALUE = 15
+"""TVM's number for the value in a record of an argument."""
+PACKED = 1
+"""TVM's number for the calling convention of tvm_ffi."""
+
+
+class Entry:
+    """The head of a function ``name(rows, addresses)``, where addresses are records of 16 bytes that end in an address.
+
+    To be made first in a function: nothing else declares its arguments.
+    """
+
+    def __init__(self, name: str) -> None:
+        T.func_name(f"__tvm_ffi_{name}")
+        T.func_attr({"tirx.noalias": True, "calling_conv": PACKED})
+        T.arg("self", T.handle())
+        arguments = T.arg("arguments", T.handle())
+        T.arg("count", T.int32())
+        T.arg("result", T.handle())
+        T.func_ret(ir.PrimType("int32"))
+        self.rows = T.Bind(tirx.Cast("int32", tirx.tvm_struct_get(arguments, 0, VALUE, "int64")))
+        self._addresses = T.Bind(tirx.tvm_struct_get(arguments, 1, VALUE, "handle"))
+        self._count = 0
+
+    def pointer(self, dtype: str) -> Any:
+        """Read the next address."""
+        self._count += 1
+        return T.Bind(
+            tirx.reinterpret(
+                T.ptr(dtype).ty,
+                tirx.tvm_struct_get(self._addresses, self._count - 1, VALUE, "handle"),
+            )
+        )
+
+    @staticmethod
+    def body() -> Any:
+        """Begin what works on the memory behind the pointers, each taken to be memory of its own."""
+        return T.attr(tirx.IntImm("int32", 0), "compute_scope", "tiles")
+
+    @staticmethod
+    def end() -> None:
+        """Report success."""
+        T.Return(tirx.IntImm("int32", 0))

@@ -1,0 +1,281 @@
+"""Kernel: writes one TIR function over row tiles. Emitters speak to it in loops, loads and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from tvm import tirx
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.tir.memory import Along, Place, Scratch, Tables, storage
+from hbconv.errors import VerificationError
+
+if TYPE_CHECKING:
+    from hbconv.backends.tvm.tir.subroutines import Part
+
+__all__ = ["Kernel", "Register", "code_within", "literal", "whole"]
+
+SCRATCH = ("float32", "float64", "int32", "int64", "uint8", "uint16")
+TABLES = ("float32", "float64", "int32", "int64", "uint8", "uint16")
+ARGUMENTS = (("table", TABLES), ("number", ("int32",)), ("scratch", SCRATCH))
+ANY = 2**31 - 1
+"""Size of a buffer as far as the kernel knows."""
+
+
+def literal(value: float, dtype: str, lanes: int) -> Any:
+    """Return a number, in all lanes."""
+    scalar = (
+        tirx.FloatImm(dtype, float(value))
+        if dtype.startswith("float")
+        else tirx.IntImm(dtype, int(value))
+    )
+    return scalar if lanes == 1 else tirx.Broadcast(scalar, lanes)
+
+
+def code_within(k: Kernel, value: Any, last: Any, dtype: str, lanes: int = 1) -> Any:
+    """Return a value, or a vector of them, as an int from 0 to last; held there before it is converted, for it may be anything, NaN too."""
+    inside, zero = k.bind(tirx.Select(value <= last, value, last)), literal(0, dtype, lanes)
+    return tirx.Cast(
+        "int32" if lanes == 1 else f"int32x{lanes}", tirx.Select(inside >= zero, inside, zero)
+    )
+
+
+class Register:
+    """A vector that lives in processor registers: a buffer so small that LLVM never gives it memory.
+
+    It holds one entry of a vector dtype: TVM would read and write many scalar ones one by one.
+    """
+
+    def __init__(self, dtype: str, lanes: int, value: Any) -> None:
+        self.buffer = T.alloc_buffer((1,), f"{dtype}x{lanes}" if lanes > 1 else dtype)
+        self.set(value)
+
+    def set(self, value: Any) -> None:
+        """Assign."""
+        T.buffer_store(self.buffer, value, [0])
+
+    def get(self) -> Any:
+        """Read."""
+        return self.buffer[0]
+
+
+class Kernel:
+    """The function under construction, inside the loop over tiles.
+
+    A value of static shape (d, e) is held as (d, e, tile): an operator is a loop over d and e, and inside it vectors over the
+    rows. Lanes past the last row hold leftovers, which nothing reads by: whatever looks up by a value loops over live rows.
+    """
+
+    def __init__(self, schedule: Schedule, machine: Machine) -> None:
+        self.schedule, self.machine = schedule, machine
+        self.tile, self.lanes = schedule.tile, schedule.lanes
+        self.tables = Tables()
+        self.scratch = {dtype: Scratch() for dtype in SCRATCH}
+        self.numbers: list[int | npt.NDArray[Any]] = []
+        self.parts: dict[Any, str] = {}
+        self.rows_live: Any = None
+        self._pointers: dict[tuple[str, str], Any] = {}
+        self._buffers: dict[tuple[str, str], Any] = {}
+
+    def take_pointers(self, take: Callable[[str, str], Any]) -> None:
+        """Learn where tables, numbers and scratch lie, from ``take(kind, dtype)``."""
+        self._pointers = {
+            (kind, dtype): take(kind, dtype) for kind, dtypes in ARGUMENTS for dtype in dtypes
+        }
+
+    def declare_buffers(self) -> None:
+        """Let the body read and write through the pointers."""
+        self._buffers = {
+            key: T.decl_buffer((ANY,), key[1], data=pointer, align=64)
+            for key, pointer in self._pointers.items()
+        }
+
+    # Memory.
+
+    def constant(self, data: npt.NDArray[Any]) -> Place:
+        """Place a constant."""
+        return Place(data.dtype.name, data.shape, data=data)
+
+    def take(self, dtype: str, shape: tuple[int, ...]) -> Place:
+        """Take scratch for a value."""
+        return Place(dtype, shape, self.scratch[storage(dtype)].take(int(np.prod(shape))))
+
+    def give(self, place: Place) -> None:
+        """Give a value's scratch back."""
+        if place.data is None and place.buffer is None:
+            self.scratch[storage(place.dtype)].give(place.offset, place.size)
+
+    @contextmanager
+    def temporary(self, dtype: str, shape: tuple[int, ...]) -> Iterator[Place]:
+        """Take scratch for as long as the block lasts."""
+        place = self.take(dtype, shape)
+        yield place
+        self.give(place)
+
+    # Loops.
+
+    @contextmanager
+    def over(self, shape: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
+        """Loop over static dimensions."""
+        with ExitStack() as stack:
+            yield tuple(stack.enter_context(T.serial(extent)) for extent in shape)
+
+    @contextmanager
+    def vectors(self, lanes: int = 0) -> Iterator[Any]:
+        """Loop over the tile a vector at a time: gives the vector of row positions.
+
+        The last vector goes on past the last live row, so vectors must end where the tile does: what lies behind is another value, or nothing.
+        """
+        lanes = whole(lanes or self.lanes, self.tile)
+        with T.serial((self.rows_live + (lanes - 1)) // lanes) as group:
+            yield tirx.Ramp(group * lanes, 1, lanes)
+
+    @contextmanager
+    def rows(self) -> Iterator[Any]:
+        """Loop over the live rows one at a time."""
+        with T.serial(self.rows_live) as row:
+            yield row
+
+    # Loads and stores.
+
+    def bind(self, value: Any) -> Any:
+        """Compute a value once, here.
+
+        A float passes through a register, not a name: what TVM finds out about a name grows with each that it is computed from, and so does its time.
+        """
+        dtype, _, count = str(value.ty).partition("x")
+        return (
+            Register(dtype, int(count or 1), value).get()
+            if dtype.startswith("float")
+            else T.Bind(value)
+        )
+
+    def load(self, place: Place, index: tuple[Any, ...], row: Any) -> Any:
+        """Read an entry for one row, or for a vector of rows; ``index`` broadcasts over the place's shape from the right."""
+        if isinstance(place, Along):
+            return (
+                self.entries(place, row.base, lanes(row))
+                if lanes(row) > 1
+                else self.entry(place, row)
+            )
+        if place.data is not None:
+            value = self.entry(place, flat(place.shape, index))
+            return tirx.Broadcast(value, lanes(row)) if lanes(row) > 1 else value
+        return self._buffer(place)[self._address(place, flat(place.shape, index), row)]
+
+    def entry(self, place: Place, position: Any) -> Any:
+        """Read one number of a constant, by its flat position."""
+        return self._buffers["table", storage(place.dtype)][position + self.offset(place.known())]
+
+    def entries(self, place: Place, position: Any, count: int) -> Any:
+        """Read neighbouring numbers of a constant as a vector."""
+        return self._buffers["table", storage(place.dtype)][
+            tirx.Ramp(position + self.offset(place.known()), 1, count)
+        ]
+
+    def store(self, place: Place, index: tuple[Any, ...], row: Any, value: Any) -> None:
+        """Write an entry for one row, or for a vector of rows."""
+        T.buffer_store(
+            self._buffer(place), value, [self._address(place, flat(place.shape, index), row)]
+        )
+
+    def _buffer(self, place: Place) -> Any:
+        return (
+            self._buffers["scratch", storage(place.dtype)] if place.buffer is None else place.buffer
+        )
+
+    def _address(self, place: Place, position: Any, row: Any) -> Any:
+        start = (position + self.start(place)) * self.tile
+        return tirx.Ramp(start + row.base, row.stride, row.lanes) if lanes(row) > 1 else start + row
+
+    def register(self, dtype: str, value: Any, width: int = 0) -> Register:
+        """Make a register of the tile's lanes."""
+        return Register(dtype, width or self.lanes, value)
+
+    def variable(self, dtype: str, value: Any) -> Register:
+        """Make a register of one number."""
+        return Register(dtype, 1, value)
+
+    # Parts, and what is data in them.
+
+    def offset(self, data: npt.NDArray[Any]) -> Any:
+        """Return where a constant lies in the table of its dtype."""
+        return self.tables.offset(data)
+
+    def start(self, place: Place) -> Any:
+        """Return the entry at which a value begins in the scratch of its dtype, or in a buffer of its own."""
+        return place.offset
+
+    def number(self, value: int | npt.NDArray[Any]) -> Any:
+        """Read a number that models of one kind may differ in, or where a constant lies: it is data, so that they share the code."""
+        self.numbers.append(value)
+        return self._buffers["number", "int32"][len(self.numbers) - 1]
+
+    def call(self, part: Part, *places: Place) -> None:
+        """Call a part on places, with scratch and numbers of its own."""
+        first = len(self.numbers)
+        self.numbers += part.numbers
+        name = self.parts.setdefault(part.structure, f"hbconv_part{len(self.parts)}")
+        with ExitStack() as stack:
+            scratch = {
+                dtype: stack.enter_context(self.temporary(dtype, (size,)))
+                for dtype, size in part.scratch.items()
+            }
+            begin = {("number", "int32"): first} | {
+                ("scratch", dtype): place.offset * self.tile for dtype, place in scratch.items()
+            }
+            pointers = [
+                tirx.address_of(buffer[begin.get(key, 0)]) for key, buffer in self._buffers.items()
+            ]
+            given = [
+                tirx.address_of(self._buffer(place)[place.offset * self.tile]) for place in places
+            ]
+            T.evaluate(tirx.call_extern("int32", name, self.rows_live, *given, *pointers))
+
+    # Patterns that many primitives share.
+
+    def map_vectors(
+        self, out: Place, operands: tuple[Place, ...], function: Callable[..., Any]
+    ) -> None:
+        """Compute every entry of out from the operands' entries there, in vectors."""
+        with self.over(out.shape) as index, self.vectors() as row:
+            self.store(out, index, row, function(*(self.load(x, index, row) for x in operands)))
+
+    def map_rows(
+        self, out: Place, operands: tuple[Place, ...], function: Callable[..., Any]
+    ) -> None:
+        """Compute every entry of out from the operands' entries there, a row at a time."""
+        with self.over(out.shape) as index, self.rows() as row:
+            self.store(out, index, row, function(*(self.load(x, index, row) for x in operands)))
+
+
+def whole(lanes: int, rows: int) -> int:
+    """Return a number of lanes of which so many rows are a multiple.
+
+    Raises
+    ------
+    VerificationError
+        The last vector would go on past the rows.
+    """
+    if rows % lanes:
+        raise VerificationError(f"Vectors of {lanes} rows go on past the end of {rows}.")
+    return lanes
+
+
+def lanes(row: Any) -> int:
+    """Return how many rows a row position stands for."""
+    return int(row.lanes) if isinstance(row, tirx.Ramp) else 1
+
+
+def flat(shape: tuple[int, ...], index: tuple[Any, ...]) -> Any:
+    """Position of an index in row-major order; dimensions of one entry are broadcast."""
+    position: Any = 0
+    for extent, i in zip(shape, index[len(index) - len(shape) :], strict=True):
+        position = position * extent + (i if extent != 1 else 0)
+    return position

@@ -1,0 +1,121 @@
+"""Where values lie: constants in tables, the rest in a scratch memory of one tile that is reused as values die."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.errors import VerificationError
+
+__all__ = ["Along", "Place", "Scratch", "Tables", "storage"]
+
+STORAGE = {
+    "float32": "float32",
+    "float64": "float64",
+    "int32": "int32",
+    "int64": "int64",
+    "bool": "uint8",
+    "uint8": "uint8",
+    "uint16": "uint16",
+}
+"""Dtype in memory of each dtype of a value: a bool is a byte of 0 or 1."""
+
+
+def storage(dtype: str) -> str:
+    """Return the dtype in memory of a value's dtype."""
+    return STORAGE[dtype]
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A value: a constant's data, or entries of scratch, or of a buffer of its own, from ``offset`` on, each of one number for every row of the tile."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int = 0
+    data: npt.NDArray[Any] | None = None
+    buffer: Any = None
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return int(np.prod(self.shape))
+
+    def known(self) -> npt.NDArray[Any]:
+        """Return the data of a constant."""
+        if self.data is None:
+            raise VerificationError("a value stands where a constant must")
+        return self.data
+
+    def view(self, shape: tuple[int, ...], skip: int = 0) -> Place:
+        """Return the same memory under another shape, some entries on."""
+        data = (
+            None
+            if self.data is None
+            else self.data.reshape(-1)[skip : skip + int(np.prod(shape))].reshape(shape)
+        )
+        return Place(self.dtype, shape, self.offset + skip, data, self.buffer)
+
+
+@dataclass(frozen=True, eq=False)
+class Along(Place):
+    """A constant with a number of its own for every row of the tile."""
+
+
+@dataclass
+class Scratch:
+    """Entries of one dtype handed out and taken back, first fit; ``size`` is the most ever in use."""
+
+    size: int = 0
+    free: list[tuple[int, int]] = field(default_factory=list)
+
+    def take(self, count: int) -> int:
+        """Hand out entries: the first gap that is wide enough, else new ones."""
+        for position, (start, width) in enumerate(self.free):
+            if width >= count:
+                self.free[position : position + 1] = (
+                    [(start + count, width - count)] if width > count else []
+                )
+                return start
+        self.size += count
+        return self.size - count
+
+    def give(self, start: int, count: int) -> None:
+        """Take entries back, joining neighbouring gaps."""
+        gaps: list[tuple[int, int]] = []
+        for begin, width in sorted([*self.free, (start, count)]):
+            if gaps and sum(gaps[-1]) == begin:
+                gaps[-1] = (gaps[-1][0], gaps[-1][1] + width)
+            elif width:
+                gaps.append((begin, width))
+        self.free = gaps
+
+
+LINE = 64
+"""Bytes of a line of the cache."""
+
+
+class Tables:
+    """The constants of a program, one after another by dtype, each from a line of the cache on."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[npt.NDArray[Any]]] = {}
+        self._offset: dict[int, tuple[int, npt.NDArray[Any]]] = {}
+
+    def offset(self, data: npt.NDArray[Any]) -> int:
+        """Return where the data begins in the table of its dtype, adding it when it is new."""
+        if id(data) not in self._offset:
+            parts = self._parts.setdefault(storage(data.dtype.name), [])
+            self._offset[id(data)] = sum(len(p) for p in parts), data
+            flat = np.ascontiguousarray(data).reshape(-1).view(storage(data.dtype.name))
+            parts.append(
+                np.concatenate([flat, np.zeros(-len(flat) % (LINE // flat.itemsize), flat.dtype)])
+            )
+        return self._offset[id(data)][0]
+
+    def packed(self, dtype: str) -> npt.NDArray[Any]:
+        """All constants of one dtype; never empty, since a kernel's arguments may not be."""
+        return np.concatenate([*self._parts.get(dtype, []), np.zeros(1, dtype)])

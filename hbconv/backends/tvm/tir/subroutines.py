@@ -1,0 +1,122 @@
+"""Parts: functions that a program calls for a tile, compiled apart, so that all programs that have one in common share its code.
+
+Where its constants lie, and how many of what they hold, a part reads from its numbers, which are data: models of one kind share it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy.typing as npt
+import tvm_ffi
+from tvm import ir
+from tvm.script.ir_builder import IRBuilder
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.tir.entry_point import Entry
+from hbconv.backends.tvm.tir.kernel import ANY, SCRATCH, Kernel
+from hbconv.backends.tvm.tir.memory import Place, storage
+from hbconv.tensor import TensorType
+
+__all__ = ["Part", "make_part", "piece"]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A function ``part(rows, pointers...)``: pointers to the places that it is called on, then to what any kernel works on. It calls no other.
+
+    Parameters
+    ----------
+    structure : tvm_ffi.StructuralKey
+        The function, equal to those of the same code.
+    numbers : tuple of int or array
+        What it reads as its numbers: of an array where it lies in the table of its dtype.
+    scratch : dict of str to int
+        Entries of each dtype that it needs for each row of the tile.
+    """
+
+    structure: Any
+    numbers: tuple[int | npt.NDArray[Any], ...]
+    scratch: dict[str, int]
+
+
+class _PartKernel(Kernel):
+    """The function under construction: where constants lie is not written into its code."""
+
+    def __init__(self, schedule: Schedule, machine: Machine) -> None:
+        super().__init__(schedule, machine)
+        self._offsets: dict[int, Any] = {}
+
+    def offset(self, data: npt.NDArray[Any]) -> Any:
+        """Read where a constant lies."""
+        if id(data) not in self._offsets:
+            self._offsets[id(data)] = self.number(data)
+        return self._offsets[id(data)]
+
+
+class _PieceKernel(_PartKernel):
+    """The function under construction, which shares the scratch of its caller: where values lie in it is not written into its code either."""
+
+    def __init__(self, caller: Kernel) -> None:
+        super().__init__(caller.schedule, caller.machine)
+        self.scratch = caller.scratch
+        self._starts: dict[Place, Any] = {}
+
+    def start(self, place: Place) -> Any:
+        """Read where a value begins."""
+        if place not in self._starts:
+            self._starts[place] = self.number(place.offset)
+        return self._starts[place]
+
+
+@lru_cache(maxsize=4)
+def make_part(
+    emit: Callable[..., None],
+    schedule: Schedule,
+    machine: Machine,
+    types: tuple[TensorType, ...],
+    *arguments: Any,
+) -> Part:
+    """Write what ``emit(kernel, *places of the types, *arguments)`` does as a function of its own."""
+    kernel = _PartKernel(schedule, machine)
+    with IRBuilder() as builder, _function(kernel, types) as places:
+        emit(kernel, *places, *arguments)
+    scratch = {dtype: kernel.scratch[dtype].size for dtype in SCRATCH}
+    return Part(tvm_ffi.StructuralKey(builder.get()), tuple(kernel.numbers), scratch)
+
+
+@contextmanager
+def piece(caller: Kernel) -> Iterator[Kernel]:
+    """Write what follows as a function of its own on the values of the caller, which calls it in the end."""
+    kernel = _PieceKernel(caller)
+    with IRBuilder() as builder, _function(kernel, ()):
+        yield kernel
+    caller.call(Part(tvm_ffi.StructuralKey(builder.get()), tuple(kernel.numbers), {}))
+
+
+@contextmanager
+def _function(kernel: Kernel, types: tuple[TensorType, ...]) -> Iterator[list[Place]]:
+    """Write the head of a part around its body, which gets the places of the given types."""
+    with T.prim_func(s_tir=True):
+        T.func_name("part")
+        T.func_attr({"tirx.noalias": True})
+        kernel.rows_live = T.arg("rows", T.int32())
+        given = [T.arg(f"place{i}", T.ptr(storage(kind.dtype))) for i, kind in enumerate(types)]
+        kernel.take_pointers(lambda kind, dtype: T.arg(f"{kind}_{dtype}", T.ptr(dtype)))
+        T.func_ret(ir.PrimType("int32"))
+        kernel.declare_buffers()
+        buffers = [
+            T.decl_buffer((ANY,), storage(kind.dtype), data=pointer)
+            for kind, pointer in zip(types, given, strict=True)
+        ]
+        yield [
+            Place(kind.dtype, kind.shape, buffer=buffer)
+            for kind, buffer in zip(types, buffers, strict=True)
+        ]
+        Entry.end()

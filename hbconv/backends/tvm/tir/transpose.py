@@ -1,0 +1,117 @@
+"""Row-major matrices into tiles held feature-major and back: square blocks, transposed in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from tvm import tirx
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.backends.tvm.tir.kernel import Kernel
+from hbconv.backends.tvm.tir.memory import Place, storage
+from hbconv.tensor import Constant, Input, Op, TensorProgram
+
+__all__ = ["columns_used", "live_rows", "read_columns", "write_rows"]
+
+WHOLE = 4
+"""Bytes of the smallest numbers that blocks are made of; smaller ones go one by one."""
+
+
+def side(k: Kernel, dtype: str, width: int) -> int:
+    """Rows and columns of a block: as many as a register holds, and no more than there are columns, or rows in a tile."""
+    size = np.dtype(storage(dtype)).itemsize
+    largest = min(k.machine.vector // size, width, k.tile) if size >= WHOLE else 1
+    return 1 << (max(largest, 1).bit_length() - 1)
+
+
+def starts(columns: Iterable[int], width: int, size: int) -> list[int]:
+    """First columns of blocks that hold the given columns, in order; blocks may overlap and end with the last column.
+
+    Examples
+    --------
+    >>> starts(range(11), 11, 4), starts([1, 9], 11, 4)
+    ([0, 4, 7], [1, 7])
+    """
+    found: list[int] = []
+    for column in sorted(columns):
+        if not found or column >= found[-1] + size:
+            found.append(min(column, width - size))
+    return found
+
+
+def transposed(vectors: list[Any]) -> list[Any]:
+    """Transpose a square of vectors: for each bit, swap that bit of the row's number with that of the lane's (Eklundh, 1972)."""
+    size = len(vectors)
+    gap = size // 2
+    while gap:
+        low = [lane if not lane & gap else lane - gap + size for lane in range(size)]
+        high = [lane + gap if not lane & gap else lane + size for lane in range(size)]
+        pairs = {i: (vectors[i & ~gap], vectors[i | gap]) for i in range(size)}
+        vectors = [
+            T.Bind(tirx.Shuffle(list(pairs[i]), high if i & gap else low)) for i in range(size)
+        ]
+        gap //= 2
+    return vectors
+
+
+def live_rows(k: Kernel, rows: Any) -> list[Any]:
+    """Rows of a vector of them: past the last live one it is named again."""
+    return [T.Bind(tirx.min(rows.base + i, k.rows_live - 1)) for i in range(int(rows.lanes))]
+
+
+def columns_used(program: TensorProgram, matrix: Input) -> list[int]:
+    """Return the columns of an input that its readers take; all of them where one reads it whole."""
+    index, (width,) = program.instructions.index(matrix), matrix.type.shape
+    readers = [op for op in program.instructions if isinstance(op, Op) and index in op.operands]
+    if index in program.outputs.values() or any(op.primitive != "take" for op in readers):
+        return list(range(width))
+    taken = [program.instructions[op.operands[1]] for op in readers]
+    return sorted(
+        {int(column) % width for x in taken if isinstance(x, Constant) for column in x.value.data}
+    )
+
+
+def _first_column(k: Kernel, found: list[int], block: Any, width: int, size: int) -> Any:
+    """Where a block begins: computed for blocks side by side, else read from a table."""
+    if found == starts(range(width), width, size):
+        return k.bind(tirx.min(block * size, tirx.IntImm("int32", width - size)))
+    return k.bind(k.entry(k.constant(np.array(found, dtype=np.int32)), block))
+
+
+def read_columns(k: Kernel, place: Place, matrix: Any, first: Any, columns: Iterable[int]) -> None:
+    """Read rows of a matrix from the given one on, at least the given columns of them."""
+    (width,) = place.shape
+    size = side(k, place.dtype, width)
+    found = starts(columns, width, size)
+    if size == 1:
+        with T.serial(len(found)) as block, k.rows() as row:
+            column = _first_column(k, found, block, width, size)
+            k.store(place, (column,), row, matrix[first + row, column])
+        return
+    with k.vectors(size) as some:
+        rows = live_rows(k, some)
+        with T.serial(len(found)) as block:
+            column = _first_column(k, found, block, width, size)
+            read = [k.bind(matrix[first + row, tirx.Ramp(column, 1, size)]) for row in rows]
+            for i, vector in enumerate(transposed(read)):
+                k.store(place, (column + i,), some, vector)
+
+
+def write_rows(k: Kernel, matrix: Any, first: Any, place: Place) -> None:
+    """Write rows of a matrix from the given one on."""
+    (width,) = place.shape
+    size = side(k, place.dtype, width)
+    if size == 1:
+        with k.over((width,)) as (column,), k.rows() as row:
+            T.buffer_store(matrix, k.load(place, (column,), row), [first + row, column])
+        return
+    with k.vectors(size) as some:
+        rows = live_rows(k, some)
+        with k.over((-(-width // size),)) as (block,):
+            column = k.bind(tirx.min(block * size, tirx.IntImm("int32", width - size)))
+            held = [k.bind(k.load(place, (column + i,), some)) for i in range(size)]
+            # Backwards, so that the last live row is written after those that stand in for it.
+            for row, vector in reversed(list(zip(rows, transposed(held), strict=True))):
+                T.buffer_store(matrix, vector, [first + row, tirx.Ramp(column, 1, size)])

@@ -1,0 +1,1 @@
+"""How forests are emitted."""

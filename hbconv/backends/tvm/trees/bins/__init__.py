@@ -1,0 +1,1 @@
+"""Thresholds and values as bytes."""

@@ -1,0 +1,1 @@
+"""Trees by logic on bit planes."""

@@ -1,0 +1,1 @@
+"""Trees by select on bytes."""

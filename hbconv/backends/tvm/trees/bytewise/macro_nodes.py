@@ -1,0 +1,139 @@
+"""Macro nodes: small subtrees that a kernel computes as one, so that what lies between their tests never leaves the registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.forest import Forest
+
+__all__ = ["LEAF", "PAIR", "SHAPES", "SLOT", "Macros", "Shape", "cover", "fields", "reads_slots"]
+
+Ints = npt.NDArray[np.int32]
+Shape: TypeAlias = "Literal['leaf', 'slot'] | tuple[Shape, Shape]"
+
+LEAF: Shape = "leaf"
+SLOT: Shape = "slot"
+PAIR: Shape = (LEAF, LEAF)
+SHAPES: tuple[Shape, ...] = (
+    ((PAIR, PAIR), (PAIR, PAIR)),
+    ((SLOT, SLOT), (SLOT, SLOT)),
+    (PAIR, PAIR),
+    (PAIR, LEAF),
+    (LEAF, PAIR),
+    (PAIR, SLOT),
+    (SLOT, PAIR),
+    (SLOT, SLOT),
+    (LEAF, SLOT),
+    (SLOT, LEAF),
+    PAIR,
+)
+"""Each a test with its two children: a leaf, a test inside the macro node, or a slot, where another macro node left its number.
+
+The largest first: the first that fits is taken. The last nine fit any test between them, so every tree is covered.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Macros:
+    """The macro nodes of one shape.
+
+    Parameters
+    ----------
+    shape : Shape
+    tests : int32 (n, tests of the shape)
+        The tests of each, parents before children, left before right: the first is the root.
+    slots : int32 (n, slots of the shape)
+        The tests whose numbers it reads, left before right: roots of other macro nodes.
+    """
+
+    shape: Shape
+    tests: Ints
+    slots: Ints
+
+
+def fields(shape: Shape) -> Iterator[str]:
+    """Name what a macro node reads for each of its parts, parents before children, left before right.
+
+    Examples
+    --------
+    >>> list(fields((SLOT, LEAF)))
+    ['column', 'place', 'leaves_left', 'slot']
+    >>> list(fields((LEAF, SLOT)))
+    ['column', 'place', 'slot']
+    """
+    if shape == SLOT:
+        yield "slot"
+    if isinstance(shape, tuple):
+        yield from ("column", "place")
+        if reads_slots(shape[0]):
+            yield "leaves_left"
+        yield from fields(shape[0])
+        yield from fields(shape[1])
+
+
+def reads_slots(shape: Shape) -> bool:
+    """Whether the number of leaves of a shape depends on the tree."""
+    return any(map(reads_slots, shape)) if isinstance(shape, tuple) else shape == SLOT
+
+
+def cover(forest: Forest) -> list[Macros]:
+    """Cut the trees into macro nodes from their roots down: an entry for each of SHAPES."""
+    found: list[list[tuple[Ints, Ints]]] = [[] for _ in SHAPES]
+    roots = forest.roots.data[forest.roots.data >= 0]
+    while len(roots):
+        below = []
+        for shape, parts in zip(SHAPES, found, strict=True):
+            fits = _fits(forest, shape, roots)
+            tests, slots = _parts(forest, shape, roots[fits])
+            parts.append((tests, slots))
+            below.append(slots.ravel())
+            roots = roots[~fits]
+        roots = np.concatenate(below)
+    return [
+        Macros(shape, *(np.concatenate(column) for column in zip(*parts, strict=True)))
+        if parts
+        else _none(shape)
+        for shape, parts in zip(SHAPES, found, strict=True)
+    ]
+
+
+def _none(shape: Shape) -> Macros:
+    count = list(fields(shape)).count
+    return Macros(
+        shape, np.zeros((0, count("column")), np.int32), np.zeros((0, count("slot")), np.int32)
+    )
+
+
+def _fits(forest: Forest, shape: Shape, codes: Ints) -> npt.NDArray[np.bool_]:
+    """Whether the subtree of each child code is of a shape; a test above two leaves is left to its parent's macro node."""
+    if shape == LEAF:
+        return codes < 0
+    test = np.maximum(codes, 0)
+    left, right = forest.left.data[test], forest.right.data[test]
+    if shape == SLOT:
+        return (codes >= 0) & ((left >= 0) | (right >= 0))
+    return (codes >= 0) & _fits(forest, shape[0], left) & _fits(forest, shape[1], right)  # type: ignore[arg-type]
+
+
+def _parts(forest: Forest, shape: Shape, roots: Ints) -> tuple[Ints, Ints]:
+    tests: list[Ints] = []
+    slots: list[Ints] = []
+
+    def visit(part: Shape, codes: Ints) -> None:
+        if part == SLOT:
+            slots.append(codes)
+        if isinstance(part, tuple):
+            tests.append(codes)
+            visit(part[0], forest.left.data[codes])
+            visit(part[1], forest.right.data[codes])
+
+    visit(shape, roots)
+    return tuple(
+        np.stack(part, axis=1) if part else np.zeros((len(roots), 0), np.int32)
+        for part in (tests, slots)
+    )  # type: ignore[return-value]

@@ -1,0 +1,1 @@
+"""Trees for one row, or a few."""

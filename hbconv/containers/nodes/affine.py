@@ -1,0 +1,157 @@
+"""Affine: column-wise arithmetic with constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array, numbers
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.wiring import Select
+from hbconv.containers.schema import Type
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+    from hbconv.tensor.sparse_rows import SparseRows
+
+__all__ = ["Affine", "Step"]
+
+_IDENTITY = {"add": 0.0, "sub": 0.0, "mul": 1.0, "div": 1.0}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation with a constant per column: ``add``, ``sub``, ``mul`` or ``div``.
+
+    ``wide`` computes in the wider dtype of x and the constant and rounds the result to x's, as numpy's in-place operators
+    do; else the constant is rounded first.
+    """
+
+    op: str
+    constant: Array
+    wide: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.op} {self.constant!r}"
+
+    @property
+    def keeps_zero(self) -> bool:
+        """Whether it makes zero of zero."""
+        c = self.constant.data
+        return bool(
+            np.isfinite(c).all()
+            if self.op == "mul"
+            else np.all(c != 0) and not np.isnan(c).any()
+            if self.op == "div"
+            else not np.any(c)
+        )
+
+
+@container
+class Affine(Node):
+    """Steps of arithmetic in the source's order, each rounded to x's dtype, so the answer is the source's to the last bit.
+
+    A constant wider than x is rounded to x's dtype, unless its step is wide. An int x becomes float64.
+    """
+
+    x: Node
+    steps: tuple[Step, ...]
+
+    finite: ClassVar[str] = "preserves"
+
+    @staticmethod
+    def of(x: Node, **steps: npt.ArrayLike) -> Affine:
+        """``Affine.of(x, sub=mean, div=scale)``: scalars stand for all columns."""
+        width = x.type.width
+        made = tuple(
+            Step(op, Array(np.broadcast_to(numbers(c, np.float64), (width,))))
+            for op, c in steps.items()
+        )
+        return Affine(x, made)
+
+    @staticmethod
+    def in_place(x: Node, **steps: npt.ArrayLike) -> Affine:
+        """``x -= center; x /= scale`` with arrays for constants: every step is wide, the constants keep their dtypes."""
+        width = x.type.width
+        return Affine(
+            x,
+            tuple(
+                Step(op, Array(np.broadcast_to(numbers(c), (width,))), wide=True)
+                for op, c in steps.items()
+            ),
+        )
+
+    @property
+    def detail(self) -> str:
+        return ", ".join(str(s) for s in self.steps)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether no step changes anything."""
+        return all(np.all(s.constant.data == _IDENTITY[s.op]) for s in self.steps)
+
+    @property
+    def scale_and_offset(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The steps as one ``x * scale + offset``, in float64."""
+        scale, offset = np.ones(self.x.type.width), np.zeros(self.x.type.width)
+        for step in self.steps:
+            c = step.constant.data.astype(np.float64)
+            if step.op in ("mul", "div"):
+                scale, offset = (
+                    (scale * c, offset * c) if step.op == "mul" else (scale / c, offset / c)
+                )
+            else:
+                offset = offset + c if step.op == "add" else offset - c
+        return scale, offset
+
+    def narrowed(self, columns: Array) -> Node:
+        steps = tuple(replace(s, constant=Array(s.constant.data[columns.data])) for s in self.steps)
+        return replace(self, x=Select(self.x, columns), steps=steps)
+
+    def check(self) -> str | None:
+        fits = all(
+            step.op in _IDENTITY and step.constant.shape == (self.x.type.width,)
+            for step in self.steps
+        )
+        return None if fits else "has a step that is no arithmetic with a constant for each column"
+
+    def infer(self) -> Type:
+        return Type(
+            self.x.type.width,
+            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
+        )
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x = b.cast(inputs[0], self.type.dtype)
+        for step in self._changing():
+            x = _apply(b, step, x, b.constant(step.constant, None if step.wide else x.dtype))
+        return x
+
+    def lower_sparse(self, b: Builder, *inputs: SparseRows) -> SparseRows | None:  # type: ignore[override]
+        """Scale the entries alone: zero stays zero where nothing is added, and nothing infinite multiplied."""
+        (rows,) = inputs
+        if not all(step.keeps_zero for step in self._changing()):
+            return None
+        weights = b.cast(rows.weights, self.type.dtype)
+        for step in self._changing():
+            weights = _apply(
+                b,
+                step,
+                weights,
+                rows.at_tokens(b, step.constant.data, 1.0, None if step.wide else weights.dtype),
+            )
+        return rows.with_weights(weights)
+
+    def _changing(self) -> tuple[Step, ...]:
+        return tuple(
+            step for step in self.steps if np.any(step.constant.data != _IDENTITY[step.op])
+        )
+
+
+def _apply(b: Builder, step: Step, x: Value, constant: Value) -> Value:
+    if not step.wide:
+        return b.op(step.op, x, constant)
+    return b.cast(b.op(step.op, *b.promote(x, constant)), x.dtype)

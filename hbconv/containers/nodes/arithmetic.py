@@ -1,0 +1,135 @@
+"""Arithmetic between nodes, entry by entry or row by row: Add, Multiply, Quotient, Maximum, Power, Modulo, RowDot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.wiring import Select
+from hbconv.containers.schema import Type
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["Add", "Maximum", "Modulo", "Multiply", "Power", "Quotient", "RowDot"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Combined(Node):
+    """Nodes from the first to the last, entry by entry, in numpy's common dtype; one column stands for all."""
+
+    xs: tuple[Node, ...]
+
+    primitive: ClassVar[str]
+
+    def narrowed(self, columns: Array) -> Node:
+        return (
+            type(self)(tuple(x if x.type.width == 1 else Select(x, columns) for x in self.xs))
+            if self.type.width > 1
+            else self
+        )
+
+    def infer(self) -> Type:
+        return Type(
+            max(x.type.width for x in self.xs),
+            np.result_type(*(x.type.dtype for x in self.xs)).name,
+        )
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return reduce(lambda combined, x: b.op(self.primitive, combined, x), b.promote(*inputs))
+
+
+@container
+class Add(_Combined):
+    """The sum."""
+
+    primitive: ClassVar[str] = "add"
+
+
+@container
+class Multiply(_Combined):
+    """The product."""
+
+    primitive: ClassVar[str] = "mul"
+
+
+@container
+class Quotient(_Combined):
+    """The first divided by the others."""
+
+    primitive: ClassVar[str] = "div"
+
+
+@container
+class Maximum(_Combined):
+    """The largest; NaN where one is."""
+
+    primitive: ClassVar[str] = "maximum"
+
+
+@container
+class Power(Node):
+    """``x ** exponent`` entry by entry, in x's dtype (an int x becomes float64)."""
+
+    x: Node
+    exponent: float
+
+    def infer(self) -> Type:
+        return Type(
+            self.x.type.width,
+            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
+        )
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x = b.cast(inputs[0], self.type.dtype)
+        return b.op("pow", x, b.constant(self.exponent, x.dtype))
+
+
+_SPLITTER = 2.0**27 + 1
+
+
+@container
+class Modulo(Node):
+    """``x - floor(x / period) * period`` column by column, in float64, to the last bit where ``|x| < LIMIT * period``.
+
+    A period is taken away in two parts of 26 bits, whose products with the number of periods are exact.
+    """
+
+    x: Node
+    periods: Array
+
+    LIMIT: ClassVar[float] = 2.0**26
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x, periods = b.cast(inputs[0], "float64"), self.periods.data
+        high = _SPLITTER * periods - (_SPLITTER * periods - periods)
+        whole, zero = b.constant(periods, "float64"), b.constant(0.0, "float64")
+        count = b.op("floor", x / whole)
+        rest = (x - count * b.constant(high, "float64")) - count * b.constant(
+            periods - high, "float64"
+        )
+        rest = b.where(rest < zero, rest + whole, rest)
+        return b.where(rest >= whole, rest - whole, rest)
+
+
+@container
+class RowDot(Node):
+    """``sum(x * y)`` over the columns, in numpy's common dtype."""
+
+    x: Node
+    y: Node
+
+    def infer(self) -> Type:
+        return Type(1, np.result_type(self.x.type.dtype, self.y.type.dtype).name)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x, y = b.promote(*inputs)
+        return b.reshape(b.reduce("reduce_sum", x * y), 1)

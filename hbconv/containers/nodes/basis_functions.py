@@ -1,0 +1,217 @@
+"""Basis functions of columns: Interpolate, SplineBasis, Polynomial, Bins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.wiring import Select
+from hbconv.containers.schema import Type
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["Bins", "Interpolate", "Polynomial", "SplineBasis"]
+
+
+@container
+class Interpolate(Node):
+    """A piecewise linear function of each column, through ``values`` at ``knots``; beyond the knots the value of the nearest.
+
+    Computed as ``slope * (x - knot) + value`` from the knot that begins x's piece, in numpy's common dtype of x and the knots.
+
+    Parameters
+    ----------
+    knots, values : Array, shape (width, n_knots)
+        Knots ascend. Where they repeat, the pieces between them are never used.
+    closed : {"left", "right"}
+        Which end belongs to a piece: ``"left"`` gives the exact value at each knot, as ``numpy.interp`` does.
+    """
+
+    x: Node
+    knots: Array
+    values: Array
+    closed: str = "left"
+
+    @property
+    def detail(self) -> str:
+        return f"{self.knots.shape[1]} knots, pieces closed on the {self.closed}"
+
+    def narrowed(self, columns: Array) -> Node:
+        knots, values = (Array(table.data[columns.data]) for table in (self.knots, self.values))
+        return replace(self, x=Select(self.x, columns), knots=knots, values=values)
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, np.result_type(self.x.type.dtype, self.knots.dtype).name)
+
+    def check(self) -> str | None:
+        if np.isinf(self.knots.data).any():
+            return "a knot is infinite"
+        return None if self.knots.ascends else "its knots do not ascend"
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        """Look up where the piece of each x begins, and its slope; before the first knot and behind the last one it is 0."""
+        dtype, width = b.dtype(self.type.dtype), self.type.width
+        knots, values = (table.data.astype(dtype) for table in (self.knots, self.values))
+        x = b.cast(inputs[0], dtype)
+        n_before = b.op("bucketize", x, b.constant(knots), right=self.closed == "left")
+        piece = n_before + b.constant(np.arange(width) * (knots.shape[1] + 1), "int32")
+        knot, value, slope = (
+            b.lookup(b.constant(table.ravel()), piece) for table in _pieces(knots, values)
+        )
+        within = b.op(
+            "minimum", b.op("maximum", x, b.constant(knots[:, 0])), b.constant(knots[:, -1])
+        )
+        return b.where(b.op("eq", within, knot), value, slope * (within - knot) + value)
+
+
+def _pieces(knots: npt.NDArray[Any], values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
+    """Knot, value and slope at the start of each piece, by the number of knots before it."""
+    with np.errstate(all="ignore"):
+        slopes = np.where(np.diff(knots) > 0, np.diff(values) / np.diff(knots), 0).astype(
+            values.dtype
+        )
+    first_knot, first_value, flat = knots[:, :1], values[:, :1], np.zeros_like(values[:, :1])
+    return (
+        np.hstack([first_knot, knots]),
+        np.hstack([first_value, values]),
+        np.hstack([flat, slopes, flat]),
+    )
+
+
+@container
+class SplineBasis(Node):
+    """All B-splines of each column, in float64, side by side.
+
+    By the recursion of de Boor and Cox (C. de Boor, A Practical Guide to Splines, chapter IX). Beyond the base interval, which
+    leaves out ``degree`` knots at either end, the polynomials of its first and last piece go on.
+
+    Parameters
+    ----------
+    knots : Array of float64, shape (width, n_knots)
+        Knots ascend; what a piece of no length would contribute is zero.
+    degree : int
+    periodic : bool
+        The last ``degree`` splines of a column are the first ones, a period later, and are added to them.
+    """
+
+    x: Node
+    knots: Array
+    degree: int
+    periodic: bool = False
+
+    @property
+    def detail(self) -> str:
+        return f"degree {self.degree}  {self.knots.shape[1]} knots{'  periodic' if self.periodic else ''}"
+
+    @property
+    def n_splines(self) -> int:
+        """Splines of one column."""
+        return self.knots.shape[1] - self.degree - 1 - (self.degree if self.periodic else 0)
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width * self.n_splines, "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x = b.cast(inputs[0], "float64")
+        knots, width = self.knots.data, self.type.width // self.n_splines
+        basis = self._piece(b, x)
+        x = b.reshape(x, width, 1)
+        for degree in range(1, self.degree + 1):
+            lengths = knots[:, degree:] - knots[:, :-degree]
+            shares = basis / b.constant(np.where(lengths > 0, lengths, np.inf), x.dtype)
+            count = shares.shape[1] - 1
+            rising = b.take(shares, np.arange(count), axis=1) * (
+                x - b.constant(knots[:, :count], x.dtype)
+            )
+            falling = b.take(shares, np.arange(1, count + 1), axis=1) * (
+                b.constant(knots[:, degree + 1 :], x.dtype) - x
+            )
+            basis = rising + falling
+        return b.reshape(self._wrapped(b, basis) if self.periodic else basis, self.type.width)
+
+    def _piece(self, b: Builder, x: Value) -> Value:
+        """Splines of degree 0: a one for the piece that x falls in, the outer ones of the base interval being open."""
+        inner = self.knots.data[:, self.degree + 1 : self.knots.shape[1] - self.degree - 1]
+        edges = np.hstack([inner, np.full((len(inner), 1), np.nan)])
+        piece = b.op("bucketize", x, b.constant(edges, x.dtype), right=True) + b.constant(
+            self.degree, "int32"
+        )
+        positions = b.constant(np.arange(self.knots.shape[1] - 1), "int32")
+        return b.cast(b.op("eq", b.reshape(piece, *x.shape, 1), positions), x.dtype)
+
+    def _wrapped(self, b: Builder, basis: Value) -> Value:
+        first, middle, last = np.split(np.arange(basis.shape[1]), [self.degree, self.n_splines])
+        sums = b.take(basis, first, axis=1) + b.take(basis, last, axis=1)
+        return b.concat([sums, b.take(basis, middle, axis=1)], axis=1)
+
+
+@container
+class Polynomial(Node):
+    """Each output is the product of the columns its term lists, multiplied in that order; an int x becomes float64.
+
+    Parameters
+    ----------
+    terms : Array of int32, shape (outputs, degree)
+        Columns, then -1 (a factor of one) up to the highest degree.
+    """
+
+    x: Node
+    terms: Array
+
+    @property
+    def detail(self) -> str:
+        return f"degree {self.terms.shape[1]}  width {self.type.width}"
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, terms=Array(self.terms.data[columns.data]))
+
+    def infer(self) -> Type:
+        return Type(
+            len(self.terms),
+            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
+        )
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        """Multiply factor by factor; a last column of ones stands for the factors that are not there."""
+        x = b.cast(inputs[0], self.type.dtype)
+        factors = b.concat([x, b.op("expand", x, b.constant([1.0], x.dtype))])
+        terms = np.where(self.terms.data < 0, x.shape[0], self.terms.data)
+        product = b.take(factors, terms[:, 0])
+        for column in terms.T[1:]:
+            product = product * b.take(factors, column)
+        return product
+
+
+@container
+class Bins(Node):
+    """How many of its column's edges each value reaches (``edge <= x``), as a number of x's dtype (an int x becomes float64).
+
+    Edges are (width, m), ascending, padded with NaN; they are compared in numpy's common dtype of x and the edges.
+    """
+
+    x: Node
+    edges: Array
+
+    finite: ClassVar[str] = "always"
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, x=Select(self.x, columns), edges=Array(self.edges.data[columns.data]))
+
+    def infer(self) -> Type:
+        return Type(
+            self.x.type.width,
+            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
+        )
+
+    def check(self) -> str | None:
+        return None if self.edges.ascends else "its edges do not ascend"
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x, edges = b.promote(b.cast(inputs[0], self.type.dtype), b.constant(self.edges))
+        return b.cast(b.op("bucketize", x, edges, right=True), self.type.dtype)

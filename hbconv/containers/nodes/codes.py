@@ -1,0 +1,268 @@
+"""Codes of categories: found, replaced, and written as zeros and ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array, numbers
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.inputs import Codes, Columns
+from hbconv.containers.nodes.wiring import Cast, Select
+from hbconv.containers.schema import Schema, Type
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = [
+    "FIRST_CODE",
+    "CategoryCodes",
+    "CategoryNumbers",
+    "FindCode",
+    "MissingBetween",
+    "OneHot",
+    "Recode",
+]
+
+
+@container
+class OneHot(Node):
+    """For each column of codes as many columns as its size: a one at the code, zeros elsewhere; a code of -1 gives zeros.
+
+    ``dtype`` None means the dtype of the codes.
+    """
+
+    codes: Node
+    sizes: tuple[int, ...]
+    dtype: str | None = "float64"
+
+    finite: ClassVar[str] = "always"
+
+    @property
+    def detail(self) -> str:
+        return f"width {sum(self.sizes)}"
+
+    def narrowed(self, columns: Array) -> Node | None:
+        """Encode the categories that are left, in their order; the others become -1."""
+        if self.codes.type.dtype != "int32" or np.any(np.diff(columns.data) <= 0):
+            return None
+        kept = np.isin(np.arange(sum(self.sizes)), columns.data)
+        parts = {
+            j: part
+            for j, part in enumerate(np.split(kept, np.cumsum(self.sizes)[:-1]))
+            if part.any()
+        }
+        codes: Node = Select(self.codes, Array(np.array(list(parts), dtype=np.int32)))
+        if not all(part.all() for part in parts.values()):
+            tables = tuple(
+                Array(np.append(-1, np.where(part, np.cumsum(part) - 1, -1)).astype(np.int32))
+                for part in parts.values()
+            )
+            codes = Recode(codes, tables)
+        return replace(self, codes=codes, sizes=tuple(int(part.sum()) for part in parts.values()))
+
+    def infer(self) -> Type:
+        return Type(sum(self.sizes), self.dtype or self.codes.type.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        codes = b.take(inputs[0], np.repeat(np.arange(len(self.sizes)), self.sizes))
+        positions = np.concatenate([np.arange(size) for size in self.sizes])
+        return b.cast(b.op("eq", codes, b.constant(positions, codes.dtype)), self.type.dtype)
+
+
+@container
+class Recode(Node):
+    """``tables[j][codes[:, j] + 1]``: a table for each column, its first entry for the unknown code -1. All tables have one dtype."""
+
+    codes: Node
+    tables: tuple[Array, ...]
+
+    finite: ClassVar[str] = "computed"
+
+    @property
+    def detail(self) -> str:
+        return f"tables of {', '.join(str(len(t)) for t in self.tables)}"
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(
+            self,
+            codes=Select(self.codes, columns),
+            tables=tuple(self.tables[j] for j in columns.data),
+        )
+
+    def infer(self) -> Type:
+        return Type(len(self.tables), self.tables[0].dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        starts = np.cumsum([1, *(len(t) for t in self.tables[:-1])])
+        flat = np.concatenate([t.data for t in self.tables])
+        return b.lookup(b.constant(flat), inputs[0] + b.constant(starts, "int32"))
+
+
+@container
+class FindCode(Node):
+    """Position of one column's value among the values, which ascend (NaN last), as an int32 code; -1 where it is none of them.
+
+    Numbers are compared exactly, in numpy's common dtype of x and the values; NaN equals NaN.
+    """
+
+    x: Node
+    values: Array
+
+    finite: ClassVar[str] = "always"
+
+    @property
+    def detail(self) -> str:
+        return f"{len(self.values)} values"
+
+    def infer(self) -> Type:
+        return Type(1, "int32")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        dtype = np.result_type(inputs[0].dtype, self.values.dtype).name
+        x, known = (
+            b.cast(inputs[0], dtype),
+            self.values.data[~np.isnan(self.values.data)].astype(b.dtype(dtype)),
+        )
+        code = _find(b, x, known)
+        if len(known) == len(self.values) or not dtype.startswith("float"):
+            return code
+        return b.where(b.op("isnan", x), b.constant([len(known)], "int32"), code)
+
+
+def _find(b: Builder, x: Value, known: npt.NDArray[Any]) -> Value:
+    """Count the values below x: where x is known, that is its position."""
+    unknown = b.op("expand", x, b.constant([-1], "int32"))
+    if not len(known):
+        return unknown
+    position = b.op(
+        "minimum",
+        b.op("bucketize", x, b.constant(known[None]), right=False),
+        b.constant([len(known) - 1], "int32"),
+    )
+    return b.where(b.op("eq", b.lookup(b.constant(known), position), x), position, unknown)
+
+
+FIRST_CODE = 2
+"""Code of category 0; NaN is 1, and what is no category 0."""
+
+
+@container
+class CategoryCodes(Node):
+    """Columns of category numbers as the codes that a forest's tables are for: 0 no category, 1 NaN, ``2 + category`` else.
+
+    Columns of size 0 pass as they are. A number is cut off to a whole one, as C does; it is no category where that is not
+    below the column's size, nor where it is negative: before it was cut off, or (``cut_first``) after, so that -0.5 is
+    category 0. The codes keep the dtype of x, float32 or float64.
+
+    Parameters
+    ----------
+    sizes : Array of int32, shape (width,)
+        Number of categories of each column that any table knows, at most 2**24 - 2; 0 for columns of plain numbers.
+    cut_first : bool
+    """
+
+    x: Node
+    sizes: Array
+    cut_first: bool = False
+
+    @property
+    def detail(self) -> str:
+        return f"{np.count_nonzero(self.sizes.data)} columns of up to {self.sizes.data.max(initial=0)} categories"
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, x=Select(self.x, columns), sizes=Array(self.sizes.data[columns.data]))
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, self.x.type.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        (x,) = inputs
+        listed = np.flatnonzero(self.sizes.data)
+        if not len(listed):
+            return x
+        codes = b.cast(
+            self._codes(b, b.cast(b.take(x, listed), "float64"), self.sizes.data[listed]), x.dtype
+        )
+        order = np.arange(x.shape[0])
+        order[listed] = x.shape[0] + np.arange(len(listed))
+        return b.take(b.concat([x, codes]), order)
+
+    def _codes(self, b: Builder, x: Value, sizes: npt.NDArray[np.int32]) -> Value:
+        zero, one = b.constant(0.0, "float64"), b.constant(1.0, "float64")
+        is_category = (x > b.constant(-1.0, "float64") if self.cut_first else x >= zero) & (
+            x < b.constant(sizes, "float64")
+        )
+        category = b.op("floor", b.op("maximum", x, zero))
+        return b.where(
+            b.op("isnan", x),
+            one,
+            b.where(is_category, category + b.constant(float(FIRST_CODE), "float64"), zero),
+        )
+
+
+@container
+class MissingBetween(Node):
+    """NaN (or ``fill``) where a value is from ``low`` to ``high``, both included, column by column; bounds of NaN leave a column as it is.
+
+    The bounds are compared in x's dtype.
+    """
+
+    x: Node
+    low: Array
+    high: Array
+    fill: float = float("nan")
+
+    finite: ClassVar[str] = "computed"
+
+    @staticmethod
+    def of(
+        x: Node, low: npt.ArrayLike, high: npt.ArrayLike, fill: float = float("nan")
+    ) -> MissingBetween:
+        """Scalars stand for all columns."""
+        lows, highs = (
+            Array(np.broadcast_to(numbers(bound, np.float64), (x.type.width,)))
+            for bound in (low, high)
+        )
+        return MissingBetween(x, lows, highs, fill)
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(
+            self,
+            x=Select(self.x, columns),
+            low=Array(self.low.data[columns.data]),
+            high=Array(self.high.data[columns.data]),
+        )
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, self.x.type.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        (x,) = inputs
+        low, high = (b.constant(bound, x.dtype) for bound in (self.low, self.high))
+        return b.where((x >= low) & (x <= high), b.constant(self.fill, x.dtype), x)
+
+
+@container
+class CategoryNumbers(Recode):
+    """A Recode of one column whose table holds the numbers that the source computes with.
+
+    Parameters
+    ----------
+    dtype : str
+        Dtype as which the source reads such numbers in an array; ``"float"`` for float32 and float64 as they are.
+    """
+
+    dtype: str = "float32"
+
+    def of_array(self, schema: Schema) -> Node:
+        """Return the column of an array that stands for this node; the node itself where its codes are not of one column."""
+        leaf = self.codes.x if isinstance(self.codes, FindCode) else self.codes
+        return (
+            Cast(Columns(schema, Array.of(leaf.columns, "int32")), self.dtype)
+            if isinstance(leaf, Codes | Columns)
+            else self
+        )

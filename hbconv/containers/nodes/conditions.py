@@ -1,0 +1,111 @@
+"""Conditions and choices: Choose, IsOutside, OnlyNumbers, IsOtherDtype."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array, numbers
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.wiring import Select
+from hbconv.containers.schema import Type
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["Choose", "IsOtherDtype", "IsOutside", "OnlyNumbers"]
+
+
+@container
+class Choose(Node):
+    """x where the condition holds, else y, in their common dtype; a condition of one column decides for all of them."""
+
+    condition: Node
+    x: Node
+    y: Node
+
+    def narrowed(self, columns: Array) -> Node:
+        condition = (
+            self.condition if self.condition.type.width == 1 else Select(self.condition, columns)
+        )
+        return Choose(condition, Select(self.x, columns), Select(self.y, columns))
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, np.result_type(self.x.type.dtype, self.y.type.dtype).name)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        condition, x, y = inputs
+        return b.where(condition, *b.promote(x, y))
+
+
+@container
+class IsOutside(Node):
+    """Whether ``x < low`` or ``x > high``, column by column, in numpy's common dtype of x and the bounds: bool. NaN is not."""
+
+    x: Node
+    low: Array
+    high: Array
+
+    finite: ClassVar[str] = "always"
+
+    @staticmethod
+    def of(x: Node, low: npt.ArrayLike, high: npt.ArrayLike) -> IsOutside:
+        """Scalars stand for all columns."""
+        return IsOutside(
+            x, *(Array(np.broadcast_to(numbers(bound), (x.type.width,))) for bound in (low, high))
+        )
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(
+            self,
+            x=Select(self.x, columns),
+            low=Array(self.low.data[columns.data]),
+            high=Array(self.high.data[columns.data]),
+        )
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, "bool")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x, low, high = b.promote(inputs[0], b.constant(self.low), b.constant(self.high))
+        return (x < low) | (x > high)
+
+
+@container
+class OnlyNumbers(Node):
+    """x itself, whose columns the source reads as objects: None and texts in them are values there, for which no number can stand.
+
+    Elsewhere None is NaN, and a text of digits is the number. Here the host refuses rows that hold them.
+    """
+
+    x: Node
+
+    finite: ClassVar[str] = "preserves"
+
+    def narrowed(self, columns: Array) -> Node:
+        return OnlyNumbers(Select(self.x, columns))
+
+    def infer(self) -> Type:
+        return self.x.type
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.cast(inputs[0], self.type.dtype)
+
+
+@container
+class IsOtherDtype(Node):
+    """True in every row unless x is of the dtype: the condition of a check."""
+
+    x: Node
+    dtype: str
+
+    finite: ClassVar[str] = "always"
+
+    def infer(self) -> Type:
+        return Type(1, "bool")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.op("expand", inputs[0], b.constant([self.x.type.dtype != self.dtype]))

@@ -1,0 +1,150 @@
+"""Decisions: from scores to class codes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.wiring import Select
+from hbconv.containers.schema import Type
+from hbconv.tensor.primitives import PRIMITIVES
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+    from hbconv.tensor.sparse_rows import SparseRows
+
+__all__ = ["ArgMax", "Compare", "IsNonFinite", "Softmax"]
+
+
+@container
+class ArgMax(Node):
+    """Position of the largest column, the first of equals, as an int32 code; of each of ``groups`` blocks of columns."""
+
+    x: Node
+    groups: int = 1
+
+    finite: ClassVar[str] = "always"
+
+    @property
+    def detail(self) -> str:
+        return f"in {self.groups} groups" if self.groups > 1 else ""
+
+    def infer(self) -> Type:
+        return Type(self.groups, "int32")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.reduce(
+            "argmax", b.reshape(inputs[0], self.groups, self.x.type.width // self.groups), axis=1
+        )
+
+
+@container
+class Compare(Node):
+    """``x <op> constant`` column by column, as ``dtype`` (bool, an int32 code, or 0.0 and 1.0; None: x's).
+
+    A weak constant is first rounded to a float x's dtype, as numpy does with Python numbers.
+    """
+
+    x: Node
+    op: str
+    constant: Array
+    dtype: str | None = "bool"
+    weak: bool = False
+
+    finite: ClassVar[str] = "always"
+
+    @staticmethod
+    def of(x: Node, op: str, constant: float, dtype: str = "bool") -> Compare:
+        """Compare all columns with one number."""
+        return Compare(x, op, Array(np.full(x.type.width, constant)), dtype)
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(
+            self, x=Select(self.x, columns), constant=Array(self.constant.data[columns.data])
+        )
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, self.dtype or self.x.type.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        rounds = self.weak and inputs[0].dtype.startswith("float")
+        x, constant = b.promote(
+            inputs[0], b.constant(self.constant, inputs[0].dtype if rounds else None)
+        )
+        return b.cast(b.op(self.op, x, constant), self.type.dtype)
+
+    def lower_sparse(self, b: Builder, *inputs: SparseRows) -> SparseRows | None:  # type: ignore[override]
+        """Compare the entries alone, where zero compares as False and gives zero."""
+        (rows,) = inputs
+        if (
+            self.type.dtype == "bool"
+            or PRIMITIVES[self.op].evaluate(np.zeros(len(self.constant)), self.constant.data).any()
+        ):
+            return None
+        rounds = self.weak and rows.dtype.startswith("float")
+        x, constant = b.promote(
+            rows.weights,
+            rows.at_tokens(
+                b, self.constant.data, self.constant.data[0], rows.dtype if rounds else None
+            ),
+        )
+        return rows.with_weights(b.cast(b.op(self.op, x, constant), self.type.dtype))
+
+
+@container
+class Softmax(Node):
+    """``exp(x - max) / sum`` over the columns, within each of ``groups`` blocks of them.
+
+    Where ``within`` names a wider dtype, exponentials and sum are rounded from it.
+    """
+
+    x: Node
+    within: str = ""
+    groups: int = 1
+
+    @property
+    def detail(self) -> str:
+        return " ".join(
+            filter(None, (self.within, f"in {self.groups} groups" if self.groups > 1 else ""))
+        )
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, self.x.type.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        within, width = self.within or inputs[0].dtype, self.type.width
+        x = b.reshape(inputs[0], self.groups, width // self.groups)
+        top = b.reshape(b.reduce("reduce_max", x, axis=1), self.groups, 1)
+        e = b.cast(b.op("exp", b.cast(x - top, within)), x.dtype)
+        total = b.cast(b.reduce("reduce_sum", b.cast(e, within), axis=1), x.dtype)
+        return b.reshape(e / b.reshape(total, self.groups, 1), width)
+
+
+@container
+class IsNonFinite(Node):
+    """Whether each row holds an infinite value (or, unless allowed, NaN): the condition of most checks."""
+
+    x: Node
+    allow_nan: bool
+
+    finite: ClassVar[str] = "always"
+
+    def infer(self) -> Type:
+        return Type(1, "bool")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x = b.cast(inputs[0], inputs[0].dtype if inputs[0].dtype.startswith("float") else "float64")
+        bad = (
+            b.op("isinf", x)
+            if self.allow_nan
+            else b.op("not", b.op("lt", b.op("abs", x), b.constant([np.inf], x.dtype)))
+        )
+        return bad if bad.shape == (1,) else b.reshape(b.reduce("reduce_any", bad), 1)
+
+    def lower_sparse(self, b: Builder, *inputs: SparseRows) -> Value:  # type: ignore[override]
+        (rows,) = inputs
+        return self.lower(b, rows.weights)

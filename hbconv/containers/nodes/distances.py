@@ -1,0 +1,109 @@
+"""Distances from rows to constant points: Distances, SquaredDistances, SharedDistances."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers.node import Node, container
+from hbconv.containers.schema import Type
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["Distances", "SharedDistances", "SquaredDistances"]
+
+
+@container
+class Distances(Node):
+    """For each point what the primitive ``pairwise`` folds over the features, in x's dtype (an int x becomes float64).
+
+    Parameters
+    ----------
+    x : Node
+    points : Array, shape (n_points, width)
+    kind : str
+        Such as ``"square"``: the sum of the squared differences.
+    p : float
+        The power, of the kind ``"power"``.
+    """
+
+    x: Node
+    points: Array
+    kind: str = "square"
+    p: float = 2.0
+
+    @property
+    def detail(self) -> str:
+        return (
+            f"{self.kind} {self.p:g} to {len(self.points)} points"
+            if self.kind == "power"
+            else f"{self.kind} to {len(self.points)} points"
+        )
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, points=Array(self.points.data[columns.data]))
+
+    def infer(self) -> Type:
+        return Type(
+            len(self.points),
+            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
+        )
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x = b.cast(inputs[0], self.type.dtype)
+        return b.op("pairwise", x, b.constant(self.points, x.dtype), kind=self.kind, p=self.p)
+
+
+@container
+class SquaredDistances(Node):
+    """``sum((x - point) ** 2)`` for each point, as ``|x|**2 - 2 x @ point + |point|**2`` and never below 0.
+
+    Computed in float64 about the points' mean, which keeps the terms small; the result has numpy's common dtype of x and points.
+    """
+
+    x: Node
+    points: Array
+
+    @property
+    def detail(self) -> str:
+        return f"to {len(self.points)} points"
+
+    def infer(self) -> Type:
+        return Type(len(self.points), np.result_type(self.x.type.dtype, self.points.dtype).name)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        points = self.points.data.astype(np.float64)
+        centre = points.mean(axis=0)
+        points = points - centre
+        x = b.cast(inputs[0], "float64") - b.constant(centre)
+        norms = b.reshape(b.reduce("reduce_sum", x * x), 1)
+        distances = (
+            b.matmul(x, b.constant(-2.0 * points.T)) + b.constant((points**2).sum(axis=1)) + norms
+        )
+        return b.cast(b.op("maximum", distances, b.constant(0.0, distances.dtype)), self.type.dtype)
+
+
+@container
+class SharedDistances(Node):
+    """Squared distances over the features that neither has missing (NaN), scaled up to all features; NaN where they share none. Float64."""
+
+    x: Node
+    points: Array
+
+    @property
+    def detail(self) -> str:
+        return f"to {len(self.points)} points"
+
+    def infer(self) -> Type:
+        return Type(len(self.points), "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x, points = b.cast(inputs[0], "float64"), self.points.data.astype(np.float64)
+        known = b.cast(~b.op("isnan", x), "float64")
+        shared = b.matmul(known, b.constant((~np.isnan(points)).T, "float64"))
+        width = b.constant([float(points.shape[1])], "float64")
+        return b.op("pairwise", x, b.constant(points), kind="present", p=2.0) / shared * width

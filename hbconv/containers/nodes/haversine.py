@@ -1,0 +1,68 @@
+"""Haversine and Angle: how far points on a sphere are apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers.node import Node, container
+from hbconv.containers.schema import Type
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["Angle", "Haversine"]
+
+
+@container
+class Haversine(Node):
+    """``sin((a - b) / 2)^2 + cos(a) cos(b) sin((c - d) / 2)^2`` for a row (latitude a, longitude c) and each point (b, d), in radians, float64.
+
+    The squared sine of half the angle between the two.
+    """
+
+    x: Node
+    points: Array
+
+    finite: ClassVar[str] = "computed"
+
+    @property
+    def detail(self) -> str:
+        return f"to {len(self.points)} points"
+
+    def infer(self) -> Type:
+        return Type(len(self.points), "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x = b.cast(inputs[0], "float64")
+        latitude, longitude = b.take(x, [0]), b.take(x, [1])
+        up, round_ = (
+            _half_sine(b, position, self.points.data[:, j])
+            for j, position in enumerate((latitude, longitude))
+        )
+        return (
+            up
+            + b.op("cos", latitude) * b.constant(np.cos(self.points.data[:, 0]), "float64") * round_
+        )
+
+
+@container
+class Angle(Node):
+    """``2 asin(sqrt(x))``: the angle of which x is the squared sine of the half."""
+
+    x: Node
+
+    def infer(self) -> Type:
+        return self.x.type
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.constant([2.0], inputs[0].dtype) * b.op("asin", b.op("sqrt", inputs[0]))
+
+
+def _half_sine(b: Builder, x: Value, points: npt.NDArray[Any]) -> Value:
+    """Squared sine of half the difference."""
+    half = b.op("sin", b.constant([0.5], "float64") * (x - b.constant(points, "float64")))
+    return half * half

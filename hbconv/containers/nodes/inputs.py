@@ -1,0 +1,173 @@
+"""The leaves of the DAG: numeric columns, and text columns as codes.
+
+Leaves have no ``lower``: hbconv.lower declares them, since it knows how the columns are fed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers.extractors import Extractor, Texts
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.wiring import Cast
+from hbconv.containers.schema import Schema, Type
+from hbconv.containers.vocabulary import Vocabulary
+from hbconv.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["Codes", "Columns", "Entries", "FillText", "Hashes", "Vocabulary"]
+
+
+@container
+class Columns(Node):
+    """Input columns, by position in the schema: in the common dtype of the chosen ones, or each converted from its own to ``dtype``."""
+
+    schema: Schema
+    indices: Array
+    dtype: str = ""
+
+    finite: ClassVar[str] = "computed"
+
+    @staticmethod
+    def of(schema: Schema) -> Columns:
+        """All columns."""
+        return Columns(schema, Array(np.arange(len(schema.columns), dtype=np.int32)))
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Positions read."""
+        return tuple(self.indices.data.tolist())
+
+    @property
+    def detail(self) -> str:
+        names = [self.schema.columns[i].name for i in self.columns]
+        return (
+            ", ".join(names)
+            if len(names) <= 8
+            else f"{names[0]} ... {names[-1]} ({len(names)} columns)"
+        )
+
+    @cached_property
+    def beside(self) -> str:
+        small = (
+            not self.dtype
+            and bool(self.columns)
+            and all(self.schema.dtypes[i] == "int16" for i in self.columns)
+        )
+        return "int16" if small else self.type.dtype
+
+    def narrowed(self, columns: Array) -> Node:
+        """Fewer columns may have a narrower common dtype; a Cast keeps that of all."""
+        fewer = replace(self, indices=Array(self.indices.data[columns.data]))
+        return fewer if fewer.type.dtype == self.type.dtype else Cast(fewer, self.type.dtype)
+
+    def check(self) -> str | None:
+        return (
+            None
+            if self.indices.are_places(len(self.schema.columns))
+            else "reads a column that does not exist"
+        )
+
+    def infer(self) -> Type:
+        common = self.schema.common_dtype(self.columns)
+        return Type(len(self.indices), common if common == "string" else self.dtype or common)
+
+
+@dataclass(frozen=True)
+class Hashes:
+    """Categories of which the source kept hashes alone: ascending, signed, of 32 bits, their codes their positions.
+
+    Whole numbers are categories too: what is hashed is their decimal digits. The hash is CityHash64, first version, low half.
+    """
+
+    values: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{len(self.values)} hashed categories"
+
+
+@container
+class Codes(Node):
+    """A text column as int32 codes of a vocabulary, -1 for unknown; the host makes them (ONNX: in the graph)."""
+
+    schema: Schema
+    column: int
+    vocabulary: Vocabulary | Hashes
+
+    finite: ClassVar[str] = "always"
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Positions read."""
+        return (self.column,)
+
+    @property
+    def detail(self) -> str:
+        return f"{self.schema.columns[self.column].name}  {self.vocabulary}"
+
+    def infer(self) -> Type:
+        return Type(1, "int32")
+
+
+@container
+class Entries(Node):
+    """A column of texts or mappings as sparse rows, which the host makes: a column of the rows for each token."""
+
+    schema: Schema
+    column: int
+    extractor: Extractor
+
+    finite: ClassVar[str] = "computed"
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Positions read."""
+        return (self.column,)
+
+    @property
+    def detail(self) -> str:
+        return f"{self.schema.columns[self.column].name}  {self.extractor}  width {self.type.width}"
+
+    def check(self) -> str | None:
+        rows, width = self.extractor.rows, self.extractor.width
+        if isinstance(rows, Texts) and not rows.can_be_read:
+            return "reads texts by a pattern, an encoding or n-grams that are none"
+        fits = 0 <= width < 2**31 and self.extractor.dtype in (
+            "float32",
+            "float64",
+            "int32",
+            "int64",
+        )
+        return None if fits else f"has {width} columns of {self.extractor.dtype:.50}"
+
+    def infer(self) -> Type:
+        return Type(self.extractor.width, self.extractor.dtype)
+
+
+@container
+class FillText(Node):
+    """Text columns whose missing values are replaced: exists only between parsers, which fold it into a vocabulary.
+
+    ``missing`` holds the values that count as missing: None, NaN, or a text.
+    """
+
+    x: Node
+    fill: tuple[str, ...]
+    missing: tuple[str | float | None, ...] = (float("nan"),)
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, "string")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
+        raise UnsupportedError(
+            "text columns",
+            self.source,
+            hint="Answers are numbers or labels: encode text (OneHotEncoder, OrdinalEncoder) after filling it.",
+        )

@@ -1,0 +1,114 @@
+"""Matrix products with constant weights: Linear, and OrderedLinear, which adds its terms one after another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array, numbers
+from hbconv.containers.node import Node, container
+from hbconv.containers.schema import Type
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+    from hbconv.tensor.sparse_rows import SparseRows
+
+__all__ = ["Linear", "OrderedLinear"]
+
+
+@container
+class Linear(Node):
+    """``x @ weights + bias``: the product in numpy's common dtype of x and weights, the sum in that of product and bias.
+
+    weights are (inputs, outputs), bias (outputs,).
+    """
+
+    x: Node
+    weights: Array
+    bias: Array
+
+    @staticmethod
+    def of(x: Node, weights: npt.ArrayLike, bias: npt.ArrayLike = 0.0) -> Linear:
+        """Bias may be a scalar, a Python number taking the weights' dtype; a vector of weights gives one output."""
+        w = numbers(weights)
+        w = w[:, None] if w.ndim == 1 else w
+        dtype = (
+            w.dtype if isinstance(bias, int | float) and not isinstance(bias, np.generic) else None
+        )
+        return Linear(x, Array(w), Array(np.broadcast_to(numbers(bias, dtype), (w.shape[1],))))
+
+    @property
+    def detail(self) -> str:
+        return f"{self.weights!r} + {self.bias!r}"
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(
+            self,
+            weights=Array(self.weights.data[:, columns.data]),
+            bias=Array(self.bias.data[columns.data]),
+        )
+
+    def check(self) -> str | None:
+        fits = self.weights.shape == (self.x.type.width, *self.bias.shape)
+        return (
+            None
+            if fits
+            else f"has weights of shape {self.weights.shape} and a bias of shape {self.bias.shape}"
+        )
+
+    def infer(self) -> Type:
+        return Type(
+            self.weights.shape[1],
+            np.result_type(self.x.type.dtype, self.weights.dtype, self.bias.dtype).name,
+        )
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return self._with_bias(b, b.matmul(*b.promote(inputs[0], b.constant(self.weights))))
+
+    def lower_sparse(self, b: Builder, *inputs: SparseRows) -> Value:  # type: ignore[override]
+        """Add up the weights of the tokens there are: a table of embeddings, with a row of zeros for the token that is none."""
+        (rows,) = inputs
+        none = np.zeros((1, self.weights.shape[1]), self.weights.dtype)
+        weights, table = b.promote(
+            rows.weights, b.constant(np.concatenate([self.weights.data, none]))
+        )
+        return self._with_bias(b, b.op("embedding_sum", rows.tokens, weights, table))
+
+    def _with_bias(self, b: Builder, product: Value) -> Value:
+        product = b.cast(product, self.type.dtype)
+        return (
+            product
+            if not np.any(self.bias.data)
+            else product + b.constant(self.bias, self.type.dtype)
+        )
+
+
+@container
+class OrderedLinear(Node):
+    """``bias + x[0] * weights[0] + x[1] * weights[1] + ...``: each step rounded to the dtype of x and weights; NaN adds nothing.
+
+    weights are (inputs, outputs), bias (outputs,), of x's dtype.
+    """
+
+    x: Node
+    weights: Array
+    bias: Array
+
+    @property
+    def detail(self) -> str:
+        return f"{self.weights!r} + {self.bias!r}"
+
+    def infer(self) -> Type:
+        return Type(self.weights.shape[1], self.weights.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        width, dtype = self.x.type.width, b.dtype(self.weights.dtype)
+        x = b.reshape(b.cast(inputs[0], dtype), width, 1)
+        terms = b.where(
+            b.op("isnan", x), b.constant(0.0, dtype), x * b.constant(self.weights, dtype)
+        )
+        bias = b.op("expand", inputs[0], b.constant(self.bias.data[None], dtype))
+        return b.reduce("ordered_sum", b.concat([bias, terms]))

@@ -1,0 +1,86 @@
+"""Rows of constant tables, looked up by code: LookupSum, LookupRows, WeightedLookup."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers.node import Node, container
+from hbconv.containers.schema import Type
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["LookupRows", "LookupSum", "WeightedLookup"]
+
+
+@container
+class LookupSum(Node):
+    """``sum over j of tables[j][codes[:, j] + 1]``: each table is (size + 1, outputs), its first row for the code -1.
+
+    What ``Linear(OneHot(codes))`` computes, without the zeros.
+    """
+
+    codes: Node
+    tables: tuple[Array, ...]
+
+    @property
+    def detail(self) -> str:
+        return f"tables of {', '.join(str(len(t)) for t in self.tables)}  width {self.type.width}"
+
+    def infer(self) -> Type:
+        return Type(self.tables[0].shape[1], self.tables[0].dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        starts = np.cumsum([1, *(len(t) for t in self.tables[:-1])])
+        rows = b.lookup(
+            b.constant(np.concatenate([t.data for t in self.tables])),
+            b.cast(inputs[0], "int32") + b.constant(starts, "int32"),
+        )
+        return b.reduce("reduce_sum", rows)
+
+
+@container
+class LookupRows(Node):
+    """For each column of int32 positions, the row of the table that it names."""
+
+    positions: Node
+    table: Array
+
+    @property
+    def detail(self) -> str:
+        return f"table of {len(self.table)}  width {self.type.width}"
+
+    def infer(self) -> Type:
+        return Type(self.positions.type.width * self.table.shape[1], self.table.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.reshape(b.lookup(b.constant(self.table), inputs[0]), self.type.width)
+
+
+@container
+class WeightedLookup(Node):
+    """``sum over i of weights[:, i] * table[positions[:, i]]``, in numpy's common dtype of weights and table."""
+
+    positions: Node
+    weights: Node
+    table: Array
+
+    @property
+    def detail(self) -> str:
+        return f"table of {len(self.table)}  width {self.type.width}"
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, table=Array(self.table.data[:, columns.data]))
+
+    def infer(self) -> Type:
+        return Type(
+            self.table.shape[1], np.result_type(self.weights.type.dtype, self.table.dtype).name
+        )
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        weights, table = b.promote(inputs[1], b.constant(self.table))
+        return b.op("embedding_sum", inputs[0], weights, table)

@@ -1,0 +1,148 @@
+"""MatchingPursuit: rows as sums of few atoms of a dictionary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers.node import Node, container
+from hbconv.containers.schema import Type
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["MatchingPursuit"]
+
+
+@container
+class MatchingPursuit(Node):
+    """Coefficients of each row's best sum of at most ``n_atoms`` atoms, found by orthogonal matching pursuit, in x's dtype.
+
+    Each step takes the atom that goes best with what is left of the row, and projects the row on all atoms taken. A row is done
+    when nothing is left, or when its next atom is one of those taken or depends on them (up to the epsilon of x's dtype).
+
+    The atoms taken are held orthonormal (Gram-Schmidt), not as a Cholesky factor: the same numbers but for rounding.
+
+    Parameters
+    ----------
+    dictionary : Array, shape (n_dictionary, width)
+        An atom a row.
+    n_atoms : int
+    """
+
+    x: Node
+    dictionary: Array
+    n_atoms: int
+
+    @property
+    def detail(self) -> str:
+        return f"{self.n_atoms} of {len(self.dictionary)} atoms"
+
+    def infer(self) -> Type:
+        return Type(
+            len(self.dictionary),
+            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
+        )
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x = b.cast(inputs[0], self.type.dtype)
+        atoms = self.dictionary.data
+        correlation = b.cast(b.matmul(*b.promote(x, b.constant(atoms.T))), "float64")
+        gram = (atoms @ atoms.T).astype(x.dtype).astype(np.float64)
+        pursuit = _Pursuit(gram, self.n_atoms, float(np.finfo(x.dtype).eps))
+        start = b.op("expand", x, b.constant(np.zeros(pursuit.width), "float64"))
+        state = b.iterate(self.n_atoms, start, correlation, pursuit.step)
+        return b.cast(b.take(state, np.arange(len(atoms))), x.dtype)
+
+
+@dataclass(frozen=True)
+class _State:
+    """What a row has: coefficients and flags of the atoms, how many are taken, and the orthonormal directions that these span.
+
+    Of each direction are kept its products with all atoms, and its coefficients in them.
+    """
+
+    code: Value
+    taken: Value
+    count: Value
+    products: Value
+    mixtures: Value
+
+
+@dataclass(frozen=True, eq=False)
+class _Pursuit:
+    gram: npt.NDArray[np.float64]
+    n_atoms: int
+    least: float
+
+    @property
+    def width(self) -> int:
+        """Entries of a state."""
+        return (2 + 2 * self.n_atoms) * len(self.gram) + 1
+
+    def step(self, b: Builder, before: Value, correlation: Value) -> Value:
+        """Take one more atom, unless the row is done."""
+        state = self._state(b, before)
+        left = correlation - b.matmul(state.code, b.constant(self.gram))
+        best = b.reduce("argmax", b.op("abs", left))
+        chosen = b.cast(
+            b.op("eq", b.reshape(best, 1), b.constant(np.arange(len(self.gram)), "int32")),
+            left.dtype,
+        )
+        row, strength = b.lookup(b.constant(self.gram), best), _dot(b, left, chosen)
+        shares = b.reduce("reduce_sum", state.products * _as_row(b, chosen), axis=1)
+        square = _dot(b, row, chosen) - _dot(b, shares, shares)
+        least, zero, one = (b.constant(number, left.dtype) for number in (self.least, 0.0, 1.0))
+        is_done = (
+            (strength * strength < least)
+            | (_dot(b, state.taken, chosen) > zero)
+            | ((state.count > zero) & (square <= least))
+        )
+        length = b.op("sqrt", square)
+        product, mixture = (
+            (new - _mixed(b, shares, old)) / length
+            for new, old in ((row, state.products), (chosen, state.mixtures))
+        )
+        code = state.code + strength / length * mixture
+        directions = (
+            self._added(b, state, old, new)
+            for old, new in ((state.products, product), (state.mixtures, mixture))
+        )
+        return b.where(
+            is_done, before, b.concat([code, state.taken + chosen, state.count + one, *directions])
+        )
+
+    def _added(self, b: Builder, state: _State, directions: Value, new: Value) -> Value:
+        """Put a direction in the first free place."""
+        place = b.cast(
+            b.op("eq", state.count, b.constant(np.arange(self.n_atoms), new.dtype)), new.dtype
+        )
+        return b.reshape(
+            directions + b.reshape(place, self.n_atoms, 1) * _as_row(b, new),
+            self.n_atoms * len(self.gram),
+        )
+
+    def _state(self, b: Builder, state: Value) -> _State:
+        size, area = len(self.gram), self.n_atoms * len(self.gram)
+        runs = np.split(np.arange(self.width), np.cumsum([size, size, 1, area]))
+        code, taken, count, *directions = (b.take(state, run) for run in runs)
+        return _State(
+            code, taken, count, *(b.reshape(part, self.n_atoms, size) for part in directions)
+        )
+
+
+def _dot(b: Builder, x: Value, y: Value) -> Value:
+    return b.reshape(b.reduce("reduce_sum", x * y), 1)
+
+
+def _as_row(b: Builder, x: Value) -> Value:
+    return b.reshape(x, 1, x.shape[0])
+
+
+def _mixed(b: Builder, shares: Value, directions: Value) -> Value:
+    """Sum of the directions, each times its share."""
+    return b.reduce("reduce_sum", b.reshape(shares, shares.shape[0], 1) * directions)

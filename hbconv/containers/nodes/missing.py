@@ -1,0 +1,79 @@
+"""Impute and IsMissing: missing values replaced, and missing values shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.wiring import Select
+from hbconv.containers.schema import Type
+from hbconv.errors import InputError
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["Impute", "IsMissing"]
+
+
+@container
+class Impute(Node):
+    """x with the values that equal ``missing`` replaced by the column's fill; x keeps its dtype.
+
+    ``missing`` is NaN or a number, which is rounded to a float x's dtype, as numpy rounds a Python number.
+    """
+
+    x: Node
+    fill: Array
+    missing: float = float("nan")
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, x=Select(self.x, columns), fill=Array(self.fill.data[columns.data]))
+
+    def infer(self) -> Type:
+        return self.x.type
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x = inputs[0]
+        if np.isnan(self.missing) and not x.dtype.startswith("float"):
+            return x
+        return b.where(_is_missing(b, x, self.missing), b.constant(self._fill_of(x.dtype)), x)
+
+    def _fill_of(self, dtype: str) -> Array:
+        with np.errstate(invalid="ignore"):
+            fill = Array.of(self.fill.data.astype(dtype))
+        if dtype.startswith("int") and np.any(fill.data != self.fill.data):
+            raise InputError(
+                f"Step {self.source!r} fills missing values with {self.fill!r}, which columns of {dtype} cannot hold. Pass floats."
+            )
+        return fill
+
+
+@container
+class IsMissing(Node):
+    """Whether each value equals ``missing``, which is NaN or a number: bool."""
+
+    x: Node
+    missing: float = float("nan")
+
+    finite: ClassVar[str] = "always"
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, x=Select(self.x, columns))
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, "bool")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return _is_missing(b, inputs[0], self.missing)
+
+
+def _is_missing(b: Builder, x: Value, missing: float) -> Value:
+    if np.isnan(missing):
+        return b.op("isnan", x) if x.dtype.startswith("float") else b.op("ne", x, x)
+    if x.dtype.startswith("float"):
+        return b.op("eq", x, b.constant(missing, x.dtype))
+    return b.op("eq", *b.promote(x, b.constant(missing, "float64")))

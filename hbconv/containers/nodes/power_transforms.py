@@ -1,0 +1,164 @@
+"""Transforms towards a normal distribution: YeoJohnson, BoxCox, NormalQuantile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import exp, pi, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.wiring import Select
+from hbconv.containers.schema import Type
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["BoxCox", "NormalQuantile", "YeoJohnson"]
+
+
+@container
+class YeoJohnson(Node):
+    """``((1 + x) ** above - 1) / above`` column by column, and below zero ``-((1 - x) ** below - 1) / below``; the logarithm where a power is 0.
+
+    By I.-K. Yeo and R. A. Johnson, A new family of power transformations, Biometrika 87 (2000). Computed as
+    ``expm1(power * log1p(|x|)) / power``, the logarithm in x's dtype, what follows in float64.
+
+    Parameters
+    ----------
+    above, below : Array of float64, shape (width,)
+        Powers of each column where x is not negative, and where it is.
+    """
+
+    x: Node
+    above: Array
+    below: Array
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(
+            self,
+            x=Select(self.x, columns),
+            above=Array(self.above.data[columns.data]),
+            below=Array(self.below.data[columns.data]),
+        )
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        """Take one logarithm and one power of each entry, whichever side of zero it is on."""
+        x = inputs[0] if inputs[0].dtype.startswith("float") else b.cast(inputs[0], "float64")
+        log = b.cast(b.op("log1p", b.op("abs", x)), "float64")
+        powers, is_zero = (
+            np.stack([self.below.data, self.above.data]),
+            np.stack([self.below.data, self.above.data]) == 0,
+        )
+        at_least_zero = b.op("ge", x, b.constant(0.0, x.dtype))
+        low, high = (b.constant(p, "float64") for p in np.where(is_zero, 1.0, powers))
+        power = b.where(at_least_zero, high, low)
+        size = b.op("expm1", power * log) / power
+        if is_zero.any():
+            size = b.where(
+                b.where(at_least_zero, b.constant(is_zero[1]), b.constant(is_zero[0])), log, size
+            )
+        return b.where(at_least_zero, size, -size)
+
+
+@container
+class BoxCox(Node):
+    """``(x ** power - 1) / power`` column by column, and ``log(x)`` where the power is 0, as ``expm1(power * log(x)) / power``.
+
+    The logarithm is taken in x's dtype, what follows in float64.
+    """
+
+    x: Node
+    powers: Array
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        log = b.cast(b.op("log", inputs[0]), "float64")
+        is_zero = self.powers.data == 0
+        powers = b.constant(np.where(is_zero, 1.0, self.powers.data), "float64")
+        return b.where(b.constant(is_zero), log, b.op("expm1", powers * log) / powers)
+
+
+_MIDDLE = (
+    (-5.99633501014107895267e1, 9.80010754185999661536e1, -5.66762857469070293439e1, 1.39312609387279679503e1, -1.23916583867381258016e0),
+    (
+        1.0, 1.95448858338141759834e0, 4.67627912898881538453e0, 8.63602421390890590575e1, -2.25462687854119370527e2, 2.00260212380060660359e2,
+        -8.20372256168333339912e1, 1.59056225126211695515e1, -1.18331621121330003142e0,
+    ),
+)  # fmt: skip
+"""Numerator and denominator, highest power first, for probabilities within 3/8 of a half, as in Cephes' ``ndtri``."""
+
+_TAIL = (
+    (
+        4.05544892305962419923e0, 3.15251094599893866154e1, 5.71628192246421288162e1, 4.40805073893200834700e1, 1.46849561928858024014e1,
+        2.18663306850790267539e0, -1.40256079171354495875e-1, -3.50424626827848203418e-2, -8.57456785154685413611e-4,
+    ),
+    (
+        1.0, 1.57799883256466749731e1, 4.53907635128879210584e1, 4.13172038254672030440e1, 1.50425385692907503408e1, 2.50464946208309415979e0,
+        -1.42182922854787788574e-1, -3.80806407691578277194e-2, -9.33259480895457427372e-4,
+    ),
+)  # fmt: skip
+"""The same for probabilities from ``exp(-32)`` to ``exp(-2)``."""
+
+
+@container
+class NormalQuantile(Node):
+    """Inverse of the normal distribution function, for float64 probabilities of at least ``1.3e-14`` and at most ``1 - 1.3e-14``.
+
+    As Cephes computes it (S. L. Moshier, ``ndtri``): a ratio of polynomials near a half, and another in ``1 / sqrt(-2 log p)`` in the tails.
+    """
+
+    p: Node
+
+    def infer(self) -> Type:
+        return Type(self.p.type.width, "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        p = b.cast(inputs[0], "float64")
+        low, half, high, one = (
+            b.constant(number, "float64") for number in (exp(-2), 0.5, 1.0 - exp(-2), 1.0)
+        )
+        is_high = p > high
+        tail = b.where(is_high, one - p, p)
+        size = _tail(b, tail)
+        return b.where(tail > low, _middle(b, p - half), b.where(is_high, size, -size))
+
+
+def _middle(b: Builder, offset: Value) -> Value:
+    """``sqrt(2 pi) * (w + w**3 P(w**2) / Q(w**2))`` for the offset w from a half."""
+    square = offset * offset
+    return (offset + offset * (square * _ratio(b, square, _MIDDLE))) * b.constant(
+        sqrt(2 * pi), "float64"
+    )
+
+
+def _tail(b: Builder, p: Value) -> Value:
+    """``z - log(z) / z - P(1 / z) / (z Q(1 / z))`` for ``z = sqrt(-2 log p)``."""
+    z = b.op("sqrt", b.constant(-2.0, "float64") * b.op("log", p))
+    inverse = b.constant(1.0, "float64") / z
+    return (z - b.op("log", z) / z) - inverse * _ratio(b, inverse, _TAIL)
+
+
+def _ratio(b: Builder, x: Value, polynomials: tuple[tuple[float, ...], tuple[float, ...]]) -> Value:
+    numerator, denominator = (_polynomial(b, x, coefficients) for coefficients in polynomials)
+    return numerator / denominator
+
+
+def _polynomial(b: Builder, x: Value, coefficients: tuple[float, ...]) -> Value:
+    """Horner's rule, highest power first."""
+    first, second, *rest = coefficients
+    y = (
+        x + b.constant(second, "float64")
+        if first == 1.0
+        else b.constant(first, "float64") * x + b.constant(second, "float64")
+    )
+    for coefficient in rest:
+        y = y * x + b.constant(coefficient, "float64")
+    return y

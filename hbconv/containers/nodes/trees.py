@@ -1,0 +1,146 @@
+"""Sums over the trees of a forest, in one step or stage by stage, and the leaves that rows reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers.node import Node, container
+from hbconv.containers.schema import Type
+from hbconv.forest import Forest
+from hbconv.tensor.leaves import sum_linear_leaves
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["LeafSums", "StagedLeafSums", "TreeEnsemble", "TreeLeaves"]
+
+
+@dataclass(frozen=True, eq=False)
+class _OverForest(Node):
+    """What the two share. ``strategy`` is filled in by the plan; the input is float32 or float64, never rounded on the way in."""
+
+    x: Node
+    forest: Forest
+    strategy: str = "tree_traversal"
+
+    finite: ClassVar[str] = "always"
+
+    def check(self) -> str | None:
+        return (
+            None
+            if self.x.type.width == self.forest.n_features
+            else f"has trees over {self.forest.n_features} columns"
+        )
+
+    @property
+    def detail(self) -> str:
+        forest = self.forest
+        comparison = "<" if forest.strict else "<="
+        sets = f", {int(forest.on_category.sum())} on categories" if forest.tables else ""
+        linear = ", linear leaves" if forest.slopes else ""
+        return f"{forest.n_trees} trees, {forest.n_tests} tests{sets}, {comparison} {forest.threshold.dtype}, sums {forest.accumulate}{linear}"
+
+    def planned(self, strategy: str) -> Self:
+        """Return the same node with a strategy chosen."""
+        return replace(self, strategy=strategy)
+
+
+@container
+class TreeEnsemble(_OverForest):
+    """Sums of the leaf values of all trees, one column an output."""
+
+    def infer(self) -> Type:
+        return Type(self.forest.n_outputs, self.forest.accumulate)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        dtype = b.dtype(self.forest.accumulate)
+        forest = (
+            self.forest if dtype == self.forest.accumulate else self.forest.with_accumulation(dtype)
+        )
+        x = b.cast(inputs[0], _float(inputs[0].dtype))
+        if forest.slopes is None:
+            return b.op("tree_scores", x, forest=forest, strategy=self.strategy)
+        return sum_linear_leaves(
+            forest, b.op("tree_leaves", x, forest=forest, strategy=self.strategy), x, b
+        )
+
+
+@container
+class TreeLeaves(_OverForest):
+    """The source's own number of the leaf each row reaches, one column a tree."""
+
+    def infer(self) -> Type:
+        return Type(self.forest.n_trees, self.forest.leaf_id.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        leaves = b.op(
+            "tree_leaves",
+            b.cast(inputs[0], _float(inputs[0].dtype)),
+            forest=self.forest,
+            strategy=self.strategy,
+        )
+        names = self.forest.leaf_id
+        return (
+            leaves
+            if np.array_equal(names.data, np.arange(len(names)))
+            else b.lookup(b.constant(names), leaves)
+        )
+
+
+def _float(dtype: str) -> str:
+    return dtype if dtype.startswith("float") else "float64"
+
+
+@dataclass(frozen=True, eq=False)
+class _OverLeaves(Node):
+    """What the two share.
+
+    ``leaves`` are numbered over the forest, ``values`` (n_leaves, 1) holds the value of each, and a stage is one tree for each column of
+    ``start``. Additions are made in the order of the stages, in the dtype of the values.
+    """
+
+    leaves: Node
+    values: Array
+    start: Node
+
+    @property
+    def stages(self) -> int:
+        """Number of stages."""
+        return self.leaves.type.width // self.start.type.width
+
+    @property
+    def detail(self) -> str:
+        return f"{self.stages} stages, sums {self.values.dtype}"
+
+    def terms(self, b: Builder, leaves: Value, start: Value) -> Value:
+        """Lay out what is added up: (rows, 1 + stages, outputs)."""
+        outputs = self.start.type.width
+        values = b.reshape(b.lookup(b.constant(self.values), leaves), self.stages, outputs)
+        return b.concat([b.reshape(b.cast(start, self.values.dtype), 1, outputs), values])
+
+
+@container
+class LeafSums(_OverLeaves):
+    """The start, and the values of the leaves reached added to it."""
+
+    def infer(self) -> Type:
+        return Type(self.start.type.width, self.values.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.reduce("ordered_sum", self.terms(b, *inputs), axis=0)
+
+
+@container
+class StagedLeafSums(_OverLeaves):
+    """Likewise after each stage: the sums of all stages side by side."""
+
+    def infer(self) -> Type:
+        return Type(self.leaves.type.width, self.values.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        sums = b.op("cumsum", self.terms(b, *inputs), axis=0)
+        return b.reshape(b.take(sums, np.arange(1, self.stages + 1)), self.type.width)

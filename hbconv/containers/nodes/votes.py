@@ -1,0 +1,122 @@
+"""Votes of several models: Votes, PairVotes, WeightedMedian."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers.node import Node, container
+from hbconv.containers.schema import Type
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["PairVotes", "Votes", "WeightedMedian"]
+
+
+@container
+class Votes(Node):
+    """For each column of int32 codes a block of columns, one a candidate: ``for_it`` where the code is the candidate, else ``against``.
+
+    Parameters
+    ----------
+    codes : Node
+        A column for each voter.
+    candidates : Array of int32
+    for_it, against : Array, shape (n_voters,)
+    """
+
+    codes: Node
+    candidates: Array
+    for_it: Array
+    against: Array
+
+    @property
+    def detail(self) -> str:
+        return f"{len(self.for_it)} voters, {len(self.candidates)} candidates"
+
+    def infer(self) -> Type:
+        return Type(len(self.for_it) * len(self.candidates), self.for_it.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        voters, candidates = len(self.for_it), len(self.candidates)
+        codes = b.take(inputs[0], np.repeat(np.arange(voters), candidates))
+        for_it, against = (
+            b.constant(np.repeat(weights.data, candidates))
+            for weights in (self.for_it, self.against)
+        )
+        return b.where(
+            b.op("eq", codes, b.constant(np.tile(self.candidates.data, voters), "int32")),
+            for_it,
+            against,
+        )
+
+
+@container
+class PairVotes(Node):
+    """For each class the pairs it wins, and between -1/3 and 1/3 more by how clearly: ``s / (3 * (abs(s) + 1))``.
+
+    The columns are the pairs (0, 1), (0, 2), ... (1, 2), ...
+
+    Parameters
+    ----------
+    winners : Node
+        0 where the first class of the pair wins, 1 where the second does; any other number is a vote for neither.
+    confidences : Node
+        How clearly the second class wins, negative where the first does. s adds them up, pair after pair, in float64.
+    n_classes : int
+    """
+
+    winners: Node
+    confidences: Node
+    n_classes: int
+
+    @property
+    def detail(self) -> str:
+        return f"{self.n_classes} classes"
+
+    def infer(self) -> Type:
+        return Type(self.n_classes, "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        pairs = list(combinations(range(self.n_classes), 2))
+        own = [
+            [k for k, pair in enumerate(pairs) if label in pair] for label in range(self.n_classes)
+        ]
+        second = np.array([[pairs[k][1] == label for k in ks] for label, ks in enumerate(own)])
+        winners, confidences = (b.reshape(b.take(x, np.ravel(own)), *second.shape) for x in inputs)
+        votes = b.cast(b.op("eq", winners, b.constant(second, winners.dtype)), "float64")
+        signed = b.cast(confidences, "float64") * b.constant(np.where(second, 1.0, -1.0))
+        total = b.reduce("ordered_sum", signed, axis=1)
+        return b.reduce("reduce_sum", votes, axis=1) + total / (
+            b.constant(3.0) * (b.op("abs", total) + b.constant(1.0))
+        )
+
+
+@container
+class WeightedMedian(Node):
+    """The smallest entry of each row at which the weights of the entries up to it, added in ascending order, reach half of all.
+
+    Equal entries are added in the order of the columns.
+    """
+
+    x: Node
+    weights: Array
+
+    @property
+    def detail(self) -> str:
+        return f"of {len(self.weights)}"
+
+    def infer(self) -> Type:
+        return Type(1, self.x.type.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        (x,), width = inputs, self.x.type.width
+        order = b.op("topk", x, k=width)
+        sums = b.op("cumsum", b.lookup(b.constant(self.weights), order), axis=0)
+        half = b.constant(0.5, sums.dtype) * b.take(sums, [width - 1])
+        place = b.reshape(b.reduce("argmax", b.cast(sums >= half, "int32")), 1)
+        return b.gather(x, b.gather(order, place))

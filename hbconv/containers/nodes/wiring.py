@@ -1,0 +1,227 @@
+"""Containers that move columns or change their dtype: Select, Concat, Together, Beside, Cast, CastLike, ConstantRows, ByForm."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers.node import Node, container
+from hbconv.containers.schema import Type
+from hbconv.tensor.sparse_rows import SparseRows
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["Beside", "ByForm", "Cast", "CastLike", "Concat", "ConstantRows", "Select", "Together"]
+
+
+@container
+class Select(Node):
+    """The given columns of x, in the given order."""
+
+    x: Node
+    indices: Array
+
+    finite: ClassVar[str] = "preserves"
+
+    def narrowed(self, columns: Array) -> Node:
+        return Select(self.x, Array(self.indices.data[columns.data]))
+
+    @cached_property
+    def beside(self) -> str:
+        return self.x.beside
+
+    def infer(self) -> Type:
+        return Type(len(self.indices), self.x.type.dtype)
+
+    def check(self) -> str | None:
+        return (
+            None
+            if self.indices.are_places(self.x.type.width)
+            else "selects a column that does not exist"
+        )
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.take(inputs[0], self.indices.data)
+
+    def lower_sparse(self, b: Builder, *inputs: SparseRows) -> SparseRows | None:  # type: ignore[override]
+        (rows,) = inputs
+        return rows.selected(b, self.indices.data)
+
+
+@container
+class Concat(Node):
+    """The columns of all inputs side by side, in numpy's common dtype."""
+
+    xs: tuple[Node, ...]
+
+    finite: ClassVar[str] = "preserves"
+
+    @property
+    def detail(self) -> str:
+        return f"width {self.type.width}"
+
+    def narrowed(self, columns: Array) -> Node:
+        """Cut the columns into runs of one input each; inputs that no column needs vanish."""
+        ends = np.cumsum([x.type.width for x in self.xs])
+        owners = np.searchsorted(ends, columns.data, side="right")
+        cuts = np.flatnonzero(np.diff(owners)) + 1
+        parts = tuple(
+            self._part(int(owners[run[0]]), columns.data[run])
+            for run in np.split(np.arange(len(columns)), cuts)
+            if len(run)
+        )
+        narrow = parts[0] if len(parts) == 1 else Concat(parts)
+        return narrow if narrow.type.dtype == self.type.dtype else Cast(narrow, self.type.dtype)
+
+    def _part(self, owner: int, columns: npt.NDArray[np.int32]) -> Node:
+        first = sum(x.type.width for x in self.xs[:owner])
+        return Select(self.xs[owner], Array(columns - first))
+
+    @cached_property
+    def beside(self) -> str:
+        dtypes = {x.beside for x in self.xs}
+        return "string" if "string" in dtypes else np.result_type(*dtypes).name
+
+    def infer(self) -> Type:
+        return Type(
+            sum(x.type.width for x in self.xs), "int64" if self.beside == "int16" else self.beside
+        )
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.concat([b.cast(x, self.type.dtype) for x in inputs])
+
+    def lower_sparse(self, b: Builder, *inputs: Value | SparseRows) -> SparseRows:
+        """Put entries side by side, each part's tokens counted from where its columns begin; what is not sparse has an entry for each column."""
+        weights = [
+            b.cast(part.weights if isinstance(part, SparseRows) else part, self.type.dtype)
+            for part in inputs
+        ]
+        starts = np.cumsum([0, *(x.type.width for x in self.xs)])[:-1]
+        tokens = [
+            self._tokens(b, part, int(start)) for part, start in zip(inputs, starts, strict=True)
+        ]
+        return SparseRows(b.concat(tokens), b.concat(weights), self.type.width)
+
+    def _tokens(self, b: Builder, part: Value | SparseRows, start: int) -> Value:
+        if not isinstance(part, SparseRows):
+            return b.op(
+                "expand", part, b.constant(np.arange(start, start + part.shape[0], dtype=np.int32))
+            )
+        none = b.op("eq", part.tokens, b.constant(part.width, "int32"))
+        return b.where(
+            none, b.constant(self.type.width, "int32"), part.tokens + b.constant(start, "int32")
+        )
+
+
+@container
+class Together(Node):
+    """x, computed at once: no selection passes, since others take the rest of its columns."""
+
+    x: Node
+
+    finite: ClassVar[str] = "preserves"
+
+    @cached_property
+    def beside(self) -> str:
+        return self.x.beside
+
+    def infer(self) -> Type:
+        return self.x.type
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
+        return inputs[0]
+
+
+@container
+class Beside(Concat):
+    """The columns of a table that its parts make up: whoever selects from it takes each column in its own dtype."""
+
+
+@container
+class Cast(Node):
+    """Conversion to a dtype; ``"float"`` keeps floats and makes everything else ``others``. Float32 may overflow."""
+
+    x: Node
+    dtype: str
+    others: str = "float64"
+
+    finite: ClassVar[str] = "computed"
+
+    @property
+    def detail(self) -> str:
+        return self.dtype if self.others == "float64" else f"{self.dtype}, others {self.others}"
+
+    def narrowed(self, columns: Array) -> Node:
+        return Cast(Select(self.x, columns), self.dtype, self.others)
+
+    def infer(self) -> Type:
+        keeps = self.dtype == "float" and self.x.type.dtype.startswith("float")
+        return Type(
+            self.x.type.width,
+            self.x.type.dtype if keeps else self.others if self.dtype == "float" else self.dtype,
+        )
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.cast(inputs[0], self.type.dtype)
+
+    def lower_sparse(self, b: Builder, *inputs: SparseRows) -> SparseRows:  # type: ignore[override]
+        (rows,) = inputs
+        return rows.with_weights(b.cast(rows.weights, self.type.dtype))
+
+
+@container
+class ConstantRows(Node):
+    """The same values in every row; x only gives the number of rows."""
+
+    x: Node
+    values: Array
+
+    finite: ClassVar[str] = "always"
+
+    def narrowed(self, columns: Array) -> Node:
+        return ConstantRows(self.x, Array(self.values.data[columns.data]))
+
+    def infer(self) -> Type:
+        return Type(len(self.values), self.values.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.op("expand", inputs[0], b.constant(self.values))
+
+
+@container
+class CastLike(Node):
+    """x converted to the dtype of ``like``, as numpy does on assignment into an array of that dtype."""
+
+    x: Node
+    like: Node
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, self.like.type.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.cast(inputs[0], self.type.dtype)
+
+
+@container
+class ByForm(Node):
+    """One value for rows of an array or a table, another for those of a sparse matrix.
+
+    ``Graph.of_form`` puts one of them in its place before anything is computed.
+    """
+
+    dense: Node
+    sparse: Node
+
+    def narrowed(self, columns: Array) -> Node:
+        return ByForm(Select(self.dense, columns), Select(self.sparse, columns))
+
+    def infer(self) -> Type:
+        return self.dense.type
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
+        return inputs[0]

@@ -1,0 +1,148 @@
+"""Types of the container DAG: what flows (Type), and what the user feeds (Schema)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from hbconv.errors import ConversionError
+
+__all__ = ["MOST_COLUMNS", "Column", "Conventions", "Finds", "Schema", "Type"]
+
+MOST_COLUMNS = 2**22
+"""Columns that a model may read: a damaged one would ask for more memory than there is."""
+
+Finds = Literal["names", "names in order", "positions"]
+"""How a source finds the columns of a table: by their names, wherever they stand; by position, once their names are those it was
+fitted on, in that order; or by position, whatever their names."""
+
+
+@dataclass(frozen=True)
+class Type:
+    """Every value is rows x width; the row count is never known."""
+
+    width: int
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"width {self.width} {self.dtype}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One input column. Dtype is float32, float64, int64 or string; or int16: ints beside which numpy keeps float32."""
+
+    name: str
+    dtype: str = "float64"
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """How a source reads tables and arrays, where it is not as scikit-learn does.
+
+    Parameters
+    ----------
+    tables_only : bool
+        The source was fitted on columns of categories, whose values only tables hold: the numbers of an array would be codes.
+    other_arrays : str
+        Dtype as which the source reads an array of another dtype than float32 and float64; empty where ints stay exact.
+    underscored : bool
+        The source put underscores for spaces in the names.
+    names_as_text : bool
+        The source makes text of names that are numbers; for others, a table of such has no names.
+    no_categories : bool
+        The source would read a table's columns of a category dtype by their codes, which depend on the table: they are refused.
+    absent_missing : bool
+        The source takes for missing, not for zero, what a sparse matrix leaves out.
+    sequence : bool
+        Rows come as a one-dimensional sequence of values, as labels do; a table or array of one column is taken too.
+    items : bool
+        Rows come as the items of any iterable: texts, mappings, sequences. The items of a table are its names, so it is refused.
+    """
+
+    tables_only: bool = False
+    other_arrays: str = ""
+    underscored: bool = False
+    names_as_text: bool = False
+    no_categories: bool = False
+    absent_missing: bool = False
+    sequence: bool = False
+    items: bool = False
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns a model reads, in the order the source was fitted on.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        All columns.
+    named : bool
+        The source was fitted on named columns; else a table's columns are found by position.
+    conventions : Conventions
+        How the source reads tables and arrays, where it is not as scikit-learn does.
+    finds : Finds
+        How the source finds named columns. Where a table has no order, as a mapping, they are found by name.
+    """
+
+    columns: tuple[Column, ...]
+    named: bool = False
+    conventions: Conventions = Conventions()
+    finds: Finds = "names"
+
+    @staticmethod
+    def matrix(width: int, dtype: str = "float64") -> "Schema":
+        """Unnamed columns of one dtype; a number of them that no table has raises ConversionError."""
+        if not 0 <= width <= MOST_COLUMNS:
+            raise ConversionError(
+                f"The model says that it reads {width} columns: it is damaged. hbconv takes up to {MOST_COLUMNS}."
+            )
+        return Schema(tuple(Column(f"x{i}", dtype) for i in range(width)))
+
+    @staticmethod
+    def table(names: Sequence[str], dtype: str = "float64", finds: Finds = "names") -> "Schema":
+        """Named columns, all of one dtype."""
+        return Schema(tuple(Column(name, dtype) for name in names), named=True, finds=finds)
+
+    @staticmethod
+    def sequence(dtype: str = "float64") -> "Schema":
+        """One unnamed column, whose rows come as a one-dimensional sequence."""
+        return Schema((Column("x0", dtype),), conventions=Conventions(sequence=True))
+
+    @staticmethod
+    def items() -> "Schema":
+        """One unnamed column, whose rows are the items of an iterable."""
+        return Schema((Column("x0", "string"),), conventions=Conventions(items=True))
+
+    @cached_property
+    def key(self) -> str:
+        """Text that tells one schema from another."""
+        return repr(self)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Column names."""
+        return tuple(c.name for c in self.columns)
+
+    @cached_property
+    def dtypes(self) -> tuple[str, ...]:
+        """Column dtypes."""
+        return tuple(c.dtype for c in self.columns)
+
+    def with_dtypes(self, dtypes: Sequence[str]) -> "Schema":
+        """Return the same columns with other dtypes."""
+        return replace(
+            self,
+            columns=tuple(replace(c, dtype=d) for c, d in zip(self.columns, dtypes, strict=True)),
+        )
+
+    def common_dtype(self, indices: Sequence[int]) -> str:
+        """Dtype numpy gives the chosen columns together; "string" when one of them is text."""
+        dtypes = {self.columns[i].dtype for i in indices}
+        if "string" in dtypes:
+            return "string"
+        common = np.result_type(*dtypes).name if dtypes else "float64"
+        return "int64" if common == "int16" else common

@@ -1,0 +1,1 @@
+"""Parsers of CatBoost: estimators and model JSON."""

@@ -1,0 +1,180 @@
+"""CatBoost: the scikit-learn wrappers, the plain model, and its JSON."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Conventions, Graph, Node, Output, Schema, Traits, source, topological
+from hbconv.containers.nodes.codes import Recode
+from hbconv.containers.nodes.inputs import Codes, Columns, Hashes
+from hbconv.containers.nodes.wiring import Cast
+from hbconv.errors import UnsupportedError
+from hbconv.parse.catboost.model_json import CatBoostModel, read_catboost_json
+from hbconv.parse.catboost.objectives import (
+    CLASSIFIERS,
+    Scores,
+    classified,
+    prediction_of,
+    regressed,
+)
+from hbconv.parse.checks.damage import reading
+from hbconv.parse.checks.soundness import require_sound
+from hbconv.parse.common.text_columns import columns_of, text_column
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step, concat
+
+__all__ = ["parse_catboost_json"]
+
+
+def parse_catboost_json(data: bytes) -> Graph:
+    """Read a model file into a Graph that answers as CatBoostClassifier or CatBoostRegressor does, whichever its objective is for.
+
+    Raises
+    ------
+    ConversionError, UnsupportedError
+    """
+    with (
+        source("CatBoost"),
+        reading(
+            "This is no CatBoost model (JSON), or it",
+            "Save it anew with model.save_model(path, format='json').",
+        ),
+    ):
+        model = read_catboost_json(data)
+        schema = _schema(model.inputs.names)
+        step = Step(None, Columns.of(schema), "CatBoost")
+        scores, classifies = _scores(step, model), model.objective in CLASSIFIERS
+        outputs = (
+            classified(step, scores)
+            if classifies
+            else regressed(step, scores, prediction_of(model.objective))
+        )
+        text = {node.column for node in topological((scores.raw,)) if isinstance(node, Codes)}
+        typed = schema.with_dtypes(
+            ["string" if i in text else c.dtype for i, c in enumerate(schema.columns)]
+        )
+        traits = Traits("CatBoost", "classifier" if classifies else "", outputs["predict"].classes)
+        return require_sound(Graph(schema, outputs, traits=traits).with_schema(typed))
+
+
+def _schema(names: Sequence[str]) -> Schema:
+    """Columns by name, or by position where CatBoost made the names up.
+
+    That shows in no attribute: a table of columns numbered from zero may have named them so, by which CatBoost would find them.
+    """
+    numbers = [str(i) for i in range(len(names))]
+    made_up = all(name in ("", number) for name, number in zip(names, numbers, strict=True))
+    schema = Schema.table(numbers, finds="positions") if made_up else Schema.table(names)
+    return replace(schema, named=not made_up, conventions=Conventions(names_as_text=True))
+
+
+def _features(estimator: Any) -> Schema:
+    return _schema(estimator.feature_names_)
+
+
+@parses("catboost.CatBoost", "catboost.CatBoostRanker", features=_features, truncates=True)
+def parse_plain(step: Step) -> dict[str, Output]:
+    """Answer with raw scores."""
+    return regressed(step, _scores(step, _read(step)), "RawFormulaVal")
+
+
+@parses("catboost.CatBoostRegressor", features=_features, truncates=True)
+def parse_regressor(step: Step) -> dict[str, Output]:
+    """Answer with raw scores, or with what the objective makes of them."""
+    return regressed(
+        step, _scores(step, _read(step)), step.estimator._get_default_prediction_type()
+    )
+
+
+@parses("catboost.CatBoostClassifier", features=_features, truncates=True)
+def parse_classifier(step: Step) -> dict[str, Output]:
+    """Take the largest raw score, or say whether the only one is above a cut."""
+    return classified(step, _scores(step, _read(step)))
+
+
+def _read(step: Step) -> CatBoostModel:
+    est = step.estimator
+    for kind, features in (
+        ("text_features", est._get_text_feature_indices()),
+        ("embedding_features", est._get_embedding_feature_indices()),
+    ):
+        if features:
+            raise step.refuse(kind, features, "Make numbers of them before fitting.")
+    data = _exported(step)
+    return read_catboost_json(
+        data, step.iterations, _leaf_numbers(est) if b'"trees"' in data else None
+    )
+
+
+def _exported(step: Step) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        try:
+            step.estimator.save_model(str(path), format="json")
+        except Exception as error:  # CatBoostError, a class that is not imported here
+            raise UnsupportedError(
+                step.name,
+                step.where,
+                hint=f"CatBoost does not write it as JSON, which hbconv reads: {error}",
+            ) from error
+        return path.read_bytes()
+
+
+def _leaf_numbers(estimator: Any) -> list[list[int]]:
+    """List the numbers of the leaves of trees that are not symmetric, left to right: in memory they are numbered as they grew."""
+    return [
+        _leaves(estimator._get_tree_step_nodes(tree), estimator._get_tree_node_to_leaf(tree))
+        for tree in range(estimator.tree_count_)
+    ]
+
+
+def _leaves(steps: Sequence[tuple[int, int]], leaf_of: Sequence[int]) -> list[int]:
+    """Follow a tree's steps from a node to its left and to its right child; a step of 0 ends in the node's own leaf."""
+    found, waiting = [], [(0, True)]
+    while waiting:
+        node, goes_on = waiting.pop()
+        left, right = steps[node]
+        if goes_on and (left or right):
+            waiting += ((node + right, right > 0), (node + left, left > 0))
+        else:
+            found.append(leaf_of[node])
+    return found
+
+
+def _scores(step: Step, model: CatBoostModel) -> Scores:
+    """Read numbers as float32, each rounded from its own dtype, and categories as codes beside them."""
+    numbers = columns_of(step.x, model.inputs.numbers)
+    narrow = (
+        replace(numbers, dtype="float32")
+        if isinstance(numbers, Columns)
+        else Cast(numbers, "float32")
+    )
+    return Scores(
+        concat(
+            [
+                narrow,
+                *(_codes(step, place, hashes) for place, hashes in model.inputs.categories.items()),
+            ]
+        ),
+        model,
+    )
+
+
+def _codes(step: Step, place: int, hashes: tuple[int, ...]) -> Node:
+    """Codes of one column of categories, as the trees' tables have them: 0 for unknown ones."""
+    column = text_column(step.x, place)
+    if column is None or column.fills:
+        raise step.refuse(
+            "cat_features",
+            place,
+            "Categories are known by hashes of their texts alone: give them to CatBoost as they come.",
+        )
+    codes = Codes(column.schema, column.column, Hashes(hashes))
+    return Recode(codes, (Array(np.arange(len(hashes) + 1, dtype=np.float32)),))

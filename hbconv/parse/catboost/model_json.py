@@ -1,0 +1,183 @@
+"""CatBoost's JSON: read without catboost."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import current_source
+from hbconv.errors import ConversionError, OptionError, UnsupportedError
+from hbconv.forest import Forest
+from hbconv.parse.catboost.trees import Inputs, read_trees
+from hbconv.parse.checks.damage import decode_json, finite_numbers
+from hbconv.parse.common.node_tables import assemble
+
+__all__ = ["CatBoostModel", "read_catboost_json"]
+
+LABELS = {"Integer": "int64", "Float": "float64", "Boolean": "bool", "String": "object"}
+"""Dtype of the class labels, by ``class_label_type``."""
+
+
+@dataclass(frozen=True)
+class CatBoostModel:
+    """What a file says.
+
+    Parameters
+    ----------
+    forest : Forest
+        Float64 leaves, summed from zero.
+    scale : float
+        What the sums are multiplied by, before the bias is added.
+    bias : array of float64, shape (n_outputs,)
+    inputs : Inputs
+        What the trees read.
+    objective : str
+        Such as ``"Logloss"``, without its parameters; empty for sums of models.
+    classes : Array
+        Label of each class.
+    cut : float
+        A raw score above this is the second of two classes.
+    """
+
+    forest: Forest
+    scale: float
+    bias: npt.NDArray[np.float64]
+    inputs: Inputs
+    objective: str
+    classes: Array
+    cut: float
+
+
+def read_catboost_json(
+    data: bytes,
+    trees: tuple[int, int] | None = None,
+    leaf_numbers: Sequence[Sequence[int]] | None = None,
+) -> CatBoostModel:
+    """Read what ``save_model(path, format="json")`` writes.
+
+    Parameters
+    ----------
+    data : bytes
+    trees : tuple of int, optional
+        First and last (not included) tree to read.
+    leaf_numbers : sequence of sequences of int, optional
+        The source's own number of each leaf, left to right, of all trees; by default their places.
+
+    Raises
+    ------
+    ConversionError
+        Not a CatBoost model, or a damaged one.
+    UnsupportedError
+        It has features or classes that hbconv has no exact form for.
+    OptionError
+        There are fewer trees.
+    """
+    document = decode_json(data)
+    _refuse_inexact(document)
+    return _model(document, trees, leaf_numbers)
+
+
+def _model(
+    document: Mapping[str, Any],
+    trees: tuple[int, int] | None,
+    leaf_numbers: Sequence[Sequence[int]] | None,
+) -> CatBoostModel:
+    info, (scale, bias) = document["model_info"], document["scale_and_bias"]
+    bias = finite_numbers(bias if isinstance(bias, list) else [bias])
+    inputs = Inputs.of(document["features_info"])
+    all_trees = document["oblivious_trees"] if "oblivious_trees" in document else document["trees"]
+    first, last = (0, len(all_trees)) if trees is None else trees
+    if last > len(all_trees):
+        raise OptionError(f"iterations={trees!r} goes beyond the model's {len(all_trees)} trees.")
+    numbers = None if leaf_numbers is None else leaf_numbers[first:last]
+    read = read_trees(all_trees[first:last], inputs, len(bias), numbers)
+    return CatBoostModel(
+        assemble(read, np.zeros(len(bias)), strict=False, n_features=inputs.width),
+        float(finite_numbers([scale])[0]),
+        np.zeros(len(bias))
+        if first
+        else bias,  # CatBoost leaves the bias out where it leaves out the first tree
+        inputs,
+        _objective(info),
+        _classes(info, len(bias)),
+        _cut(info),
+    )
+
+
+def _refuse_inexact(document: Mapping[str, Any]) -> None:
+    features = document["features_info"]
+    if features.get("ctrs"):
+        hint = "Its trees read statistics of the target by category. Fit with one_hot_max_size at least the number of categories, or encode categories before."
+        raise _refusal("cat_features", [_counted(ctr) for ctr in features["ctrs"][:3]], hint)
+    for kind in ("text_features", "embedding_features"):
+        if features.get(kind):
+            raise _refusal(
+                kind,
+                [f.get("feature_id", "") for f in features[kind]],
+                "Make numbers of them before fitting.",
+            )
+    declared = _decoded(document["model_info"].get("class_params")) or {}
+    present = declared.get("class_to_label") or []
+    if present != list(
+        range(
+            max(
+                len(present),
+                len(declared.get("class_names") or ()),
+                int(declared.get("classes_count") or 0),
+            )
+        )
+    ):
+        raise _refusal(
+            "class_names" if declared.get("class_names") else "classes_count",
+            present,
+            "Declare only classes that the training data has.",
+        )
+
+
+def _counted(ctr: Mapping[str, Any]) -> str:
+    return str(ctr.get("ctr_type", ctr.get("identifier", "ctr")))
+
+
+def _refusal(parameter: str, value: object, hint: str) -> UnsupportedError:
+    return UnsupportedError("CatBoost", current_source(), parameter, value, hint)
+
+
+def _decoded(value: Any) -> Any:
+    """Read JSON that stands as text in JSON, as in some versions."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def _objective(info: Mapping[str, Any]) -> str:
+    params = _decoded(info.get("params")) or {}
+    loss = params.get("loss_function") or _decoded(info.get("loss_function")) or {}
+    name, flat = str(loss.get("type", "")), params.get("flat_params", {})
+    if str(flat.get("loss_function", name)).partition(":")[0] != name:
+        raise ConversionError(
+            f"The CatBoost model is damaged: its loss_function is {name}, and {flat['loss_function']!r:.50} in flat_params."
+        )
+    return name
+
+
+def _classes(info: Mapping[str, Any], outputs: int) -> Array:
+    declared = _decoded(info.get("class_params")) or {}
+    names = declared.get("class_names")
+    return Array(
+        np.array(names, LABELS[declared["class_label_type"]])
+        if names
+        else np.arange(max(outputs, 2))
+    )
+
+
+def _cut(info: Mapping[str, Any]) -> float:
+    """Raw score of the probability that separates two classes."""
+    probability = float(info.get("binclass_probability_threshold", 0.5))
+    if not 0 < probability < 1:
+        return -math.inf if probability <= 0 else math.inf
+    return -math.log(1 / probability - 1)

@@ -1,0 +1,179 @@
+"""From the sums of CatBoost's trees to what its methods answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.decisions import ArgMax, Compare
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.lookups import LookupRows
+from hbconv.containers.nodes.sums import RunningSums
+from hbconv.containers.nodes.table_exp import TableExp, TableLogSoftmax, TableSoftmax
+from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
+from hbconv.containers.nodes.wiring import Concat, Select
+from hbconv.parse.catboost.model_json import CatBoostModel
+from hbconv.parse.common.probabilities import beside_complement
+from hbconv.parse.step import Step
+
+__all__ = ["CLASSIFIERS", "Scores", "classified", "prediction_of", "regressed"]
+
+EACH = ("MultiLogloss", "MultiCrossEntropy")
+"""Objectives of several yes-or-no answers."""
+
+TWO = ("Logloss", "CrossEntropy")
+"""Objectives of two classes with one score."""
+
+SOFTMAX, AGAINST_REST = "MultiClass", "MultiClassOneVsAll"
+"""Objectives of a score for each class."""
+
+CLASSIFIERS = (*EACH, *TWO, SOFTMAX, AGAINST_REST)
+"""Objectives of classifiers."""
+
+CUSTOM = ("PythonUserDefinedPerObject", "")
+"""Objectives of classifiers that others may have too: the user's own, and none (sums of models)."""
+
+UNCERTAIN = "RMSEWithUncertainty"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Raw scores of a model, of all trees and after each.
+
+    Parameters
+    ----------
+    inputs : Node
+        What the trees read.
+    model : CatBoostModel
+    """
+
+    inputs: Node
+    model: CatBoostModel
+
+    @cached_property
+    def raw(self) -> Node:
+        """Sums of leaves, scaled, then moved by the bias, in float64."""
+        return Affine.of(
+            TreeEnsemble(self.inputs, self.model.forest), mul=self.model.scale, add=self.model.bias
+        )
+
+    @cached_property
+    def staged(self) -> Node:
+        """The bias, and one scaled leaf after another: not the same roundings."""
+        forest = self.model.forest
+        values = forest.values.data * self.model.scale
+        values[: forest.first_leaf[min(1, self.stages)]] += self.model.bias
+        leaves = TreeLeaves(self.inputs, forest.with_numbered_leaves())
+        return RunningSums(LookupRows(leaves, Array(values)), self.stages)
+
+    @property
+    def stages(self) -> int:
+        """Number of trees."""
+        return self.model.forest.n_trees
+
+    @property
+    def width(self) -> int:
+        """Number of raw scores of a row."""
+        return self.model.forest.n_outputs
+
+    @property
+    def outputs(self) -> dict[str, Output]:
+        """What all models answer."""
+        leaves = Output(TreeLeaves(self.inputs, self.model.forest), dtype="uint32")
+        return {"apply": leaves, "raw_scores": Output(self.raw, vector=self.width == 1)}
+
+    def after_each(self, output: Output) -> Output:
+        """Say that an output holds the answers of all stages."""
+        return replace(
+            output, parts=(output.node.type.width // self.stages,) * self.stages, staged=True
+        )
+
+
+def prediction_of(objective: str) -> str:
+    """Name the type of prediction that CatBoostRegressor makes by default."""
+    return (
+        "Exponent"
+        if objective in ("Poisson", "Tweedie")
+        else UNCERTAIN
+        if objective == UNCERTAIN
+        else "RawFormulaVal"
+    )
+
+
+def regressed(step: Step, scores: Scores, prediction: str) -> dict[str, Output]:
+    """Answer with a prediction of the type of that name; the stages are raw scores whatever it is."""
+    vector = scores.width == 1
+    staged = scores.after_each(Output(scores.staged, vector=vector))
+    return {
+        "predict": Output(_predicted(step, scores.raw, prediction), vector=vector),
+        "staged_predict": staged,
+        **scores.outputs,
+    }
+
+
+def _predicted(step: Step, raw: Node, prediction: str) -> Node:
+    if prediction == "RawFormulaVal":
+        return raw
+    if prediction == "Exponent":
+        return TableExp(raw)
+    if prediction == UNCERTAIN and raw.type.width == 2:
+        mean, deviation = (Select(raw, Array.of([column], np.int32)) for column in (0, 1))
+        return Concat((mean, TableExp(Affine.of(deviation, mul=2.0))))
+    raise step.refuse(
+        "prediction_type",
+        prediction,
+        "hbconv handles RawFormulaVal, Exponent and RMSEWithUncertainty.",
+    )
+
+
+def classified(step: Step, scores: Scores) -> dict[str, Output]:
+    """Answer with labels and probabilities, also after each tree."""
+    objective = scores.model.objective
+    if objective not in CLASSIFIERS and not (scores.width == 1 and objective in CUSTOM):
+        raise step.refuse(
+            "loss_function", objective, f"As a classifier hbconv handles {', '.join(CLASSIFIERS)}."
+        )
+    return {
+        "predict": _labels(scores, scores.raw, 1),
+        "predict_proba": Output(_probabilities(scores, scores.raw, 1)),
+        "predict_log_proba": Output(_log_probabilities(scores)),
+        "staged_predict": scores.after_each(_labels(scores, scores.staged, scores.stages)),
+        "staged_predict_proba": scores.after_each(
+            Output(_probabilities(scores, scores.staged, scores.stages))
+        ),
+        **scores.outputs,
+    }
+
+
+def _labels(scores: Scores, raw: Node, stages: int) -> Output:
+    model = scores.model
+    if model.objective in EACH:
+        return Output(Compare.of(raw, "gt", model.cut, "int64"))
+    if scores.width == 1:
+        return Output(Compare.of(raw, "gt", model.cut, "int32"), model.classes, vector=True)
+    return Output(ArgMax(raw, stages), model.classes)
+
+
+def _probabilities(scores: Scores, raw: Node, stages: int) -> Node:
+    if scores.model.objective == SOFTMAX:
+        return TableSoftmax(raw, stages)
+    p = Map(_denominator(raw), "reciprocal")
+    return beside_complement(p) if scores.width == 1 else p
+
+
+def _log_probabilities(scores: Scores) -> Node:
+    raw = scores.raw
+    if scores.model.objective == SOFTMAX:
+        return TableLogSoftmax(raw)
+    both = Concat((Map(raw, "neg"), raw)) if scores.width == 1 else raw
+    return Map(Map(_denominator(both), "log"), "neg")
+
+
+def _denominator(raw: Node) -> Node:
+    """``1 + exp(-raw)``, of which the probability is the reciprocal."""
+    return Affine.of(Map(Map(raw, "neg"), "exp"), add=1.0)

@@ -1,0 +1,307 @@
+"""The trees of CatBoost's JSON, symmetric and not, and what they read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import current_source
+from hbconv.errors import ConversionError, UnsupportedError
+from hbconv.forest import Tables
+from hbconv.parse.checks.damage import finite_numbers
+from hbconv.parse.common.node_tables import FlatTrees, NodeTable
+
+__all__ = ["Inputs", "read_trees"]
+
+Tree = Mapping[str, Any]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The columns that trees read: those of numbers, then those of categories that some test knows.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of all features, as the model was fitted; empty texts where they have no names.
+    numbers : tuple of int
+        Place of each numeric feature among all.
+    nan_right : tuple of bool
+        Whether NaN in it is larger than all numbers; else it is smaller.
+    categories : mapping of int to tuple of int
+        Place of a feature of categories among all, and the hashes that tests know, ascending.
+    column_of_category : mapping of int to int
+        Column that a feature of categories became, by its number among such features.
+    splits : tuple of (str, int, float)
+        Kind, feature, and border or hash of each split that CatBoost knows by its number.
+    """
+
+    names: tuple[str, ...]
+    numbers: tuple[int, ...]
+    nan_right: tuple[bool, ...]
+    categories: Mapping[int, tuple[int, ...]]
+    column_of_category: Mapping[int, int]
+    splits: tuple[tuple[str, int, float], ...]
+
+    @staticmethod
+    def of(features: Mapping[str, Any]) -> Inputs:
+        """Read ``features_info``."""
+        numeric = features.get("float_features") or ()
+        listed = features.get("categorical_features") or ()
+        names = {
+            int(f["flat_feature_index"]): str(f.get("feature_id", "")) for f in (*numeric, *listed)
+        }
+        if sorted(names) != list(range(len(names))) or [
+            f["feature_index"] for f in numeric
+        ] != list(range(len(numeric))):
+            hint = "The model lacks features that it was fitted on. Convert the model as it was before drop_unused_features."
+            raise UnsupportedError(
+                "CatBoost", current_source(), "feature_names_", sorted(names)[:9], hint
+            )
+        known = [f for f in listed if f.get("values")]
+        return Inputs(
+            tuple(names[i] for i in range(len(names))),
+            tuple(int(f["flat_feature_index"]) for f in numeric),
+            tuple(f["nan_value_treatment"] == "AsTrue" for f in numeric),
+            {
+                int(f["flat_feature_index"]): tuple(sorted({int(v) for v in f["values"]}))
+                for f in known
+            },
+            {int(f["feature_index"]): len(numeric) + i for i, f in enumerate(known)},
+            tuple(_numbered(numeric, known)),
+        )
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return len(self.numbers) + len(self.categories)
+
+
+@dataclass(frozen=True)
+class _Tests:
+    """One entry for each split; ``table`` is -1 where a number is compared."""
+
+    feature: Ints
+    threshold: npt.NDArray[np.float32]
+    default_left: npt.NDArray[np.bool_]
+    table: Ints
+    start: Ints
+    goes_left: npt.NDArray[np.bool_]
+
+    def tables(self, tests: Ints) -> Tables | None:
+        """Tables of the given splits."""
+        if len(self.start) == 1:
+            return None
+        return Tables(
+            Array.of(self.table[tests], np.int32),
+            Array.of(self.start, np.int32),
+            Array.of(self.goes_left, np.bool_),
+        )
+
+
+def read_trees(
+    trees: Sequence[Tree],
+    inputs: Inputs,
+    outputs: int,
+    leaf_numbers: Sequence[Sequence[int]] | None,
+) -> FlatTrees:
+    """Read trees of either kind; a test holds (goes left) where a number is at most the border, or a category another."""
+    symmetric = not trees or "leaf_values" in trees[0]
+    return (
+        _symmetric(trees, inputs, outputs)
+        if symmetric
+        else _branching(trees, inputs, outputs, leaf_numbers)
+    )
+
+
+def _tests(splits: Sequence[Mapping[str, Any]], inputs: Inputs) -> _Tests:
+    strange = {split["split_type"] for split in splits} - {"FloatFeature", "OneHotFeature"}
+    if strange:
+        raise UnsupportedError(
+            "CatBoost",
+            current_source(),
+            "split_type",
+            min(strange),
+            "hbconv handles FloatFeature and OneHotFeature.",
+        )
+    if not all(_is_known(split, inputs) for split in splits):
+        raise ConversionError(
+            "The CatBoost model is damaged: a split is not the one that its split_index names."
+        )
+    number = [split.get("float_feature_index", -1) for split in splits]
+    feature, table = np.array(number, np.int64), np.full(len(splits), -1)
+    threshold = np.array([split.get("border", 0.0) for split in splits], np.float32)
+    tables: dict[tuple[int, int], int] = {}
+    for i in np.flatnonzero(feature < 0).tolist():
+        feature[i], value = (
+            inputs.column_of_category[splits[i]["cat_feature_index"]],
+            int(splits[i]["value"]),
+        )
+        table[i] = tables.setdefault((int(feature[i]), value), len(tables))
+    default_left = ~np.array([*inputs.nan_right, *(True for _ in inputs.categories)], np.bool_)[
+        feature
+    ]
+    return _Tests(
+        feature,
+        threshold,
+        default_left,
+        table,
+        *_one_against_rest(tables, list(inputs.categories.values()), len(inputs.numbers)),
+    )
+
+
+def _is_known(split: Mapping[str, Any], inputs: Inputs) -> bool:
+    """Whether a split says the same twice: CatBoost goes by its index alone."""
+    index, kind = split["split_index"], split["split_type"]
+    feature, value = (
+        ("float_feature_index", "border")
+        if kind == "FloatFeature"
+        else ("cat_feature_index", "value")
+    )
+    known = type(index) is int and 0 <= index < len(inputs.splits)
+    return known and inputs.splits[index] == (kind, split[feature], split[value])
+
+
+def _numbered(
+    numeric: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[str, int, float]]:
+    """List the splits as CatBoost numbers them; it counts the borders below a number, which must ascend for that."""
+    for feature in numeric:
+        borders = feature.get("borders") or ()
+        if (np.diff(finite_numbers(borders)) <= 0).any():
+            raise ConversionError(
+                f"The CatBoost model is damaged: the borders of feature {feature['feature_index']} do not ascend."
+            )
+        yield from (("FloatFeature", feature["feature_index"], border) for border in borders)
+    for feature in known:
+        yield from (
+            ("OneHotFeature", feature["feature_index"], value) for value in feature["values"]
+        )
+
+
+def _one_against_rest(
+    tables: Mapping[tuple[int, int], int], hashes: Sequence[tuple[int, ...]], first: int
+) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Write a table for each category that a test knows: it goes right, all others left. Codes are 0 for unknown, 1 + position of the hash."""
+    codes = [1 + hashes[column - first].index(value) for column, value in tables]
+    start = np.concatenate([[0], np.cumsum(np.array(codes, np.int64) + 2)])
+    goes_left = np.ones(start[-1], np.bool_)
+    goes_left[start[1:] - 2] = False
+    return start, goes_left
+
+
+def _symmetric(trees: Sequence[Tree], inputs: Inputs, outputs: int) -> FlatTrees:
+    """Write each tree out, its last split at the root, so that leaves stand in the source's order: the first split is the lowest bit."""
+    splits = [tree.get("splits") or () for tree in trees]
+    depths = np.array([len(own) for own in splits], np.int64)
+    if any(
+        len(tree["leaf_values"]) != outputs << len(own)
+        for tree, own in zip(trees, splits, strict=True)
+    ):
+        raise ConversionError(
+            "The CatBoost model is damaged: a symmetric tree has too few or too many leaves."
+        )
+    tests = _tests([split for own in splits for split in own], inputs)
+    first_split, first_test, first_leaf = (
+        _starts(sizes) for sizes in (depths, 2**depths - 1, 2**depths)
+    )
+    split_of, left, right = (np.zeros(int((2**depths - 1).sum()), np.int64) for _ in range(3))
+    for depth in np.unique(depths[depths > 0]).tolist():
+        own = np.flatnonzero(depths == depth)
+        node = np.arange(2**depth - 1)
+        at = first_test[own, None] + node
+        split_of[at] = first_split[own, None] + depth - np.frexp(node + 1.0)[1]
+        left[at], right[at] = (
+            _heap_children(2 * node + side, depth, first_test[own, None], first_leaf[own, None])
+            for side in (1, 2)
+        )
+    values = np.concatenate(
+        [np.zeros(0), *(finite_numbers(tree["leaf_values"]) for tree in trees)]
+    ).reshape(-1, outputs)
+    within = np.arange(len(values)) - np.repeat(first_leaf, 2**depths)
+    roots = np.where(depths > 0, first_test, ~first_leaf)
+    feature, threshold, default_left = (
+        tests.feature[split_of],
+        tests.threshold[split_of],
+        tests.default_left[split_of],
+    )
+    return FlatTrees(
+        feature, threshold, default_left, left, right, roots, values, within, tests.tables(split_of)
+    )
+
+
+def _heap_children(child: Ints, depth: int, first_test: Ints, first_leaf: Ints) -> Ints:
+    inner = 2**depth - 1
+    return np.where(child < inner, first_test + child, ~(first_leaf + child - inner))
+
+
+def _starts(sizes: Ints) -> Ints:
+    starts: Ints = np.cumsum(sizes) - sizes
+    return starts
+
+
+def _branching(
+    trees: Sequence[Tree],
+    inputs: Inputs,
+    outputs: int,
+    leaf_numbers: Sequence[Sequence[int]] | None,
+) -> FlatTrees:
+    nodes, right, sizes = _laid_out(trees)
+    leaf = np.array(["value" in node for node in nodes], np.bool_)
+    left = np.where(leaf, -1, np.concatenate([np.arange(size) + 1 for size in sizes]))
+    values = np.zeros((len(nodes), outputs))
+    values[leaf] = _leaf_values(nodes, outputs)
+    none = np.zeros(len(nodes), np.int64)
+    shape = NodeTable(sizes, none, none, none, left, right, values).split()
+    tests = _tests([node["split"] for node in nodes if "value" not in node], inputs)
+    numbers = leaf_numbers or [
+        range(int(np.count_nonzero(own))) for own in np.split(leaf, np.cumsum(sizes)[:-1])
+    ]
+    leaf_id = np.concatenate([np.asarray(own, np.int64) for own in numbers])
+    tables = tests.tables(np.arange(len(tests.feature)))
+    return replace(
+        shape,
+        feature=tests.feature,
+        threshold=tests.threshold,
+        default_left=tests.default_left,
+        leaf_id=leaf_id,
+        tables=tables,
+    )
+
+
+def _leaf_values(nodes: Sequence[Tree], outputs: int) -> npt.NDArray[np.float64]:
+    """Read the leaves of trees that are not symmetric: each holds one number, or a list of them."""
+    held = [node["value"] for node in nodes if "value" in node]
+    if outputs == 1:
+        return finite_numbers(held)[:, None]
+    if {*map(len, held)} != {outputs}:
+        raise ConversionError(
+            f"The CatBoost model is damaged: a leaf holds more or less than {outputs} numbers."
+        )
+    return finite_numbers([value for own in held for value in own]).reshape(-1, outputs)
+
+
+def _laid_out(trees: Sequence[Tree]) -> tuple[list[Tree], Ints, list[int]]:
+    """Lay out the nodes of each tree: a node, its left branch, its right one; with the places of right children (-1: a leaf) and the trees' sizes."""
+    nodes: list[Tree] = []
+    right: list[int] = []
+    sizes = []
+    for tree in trees:
+        first = len(nodes)
+        waiting: list[tuple[Tree, int]] = [(tree, -1)]
+        while waiting:
+            node, parent = waiting.pop()
+            if parent >= 0:
+                right[parent] = len(nodes) - first
+            nodes.append(node)
+            right.append(-1)
+            if "value" not in node:
+                waiting += ((node["right"], len(nodes) - 1), (node["left"], -1))
+        sizes.append(len(nodes) - first)
+    return nodes, np.array(right, np.int64), sizes

@@ -1,0 +1,117 @@
+"""Damaged models: whatever goes wrong while one is read becomes an error that says which, and what to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.errors import ConversionError, HbconvError
+
+__all__ = ["decode_json", "finite_numbers", "fitted_attributes", "reading", "reading_estimator"]
+
+_SHOWN = 8
+"""Attributes that a message lists."""
+
+
+@contextmanager
+def reading(what: str, way_out: str) -> Iterator[None]:
+    """Turn whatever is raised inside into a ConversionError with its cause, except errors that have a name already.
+
+    What is read was written by others, and a parser trusts it: each line can fail in its own way.
+
+    Examples
+    --------
+    >>> with reading("m.txt", "Save the model anew."):
+    ...     {}["learner"]
+    Traceback (most recent call last):
+    hbconv.errors.ConversionError: m.txt is damaged: KeyError: 'learner'. Save the model anew.
+    """
+    try:
+        yield
+    except HbconvError:
+        raise
+    except Exception as error:  # any, see above
+        raise ConversionError(f"{what} is damaged: {_said(error)}. {way_out}") from error
+
+
+@contextmanager
+def reading_estimator(estimator: object, where: str) -> Iterator[None]:
+    """Do the same for an object in memory, whose fitted attributes the message lists."""
+    try:
+        yield
+    except HbconvError:
+        raise
+    except Exception as error:  # any, see above
+        held = fitted_attributes(estimator) or "no fitted attributes"
+        way_out = f"It holds {held}. Fit it again, or undo what was changed by hand."
+        name = type(estimator).__name__
+        raise ConversionError(
+            f"{name} (step {where!r}) is damaged: {_said(error)}. {way_out}"
+        ) from error
+
+
+def decode_json(data: bytes) -> Any:
+    """Decode a JSON text; a key that stands twice in one object raises ConversionError, for readers differ in which they take."""
+    return json.loads(data, object_pairs_hook=_object)
+
+
+def finite_numbers(values: Collection[Any]) -> npt.NDArray[np.float64]:
+    """Return numbers of a JSON text, of which all must be finite: readers differ in what NaN, null, true and texts count for.
+
+    Examples
+    --------
+    >>> finite_numbers([1, None])
+    Traceback (most recent call last):
+    hbconv.errors.ConversionError: The file is damaged: it holds null, true, a text or NaN where a number is needed.
+    """
+    found = np.asarray(values if {*map(type, values)} <= {int, float} else [np.nan], np.float64)
+    if not np.isfinite(found).all():
+        raise ConversionError(
+            "The file is damaged: it holds null, true, a text or NaN where a number is needed."
+        )
+    return found
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ConversionError(
+            f"The file is damaged: one object has a key twice, among {', '.join(found)[:100]}."
+        )
+    return found
+
+
+def _said(error: Exception) -> str:
+    said = " ".join(str(error).split())[:200]
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def fitted_attributes(estimator: object) -> str:
+    """List the fitted attributes of an estimator, of which a wrong one shows by its shape.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> import numpy as np
+    >>> fitted_attributes(SimpleNamespace(alpha=1, coef_=np.zeros((1, 3)), mean_=None, estimators_=[]))
+    'coef_ float64[1, 3], mean_=None, estimators_ a list of 0'
+    """
+    held = getattr(estimator, "__dict__", {})
+    names = [name for name in held if name.endswith("_") and not name.startswith("_")]
+    shown = [f"{name}{_shown(held[name])}" for name in names[:_SHOWN]]
+    return ", ".join(shown + ["..."] * (len(names) > _SHOWN))
+
+
+def _shown(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f" {getattr(value, 'dtype', '')}{list(shape)}"
+    if isinstance(value, list | tuple | dict):
+        return f" a {type(value).__name__} of {len(value)}"
+    plain = value is None or isinstance(value, bool | int | float | str) or shape == ()
+    return f"={str(value)[:20]}" if plain else f" a {type(value).__name__}"

@@ -1,0 +1,112 @@
+"""What was put on an object by hand after fitting: methods of its own, in place of its class's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from hbconv.errors import UnsupportedError
+from hbconv.parse.checks.contradictions import require_unlike
+from hbconv.parse.registry import libraries
+from hbconv.parse.subclasses import is_harmless
+
+__all__ = ["refuse_handmade"]
+
+_ARRAYS = {
+    "coef_",
+    "mean_",
+    "var_",
+    "scale_",
+    "center_",
+    "components_",
+    "centroids_",
+    "cluster_centers_",
+    "min_",
+    "theta_",
+    "support_vectors_",
+}
+"""Fitted attributes that are arrays wherever they are."""
+
+_METHODS: dict[type, frozenset[str]] = {}
+_PLAIN = (bool, int, float, str, bytes, complex, np.generic, type(None))
+
+
+def refuse_handmade(estimator: object) -> None:
+    """Refuse an estimator of which it, or anything that it is made of, has a method of its own in place of the class's, or a list for an array.
+
+    Parsers read what the class would compute. A method replaced on the class itself is a change of the library, and not seen.
+
+    Raises
+    ------
+    UnsupportedError
+        Names the object, and the method.
+    """
+    for path, part in _parts(estimator):
+        own = getattr(part, "__dict__", {})
+        for name in sorted(_methods(type(part)) & own.keys()):
+            if getattr(own[name], "__func__", None) is getattr(type(part), name):
+                continue  # the class's own, bound
+            hint = f"It replaces {name} of the class, which is all that hbconv reads: delete it, or write a subclass and a parser of it (docs/adding.md)."
+            raise UnsupportedError(type(part).__name__, path, name, own[name], hint)
+        require_unlike(part, path)
+        for name in sorted(_ARRAYS & own.keys()):
+            if isinstance(own[name], np.ndarray) and own[name].dtype.kind in "bu":
+                hint = "It is an array of numbers that cannot be negative, which no fitting leaves: fit again."
+                raise UnsupportedError(type(part).__name__, path, name, own[name].dtype.name, hint)
+            if isinstance(own[name], list):
+                hint = "It is a list, with which the source does not compute: make a numpy array of it, or fit again."
+                raise UnsupportedError(type(part).__name__, path, name, own[name][:3], hint)
+
+
+def _parts(whole: object) -> Iterator[tuple[str, object]]:
+    """List an object and all of registered libraries that it holds, each once, with its place."""
+    seen: set[int] = set()
+    known = libraries()
+    waiting: list[tuple[str, Any]] = [(type(whole).__name__, whole)]
+    while waiting:
+        path, held = waiting.pop()
+        if id(held) in seen:
+            continue
+        seen.add(id(held))
+        if isinstance(held, list | tuple | Mapping) or (
+            isinstance(held, np.ndarray) and held.dtype.hasobject
+        ):
+            waiting += [(f"{path}[{key!r}]", value) for key, value in _items(held)]
+        elif held is whole or (hasattr(held, "__dict__") and _library(type(held)) in known):
+            yield path, held
+            waiting += [
+                (f"{path}.{name}", value)
+                for name, value in getattr(held, "__dict__", {}).items()
+                if not isinstance(value, _PLAIN)
+            ]
+
+
+def _items(held: Any) -> Iterable[tuple[Any, Any]]:
+    """List what a collection holds, but for one that begins with a plain value: such hold nothing else, and may be large."""
+    flat = held.ravel() if isinstance(held, np.ndarray) else held
+    first = next(iter(flat.values() if isinstance(flat, Mapping) else flat), None)
+    if isinstance(first, _PLAIN) and not isinstance(held, tuple):
+        return ()
+    return flat.items() if isinstance(flat, Mapping) else enumerate(flat)
+
+
+def _library(cls: type) -> str:
+    return cls.__module__.partition(".")[0]
+
+
+def _methods(cls: type) -> frozenset[str]:
+    """Names of a class's methods on which answers depend, as far as an instance can have its own in their place."""
+    if cls not in _METHODS:
+        _METHODS[cls] = _read_methods(cls)
+    return _METHODS[cls]
+
+
+def _read_methods(cls: type) -> frozenset[str]:
+    named = {name: value for base in reversed(cls.__mro__) for name, value in vars(base).items()}
+    return frozenset(
+        n
+        for n, v in named.items()
+        if hasattr(v, "__get__") and not hasattr(v, "__set__") and not is_harmless(n)
+    )

@@ -1,0 +1,120 @@
+"""Whether what a parser made fits together: each node computes what it declares, from what its inputs are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Graph, Node, Output, topological, verify_graph
+from hbconv.containers.nodes.codes import Recode
+from hbconv.containers.nodes.conditions import Choose
+from hbconv.containers.nodes.decisions import ArgMax, Compare
+from hbconv.containers.nodes.distances import Distances, SquaredDistances
+from hbconv.containers.nodes.wiring import Cast, Concat, ConstantRows
+from hbconv.errors import ConversionError, HbconvError, UnsupportedError
+from hbconv.tensor import Builder, verify_program
+
+__all__ = ["require_labels", "require_sound"]
+
+_WAY_OUT = "The model is damaged or was changed by hand: fit or save it again. If it is as it was fitted, please report this."
+
+
+def require_sound(graph: Graph) -> Graph:
+    """Return the graph if its every node, written alone as primitives, has the width and dtype that it declares.
+
+    Constants that are too short, too long or no numbers, as in a model changed by hand, show here, before rules cut them to
+    what is needed; so do class labels that are fewer than the codes.
+
+    Raises
+    ------
+    ConversionError
+        Names the step.
+    """
+    for node in topological(graph.roots):
+        if node.inputs and all(x.type.dtype != "string" for x in node.inputs):
+            _require_typed(node)
+    try:
+        verify_graph(graph)
+    except HbconvError as error:
+        raise ConversionError(f"{error}. {_WAY_OUT}") from error
+    for output in graph.outputs.values():
+        require_labels(output)
+    return graph
+
+
+def _require_typed(node: Node) -> None:
+    b = Builder()
+    inputs = (b.input(f"x{i}", x.type.dtype, x.type.width) for i, x in enumerate(node.inputs))
+    try:
+        made = node.lower(b, *inputs)
+        verify_program(b.program({"made": made}))
+    except UnsupportedError:
+        raise
+    except Exception as error:  # a constant that does not fit can fail anywhere
+        reads = " and ".join(str(x.type.width) for x in node.inputs)
+        raise _misfit(
+            node,
+            f"does not fit the {reads} columns that it reads ({node.name}: {' '.join(str(error).split())[:200]})",
+        ) from error
+    if isinstance(node, SquaredDistances | Distances) and not _has_squares(node.points.data):
+        raise _misfit(
+            node,
+            "measures distances to points that are not finite, or too far for a number to hold",
+        )
+    if (made.dtype, made.shape) != (node.type.dtype, (node.type.width,)):
+        raise _misfit(node, f"makes {made.type} where {node.type} is needed ({node.name})")
+
+
+def _has_squares(points: npt.NDArray[Any]) -> bool:
+    """Whether the squared length of each point is a number: it is a term of the source's distances."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.square(points, dtype=np.float64).sum(axis=-1)).all())
+
+
+def require_labels(output: Output) -> None:
+    """Refuse class labels of which there are fewer than an output gives codes."""
+    labels = (
+        output.classes
+        if isinstance(output.classes, tuple)
+        else (output.classes,)
+        if isinstance(output.classes, Array)
+        else ()
+    )
+    for node, own in zip(_each(output.node, len(labels)), labels, strict=False):
+        if own.data.ndim != 1:
+            raise _misfit(output.node, f"has class labels of shape {own.shape}")
+        if _codes(node) > len(own):
+            raise _misfit(output.node, f"tells {_codes(node)} classes apart, but names {len(own)}")
+
+
+def _each(node: Node, labels: int) -> Sequence[Node]:
+    """Return what gives the codes of each of several labels, as far as is known."""
+    if labels > 1 and isinstance(node, Concat):
+        return node.xs
+    if labels > 1 and isinstance(node, ConstantRows):
+        return [replace(node, values=Array(node.values.data[[i]])) for i in range(len(node.values))]
+    return (node,) * labels
+
+
+def _codes(node: Node) -> int:
+    """Count the codes that a node may give, as far as is known: labels fewer than these would be read beyond their end."""
+    if isinstance(node, Concat | Choose | Cast):
+        return max(map(_codes, node.inputs))
+    if isinstance(node, ArgMax):
+        return node.x.type.width // node.groups
+    if isinstance(node, Recode | ConstantRows):
+        tables = node.tables if isinstance(node, Recode) else (node.values,)
+        return max(int(table.data.max(initial=-1)) for table in tables) + 1
+    return 2 if isinstance(node, Compare) else 0
+
+
+def _misfit(node: Node, what: str) -> ConversionError:
+    at = f" (step {node.source!r})" if node.source else ""
+    return ConversionError(
+        f"What {node.source.rpartition('/')[2] or 'the model'}{at} holds {what}. {_WAY_OUT}"
+    )

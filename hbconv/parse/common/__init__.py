@@ -1,0 +1,1 @@
+"""What parsers of several estimators share: scores, kernels, metrics, tables of categories."""

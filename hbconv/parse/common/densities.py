@@ -1,0 +1,33 @@
+"""What models of densities share: squared lengths, and answers from the logarithms of joint densities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.decisions import ArgMax
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.probabilities import LogSoftmax
+from hbconv.containers.nodes.sums import GroupSums
+from hbconv.parse.step import concat
+
+__all__ = ["classify", "squared_lengths"]
+
+
+def classify(joint: Node, classes: npt.ArrayLike) -> dict[str, Output]:
+    """Return the most likely class, and the probabilities that the joint logarithms give once they are normalized."""
+    logs = LogSoftmax(joint)
+    return {
+        "predict": Output(ArgMax(joint), Array(np.asarray(classes)), vector=True),
+        "predict_proba": Output(Map(logs, "exp")),
+        "predict_log_proba": Output(logs),
+    }
+
+
+def squared_lengths(parts: Sequence[Node]) -> Node:
+    """Return the sum of the squares of each part, all of one width."""
+    return GroupSums(Map(concat(parts), "square"), len(parts))

@@ -1,0 +1,229 @@
+"""Metrics by name: what grows with the distance from rows to points, and how the distance is had from it.
+
+Neighbours are told apart by the surrogate, such as a squared distance; the root is taken of those found alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import inf, sin
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.arithmetic import Power
+from hbconv.containers.nodes.binary_distances import FORMULAS, BinaryDistances
+from hbconv.containers.nodes.distances import Distances, SharedDistances, SquaredDistances
+from hbconv.containers.nodes.elementwise import Clip, Map
+from hbconv.containers.nodes.haversine import Angle, Haversine
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.normalize import Normalize
+from hbconv.containers.nodes.wiring import Cast, CastLike
+from hbconv.parse.common.promotion import promoted
+from hbconv.parse.step import Step
+
+__all__ = [
+    "COUNTING",
+    "Surrogate",
+    "as_it_is",
+    "read_metric",
+    "refuse_no_metric",
+    "squared_distances",
+]
+
+Points = npt.NDArray[Any]
+Params = Mapping[str, Any]
+
+COUNTING = (*FORMULAS, "sokalmichener", "hamming")
+"""Metrics that count features: under them most rows are as far as many others."""
+
+_WIDE = 15
+"""Features beyond which one product pays; scikit-learn takes it from here on too."""
+
+
+def as_it_is(values: Any) -> Any:
+    """Return the values."""
+    return values
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """What grows with the distance to each point.
+
+    Parameters
+    ----------
+    node : Node
+        A column for each point.
+    to_distance : callable
+        Makes distances of such columns.
+    of_distance : callable
+        Makes the surrogate of one distance.
+    """
+
+    node: Node
+    to_distance: Callable[[Node], Node] = as_it_is
+    of_distance: Callable[[float], float] = as_it_is
+
+
+def read_metric(step: Step, x: Node, points: Points, metric: object, params: Params) -> Surrogate:
+    """Return the surrogate of a metric by name, with its parameters; refuse it where hbconv knows none."""
+    if not isinstance(metric, str) or metric not in _READERS:
+        raise step.refuse("metric", metric, f"hbconv handles {', '.join(sorted(_READERS))}.")
+    reader, known = _READERS[metric]
+    given = {name: value for name, value in params.items() if value is not None}
+    if unknown := sorted(given.keys() - known):
+        raise step.refuse(
+            "metric_params",
+            params,
+            f"With {metric!r} hbconv handles {', '.join(known) or 'none'}, not {', '.join(unknown)}.",
+        )
+    return reader(step, x, points, given)
+
+
+def refuse_no_metric(step: Step, metric: object) -> None:
+    """Refuse a search tree over distances that go against the triangle inequality: it passes over some that are near."""
+    if metric == "dice":
+        raise step.refuse(
+            "metric",
+            metric,
+            "It is no true metric, so the source's search tree misses some neighbours. Use algorithm='brute'.",
+        )
+
+
+def squared_distances(x: Node, points: Points) -> Node:
+    """Return squared distances in the common dtype of both, as the source does: computed in float64; by one product where they are wide."""
+    if points.shape[1] > _WIDE:
+        return SquaredDistances(x, Array(points))
+    squares = _fold("square", x, points)
+    return squares if points.dtype == np.float64 else CastLike(squares, promoted(x, points))
+
+
+def _fold(kind: str, x: Node, points: Points, p: float = 2.0) -> Node:
+    return Distances(Cast(x, "float64"), Array(points.astype(np.float64)), kind, p)
+
+
+_Reader = Callable[[Step, Node, Points, Params], Surrogate]
+
+
+def _power(p: float, x: Node, points: Points) -> Surrogate:
+    """Sum ``|x - y|^p``."""
+    if p == 2:
+        return Surrogate(
+            _fold("square", x, points),
+            lambda node: Map(node, "sqrt"),
+            lambda radius: radius * radius,
+        )
+    if p == 1:
+        return Surrogate(_fold("absolute", x, points))
+    if p == inf:
+        return Surrogate(_fold("largest", x, points))
+    return Surrogate(
+        _fold("power", x, points, float(p)),
+        lambda node: Power(node, 1.0 / p),
+        lambda radius: radius**p,
+    )
+
+
+def _norm(p: float) -> _Reader:
+    return lambda step, x, points, params: _power(p, x, points)
+
+
+def _minkowski(step: Step, x: Node, points: Points, params: Params) -> Surrogate:
+    """Weights are drawn into the features: ``w |x - y|^p = |w^(1/p) x - w^(1/p) y|^p``."""
+    p = float(params.get("p", 2))
+    if "w" not in params:
+        return _power(p, x, points)
+    if not 1 <= p < inf:
+        raise step.refuse("p", p, "With weights w hbconv handles a finite p from 1 on.")
+    return _power(p, *_scaled(x, points, np.asarray(params["w"], dtype=np.float64) ** (1.0 / p)))
+
+
+def _scaled(x: Node, points: Points, scale: Points) -> tuple[Node, Points]:
+    return Affine.of(Cast(x, "float64"), mul=scale), points.astype(np.float64) * scale
+
+
+def _standardized(step: Step, x: Node, points: Points, params: Params) -> Surrogate:  # noqa: ARG001
+    """Sum ``(x - y)^2 / V``."""
+    return _power(2, *_scaled(x, points, 1.0 / np.sqrt(np.asarray(params["V"], dtype=np.float64))))
+
+
+def _mahalanobis(step: Step, x: Node, points: Points, params: Params) -> Surrogate:
+    """``(x - y) VI (x - y)`` is the squared length of ``(x - y) L`` for ``VI = L L^T``."""
+    inverse = np.asarray(
+        params["VI"] if "VI" in params else np.linalg.inv(params["V"]), dtype=np.float64
+    )
+    try:
+        factor = np.linalg.cholesky((inverse + inverse.T) / 2)
+    except np.linalg.LinAlgError as error:
+        raise step.refuse("metric_params", dict(params), "VI must be positive definite.") from error
+    return _power(2, Linear.of(Cast(x, "float64"), factor), points.astype(np.float64) @ factor)
+
+
+def _hamming(step: Step, x: Node, points: Points, params: Params) -> Surrogate:  # noqa: ARG001
+    return Surrogate(Affine.of(_fold("different", x, points), div=points.shape[1]))
+
+
+def _canberra(step: Step, x: Node, points: Points, params: Params) -> Surrogate:  # noqa: ARG001
+    return Surrogate(_fold("canberra", x, points))
+
+
+def _binary(metric: str) -> _Reader:
+    def read(step: Step, x: Node, points: Points, params: Params) -> Surrogate:  # noqa: ARG001
+        if metric in ("dice", "sokalsneath") and not np.all(np.any(points != 0, axis=1)):
+            raise step.refuse(
+                "metric",
+                metric,
+                "A fitted row is all zeros: between it and another such row the metric is 0 / 0.",
+            )
+        return Surrogate(BinaryDistances(x, Array(points), metric))
+
+    return read
+
+
+def _haversine(step: Step, x: Node, points: Points, params: Params) -> Surrogate:  # noqa: ARG001
+    if points.shape[1] != 2:
+        raise step.refuse(
+            "metric",
+            "haversine",
+            f"It is a distance of two columns, and was fitted on {points.shape[1]}: the source finds no neighbours.",
+        )
+    node = Haversine(x, Array(points.astype(np.float64)))
+    return Surrogate(node, Angle, lambda radius: sin(0.5 * radius) ** 2)
+
+
+def _cosine(step: Step, x: Node, points: Points, params: Params) -> Surrogate:  # noqa: ARG001
+    """One less the product of normalized rows, held between 0 and 2."""
+    wide = points.astype(np.float64)
+    length = np.sqrt((wide**2).sum(axis=1, keepdims=True))
+    normalized = wide / np.where(length < 10 * np.finfo(np.float64).eps, 1.0, length)
+    similarity = Linear.of(Normalize(Cast(x, "float64"), "l2"), normalized.T)
+    distance = Clip.of(Affine.of(similarity, mul=-1.0, add=1.0), 0.0, 2.0)
+    return Surrogate(CastLike(distance, promoted(x, points)))
+
+
+def _nan_euclidean(step: Step, x: Node, points: Points, params: Params) -> Surrogate:  # noqa: ARG001
+    return Surrogate(Map(CastLike(SharedDistances(x, Array(points)), promoted(x, points)), "sqrt"))
+
+
+_READERS: dict[str, tuple[_Reader, tuple[str, ...]]] = {
+    **dict.fromkeys(("euclidean", "l2"), (_norm(2.0), ())),
+    **dict.fromkeys(("manhattan", "cityblock", "l1"), (_norm(1.0), ())),
+    **dict.fromkeys(("chebyshev", "infinity"), (_norm(inf), ())),
+    **dict.fromkeys(("minkowski", "p"), (_minkowski, ("p", "w"))),
+    "sqeuclidean": (lambda step, x, points, params: Surrogate(_fold("square", x, points)), ()),
+    "seuclidean": (_standardized, ("V",)),
+    "mahalanobis": (_mahalanobis, ("V", "VI")),
+    "hamming": (_hamming, ()),
+    "canberra": (_canberra, ()),
+    "haversine": (_haversine, ()),
+    "cosine": (_cosine, ()),
+    "nan_euclidean": (_nan_euclidean, ()),
+    **{metric: (_binary(metric), ()) for metric in FORMULAS},
+    "sokalmichener": (_binary("rogerstanimoto"), ()),
+}
+"""How each metric is read, and the parameters it has."""

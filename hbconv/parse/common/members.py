@@ -1,0 +1,117 @@
+"""What ensembles of any estimators share: members that are trees are read together, others one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output, topological
+from hbconv.containers.nodes.codes import Recode
+from hbconv.containers.nodes.inputs import Codes, Columns
+from hbconv.containers.nodes.wiring import Concat, ConstantRows, Select
+from hbconv.parse.registry import METHODS, find_parser
+from hbconv.parse.step import Step
+
+__all__ = [
+    "are_trees",
+    "class_codes",
+    "columns_of_array",
+    "passed_on",
+    "read_members",
+    "read_named_members",
+    "spread_classes",
+]
+
+
+def are_trees(step: Step) -> bool:
+    """Whether all members are single trees of scikit-learn."""
+    return all(
+        find_parser(member, step.where).name.startswith("sklearn.tree.")
+        for member in step.estimator.estimators_
+    )
+
+
+def read_members(step: Step, columns: Sequence[npt.ArrayLike]) -> list[dict[str, Output]]:
+    """Return the methods of each member, which reads its own columns."""
+    outputs = []
+    for i, (member, own) in enumerate(zip(step.estimator.estimators_, columns, strict=True)):
+        outputs.append(
+            step.child(
+                member, columns_of_array(step.x, own), f"estimators_[{i}]", sparse=step.sparse
+            )
+        )
+    _refuse_text_beside_numbers(step, outputs)
+    return outputs
+
+
+def read_named_members(step: Step) -> list[dict[str, Output]]:
+    """Return the methods of each member that has a name and was not dropped; it is given the rows as they are."""
+    est = step.estimator
+    names = (
+        name
+        for name, member in est.estimators
+        if not (isinstance(member, str) and member == "drop")
+    )
+    return [
+        step.child(member, step.x, name, sparse=step.sparse)
+        for name, member in zip(names, est.estimators_, strict=True)
+    ]
+
+
+def passed_on(step: Step, outputs: dict[str, Output]) -> dict[str, Output]:
+    """Keep the methods of an inner estimator that the outer one has too."""
+    return {
+        method: output
+        for method, output in outputs.items()
+        if method in METHODS and hasattr(step.estimator, method)
+    }
+
+
+def columns_of_array(x: Node, columns: npt.ArrayLike) -> Node:
+    """Columns of what the source first makes one array, of the common dtype."""
+    return Select(x, Array.of(columns, np.int32))
+
+
+def class_codes(step: Step, predict: Output, classes: npt.NDArray[Any]) -> Node:
+    """Positions among the classes of what a member predicts, -1 where it is none of them."""
+    if not isinstance(predict.classes, Array):
+        raise step.refuse(None, None, "Its members must predict class labels.")
+    known = {label: position for position, label in enumerate(classes.tolist())}
+    table = [-1, *(known.get(label, -1) for label in predict.classes.data.tolist())]
+    return (
+        predict.node
+        if table == list(range(-1, len(table) - 1))
+        else Recode(predict.node, (Array.of(table, np.int32),))
+    )
+
+
+def spread_classes(values: Node, classes: npt.NDArray[Any], n_classes: int, fill: float) -> Node:
+    """Columns of some of the classes (float64) as columns of all of them; classes that are none of these raise ValueError."""
+    if len(np.unique(classes)) != len(classes) or np.any((classes < 0) | (classes >= n_classes)):
+        raise ValueError(f"a member knows the classes {classes.tolist()[:9]}, of {n_classes}")
+    if np.array_equal(classes, np.arange(n_classes)):
+        return values
+    places = np.full(n_classes, len(classes))
+    places[classes] = np.arange(len(classes))
+    return columns_of_array(Concat((values, ConstantRows(values, Array([fill])))), places)
+
+
+def _refuse_text_beside_numbers(step: Step, outputs: list[dict[str, Output]]) -> None:
+    """Refuse members that compute with numbers of an array of objects: one dtype, for which hbconv has no name."""
+    nodes = topological(
+        (
+            *(output.node for methods in outputs for output in methods.values()),
+            *(check.node for check in step.checks),
+        )
+    )
+    text = {node.column for node in nodes if isinstance(node, Codes)}
+    if any(
+        isinstance(node, Select) and isinstance(node.x, Columns) and text & set(node.x.columns)
+        for node in nodes
+    ):
+        hint = "Its members read text and numbers from one array: encode the text before the ensemble, as a step of a pipeline."
+        raise step.refuse("estimator", type(step.estimator.estimator_).__name__, hint)

@@ -1,0 +1,262 @@
+"""What the tree readers share: node tables of any library become one Forest, as array code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.errors import ConversionError
+from hbconv.forest import Forest, Slopes, Tables
+from hbconv.forest_check import ForestError, check_forest
+
+__all__ = ["FlatTrees", "NodeTable", "assemble"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FlatTrees:
+    """The inner nodes of all trees, tree after tree, and the leaves in the source's own order.
+
+    ``left`` and ``right`` name tests (``>= 0``) or leaves (``~leaf``) over the whole forest, ``roots`` likewise; ``values``
+    (n_leaves, n_values) and ``leaf_id`` have an entry for each leaf. Tables and slopes, where there are any, go by these
+    tests and leaves.
+    """
+
+    feature: npt.NDArray[Any]
+    threshold: npt.NDArray[Any]
+    default_left: npt.NDArray[Any]
+    left: Ints
+    right: Ints
+    roots: Ints
+    values: npt.NDArray[Any]
+    leaf_id: npt.NDArray[Any]
+    tables: Tables | None = None
+    slopes: Slopes | None = None
+
+
+@dataclass(frozen=True)
+class NodeTable:
+    """The trees of a library that numbers tests and leaves together: one entry for each node, tree after tree.
+
+    ``left`` and ``right`` are numbers within the tree, negative at a leaf; each tree's first node is its root. ``tables`` has
+    an entry for each node too.
+    """
+
+    sizes: Sequence[int]
+    feature: npt.NDArray[Any]
+    threshold: npt.NDArray[Any]
+    default_left: npt.NDArray[Any]
+    left: npt.NDArray[Any]
+    right: npt.NDArray[Any]
+    values: npt.NDArray[Any]
+    tables: Tables | None = None
+
+    def part(self, trees: slice) -> NodeTable:
+        """Keep some of the trees, one after another."""
+        ends = np.concatenate([[0], np.cumsum(self.sizes, dtype=np.int64)])
+        first, last, _ = trees.indices(len(self.sizes))
+        nodes = slice(ends[first], ends[max(first, last)])
+        feature, threshold, default_left = (
+            self.feature[nodes],
+            self.threshold[nodes],
+            self.default_left[nodes],
+        )
+        left, right, values = self.left[nodes], self.right[nodes], self.values[nodes]
+        return NodeTable(
+            self.sizes[trees],
+            feature,
+            threshold,
+            default_left,
+            left,
+            right,
+            values,
+            _tables_of(self.tables, nodes),
+        )
+
+    def split(self) -> FlatTrees:
+        """Tell tests from leaves.
+
+        Examples
+        --------
+        >>> a = np.array
+        >>> table = NodeTable([3], a([7, 0, 0]), a([0.5, 0, 0]), a([1, 0, 0]), a([1, -1, -1]), a([2, -1, -1]), a([[0.0], [4.0], [5.0]]))
+        >>> trees = table.split()
+        >>> trees.feature, trees.left, trees.right, trees.values[:, 0], trees.leaf_id
+        (array([7]), array([-1]), array([-2]), array([4., 5.]), array([1, 2]))
+        """
+        sizes = np.asarray(self.sizes, dtype=np.int64)
+        first = np.cumsum(sizes) - sizes
+        offset = np.repeat(first, sizes)
+        leaf = np.asarray(self.left) < 0
+        number = np.where(leaf, ~(np.cumsum(leaf) - 1), np.cumsum(~leaf) - 1)
+        test = ~leaf
+        for child in (self.left, self.right):
+            within = np.asarray(child)[test]
+            if np.any((within < 0) | (within >= np.repeat(sizes, sizes)[test])):
+                raise ConversionError("The model is damaged: a child is in no tree, or in another.")
+        left, right = (
+            number[np.asarray(child, dtype=np.int64)[test] + offset[test]]
+            for child in (self.left, self.right)
+        )
+        within = np.arange(len(leaf)) - offset
+        return FlatTrees(
+            self.feature[test],
+            self.threshold[test],
+            self.default_left[test],
+            left,
+            right,
+            number[first],
+            self.values[leaf],
+            within[leaf],
+            _tables_of(self.tables, test),
+        )
+
+
+def _tables_of(tables: Tables | None, nodes: Any) -> Tables | None:
+    return tables and replace(tables, of_test=Array(tables.of_test.data[nodes]))
+
+
+def assemble(
+    trees: FlatTrees,
+    start: npt.NDArray[Any],
+    *,
+    strict: bool,
+    n_features: int,
+    target: npt.ArrayLike | None = None,
+) -> Forest:
+    """Close the forest, its leaves numbered left to right, tree after tree. Leaves that nothing reaches are left out.
+
+    Parameters
+    ----------
+    trees : FlatTrees
+        Trees as the source has them.
+    start : array, shape (n_outputs,)
+        What the sums start from, in the accumulation dtype.
+    strict : bool
+        The test is ``<`` (else ``<=``).
+    n_features : int
+        Width of the input.
+    target : array_like of int, optional
+        Output each tree adds to; by default the first.
+
+    Raises
+    ------
+    ConversionError
+        The arrays are no trees.
+    """
+    place, first_leaf = _left_to_right(trees)
+    reached = np.flatnonzero(place >= 0)
+    order = reached[np.argsort(place[reached])]
+    read = (
+        np.concatenate([trees.feature, trees.slopes.feature.data])
+        if trees.slopes
+        else trees.feature
+    )
+    if np.any((read < 0) | (read >= n_features)):
+        raise ConversionError(
+            f"The model is damaged: a test reads a column that does not exist (there are {n_features})."
+        )
+    forest = Forest(
+        feature=Array.of(trees.feature, np.int32),
+        threshold=Array(trees.threshold),
+        default_left=Array.of(trees.default_left, np.bool_),
+        left=Array.of(_renumbered(trees.left, place), np.int32),
+        right=Array.of(_renumbered(trees.right, place), np.int32),
+        roots=Array.of(_renumbered(trees.roots, place), np.int32),
+        first_leaf=Array.of(first_leaf, np.int32),
+        values=Array.of(trees.values[order], start.dtype),
+        target=Array.of(np.zeros(len(trees.roots)) if target is None else target, np.int32),
+        start=Array(start),
+        strict=strict,
+        n_features=n_features,
+        leaf_id=Array.of(trees.leaf_id[order], np.int32),
+        tables=trees.tables,
+        slopes=trees.slopes and _reordered(trees.slopes, order, start.dtype),
+    )
+    try:
+        return check_forest(forest)
+    except ForestError as error:
+        raise ConversionError(f"The model is damaged. {error}") from error
+
+
+def _reordered(slopes: Slopes, order: Ints, dtype: Any) -> Slopes:
+    counts = np.diff(slopes.start.data)[order]
+    start = np.concatenate([[0], np.cumsum(counts)])
+    terms = np.arange(start[-1]) + np.repeat(slopes.start.data[order] - start[:-1], counts)
+    feature, coefficient = (
+        Array.of(slopes.feature.data[terms], np.int32),
+        Array.of(slopes.coefficient.data[terms], dtype),
+    )
+    return Slopes(
+        Array.of(slopes.constant.data[order], dtype),
+        Array.of(start, np.int32),
+        feature,
+        coefficient,
+    )
+
+
+def _renumbered(children: Ints, place: Ints) -> Ints:
+    leaf = children < 0
+    return np.where(leaf, ~place[~children * leaf], children)
+
+
+def _left_to_right(trees: FlatTrees) -> tuple[Ints, Ints]:
+    """Place of each leaf, -1 where nothing reaches it, and the first place of each tree: level by level, all trees at once."""
+    levels = _levels(trees)
+    leaves_under = np.zeros(len(trees.left), np.int64)
+    for level in reversed(levels):
+        leaves_under[level] = _leaves(trees.left[level], leaves_under) + _leaves(
+            trees.right[level], leaves_under
+        )
+    first_leaf = np.concatenate([[0], np.cumsum(_leaves(trees.roots, leaves_under))])
+    place, start = np.full(len(trees.leaf_id), -1, np.int64), np.zeros(len(trees.left), np.int64)
+
+    def put(children: Ints, places: Ints) -> None:
+        leaf = children < 0
+        place[~children[leaf]] = places[leaf]
+        start[children[~leaf]] = places[~leaf]
+
+    put(trees.roots, first_leaf[:-1])
+    for level in levels:
+        put(trees.left[level], start[level])
+        put(trees.right[level], start[level] + _leaves(trees.left[level], leaves_under))
+    return place, first_leaf
+
+
+def _leaves(children: Ints, leaves_under: Ints) -> Ints:
+    """Leaves under each child: one under a leaf."""
+    inner = children >= 0
+    return np.where(inner, leaves_under[children * inner] if len(leaves_under) else 1, 1)
+
+
+def _levels(trees: FlatTrees) -> list[Ints]:
+    """List the tests by depth; raise unless each test, and each leaf at most, is reached once."""
+    levels, reached = [trees.roots[trees.roots >= 0]], 0
+    while len(levels[-1]):
+        level = levels[-1]
+        reached += len(level)
+        if reached > len(trees.left) or level.max() >= len(trees.left):
+            break
+        children = np.concatenate([trees.left[level], trees.right[level]])
+        levels.append(children[children >= 0])
+    leaves = ~np.concatenate(
+        [children[children < 0] for children in (trees.left, trees.right, trees.roots)]
+    )
+    if (
+        reached != len(trees.left)
+        or _repeats(np.concatenate(levels), len(trees.left))
+        or _repeats(leaves, len(trees.leaf_id))
+    ):
+        raise ConversionError("The model is damaged: its nodes do not form trees.")
+    return levels
+
+
+def _repeats(numbers: Ints, size: int) -> bool:
+    """Whether a number comes twice, or is not below size."""
+    return len(numbers) > 0 and (int(numbers.max()) >= size or int(np.bincount(numbers).max()) > 1)

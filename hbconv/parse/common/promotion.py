@@ -1,0 +1,18 @@
+"""The dtype in which the source computes with rows and fitted arrays together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hbconv.containers import Node
+from hbconv.containers.nodes.wiring import Cast
+
+__all__ = ["promoted"]
+
+
+def promoted(x: Node, *constants: Any) -> Node:
+    """Return x in numpy's common dtype of itself and arrays: float64 unless all are float32."""
+    narrow = all(np.asarray(constant).dtype == np.float32 for constant in constants)
+    return Cast(x, "float" if narrow else "float64")

@@ -1,0 +1,173 @@
+"""Columns of text and of objects: found through the containers that only move them, and read as codes of a vocabulary.
+
+Such a column never enters a program. What stands between the input and its encoder (a selection, a concatenation, an
+imputer) is folded into the vocabulary by which the host encodes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node, Schema
+from hbconv.containers.nodes.codes import FindCode, Recode
+from hbconv.containers.nodes.decisions import Compare
+from hbconv.containers.nodes.inputs import Codes, Columns, FillText, Vocabulary
+from hbconv.containers.nodes.wiring import Concat, Select
+from hbconv.parse.step import Step, concat, select
+
+__all__ = [
+    "are_numbers",
+    "category_codes",
+    "columns_of",
+    "is_missing_text",
+    "is_nan",
+    "text_column",
+]
+
+Raw = str | bytes | float | None
+"""A raw value, or one of the two ways (None and NaN) to say that it is missing."""
+
+_NAN = float("nan")
+_PLAIN = (str, bytes, int, float, np.number, np.bool_)
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column of the input, and the (missing values, replacement) of the imputers it passed, in order."""
+
+    schema: Schema
+    column: int
+    fills: tuple[tuple[tuple[Raw, ...], str], ...] = ()
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """Texts that an imputer replaces."""
+        return tuple(m for missing, _ in self.fills for m in missing if isinstance(m, str))
+
+    def filled(self, value: Raw) -> Raw:
+        """Return the (canonical) value as the encoder sees it."""
+        for missing, fill in self.fills:
+            value = fill if value in map(_canonical, missing) else value
+        return value
+
+
+def text_column(x: Node, position: int) -> TextColumn | None:
+    """Follow one column of x back to the input; None where it was computed on the way."""
+    x, position = _origin(x, position)
+    if isinstance(x, Columns):
+        return TextColumn(x.schema, x.columns[position])
+    if not isinstance(x, FillText):
+        return None
+    found = text_column(x.x, position)
+    return found and TextColumn(
+        found.schema, found.column, (*found.fills, (x.missing, x.fill[position]))
+    )
+
+
+def category_codes(step: Step, position: int, categories: Any) -> Node:
+    """Code of one column of the step's input: the position of its value among the categories, -1 for others."""
+    values = np.asarray(categories)
+    if are_numbers(values):
+        return FindCode(columns_of(step.x, [position]), Array(_as_numbers(values)))
+    odd = sorted(
+        {type(v).__name__ for v in values.tolist() if v is not None and not isinstance(v, _PLAIN)}
+    )
+    if values.dtype.kind not in "OUS" or odd:
+        odd = odd or [values.dtype.name]
+        raise step.refuse(
+            "categories_",
+            odd,
+            f"Column {position} must hold texts, bytes or numbers. Convert it before fitting.",
+        )
+    return _value_codes(step, position, [_plain(v) for v in values.tolist()])
+
+
+def are_numbers(categories: Any) -> bool:
+    """Whether a program can compare the categories of a column: numbers, of objects those that one dtype holds exactly, in ascending order."""
+    values = np.asarray(categories)
+    if values.dtype.kind != "O":
+        return values.dtype.kind in "biuf" and values.dtype.itemsize <= 8
+    known = values.tolist()
+    if all(is_nan(v) for v in known) or not all(
+        isinstance(v, int | float | np.number) for v in known
+    ):
+        return False
+    exact = np.array(known)
+    if exact.dtype.kind not in "biuf" or any(
+        a != b and not is_nan(b) for a, b in zip(exact.tolist(), known, strict=True)
+    ):
+        return False
+    numbers = exact[~np.isnan(exact)]
+    return bool(np.all(numbers[1:] > numbers[:-1]))
+
+
+def columns_of(x: Node, positions: Sequence[int]) -> Node:
+    """Columns of x, each followed back as far as it was only moved: texts may stand beside it on the way."""
+    runs = groupby((_origin(x, j) for j in positions), key=itemgetter(0))
+    return concat([select(made, [position for _, position in run]) for made, run in runs])
+
+
+def is_missing_text(step: Step, position: int, missing: tuple[Raw, ...]) -> Node:
+    """Whether one text column of the step's input is missing: bool."""
+    return Compare.of(_value_codes(step, position, list(missing)), "ge", 0)
+
+
+def is_nan(value: object) -> TypeGuard[float]:
+    """Whether a value of any type is NaN."""
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))
+
+
+def _value_codes(step: Step, position: int, categories: list[Raw]) -> Node:
+    """Codes of the raw values, which become the categories' codes directly, or through a table where imputers moved them."""
+    column = text_column(step.x, position)
+    if column is None:
+        raise step.refuse(
+            "categories_",
+            "objects",
+            f"Column {position} is computed from numbers, yet held objects when fitting. Convert the input's columns.",
+        )
+    position_of = {_canonical(category): i for i, category in enumerate(categories)}
+    values = tuple(
+        dict.fromkeys(
+            [*(v for v in categories if v is not None and not is_nan(v)), *column.markers]
+        )
+    )
+    codes = [position_of.get(column.filled(v), -1) for v in values]
+    none, nan = (position_of.get(column.filled(v), -1) for v in (None, _NAN))
+    if codes == list(range(len(values))):
+        return Codes(column.schema, column.column, Vocabulary(values, none, nan))
+    raw = Codes(column.schema, column.column, Vocabulary(values, len(values), len(values) + 1))
+    return Recode(raw, (Array(np.array([-1, *codes, none, nan], dtype=np.int32)),))
+
+
+def _as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.array(values.tolist()) if values.dtype.kind == "O" else values
+
+
+def _plain(value: Any) -> Raw:
+    """Return numpy's scalars as Python's, which equal them and can be stored."""
+    return _canonical(value.item() if isinstance(value, np.generic) else value)
+
+
+def _canonical(value: Raw) -> Raw:
+    """Make every NaN the same one, so that it equals itself."""
+    return _NAN if is_nan(value) else value
+
+
+def _origin(x: Node, position: int) -> tuple[Node, int]:
+    """Node that made a column, behind the selections and concatenations, and the column's place in it."""
+    if isinstance(x, Select):
+        return _origin(x.x, int(x.indices[position]))
+    if not isinstance(x, Concat):
+        return x, position
+    ends = np.cumsum([part.type.width for part in x.xs])
+    owner = int(np.searchsorted(ends, position, side="right"))
+    return _origin(x.xs[owner], position - int(ends[owner]) + x.xs[owner].type.width)

@@ -1,0 +1,56 @@
+"""Reading what the source calls the columns that ``transform`` returns, and in which container it returns them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hbconv.containers import Container, NamesOut
+from hbconv.containers.feature_names import place
+
+__all__ = ["read_container", "read_names_out"]
+
+
+def read_names_out(estimator: Any, width: int) -> NamesOut | None:
+    """Ask for the names, then for those of input columns with names that tell which is which; None where the source itself cannot tell."""
+    default = _names(estimator)
+    if default is None:
+        return None
+    pattern = _names(estimator, [place(i) for i in range(width)])
+    checked = _names(estimator, [place(i) for i in range(width + 1)]) is None
+    return NamesOut(default, pattern if pattern is not None and pattern != default else (), checked)
+
+
+def read_container(estimator: Any) -> Container | None:
+    """Read how the answer of ``transform`` is wrapped; None where it never is."""
+    last = _answering(estimator)
+    names = (
+        _names(last) if "transform" in getattr(last, "_sklearn_auto_wrap_output_keys", ()) else None
+    )
+    if names is None:
+        return None
+    return Container(getattr(last, "_sklearn_output_config", {}).get("transform", ""), names)
+
+
+def _names(estimator: Any, given: Sequence[str] | None = None) -> tuple[str, ...] | None:
+    try:
+        return tuple(
+            map(
+                str,
+                estimator.get_feature_names_out()
+                if given is None
+                else estimator.get_feature_names_out(given),
+            )
+        )
+    except (AttributeError, IndexError, TypeError, ValueError, NotImplementedError):
+        return None
+
+
+def _answering(estimator: Any) -> Any:
+    """Return the estimator whose answer it is: the last of a pipeline, the best of a search."""
+    if hasattr(estimator, "best_estimator_"):
+        return _answering(estimator.best_estimator_)
+    if not hasattr(estimator, "named_steps"):
+        return estimator
+    steps = [step for _, step in estimator.steps if not (step is None or isinstance(step, str))]
+    return _answering(steps[-1]) if steps else None

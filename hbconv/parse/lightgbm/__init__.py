@@ -1,0 +1,1 @@
+"""Parsers of LightGBM: estimators, Booster and model text."""

@@ -1,0 +1,125 @@
+"""LightGBM's sets of categories, which its text holds as bits, and the tests on them as tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.codes import FIRST_CODE, CategoryCodes, FindCode
+from hbconv.containers.nodes.wiring import Cast, Concat, Select
+from hbconv.forest import Tables
+from hbconv.parse.common.category_tables import category_sizes, category_tables
+
+__all__ = ["CategorySets", "Codes"]
+
+_FEW = 256
+"""Up to so many categories a table has an entry for each number, listed or not."""
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Codes:
+    """From category numbers to the codes that tables are for.
+
+    Parameters
+    ----------
+    sizes : Array of int32, shape (n_columns,)
+        Number of categories of each column, as CategoryCodes wants it.
+    sparse : tuple of int
+        Columns whose few categories of large numbers are numbered anew, each in a further column.
+    listed : tuple of Array
+        Categories of these columns, ascending.
+    """
+
+    sizes: Array
+    sparse: tuple[int, ...] = ()
+    listed: tuple[Array, ...] = ()
+
+    def of(self, x: Node) -> Node:
+        """Replace the columns of categories by codes."""
+        if not self.sizes.data.any():
+            return x
+        codes = CategoryCodes(x, self.sizes, cut_first=True)
+        anew = (
+            self._numbered(codes, column, listed.data)
+            for column, listed in zip(self.sparse, self.listed, strict=True)
+        )
+        return Concat((codes, *anew)) if self.sparse else codes
+
+    def _numbered(self, codes: Node, column: int, listed: Ints) -> Node:
+        """Codes of no category and of NaN stay, then come the listed ones, without gaps."""
+        known = np.concatenate([[FIRST_CODE - 1], FIRST_CODE + listed]).astype(codes.type.dtype)
+        place = FindCode(Select(codes, Array(np.array([column], np.int32))), Array(known))
+        return Affine.of(Cast(place, codes.type.dtype), add=1.0)
+
+
+@dataclass(frozen=True)
+class CategorySets:
+    """The sets of all trees, one after another.
+
+    Parameters
+    ----------
+    tests : array of int, shape (n_tests,)
+        Set of each test, -1 for tests on thresholds.
+    owner, categories : array of int, shape (n_listed,)
+        Set that lists each category, and its number.
+    count : int
+        Number of sets.
+    """
+
+    tests: Ints
+    owner: Ints
+    categories: Ints
+    count: int
+
+    @staticmethod
+    def read(words: npt.NDArray[np.uint32], sizes: Ints, tests: Ints) -> CategorySets:
+        """Find the bits that are set; sizes are the sets' numbers of words.
+
+        Examples
+        --------
+        >>> sets = CategorySets.read(np.array([5, 0, 1], np.uint32), np.array([1, 2]), np.array([-1, 0, 1]))
+        >>> sets.owner, sets.categories
+        (array([0, 0, 1]), array([ 0,  2, 32]))
+        """
+        some = np.flatnonzero(words)
+        bits = np.flatnonzero(
+            np.unpackbits(words[some].astype("<u4").view(np.uint8), bitorder="little")
+        )
+        word = some[bits // 32]
+        owner = np.repeat(np.arange(len(sizes)), sizes)[word]
+        return CategorySets(
+            tests, owner, bits % 32 + 32 * (word - (np.cumsum(sizes) - sizes)[owner]), len(sizes)
+        )
+
+    def tables(self, column: Ints, n_columns: int) -> tuple[Tables | None, Ints, Codes]:
+        """Write the tables: what is listed goes left. Returns them, the column of each test, and what makes the codes."""
+        on_category = self.tests >= 0
+        of_set = np.zeros(self.count, np.int64)
+        of_set[self.tests[on_category]] = column[on_category]
+        of_listed, categories, column = of_set[self.owner], self.categories.copy(), column.copy()
+        sizes = category_sizes(
+            n_columns,
+            np.concatenate([column[on_category], of_listed]),
+            np.concatenate([np.full(on_category.sum(), -1), categories]),
+        )
+        sparse: list[int] = []
+        lists: list[Array] = []
+        for place in np.flatnonzero(sizes.data > _FEW).tolist():
+            here = of_listed == place
+            listed = np.unique(categories[here])
+            if 4 * len(listed) < sizes.data[place]:
+                categories[here] = np.searchsorted(listed, categories[here])
+                column[on_category & (column == place)] = n_columns + len(sparse)
+                sparse, lists = [*sparse, place], [*lists, Array(listed)]
+        counts = np.bincount(self.owner, minlength=self.count)
+        tables = category_tables(
+            self.tests, counts, categories, listed_left=True, nan_left=False, other_left=False
+        )
+        return tables, column, Codes(sizes, tuple(sparse), tuple(lists))

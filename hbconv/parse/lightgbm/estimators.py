@@ -1,0 +1,184 @@
+"""LightGBM: the scikit-learn wrappers, the Booster, and its model text."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Graph, Node, Output, Schema, Traits, current_source, source
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.decisions import ArgMax, Compare, Softmax
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.inputs import Columns
+from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
+from hbconv.containers.nodes.wiring import ConstantRows
+from hbconv.errors import UnsupportedError
+from hbconv.parse.checks.damage import reading
+from hbconv.parse.checks.soundness import require_sound
+from hbconv.parse.common.probabilities import beside_complement
+from hbconv.parse.lightgbm.inputs import read_features, read_schema
+from hbconv.parse.lightgbm.model_text import LightGBMModel, read_lightgbm_text
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+__all__ = ["parse_lightgbm_text"]
+
+
+def _same(scores: Node, model: LightGBMModel) -> Node:  # noqa: ARG001
+    return scores
+
+
+def _squared(scores: Node, model: LightGBMModel) -> Node:
+    """Undo ``reg_sqrt``."""
+    return Map(scores, "signed_square") if "sqrt" in model.options else scores
+
+
+def _sigmoid(scores: Node, model: LightGBMModel) -> Node:
+    return Map(Affine.of(scores, mul=float(model.options.get("sigmoid", 1.0))), "sigmoid")
+
+
+TRANSFORMS: dict[str, Callable[[Node, LightGBMModel], Node]] = {
+    **dict.fromkeys(("", "lambdarank", "rank_xendcg"), _same),
+    **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), _squared),
+    **dict.fromkeys(("poisson", "gamma", "tweedie"), lambda scores, _: Map(scores, "exp")),
+    **dict.fromkeys(("binary", "multiclassova", "cross_entropy"), _sigmoid),
+    "cross_entropy_lambda": lambda scores, _: Map(Map(scores, "exp"), "log1p"),
+    "multiclass": lambda scores, _: Softmax(scores),
+}
+"""From the (averaged) sums to what ``Booster.predict`` returns, by objective."""
+
+
+def parse_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) -> Graph:
+    """Read a model text into a Graph that answers as ``lightgbm.Booster(model_str=text).predict`` does.
+
+    Parameters
+    ----------
+    text : str
+        As ``Booster.save_model`` writes it.
+    iterations : tuple of int, optional
+        First and last (not included) boosting iteration to use; all by default.
+
+    Raises
+    ------
+    ConversionError, UnsupportedError
+    """
+    with (
+        source("Booster"),
+        reading("The LightGBM model text", "Save it anew with booster.save_model."),
+    ):
+        model = read_lightgbm_text(text, iterations)
+        schema = read_schema(model.names, categories=bool(model.categories))
+        step = Step(None, Columns.of(schema), "Booster")
+        return require_sound(
+            Graph(schema, _answers(step, model), tuple(step.checks), Traits("Booster"))
+        )
+
+
+def _schema(estimator: Any) -> Schema:
+    booster = getattr(estimator, "booster_", estimator)
+    return read_schema(booster.feature_name(), categories=bool(booster.pandas_categorical))
+
+
+@parses("lightgbm.Booster", features=_schema, truncates=True)
+def parse_booster(step: Step) -> dict[str, Output]:
+    """Answer with the transformed scores, a vector where there is one output.
+
+    A booster in training has the sigmoid's factor as it was given; once trained or read, the six digits that the text keeps.
+    """
+    model, exact = _read(step, step.estimator), step.estimator.params.get("sigmoid")
+    if (
+        exact is not None
+        and "sigmoid" in model.options
+        and float(exact) != float(model.options["sigmoid"])
+    ):
+        hint = "The model text keeps six digits of it: choose a value with no more, or convert Booster(model_str=booster.model_to_string())."
+        raise step.refuse("sigmoid", exact, hint)
+    return _answers(step, model)
+
+
+@parses(
+    "lightgbm.LGBMModel",
+    "lightgbm.LGBMRegressor",
+    "lightgbm.LGBMRanker",
+    features=_schema,
+    truncates=True,
+)
+def parse_regressor(step: Step) -> dict[str, Output]:
+    """Answer as the booster does."""
+    return _answers(step, _read_wrapper(step))
+
+
+@parses("lightgbm.LGBMClassifier", features=_schema, truncates=True)
+def parse_classifier(step: Step) -> dict[str, Output]:
+    """Take the larger probability; a custom objective has none, and all methods give raw scores."""
+    answers = _answers(step, _read_wrapper(step))
+    p, raw = answers["predict"], answers["raw_scores"]
+    if hasattr(step.estimator, "decision_function"):
+        answers["decision_function"] = raw
+    if callable(step.estimator.objective_):
+        return {**answers, "predict_proba": p}
+    two, classes = p.node.type.width == 1, Array(step.estimator.classes_)
+    one = two and len(classes) == 1  # no probability of it is above a half
+    label = (
+        ConstantRows(p.node, Array.of([0], np.int32))
+        if one
+        else Compare.of(p.node, "gt", 0.5, "int32")
+        if two
+        else ArgMax(p.node)
+    )
+    probabilities = beside_complement(p.node) if two else p.node
+    return {
+        **answers,
+        "predict": Output(label, classes, vector=True),
+        "predict_proba": Output(probabilities),
+    }
+
+
+def _answers(step: Step, model: LightGBMModel) -> dict[str, Output]:
+    """Collect what ``predict`` returns: as it is, with ``raw_score=True`` and with ``pred_leaf=True``."""
+    x = model.views.of(read_features(step, model.categories))
+    raw = TreeEnsemble(x, model.forest)
+    return {
+        "predict": _answer(_transformed(raw, model)),
+        "raw_scores": _answer(raw),
+        "apply": Output(TreeLeaves(x, model.forest)),
+    }
+
+
+def _answer(node: Node) -> Output:
+    return Output(node, vector=node.type.width == 1)
+
+
+def _transformed(raw: Node, model: LightGBMModel) -> Node:
+    if model.objective not in TRANSFORMS:
+        hint = f"hbconv handles {', '.join(filter(None, TRANSFORMS))}, and custom ones."
+        raise UnsupportedError("LightGBM", current_source(), "objective", model.objective, hint)
+    mean = Affine.of(raw, div=model.iterations) if model.average else raw
+    return TRANSFORMS[model.objective](mean, model)
+
+
+def _read_wrapper(step: Step) -> LightGBMModel:
+    early = step.estimator.get_params().get("pred_early_stop")
+    if early:
+        raise step.refuse(
+            "pred_early_stop", early, "It leaves out trees row by row. Fit without it."
+        )
+    return _read(step, step.estimator.booster_)
+
+
+def _read(step: Step, booster: Any) -> LightGBMModel:
+    """Read the trees that predict uses: those asked for, else up to the best iteration."""
+    return read_lightgbm_text(_text(booster, -1 if step.iterations else None), step.iterations)
+
+
+def _text(booster: Any, iterations: int | None) -> str:
+    """Write the model's text by way of a file: ``model_to_string`` writes it twice where it takes more than a megabyte."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.txt")
+        booster.save_model(path, num_iteration=iterations)
+        return path.read_text(encoding="utf-8")

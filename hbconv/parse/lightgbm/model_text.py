@@ -1,0 +1,201 @@
+"""LightGBM's model text: read without lightgbm, to the last bit (its JSON dump rounds and clips values)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hbconv.containers import current_source
+from hbconv.containers.schema import MOST_COLUMNS
+from hbconv.errors import ConversionError, UnsupportedError
+from hbconv.forest import Forest
+from hbconv.parse.lightgbm.trees import DAMAGED, Views, read_trees
+
+__all__ = ["LightGBMModel", "read_lightgbm_text"]
+
+_VERSIONS = ("v2", "v3", "v4")
+
+
+@dataclass(frozen=True)
+class LightGBMModel:
+    """What the text says.
+
+    Parameters
+    ----------
+    forest : Forest
+        Trees over the columns that views make.
+    views : Views
+        What the features become before the trees read them.
+    names : tuple of str
+        Feature names, ``Column_0, Column_1...`` where the training data had none.
+    objective : str
+        Name of the objective, empty for a custom one.
+    options : mapping of str to str
+        Its options, such as ``{"sigmoid": "0.7"}`` or ``{"sqrt": ""}``.
+    iterations : int
+        Number of trees that an average of the sums is over.
+    average : bool
+        Whether predictions are averages (random forests).
+    categories : mapping of int to sequence
+        Values of each feature that was a pandas column of categories, in the order of their codes.
+    """
+
+    forest: Forest
+    views: Views
+    names: tuple[str, ...]
+    objective: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    iterations: int = 1
+    average: bool = False
+    categories: Mapping[int, Sequence[Any]] = field(default_factory=dict)
+
+
+def read_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) -> LightGBMModel:
+    """Read what ``Booster.model_to_string`` writes.
+
+    Parameters
+    ----------
+    text : str
+    iterations : tuple of int, optional
+        First and last (not included) boosting iteration to keep.
+
+    Raises
+    ------
+    ConversionError
+        Not a LightGBM model, or a damaged one.
+    UnsupportedError
+        A version that hbconv does not know, or columns of categories that the text does not tell apart.
+    """
+    text = text.replace("\r\n", "\n")
+    header, *blocks = text.split("\nTree=")
+    settings = _settings(header)
+    if "tree" not in settings or "max_feature_idx" not in settings:
+        raise ConversionError(
+            "This is no LightGBM model text: it does not begin with 'tree' and the model's settings."
+        )
+    if "\nend of trees" not in text or len(blocks) != len(settings.get("tree_sizes", "").split()):
+        raise ConversionError(DAMAGED.format("it ends before the last tree"))
+    if settings.get("version") not in _VERSIONS:
+        raise UnsupportedError(
+            "LightGBM",
+            current_source(),
+            "version",
+            settings.get("version"),
+            f"hbconv reads versions {', '.join(_VERSIONS)}.",
+        )
+    model = _model(settings, blocks, text, iterations)
+    _require_sizes(settings["tree_sizes"].split(), blocks)
+    return model
+
+
+def _require_sizes(sizes: list[str], blocks: list[str]) -> None:
+    """Require the bytes that each tree is said to take: LightGBM seeks where the next one begins by them alone."""
+    found = [str(len(f"\nTree={block}".encode())) for block in blocks[:-1]]
+    if sizes[:-1] != found:
+        raise ConversionError(DAMAGED.format("tree_sizes are not the sizes of its trees"))
+
+
+def _model(
+    settings: dict[str, str], blocks: list[str], text: str, iterations: tuple[int, int] | None
+) -> LightGBMModel:
+    names, infos = settings["feature_names"].split(" "), settings["feature_infos"].split(" ")
+    width, outputs = int(settings["max_feature_idx"]) + 1, int(settings["num_tree_per_iteration"])
+    if not len(names) == len(infos) == width:
+        raise ConversionError(
+            DAMAGED.format(
+                f"max_feature_idx={width - 1}, but it names {len(names)} features and describes {len(infos)}"
+            )
+        )
+    if (
+        not 0 < outputs <= MOST_COLUMNS
+        or outputs != int(settings["num_class"])
+        or len(blocks) % outputs
+    ):
+        raise ConversionError(
+            DAMAGED.format(
+                f"num_tree_per_iteration={outputs}, but it has {settings['num_class']} outputs and {len(blocks)} trees"
+            )
+        )
+    first, last = iterations or (0, len(blocks))
+    trees = [_settings(block) for block in blocks[first * outputs : last * outputs]]
+    forest, views = read_trees(trees, width, outputs)
+    objective, *options = settings.get("objective", "").split() or [""]
+    return LightGBMModel(
+        forest,
+        views,
+        tuple(names),
+        objective,
+        {name: value for name, _, value in (option.partition(":") for option in options)},
+        len(trees) // outputs,
+        "average_output" in settings,
+        _categories(infos, text),
+    )
+
+
+def _settings(block: str) -> dict[str, str]:
+    """Lines ``key=value`` (or a bare key) up to the end of the trees."""
+    lines = [
+        line.partition("=") for line in block.partition("\nend of trees")[0].split("\n") if line
+    ]
+    settings = {key: value for key, _, value in lines}
+    if len(settings) != len(lines):
+        raise ConversionError(DAMAGED.format("a key stands twice"))
+    return settings
+
+
+def _categories(infos: list[str], text: str) -> Mapping[int, Sequence[Any]]:
+    """Match the lists of categories, which the text holds without their columns, with the features.
+
+    A column of unordered categories is among LightGBM's categorical features, which the text names; by default there are no others.
+    Else, the only way in which the features' values are codes of the lists.
+    """
+    lists = (
+        json.loads(text.rpartition("\npandas_categorical:")[2])
+        if "\npandas_categorical:" in text
+        else None
+    )
+    if not lists:
+        return {}
+    listed = [
+        int(i)
+        for i in text.rpartition("\n[categorical_feature: ")[2].partition("]")[0].split(",")
+        if i
+    ]
+    sizes = [len(categories) for categories in lists]
+    if len(listed) == len(lists) and all(
+        _may_be_codes(infos[j], size) for j, size in zip(listed, sizes, strict=True)
+    ):
+        return dict(zip(listed, lists, strict=True))
+    first = _match(list(enumerate(infos)), sizes)
+    if first != _match(list(enumerate(infos))[::-1], sizes[::-1])[::-1] or len(first) != len(lists):
+        hint = "The model does not tell which columns have dtype category. Fit with unordered categories and categorical_feature='auto'."
+        raise UnsupportedError(
+            "LightGBM", current_source(), "pandas_categorical", str(lists)[:60], hint
+        )
+    return dict(zip(first, lists, strict=True))
+
+
+def _match(infos: list[tuple[int, str]], sizes: list[int]) -> list[int]:
+    """Give each list in turn the first feature that it may have.
+
+    Examples
+    --------
+    >>> _match([(0, "[0.5:2]"), (1, "[0:2]"), (2, "-1:1:0"), (3, "none")], [3, 2])
+    [1, 2]
+    """
+    matched: list[int] = []
+    for place, info in infos:
+        if len(matched) < len(sizes) and _may_be_codes(info, sizes[len(matched)]):
+            matched.append(place)
+    return matched
+
+
+def _may_be_codes(info: str, size: int) -> bool:
+    """Whether a feature's values (``[least:largest]``, ``a:b:c`` for categories, of which -1 is missing, or ``none``) are codes of a list."""
+    least = 0 if info.startswith("[") else -1
+    return info == "none" or all(
+        number.lstrip("-").isdigit() and least <= int(number) < size
+        for number in info.strip("[]").split(":")
+    )

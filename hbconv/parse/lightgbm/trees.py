@@ -1,0 +1,293 @@
+"""LightGBM's trees as a Forest: tests on numbers and on categories, each missing rule, linear leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node
+from hbconv.containers.nodes.codes import MissingBetween
+from hbconv.containers.nodes.wiring import Select
+from hbconv.errors import ConversionError
+from hbconv.forest import Forest, Slopes
+from hbconv.parse.common.node_tables import FlatTrees, assemble
+from hbconv.parse.lightgbm.categories import CategorySets, Codes
+
+__all__ = ["DAMAGED", "Views", "read_trees"]
+
+DAMAGED = "The LightGBM model text is damaged: {}."
+
+ZERO = float(np.float32(1e-35))
+"""Values this near zero are zero to LightGBM's predictor."""
+
+CATEGORICAL, DEFAULT_LEFT, MISSING_ZERO, MISSING_NAN = 1, 2, 4, 8
+"""Bits of ``decision_type``."""
+
+PLAIN, NO_ZEROS, CATEGORY = range(3)
+"""What a test reads: the value; the value, or NaN for zero; the code of the category."""
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Tree = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Views:
+    """What the columns become before the trees read them. A feature that tests read in several ways has a column for each.
+
+    Parameters
+    ----------
+    source : Array of int32, shape (n_columns,)
+        Feature behind each column; the features themselves come first.
+    kind : Array of int64, shape (n_columns,)
+        PLAIN, NO_ZEROS or CATEGORY.
+    multiplied : Array of bool, shape (n_columns,)
+        Whether linear leaves multiply the column, so that a value near zero must be zero.
+    codes : Codes
+        What makes codes of categories.
+    """
+
+    source: Array
+    kind: Array
+    multiplied: Array
+    codes: Codes
+
+    def of(self, x: Node) -> Node:
+        """Make the columns of x, which holds the features as floats."""
+        if len(self.source) > x.type.width:
+            x = Select(x, self.source)
+        for columns, fill in ((self.multiplied.data, 0.0), (self.kind.data == NO_ZEROS, np.nan)):
+            if columns.any():
+                x = MissingBetween.of(
+                    x, np.where(columns, -ZERO, np.nan), np.where(columns, ZERO, np.nan), fill
+                )
+        return self.codes.of(x)
+
+
+def read_trees(trees: Sequence[Tree], n_features: int, n_outputs: int) -> tuple[Forest, Views]:
+    """Read the settings of the trees; tree t adds to output ``t % n_outputs``.
+
+    Raises
+    ------
+    ConversionError
+        Arrays of the wrong length, or such that are no trees.
+    """
+    leaves = np.array([int(tree["num_leaves"]) for tree in trees], dtype=np.int64)
+    _require_sizes(trees, leaves)
+    feature, threshold = (
+        _joined(trees, "split_feature", np.int64),
+        _joined(trees, "threshold", np.float64),
+    )
+    decision, values = (
+        _joined(trees, "decision_type", np.int64),
+        _joined(trees, "leaf_value", np.float64),
+    )
+    if np.any((feature < 0) | (feature >= n_features)):
+        raise ConversionError(
+            DAMAGED.format(f"a test reads a column that does not exist (there are {n_features})")
+        )
+    slopes, kind = _slopes(trees, leaves, values), _kinds(feature, threshold, decision)
+    multiplied = np.unique(slopes.feature.data) if slopes else np.zeros(0, np.int64)
+    column, source, kinds = _columns(feature, kind, multiplied, n_features)
+    tables, column, codes = _category_sets(trees, leaves, threshold, kind == CATEGORY).tables(
+        column, len(source)
+    )
+    left, right = (
+        _children(_joined(trees, key, np.int64), leaves) for key in ("left_child", "right_child")
+    )
+    if slopes and not (
+        0 <= slopes.feature.data.min(initial=0) <= slopes.feature.data.max(initial=0) < n_features
+    ):
+        raise ConversionError(
+            DAMAGED.format(
+                f"a linear leaf reads a column that does not exist (there are {n_features})"
+            )
+        )
+    first_leaf, first_test = np.cumsum(leaves) - leaves, np.cumsum(leaves - 1) - (leaves - 1)
+    flat = FlatTrees(
+        feature=column,
+        threshold=_past_zero(threshold),
+        default_left=_default_left(threshold, decision),
+        left=left,
+        right=right,
+        roots=np.where(leaves > 1, first_test, ~first_leaf),
+        values=values[:, None],
+        leaf_id=np.arange(len(values)) - np.repeat(first_leaf, leaves),
+        tables=tables,
+        slopes=slopes,
+    )
+    forest = assemble(
+        flat,
+        np.zeros(n_outputs),
+        strict=False,
+        n_features=len(source) + len(codes.sparse),
+        target=np.arange(len(trees)) % n_outputs,
+    )
+    return forest, Views(
+        Array.of(source, np.int32),
+        Array(kinds),
+        Array(np.isin(np.arange(len(source)), multiplied)),
+        codes,
+    )
+
+
+def _require_sizes(trees: Sequence[Tree], leaves: Ints) -> None:
+    for key, less in {
+        "leaf_value": 0,
+        "split_feature": 1,
+        "threshold": 1,
+        "decision_type": 1,
+        "left_child": 1,
+        "right_child": 1,
+    }.items():
+        counts = [tree[key].count(" ") + bool(tree[key]) for tree in trees]
+        if not np.array_equal(counts, leaves - less):
+            raise ConversionError(DAMAGED.format(f"{key} has the wrong length"))
+
+
+def _joined(trees: Sequence[Tree], key: str, dtype: type[np.generic]) -> npt.NDArray[Any]:
+    """One array over all trees."""
+    text = " ".join(tree[key] for tree in trees if tree[key])
+    numbers = np.fromstring(text, dtype=dtype, sep=" ")
+    if len(numbers) != text.count(" ") + bool(text):
+        raise ConversionError(DAMAGED.format(f"{key} holds what is no number"))
+    return numbers
+
+
+def _children(within: Ints, leaves: Ints) -> Ints:
+    """Children numbered over the forest: tests count on from the trees before, leaves (negative) likewise."""
+    tests = leaves - 1
+    if np.any((within >= np.repeat(tests, tests)) | (within < -np.repeat(leaves, tests))):
+        raise ConversionError(DAMAGED.format("a child is in no tree, or in another"))
+    first_test, first_leaf = (
+        np.repeat(np.cumsum(tests) - tests, tests),
+        np.repeat(np.cumsum(leaves) - leaves, tests),
+    )
+    return np.where(within >= 0, within + first_test, within - first_leaf)
+
+
+def _past_zero(threshold: Floats) -> Floats:
+    """Thresholds that send each x where LightGBM sends ``0 if abs(x) <= ZERO else x``.
+
+    Examples
+    --------
+    >>> _past_zero(np.array([0.0, -0.0, 1e-36, 0.5])).tolist() == [ZERO, ZERO, ZERO, 0.5]
+    True
+    >>> bool(np.all(_past_zero(np.array([-ZERO, -1e-36])) < -ZERO))
+    True
+    """
+    above = np.where((threshold >= 0) & (threshold < ZERO), ZERO, threshold)
+    return np.where((above < 0) & (above >= -ZERO), np.nextafter(-ZERO, -np.inf), above)
+
+
+def _default_left(threshold: Floats, decision: Ints) -> npt.NDArray[np.bool_]:
+    """Where NaN goes: as the node says, but with missing type None NaN counts as zero."""
+    return np.where(
+        decision & (MISSING_ZERO | MISSING_NAN) > 0, decision & DEFAULT_LEFT > 0, threshold >= 0
+    )
+
+
+def _kinds(feature: Ints, threshold: Floats, decision: Ints) -> Ints:
+    """Tell what each test reads. With missing type Zero, zero goes the way of NaN, which matters where the threshold sends it elsewhere.
+
+    Other tests of such a feature, to which zero and NaN are the same, read it without zeros too.
+    """
+    on_category = decision & CATEGORICAL > 0
+    sent_elsewhere = ~on_category & ((decision & DEFAULT_LEFT > 0) != (threshold >= 0))
+    without = np.unique(feature[sent_elsewhere & (decision & MISSING_ZERO > 0)])
+    tells_apart = sent_elsewhere & (decision & MISSING_NAN > 0)
+    return np.where(
+        on_category, CATEGORY, np.where(np.isin(feature, without) & ~tells_apart, NO_ZEROS, PLAIN)
+    )
+
+
+def _columns(
+    feature: Ints, kind: Ints, multiplied: Ints, n_features: int
+) -> tuple[Ints, Ints, Ints]:
+    """Give each kind of a feature that is read a column, the first the feature's own: column of each test; source and kind of each column.
+
+    Examples
+    --------
+    >>> _columns(np.array([1, 1, 0]), np.array([NO_ZEROS, CATEGORY, PLAIN]), np.array([0]), 3)
+    (array([1, 3, 0]), array([0, 1, 2, 1]), array([0, 1, 0, 2]))
+    """
+    wanted = feature * 3 + kind
+    pairs = np.unique(np.concatenate([wanted, multiplied * 3 + PLAIN]))
+    source, kinds = pairs // 3, pairs % 3
+    extra = np.diff(source, prepend=-1) == 0
+    place = np.where(extra, n_features - 1 + np.cumsum(extra), source)
+    own = np.full(n_features, PLAIN)
+    own[source[~extra]] = kinds[~extra]
+    return (
+        place[np.searchsorted(pairs, wanted)],
+        np.concatenate([np.arange(n_features), source[extra]]),
+        np.concatenate([own, kinds[extra]]),
+    )
+
+
+def _category_sets(
+    trees: Sequence[Tree], leaves: Ints, threshold: Floats, on_category: npt.NDArray[np.bool_]
+) -> CategorySets:
+    """Read the sets; a test on categories has the number of its set in place of a threshold."""
+    sets = np.array([int(tree["num_cat"]) for tree in trees], dtype=np.int64)
+    with_sets = [tree for tree in trees if int(tree["num_cat"])]
+    bounds, words = (
+        _joined(with_sets, "cat_boundaries", np.int64),
+        _joined(with_sets, "cat_threshold", np.int64),
+    )
+    sizes = np.diff(bounds)[np.diff(bounds) > 0] if len(bounds) else bounds
+    if (
+        len(bounds) != sets.sum() + len(with_sets)
+        or len(sizes) != sets.sum()
+        or sizes.sum() != len(words)
+    ):
+        raise ConversionError(
+            DAMAGED.format("cat_boundaries or cat_threshold has the wrong length")
+        )
+    within, available = (
+        np.where(on_category, threshold, 0).astype(np.int64),
+        np.repeat(sets, leaves - 1),
+    )
+    if np.any(on_category & ((within < 0) | (within >= available))):
+        raise ConversionError(
+            DAMAGED.format("a test is about a set of categories that does not exist")
+        )
+    tests = np.where(on_category, within + np.repeat(np.cumsum(sets) - sets, leaves - 1), -1)
+    return CategorySets.read(words.astype(np.uint32), sizes, tests)
+
+
+def _slopes(trees: Sequence[Tree], leaves: Ints, values: Floats) -> Slopes | None:
+    """Read linear leaves; the leaves of other trees are constants."""
+    linear = np.array([tree.get("is_linear", "0") != "0" for tree in trees], dtype=np.bool_)
+    if not linear.any():
+        return None
+    chosen = [tree for tree, is_linear in zip(trees, linear, strict=True) if is_linear]
+    of_linear = np.repeat(linear, leaves)
+    constant, counts = values.copy(), np.zeros(len(values), np.int64)
+    counts[of_linear] = _spaced(chosen, "num_features", np.int64, int(of_linear.sum()))
+    constant[of_linear] = _spaced(chosen, "leaf_const", np.float64, int(of_linear.sum()))
+    feature, coefficient = (
+        _spaced(chosen, key, dtype, int(counts.sum()))
+        for key, dtype in (("leaf_features", np.int64), ("leaf_coeff", np.float64))
+    )
+    return Slopes(
+        Array(constant),
+        Array.of(np.concatenate([[0], np.cumsum(counts)]), np.int32),
+        Array.of(feature, np.int32),
+        Array(coefficient),
+    )
+
+
+def _spaced(
+    trees: Sequence[Tree], key: str, dtype: type[np.generic], size: int
+) -> npt.NDArray[Any]:
+    """One array over all trees, whose numbers may stand several spaces apart."""
+    numbers = np.fromstring(" ".join(tree[key] for tree in trees).strip(), dtype=dtype, sep=" ")
+    if len(numbers) != size:
+        raise ConversionError(DAMAGED.format(f"{key} has the wrong length"))
+    return numbers

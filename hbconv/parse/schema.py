@@ -1,0 +1,87 @@
+"""The input columns of an estimator: as its parser says, or as scikit-learn's attributes do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hbconv.containers import Conventions, Schema
+from hbconv.errors import ConversionError
+from hbconv.parse.registry import find_parser
+from hbconv.parse.step import require_fitted
+
+__all__ = ["as_validated", "common_schema", "in_order", "picked_by_name", "read_schema"]
+
+
+def read_schema(estimator: object, n_features: int | None = None) -> Schema:
+    """Read the input columns an estimator was fitted on; n_features for one that does not know how many."""
+    entry = find_parser(estimator)
+    require_fitted(estimator, type(estimator).__name__)
+    columns = entry.features(estimator) if entry.features is not None else None
+    if columns is not None:
+        return (
+            columns
+            if isinstance(columns, Schema)
+            else Schema.matrix(columns)
+            if isinstance(columns, int)
+            else _as_sklearn(columns)
+        )
+    names: Sequence[Any] | None = getattr(estimator, "feature_names_in_", None)
+    if names is not None:
+        return _as_sklearn(names)
+    width = getattr(estimator, "n_features_in_", n_features)
+    if width is None:
+        raise ConversionError(
+            f"{type(estimator).__name__} does not know how many columns it reads. Pass sample=X[:5] to convert."
+        )
+    return Schema.matrix(int(width))
+
+
+def common_schema(estimators: Iterable[object]) -> Schema:
+    """Columns of estimators that are given the same rows: named as scikit-learn's own names them, where one is among them.
+
+    What only some of them refuse in a table is refused; what only some of them take is not taken. Where some find columns by
+    name and others by position, they read the same ones in the order of fitting alone.
+    """
+    schemas = [read_schema(estimator) for estimator in estimators]
+    first = next((schema for schema in schemas if schema.conventions == Conventions()), schemas[0])
+    if all(schema == first for schema in schemas):
+        return first
+    each = [schema.conventions for schema in schemas]
+    shared = Conventions(
+        tables_only=any(c.tables_only for c in each),
+        no_categories=any(c.no_categories for c in each),
+    )
+    alike = len({schema.finds for schema in schemas}) == 1
+    return (
+        replace(first, conventions=shared)
+        if alike
+        else in_order(replace(first, conventions=shared))
+    )
+
+
+def picked_by_name(estimator: object) -> Schema | None:
+    """Columns of an estimator that picks them from a table by name, and leaves others alone; None where it was fitted without names."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return None if names is None else Schema.table([str(name) for name in names])
+
+
+def in_order(schema: Schema) -> Schema:
+    """Return the same columns, found by position once their names are those fitted on."""
+    return replace(schema, finds="names in order")
+
+
+def as_validated(estimator: object, schema: Schema | None) -> Schema | None:
+    """Return the columns of an estimator that checks names itself and gives its members arrays, which have none."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return (
+        schema
+        if names is None or schema is None
+        else replace(_as_sklearn(names), conventions=schema.conventions)
+    )
+
+
+def _as_sklearn(names: Iterable[object]) -> Schema:
+    """Columns of an estimator that refuses a table of other names, or of another order."""
+    return Schema.table([str(name) for name in names], finds="names in order")

@@ -1,0 +1,1 @@
+"""Parsers of scikit-learn: one file or folder for each of its public modules."""

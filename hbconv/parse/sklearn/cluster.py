@@ -1,0 +1,162 @@
+"""Clusters: the nearest of a few centres, and how far they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.decisions import ArgMax
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.lookups import LookupRows
+from hbconv.containers.nodes.sums import Pool
+from hbconv.containers.nodes.wiring import Cast, ConstantRows
+from hbconv.parse.common.distance_metrics import squared_distances
+from hbconv.parse.common.promotion import promoted
+from hbconv.parse.registry import parses
+from hbconv.parse.sklearn.linear_model.regressors import dense
+from hbconv.parse.step import Step
+
+
+def _distances(x: Node, centers: npt.NDArray[Any]) -> Node:
+    return Map(squared_distances(x, centers), "sqrt")
+
+
+def _nearest(x: Node, centers: npt.NDArray[Any]) -> Node:
+    """Position of the nearest centre, the first of equals."""
+    return ArgMax(Map(squared_distances(Cast(x, "float64"), centers), "neg"))
+
+
+def _closeness(x: Node, centers: npt.NDArray[Any]) -> Node:
+    """``2 x @ center - |center|^2``, larger for nearer centres: what the source compares, in its dtype."""
+    return Linear.of(
+        promoted(x, centers), 2.0 * centers.T, -np.einsum("ij,ij->i", centers, centers)
+    )
+
+
+@parses("sklearn.cluster.KMeans", "sklearn.cluster.MiniBatchKMeans")
+def parse_k_means(step: Step) -> dict[str, Output]:
+    """Nearest centre, and the distances to all."""
+    x, centers = step.require_finite(), step.estimator.cluster_centers_
+    return {
+        "predict": Output(ArgMax(_closeness(x, centers)), vector=True),
+        "transform": Output(_distances(x, centers)),
+    }
+
+
+@parses("sklearn.cluster.BisectingKMeans")
+def parse_bisecting_k_means(step: Step) -> dict[str, Output]:
+    """Go down the tree of clusters, at each the nearer half's way: a label counts the turns to it, and that of the right ones alone has them all."""
+    est, x = step.estimator, step.require_finite()
+    inner = _inner_clusters(est._bisecting_tree)
+    labels: Node = ConstantRows(x, Array(np.zeros(1, np.int32)))
+    if inner:
+        centers = np.concatenate([[cluster.left.center, cluster.right.center] for cluster in inner])
+        centers = centers + est._X_mean if hasattr(est, "_X_mean") else centers
+        turns = Cast(ArgMax(_closeness(x, centers), len(inner)), "float64")
+        ways = _ways(inner)
+        labels = ArgMax(Linear.of(turns, ways, -(ways == 1.0).sum(axis=0).astype(np.float64)))
+    return {
+        "predict": Output(labels, vector=True),
+        "transform": Output(_distances(x, est.cluster_centers_)),
+    }
+
+
+def _inner_clusters(cluster: Any) -> list[Any]:
+    """Clusters that were bisected, each before its halves."""
+    return (
+        []
+        if cluster.left is None
+        else [cluster, *_inner_clusters(cluster.left), *_inner_clusters(cluster.right)]
+    )
+
+
+def _ways(inner: list[Any]) -> npt.NDArray[np.float64]:
+    """For each bisected cluster and label: 1 where the way to the label turns right, -1 where left, 0 where it does not come by."""
+    ways = np.zeros((len(inner), len(inner) + 1))
+    for row, cluster in zip(ways, inner, strict=True):
+        row[_labels(cluster.left)], row[_labels(cluster.right)] = -1.0, 1.0
+    return ways
+
+
+def _labels(cluster: Any) -> list[int]:
+    """Labels of a cluster's parts."""
+    return (
+        [cluster.label]
+        if cluster.left is None
+        else [*_labels(cluster.left), *_labels(cluster.right)]
+    )
+
+
+@parses("sklearn.cluster.Birch")
+def parse_birch(step: Step) -> dict[str, Output]:
+    """Label of the nearest subcluster, and the distances to all of them."""
+    est, x = step.estimator, step.require_finite()
+    if not np.allclose((est.subcluster_centers_**2).sum(axis=1), est._subcluster_norms):
+        raise step.damaged("_subcluster_norms are not those of subcluster_centers_")
+    labels = LookupRows(
+        _nearest(x, est.subcluster_centers_), Array(np.asarray(est.subcluster_labels_)[:, None])
+    )
+    return {
+        "predict": Output(labels, vector=True),
+        "transform": Output(_distances(x, est.subcluster_centers_)),
+    }
+
+
+@parses("sklearn.cluster.MeanShift")
+def parse_mean_shift(step: Step) -> dict[str, Output]:
+    """Nearest centre."""
+    return {
+        "predict": Output(
+            _nearest(step.require_finite(), step.estimator.cluster_centers_),
+            vector=True,
+            dtype="int64",
+        )
+    }
+
+
+@parses("sklearn.cluster.AffinityPropagation")
+def parse_affinity_propagation(step: Step) -> dict[str, Output]:
+    """Nearest exemplar; -1 where fitting did not converge and left none."""
+    est = step.estimator
+    step.require("affinity", "euclidean")
+    x = step.require_finite()
+    centers = dense(est.cluster_centers_)
+    labels = _nearest(x, centers) if len(centers) else ConstantRows(x, Array(np.array([-1])))
+    return {"predict": Output(labels, vector=True, dtype="int64")}
+
+
+_POOLS = {
+    "amax": "max",
+    "amin": "min",
+    "max": "max",
+    "median": "median",
+    "min": "min",
+    "sum": "sum",
+}
+
+
+@parses("sklearn.cluster.FeatureAgglomeration")
+def parse_feature_agglomeration(step: Step) -> Node:
+    """Make each cluster of columns one: their mean, which the source computes in float64, or another function of numpy's."""
+    est, x = step.estimator, step.require_finite()
+    function, labels = est.pooling_func, np.asarray(est.labels_)
+    if not np.array_equal(np.unique(labels), np.arange(labels.max() + 1)):
+        raise step.damaged(f"labels_ leaves out a cluster below its largest, {labels.max()}")
+    groups = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+    if function is np.mean:
+        members = np.stack([labels == label for label in np.unique(labels)], axis=1).astype(
+            np.float64
+        )
+        return Affine.of(Linear.of(Cast(x, "float64"), members), div=members.sum(axis=0))
+    name = getattr(function, "__name__", "")
+    if name not in _POOLS or getattr(np, name) is not function:
+        raise step.refuse(
+            "pooling_func", function, f"hbconv handles numpy's mean, {', '.join(sorted(_POOLS))}."
+        )
+    return Pool(x, tuple(tuple(group.tolist()) for group in groups), _POOLS[name])

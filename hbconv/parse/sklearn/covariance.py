@@ -1,0 +1,54 @@
+"""Covariance estimators: Mahalanobis distances, and outliers by them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.arithmetic import RowDot
+from hbconv.containers.nodes.decisions import Compare
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.wiring import Cast
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+
+@parses(
+    "sklearn.covariance.EmpiricalCovariance",
+    "sklearn.covariance.GraphicalLasso",
+    "sklearn.covariance.GraphicalLassoCV",
+    "sklearn.covariance.LedoitWolf",
+    "sklearn.covariance.MinCovDet",
+    "sklearn.covariance.OAS",
+    "sklearn.covariance.ShrunkCovariance",
+)
+def parse_covariance(step: Step) -> dict[str, Output]:
+    """Distances alone."""
+    return {"mahalanobis": Output(_mahalanobis(step), vector=True)}
+
+
+@parses("sklearn.covariance.EllipticEnvelope")
+def parse_elliptic_envelope(step: Step) -> dict[str, Output]:
+    """Score by the negative distance; from the offset on, a row is an inlier."""
+    distances = _mahalanobis(step)
+    scores = Affine.of(distances, mul=-1.0)
+    decision = Affine.of(scores, sub=step.estimator.offset_)
+    inlier = Compare.of(decision, "ge", 0.0, "float64")
+    return {
+        "predict": Output(Cast(Affine.of(inlier, mul=2.0, sub=1.0), "int64"), vector=True),
+        "decision_function": Output(decision, vector=True),
+        "score_samples": Output(scores, vector=True),
+        "mahalanobis": Output(distances, vector=True),
+    }
+
+
+def _mahalanobis(step: Step) -> Node:
+    """``c @ precision @ c`` for the centred row c, in float64; NaN where rounding makes it negative, for the source takes its root."""
+    est = step.estimator
+    centred = Affine.of(Cast(step.require_finite(), "float64"), sub=est.location_)
+    precision = est.get_precision()
+    if not np.isfinite(precision).all():
+        raise step.damaged("precision_ holds values that are not finite")
+    return Map(Map(RowDot(centred, Linear.of(centred, precision)), "sqrt"), "square")

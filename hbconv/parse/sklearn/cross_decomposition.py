@@ -1,0 +1,35 @@
+"""Partial least squares and canonical correlation: rows scaled, then projected."""
+
+from __future__ import annotations
+
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.wiring import Cast
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+
+@parses(
+    "sklearn.cross_decomposition.CCA",
+    "sklearn.cross_decomposition.PLSCanonical",
+    "sklearn.cross_decomposition.PLSRegression",
+)
+def parse_partial_least_squares(step: Step) -> dict[str, Output]:
+    """Project scaled rows; predict from rows that are centred alone, since the coefficients hold the scale."""
+    est, x = step.estimator, step.require_finite(Cast(step.x, "float"))
+    scores = Linear.of(_scaled(step, x), est.x_rotations_)
+    prediction = Linear.of(Affine.in_place(x, sub=est._x_mean), est.coef_.T, est.intercept_)
+    return {"predict": Output(prediction, vector=est._predict_1d), "transform": Output(scores)}
+
+
+@parses("sklearn.cross_decomposition.PLSSVD")
+def parse_partial_least_squares_svd(step: Step) -> Node:
+    """Project scaled rows, all in float64."""
+    return Linear.of(
+        _scaled(step, step.require_finite(Cast(step.x, "float64"))), step.estimator.x_weights_
+    )
+
+
+def _scaled(step: Step, x: Node) -> Node:
+    return Affine.in_place(x, sub=step.estimator._x_mean, div=step.estimator._x_std)

@@ -1,0 +1,79 @@
+"""Sparse coding: rows as sums of atoms of a dictionary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node
+from hbconv.containers.nodes.elementwise import Map, SoftThreshold
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.matching_pursuit import MatchingPursuit
+from hbconv.containers.nodes.wiring import Cast, Concat
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+_HINT = "hbconv handles transform_algorithm='omp' and 'threshold'. Set it on the fitted estimator: the dictionary stays the same."
+
+
+@parses(
+    "sklearn.decomposition.DictionaryLearning",
+    "sklearn.decomposition.MiniBatchDictionaryLearning",
+)
+def parse_dictionary_learning(step: Step) -> Node:
+    """Encode by the dictionary that was learnt."""
+    return _encoded(step, np.asarray(step.estimator.components_))
+
+
+@parses(
+    "sklearn.decomposition.SparseCoder",
+    features=lambda coder: int(np.asarray(coder.dictionary).shape[1]),
+)
+def parse_sparse_coder(step: Step) -> Node:
+    """Encode by the dictionary that was given."""
+    return _encoded(step, np.asarray(step.estimator.dictionary))
+
+
+def _encoded(step: Step, dictionary: np.ndarray[Any, Any]) -> Node:
+    est, x = step.estimator, Cast(step.require_finite(), "float")
+    if dictionary.dtype.kind != "f" or dictionary.dtype.itemsize < 4:
+        dictionary = dictionary.astype(np.float64)
+    code = (
+        _pursued(step, x, dictionary)
+        if est.transform_algorithm == "omp"
+        else _thresholded(step, x, dictionary)
+    )
+    if not est.split_sign:
+        return code
+    return Cast(Concat((Map(code, "relu"), Map(Map(code, "neg"), "relu"))), "float64")
+
+
+def _pursued(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
+    est = step.estimator
+    if est.positive_code:
+        raise step.refuse(
+            "positive_code",
+            est.positive_code,
+            "The source refuses it with transform_algorithm='omp'.",
+        )
+    n_atoms = est.transform_n_nonzero_coefs
+    if n_atoms is None:
+        n_atoms = min(max(dictionary.shape[1] / 10, 1), len(dictionary))
+    if n_atoms > len(dictionary):
+        raise step.refuse(
+            "transform_n_nonzero_coefs",
+            n_atoms,
+            f"The source refuses it too: the dictionary has {len(dictionary)} atoms.",
+        )
+    return MatchingPursuit(x, Array(dictionary), int(n_atoms))
+
+
+def _thresholded(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
+    est = step.estimator
+    if est.transform_algorithm != "threshold":
+        raise step.refuse("transform_algorithm", est.transform_algorithm, _HINT)
+    alpha = getattr(est, "alpha", None) if est.transform_alpha is None else est.transform_alpha
+    code = SoftThreshold(Linear.of(x, dictionary.T), 1.0 if alpha is None else float(alpha))
+    return Map(code, "relu") if est.positive_code else code

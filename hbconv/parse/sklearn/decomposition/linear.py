@@ -1,0 +1,116 @@
+"""Linear decompositions: projections on fixed components."""
+
+from __future__ import annotations
+
+import warnings
+from math import log, pi
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.arithmetic import RowDot
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.wiring import Cast
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+
+@parses("sklearn.decomposition.TruncatedSVD")
+def parse_truncated_svd(step: Step) -> Node:
+    """Project on the components."""
+    return Linear.of(step.require_finite(), step.estimator.components_.T)
+
+
+@parses("sklearn.decomposition.PCA", takes_sparse=True)
+def parse_pca(step: Step) -> dict[str, Output]:
+    """Project on the components, and the likelihood of each row."""
+    x = step.require_finite(Cast(step.x, "float"))
+    precision = _precision(step)
+    likelihood = (
+        {}
+        if precision is None
+        else {"score_samples": Output(_log_likelihood(step, x, precision), vector=True)}
+    )
+    return {"transform": Output(_project(step, x)), **likelihood}
+
+
+def _precision(step: Step) -> npt.NDArray[Any] | None:
+    """Invert the covariance as the source's ``score_samples`` does at each call, perhaps with a warning; None where it fails."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return np.asarray(step.estimator.get_precision())
+        except (ValueError, np.linalg.LinAlgError):
+            return None
+
+
+@parses("sklearn.decomposition.IncrementalPCA")
+def parse_incremental_pca(step: Step) -> Node:
+    """Project on the components."""
+    return _project(step, step.require_finite(Cast(step.x, "float")))
+
+
+def _project(step: Step, x: Node) -> Node:
+    """Project, then subtract the projected mean, then whiten: the source's order."""
+    est = step.estimator
+    components = est.components_.T
+    projected = Linear.of(x, components, -(est.mean_.reshape(1, -1) @ components)[0])
+    if not est.whiten:
+        return projected
+    scale = np.sqrt(est.explained_variance_)
+    return Affine.of(projected, div=np.maximum(scale, np.finfo(scale.dtype).eps))
+
+
+def _log_likelihood(step: Step, x: Node, precision: npt.NDArray[Any]) -> Node:
+    """``-0.5 * (c @ precision @ c) - 0.5 * (n_features * log(2 pi) - log det precision)`` for the centred row c."""
+    sign, log_determinant = np.linalg.slogdet(precision)
+    normalizer = 0.5 * (len(precision) * log(2.0 * pi) - (log_determinant if sign > 0 else -np.inf))
+    centred = _centred(step, x)
+    return Affine.of(RowDot(centred, Linear.of(centred, precision)), mul=-0.5, sub=normalizer)
+
+
+@parses("sklearn.decomposition.FastICA")
+def parse_fast_ica(step: Step) -> Node:
+    """Centre in place where it whitens, then unmix."""
+    est, x = step.estimator, step.require_finite(Cast(step.x, "float"))
+    return Linear.of(Affine.in_place(x, sub=est.mean_) if est.whiten else x, est.components_.T)
+
+
+@parses("sklearn.decomposition.FactorAnalysis")
+def parse_factor_analysis(step: Step) -> dict[str, Output]:
+    """Find the expected factors of each row (Bishop, Pattern Recognition and Machine Learning, 12.66), and its likelihood."""
+    est, x = step.estimator, step.require_finite()
+    loadings = est.components_ / est.noise_variance_
+    covariance = np.linalg.inv(np.eye(len(loadings)) + loadings @ est.components_.T)
+    factors = Linear.of(Linear.of(_centred(step, x), loadings.T), covariance)
+    return {
+        "transform": Output(factors),
+        "score_samples": Output(
+            _log_likelihood(step, x, step.estimator.get_precision()), vector=True
+        ),
+    }
+
+
+@parses("sklearn.decomposition.MiniBatchSparsePCA", "sklearn.decomposition.SparsePCA")
+def parse_sparse_pca(step: Step) -> Node:
+    """Project by ridge regression of each row on the components: ``solve(C @ C.T + alpha * I, C @ row)``.
+
+    One row gives one row here; the source, for that number of rows alone, gives a vector.
+    """
+    est, x = step.estimator, step.require_finite()
+    components = est.components_
+    gram = components @ components.T + est.ridge_alpha * np.eye(
+        len(components), dtype=components.dtype
+    )
+    return Linear.of(
+        Cast(_centred(step, x), components.dtype.name), np.linalg.solve(gram, components).T
+    )
+
+
+def _centred(step: Step, x: Node) -> Node:
+    """``x - mean_`` in numpy's common dtype."""
+    mean = step.estimator.mean_
+    return Affine.of(Cast(x, "float64") if mean.dtype == np.float64 else x, sub=mean)

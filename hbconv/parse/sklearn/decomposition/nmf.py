@@ -1,0 +1,49 @@
+"""NMF: the weights of fixed components in new rows."""
+
+from __future__ import annotations
+
+from hbconv.array import Array
+from hbconv.containers import Node
+from hbconv.containers.nodes.conditions import IsOtherDtype
+from hbconv.containers.nodes.decisions import Compare
+from hbconv.containers.nodes.non_negative_weights import NonNegativeWeights
+from hbconv.containers.nodes.wiring import Cast
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+
+@parses("sklearn.decomposition.NMF")
+def parse_nmf(step: Step) -> Node:
+    """Descend for ``max_iter`` rounds, in the dtype that the model was fitted in: as the source does, refuse rows of another.
+
+    With ``tol=0`` rounds that change nothing any more are all that the source leaves out; else it ends them all at once, by
+    the sum over the rows. Its other solver starts from their mean.
+    """
+    est, components = step.estimator, step.estimator.components_
+    if est.solver != "cd":
+        raise step.refuse(
+            "solver",
+            est.solver,
+            "It starts from the mean of all rows, so that each answer depends on the others. Fit it with solver='cd'.",
+        )
+    if est.tol != 0:
+        hint = "The source stops by the sum over all rows, so that each answer depends on the others. Set tol=0 on the fitted estimator: components stay."
+        raise step.refuse("tol", est.tol, hint)
+    step.require("shuffle", False)
+    x, dtype = step.require_finite(Cast(step.x, "float")), components.dtype.name
+    step.check(
+        IsOtherDtype(x, dtype),
+        f"{step.name} (step {step.where!r}) was fitted on {dtype} and takes no other floats.",
+    )
+    step.check(
+        Compare.of(x, "lt", 0.0),
+        f"Input X contains negative values, which {step.name} (step {step.where!r}) refuses.",
+    )
+    penalty = components.shape[1] * est.alpha_W
+    return NonNegativeWeights(
+        Cast(x, dtype),
+        Array(components),
+        penalty * est.l1_ratio,
+        penalty * (1.0 - est.l1_ratio),
+        est.max_iter,
+    )

@@ -1,0 +1,95 @@
+"""Discriminant analysis: linear scores, or distances to the classes in their own metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.decisions import Softmax
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.probabilities import FiniteLog
+from hbconv.containers.nodes.sums import GroupSums
+from hbconv.containers.nodes.wiring import Cast
+from hbconv.parse.common.densities import classify
+from hbconv.parse.common.probabilities import beside_complement
+from hbconv.parse.common.promotion import promoted
+from hbconv.parse.registry import parses
+from hbconv.parse.sklearn.linear_model.classifiers import decide
+from hbconv.parse.step import Step
+
+
+@parses("sklearn.discriminant_analysis.LinearDiscriminantAnalysis", takes_sparse=True)
+def parse_linear_discriminant_analysis(step: Step) -> dict[str, Output]:
+    """Linear scores and their softmax; the projection on the discriminants where the solver finds them."""
+    solver = step.require("solver", "svd", "lsqr", "eigen")
+    if len(step.estimator.classes_) == 1:
+        raise step.refuse(
+            "classes_",
+            step.estimator.classes_,
+            "The source itself has no probabilities of a single class: use DummyClassifier.",
+        )
+    outputs = decide(step)
+    scores = outputs["decision_function"].node
+    p = beside_complement(Map(scores, "sigmoid")) if scores.type.width == 1 else Softmax(scores)
+    outputs |= {"predict_proba": Output(p), "predict_log_proba": Output(FiniteLog(p))}
+    return outputs if solver == "lsqr" else {**outputs, "transform": Output(_discriminants(step))}
+
+
+def _discriminants(step: Step) -> Node:
+    est, x = step.estimator, step.x
+    centred = Affine.of(promoted(x, est.xbar_), sub=est.xbar_) if est.solver == "svd" else x
+    return Linear.of(centred, est.scalings_[:, : est._max_components])
+
+
+@parses("sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis")
+def parse_quadratic_discriminant_analysis(step: Step) -> dict[str, Output]:
+    """``log prior - (distance + log det covariance) / 2`` for each class; of two classes the difference is the score."""
+    est = step.estimator
+    x = promoted(step.require_finite(), est.means_)
+    distances = _distances(est, x)
+    log_determinants = np.array([np.log(scaling).sum() for scaling in est.scalings_])
+    joint = Affine.of(
+        Affine.of(Cast(distances, "float64"), add=log_determinants, mul=-0.5),
+        add=np.log(est.priors_),
+    )
+    two = len(est.classes_) == 2
+    scores = Linear.of(joint, [[-1.0], [1.0]]) if two else joint
+    return {**classify(joint, est.classes_), "decision_function": Output(scores, vector=two)}
+
+
+def _distances(est: Any, x: Node) -> Node:
+    """Squared distances to each class's mean in its own metric, by one product about the mean of the means."""
+    roots = [
+        _triangular(rotation * scaling**-0.5)
+        for rotation, scaling in zip(est.rotations_, est.scalings_, strict=True)
+    ]
+    centre = est.means_.mean(axis=0)
+    shifts = [
+        (centre.astype(np.float64) - mean) @ root
+        for mean, root in zip(est.means_, roots, strict=True)
+    ]
+    return GroupSums(
+        Map(
+            Linear.of(
+                Affine.of(x, sub=centre), np.concatenate(roots, axis=1), np.concatenate(shifts)
+            ),
+            "square",
+        ),
+        len(roots),
+    )
+
+
+def _triangular(weights: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+    """Return lower triangular weights by which rows become as long as by the given ones: ``weights = L Q``, Q being a rotation.
+
+    Those of float32 stay: rows of float64 would see the rounding of others.
+    """
+    if weights.dtype != np.float64:
+        return weights
+    upper = np.asarray(np.linalg.qr(weights.T, mode="r"))
+    return np.ascontiguousarray(upper.T)

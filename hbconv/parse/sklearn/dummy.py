@@ -1,0 +1,87 @@
+"""Dummy estimators: the same answer for every row, whatever it holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Output
+from hbconv.containers.nodes.wiring import ConstantRows
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step, concat, select
+
+Numbers = npt.NDArray[Any]
+
+
+@parses("sklearn.dummy.DummyRegressor")
+def parse_dummy_regressor(step: Step) -> dict[str, Output]:
+    """Return the constant found in fitting."""
+    est = step.estimator
+    if np.size(est.constant_) != est.n_outputs_:
+        raise step.damaged(
+            f"n_outputs_={est.n_outputs_}, but constant_ holds {np.size(est.constant_)}"
+        )
+    return {"predict": Output(_rows(step, np.ravel(est.constant_)), vector=est.n_outputs_ == 1)}
+
+
+@parses("sklearn.dummy.DummyClassifier")
+def parse_dummy_classifier(step: Step) -> dict[str, Output]:
+    """Return the most frequent class, or a given one. What is drawn at random, no model can repeat."""
+    est = step.estimator
+    if est._strategy in ("stratified", "uniform"):
+        raise step.refuse(
+            "strategy",
+            est._strategy,
+            "It answers at random. Use 'prior', 'most_frequent' or 'constant'.",
+        )
+    if est.sparse_output_:
+        raise step.refuse("sparse_output_", value=True, hint="Fit it on labels in a dense array.")
+    several = est.n_outputs_ > 1
+    classes, priors = (
+        (est.classes_, est.class_prior_) if several else ([est.classes_], [est.class_prior_])
+    )
+    chosen = _chosen(step, classes, priors)
+    codes, labels = _rows(step, np.array(chosen, np.int32)), tuple(map(Array, classes))
+    each = [_rows(step, p) for p in _probabilities(step, chosen, priors)]
+    with np.errstate(divide="ignore"):
+        logarithms = [_rows(step, np.log(p.values.data)) for p in each]
+    parts = tuple(p.type.width for p in each) if several else ()
+    return {
+        "predict": Output(
+            codes, labels if several else labels[0], vector=not several, dtype=_dtype(step)
+        ),
+        "predict_proba": Output(concat(each), parts=parts),
+        "predict_log_proba": Output(concat(logarithms), parts=parts),
+    }
+
+
+def _dtype(step: Step) -> str | None:
+    """Labels have the dtype of the constant where one is given, not that of the classes."""
+    if step.estimator._strategy != "constant":
+        return None
+    dtype = np.asarray(step.estimator.constant).dtype
+    return dtype.str if dtype.kind == "U" else dtype.name
+
+
+def _chosen(step: Step, classes: list[Numbers], priors: list[Numbers]) -> list[int]:
+    """Position of the class that each output predicts."""
+    if step.estimator._strategy != "constant":
+        return [int(prior.argmax()) for prior in priors]
+    constants = np.ravel(np.asarray(step.estimator.constant))
+    return [
+        int(np.flatnonzero(known == constant)[0])
+        for known, constant in zip(classes, constants, strict=True)
+    ]
+
+
+def _probabilities(step: Step, chosen: list[int], priors: list[Numbers]) -> list[Numbers]:
+    if step.estimator._strategy == "prior":
+        return priors
+    return [np.eye(len(prior))[position] for position, prior in zip(chosen, priors, strict=True)]
+
+
+def _rows(step: Step, values: Numbers) -> ConstantRows:
+    return ConstantRows(select(step.x, []), Array(values))

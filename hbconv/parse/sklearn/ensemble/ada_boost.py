@@ -1,0 +1,174 @@
+"""scikit-learn's adaptive boosting, over members of any kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.decisions import ArgMax, Compare, Softmax
+from hbconv.containers.nodes.sums import RunningSums
+from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
+from hbconv.containers.nodes.votes import Votes, WeightedMedian
+from hbconv.containers.nodes.wiring import Select
+from hbconv.parse.common.members import are_trees, class_codes, columns_of_array, read_members
+from hbconv.parse.common.node_tables import assemble
+from hbconv.parse.common.probabilities import with_probabilities
+from hbconv.parse.registry import parses
+from hbconv.parse.sklearn.tree import read_trees, tree_input
+from hbconv.parse.step import Step, concat
+
+Numbers = npt.NDArray[Any]
+
+
+@parses("sklearn.ensemble.AdaBoostClassifier")
+def parse_ada_boost_classifier(step: Step) -> dict[str, Output]:
+    """Each member votes with its weight for the class it predicts, and with a share of it against the others."""
+    est = step.estimator
+    if len(est.classes_) < 2:
+        raise step.refuse("classes_", est.classes_, "A model of one class predicts nothing else.")
+    step.require_finite()
+    read = _tree_votes if are_trees(step) else _votes
+    sums, stages = read(step)
+    members = len(est.estimators_)
+    return _answers(step, sums, est.estimator_weights_.sum()) | _staged(
+        step, stages, np.cumsum(est.estimator_weights_[:members])
+    )
+
+
+@parses("sklearn.ensemble.AdaBoostRegressor")
+def parse_ada_boost_regressor(step: Step) -> dict[str, Output]:
+    """Median of what the members predict, by their weights."""
+    step.require_finite()
+    predictions, weights = _predictions(step), step.estimator.estimator_weights_
+    if weights.dtype.kind != "f" or not len(weights) == np.size(weights) >= predictions.type.width:
+        raise step.damaged(
+            f"estimator_weights_ is {weights.dtype} of shape {weights.shape}, for {predictions.type.width} estimators_"
+        )
+    stages = range(1, predictions.type.width + 1)
+    medians = [
+        WeightedMedian(columns_of_array(predictions, np.arange(n)), Array(weights[:n]))
+        for n in stages
+    ]
+    return {
+        "predict": Output(medians[-1], vector=True),
+        "staged_predict": Output(
+            concat(medians), vector=True, parts=(1,) * len(medians), staged=True
+        ),
+    }
+
+
+def _ballot(est: Any) -> tuple[Numbers, Numbers, Numbers]:
+    """Classes that votes are counted for, and each member's weight for and against one.
+
+    Of two classes the second is enough: votes for the first are the opposite, to the last bit.
+    """
+    n, weights = len(est.classes_), est.estimator_weights_[: len(est.estimators_)]
+    return np.arange(n == 2, n), weights, -1 / (n - 1) * weights
+
+
+def _votes(step: Step) -> tuple[Node, Node]:
+    """Sum of all members' votes, and the sums after each member."""
+    est, outputs = step.estimator, _members(step)
+    candidates, for_it, against = _ballot(est)
+    codes = concat([class_codes(step, output["predict"], est.classes_) for output in outputs])
+    stages = RunningSums(
+        Votes(codes, Array.of(candidates, np.int32), Array(for_it), Array(against)), len(outputs)
+    )
+    return columns_of_array(stages, np.arange(stages.type.width)[-len(candidates) :]), stages
+
+
+def _tree_votes(step: Step) -> tuple[Node, Node]:
+    """Likewise, where the trees are read as one forest whose leaves vote; the stages count what the leaves predict."""
+    est = step.estimator
+    members, (candidates, for_it, against) = est.estimators_, _ballot(est)
+    x = tree_input(step, members[0])
+    labels = [
+        np.searchsorted(est.classes_, m.classes_)[m.tree_.value[:, 0].argmax(axis=1)]
+        for m in members
+    ]
+    votes = [
+        np.where(own[:, None] == candidates, *weights)
+        for own, *weights in zip(labels, for_it, against, strict=True)
+    ]
+    trees = read_trees([m.tree_ for m in members], values=votes)
+    of_leaves = np.concatenate(
+        [own[m.tree_.children_left < 0] for own, m in zip(labels, members, strict=True)]
+    )
+    forest = assemble(
+        replace(trees, leaf_id=of_leaves),
+        np.zeros(len(candidates)),
+        strict=False,
+        n_features=x.type.width,
+    )
+    cast = Votes(
+        TreeLeaves(x, forest), Array.of(candidates, np.int32), Array(for_it), Array(against)
+    )
+    return TreeEnsemble(x, forest), RunningSums(cast, len(members))
+
+
+def _answers(step: Step, sums: Node, weight: float) -> dict[str, Output]:
+    classes = Array(step.estimator.classes_)
+    scores, codes, probabilities = _decide(sums, np.array([weight]), len(classes))
+    outputs = {
+        "predict": Output(codes, classes, vector=True),
+        "decision_function": Output(scores, vector=len(classes) == 2),
+    }
+    return with_probabilities(outputs, probabilities)
+
+
+def _staged(step: Step, sums: Node, weights: Numbers) -> dict[str, Output]:
+    classes, stages = Array(step.estimator.classes_), len(weights)
+    scores, codes, probabilities = _decide(sums, weights, len(classes))
+    width = sums.type.width // stages
+    return {
+        "staged_predict": Output(codes, classes, vector=True, parts=(1,) * stages, staged=True),
+        "staged_predict_proba": Output(probabilities, parts=(len(classes),) * stages, staged=True),
+        "staged_decision_function": Output(
+            scores, vector=width == 1, parts=(width,) * stages, staged=True
+        ),
+    }
+
+
+def _decide(sums: Node, weights: Numbers, n_classes: int) -> tuple[Node, Node, Node]:
+    """Scores, class codes and probabilities, from sums of votes that stand side by side and the weights that each sum is of."""
+    groups = len(weights)
+    if n_classes > 2:
+        scores = Affine.of(sums, div=np.repeat(weights, n_classes))
+        return (
+            scores,
+            ArgMax(scores, groups),
+            Softmax(Affine.of(scores, div=n_classes - 1), groups=groups),
+        )
+    scores = Affine.of(sums, div=weights, mul=2.0)
+    both = Select(scores, Array(np.repeat(np.arange(groups, dtype=np.int32), 2)))
+    return (
+        scores,
+        Compare.of(scores, "gt", 0.0, "int32"),
+        Softmax(Affine.of(both, mul=np.tile([-1.0, 1.0], groups), div=2.0), groups=groups),
+    )
+
+
+def _predictions(step: Step) -> Node:
+    """Put what the members predict side by side."""
+    members = step.estimator.estimators_
+    if are_trees(step):
+        x, trees = tree_input(step, members[0]), read_trees([member.tree_ for member in members])
+        forest = assemble(
+            trees,
+            np.zeros(len(members)),
+            strict=False,
+            n_features=x.type.width,
+            target=np.arange(len(members)),
+        )
+        return TreeEnsemble(x, forest)
+    return concat([output["predict"].node for output in _members(step)])
+
+
+def _members(step: Step) -> list[dict[str, Output]]:
+    return read_members(step, [np.arange(step.x.type.width)] * len(step.estimator.estimators_))

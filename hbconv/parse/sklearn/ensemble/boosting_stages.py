@@ -1,0 +1,120 @@
+"""What scikit-learn's two gradient boostings share: sums over stages, and the links that follow them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.decisions import ArgMax, Compare, Softmax
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.trees import LeafSums, StagedLeafSums, TreeEnsemble, TreeLeaves
+from hbconv.containers.nodes.wiring import ConstantRows
+from hbconv.forest import Forest
+from hbconv.parse.common.node_tables import FlatTrees, assemble
+from hbconv.parse.common.probabilities import beside_complement
+from hbconv.parse.step import Step
+
+__all__ = ["Boosted", "boost", "classified", "inverse_link", "regressed"]
+
+INVERSE_LINKS: dict[str, Callable[[Node, int], Node]] = {
+    "IdentityLink": lambda raw, _: raw,
+    "LogLink": lambda raw, _: Map(raw, "exp"),
+    "LogitLink": lambda raw, _: beside_complement(Map(raw, "sigmoid")),
+    "HalfLogitLink": lambda raw, _: beside_complement(Map(Affine.of(raw, mul=2.0), "sigmoid")),
+    "MultinomialLogit": lambda raw, stages: Softmax(raw, groups=stages),
+}
+"""From the raw scores of so many stages to predictions or probabilities, by the class name of the loss's link."""
+
+
+@dataclass(frozen=True)
+class Boosted:
+    """Raw scores.
+
+    Parameters
+    ----------
+    forest : Forest
+        All trees, stage after stage.
+    raw : Node
+        Sums over all stages, a column for each output.
+    staged : Node
+        Sums after each stage, all stages side by side.
+    """
+
+    forest: Forest
+    raw: Node
+    staged: Node
+
+    @property
+    def stages(self) -> int:
+        """Number of stages."""
+        return self.staged.type.width // self.raw.type.width
+
+
+def boost(x: Node, trees: FlatTrees, first: Node) -> Boosted:
+    """Start from the first scores and add the leaves, stage after stage, in float64."""
+    outputs = first.type.width
+    known = first.values.data if isinstance(first, ConstantRows) else None
+    start = np.zeros(outputs) if known is None else known
+    target = np.arange(len(trees.roots)) % outputs
+    forest = assemble(trees, start, strict=False, n_features=x.type.width, target=target)
+    leaves = TreeLeaves(x, forest.with_numbered_leaves())
+    raw = LeafSums(leaves, forest.values, first) if known is None else TreeEnsemble(x, forest)
+    return Boosted(forest, raw, StagedLeafSums(leaves, forest.values, first))
+
+
+def regressed(step: Step, boosted: Boosted) -> dict[str, Output]:
+    """Return the predictions, also after each stage."""
+    parts = (1,) * boosted.stages
+    return {
+        "predict": Output(inverse_link(step, boosted.raw), vector=True),
+        "staged_predict": Output(
+            inverse_link(step, boosted.staged, boosted.stages),
+            vector=True,
+            parts=parts,
+            staged=True,
+        ),
+    }
+
+
+def classified(step: Step, boosted: Boosted, positive: str) -> dict[str, Output]:
+    """Return labels, probabilities and scores, also after each stage.
+
+    ``positive`` is the comparison with zero that a score of the second of two classes passes.
+    """
+    raw, staged, stages = boosted.raw, boosted.staged, boosted.stages
+    classes, outputs = Array(step.estimator.classes_), raw.type.width
+
+    def codes(scores: Node, groups: int) -> Node:
+        return (
+            Compare.of(scores, positive, 0.0, "int32") if outputs == 1 else ArgMax(scores, groups)
+        )
+
+    return {
+        "predict": Output(codes(raw, 1), classes, vector=True),
+        "predict_proba": Output(inverse_link(step, raw)),
+        "decision_function": Output(raw, vector=outputs == 1),
+        "staged_predict": Output(
+            codes(staged, stages), classes, vector=True, parts=(1,) * stages, staged=True
+        ),
+        "staged_predict_proba": Output(
+            inverse_link(step, staged, stages), parts=(max(outputs, 2),) * stages, staged=True
+        ),
+        "staged_decision_function": Output(
+            staged, vector=outputs == 1, parts=(outputs,) * stages, staged=True
+        ),
+    }
+
+
+def inverse_link(step: Step, raw: Node, stages: int = 1) -> Node:
+    """From raw scores to what the loss is about."""
+    link = type(step.estimator._loss.link).__name__
+    if link not in INVERSE_LINKS:
+        raise step.refuse(
+            "loss", step.estimator.loss, "hbconv handles the losses of scikit-learn itself."
+        )
+    return INVERSE_LINKS[link](raw, stages)

@@ -1,0 +1,105 @@
+"""scikit-learn's gradient boosting, over float32 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.elementwise import Clip, Map
+from hbconv.containers.nodes.probabilities import SymmetricLogit
+from hbconv.containers.nodes.trees import TreeLeaves
+from hbconv.containers.nodes.wiring import Cast, ConstantRows, Select
+from hbconv.parse.registry import parses
+from hbconv.parse.sklearn.ensemble.boosting_stages import Boosted, boost, classified, regressed
+from hbconv.parse.sklearn.tree import read_trees
+from hbconv.parse.step import Step
+
+CONSTANT_INITS = {
+    "DummyRegressor": ("mean", "median", "quantile", "constant"),
+    "DummyClassifier": ("prior", "most_frequent", "uniform", "constant"),
+}
+"""First estimators that say the same of every row, by class name and strategy."""
+
+LINKS: dict[str, Callable[[Node], Node]] = {
+    "LogitLink": lambda p: Map(p, "logit"),
+    "HalfLogitLink": lambda p: Affine.of(Map(p, "logit"), mul=0.5),
+    "MultinomialLogit": SymmetricLogit,
+}
+"""From a first estimator's probabilities to raw scores, by the class name of the loss's link."""
+
+EPS = float(np.finfo(np.float64).eps)
+"""Probabilities are held this far from 0 and 1 before their link."""
+
+
+@parses("sklearn.ensemble.GradientBoostingClassifier")
+def parse_gradient_boosting_classifier(step: Step) -> dict[str, Output]:
+    """Take the second of two classes at a score of exactly zero; the scores of a stage stay a column."""
+    x, boosted = _boosted(step, _classifier_scores)
+    outputs = classified(step, boosted, "ge")
+    return {
+        **outputs,
+        "predict_log_proba": Output(Map(outputs["predict_proba"].node, "log")),
+        "staged_decision_function": replace(outputs["staged_decision_function"], vector=False),
+        "apply": Output(
+            TreeLeaves(x, boosted.forest), dtype="float64", shape=step.estimator.estimators_.shape
+        ),
+    }
+
+
+@parses("sklearn.ensemble.GradientBoostingRegressor")
+def parse_gradient_boosting_regressor(step: Step) -> dict[str, Output]:
+    """Predict the sums: all losses have the identity for a link."""
+    x, boosted = _boosted(step, _regressor_scores)
+    return {
+        **regressed(step, boosted),
+        "apply": Output(TreeLeaves(x, boosted.forest), dtype="float64"),
+    }
+
+
+def _boosted(step: Step, first_scores: Callable[[Step, Node], Node]) -> tuple[Node, Boosted]:
+    """Add learning rate times leaf to the first scores."""
+    est = step.estimator
+    x = step.require_finite(Cast(step.x, "float32"))
+    trees = read_trees([tree.tree_ for tree in est.estimators_.ravel()], scale=est.learning_rate)
+    return x, boost(x, trees, _constant_scores(step, x) or first_scores(step, x))
+
+
+def _constant_scores(step: Step, x: Node) -> Node | None:
+    """First scores that are the same for every row; None where they are not."""
+    est, init = step.estimator, step.estimator.init_
+    strategies = CONSTANT_INITS.get(type(init).__name__)
+    if strategies and init.strategy not in strategies:
+        raise step.refuse(
+            "init", init, "It answers at random. Use a strategy that says the same of every row."
+        )
+    if not strategies and init != "zero":
+        return None
+    row = np.zeros((1, est.n_features_in_), np.float32)
+    return ConstantRows(x, Array.of(est._raw_predict_init(row)[0], np.float64))
+
+
+def _classifier_scores(step: Step, x: Node) -> Node:
+    """Link the first estimator's probabilities, of two classes those of the second."""
+    p = _initial(step, x, "predict_proba").node
+    if step.estimator.estimators_.shape[1] == 1:
+        p = Select(p, Array(np.array([1], np.int32)))
+    link = type(step.estimator._loss.link).__name__
+    return LINKS[link](Clip.of(Cast(p, "float64"), EPS, 1 - EPS))
+
+
+def _regressor_scores(step: Step, x: Node) -> Node:
+    return Cast(_initial(step, x, "predict").node, "float64")
+
+
+def _initial(step: Step, x: Node, method: str) -> Output:
+    """Parse the first estimator, which reads what the trees read."""
+    init = step.estimator.init_
+    output = step.child(init, x, "init", sparse=step.sparse).get(method)
+    if output is None or output.classes is not None or output.parts:
+        raise step.refuse("init", init, f"Its {method} must give numbers, for one output.")
+    return output

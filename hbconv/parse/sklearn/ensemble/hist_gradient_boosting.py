@@ -1,0 +1,110 @@
+"""scikit-learn's histogram-based gradient boosting, over float64 columns and categories."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output, Schema
+from hbconv.containers.nodes.codes import FIRST_CODE, Recode
+from hbconv.containers.nodes.wiring import Cast, Concat, ConstantRows
+from hbconv.forest import Tables
+from hbconv.parse.common.category_tables import category_tables
+from hbconv.parse.common.node_tables import NodeTable
+from hbconv.parse.common.text_columns import columns_of
+from hbconv.parse.registry import parses
+from hbconv.parse.schema import picked_by_name
+from hbconv.parse.sklearn.ensemble.boosting_stages import Boosted, boost, classified, regressed
+from hbconv.parse.sklearn.preprocessing.encoders import category_matrix
+from hbconv.parse.step import Step
+
+MISSING = FIRST_CODE - 1
+"""Code of a missing value, and of a category never seen."""
+
+
+def _columns(est: Any) -> Schema | None:
+    """Input columns where there are categories, which a ColumnTransformer inside picks with the others by name."""
+    return None if est.is_categorical_ is None else picked_by_name(est)
+
+
+@parses("sklearn.ensemble.HistGradientBoostingClassifier", features=_columns)
+def parse_histogram_classifier(step: Step) -> dict[str, Output]:
+    """Take the first of two classes at a score of exactly zero."""
+    return classified(step, _boosted(step), "gt")
+
+
+@parses("sklearn.ensemble.HistGradientBoostingRegressor", features=_columns)
+def parse_histogram_regressor(step: Step) -> dict[str, Output]:
+    """Follow the sums by the loss's inverse link."""
+    return regressed(step, _boosted(step))
+
+
+def _boosted(step: Step) -> Boosted:
+    """Add the leaves to the baseline; infinite values are welcome."""
+    est = step.estimator
+    x = Cast(step.x, "float") if est.is_categorical_ is None else _with_categories(step)
+    if any(len(iteration) != est.n_trees_per_iteration_ for iteration in est._predictors):
+        raise step.damaged(
+            f"an iteration has other than n_trees_per_iteration_={est.n_trees_per_iteration_} trees"
+        )
+    trees = [tree for iteration in est._predictors for tree in iteration]
+    baseline = Array.of(np.ravel(est._baseline_prediction), np.float64)
+    return boost(x, _table(trees).split(), ConstantRows(x, baseline))
+
+
+def _with_categories(step: Step) -> Node:
+    """Codes of the categorical columns, then the others: the order in which the trees count them."""
+    listed = step.estimator.is_categorical_
+    encoder = step.estimator._preprocessor.named_transformers_["encoder"]
+    codes = _codes(
+        replace(step, estimator=encoder, x=columns_of(step.x, np.flatnonzero(listed).tolist()))
+    )
+    if listed.all():
+        return Cast(codes, "float32")
+    numbers = Cast(columns_of(step.x, np.flatnonzero(~listed).tolist()), "float")
+    return Concat((Cast(codes, "float32"), numbers))
+
+
+def _codes(step: Step) -> Node:
+    """Recode the encoder's categories to the codes of the forest's tables."""
+    est, tables = step.estimator, []
+    for j, categories in enumerate(est.categories_):
+        codes = FIRST_CODE + np.arange(len(categories))
+        codes[codes == FIRST_CODE + est._missing_indices.get(j, -1)] = MISSING
+        tables.append(Array.of(np.append(MISSING, codes), np.int32))
+    return Recode(category_matrix(step), tuple(tables))
+
+
+def _table(trees: list[Any]) -> NodeTable:
+    nodes = np.concatenate([tree.nodes for tree in trees])
+    left, right = (
+        np.where(nodes["is_leaf"], -1, nodes[side].astype(np.int64)) for side in ("left", "right")
+    )
+    sizes = [len(tree.nodes) for tree in trees]
+    columns = nodes["feature_idx"], nodes["num_threshold"], nodes["missing_go_to_left"]
+    return NodeTable(
+        sizes, *columns, left, right, nodes["value"][:, None], tables=_sets(trees, nodes)
+    )
+
+
+def _sets(trees: list[Any], nodes: npt.NDArray[Any]) -> Tables | None:
+    """Categories of a set go left, known ones that are not in it right, unknown ones where missing values go."""
+    bits = np.concatenate([tree.raw_left_cat_bitsets for tree in trees])
+    first = np.cumsum([0, *(len(tree.raw_left_cat_bitsets) for tree in trees)])[:-1]
+    listed = np.unpackbits(bits.astype("<u4").view(np.uint8), axis=1, bitorder="little")
+    own = np.repeat(first, [len(tree.nodes) for tree in trees]) + nodes["bitset_idx"]
+    tests = np.where(nodes["is_categorical"] & ~nodes["is_leaf"].astype(bool), own, -1)
+    missing_left = np.zeros(len(bits), np.bool_)
+    missing_left[tests[tests >= 0]] = nodes["missing_go_to_left"][tests >= 0]
+    return category_tables(
+        tests,
+        listed.sum(axis=1, dtype=np.int64),
+        np.nonzero(listed)[1],
+        listed_left=True,
+        nan_left=missing_left,
+        other_left=False,
+    )

@@ -1,0 +1,78 @@
+"""scikit-learn's isolation forest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.decisions import Compare
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.trees import TreeEnsemble
+from hbconv.containers.nodes.wiring import Cast
+from hbconv.parse.common.node_tables import assemble
+from hbconv.parse.registry import parses
+from hbconv.parse.sklearn.tree import read_trees
+from hbconv.parse.step import Step
+
+Floats = npt.NDArray[np.float64]
+
+
+@parses("sklearn.ensemble.IsolationForest")
+def parse_isolation_forest(step: Step) -> dict[str, Output]:
+    """Add up path lengths in float64; the score is ``-2 ** -(sum / expected sum)``. NaN and infinity are welcome.
+
+    The decision is taken by the sum itself, which is exact on every backend as a power is not.
+    """
+    est = step.estimator
+    paths, expected = _paths(step), _expected(est)
+    ratio = Affine.of(paths, div=expected) if expected else Affine.of(paths, mul=0.0, add=1.0)
+    scores = Affine.of(Map(Affine.of(ratio, mul=-1.0), "exp2"), mul=-1.0)
+    outlier = Compare.of(paths, "lt", _least_inlier(est.offset_, expected), "float64")
+    return {
+        "predict": Output(Cast(Affine.of(outlier, mul=-2.0, add=1.0), "int64"), vector=True),
+        "decision_function": Output(Affine.of(scores, sub=est.offset_), vector=True),
+        "score_samples": Output(scores, vector=True),
+    }
+
+
+def _paths(step: Step) -> Node:
+    """Sum of the depths of the leaves reached, and of the paths expected below them."""
+    est, width = step.estimator, step.x.type.width
+    lengths = zip(est._decision_path_lengths, est._average_path_length_per_tree, strict=True)
+    values = [(depth + below - 1.0)[:, None] for depth, below in lengths]
+    columns = None if est._max_features == width else est.estimators_features_
+    trees = read_trees([member.tree_ for member in est.estimators_], values=values, columns=columns)
+    return TreeEnsemble(
+        Cast(step.x, "float32"), assemble(trees, np.zeros(1), strict=False, n_features=width)
+    )
+
+
+def _expected(est: Any) -> float:
+    """Sum of the paths expected in trees of as many rows as each was fitted on."""
+    rows = np.array([est._max_samples])
+    if rows <= 2:
+        return len(est.estimators_) * float(rows[0] - 1)
+    lengths = 2.0 * (np.log(rows - 1.0) + np.euler_gamma) - 2.0 * (rows - 1.0) / rows
+    return float((len(est.estimators_) * lengths)[0])
+
+
+def _least_inlier(offset: float, expected: float) -> float:
+    """Return the least sum of paths whose score is not below offset, infinity where none is: a search over all floats from zero."""
+    low, high = (int(np.float64(bound).view(np.int64)) for bound in (0.0, np.inf))
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (
+            (low, middle)
+            if _is_inlier(np.array([middle]).view(np.float64), offset, expected)
+            else (middle + 1, high)
+        )
+    return float(np.int64(low).view(np.float64))
+
+
+def _is_inlier(paths: Floats, offset: float, expected: float) -> bool:
+    ratio = paths / expected if expected else np.ones_like(paths)
+    return bool((-(2**-ratio) - offset >= 0)[0])

@@ -1,0 +1,218 @@
+"""Vectorizers of texts and mappings: the host makes sparse rows (Entries), and what follows is arithmetic on them."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hbconv.containers import Node, Output, Schema, topological
+from hbconv.containers.extractors import (
+    Buckets,
+    Extractor,
+    Mappings,
+    Name,
+    Pairs,
+    Terms,
+    Texts,
+    Tokens,
+)
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.inputs import Entries
+from hbconv.containers.nodes.normalize import Normalize
+from hbconv.containers.nodes.wiring import Cast
+from hbconv.parse.common.text_columns import text_column
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+_DTYPES = ("float32", "float64", "int32", "int64")
+
+
+def _items(_: Any) -> Schema:
+    return Schema.items()
+
+
+def _has_vocabulary(vectorizer: Any) -> bool:
+    return vectorizer.vocabulary is not None
+
+
+@parses(
+    "sklearn.feature_extraction.text.CountVectorizer", features=_items, is_fitted=_has_vocabulary
+)
+def parse_count_vectorizer(step: Step) -> dict[str, Output]:
+    """Count the terms."""
+    if _has_vocabulary(step.estimator) and not hasattr(step.estimator, "vocabulary_"):
+        step = replace(step, estimator=copy(step.estimator))
+        step.estimator._validate_vocabulary()  # as the first transform does
+    return _sparse(_entries(step, _texts(step), _terms(step), _dtype(step)))
+
+
+@parses("sklearn.feature_extraction.text.TfidfVectorizer", features=_items)
+def parse_tfidf_vectorizer(step: Step) -> dict[str, Output]:
+    """Count the terms, in float64 unless asked for float32, and weigh the counts."""
+    dtype = "float32" if np.dtype(step.estimator.dtype) == np.float32 else "float64"
+    return _sparse(
+        _weighed(step, step.estimator._tfidf, _entries(step, _texts(step), _terms(step), dtype))
+    )
+
+
+@parses("sklearn.feature_extraction.text.TfidfTransformer")
+def parse_tfidf_transformer(step: Step) -> dict[str, Output]:
+    """Weigh counts."""
+    return _sparse(_weighed(step, step.estimator, Cast(step.require_finite(), "float")))
+
+
+@parses("sklearn.feature_extraction.text.HashingVectorizer", features=_items)
+def parse_hashing_vectorizer(step: Step) -> dict[str, Output]:
+    """Count tokens by their hashes."""
+    norm = step.require("norm", "l1", "l2", None)
+    counts = _entries(step, _texts(step), _buckets(step), _dtype(step))
+    return _sparse(Normalize(counts, norm, sparse=True) if norm else counts)
+
+
+@parses("sklearn.feature_extraction.FeatureHasher", features=_items)
+def parse_feature_hasher(step: Step) -> dict[str, Output]:
+    """Add up values by the hashes of their names."""
+    kinds: dict[str, Pairs | Tokens] = {
+        "dict": Pairs(),
+        "pair": Pairs(mappings=False),
+        "string": Tokens(),
+    }
+    return _sparse(
+        _entries(step, kinds[step.require("input_type", *kinds)], _buckets(step), _dtype(step))
+    )
+
+
+@parses("sklearn.feature_extraction.DictVectorizer", features=_items)
+def parse_dict_vectorizer(step: Step) -> dict[str, Output]:
+    """Give each known name its column."""
+    entries = _entries(step, Mappings(step.estimator.separator), _terms(step), _dtype(step))
+    return {"transform": Output(entries, sparse=bool(step.estimator.sparse))}
+
+
+@parses("sklearn.preprocessing.MultiLabelBinarizer", features=_items)
+def parse_multi_label_binarizer(step: Step) -> dict[str, Output]:
+    """Give each label of a row a one in its column; others are left out. A text is refused: the source takes its letters for labels."""
+    classes = Terms(tuple(_name(step, label) for label in step.estimator.classes_.tolist()))
+    return {
+        "transform": Output(
+            _entries(step, Tokens(), classes, "int64", binary=True),
+            sparse=bool(step.estimator.sparse_output),
+        )
+    }
+
+
+def _sparse(node: Node) -> dict[str, Output]:
+    return {"transform": Output(node, sparse=True)}
+
+
+def _entries(
+    step: Step,
+    rows: Texts | Mappings | Pairs | Tokens,
+    columns: Terms | Buckets,
+    dtype: str,
+    *,
+    binary: bool = False,
+) -> Node:
+    column = text_column(step.x, 0) if step.x.type.width == 1 else None
+    if column is None or column.fills:
+        raise step.refuse(None, None, "It must read a column of the input as it comes.")
+    return Entries(
+        column.schema,
+        column.column,
+        Extractor(
+            rows, columns, dtype, binary=binary or bool(getattr(step.estimator, "binary", False))
+        ),
+    )
+
+
+def _dtype(step: Step) -> str:
+    dtype: str = np.dtype(step.estimator.dtype).name
+    if dtype not in _DTYPES:
+        raise step.refuse("dtype", dtype, f"hbconv handles {', '.join(_DTYPES)}.")
+    return dtype
+
+
+def _terms(step: Step) -> Terms:
+    """Names in the order of their columns."""
+    ordered = sorted(step.estimator.vocabulary_.items(), key=lambda item: int(item[1]))
+    if [int(place) for _, place in ordered] != list(range(len(ordered))):
+        raise step.refuse(
+            "vocabulary_", f"{len(ordered)} terms", "Its columns must be 0, 1, 2... without a gap."
+        )
+    return Terms(tuple(_name(step, name) for name, _ in ordered))
+
+
+def _name(step: Step, name: Any) -> Name:
+    plain = name.item() if isinstance(name, np.generic) else name
+    if isinstance(plain, tuple):
+        return tuple(_name(step, part) for part in plain)
+    if plain is not None and not isinstance(plain, str | int | float):
+        raise step.refuse("vocabulary_", name, "Names must be texts or numbers.")
+    return str(plain) if isinstance(plain, str) else plain
+
+
+def _buckets(step: Step) -> Buckets:
+    return Buckets(int(step.estimator.n_features), bool(step.estimator.alternate_sign))
+
+
+def _texts(step: Step) -> Texts:
+    """How documents are cut; what the user's own functions do, nobody can read."""
+    est = step.estimator
+    step.require("input", "content")
+    for parameter in ("preprocessor", "tokenizer"):
+        if getattr(est, parameter) is not None:
+            raise step.refuse(parameter, getattr(est, parameter), _OWN_FUNCTION)
+    for parameter in ("analyzer", "strip_accents"):
+        if callable(getattr(est, parameter)):
+            raise step.refuse(parameter, getattr(est, parameter), _OWN_FUNCTION)
+    unit, (shortest, longest) = step.require("analyzer", "word", "char", "char_wb"), est.ngram_range
+    if not 1 <= shortest <= longest:
+        raise step.refuse(
+            "ngram_range", est.ngram_range, "Its bounds must be at least 1, the smaller first."
+        )
+    if unit == "word" and est.token_pattern is None:
+        raise step.refuse("token_pattern", None, "The source has nothing then to find words by.")
+    stop_words = (est.get_stop_words() or ()) if unit == "word" else ()
+    return Texts(
+        unit, int(shortest), int(longest), pattern=est.token_pattern or "", lowercase=bool(est.lowercase), accents=est.strip_accents or "",
+        stop_words=tuple(sorted(word for word in stop_words if isinstance(word, str))), encoding=est.encoding, decode_error=est.decode_error,
+    )  # fmt: skip
+
+
+_OWN_FUNCTION = "A function of your own cannot be stored in a model: apply it to the texts before, and leave this parameter at its default."
+
+
+def _weighed(step: Step, weights: Any, counts: Node) -> Node:
+    """Dampen the counts, multiply by ``idf_``, divide each row by its norm; any of them may be off."""
+    if weights.sublinear_tf:
+        _require_counts(step, counts)
+        counts = Map(counts, "sublinear")
+    if hasattr(weights, "idf_"):
+        counts = Affine.in_place(counts, mul=_finite_idf(step, np.asarray(weights.idf_)))
+    return Normalize(counts, weights.norm, sparse=True) if weights.norm else counts
+
+
+def _require_counts(step: Step, counts: Node) -> None:
+    """Refuse entries that may be 0, of which the source takes the logarithm too."""
+    if any(
+        isinstance(node, Entries) and not node.extractor.counts for node in topological((counts,))
+    ):
+        raise step.refuse(
+            "sublinear_tf",
+            True,
+            "Give it counts: hash with alternate_sign=False, or count with a vocabulary.",
+        )
+
+
+def _finite_idf(step: Step, idf: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    if not np.isfinite(idf).all():
+        raise step.refuse(
+            "idf_",
+            "infinite",
+            "No document held some of the terms: fit with smooth_idf=True, or without these terms.",
+        )
+    return idf

@@ -1,0 +1,84 @@
+"""Feature selection: some of the columns, as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output, Schema
+from hbconv.containers.nodes.wiring import Select
+from hbconv.errors import UnsupportedError
+from hbconv.parse.common.members import passed_on
+from hbconv.parse.registry import parses
+from hbconv.parse.schema import read_schema
+from hbconv.parse.step import Step, is_fitted
+
+
+def _columns_of_inner(selector: Any) -> Schema | None:
+    """Input columns of a selector that was never fitted, around an estimator that was."""
+    return None if hasattr(selector, "estimator_") else read_schema(selector.estimator)
+
+
+def _is_prefit(selector: Any) -> bool:
+    return bool(selector.prefit) and is_fitted(selector.estimator)
+
+
+@parses(
+    "sklearn.feature_selection.GenericUnivariateSelect",
+    "sklearn.feature_selection.SelectFdr",
+    "sklearn.feature_selection.SelectFpr",
+    "sklearn.feature_selection.SelectFwe",
+    "sklearn.feature_selection.SelectKBest",
+    "sklearn.feature_selection.SelectPercentile",
+    "sklearn.feature_selection.SequentialFeatureSelector",
+    "sklearn.feature_selection.VarianceThreshold",
+)
+def parse_selector(step: Step) -> dict[str, Output]:
+    """Keep the columns that ``get_support`` tells."""
+    return {"transform": _kept(step, _selected(step))}
+
+
+@parses(
+    "sklearn.feature_selection.SelectFromModel", features=_columns_of_inner, is_fitted=_is_prefit
+)
+def parse_select_from_model(step: Step) -> dict[str, Output]:
+    """Keep the columns that matter to an estimator, which may have been fitted alone."""
+    return {"transform": _kept(step, _selected(step))}
+
+
+@parses("sklearn.feature_selection.RFE", "sklearn.feature_selection.RFECV")
+def parse_recursive_elimination(step: Step) -> dict[str, Output]:
+    """Keep the columns, and answer as the estimator fitted on them."""
+    selected = _selected(step)
+    outputs = passed_on(
+        step, step.child(step.estimator.estimator_, selected, "estimator", sparse=step.sparse)
+    )
+    return {**outputs, "transform": _kept(step, selected)}
+
+
+def _kept(step: Step, selected: Node) -> Output:
+    return Output(selected, sparse=step.sparse, arrays=True)
+
+
+def _selected(step: Step) -> Node:
+    """Select from the whole input as one array, whose common dtype the columns keep; a selector that takes NaN takes infinity too."""
+    x = step.x if step.estimator.__sklearn_tags__().input_tags.allow_nan else step.require_finite()
+    return Select(x, Array(np.flatnonzero(_support(step)).astype(np.int32)))
+
+
+def _support(step: Step) -> npt.NDArray[np.bool_]:
+    """Ask which columns are kept, which some selectors first compute now, from parameters that were not checked when they were fitted."""
+    try:
+        support = np.asarray(step.estimator.get_support())
+    except (TypeError, ValueError) as error:
+        raise UnsupportedError(
+            step.name, step.where, hint=f"It cannot tell itself which columns it keeps: {error}."
+        ) from error
+    if support.dtype != np.bool_ or support.shape != (step.x.type.width,):
+        raise step.damaged(
+            f"get_support() gives {support.dtype}{list(support.shape)}, where a bool for each of {step.x.type.width} columns is needed"
+        )
+    return support

@@ -1,0 +1,108 @@
+"""Gaussian processes: sums over the kernels with the rows they were fitted on, in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.arithmetic import Add
+from hbconv.containers.nodes.decisions import ArgMax, Compare
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.probabilities import ExpectedSigmoid, Proportions
+from hbconv.containers.nodes.sums import GroupSums
+from hbconv.containers.nodes.votes import PairVotes
+from hbconv.containers.nodes.wiring import ConstantRows
+from hbconv.parse.common.covariance_kernels import covariance, variance
+from hbconv.parse.common.probabilities import beside_complement
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step, concat
+
+
+def _columns(est: Any) -> int | None:
+    """Return the columns of a process over a kernel that reads no vectors, such as a constant, which does not know them otherwise."""
+    if hasattr(est, "n_features_in_") or not (
+        hasattr(est, "X_train_") or hasattr(est, "base_estimator_")
+    ):
+        return None
+    process = getattr(est, "base_estimator_", est)
+    return int(np.shape(getattr(process, "estimators_", [process])[0].X_train_)[-1])
+
+
+@parses(
+    "sklearn.gaussian_process.GaussianProcessRegressor", features=_columns, is_fitted=lambda _: True
+)
+def parse_gaussian_process_regressor(step: Step) -> dict[str, Output]:
+    """``kernel(x, rows) @ alpha``, scaled back to the targets."""
+    est = step.estimator
+    if not hasattr(est, "X_train_"):
+        return _prior(step)
+    kernel = covariance(step, est.kernel_, step.require_finite(), _points(step, est))
+    mean = Affine.of(Linear.of(kernel, est.alpha_), mul=est._y_train_std, add=est._y_train_mean)
+    return {"predict": Output(mean, vector=mean.type.width == 1)}
+
+
+def _prior(step: Step) -> dict[str, Output]:
+    """Zeros, which a process expects that has seen no rows."""
+    n_targets = step.estimator.n_targets or 1
+    return {
+        "predict": Output(
+            ConstantRows(step.require_finite(), Array(np.zeros(n_targets))), vector=n_targets == 1
+        )
+    }
+
+
+@parses("sklearn.gaussian_process.GaussianProcessClassifier", features=_columns)
+def parse_gaussian_process_classifier(step: Step) -> dict[str, Output]:
+    """One process for two classes; for more, one for each class or for each two of them."""
+    est, classes = step.estimator, Array(step.estimator.classes_)
+    step.require_finite()
+    if len(classes) == 2:
+        p = _probability(step, est.base_estimator_)
+        codes = Compare.of(_latent(step, est.base_estimator_)[1], "gt", 0.0, "int32")
+        return {
+            "predict": Output(codes, classes, vector=True),
+            "predict_proba": Output(beside_complement(p)),
+        }
+    members = est.base_estimator_.estimators_
+    each = concat([_probability(step, member) for member in members])
+    if step.require("multi_class", "one_vs_rest", "one_vs_one") == "one_vs_rest":
+        return {
+            "predict": Output(ArgMax(each), classes, vector=True),
+            "predict_proba": Output(Proportions(each, of_nothing=0.0)),
+        }
+    winners = Compare.of(
+        concat([_latent(step, member)[1] for member in members]), "gt", 0.0, "int32"
+    )
+    return {"predict": Output(ArgMax(PairVotes(winners, each, len(classes))), classes, vector=True)}
+
+
+def _points(step: Step, process: Any) -> npt.NDArray[np.float64]:
+    """Return the rows a process was fitted on, which kernels of a user's own may read as texts."""
+    rows = np.asarray(process.X_train_)
+    if rows.ndim != 2 or rows.dtype.kind not in "biuf":
+        raise step.refuse(
+            "kernel", type(process.kernel_).__name__, "It was fitted on rows that are no numbers."
+        )
+    return rows.astype(np.float64)
+
+
+def _latent(step: Step, process: Any) -> tuple[Node, Node]:
+    """Kernel with the rows of one process, and the mean of its latent function."""
+    kernel = covariance(step, process.kernel_, step.x, _points(step, process))
+    return kernel, Linear.of(kernel, process.y_train_ - process.pi_)
+
+
+def _probability(step: Step, process: Any) -> Node:
+    """Probability of the second class, averaged over the latent function."""
+    kernel, mean = _latent(step, process)
+    known = Linear.of(kernel, np.linalg.solve(process.L_, np.diag(process.W_sr_)).T)
+    explained = GroupSums(Map(known, "square"), 1)
+    return ExpectedSigmoid(
+        mean, Add((variance(step, process.kernel_, step.x), Affine.of(explained, mul=-1.0)))
+    )

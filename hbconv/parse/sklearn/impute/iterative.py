@@ -1,0 +1,83 @@
+"""IterativeImputer: each column predicted from the others, round after round."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node
+from hbconv.containers.nodes.conditions import Choose
+from hbconv.containers.nodes.decisions import Compare
+from hbconv.containers.nodes.elementwise import Clip
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.missing import IsMissing
+from hbconv.containers.nodes.wiring import Cast, CastLike, Select, Together
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step, concat
+
+
+@parses("sklearn.impute.IterativeImputer")
+def parse_iterative_imputer(step: Step) -> Node:
+    """Impute each column at first, then predict it by each estimator of the fitted sequence."""
+    est, x = step.estimator, Cast(step.x, "float")
+    step.require("sample_posterior", False)
+    if not isinstance(est.missing_values, int | float | np.number):
+        raise step.refuse("missing_values", est.missing_values, "hbconv handles NaN and numbers.")
+    filled = step.transform(est.initial_imputer_, x, "initial_imputer_")
+    missing = IsMissing(x, float(est.missing_values))
+    kept = np.flatnonzero(est.keep_empty_features | ~est._is_empty_feature)
+    if est.n_iter_:
+        filled = _predicted(step, filled, Select(missing, Array.of(kept, np.int32)))
+    return (
+        concat([filled, Select(missing, Array.of(est.indicator_.features_, np.int32))])
+        if est.add_indicator
+        else filled
+    )
+
+
+def _predicted(step: Step, filled: Node, missing: Node) -> Node:
+    """Replace the missing values of one column after another, each rounded to the input's dtype."""
+    est = step.estimator
+    empty = (
+        est._is_empty_feature
+        if est.keep_empty_features
+        else np.zeros(filled.type.width, dtype=bool)
+    )
+    if not empty.any():
+        _refuse_all_missing(step, missing)
+    filled, missing = Together(filled), Together(missing)
+    columns = [_column(filled, j) for j in range(filled.type.width)]
+    for i, (j, neighbors, estimator) in enumerate(est.imputation_sequence_):
+        if not empty[j]:
+            prediction = _prediction(
+                step,
+                concat([columns[k] for k in neighbors]),
+                estimator,
+                f"imputation_sequence_[{i}]",
+            )
+            bounded = Clip.of(Cast(prediction, "float64"), est._min_value[j], est._max_value[j])
+            columns[j] = Choose(_column(missing, j), CastLike(bounded, filled), columns[j])
+    return concat(columns)
+
+
+def _prediction(step: Step, x: Node, estimator: object, name: str) -> Node:
+    """Predict one column. What the estimator would refuse, it was given by none but another: its checks are left out."""
+    output = replace(step, checks=[]).child(estimator, x, name)["predict"]
+    if output.classes is not None:
+        raise step.refuse("estimator", type(estimator).__name__, "It must be a regressor.")
+    return output.node
+
+
+def _refuse_all_missing(step: Step, missing: Node) -> None:
+    """Refuse rows without any value: where all rows of a batch are so, the source leaves out the predictions."""
+    count = Linear.of(Cast(missing, "float64"), np.ones(missing.type.width))
+    step.check(
+        Compare.of(count, "eq", missing.type.width),
+        f"A row holds missing values alone; step {step.where!r} would answer by what others hold.",
+    )
+
+
+def _column(x: Node, position: int) -> Node:
+    return Select(x, Array.of([position], np.int32))

@@ -1,0 +1,178 @@
+"""Imputers: missing numbers become Impute, missing texts are folded into the vocabulary of the encoder after them."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.conditions import OnlyNumbers
+from hbconv.containers.nodes.inputs import FillText
+from hbconv.containers.nodes.missing import Impute, IsMissing
+from hbconv.containers.nodes.wiring import Cast, Select
+from hbconv.parse.common.text_columns import columns_of, is_missing_text, is_nan
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step, concat
+
+_STATISTICS = ("mean", "median")
+
+
+@parses("sklearn.impute.SimpleImputer")
+def parse_simple_imputer(step: Step) -> dict[str, Output]:
+    """Fill each column with its statistic; columns without one are dropped."""
+    est = step.estimator
+    texts = [isinstance(s, str) for s in est.statistics_.tolist()]
+    kept = [
+        j
+        for j, s in enumerate(est.statistics_.tolist())
+        if est.keep_empty_features or not is_nan(s)
+    ]
+    _require_finite(step, texts)
+    parts = [
+        _filled(step, list(run), is_text=is_text)
+        for is_text, run in groupby(kept, key=texts.__getitem__)
+    ]
+    if est.indicator_ is not None:
+        parts += [
+            _mask(step, list(run), is_text=is_text)
+            for is_text, run in groupby(est.indicator_.features_.tolist(), key=texts.__getitem__)
+        ]
+    is_object = est._fit_dtype.kind == "O" and not any(texts)
+    node = concat(parts) if parts else _columns(step, [])
+    _refuse_sparse_zeros(step)
+    dtype = "object" if is_object else None
+    return {
+        "transform": Output(
+            node, dtype=dtype, sparse=step.sparse, layout="csc", arrays=est.indicator_ is None
+        )
+    }
+
+
+@parses("sklearn.impute.MissingIndicator")
+def parse_missing_indicator(step: Step) -> dict[str, Output]:
+    """Show where values are missing; a column that had none when fitting may be refused."""
+    est = step.estimator
+    step.require("features", "missing-only", "all")
+    if getattr(est, "_precomputed", False):
+        raise step.refuse(
+            "precomputed",
+            value=True,
+            hint="It was fitted on a mask, and takes masks alone. Fit it on rows.",
+        )
+    is_text = isinstance(est.missing_values, str) or est.missing_values is None
+    _require_finite(step, [is_text] * est.n_features_in_)
+    fresh = sorted(set(range(est.n_features_in_)) - set(est.features_.tolist()))
+    if est.features == "missing-only" and est.error_on_new and fresh:
+        message = f"Columns that had no missing values when fitting have some now, among columns {fresh} (step {step.where!r})."
+        step.check(_mask(step, fresh, is_text=is_text), message)
+    _refuse_sparse_zeros(step)
+    sparse = step.sparse if est.sparse == "auto" else bool(est.sparse)
+    return {
+        "transform": Output(
+            _mask(step, est.features_.tolist(), is_text=is_text), sparse=sparse, layout="csc"
+        )
+    }
+
+
+def _refuse_sparse_zeros(step: Step) -> None:
+    """Refuse a sparse matrix where zeros are missing: those it leaves out would be."""
+    missing = step.estimator.missing_values
+    if isinstance(missing, int | float | np.number) and missing == 0:
+        step.refuse_sparse("takes zeros for missing, which a sparse matrix leaves out")
+
+
+def _filled(step: Step, columns: list[int], *, is_text: bool) -> Node:
+    est = step.estimator
+    x, fill = _columns(step, columns), est.statistics_[columns]
+    if is_text:
+        return FillText(x, tuple(fill.tolist()), _missing_texts(step))
+    if est._fit_dtype.kind == "O":
+        return Impute(
+            Cast(OnlyNumbers(x), "float64"), Array(_numbers(step, fill)), _missing_number(step)
+        )
+    x = Cast(x, "float") if est.strategy in _STATISTICS or callable(est.strategy) else x
+    return Impute(x, Array(fill.astype(est._fill_dtype)), _missing_number(step))
+
+
+def _mask(step: Step, columns: list[int], *, is_text: bool) -> Node:
+    if is_text and columns:
+        return concat([is_missing_text(step, j, _missing_texts(step)) for j in columns])
+    reads_objects = getattr(step.estimator, "_fit_dtype", np.dtype(object)).kind == "O"
+    x = _columns(step, columns)
+    return IsMissing(OnlyNumbers(x) if reads_objects else x, _missing_number(step))
+
+
+def _numbers(step: Step, fill: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    odd = next(
+        (value for value in fill.tolist() if not isinstance(value, int | float | np.number)), None
+    )
+    if odd is not None:
+        raise step.refuse(
+            "statistics_",
+            odd,
+            "Columns of objects must hold texts alone or numbers alone. Convert them before fitting.",
+        )
+    return fill.astype(np.float64)
+
+
+def _columns(step: Step, columns: list[int]) -> Node:
+    """Columns of the input: of one array, whose common dtype they keep, unless texts may be among them."""
+    if columns == list(range(step.x.type.width)):
+        return step.x
+    if getattr(step.estimator, "_fit_dtype", np.dtype(float)).kind == "O":
+        return columns_of(step.x, columns)
+    return Select(step.x, Array(np.array(columns, dtype=np.int32)))
+
+
+def _missing_texts(step: Step) -> tuple[str | float | None, ...]:
+    missing = step.estimator.missing_values
+    if _is_pandas_na(missing):
+        return (None, float("nan"))
+    if missing is None or is_nan(missing) or isinstance(missing, str):
+        return (missing,)
+    raise step.refuse(
+        "missing_values", missing, "In text columns hbconv handles NaN, None, pandas.NA and texts."
+    )
+
+
+def _missing_number(step: Step) -> float:
+    missing = step.estimator.missing_values
+    if _is_pandas_na(missing):
+        return float("nan")
+    if not isinstance(missing, int | float | np.number):
+        raise step.refuse(
+            "missing_values", missing, "In columns of numbers hbconv handles NaN and numbers."
+        )
+    if (
+        isinstance(missing, np.floating)
+        and not is_nan(missing)
+        and float(np.float32(missing)) != float(missing)
+    ):
+        raise step.refuse(
+            "missing_values",
+            missing,
+            "numpy compares it with float32 columns in float64. Pass a Python number.",
+        )
+    return float(missing)
+
+
+def _require_finite(step: Step, texts: list[bool]) -> None:
+    """Infinite numbers are refused, and NaN, in texts too, unless it is what counts as missing."""
+    missing = step.estimator.missing_values
+    allow_nan = is_nan(missing) or _is_pandas_na(missing)
+    numbers = [j for j, is_text in enumerate(texts) if not is_text]
+    if numbers:
+        step.require_finite(_columns(step, numbers), allow_nan=allow_nan)
+    for j in () if allow_nan else np.flatnonzero(texts):
+        step.check(
+            is_missing_text(step, int(j), (float("nan"),)),
+            f"Input X contains NaN in column {j} (step {step.where!r}), which the step refuses.",
+        )
+
+
+def _is_pandas_na(value: object) -> bool:
+    return type(value).__name__ == "NAType"

@@ -1,0 +1,69 @@
+"""IsotonicRegression: interpolation between the thresholds it found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output, Schema
+from hbconv.containers.nodes.basis_functions import Interpolate
+from hbconv.containers.nodes.conditions import Choose, IsOutside
+from hbconv.containers.nodes.wiring import Cast, ConstantRows
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+__all__ = ["isotonic_prediction"]
+
+
+@parses("sklearn.isotonic.IsotonicRegression", features=lambda _: Schema.sequence())
+def parse_isotonic_regression(step: Step) -> dict[str, Output]:
+    """Predict and transform alike."""
+    prediction = Output(isotonic_prediction(step, step.estimator, step.x), vector=True)
+    return {"predict": prediction, "transform": prediction}
+
+
+def isotonic_prediction(step: Step, isotonic: Any, x: Node) -> Node:
+    """Return what a fitted IsotonicRegression predicts for the one column of x, in the dtype it was fitted in.
+
+    In float64 the source interpolates with ``numpy.interp``; in float32 with scipy, whose pieces hold their right ends.
+    """
+    knots, values = isotonic.X_thresholds_, isotonic.y_thresholds_
+    built: Any = getattr(isotonic, "f_", None)  # the source interpolates by what it made of them
+    if (
+        built is not None
+        and hasattr(built, "x")
+        and not (np.array_equal(built.x, knots) and np.array_equal(np.ravel(built.y), values))
+    ):
+        raise replace(step, estimator=isotonic).damaged(
+            "X_thresholds_ and y_thresholds_ are not those of f_"
+        )
+    dtype = np.dtype(knots.dtype).name
+    x = step.require_finite(Cast(x, dtype))
+    closed = "left" if dtype == "float64" else "right"
+    prediction = Interpolate(x, Array(knots[None]), Array(values[None].astype(dtype)), closed)
+    return (
+        prediction
+        if len(knots) == 1
+        else _out_of_bounds(replace(step, estimator=isotonic), prediction)
+    )
+
+
+def _out_of_bounds(step: Step, prediction: Interpolate) -> Node:
+    """Values beyond the thresholds: held to them, missing, or refused."""
+    rule = step.require("out_of_bounds", "clip", "nan", "raise")
+    outside = IsOutside(prediction.x, *(Array(prediction.knots.data[:, end]) for end in (0, -1)))
+    if rule == "nan":
+        return Choose(
+            outside,
+            ConstantRows(prediction, Array(np.full(1, np.nan, prediction.type.dtype))),
+            prediction,
+        )
+    if rule == "raise":
+        step.check(
+            outside,
+            f"A value lies outside the range that {step.name} (step {step.where!r}) was fitted on.",
+        )
+    return prediction

@@ -1,0 +1,104 @@
+"""Linear classifiers: scores, then a decision, then probabilities where the source gives them.
+
+Two classes share one score: above 0 is the second class. More have one score each: the largest wins, the first of equals.
+"""
+
+from __future__ import annotations
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.decisions import ArgMax, Compare, Softmax
+from hbconv.containers.nodes.elementwise import Clip, Map
+from hbconv.containers.nodes.probabilities import Proportions
+from hbconv.containers.nodes.wiring import Cast, Concat
+from hbconv.parse.common.probabilities import beside_complement, with_probabilities
+from hbconv.parse.registry import parses
+from hbconv.parse.sklearn.linear_model.regressors import linear_scores
+from hbconv.parse.step import Step
+
+__all__ = ["decide"]
+
+
+def decide(step: Step) -> dict[str, Output]:
+    """Return the methods every linear classifier has: predict and decision_function."""
+    scores, classes = linear_scores(step), Array(step.estimator.classes_)
+    one = scores.type.width == 1
+    codes = Compare.of(scores, "gt", 0.0, "int32") if one else ArgMax(scores)
+    return {
+        "predict": Output(codes, classes, vector=True),
+        "decision_function": Output(scores, vector=one),
+    }
+
+
+@parses(
+    "sklearn.linear_model.PassiveAggressiveClassifier",
+    "sklearn.linear_model.Perceptron",
+    "sklearn.svm.LinearSVC",
+)
+def parse_linear_classifier(step: Step) -> dict[str, Output]:
+    """Decisions alone."""
+    return decide(step)
+
+
+@parses("sklearn.linear_model.RidgeClassifier", "sklearn.linear_model.RidgeClassifierCV")
+def parse_ridge_classifier(step: Step) -> dict[str, Output]:
+    """Decisions alone; several labels a row are each decided by the sign of their score."""
+    binarizer = step.estimator._label_binarizer
+    if not binarizer.y_type_.startswith("multilabel"):
+        return decide(step)
+    scores = linear_scores(step)
+    labels = Output(Compare.of(scores, "gt", 0.0, "int64"), sparse=binarizer.sparse_input_)
+    return {"predict": labels, "decision_function": Output(scores)}
+
+
+@parses("sklearn.linear_model.LogisticRegression", "sklearn.linear_model.LogisticRegressionCV")
+def parse_logistic_regression(step: Step) -> dict[str, Output]:
+    """Two classes: the sigmoid of their score; more: the softmax of the scores, or one against the rest."""
+    outputs = decide(step)
+    scores = outputs["decision_function"].node
+    if _one_against_rest(step):
+        return with_probabilities(outputs, _one_against_rest_probabilities(scores))
+    if scores.type.width == 1:
+        scores = Concat((Affine.of(scores, mul=-1.0), scores))
+    return with_probabilities(outputs, Softmax(scores))
+
+
+def _one_against_rest(step: Step) -> bool:
+    """Whether probabilities come from one sigmoid a class.
+
+    scikit-learn from 1.8 on decides by the number of classes; before, the parameter ``multi_class`` did, which a model
+    fitted then and read now may still carry, without effect.
+    """
+    estimator = step.estimator
+    two = len(estimator.classes_) <= 2
+    if "multi_class" not in type(estimator)._get_param_names():
+        return two
+    mode = step.require("multi_class", "auto", "deprecated", "multinomial", "ovr", "warn")
+    return mode in ("ovr", "warn") or (
+        mode in ("auto", "deprecated") and (two or estimator.solver == "liblinear")
+    )
+
+
+def _one_against_rest_probabilities(scores: Node) -> Node:
+    p = Map(scores, "sigmoid")
+    return beside_complement(p) if scores.type.width == 1 else Proportions(p)
+
+
+@parses("sklearn.linear_model.SGDClassifier")
+def parse_sgd_classifier(step: Step) -> dict[str, Output]:
+    """Probabilities only for the losses "log_loss" and "modified_huber"."""
+    outputs = decide(step)
+    scores = outputs["decision_function"].node
+    if step.estimator.loss == "log_loss":
+        return with_probabilities(outputs, _one_against_rest_probabilities(scores))
+    if step.estimator.loss == "modified_huber":
+        return with_probabilities(outputs, _huber_probabilities(scores))
+    return outputs
+
+
+def _huber_probabilities(scores: Node) -> Node:
+    """``(clip(score, -1, 1) + 1) / 2``; for two classes in float64 whatever the score's dtype."""
+    two = scores.type.width == 1
+    p = Affine.of(Clip.of(Cast(scores, "float64") if two else scores, -1.0, 1.0), add=1.0, div=2.0)
+    return beside_complement(p) if two else Proportions(p)

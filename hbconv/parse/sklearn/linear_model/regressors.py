@@ -1,0 +1,80 @@
+"""Linear regressors: one matrix product. Here too are the scores that linear classifiers start from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.linear import Linear
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+__all__ = ["dense", "linear_scores"]
+
+
+def dense(weights: Any) -> npt.NDArray[Any]:
+    """Return weights as an array, also those that ``sparsify()`` made a scipy matrix."""
+    return np.asarray(weights.toarray() if hasattr(weights, "toarray") else weights)
+
+
+def linear_scores(step: Step) -> Node:
+    """Return ``X @ coef_.T + intercept_``, one column an output."""
+    estimator = step.estimator
+    return Linear.of(step.require_finite(), dense(estimator.coef_).T, estimator.intercept_)
+
+
+@parses(
+    "sklearn.linear_model.ARDRegression",
+    "sklearn.linear_model.BayesianRidge",
+    "sklearn.linear_model.ElasticNet",
+    "sklearn.linear_model.ElasticNetCV",
+    "sklearn.linear_model.HuberRegressor",
+    "sklearn.linear_model.Lars",
+    "sklearn.linear_model.LarsCV",
+    "sklearn.linear_model.Lasso",
+    "sklearn.linear_model.LassoCV",
+    "sklearn.linear_model.LassoLars",
+    "sklearn.linear_model.LassoLarsCV",
+    "sklearn.linear_model.LassoLarsIC",
+    "sklearn.linear_model.LinearRegression",
+    "sklearn.linear_model.MultiTaskElasticNet",
+    "sklearn.linear_model.MultiTaskElasticNetCV",
+    "sklearn.linear_model.MultiTaskLasso",
+    "sklearn.linear_model.MultiTaskLassoCV",
+    "sklearn.linear_model.OrthogonalMatchingPursuit",
+    "sklearn.linear_model.OrthogonalMatchingPursuitCV",
+    "sklearn.linear_model.QuantileRegressor",
+    "sklearn.linear_model.Ridge",
+    "sklearn.linear_model.RidgeCV",
+    "sklearn.linear_model.TheilSenRegressor",
+    "sklearn.svm.LinearSVR",
+    takes_sparse=True,
+)
+def parse_linear_regressor(step: Step) -> dict[str, Output]:
+    """Return the scores; a vector where ``coef_`` is one."""
+    return {"predict": Output(linear_scores(step), vector=np.ndim(step.estimator.coef_) == 1)}
+
+
+@parses("sklearn.linear_model.PassiveAggressiveRegressor", "sklearn.linear_model.SGDRegressor")
+def parse_sgd_regressor(step: Step) -> dict[str, Output]:
+    """Return the scores, always a vector."""
+    return {"predict": Output(linear_scores(step), vector=True)}
+
+
+@parses("sklearn.linear_model.GammaRegressor", "sklearn.linear_model.PoissonRegressor")
+def parse_log_link_regressor(step: Step) -> dict[str, Output]:
+    """Take the exponential of the score."""
+    return {"predict": Output(Map(linear_scores(step), "exp"), vector=True)}
+
+
+@parses("sklearn.linear_model.TweedieRegressor")
+def parse_tweedie_regressor(step: Step) -> dict[str, Output]:
+    """Take the score, or its exponential; the link "auto" is the identity for a power of at most 0."""
+    link = step.require("link", "auto", "identity", "log")
+    scores = linear_scores(step)
+    identity = link == "identity" or (link == "auto" and step.estimator.power <= 0)
+    return {"predict": Output(scores if identity else Map(scores, "exp"), vector=True)}

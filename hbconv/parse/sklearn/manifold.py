@@ -1,0 +1,62 @@
+"""Manifolds: new rows placed by the neighbours that they have among the rows fitted on; and a learned projection."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.lookups import WeightedLookup
+from hbconv.containers.nodes.neighbor_graphs import ShortestPaths
+from hbconv.containers.nodes.neighbors import Barycentric
+from hbconv.containers.nodes.wiring import Cast, CastLike
+from hbconv.parse.registry import parses
+from hbconv.parse.sklearn.neighbors.nearest import fitted_rows, nearest
+from hbconv.parse.step import Step
+
+_MOST = 50
+"""Neighbours for which the program that solves for their weights is still short."""
+
+
+@parses("sklearn.neighbors.NeighborhoodComponentsAnalysis")
+def parse_neighborhood_components(step: Step) -> Node:
+    """Project on the components."""
+    return Linear.of(step.require_finite(), step.estimator.components_.T)
+
+
+@parses("sklearn.manifold.Isomap")
+def parse_isomap(step: Step) -> Node:
+    """Project the shortest ways to all rows fitted on, as kernel PCA does with a kernel: minus half their squares."""
+    est, x = step.estimator, step.require_finite()
+    if est.n_neighbors is None:
+        raise step.refuse(
+            "radius",
+            est.radius,
+            "Within a radius all rows fitted on may begin a shortest way. Use n_neighbors.",
+        )
+    neighbors = nearest(step, est.nbrs_, x, est.n_neighbors)
+    paths = ShortestPaths(neighbors.positions, neighbors.distances, Array(est.dist_matrix_))
+    kernel = Affine.of(Map(CastLike(paths, Cast(x, "float")), "square"), mul=-0.5)
+    return step.transform(est.kernel_pca_, kernel, "kernel_pca_")
+
+
+@parses("sklearn.manifold.LocallyLinearEmbedding")
+def parse_locally_linear_embedding(step: Step) -> Node:
+    """Place a row as its neighbours make it up; the weights have the dtype of float rows."""
+    est, x = step.estimator, step.require_finite()
+    if est.n_neighbors > _MOST:
+        raise step.refuse(
+            "n_neighbors",
+            est.n_neighbors,
+            f"Their system of equations is solved step by step in the program: at most {_MOST}.",
+        )
+    neighbors = nearest(step, est.nbrs_, x, est.n_neighbors)
+    weights = Barycentric(x, neighbors.positions, Array(fitted_rows(est.nbrs_)), float(est.reg))
+    return WeightedLookup(
+        neighbors.positions,
+        CastLike(weights, Cast(x, "float")),
+        Array(np.asarray(est.embedding_, dtype=np.float64)),
+    )

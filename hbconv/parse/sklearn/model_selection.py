@@ -1,0 +1,124 @@
+"""Searches and other estimators that delegate to a fitted one, and classifiers with a tuned threshold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Output, Schema
+from hbconv.containers.nodes.decisions import Compare
+from hbconv.errors import UnsupportedError
+from hbconv.parse.common.members import columns_of_array, passed_on
+from hbconv.parse.common.responses import response
+from hbconv.parse.registry import parses
+from hbconv.parse.schema import read_schema
+from hbconv.parse.step import Step, is_fitted
+
+__all__ = []
+
+
+def _best(search: Any, path: str = "") -> Any:
+    if not search.refit:
+        hint = "Without refit it cannot predict: fit it with refit=True, or convert an estimator fitted with best_params_."
+        raise UnsupportedError(type(search).__name__, path, "refit", search.refit, hint)
+    return search.best_estimator_
+
+
+def _columns_of_best(search: Any) -> Schema:
+    return read_schema(_best(search))
+
+
+@parses(
+    "sklearn.model_selection.GridSearchCV",
+    "sklearn.model_selection.HalvingGridSearchCV",
+    "sklearn.model_selection.HalvingRandomSearchCV",
+    "sklearn.model_selection.RandomizedSearchCV",
+    features=_columns_of_best,
+    takes_sparse=True,
+)
+def parse_search(step: Step) -> dict[str, Output]:
+    """Answer as the best estimator does."""
+    return passed_on(
+        step, step.child(_best(step.estimator, step.where), step.x, "", sparse=step.sparse)
+    )
+
+
+@parses(
+    "sklearn.frozen.FrozenEstimator",
+    features=lambda frozen: read_schema(frozen.estimator),
+    takes_sparse=True,
+)
+def parse_frozen_estimator(step: Step) -> dict[str, Output]:
+    """Answer as the frozen estimator does."""
+    return passed_on(step, step.child(step.estimator.estimator, step.x, "", sparse=step.sparse))
+
+
+@parses("sklearn.semi_supervised.SelfTrainingClassifier")
+def parse_self_training_classifier(step: Step) -> dict[str, Output]:
+    """Answer as the classifier that was fitted last, which is given one array."""
+    x = columns_of_array(step.x, range(step.x.type.width))
+    return passed_on(
+        step, step.child(step.estimator.estimator_, x, "estimator_", sparse=step.sparse)
+    )
+
+
+def _inner(estimator: Any) -> Any:
+    """Return the classifier within: one that was fitted alone, where the outer one never was."""
+    return getattr(estimator, "estimator_", estimator.estimator)
+
+
+def _columns(estimator: Any) -> Any:
+    return read_schema(_inner(estimator))
+
+
+def _is_prefit(estimator: Any) -> bool:
+    return is_fitted(estimator.estimator)
+
+
+@parses("sklearn.model_selection.FixedThresholdClassifier", features=_columns, is_fitted=_is_prefit)
+def parse_fixed_threshold_classifier(step: Step) -> dict[str, Output]:
+    """Compare with the threshold given; ``"auto"`` is that of the inner classifier."""
+    return _decide(step, step.estimator.threshold, step.estimator.pos_label)
+
+
+@parses("sklearn.model_selection.TunedThresholdClassifierCV", features=_columns)
+def parse_tuned_threshold_classifier(step: Step) -> dict[str, Output]:
+    """Compare with the threshold that was best; the metric may name the positive class."""
+    return _decide(
+        step, step.estimator.best_threshold_, step.estimator._curve_scorer._get_pos_label()
+    )
+
+
+def _decide(step: Step, threshold: Any, positive_label: Any) -> dict[str, Output]:
+    """Scores at or above the threshold are of the positive class, the second one unless it is named."""
+    est = step.estimator
+    inner = _inner(est)
+    outputs = step.child(inner, step.x, "estimator_", sparse=step.sparse)
+    classes = np.asarray(est.classes_)
+    if positive_label is not None and positive_label not in classes:
+        raise step.refuse(
+            "pos_label",
+            positive_label,
+            f"It is none of the classes {classes.tolist()}: the source cannot predict either.",
+        )
+    positive = 1 if positive_label is None else int(np.flatnonzero(classes == positive_label)[0])
+    methods = (
+        ("predict_proba", "decision_function")
+        if est.response_method == "auto"
+        else (est.response_method,)
+    )
+    score, method = response(step, inner, outputs, *methods, positive=positive)
+    if isinstance(threshold, str):
+        threshold = 0.5 if method == "predict_proba" else 0.0
+    above = Compare(
+        score, "ge", Array([float(threshold)]), "int32", weak=not isinstance(threshold, np.generic)
+    )
+    return passed_on(
+        step,
+        {
+            **outputs,
+            "predict": Output(above, Array(classes if positive else classes[::-1]), vector=True),
+        },
+    )

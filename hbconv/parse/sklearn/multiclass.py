@@ -1,0 +1,167 @@
+"""scikit-learn's strategies for several classes: one classifier for each class, for each two, or for each bit of a code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.decisions import ArgMax, Compare
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.probabilities import Proportions
+from hbconv.containers.nodes.votes import PairVotes
+from hbconv.containers.nodes.wiring import Cast, ConstantRows, Select
+from hbconv.parse.common.members import class_codes, columns_of_array
+from hbconv.parse.common.probabilities import beside_complement
+from hbconv.parse.common.responses import as_numbers, as_vector, is_a
+from hbconv.parse.registry import parses
+from hbconv.parse.schema import as_validated, common_schema
+from hbconv.parse.step import Step, concat
+
+Outputs = dict[str, Output]
+
+
+def _columns(estimator: Any) -> Any:
+    members = [member for member in estimator.estimators_ if not _is_constant(member)]
+    return common_schema(members) if members else None
+
+
+@parses("sklearn.multiclass.OneVsRestClassifier", features=_columns)
+def parse_one_vs_rest_classifier(step: Step) -> Outputs:
+    """Take the class of the largest score; for several labels a row each is decided by itself."""
+    est, members = step.estimator, _members(step, step.x)
+    scores = concat(_scores(step, members))
+    outputs = {"predict": _decide(step, scores)}
+    if all("predict_proba" in member for member in members):
+        outputs["predict_proba"] = Output(_probabilities(step, members))
+    if all("decision_function" in member for member in members):
+        each = [as_vector(step, member["decision_function"]) for member in members]
+        outputs["decision_function"] = Output(concat(each), vector=len(est.estimators_) == 1)
+    return outputs
+
+
+def _decide(step: Step, scores: Node) -> Output:
+    est = step.estimator
+    if est.label_binarizer_.y_type_ == "multiclass":
+        return Output(ArgMax(scores), Array(est.classes_), vector=True)
+    if est.multilabel_:
+        return Output(
+            Compare.of(scores, "gt", _threshold(est.estimators_[0]), "int64"),
+            sparse=est.label_binarizer_.sparse_input_,
+        )
+    above = Compare.of(scores, "gt", _threshold(est.estimators_[0]), "int32")
+    codes = above if len(est.classes_) == 2 else ConstantRows(step.x, Array(np.zeros(1, np.int32)))
+    return Output(codes, Array(est.classes_), vector=True)
+
+
+def _probabilities(step: Step, members: list[Outputs]) -> Node:
+    """Probability of each class, divided by their sum unless a row may have several labels."""
+    each = concat(
+        [
+            Select(as_numbers(step, member["predict_proba"]), Array.of([1], np.int32))
+            for member in members
+        ]
+    )
+    p = beside_complement(each) if len(members) == 1 else each
+    return p if step.estimator.multilabel_ else Proportions(p, of_nothing=0.0)
+
+
+@parses(
+    "sklearn.multiclass.OneVsOneClassifier", features=lambda est: as_validated(est, _columns(est))
+)
+def parse_one_vs_one_classifier(step: Step) -> Outputs:
+    """Take the class that wins most pairs, and most clearly."""
+    est = step.estimator
+    if est.pairwise_indices_ is not None:
+        raise step.refuse(
+            "estimator",
+            type(est.estimator).__name__,
+            "It reads a precomputed kernel: use one that hbconv can compute.",
+        )
+    members = _members(step, columns_of_array(step.x, range(step.x.type.width)))
+    winners = concat([_winner(step, member["predict"]) for member in members])
+    scores, classes = (
+        PairVotes(winners, concat(_scores(step, members)), len(est.classes_)),
+        Array(est.classes_),
+    )
+    if len(classes) > 2:
+        return {
+            "predict": Output(ArgMax(scores), classes, vector=True),
+            "decision_function": Output(scores),
+        }
+    score = Select(scores, Array.of([1], np.int32))
+    codes = Compare.of(score, "gt", _threshold(est.estimators_[0]), "int32")
+    return {
+        "predict": Output(codes, classes, vector=True),
+        "decision_function": Output(score, vector=True),
+    }
+
+
+def _winner(step: Step, predict: Output) -> Node:
+    """0 or 1, which a classifier predicts as a label or a regressor as a number."""
+    return (
+        as_vector(step, predict)
+        if predict.classes is None
+        else class_codes(step, predict, np.arange(2))
+    )
+
+
+@parses("sklearn.multiclass.OutputCodeClassifier", features=_columns)
+def parse_output_code_classifier(step: Step) -> Outputs:
+    """Take the class whose code is nearest to the scores: the least ``|code|**2 - 2 * scores @ code``, the first of equals."""
+    est, code = step.estimator, step.estimator.code_book_
+    scores = Cast(concat(_scores(step, _members(step, step.x))), "float64")
+    nearness = Linear.of(scores, 2.0 * code.T, -np.einsum("ij,ij->i", code, code))
+    return {"predict": Output(ArgMax(nearness), Array(est.classes_), vector=True)}
+
+
+def _members(step: Step, x: Node) -> list[Outputs]:
+    members = enumerate(step.estimator.estimators_)
+    return [
+        _constant(member, x)
+        if _is_constant(member)
+        else step.child(member, x, f"estimators_[{i}]", sparse=step.sparse)
+        for i, member in members
+    ]
+
+
+def _constant(member: Any, x: Node) -> Outputs:
+    """Return the answers of the stand-in for a classifier where all rows were of one class."""
+    label = Output(ConstantRows(x, Array(member.y_)), vector=True)
+    (y,) = member.y_.astype(np.float64)
+    return {
+        "predict": label,
+        "decision_function": label,
+        "predict_proba": Output(ConstantRows(x, Array([1.0 - y, y]))),
+    }
+
+
+def _is_constant(member: Any) -> bool:
+    return type(member).__name__ == "_ConstantPredictor"
+
+
+def _scores(step: Step, members: list[Outputs]) -> list[Node]:
+    """Return what each regressor predicts; the score of each classifier, or its probability of the second class where it has none."""
+    return [
+        _score(step, member, outputs)
+        for member, outputs in zip(step.estimator.estimators_, members, strict=True)
+    ]
+
+
+def _score(step: Step, member: Any, outputs: Outputs) -> Node:
+    if is_a(member, "regressor"):
+        return as_vector(step, outputs["predict"])
+    if "decision_function" in outputs:
+        return as_vector(step, outputs["decision_function"])
+    if "predict_proba" in outputs:
+        return Select(as_numbers(step, outputs["predict_proba"]), Array.of([1], np.int32))
+    raise step.refuse(
+        "estimator", type(member).__name__, "It has neither decision_function nor predict_proba."
+    )
+
+
+def _threshold(member: Any) -> float:
+    """Return what a score must exceed; where the first member stands in for a classifier, all are compared as probabilities are."""
+    return 0.0 if hasattr(member, "decision_function") and is_a(member, "classifier") else 0.5

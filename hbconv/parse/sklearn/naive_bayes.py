@@ -1,0 +1,96 @@
+"""Naive Bayes: the logarithms of joint probabilities, which for counts are one matrix product."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.decisions import Compare
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.lookups import LookupSum
+from hbconv.containers.nodes.sums import GroupSums
+from hbconv.containers.nodes.wiring import Cast, Select
+from hbconv.parse.common.densities import classify
+from hbconv.parse.common.promotion import promoted
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+
+@parses("sklearn.naive_bayes.GaussianNB")
+def parse_gaussian_nb(step: Step) -> dict[str, Output]:
+    """``log prior - sum(log(2 pi var)) / 2 - sum((x - mean) ** 2 / var) / 2`` for each class."""
+    est, x = step.estimator, step.require_finite()
+    means, variances, n_classes = est.theta_, est.var_, len(est.classes_)
+    repeated = Select(
+        promoted(x, means, variances),
+        Array.of(np.tile(np.arange(x.type.width), n_classes), np.int32),
+    )
+    squares = Map(Affine.of(repeated, sub=means.ravel()), "square")
+    distances = GroupSums(Affine.of(squares, div=variances.ravel()), n_classes)
+    densities = Affine.of(
+        distances,
+        mul=-0.5,
+        add=[-0.5 * np.log(2.0 * np.pi * variance).sum() for variance in variances],
+    )
+    return classify(
+        Affine.of(promoted(densities, est.class_prior_), add=np.log(est.class_prior_)), est.classes_
+    )
+
+
+@parses("sklearn.naive_bayes.MultinomialNB")
+def parse_multinomial_nb(step: Step) -> dict[str, Output]:
+    """Count the features, each with the logarithm of its probability in the class."""
+    est = step.estimator
+    return classify(
+        Linear.of(step.require_finite(), est.feature_log_prob_.T, est.class_log_prior_),
+        est.classes_,
+    )
+
+
+@parses("sklearn.naive_bayes.ComplementNB")
+def parse_complement_nb(step: Step) -> dict[str, Output]:
+    """Count the features by weights; the prior counts only where there is one class."""
+    est = step.estimator
+    prior = est.class_log_prior_ if len(est.classes_) == 1 else 0.0
+    return classify(Linear.of(step.require_finite(), est.feature_log_prob_.T, prior), est.classes_)
+
+
+@parses("sklearn.naive_bayes.BernoulliNB")
+def parse_bernoulli_nb(step: Step) -> dict[str, Output]:
+    """Count the features present, and those absent by the logarithm of their not being there."""
+    est, x = step.estimator, step.require_finite()
+    present: Node = x if est.binarize is None else _binarized(x, est.binarize)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        absent = np.log(1 - np.exp(est.feature_log_prob_))
+    joint = Linear.of(
+        present, (est.feature_log_prob_ - absent).T, est.class_log_prior_ + absent.sum(axis=1)
+    )
+    return classify(joint, est.classes_)
+
+
+def _binarized(x: Node, threshold: float) -> Node:
+    """Zeros and ones in x's dtype; numpy rounds the threshold to it, unless it is a numpy scalar."""
+    constant = Array(np.full(x.type.width, threshold, dtype=np.float64))
+    return Compare(x, "gt", constant, None, weak=not isinstance(threshold, np.generic))
+
+
+@parses("sklearn.naive_bayes.CategoricalNB")
+def parse_categorical_nb(step: Step) -> dict[str, Output]:
+    """Look up the logarithm of each category's probability. Values are cut to whole numbers; categories never seen are refused."""
+    est, x = step.estimator, step.require_finite()
+    sizes = Array(np.array([table.shape[1] for table in est.feature_log_prob_], dtype=np.float64))
+    step.check(
+        Compare.of(x, "le", -1.0),
+        f"Negative values in data passed to CategoricalNB (step {step.where!r}).",
+    )
+    step.check(
+        Compare(x, "ge", sizes),
+        f"A category was not seen when CategoricalNB was fitted (step {step.where!r}).",
+    )
+    none = np.zeros((1, len(est.classes_)))
+    tables = tuple(Array(np.concatenate([none, table.T])) for table in est.feature_log_prob_)
+    joint = Affine.of(LookupSum(Cast(x, "int32"), tables), add=est.class_log_prior_)
+    return classify(joint, est.classes_)

@@ -1,0 +1,52 @@
+"""Local outlier factor: how dense the rows around a row lie, beside how dense they lie around its neighbours."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.arithmetic import Maximum, Quotient
+from hbconv.containers.nodes.conditions import Choose
+from hbconv.containers.nodes.decisions import Compare
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.lookups import LookupRows
+from hbconv.containers.nodes.sums import GroupSums
+from hbconv.containers.nodes.wiring import Cast, CastLike, ConstantRows
+from hbconv.parse.registry import parses
+from hbconv.parse.sklearn.neighbors.nearest import Neighbors, finite_rows, kneighbors, nearest
+from hbconv.parse.step import Step
+
+
+@parses("sklearn.neighbors.LocalOutlierFactor")
+def parse_local_outlier_factor(step: Step) -> dict[str, Output]:
+    """Score new rows, where it was fitted for that."""
+    est = step.estimator
+    if not est.novelty:
+        raise step.refuse(
+            "novelty", est.novelty, "It scores no new rows: fit it with novelty=True."
+        )
+    scores = _scores(step, nearest(step, est, finite_rows(step), est.n_neighbors_))
+    decision = Affine.of(scores, sub=est.offset_)
+    inlier, outlier = (ConstantRows(decision, Array(np.array([label]))) for label in (1, -1))
+    return {
+        "predict": Output(Choose(Compare.of(decision, "lt", 0.0), outlier, inlier), vector=True),
+        "decision_function": Output(decision, vector=True),
+        "score_samples": Output(scores, vector=True),
+        "kneighbors": kneighbors(step).output,
+    }
+
+
+def _scores(step: Step, neighbors: Neighbors) -> Node:
+    """Minus the mean density of the neighbours, divided by the row's own: one by the mean distance, of which none is less than the neighbour's reach.
+
+    Distances have the dtype of float rows.
+    """
+    est, count = step.estimator, neighbors.positions.type.width
+    distances = CastLike(neighbors.distances, Cast(step.x, "float"))
+    reach = LookupRows(neighbors.positions, Array(est._distances_fit_X_[:, count - 1 : count]))
+    mean = Affine.of(GroupSums(Maximum((distances, reach)), 1), div=count, add=1e-10)
+    own = Map(mean, "reciprocal")
+    densities = LookupRows(neighbors.positions, Array(est._lrd[:, None]))
+    return Affine.of(GroupSums(Quotient((densities, own)), 1), div=count, mul=-1.0)

@@ -1,0 +1,52 @@
+"""Nearest centroid: the class whose centroid is nearest, or most likely by its distance."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.decisions import ArgMax
+from hbconv.containers.nodes.distances import Distances
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.wiring import Cast
+from hbconv.parse.common.densities import classify
+from hbconv.parse.common.distance_metrics import read_metric
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+
+@parses("sklearn.neighbors.NearestCentroid")
+def parse_nearest_centroid(step: Step) -> dict[str, Output]:
+    """Classes that are equally likely before are told by the distance alone; probabilities come with the Euclidean one."""
+    est = step.estimator
+    x, classes = step.require_finite(), Array(est.classes_)
+    metric = step.require("metric", "euclidean", "manhattan")
+    scores = _scores(step, x, metric)
+    nearest = np.isclose(est.class_prior_, 1 / len(classes)).all()
+    near = Map(read_metric(step, x, est.centroids_, metric, {}).node, "neg") if nearest else scores
+    predict = {"predict": Output(ArgMax(near), classes, vector=True)}
+    if metric == "manhattan":
+        return predict
+    two = len(classes) == 2
+    decision = Linear.of(scores, np.array([-1.0, 1.0])) if two else scores
+    return {
+        **classify(scores, est.classes_),
+        **predict,
+        "decision_function": Output(decision, vector=two),
+    }
+
+
+def _scores(step: Step, x: Node, metric: str) -> Node:
+    """``2 log(prior) - distance^2``, of columns divided by their spread within the classes, where there is any."""
+    est = step.estimator
+    spread = np.where(est.within_class_std_dev_ == 0, 1.0, est.within_class_std_dev_)
+    scaled = Affine.of(Cast(x, "float64"), div=spread)
+    squares: Node = Distances(
+        scaled, Array(est.centroids_ / spread), "square" if metric == "euclidean" else "absolute"
+    )
+    squares = squares if metric == "euclidean" else Map(squares, "square")
+    with np.errstate(divide="ignore"):
+        return Affine.of(squares, mul=-1.0, add=2.0 * np.log(est.class_prior_))

@@ -1,0 +1,130 @@
+"""Neighbours within a radius: all rows fitted on that are near enough count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.arithmetic import Quotient
+from hbconv.containers.nodes.conditions import Choose
+from hbconv.containers.nodes.decisions import ArgMax, Compare
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.neighbor_graphs import Held
+from hbconv.containers.nodes.neighbors import InverseDistances
+from hbconv.containers.nodes.sums import GroupSums
+from hbconv.containers.nodes.wiring import Cast, ConstantRows
+from hbconv.parse.registry import parses
+from hbconv.parse.sklearn.neighbors.nearest import (
+    finite_rows,
+    one_hot,
+    read_surrogate,
+    refuse_two_metrics,
+)
+from hbconv.parse.step import Step, concat
+
+
+def _within(step: Step) -> tuple[Node, Node]:
+    """Which of the rows fitted on are within the radius, and how far away all are."""
+    if step.estimator.radius is None:
+        raise step.refuse("radius", None, "Without it the source finds no neighbours of new rows.")
+    surrogate = read_surrogate(step, step.estimator, finite_rows(step))
+    return Compare.of(
+        surrogate.node, "le", surrogate.of_distance(float(step.estimator.radius))
+    ), surrogate.to_distance(surrogate.node)
+
+
+def _weights(step: Step) -> Node:
+    """Return how much each of the rows fitted on counts: nothing beyond the radius, and the nearest alone where one is met exactly."""
+    within, distances = _within(step)
+    if step.require("weights", "uniform", "distance", None) != "distance":
+        return Cast(within, "float64")
+    distances = Cast(distances, "float64")
+    return InverseDistances(Choose(within, distances, _constant_like(distances, np.inf)))
+
+
+def _constant_like(x: Node, value: float) -> Node:
+    """Return one number in every column of x."""
+    return ConstantRows(x, Array(np.full(x.type.width, value)))
+
+
+@parses("sklearn.neighbors.RadiusNeighborsTransformer")
+def parse_radius_transformer(step: Step) -> dict[str, Output]:
+    """Put the distances, or ones, in the places of the neighbours."""
+    within, distances = _within(step)
+    if step.require("mode", "distance", "connectivity") == "connectivity":
+        distances = _constant_like(distances, 1.0)
+    return {"transform": Output(Held(within, distances), sparse=True)}
+
+
+@parses("sklearn.neighbors.RadiusNeighborsRegressor")
+def parse_radius_regressor(step: Step) -> dict[str, Output]:
+    """Average the targets of the neighbours; a row without any gets NaN, or what NaN is as one of the targets' ints."""
+    targets = np.asarray(step.estimator._y)
+    table, weights = targets.reshape(len(targets), -1), _weights(step)
+    with np.errstate(invalid="ignore"):
+        nothing = np.full_like(table[0], np.nan).astype(np.float64)
+    total = GroupSums(weights, 1)
+    mean = Quotient((Linear.of(weights, table.astype(np.float64)), total))
+    answer = Choose(Compare.of(total, "eq", 0.0), ConstantRows(total, Array(nothing)), mean)
+    narrow = targets.dtype == np.float32 and step.estimator.weights != "distance"
+    return {
+        "predict": Output(Cast(answer, "float32") if narrow else answer, vector=targets.ndim == 1)
+    }
+
+
+@parses("sklearn.neighbors.RadiusNeighborsClassifier")
+def parse_radius_classifier(step: Step) -> dict[str, Output]:
+    """Let the neighbours vote; a row without any gets the outlier label, which need not be a class."""
+    est = step.estimator
+    refuse_two_metrics(step)
+    if est.outlier_label is not None and est.weights == "uniform" and est._fit_method == "brute":
+        hint = "By brute force its probabilities depend on the dtype of the rows. Use algorithm='ball_tree', or outlier_label=None."
+        raise step.refuse("outlier_label", est.outlier_label, hint)
+    weights = _weights(step)
+    alone = Compare.of(GroupSums(weights, 1), "eq", 0.0)
+    if est.outlier_label_ is None:
+        step.check(
+            alone,
+            f"No neighbours found for some rows (step {step.where!r}), and outlier_label is None.",
+        )
+    classes = est.classes_ if est.outputs_2d_ else [est.classes_]
+    codes = est._y if est.outputs_2d_ else est._y.reshape(-1, 1)
+    outliers = [None] * len(classes) if est.outlier_label_ is None else list(est.outlier_label_)
+    each = [
+        _answer(weights, alone, codes[:, k], labels, outliers[k])
+        for k, labels in enumerate(classes)
+    ]
+    decided, shares, labels = zip(*each, strict=True)
+    if not est.outputs_2d_:
+        return {
+            "predict": Output(decided[0], labels[0], vector=True),
+            "predict_proba": Output(shares[0]),
+        }
+    return {
+        "predict": Output(concat(decided), labels),
+        "predict_proba": Output(concat(shares), parts=tuple(len(labels) for labels in classes)),
+    }
+
+
+def _answer(
+    weights: Node, alone: Node, codes: npt.NDArray[Any], classes: npt.NDArray[Any], outlier: Any
+) -> tuple[Node, Node, Array]:
+    """Codes of the classes of most votes, the votes' proportions, and the labels, the last of which is an outlier label that is no class."""
+    votes = Linear.of(weights, one_hot(codes, len(classes)).data)
+    place = np.flatnonzero(classes == outlier)
+    beside = ConstantRows(
+        alone,
+        Array(
+            (np.arange(len(classes)) == (place[0] if len(place) == 1 else -1)).astype(np.float64)
+        ),
+    )
+    shares = Choose(alone, beside, Quotient((votes, GroupSums(votes, 1))))
+    labels = classes if outlier is None else np.append(classes, outlier).astype(classes.dtype)
+    code = ConstantRows(
+        alone, Array(np.array([len(labels) - 1 if not len(place) else place[0]], dtype=np.int32))
+    )
+    return Choose(alone, code, ArgMax(votes)), shares, Array(labels)

@@ -1,0 +1,84 @@
+"""Feature makers: bins and polynomials."""
+
+from __future__ import annotations
+
+from itertools import chain, combinations, combinations_with_replacement
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.basis_functions import Bins, Polynomial
+from hbconv.containers.nodes.codes import OneHot
+from hbconv.containers.nodes.wiring import Cast
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+
+@parses("sklearn.preprocessing.KBinsDiscretizer")
+def parse_k_bins_discretizer(step: Step) -> dict[str, Output]:
+    """Count the inner edges at or below the value: the outer bins are open. Then perhaps one column for each bin."""
+    est = step.estimator
+    if [len(edges) - 1 for edges in est.bin_edges_] != np.asarray(est.n_bins_).tolist():
+        raise step.damaged(
+            f"n_bins_={est.n_bins_!r:.50}, but bin_edges_ are of {[len(edges) - 1 for edges in est.bin_edges_][:9]} bins"
+        )
+    if (
+        hasattr(est, "_encoder")
+        and list(est._encoder._n_features_outs) != np.asarray(est.n_bins_).tolist()
+    ):
+        raise step.damaged("n_bins_ are not those of _encoder")
+    encode = step.require("encode", "onehot", "onehot-dense", "ordinal")
+    x: Node = Cast(step.x, "float" if est.dtype is None else np.dtype(est.dtype).name)
+    bins = Bins(
+        step.require_finite(x),
+        Array(_padded([np.asarray(edges)[1:-1] for edges in est.bin_edges_])),
+    )
+    if encode == "ordinal":
+        return {"transform": Output(bins)}
+    return {
+        "transform": Output(
+            OneHot(bins, tuple(int(n) for n in est.n_bins_), None), sparse=encode == "onehot"
+        )
+    }
+
+
+@parses("sklearn.preprocessing.PolynomialFeatures")
+def parse_polynomial_features(step: Step) -> dict[str, Output]:
+    """List the terms by degree; the source multiplies the columns of a term from last to first, of a sparse matrix from first to last."""
+    est, x = step.estimator, step.require_finite()
+    choose = combinations if est.interaction_only else combinations_with_replacement
+    degrees = range(max(1, est._min_degree), est._max_degree + 1)
+    terms = list(chain.from_iterable(choose(range(x.type.width), d) for d in degrees))
+    terms = [(), *terms] if est.include_bias else terms
+    _require_full(
+        step, sum(1 for d in range(1, est._max_degree + 1) for _ in choose(range(x.type.width), d))
+    )
+    backward = [term[::-1] for term in terms]
+    node = step.by_form(
+        *(Polynomial(x, _table(each, est._max_degree)) for each in (backward, terms))
+    )
+    return {"transform": Output(node, sparse=step.sparse, layout="given")}
+
+
+def _require_full(step: Step, terms: int) -> None:
+    """Require the count of all terms: the source makes those below the least degree too, and cuts them off."""
+    found = step.estimator._n_out_full - bool(step.estimator.include_bias)
+    if found != terms:
+        raise step.damaged(f"_n_out_full={step.estimator._n_out_full}, but there are {terms} terms")
+
+
+def _table(terms: list[tuple[int, ...]], degree: int) -> Array:
+    """Rows of one length, at least 1, the shorter ones with -1 at the end."""
+    table = np.full((len(terms), max(1, degree)), -1, dtype=np.int32)
+    for row, term in zip(table, terms, strict=True):
+        row[: len(term)] = term
+    return Array(table)
+
+
+def _padded(rows: list[np.ndarray]) -> np.ndarray:
+    """Rows of one length, at least 1, the shorter ones with NaN at the end."""
+    table = np.full((len(rows), max(1, *map(len, rows))), np.nan, dtype=np.result_type(*rows))
+    for row, values in zip(table, rows, strict=True):
+        row[: len(values)] = values
+    return table

@@ -1,0 +1,63 @@
+"""FunctionTransformer: numpy functions of one value, by name."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+__all__ = ["apply_function"]
+
+_NAMES = {
+    "absolute": "abs", "negative": "neg", "sign": "sign", "sqrt": "sqrt", "exp": "exp", "expm1": "expm1", "log": "log", "log1p": "log1p",
+    "log2": "log2", "log10": "log10", "sin": "sin", "cos": "cos", "tan": "tan", "tanh": "tanh", "rint": "rint", "square": "square",
+}  # fmt: skip
+"""numpy's universal functions, and the Map functions they are. Those that round ints differently from floats are not here."""
+_SPARSE = (
+    "absolute",
+    "negative",
+    "positive",
+    "sign",
+    "sqrt",
+    "expm1",
+    "log1p",
+    "sin",
+    "tan",
+    "tanh",
+    "rint",
+)
+"""Those that scipy applies to the entries of a sparse matrix: they make zero of zero."""
+
+
+@parses("sklearn.preprocessing.FunctionTransformer")
+def parse_function_transformer(step: Step) -> dict[str, Output]:
+    """Leave x alone without a function; refuse any function that is not one of numpy's."""
+    est = step.estimator
+    if est.kw_args:
+        raise step.refuse("kw_args", est.kw_args, "hbconv handles no keyword arguments.")
+    x = step.require_finite() if est.validate else step.x
+    if isinstance(est.func, np.ufunc) and est.func.__name__ not in _SPARSE:
+        step.refuse_sparse(f"applies numpy.{est.func.__name__}, which takes no sparse matrix")
+    form = "csr" if est.validate else "kept"
+    return {
+        "transform": Output(
+            apply_function(step, "func", x), sparse=step.sparse, layout=form, arrays=True
+        )
+    }
+
+
+def apply_function(step: Step, parameter: str, x: Node) -> Node:
+    """Apply the function that a parameter of the estimator holds; None is the identity."""
+    func = getattr(step.estimator, parameter)
+    if func is None or func is np.positive:
+        return x
+    if not isinstance(func, np.ufunc) or func.__name__ not in _NAMES:
+        raise step.refuse(
+            parameter,
+            func,
+            f"hbconv handles None and numpy's {', '.join(sorted(_NAMES))}. Or register a parser for your own transformer.",
+        )
+    return Map(x, _NAMES[func.__name__])

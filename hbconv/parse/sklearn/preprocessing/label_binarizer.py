@@ -1,0 +1,83 @@
+"""LabelBinarizer: a column for each class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output, Schema
+from hbconv.containers.nodes.arithmetic import Modulo
+from hbconv.containers.nodes.codes import Recode
+from hbconv.containers.nodes.conditions import IsOutside
+from hbconv.containers.nodes.decisions import Compare
+from hbconv.parse.checks.contradictions import require_order
+from hbconv.parse.common.text_columns import are_numbers, category_codes
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step, select
+
+
+def _features(binarizer: Any) -> Schema:
+    """One sequence of labels, or a column of zeros and ones for each class."""
+    return (
+        Schema.matrix(len(binarizer.classes_)) if _is_multilabel(binarizer) else Schema.sequence()
+    )
+
+
+@parses("sklearn.preprocessing.LabelBinarizer", features=_features, takes_sparse=True)
+def parse_label_binarizer(step: Step) -> dict[str, Output]:
+    """Give ``pos_label`` for a row's class and ``neg_label`` for the others, as int64."""
+    if not _is_multilabel(step.estimator):
+        step.refuse_sparse()
+    codes = _indicators(step) if _is_multilabel(step.estimator) else _class_codes(step)
+    return {"transform": Output(codes, sparse=step.estimator.sparse_output)}
+
+
+def _is_multilabel(binarizer: Any) -> bool:
+    return bool(binarizer.y_type_.startswith("multilabel"))
+
+
+def _class_codes(step: Step) -> Node:
+    """Look up the class. Two classes share a column, and must be met: were there others, the source would make two columns."""
+    classes = np.asarray(step.estimator.classes_)
+    require_order(step, classes)
+    if are_numbers(classes):
+        classes = classes.astype(np.int64) if classes.dtype.kind == "b" else classes
+        _require_whole(step)
+    codes = category_codes(step, 0, classes)
+    if len(classes) > 2:
+        return _shown(step, select(codes, [0] * len(classes)), np.eye(len(classes), dtype=bool))
+    step.check(
+        Compare.of(codes, "eq", -1), f"y contains previously unseen labels (step {step.where!r})."
+    )
+    return _shown(step, codes, np.arange(len(classes))[None] == 1)
+
+
+def _indicators(step: Step) -> Node:
+    """Zeros and ones, renamed."""
+    _require_whole(step)
+    step.check(
+        IsOutside.of(step.x, 0.0, 1.0), f"y holds other values than 0 and 1 (step {step.where!r})."
+    )
+    return _shown(
+        step, Compare.of(step.x, "ne", 0.0, "int32"), np.tile([False, True], (step.x.type.width, 1))
+    )
+
+
+def _require_whole(step: Step) -> None:
+    """Refuse rows that are no labels."""
+    x = step.require_finite()
+    fraction = Modulo(x, Array(np.ones(x.type.width)))
+    step.check(
+        Compare.of(fraction, "ne", 0.0),
+        f"y holds numbers with a fraction, which are no labels (step {step.where!r}).",
+    )
+
+
+def _shown(step: Step, codes: Node, is_positive: npt.NDArray[np.bool_]) -> Node:
+    """For each column of codes its row of ``is_positive``, which says of each code whether it gets ``pos_label``; an unknown one does not."""
+    est = step.estimator
+    values = np.where(np.insert(is_positive, 0, values=False, axis=1), est.pos_label, est.neg_label)
+    return Recode(codes, tuple(Array(row.astype(np.int64)) for row in values))

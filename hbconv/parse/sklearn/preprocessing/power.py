@@ -1,0 +1,60 @@
+"""PowerTransformer: powers of each column, then perhaps a scaler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node
+from hbconv.containers.nodes.conditions import IsOutside
+from hbconv.containers.nodes.decisions import Compare
+from hbconv.containers.nodes.power_transforms import BoxCox, YeoJohnson
+from hbconv.containers.nodes.wiring import Cast, CastLike
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+_LARGEST = 709.0
+"""Logarithm of nearly the largest number."""
+
+
+@parses("sklearn.preprocessing.PowerTransformer")
+def parse_power_transformer(step: Step) -> Node:
+    """Compute in float64, round to the input's dtype, scale."""
+    est = step.estimator
+    x = step.require_finite(Cast(step.x, "float"), allow_nan=True)
+    lambdas = np.asarray(est.lambdas_)
+    powers = (
+        _yeo_johnson(x, lambdas)
+        if step.require("method", "yeo-johnson", "box-cox") == "yeo-johnson"
+        else _box_cox(step, x, lambdas)
+    )
+    rounded = CastLike(powers, x)
+    return step.transform(est._scaler, rounded, "_scaler") if est.standardize else rounded
+
+
+def _box_cox(step: Step, x: Node, lambdas: npt.NDArray[Any]) -> Node:
+    """As ``scipy.special.boxcox``, which computes in float64; where a power would overflow it takes another way, which is refused."""
+    step.check(
+        Compare.of(x, "le", 0.0),
+        f"The Box-Cox transformation (step {step.where!r}) takes positive numbers alone.",
+    )
+    powers = _powers(lambdas, 1e-19)
+    with np.errstate(divide="ignore", over="ignore"):
+        ends = np.exp(_LARGEST / powers.data)
+    low, high = np.where(powers.data < 0, ends, 0.0), np.where(powers.data > 0, ends, np.inf)
+    step.check(IsOutside.of(x, low, high), f"Powers of the input overflow (step {step.where!r}).")
+    return BoxCox(Cast(x, "float64"), powers)
+
+
+def _yeo_johnson(x: Node, lambdas: npt.NDArray[Any]) -> Node:
+    """As ``scipy.stats.yeojohnson``: powers of ``1 + x`` and of ``1 - x``, on either side of zero; ``2 - lambda`` is rounded as lambda is."""
+    least = float(np.finfo(np.float64).eps)
+    return YeoJohnson(x, _powers(lambdas, least), _powers(2 - lambdas, least))
+
+
+def _powers(exponents: npt.NDArray[Any], least: float) -> Array:
+    """Exponents (float64), those that the source takes for zero made so."""
+    return Array(np.where(np.abs(exponents) < least, 0.0, exponents).astype(np.float64))

@@ -1,0 +1,66 @@
+"""QuantileTransformer: the share of values below, and its normal quantile."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.arithmetic import Add
+from hbconv.containers.nodes.basis_functions import Interpolate
+from hbconv.containers.nodes.conditions import Choose
+from hbconv.containers.nodes.decisions import Compare
+from hbconv.containers.nodes.elementwise import Clip, Map
+from hbconv.containers.nodes.power_transforms import NormalQuantile
+from hbconv.containers.nodes.wiring import Cast, CastLike, ConstantRows
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+_BOUND = 1e-7
+"""How near the outermost quantiles, and how near 0 and 1, the source tells values no longer apart."""
+
+
+@parses("sklearn.preprocessing.QuantileTransformer")
+def parse_quantile_transformer(step: Step) -> dict[str, Output]:
+    """Map values to shares, then shares to a normal distribution; entries that a sparse matrix leaves out stay zero."""
+    est, x = step.estimator, step.require_finite(Cast(step.x, "float"), allow_nan=True)
+    shares = CastLike(_shares(step, x), x)
+    normal = step.require("output_distribution", "uniform", "normal") == "normal"
+    node: Node = CastLike(_normal(shares), x) if normal else shares
+    if not est.ignore_implicit_zeros:
+        step.check_sparse(
+            Compare.of(x, "lt", 0.0),
+            f"A sparse matrix must hold no negative values (step {step.where!r}).",
+        )
+    node = step.by_form(node, Choose(Compare.of(x, "eq", 0.0), x, node))
+    return {"transform": Output(node, sparse=step.sparse, layout="csc", arrays=True)}
+
+
+def _shares(step: Step, x: Node) -> Node:
+    """Interpolate from the left and from the right, since quantiles repeat where values do, and take the mean."""
+    quantiles = np.asarray(step.estimator.quantiles_, dtype=np.float64).T
+    shares = np.broadcast_to(step.estimator.references_, quantiles.shape)
+    left = Interpolate(x, Array(quantiles), Array(shares))
+    right = Interpolate(Map(x, "neg"), Array(-quantiles[:, ::-1]), Array(-shares[:, ::-1]))
+    return _at_the_bounds(step, x, Affine.of(Add((left, Map(right, "neg"))), mul=0.5))
+
+
+def _at_the_bounds(step: Step, x: Node, shares: Node) -> Node:
+    """Exactly 0 and 1 at the outermost quantiles, and for a normal distribution near them."""
+    low, high = (Array(step.estimator.quantiles_[end].astype(np.float64)) for end in (0, -1))
+    zeros, ones = (ConstantRows(x, Array(np.full(x.type.width, value))) for value in (0.0, 1.0))
+    if step.estimator.output_distribution == "uniform":
+        is_low, is_high = Compare(x, "eq", low), Compare(x, "eq", high)
+    else:
+        is_low, is_high = (
+            Compare(Affine.of(x, sub=_BOUND), "lt", low),
+            Compare(Affine.of(x, add=_BOUND), "gt", high),
+        )
+    return Choose(is_low, zeros, Choose(is_high, ones, shares))
+
+
+def _normal(shares: Node) -> Node:
+    """Keep shares as far from 0 and 1 as the source's quantiles are kept from infinity."""
+    least = _BOUND - np.spacing(1)
+    return NormalQuantile(Clip.of(Cast(shares, "float64"), least, 1 - least))

@@ -1,0 +1,89 @@
+"""Scalers: all become Affine, and Clip where they clip.
+
+The source scales a sparse matrix by the reciprocal of the scale.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.decisions import Compare
+from hbconv.containers.nodes.elementwise import Clip
+from hbconv.containers.nodes.normalize import Normalize
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+
+@parses("sklearn.preprocessing.StandardScaler")
+def parse_standard_scaler(step: Step) -> dict[str, Output]:
+    """Subtract ``mean_``, divide by ``scale_``; either may be off. Both are rounded to the input's dtype first."""
+    x, est = step.require_finite(allow_nan=True), step.estimator
+    scaled = Affine.in_place(x, **({} if est.scale_ is None else {"mul": 1 / est.scale_}))
+    steps: dict[str, npt.ArrayLike] = {}
+    if est.with_mean:
+        step.refuse_sparse("centres rows, which a sparse matrix is refused for")
+        steps["sub"] = est.mean_
+    if est.with_std:
+        steps["div"] = est.scale_
+    return _in_form(step, step.by_form(Affine.of(x, **steps), scaled), "csr")
+
+
+@parses("sklearn.preprocessing.MaxAbsScaler")
+def parse_max_abs_scaler(step: Step) -> dict[str, Output]:
+    """Divide by ``scale_``."""
+    x, scale = step.require_finite(allow_nan=True), np.asarray(step.estimator.scale_)
+    clip = getattr(step.estimator, "clip", False)
+    node = step.by_form(Affine.in_place(x, div=scale), Affine.in_place(x, mul=1.0 / scale))
+    return _in_form(step, Clip.of(node, -1.0, 1.0) if clip else node)
+
+
+@parses("sklearn.preprocessing.MinMaxScaler")
+def parse_min_max_scaler(step: Step) -> Node:
+    """Multiply by ``scale_``, add ``min_``."""
+    est = step.estimator
+    scaled = Affine.in_place(step.require_finite(allow_nan=True), mul=est.scale_, add=est.min_)
+    return Clip.of(scaled, *est.feature_range) if est.clip else scaled
+
+
+@parses("sklearn.preprocessing.RobustScaler", takes_sparse=True)
+def parse_robust_scaler(step: Step) -> dict[str, Output]:
+    """Subtract ``center_``, divide by ``scale_``; either may be off. A sparse matrix the source only scales."""
+    x, est = step.require_finite(allow_nan=True), step.estimator
+    scaled = Affine.in_place(x, **({"mul": 1.0 / est.scale_} if est.with_scaling else {}))
+    steps: dict[str, npt.ArrayLike] = {}
+    if est.with_centering:
+        steps["sub"] = est.center_
+    if est.with_scaling:
+        steps["div"] = est.scale_
+    return _in_form(step, step.by_form(Affine.in_place(x, **steps), scaled))
+
+
+@parses("sklearn.preprocessing.Normalizer")
+def parse_normalizer(step: Step) -> dict[str, Output]:
+    """Divide each row by its norm."""
+    norm = step.require("norm", "l1", "l2", "max")
+    x = step.require_finite()
+    return _in_form(step, step.by_form(Normalize(x, norm), Normalize(x, norm, sparse=True)), "csr")
+
+
+@parses("sklearn.preprocessing.Binarizer")
+def parse_binarizer(step: Step) -> dict[str, Output]:
+    """Compare with the threshold, which numpy rounds to the input's dtype unless it is a numpy scalar."""
+    x, threshold = step.require_finite(), step.estimator.threshold
+    constant = Array(np.full(x.type.width, threshold, dtype=np.float64))
+    if threshold < 0:
+        step.refuse_sparse(
+            "compares with a threshold below zero, which a sparse matrix is refused for"
+        )
+    return _in_form(
+        step, Compare(x, "gt", constant, None, weak=not isinstance(threshold, np.generic))
+    )
+
+
+def _in_form(step: Step, node: Node, layout: str = "given") -> dict[str, Output]:
+    """Return rows in the form in which they came."""
+    return {"transform": Output(node, sparse=step.sparse, layout=layout, arrays=True)}

@@ -1,0 +1,155 @@
+"""SplineTransformer: a basis of splines for each column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.arithmetic import Add, Modulo
+from hbconv.containers.nodes.basis_functions import SplineBasis
+from hbconv.containers.nodes.conditions import Choose, IsOutside
+from hbconv.containers.nodes.elementwise import Clip
+from hbconv.containers.nodes.missing import IsMissing
+from hbconv.containers.nodes.wiring import Cast, CastLike, ConstantRows, Select
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step, select
+
+
+@parses("sklearn.preprocessing.SplineTransformer")
+def parse_spline_transformer(step: Step) -> dict[str, Output]:
+    """Evaluate the basis in float64, zeros where a value is missing, and leave out each column's last spline without bias.
+
+    Dense answers have the input's dtype, sparse ones float64. A source that takes missing values takes infinite ones too: those
+    are refused here where it would make NaN of them.
+    """
+    est = step.estimator
+    allow_nan = step.require("handle_missing", "error", "zeros") == "zeros"
+    x = (
+        step.x
+        if allow_nan and est.extrapolation == "constant"
+        else step.require_finite(allow_nan=allow_nan)
+    )
+    low, high = (
+        np.array([spline.t[end] for spline in est.bsplines_])
+        for end in (est.degree, -est.degree - 1)
+    )
+    if est.sparse_output:
+        _require_first_knot(step, x, low, high)
+    splines = _RULES[step.require("extrapolation", *_RULES)](step, Cast(x, "float64"), low, high)
+    n_splines = splines.type.width // x.type.width
+    if allow_nan:
+        splines = Choose(
+            IsMissing(_repeated(x, n_splines)),
+            ConstantRows(x, Array(np.zeros(splines.type.width))),
+            splines,
+        )
+    kept = np.arange(splines.type.width).reshape(-1, n_splines)[
+        :, : n_splines - (not est.include_bias)
+    ]
+    node = select(splines, kept.ravel().tolist())
+    return {
+        "transform": Output(
+            node if est.sparse_output else CastLike(node, Cast(x, "float")),
+            sparse=est.sparse_output,
+        )
+    }
+
+
+def _require_first_knot(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> None:
+    """Refuse rows for which the source fails: for values beyond the knots it takes the first knot, in the input's dtype, which may lie beyond too."""
+    if step.estimator.extrapolation in ("constant", "linear"):
+        first = CastLike(ConstantRows(x, Array(low)), x)
+        replaced = Choose(IsOutside.of(x, low, high), first, x)
+        step.check(
+            IsOutside.of(replaced, low, high),
+            f"The dtype of the rows cannot hold the first knot (step {step.where!r}), so that the source fails.",
+        )
+
+
+def _basis(step: Step, x: Node) -> SplineBasis:
+    est = step.estimator
+    return SplineBasis(
+        x,
+        Array(np.array([spline.t for spline in est.bsplines_])),
+        est.degree,
+        est.extrapolation == "periodic",
+    )
+
+
+def _refused(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
+    """No values beyond the base interval."""
+    step.check(
+        IsOutside.of(x, low, high),
+        f"Input X contains values beyond the knots (step {step.where!r}).",
+    )
+    return _basis(step, x)
+
+
+def _continued(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:  # noqa: ARG001
+    """Go on with the outer polynomials."""
+    return _basis(step, x)
+
+
+def _constant(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
+    """Keep the value at the bound; of degree 0 the source has no such rule."""
+    return (
+        _basis(step, Clip.of(x, low, high))
+        if step.estimator.degree
+        else _refused(step, x, low, high)
+    )
+
+
+def _linear(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
+    """Go on with the slope at the bound: ``f(bound) + (x - bound) * f'(bound)``."""
+    if step.estimator.degree < 2 and x.type.width > 1:
+        hint = "Of this degree the source's bounds move inward from column to column. Use extrapolation='continue', or a column a transformer."
+        raise step.refuse("extrapolation", "linear", hint)
+    basis = _basis(step, Clip.of(x, low, high))
+    below = Affine.of(Clip.of(x, -np.inf, low), sub=low)
+    above = Affine.of(Clip.of(x, high, np.inf), sub=high)
+    slopes = [_slopes(step, bounds) for bounds in (low, high)]
+    excess = (
+        Affine.of(_repeated(part, basis.n_splines), mul=slope)
+        for part, slope in zip((below, above), slopes, strict=True)
+    )
+    return Add((basis, *excess))
+
+
+def _slopes(step: Step, bounds: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.concatenate(
+        [
+            spline(bound, nu=1)
+            for spline, bound in zip(step.estimator.bsplines_, bounds, strict=True)
+        ]
+    )
+
+
+def _periodic(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
+    """Bring values into the base interval; all values of a column without length become zero."""
+    offset, has_length = Affine.of(x, sub=low), high > low
+    periods = np.where(has_length, high - low, 1.0)
+    limit = np.where(has_length, Modulo.LIMIT * periods, np.inf)
+    step.check(
+        IsOutside.of(offset, -limit, limit),
+        f"Input X contains values more than {Modulo.LIMIT:.0f} periods off (step {step.where!r}).",
+    )
+    return _basis(step, Affine.of(Modulo(offset, Array(periods)), add=low, mul=has_length))
+
+
+def _repeated(x: Node, count: int) -> Node:
+    return Select(x, Array(np.repeat(np.arange(x.type.width, dtype=np.int32), count)))
+
+
+_RULES = {
+    "error": _refused,
+    "continue": _continued,
+    "constant": _constant,
+    "linear": _linear,
+    "periodic": _periodic,
+}
+"""What becomes of values beyond the knots."""

@@ -1,0 +1,26 @@
+"""TargetEncoder: what the target was on average, for each category."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Node
+from hbconv.containers.nodes.codes import Recode
+from hbconv.parse.registry import parses
+from hbconv.parse.sklearn.preprocessing.encoders import category_matrix
+from hbconv.parse.step import Step, select
+
+
+@parses("sklearn.preprocessing.TargetEncoder")
+def parse_target_encoder(step: Step) -> Node:
+    """Look up each category's encoding, of each class where there are several; the unknown one gets the mean over all rows."""
+    est = step.estimator
+    means = np.atleast_1d(est.target_mean_)
+    codes = select(
+        category_matrix(step), np.repeat(np.arange(len(est.categories_)), len(means)).tolist()
+    )
+    tables = (
+        np.append(means[k % len(means)], encoding) for k, encoding in enumerate(est.encodings_)
+    )
+    return Recode(codes, tuple(Array(np.asarray(table, dtype=np.float64)) for table in tables))

@@ -1,0 +1,22 @@
+"""Random projections: one matrix product."""
+
+from __future__ import annotations
+
+from hbconv.containers import Output
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.wiring import Cast
+from hbconv.parse.registry import parses
+from hbconv.parse.sklearn.linear_model.regressors import dense
+from hbconv.parse.step import Step
+
+
+@parses(
+    "sklearn.random_projection.GaussianRandomProjection",
+    "sklearn.random_projection.SparseRandomProjection",
+)
+def parse_random_projection(step: Step) -> dict[str, Output]:
+    """Project; a sparse matrix by sparse components stays sparse unless ``dense_output``."""
+    est, x = step.estimator, step.require_finite(Cast(step.x, "float"))
+    stays_sparse = hasattr(est.components_, "toarray") and not est.dense_output
+    projected = Linear.of(x, dense(est.components_).T)
+    return {"transform": Output(projected, sparse=stays_sparse and step.sparse, layout="given")}

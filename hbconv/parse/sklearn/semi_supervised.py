@@ -1,0 +1,47 @@
+"""Label propagation: what the rows fitted on were found to be, weighed by how near they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.arithmetic import Quotient
+from hbconv.containers.nodes.decisions import ArgMax
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.lookups import WeightedLookup
+from hbconv.containers.nodes.sums import GroupSums
+from hbconv.containers.nodes.wiring import ConstantRows
+from hbconv.parse.common.distance_metrics import squared_distances
+from hbconv.parse.registry import parses
+from hbconv.parse.sklearn.linear_model.regressors import dense
+from hbconv.parse.sklearn.neighbors.nearest import nearest
+from hbconv.parse.step import Step
+
+
+@parses("sklearn.semi_supervised.LabelPropagation", "sklearn.semi_supervised.LabelSpreading")
+def parse_label_propagation(step: Step) -> dict[str, Output]:
+    """Add up the distributions of labels, and normalize."""
+    est = step.estimator
+    totals = _totals(step, step.require_finite(), est.label_distributions_)
+    shares = Quotient((totals, GroupSums(totals, 1)))
+    return {
+        "predict": Output(ArgMax(shares), Array(est.classes_), vector=True),
+        "predict_proba": Output(shares),
+    }
+
+
+def _totals(step: Step, x: Node, distributions: npt.NDArray[Any]) -> Node:
+    """Sum over the nearest rows, or over all of them by ``exp(-gamma distance^2)``."""
+    est = step.estimator
+    if step.require("kernel", "rbf", "knn") == "rbf":
+        squares = squared_distances(x, dense(est.X_))
+        return Linear.of(Map(Affine.of(squares, mul=-est.gamma), "exp"), distributions)
+    neighbors = nearest(step, est.nn_fit, x, est.n_neighbors)
+    ones = ConstantRows(neighbors.positions, Array(np.ones(est.n_neighbors)))
+    return WeightedLookup(neighbors.positions, ones, Array(distributions))

@@ -1,0 +1,197 @@
+"""Support vector machines: sums over kernels with the support vectors, in float64 as libsvm computes."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.decisions import ArgMax, Compare
+from hbconv.containers.nodes.distances import Distances, SquaredDistances
+from hbconv.containers.nodes.elementwise import Clip, Map
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.pairwise_coupling import PairwiseCoupling
+from hbconv.containers.nodes.votes import PairVotes
+from hbconv.containers.nodes.wiring import Cast, ConstantRows, Select
+from hbconv.parse.common.pairwise_kernels import PairwiseKernel, pairwise_kernel
+from hbconv.parse.common.probabilities import with_probabilities
+from hbconv.parse.registry import parses
+from hbconv.parse.sklearn.linear_model.regressors import dense
+from hbconv.parse.step import Step
+
+Floats = npt.NDArray[np.float64]
+
+_LEAST = 1e-7
+"""Probabilities between two classes are held this far from 0 and 1."""
+
+_FAR = 1000.0
+"""Squared distance from the middle of the support vectors to the farthest, in units of gamma, from where products lose digits."""
+
+_LARGEST = 1e150
+"""Number whose square is no infinity: the kernel of larger ones is 0 as well, where infinities could cancel to NaN."""
+
+_MOST_CLASSES = 32
+"""Classes whose pairs are coupled: a sweep grows with the square of their number."""
+
+
+def _columns(est: Any) -> int | None:
+    """Return the columns of a machine over a kernel function, which does not know them otherwise."""
+    return None if hasattr(est, "n_features_in_") else int(est.shape_fit_[-1])
+
+
+@parses("sklearn.svm.SVC", "sklearn.svm.NuSVC", features=_columns)
+def parse_svc(step: Step) -> dict[str, Output]:
+    """Decide between each two classes: positive scores are for the first."""
+    est = step.estimator
+    n_classes, classes = len(est.classes_), Array(est.classes_)
+    _refuse_other_form(step)
+    pairs = Linear.of(_kernel(step), _pair_weights(est), est._intercept_)
+    decision = _decision(step, pairs, n_classes)
+    votes = decision if _breaks_ties(step, n_classes) else _votes(pairs, n_classes)
+    outputs = {
+        "predict": Output(ArgMax(votes), classes, vector=True),
+        "decision_function": Output(decision, vector=n_classes == 2),
+    }
+    has_probabilities = est.probability != "deprecated" and est.probability
+    return (
+        with_probabilities(outputs, _probabilities(step, pairs, n_classes))
+        if has_probabilities
+        else outputs
+    )
+
+
+@parses("sklearn.svm.SVR", "sklearn.svm.NuSVR", features=_columns)
+def parse_svr(step: Step) -> dict[str, Output]:
+    """One sum."""
+    return {"predict": Output(_score(step), vector=True)}
+
+
+@parses("sklearn.svm.OneClassSVM", features=_columns)
+def parse_one_class_svm(step: Step) -> dict[str, Output]:
+    """Take a row for an inlier where the sum is positive."""
+    return _outliers(_score(step), "gt", step.estimator.offset_, "int64")
+
+
+@parses("sklearn.linear_model.SGDOneClassSVM")
+def parse_sgd_one_class_svm(step: Step) -> dict[str, Output]:
+    """Take a row for an inlier where the sum is not negative."""
+    est = step.estimator
+    return _outliers(
+        Linear.of(step.require_finite(), est.coef_, -est.offset_), "ge", est.offset_, "int32"
+    )
+
+
+def _outliers(score: Node, inlier: str, offset: Floats, dtype: str) -> dict[str, Output]:
+    signs = Affine.of(Compare.of(score, inlier, 0.0, "float64"), mul=2.0, sub=1.0)
+    return {
+        "predict": Output(Cast(signs, dtype), vector=True),
+        "decision_function": Output(score, vector=True),
+        "score_samples": Output(Affine.of(score, add=offset), vector=True),
+    }
+
+
+def _score(step: Step) -> Node:
+    """Sum of the only model; the intercept alone where it has no support vectors."""
+    est = step.estimator
+    _refuse_other_form(step)
+    if not len(est.support_):
+        return ConstantRows(step.require_finite(), Array(est._intercept_))
+    return Linear.of(_kernel(step), dense(est._dual_coef_).T, est._intercept_)
+
+
+def _refuse_other_form(step: Step) -> None:
+    if not step.estimator._sparse:
+        step.refuse_sparse("was fitted on dense rows, and refuses a sparse matrix")
+
+
+def _kernel(step: Step) -> Node:
+    """Kernel with each support vector; of a precomputed one, its columns."""
+    est = step.estimator
+    x = step.require_finite(Cast(step.x, "float64"))
+    name = step.require("kernel", "linear", "poly", "rbf", "sigmoid", "precomputed")
+    if name == "precomputed":
+        return Select(x, Array(est.support_))
+    if len(est.support_) != est.support_vectors_.shape[0]:
+        raise step.damaged(
+            f"support_ names {len(est.support_)} rows, but there are {est.support_vectors_.shape[0]} support_vectors_"
+        )
+    if name == "rbf":
+        return Map(
+            Affine.of(
+                _squared_distances(x, dense(est.support_vectors_), est._gamma), mul=-est._gamma
+            ),
+            "exp",
+        )
+    return pairwise_kernel(
+        step, x, est.support_vectors_, PairwiseKernel(name, est._gamma, est.degree, est.coef0)
+    )
+
+
+def _squared_distances(x: Node, vectors: Floats, gamma: float) -> Node:
+    """Products where they round the kernel by no more than some 1e-13 of itself; else differences, as libsvm adds them up."""
+    radius = ((vectors - vectors.mean(axis=0)) ** 2).sum(axis=1).max()
+    if gamma * radius >= _FAR:
+        return Distances(x, Array(vectors))
+    return SquaredDistances(Clip.of(x, -_LARGEST, _LARGEST), Array(vectors))
+
+
+def _pair_weights(est: Any) -> Floats:
+    """Weights of the support vectors in the score of each pair: row j - 1 of the coefficients holds class i against j, row i class j against i."""
+    coefficients, ends = dense(est._dual_coef_), np.cumsum([0, *est._n_support])
+    of_class = [slice(first, last) for first, last in pairwise(ends)]
+    weights = np.zeros((ends[-1], len(est._intercept_)))
+    for pair, (i, j) in enumerate(combinations(range(len(of_class)), 2)):
+        weights[of_class[i], pair] = coefficients[j - 1, of_class[i]]
+        weights[of_class[j], pair] = coefficients[i, of_class[j]]
+    return weights
+
+
+def _votes(pairs: Node, n_classes: int) -> Node:
+    """Count the pairs that each class wins; a score that is not positive is a vote for the second."""
+    weights, bias = np.zeros((pairs.type.width, n_classes)), np.zeros(n_classes)
+    for pair, (i, j) in enumerate(combinations(range(n_classes), 2)):
+        weights[pair, [i, j]] = 1.0, -1.0
+        bias[j] += 1.0
+    return Linear.of(Compare.of(pairs, "gt", 0.0, "float64"), weights, bias)
+
+
+def _breaks_ties(step: Step, n_classes: int) -> bool:
+    est = step.estimator
+    if est.break_ties and est.decision_function_shape == "ovo":
+        raise step.refuse(
+            "break_ties",
+            True,
+            "The source refuses it beside decision_function_shape='ovo': use 'ovr'.",
+        )
+    return bool(est.break_ties) and n_classes > 2
+
+
+def _decision(step: Step, pairs: Node, n_classes: int) -> Node:
+    shape = step.require("decision_function_shape", "ovr", "ovo")
+    negative = Affine.of(pairs, mul=-1.0)
+    if n_classes == 2:
+        return negative
+    return (
+        PairVotes(Compare.of(pairs, "lt", 0.0, "int32"), negative, n_classes)
+        if shape == "ovr"
+        else pairs
+    )
+
+
+def _probabilities(step: Step, pairs: Node, n_classes: int) -> Node:
+    """Couple ``1 / (1 + exp(A * score + B))`` of all pairs."""
+    a, b = step.estimator._probA, step.estimator._probB
+    if not len(a):
+        raise step.refuse(
+            "probability", True, "It was fitted with probability=False: fit it again."
+        )
+    if n_classes > _MOST_CLASSES:
+        hint = f"hbconv couples the pairs of up to {_MOST_CLASSES} classes. Use CalibratedClassifierCV(SVC(), ensemble=False), as scikit-learn advises."
+        raise step.refuse("probability", True, hint)
+    p = Map(Affine.of(pairs, mul=-a, sub=b), "sigmoid")
+    return PairwiseCoupling(Clip.of(p, _LEAST, 1 - _LEAST), n_classes)

@@ -1,0 +1,189 @@
+"""scikit-learn's single trees and averaged forests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Node, Output, Paths
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.decisions import ArgMax
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
+from hbconv.containers.nodes.wiring import Cast, Concat, Select
+from hbconv.forest import Forest
+from hbconv.parse.common.node_tables import FlatTrees, NodeTable, assemble
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+
+__all__ = ["leaf_outputs", "read_trees", "tree_forest", "tree_input"]
+
+
+@parses("sklearn.tree.DecisionTreeClassifier", "sklearn.tree.ExtraTreeClassifier")
+def parse_tree_classifier(step: Step) -> dict[str, Output]:
+    """Class fractions of the leaf; predict takes the largest."""
+    x, forest = tree_input(step, step.estimator), tree_forest(step, [step.estimator])
+    return {**_classified(step, TreeEnsemble(x, forest)), **_leaf_outputs_of_one(step, x, forest)}
+
+
+@parses("sklearn.tree.DecisionTreeRegressor", "sklearn.tree.ExtraTreeRegressor")
+def parse_tree_regressor(step: Step) -> dict[str, Output]:
+    """Value of the leaf, a column for each target."""
+    x, forest = tree_input(step, step.estimator), tree_forest(step, [step.estimator])
+    return {
+        "predict": Output(TreeEnsemble(x, forest), vector=step.estimator.n_outputs_ == 1),
+        **_leaf_outputs_of_one(step, x, forest),
+    }
+
+
+@parses("sklearn.ensemble.RandomForestClassifier", "sklearn.ensemble.ExtraTreesClassifier")
+def parse_forest_classifier(step: Step) -> dict[str, Output]:
+    """Sum the trees' class fractions in float64, divide by their number; predict takes the largest mean."""
+    members = step.estimator.estimators_
+    x, forest = tree_input(step, members[0]), tree_forest(step, members)
+    return {
+        **_classified(step, Affine.of(TreeEnsemble(x, forest), div=len(members))),
+        **leaf_outputs(x, forest, members),
+    }
+
+
+@parses("sklearn.ensemble.RandomForestRegressor", "sklearn.ensemble.ExtraTreesRegressor")
+def parse_forest_regressor(step: Step) -> dict[str, Output]:
+    """Sum the trees' values in float64, divide by their number."""
+    members = step.estimator.estimators_
+    x, forest = tree_input(step, members[0]), tree_forest(step, members)
+    mean = Affine.of(TreeEnsemble(x, forest), div=len(members))
+    return {
+        "predict": Output(mean, vector=step.estimator.n_outputs_ == 1),
+        **leaf_outputs(x, forest, members),
+    }
+
+
+def tree_input(step: Step, tree: Any) -> Node:
+    """Round to float32, as the trees do, then refuse what they refuse: infinity, and NaN unless the tree handles it."""
+    x = Cast(step.x, "float32")
+    return step.require_finite(
+        x, allow_nan=not step.sparse and bool(tree._support_missing_values(np.zeros(0)))
+    )
+
+
+def tree_forest(step: Step, members: Sequence[Any]) -> Forest:
+    """Close the forest of fitted trees, whose values are added up from zero."""
+    trees = read_trees([member.tree_ for member in members])
+    declared = getattr(step.estimator, "n_outputs_", None)
+    if declared not in (None, *(member.tree_.n_outputs for member in members[:1])):
+        raise step.damaged(
+            f"n_outputs_={declared}, but its trees have {members[0].tree_.n_outputs}"
+        )
+    return assemble(
+        trees, np.zeros(trees.values.shape[1]), strict=False, n_features=step.x.type.width
+    )
+
+
+def read_trees(
+    trees: Sequence[Any],
+    scale: float = 1.0,
+    *,
+    values: Sequence[npt.NDArray[Any]] | None = None,
+    columns: Sequence[npt.NDArray[Any]] | None = None,
+) -> FlatTrees:
+    """Read the ``tree_`` arrays: float64 thresholds, values (n_nodes, n_outputs * n_classes) times scale.
+
+    Where they are given, ``values`` (n_nodes, n_values) of each tree stand in place of its own, and ``columns`` are those
+    that each tree was fitted on.
+    """
+
+    def joined(name: str) -> Any:
+        return np.concatenate([getattr(tree, name) for tree in trees])
+
+    values = values or [_values(tree) for tree in trees]
+    feature = (
+        joined("feature")
+        if columns is None
+        else np.concatenate(
+            [own[tree.feature.clip(0)] for own, tree in zip(columns, trees, strict=True)]
+        )
+    )
+    children = joined("children_left"), joined("children_right")
+    sizes = [tree.node_count for tree in trees]
+    return NodeTable(
+        sizes,
+        feature,
+        joined("threshold"),
+        joined("missing_go_to_left"),
+        *children,
+        np.concatenate(values) * scale,
+    ).split()
+
+
+def leaf_outputs(x: Node, forest: Forest, members: Sequence[Any]) -> dict[str, Output]:
+    """Return ``apply``, the leaf in each tree by its number there, and ``decision_path``, all nodes on the way."""
+    trees = [member.tree_ for member in members]
+    first = np.cumsum([0, *(tree.node_count for tree in trees)], dtype=np.int64)
+    numbered = forest.leaf_id.data + np.repeat(first[:-1], np.diff(forest.first_leaf.data))
+    paths = Paths(Array.of(_parents(trees, first), np.int32), Array(first))
+    return {
+        "apply": Output(TreeLeaves(x, forest), dtype="int64"),
+        "decision_path": Output(
+            TreeLeaves(x, replace(forest, leaf_id=Array.of(numbered, np.int32))), paths=paths
+        ),
+    }
+
+
+def _leaf_outputs_of_one(step: Step, x: Node, forest: Forest) -> dict[str, Output]:
+    outputs = leaf_outputs(x, forest, [step.estimator])
+    paths = outputs["decision_path"].paths
+    return {
+        "apply": replace(outputs["apply"], vector=True),
+        "decision_path": replace(
+            outputs["decision_path"], paths=paths and replace(paths, first_node=None)
+        ),
+    }
+
+
+def _values(tree: Any) -> npt.NDArray[Any]:
+    """Values side by side for all outputs, without the padding of outputs that have fewer classes."""
+    return np.asarray(tree.value[:, np.arange(tree.max_n_classes) < tree.n_classes[:, None]])
+
+
+def _parents(trees: Sequence[Any], first: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    parent = np.full(first[-1], -1)
+    for tree, start in zip(trees, first[:-1], strict=True):
+        for children in (tree.children_left, tree.children_right):
+            inner = np.flatnonzero(children >= 0)
+            parent[start + children[inner]] = start + inner
+    return parent
+
+
+def _classified(step: Step, fractions: Node) -> dict[str, Output]:
+    """Return the methods of a classifier: those with fractions give a list where there are several outputs."""
+    widths = tuple(int(n) for n in np.atleast_1d(step.estimator.n_classes_))
+    if sum(widths) != fractions.type.width:
+        raise step.damaged(
+            f"n_classes_={step.estimator.n_classes_}, but its trees have {fractions.type.width}"
+        )
+    several = step.estimator.n_outputs_ > 1
+    classes = (
+        tuple(Array(own) for own in step.estimator.classes_)
+        if several
+        else Array(step.estimator.classes_)
+    )
+    parts = widths if several else ()
+    return {
+        "predict": Output(_largest(fractions, widths), classes, vector=not several),
+        "predict_proba": Output(fractions, parts=parts),
+        "predict_log_proba": Output(Map(fractions, "log"), parts=parts),
+    }
+
+
+def _largest(fractions: Node, widths: Sequence[int]) -> Node:
+    """Position of the largest fraction within each block of columns."""
+    if len(set(widths)) == 1:
+        return ArgMax(fractions, len(widths))
+    blocks = np.split(np.arange(sum(widths), dtype=np.int32), np.cumsum(widths)[:-1])
+    return Concat(tuple(ArgMax(Select(fractions, Array(block))) for block in blocks))

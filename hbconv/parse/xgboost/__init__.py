@@ -1,0 +1,1 @@
+"""Parsers of XGBoost: estimators, Booster and model files."""

@@ -1,0 +1,170 @@
+"""XGBoost: the scikit-learn wrappers, the Booster, and its model files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Graph, Node, Output, Traits, source
+from hbconv.containers.nodes.codes import CategoryCodes
+from hbconv.containers.nodes.decisions import ArgMax, Compare, Softmax
+from hbconv.containers.nodes.inputs import Columns
+from hbconv.containers.nodes.linear import OrderedLinear
+from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
+from hbconv.parse.checks.damage import reading
+from hbconv.parse.checks.soundness import require_sound
+from hbconv.parse.common.probabilities import beside_complement
+from hbconv.parse.registry import parses
+from hbconv.parse.step import Step
+from hbconv.parse.xgboost.inputs import booster_schema, model_schema, wrapper_schema, xgboost_rows
+from hbconv.parse.xgboost.model_file import XGBoostLinear, XGBoostModel, read_xgboost_bytes
+from hbconv.parse.xgboost.objectives import predictions
+
+__all__ = ["parse_xgboost_bytes"]
+
+
+def parse_xgboost_bytes(data: bytes) -> Graph:
+    """Read a model file (JSON or UBJSON) into a Graph that answers as ``xgboost.Booster.predict`` does.
+
+    Raises
+    ------
+    ConversionError, UnsupportedError
+    """
+    with (
+        source("Booster"),
+        reading(
+            "This is no XGBoost model (JSON or UBJSON), or it",
+            "Save it anew with booster.save_model.",
+        ),
+    ):
+        model = read_xgboost_bytes(data)
+        schema = model_schema(model)
+        step = Step(None, Columns.of(schema), "Booster")
+        return require_sound(
+            Graph(schema, _booster_outputs(step, model), tuple(step.checks), Traits("Booster"))
+        )
+
+
+@parses("xgboost.Booster", features=booster_schema, truncates=True)
+def parse_booster(step: Step) -> dict[str, Output]:
+    """Answer as for a DMatrix, with all trees unless told otherwise."""
+    model = read_xgboost_bytes(bytes(step.estimator.save_raw("ubj")))
+    return _booster_outputs(step, _between(step, model, step.iterations))
+
+
+@parses(
+    "xgboost.XGBModel",
+    "xgboost.XGBRegressor",
+    "xgboost.XGBRanker",
+    features=wrapper_schema,
+    truncates=True,
+)
+def parse_regressor(step: Step) -> dict[str, Output]:
+    """Answer as the booster does, with the trees up to the best iteration."""
+    model = _read_wrapper(step)
+    margin, outputs = _scores(_wrapper_rows(step, model), model, inplace=True)
+    return {"predict": _answer(predictions(margin, model.objective)), **outputs}
+
+
+@parses("xgboost.XGBClassifier", features=wrapper_schema, truncates=True)
+def parse_classifier(step: Step) -> dict[str, Output]:
+    """Take the likeliest class; labels are always 0, 1..."""
+    model = _read_wrapper(step)
+    margin, outputs = _scores(_wrapper_rows(step, model), model, inplace=True)
+    return {**_labelled(step, margin, predictions(margin, model.objective)), **outputs}
+
+
+def _labelled(step: Step, margin: Node, p: Node) -> dict[str, Output]:
+    known, softmax = step.estimator.n_classes_, step.estimator.objective == "multi:softmax"
+    classes = np.arange(max(known, 2))
+    if p.type.width > 1 and known == 2:
+        return {"predict": Output(Compare.of(p, "gt", 0.5, "float64")), "predict_proba": Output(p)}
+    if p.type.width > 1 and known != p.type.width:
+        raise step.refuse(
+            "n_classes_",
+            known,
+            f"The booster has {p.type.width} outputs, and labels of one value alone are no targets of theirs.",
+        )
+    if p.type.width > 1:
+        return {
+            "predict": Output(ArgMax(p), Array(classes), vector=True),
+            "predict_proba": Output(p),
+        }
+    if softmax:
+        return {
+            "predict": Output(p, Array(classes.astype(np.int32)), vector=True),
+            "predict_proba": Output(Softmax(margin)),
+        }
+    return {
+        "predict": Output(Compare.of(p, "gt", 0.5, "int32"), Array(classes), vector=True),
+        "predict_proba": Output(beside_complement(p)),
+    }
+
+
+def _booster_outputs(step: Step, model: XGBoostModel) -> dict[str, Output]:
+    margin, outputs = _scores(
+        step.require_finite(xgboost_rows(step, model), allow_nan=True), model, inplace=False
+    )
+    return {"predict": _answer(predictions(margin, model.objective)), **outputs}
+
+
+def _scores(x: Node, model: XGBoostModel, *, inplace: bool) -> tuple[Node, dict[str, Output]]:
+    """Return the margins, and the methods that return them and the leaves."""
+    if isinstance(model.booster, XGBoostLinear):
+        bias = (
+            model.booster.bias + model.margin[0]
+        )  # XGBoost starts every output of a linear booster from the first margin
+        margin: Node = OrderedLinear(x, Array(model.booster.weights), Array(bias))
+        return margin, {"raw_scores": _answer(margin)}
+    forest, sizes = model.booster.forest(model.margin, inplace=inplace), model.booster.sizes
+    x = CategoryCodes(x, sizes) if sizes.data.any() else x
+    margin = TreeEnsemble(x, forest)
+    leaves = (
+        {"apply": Output(TreeLeaves(x, forest), vector=forest.n_trees == 1, dtype="float32")}
+        if forest.n_trees
+        else {}
+    )
+    return margin, {"raw_scores": _answer(margin), **leaves}
+
+
+def _answer(node: Node) -> Output:
+    return Output(node, vector=node.type.width == 1, dtype="float32")
+
+
+def _read_wrapper(step: Step) -> XGBoostModel:
+    """Read the trees that predict uses: unless told otherwise, up to the best iteration."""
+    model = read_xgboost_bytes(bytes(step.estimator.get_booster().save_raw("ubj")))
+    best = getattr(step.estimator, "best_iteration", None)
+    return _between(step, model, step.iterations or (None if best is None else (0, best + 1)))
+
+
+def _wrapper_rows(step: Step, model: XGBoostModel) -> Node:
+    """Trees predict in place, which takes infinity; a linear booster predicts from a DMatrix."""
+    missing = step.estimator.missing
+    if any(model.categories) and not np.isnan(missing):
+        raise step.refuse(
+            "missing",
+            missing,
+            "XGBoost would compare it with codes of categories: replace it by NaN, and fit with missing=nan.",
+        )
+    x = xgboost_rows(step, model, missing)
+    takes_infinity = not isinstance(model.booster, XGBoostLinear) or np.isinf(missing)
+    return x if takes_infinity else step.require_finite(x, allow_nan=True)
+
+
+def _between(step: Step, model: XGBoostModel, iterations: tuple[int, int] | None) -> XGBoostModel:
+    """Keep the trees of some iterations, None for all."""
+    if isinstance(model.booster, XGBoostLinear):
+        if step.iterations is not None:
+            raise step.refuse(
+                "iterations", step.iterations, "A linear booster has but one set of weights."
+            )
+        return model
+    if iterations is None:
+        return model
+    count = len(model.booster.ends) - 1
+    if iterations[1] > count:
+        raise step.refuse("iterations", iterations, f"The model has {count}.")
+    return replace(model, booster=model.booster.between(*iterations))

@@ -1,0 +1,122 @@
+"""The float32 matrix that XGBoost makes of rows: codes of categories, missing values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Conventions, Node, Schema
+from hbconv.containers.nodes.codes import CategoryNumbers, FindCode, MissingBetween
+from hbconv.containers.nodes.decisions import Compare
+from hbconv.containers.nodes.inputs import Codes, Columns, Vocabulary
+from hbconv.containers.nodes.wiring import Cast, Concat
+from hbconv.parse.common.text_columns import text_column
+from hbconv.parse.step import Step, select
+from hbconv.parse.xgboost.model_file import Categories, XGBoostModel
+
+__all__ = ["booster_schema", "model_schema", "wrapper_schema", "xgboost_rows"]
+
+_EXACT = 2**53
+"""Whole numbers beyond are not told apart as float64, which a column with missing values holds."""
+
+
+def booster_schema(booster: Any) -> Schema:
+    """Columns of an ``xgboost.Booster``."""
+    listed = (
+        "c" in (booster.feature_types or ())
+        and hasattr(booster, "get_categories")
+        and not booster.get_categories().empty()
+    )
+    return _schema(booster.feature_names or (), int(booster.num_features()), listed=listed)
+
+
+def wrapper_schema(estimator: Any) -> Schema:
+    """Columns of an estimator with scikit-learn's interface."""
+    return booster_schema(estimator.get_booster())
+
+
+def model_schema(model: XGBoostModel) -> Schema:
+    """Columns of a model file."""
+    return _schema(model.names, model.n_features, listed=any(model.categories))
+
+
+def _schema(names: Any, n_features: int, *, listed: bool) -> Schema:
+    """Columns of categories are read by their values where the model lists these; what a sparse matrix leaves out is missing."""
+    schema = Schema.table([str(name) for name in names]) if names else Schema.matrix(n_features)
+    conventions = Conventions(
+        tables_only=listed, no_categories=not listed, absent_missing=True, names_as_text=True
+    )
+    return replace(schema, conventions=conventions, finds="names in order")
+
+
+def xgboost_rows(step: Step, model: XGBoostModel, missing: float = np.nan) -> Node:
+    """Return the step's input as float32, NaN for what counts as missing and for missing categories."""
+    if not (isinstance(step.x, Columns) and step.x.schema.conventions.absent_missing):
+        why = "takes for missing what a sparse matrix leaves out, and other steps for zero"
+        step.dense.append(f"{step.name} (step {step.where!r}) {why}. Give X.toarray().")
+    given = MissingBetween.of(step.x, 0, 0) if step.sparse else step.x
+    x = _coded(step, model) if any(model.categories) else Cast(given, "float32")
+    return (
+        x if np.isnan(missing) else MissingBetween.of(x, np.float32(missing), np.float32(missing))
+    )
+
+
+def _coded(step: Step, model: XGBoostModel) -> Node:
+    """Replace categories by the codes they had in training, the other columns side by side in runs."""
+    parts: list[Node] = []
+    numbers: list[int] = []
+    for position, categories in enumerate((*model.categories, ())):
+        if position < model.n_features and not categories:
+            numbers.append(position)
+            continue
+        parts += [Cast(select(step.x, numbers), "float32")] if numbers else []
+        parts += [_code(step, position, categories)] if categories else []
+        numbers = []
+    return parts[0] if len(parts) == 1 else Concat(tuple(parts))
+
+
+def _code(step: Step, position: int, categories: Categories) -> Node:
+    values = [v for v in categories if isinstance(v, int)]
+    code = (
+        _number_code(step, position, values)
+        if values
+        else _text_code(step, position, [str(v) for v in categories])
+    )
+    step.check(
+        Compare.of(code, "lt", 0),
+        f"Column {position} holds a category that {step.name} (step {step.where!r}) was not fitted on.",
+    )
+    places = np.argsort(values) if values else np.arange(len(categories))
+    return CategoryNumbers(code, (Array(np.array([np.nan, *places, np.nan], np.float32)),))
+
+
+def _number_code(step: Step, position: int, values: list[int]) -> Node:
+    """Place of a number among the sorted values, NaN at the end."""
+    if not (isinstance(step.x, Columns) and step.x.schema.conventions.tables_only):
+        raise step.refuse(
+            "enable_categorical",
+            value=True,
+            hint="Convert the XGBoost model by itself: after another step its categories could be codes.",
+        )
+    if max(map(abs, values)) > _EXACT:
+        raise step.refuse(
+            "enable_categorical",
+            max(values, key=abs),
+            f"hbconv handles categories up to {_EXACT}. Number them anew before fitting.",
+        )
+    return FindCode(select(step.x, [position]), Array(np.array([*sorted(values), np.nan])))
+
+
+def _text_code(step: Step, position: int, values: list[str]) -> Node:
+    """Place of a text among the values, missing ones at the end."""
+    column = text_column(step.x, position)
+    if column is None or column.fills:
+        raise step.refuse(
+            "enable_categorical",
+            value=True,
+            hint=f"Column {position} is computed, yet categories of text were seen when fitting.",
+        )
+    return Codes(column.schema, column.column, Vocabulary(tuple(values), len(values), len(values)))

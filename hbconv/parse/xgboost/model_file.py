@@ -1,0 +1,182 @@
+"""XGBoost's model files, JSON and UBJSON: read without xgboost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.containers import current_source
+from hbconv.containers.schema import MOST_COLUMNS
+from hbconv.errors import ConversionError, UnsupportedError
+from hbconv.parse.checks.damage import decode_json
+from hbconv.parse.xgboost.objectives import LINKS, base_scores, margins
+from hbconv.parse.xgboost.trees import XGBoostTrees, read_trees
+from hbconv.parse.xgboost.ubjson import decode_ubjson
+
+__all__ = ["XGBoostLinear", "XGBoostModel", "read_xgboost_bytes"]
+
+Floats = npt.NDArray[np.float32]
+Categories = tuple[str, ...] | tuple[int, ...]
+
+_OLD_FORMAT = "Load the file with the XGBoost that wrote it (before 3.1) and save it anew: booster.save_model('model.ubj')."
+
+
+@dataclass(frozen=True)
+class XGBoostLinear:
+    """The booster gblinear: weights (n_features, n_outputs) and bias (n_outputs,)."""
+
+    weights: Floats
+    bias: Floats
+
+
+@dataclass(frozen=True)
+class XGBoostModel:
+    """What a file says.
+
+    Parameters
+    ----------
+    booster : XGBoostTrees or XGBoostLinear
+    margin : array of float32, shape (n_outputs,)
+        What the sums start from.
+    objective : str
+        Such as ``"binary:logistic"``.
+    names : tuple of str
+        Feature names, empty where the training data had none.
+    n_features : int
+        Width of the input.
+    categories : tuple
+        Of each feature the values that the codes 0, 1... stand for, none where they are not known; empty where no feature's are.
+    """
+
+    booster: XGBoostTrees | XGBoostLinear
+    margin: Floats
+    objective: str
+    names: tuple[str, ...]
+    n_features: int
+    categories: tuple[Categories, ...]
+
+
+def read_xgboost_bytes(data: bytes) -> XGBoostModel:
+    """Read what ``Booster.save_model`` writes, as JSON or UBJSON.
+
+    Raises
+    ------
+    ConversionError
+        Not an XGBoost model, or a damaged one.
+    UnsupportedError
+        A file format, booster or objective that hbconv has no exact form for.
+    """
+    if data[:4] in (b"binf", b"bs64"):
+        raise UnsupportedError("XGBoost", current_source(), "raw_format", "deprecated", _OLD_FORMAT)
+    return _model(_decode(data)["learner"])
+
+
+def _decode(data: bytes) -> Any:
+    """JSON text goes on with a quote or white space after its first brace, UBJSON with the length of a key."""
+    return (
+        decode_json(data) if data[1:2] in (b'"', b" ", b"\n", b"\r", b"\t") else decode_ubjson(data)
+    )
+
+
+def _model(learner: Mapping[str, Any]) -> XGBoostModel:
+    booster, param, objective = (
+        learner["gradient_booster"],
+        learner["learner_model_param"],
+        learner["objective"]["name"],
+    )
+    if objective not in LINKS:
+        raise _refusal("objective", objective, f"hbconv handles {', '.join(LINKS)}.")
+    if booster["name"] not in _BOOSTERS:
+        raise _refusal("booster", booster["name"], f"hbconv handles {', '.join(_BOOSTERS)}.")
+    n_features, n_outputs = (
+        int(param["num_feature"]),
+        max(int(param["num_class"]), int(param.get("num_target", 1)), 1),
+    )
+    if not (0 <= n_features <= MOST_COLUMNS and n_outputs <= MOST_COLUMNS):
+        raise ConversionError(
+            f"The XGBoost model is damaged: num_feature={n_features}, {n_outputs} outputs; hbconv takes up to {MOST_COLUMNS}."
+        )
+    scores = base_scores(param["base_score"])
+    margin = np.broadcast_to(
+        margins(scores, objective) if _linked(booster, param) else scores, (n_outputs,)
+    )
+    cats = booster.get("gbtree", booster)["model"].get("cats", {})
+    names, categories = (
+        tuple(learner.get("feature_names", ())),
+        tuple(map(_categories, cats.get("enc", ()))),
+    )
+    if len(names) not in (0, n_features) or len(categories) not in (0, n_features):
+        raise ConversionError(
+            f"The XGBoost model is damaged: {len(names)} names and {len(categories)} lists of categories for {n_features} features."
+        )
+    return XGBoostModel(
+        _BOOSTERS[booster["name"]](booster, n_features, n_outputs),
+        margin,
+        objective,
+        names,
+        n_features,
+        categories,
+    )
+
+
+def _refusal(parameter: str, value: object, hint: str) -> UnsupportedError:
+    return UnsupportedError("XGBoost", current_source(), parameter, value, hint)
+
+
+def _linked(booster: Mapping[str, Any], param: Mapping[str, Any]) -> bool:
+    """Whether base scores go through the objective's link: not those that were to be estimated, but no round was boosted."""
+    model = booster.get("gbtree", booster)["model"]
+    boosted = len(model["trees"]) if "trees" in model else int(model.get("boosted_rounds", 1))
+    return boosted > 0 or param.get("boost_from_average", "0") == "0"
+
+
+def _gbtree(booster: Mapping[str, Any], n_features: int, n_outputs: int) -> XGBoostTrees:
+    return read_trees(booster["model"], None, n_features, n_outputs)
+
+
+def _dart(booster: Mapping[str, Any], n_features: int, n_outputs: int) -> XGBoostTrees:
+    return read_trees(
+        booster["gbtree"]["model"],
+        np.asarray(booster["weight_drop"], np.float32),
+        n_features,
+        n_outputs,
+    )
+
+
+def _gblinear(booster: Mapping[str, Any], n_features: int, n_outputs: int) -> XGBoostLinear:
+    weights = np.asarray(booster["model"]["weights"], np.float32).reshape(n_features + 1, n_outputs)
+    return XGBoostLinear(weights[:-1], weights[-1])
+
+
+_BOOSTERS: dict[str, Callable[[Mapping[str, Any], int, int], XGBoostTrees | XGBoostLinear]] = {
+    "gbtree": _gbtree,
+    "dart": _dart,
+    "gblinear": _gblinear,
+}
+"""Readers by the booster's name."""
+
+
+def _categories(encoding: Mapping[str, Any]) -> Categories:
+    """Values of one feature: whole numbers, or texts laid end to end.
+
+    XGBoost measures texts in characters and cuts their UTF-8 at these lengths, so that only ASCII comes out whole.
+    """
+    values = np.asarray(encoding["values"], np.int64)
+    if "offsets" not in encoding:
+        return tuple(values.tolist())
+    if np.any((values < 0) | (values > 127)):
+        raise _refusal(
+            "enable_categorical",
+            value=True,
+            hint="XGBoost garbles categories of text beyond ASCII. Name them in ASCII before fitting.",
+        )
+    text, ends = (
+        values.astype(np.uint8).tobytes().decode(),
+        np.asarray(encoding["offsets"], np.int64).tolist(),
+    )
+    return tuple(text[start:end] for start, end in pairwise(ends))

@@ -1,0 +1,74 @@
+"""A call of one method: rows read, grouped, checked and run part by part, the answers joined in the form that the source gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hbconv.containers import Graph, Output
+from hbconv.errors import BackendError
+from hbconv.runtime.batching import chunks
+from hbconv.runtime.inputs.read import read_table
+from hbconv.runtime.inputs.table import Groups, Reads, Table
+from hbconv.runtime.outputs.answers import answer, in_form, in_order, join
+from hbconv.runtime.outputs.dataframes import as_tensors, framed, library_of
+from hbconv.runtime.programs import Programs
+
+__all__ = ["call", "grouped"]
+
+
+def call(graph: Graph, programs: Programs, reads: Reads, method: str, x: Any) -> Any:
+    """Answer as the source's method does, for rows in any form.
+
+    Parameters
+    ----------
+    graph : Graph
+        As parsed: its outputs and traits say in which form answers are given.
+    programs : Programs
+    reads : Reads
+        The columns that the model reads.
+    method : str
+    x : table or array
+    """
+    table = read_table(x, reads)
+    groups = grouped(programs, method, table)
+    output = graph.outputs[method].of_form(sparse=hasattr(table.matrix, "tocsr"))
+    answers = [_answer(output, programs, method, part) for _, part in groups]
+    found = (
+        answers[0]
+        if len(groups) == 1
+        else in_order(join(answers), np.concatenate([rows for rows, _ in groups]))
+    )
+    container = graph.traits.container if method == "transform" else None
+    library = library_of(container)
+    if container is not None and library:
+        typed = graph.with_schema(graph.schema.with_dtypes(table.dtypes))
+        return framed(found, typed.outputs[method], library, container.names, x)
+    if hasattr(found, "tocsr"):
+        return in_form(found, output, x)
+    return as_tensors(found, x) if hasattr(x, "detach") else found
+
+
+def grouped(programs: Programs, method: str, table: Table) -> Groups:
+    """Return groups of rows that a method takes together: all of them, or those of like numbers of entries."""
+    return table.groups(
+        sparse=hasattr(table.matrix, "tocsr") and programs.takes_entries((method,), table.dtypes)
+    )
+
+
+def _answer(output: Output, programs: Programs, method: str, table: Table) -> Any:
+    program, check = (
+        programs.program((method,), table.dtypes, table.padding),
+        programs.checker(table.dtypes, table.padding),
+    )
+    answers = []
+    try:
+        for rows in chunks(table.rows, program.chunk):
+            values = program.checked(check, table.part(rows))
+            answers.append(answer(output, values[method]))
+    except IndexError as error:
+        raise BackendError(
+            f"The model reads one of its tables beyond the end ({error}): it is damaged. Convert it again."
+        ) from error
+    return join(answers)

@@ -1,0 +1,1 @@
+"""From what the user passes to a table of columns."""

@@ -1,0 +1,107 @@
+"""Numbers: any numpy array as float32, float64 or int64, and nothing lost on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.errors import InputError
+
+__all__ = ["dtype_name", "numeric", "object_numbers", "require_numbers"]
+
+_REFUSED = {
+    "c": "complex numbers",
+    "M": "dates",
+    "m": "time spans",
+    "S": "bytes",
+    "V": "records",
+    "U": "text",
+    "T": "text",
+}
+_HINTS = {
+    "c": "Pass real numbers.",
+    "M": "Convert dates to numbers first, as was done before fitting.",
+    "m": "Convert time spans to numbers first, as was done before fitting.",
+    "S": "Decode bytes to text, or convert them to numbers.",
+    "V": "Pass a plain two-dimensional array.",
+    "U": "The model was fitted on numbers here.",
+    "T": "The model was fitted on numbers here.",
+}
+
+
+_NAMES = {np.dtype(name): name for name in ("float32", "float64", "int64")}
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """Return the name of one of the three dtypes; numpy's own ``name`` takes longer than a small model."""
+    return _NAMES[dtype]
+
+
+def numeric(values: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
+    """Return numbers as float32, float64 or int64: the array itself where it has one of these dtypes.
+
+    float16 becomes float32; bools and ints become int64; longdouble is rounded to float64.
+
+    Parameters
+    ----------
+    values : ndarray of any shape
+    where : str
+        What the values are called in messages, such as ``"Column 'age'"``.
+
+    Raises
+    ------
+    InputError
+        Complex numbers, dates, bytes, text, or unsigned ints beyond int64.
+    """
+    if values.dtype in _NAMES:
+        return values
+    kind = values.dtype.kind
+    if kind == "O":
+        return object_numbers(values, where)
+    if kind in _REFUSED:
+        shown = f" such as {values.flat[0]!s:.40}" if values.size and kind in "UT" else ""
+        raise InputError(
+            f"{where} holds {_REFUSED[kind]} (dtype {values.dtype}{shown}), where the model needs numbers. {_HINTS[kind]}"
+        )
+    if kind == "f":
+        return values.astype("float32" if values.itemsize <= 4 else "float64", copy=False)
+    if values.dtype == np.uint64 and values.size and values.max() > np.iinfo(np.int64).max:
+        raise InputError(
+            f"{where} holds {values.max()}, which is beyond int64. Convert it to float64."
+        )
+    return values.astype("int64", copy=False)
+
+
+def object_numbers(values: npt.NDArray[Any], where: str) -> npt.NDArray[np.float64]:
+    """Return an object array of numbers, or of texts that are numbers, as float64, None as NaN; everything else is refused with its value."""
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        odd = next(v for v in values.flat if not _is_number(v))
+        if isinstance(odd, str | bytes):
+            message = f"{where} holds the text {odd!r}, where the model needs numbers. Convert it to numbers, or pass the columns in their order."
+            raise InputError(message) from error
+        raise InputError(
+            f"{where} holds {odd!r} of type {type(odd).__name__}, where the model needs numbers."
+        ) from error
+
+
+def require_numbers(values: npt.NDArray[Any], where: str) -> None:
+    """Refuse None and texts in a column of objects: to what reads objects as they are, "15.0" is not 15.0, and None not NaN."""
+    objects = values.tolist() if values.dtype.kind == "O" else ()
+    odd = [v for v in objects if v is None or isinstance(v, str | bytes)]
+    if odd:
+        told = (
+            f"{where} holds {odd[0]!r} among numbers, and the model reads such objects as they are."
+        )
+        raise InputError(f"{told} Give numbers, and NaN for what is missing.")
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return value is None
+    return True

@@ -1,0 +1,268 @@
+"""Tables of every kind as named columns: pandas, polars, Arrow, dicts, structured arrays. None is imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.errors import InputError
+from hbconv.runtime.text.categories import Categories, Text, has_arrow
+
+__all__ = ["Frame", "read_frame", "read_sequence"]
+
+Data = npt.NDArray[Any] | Text | Categories
+MANY = 4
+"""Columns from which reading them together is faster than one by one."""
+PLAIN = frozenset(
+    np.dtype(name)
+    for name in (
+        "bool",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "float16",
+        "float32",
+        "float64",
+    )
+)
+"""Dtypes of which every value is a number that programs take."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A table: names, number of rows, a function that reads one column by position; all of it where that is one array of numbers.
+
+    ``is_category`` tells the columns that pandas holds as categories, whatever their values; None for tables of other kinds.
+    ``read_alike`` reads several columns of one plain dtype at once, side by side, where that is faster.
+    ``ordered`` tells tables whose columns have an order from mappings, whose items have names alone.
+    """
+
+    names: tuple[Any, ...]
+    rows: int
+    read: Callable[[int], Data]
+    matrix: npt.NDArray[Any] | None = None
+    is_category: Callable[[int], bool] | None = None
+    read_alike: Callable[[list[int]], npt.NDArray[Any]] | None = None
+    dtypes: Sequence[Any] = ()
+    ordered: bool = True
+
+    def alike(self, positions: Sequence[int]) -> list[tuple[list[int], npt.NDArray[Any]]]:
+        """Read columns of one plain dtype together, where there are many: their positions, and their values side by side."""
+        groups: dict[Any, list[int]] = {}
+        for i in positions if self.read_alike else ():
+            if self.dtypes[i] in PLAIN:
+                groups.setdefault(self.dtypes[i], []).append(i)
+        return [
+            (group, self.read_alike(group))
+            for group in groups.values()
+            if self.read_alike and len(group) >= MANY
+        ]
+
+
+def read_frame(x: Any) -> Frame | None:
+    """Return x as a Frame, or None where it is no table of named columns."""
+    if isinstance(x, Mapping) and not hasattr(x, "tocsr"):  # scipy's matrices by keys are dicts
+        return _from_mapping(x)
+    if isinstance(x, np.ndarray):
+        return (
+            None
+            if x.dtype.names is None or x.ndim != 1
+            else _from_mapping({name: x[name] for name in x.dtype.names})
+        )
+    if hasattr(x, "collect") and hasattr(x, "lazy"):
+        raise InputError(f"Expected a table, got a {type(x).__name__}. Call .collect() first.")
+    if not any(hasattr(x, attribute) for attribute in ("columns", "column_names")):
+        return None
+    if hasattr(x, "iloc"):
+        dtypes = x.dtypes.tolist()
+        return Frame(
+            tuple(x.columns.tolist()),
+            len(x),
+            lambda i: _pandas_column(x.iloc[:, i]),
+            _pandas_matrix(x, dtypes),
+            lambda i: _is_category(dtypes[i]),
+            lambda group: _pandas_columns(x, group),
+            dtypes,
+        )
+    if type(x).__module__.partition(".")[0] == "polars":
+        return Frame(tuple(x.columns), x.height, lambda i: _polars_column(x.to_series(i)))
+    return _from_arrow(x) if hasattr(x, "__arrow_c_stream__") else None
+
+
+def read_sequence(x: Any) -> Frame | None:
+    """Return a one-dimensional sequence (an array, a list, a column of any table) as a Frame of one column without a name; others as tables."""
+    if hasattr(x, "iloc") and not hasattr(x, "columns"):
+        return Frame(
+            (0,), len(x), lambda _: _pandas_column(x), None, lambda _: _is_category(x.dtype)
+        )
+    if type(x).__module__.partition(".")[0] in ("pyarrow", "polars") and not hasattr(x, "columns"):
+        return Frame(
+            (0,),
+            len(x),
+            lambda _: _polars_column(x) if hasattr(x, "to_arrow") else _arrow_column(x, "none"),
+        )
+    if isinstance(x, Mapping) or np.ndim(x) != 1:
+        return read_frame(x)
+    column = _plain_column(0, x)
+    return Frame((0,), len(column), lambda _: column)
+
+
+def _from_mapping(x: Mapping[Any, Any]) -> Frame:
+    columns = {name: _plain_column(name, values) for name, values in x.items()}
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(
+            f"Columns differ in length: {', '.join(f'{n!r} has {k}' for n, k in lengths.items())}."
+        )
+    arrays = list(columns.values())
+    return Frame(
+        tuple(columns), max(lengths.values(), default=0), arrays.__getitem__, ordered=False
+    )
+
+
+def _plain_column(name: Any, values: Any) -> npt.NDArray[Any]:
+    starts_with_text = isinstance(values, list) and bool(values) and isinstance(values[0], str)
+    array = np.array(values, dtype=object) if starts_with_text else np.asarray(values)
+    if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
+        array = np.array(values, dtype=object)
+    if array.ndim != 1:
+        raise InputError(
+            f"Column {name!r} must be one-dimensional, and has {array.ndim} dimensions. Give each column as a list or a vector."
+        )
+    return array
+
+
+def _pandas_column(series: Any) -> Data:
+    dtype = series.dtype
+    if isinstance(dtype, np.dtype):
+        return np.asarray(series)
+    if _is_category(dtype):
+        return _pandas_categories(series)
+    if type(dtype).__name__ == "StringDtype":
+        return _pandas_text(series)
+    if dtype.kind in "iufb":
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    if type(dtype).__name__ == "ArrowDtype":
+        return _arrow_column(series.array.__arrow_array__(), "unknown")
+    return np.asarray(series)
+
+
+def _is_category(dtype: Any) -> bool:
+    return type(dtype).__name__ == "CategoricalDtype"
+
+
+def _pandas_matrix(x: Any, dtypes: list[Any]) -> npt.NDArray[Any] | None:
+    """Read columns of one numeric dtype at once: many times as fast as one by one."""
+    dtype = dtypes[0] if len(set(dtypes)) == 1 else None
+    return x.to_numpy() if isinstance(dtype, np.dtype) and dtype.kind in "fiub" else None
+
+
+def _pandas_columns(x: Any, group: list[int]) -> npt.NDArray[Any]:
+    """Read columns of one plain dtype; neighbours as they lie in memory."""
+    neighbours = group == list(range(group[0], group[0] + len(group)))
+    values: npt.NDArray[Any] = x.iloc[
+        :, slice(group[0], group[-1] + 1) if neighbours else group
+    ].to_numpy()
+    return values
+
+
+def _pandas_categories(series: Any) -> Data:
+    """Categories that are text stay codes; others become their values, float64 where they are floats or bools, as scikit-learn reads them."""
+    values = series.cat.categories.to_numpy(dtype=object)
+    if not all(isinstance(v, str) for v in values):
+        plain = np.asarray(series)
+        return plain.astype(np.float64) if plain.dtype.kind in "fb" else plain
+    return Categories(series.cat.codes.to_numpy(), Text(values, "nan"))
+
+
+def _pandas_text(series: Any) -> Text:
+    null = "nan" if isinstance(series.dtype.na_value, float) else "unknown"
+    if series.dtype.storage == "pyarrow":
+        return Text(series.array.__arrow_array__(), null)
+    return Text(series.to_numpy(dtype=object), null)
+
+
+def _polars_column(series: Any) -> Data:
+    if type(series.dtype).__name__ in ("Categorical", "Enum"):
+        return _polars_categories(series)
+    if not has_arrow():
+        return np.asarray(series.to_numpy())
+    import pyarrow as pa
+
+    return _arrow_column(pa.chunked_array(series), "none", series.name)
+
+
+def _polars_categories(series: Any) -> Categories:
+    """Read the codes as they lie: polars numbers categories over all columns, so only those that occur have a value here."""
+    physical = series.to_physical()
+    codes = (physical.cast(int).fill_null(-1) if series.null_count() else physical).to_numpy()
+    row = np.full(int(codes.max()) + 2 if len(codes) else 1, -1)
+    row[codes] = np.arange(len(codes))
+    used = np.flatnonzero(row[:-1] >= 0)
+    values = np.full(len(row) - 1, None, dtype=object)
+    values[used] = series.gather(row[used]).to_list()
+    return Categories(codes, Text(values))
+
+
+def _from_arrow(x: Any) -> Frame:
+    import pyarrow as pa
+
+    table = x if isinstance(x, pa.Table | pa.RecordBatch) else pa.table(x)
+    return Frame(
+        tuple(table.schema.names),
+        table.num_rows,
+        lambda i: _arrow_column(table.column(i), "none", table.schema.names[i]),
+    )
+
+
+def _arrow_column(column: Any, null: str, name: str = "") -> Data:
+    import pyarrow.types as types
+
+    kind = column.type
+    if _is_text(kind):
+        return Text(column, null)
+    if types.is_dictionary(kind):
+        return (
+            _arrow_categories(column, null)
+            if _is_text(kind.value_type)
+            else _arrow_column(column.cast(kind.value_type), null, name)
+        )
+    if types.is_null(kind):
+        return np.full(len(column), np.nan)
+    if types.is_decimal(kind):
+        return np.asarray(column.cast("float64"))
+    if types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+        raise InputError(
+            f"Column {name!r} has Arrow type {kind}, where the model needs numbers or text."
+        )
+    return np.asarray(
+        column.to_numpy(zero_copy_only=False) if hasattr(column, "offset") else column.to_numpy()
+    )
+
+
+def _arrow_categories(column: Any, null: str) -> Categories:
+    import pyarrow as pa
+
+    array = (
+        column.unify_dictionaries().combine_chunks()
+        if isinstance(column, pa.ChunkedArray)
+        else column
+    )
+    indices = (
+        array.indices.cast("int64").fill_null(-1) if array.indices.null_count else array.indices
+    )
+    return Categories(np.asarray(indices), Text(array.dictionary, null))
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow.types as types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))

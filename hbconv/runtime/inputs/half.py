@@ -1,0 +1,43 @@
+"""Rows of float16: programs read them as float32, which is right where the source converts them before it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hbconv.containers import Graph, topological
+from hbconv.containers.nodes.inputs import Columns
+from hbconv.containers.nodes.wiring import Cast, Concat, Select, Together
+
+__all__ = ["is_converted"]
+
+MOVES = (Columns, Select, Concat, Together, Cast)
+"""Containers that move or convert values, and compute nothing."""
+
+
+def is_converted(graph: Graph, dtypes: Sequence[str], half: frozenset[int]) -> bool:
+    """Return whether a source converts float16 columns to another dtype before it computes with them.
+
+    It does if what it computes is of the same dtype for float32 and for float64 columns: such numbers it has converted.
+    If the dtypes follow the columns', it computes in float16 with float16, each operation rounded.
+
+    Parameters
+    ----------
+    graph : Graph
+    dtypes : sequence of str
+        Of all columns.
+    half : frozenset of int
+        Which of them are float16.
+    """
+    narrow, wide = (_typed(graph, dtypes, half, dtype) for dtype in ("float32", "float64"))
+    computed = (
+        n.type == w.type or isinstance(n, MOVES)
+        for n, w in zip(topological(narrow.roots), topological(wide.roots), strict=True)
+    )
+    given = (n.type == w.type for n, w in zip(narrow.output_roots, wide.output_roots, strict=True))
+    return all(computed) and all(given)
+
+
+def _typed(graph: Graph, dtypes: Sequence[str], half: frozenset[int], dtype: str) -> Graph:
+    return graph.with_schema(
+        graph.schema.with_dtypes([dtype if i in half else own for i, own in enumerate(dtypes)])
+    )

@@ -1,0 +1,189 @@
+"""What the user gives, whatever its form, becomes a Table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.errors import InputError
+from hbconv.lower import DENSE, WRITTEN
+from hbconv.runtime.inputs.arrays import dtype_name, numeric, require_numbers
+from hbconv.runtime.inputs.dataframes import Data, Frame, read_frame, read_sequence
+from hbconv.runtime.inputs.half import is_converted
+from hbconv.runtime.inputs.matrices import as_numbers, read_matrix
+from hbconv.runtime.inputs.places import find_places, require_width, warn
+from hbconv.runtime.inputs.reading import reads_rows
+from hbconv.runtime.inputs.sequences import read_items
+from hbconv.runtime.inputs.table import Block, Reads, Table
+from hbconv.runtime.text.categories import Categories, Text
+
+__all__ = ["count_columns", "read_table"]
+
+
+@reads_rows
+def count_columns(x: Any) -> int | None:
+    """Return the number of columns of any table or two-dimensional array; None for a sequence of anything else."""
+    frame = read_frame(x)
+    if frame is not None:
+        return len(frame.names)
+    try:
+        shape = np.shape(x)
+    except ValueError:  # Of sequences that differ in length.
+        return None
+    return shape[1] if len(shape) == 2 else None
+
+
+@reads_rows
+def read_table(x: Any, reads: Reads) -> Table:
+    """Read any table or array.
+
+    Parameters
+    ----------
+    x : array, table or list of lists
+        numpy array, list of lists, pandas or polars DataFrame, Arrow Table or RecordBatch, dict of columns, structured array,
+        torch tensor, scipy sparse matrix. Of shape (rows, columns); no rows are allowed.
+    reads : Reads
+        The columns the model reads.
+
+    Raises
+    ------
+    InputError
+        Whatever does not fit: width, names, dimensions, dtypes, text where numbers are read.
+    """
+    read = (
+        read_items
+        if reads.schema.conventions.items
+        else read_sequence
+        if reads.schema.conventions.sequence
+        else read_frame
+    )
+    frame = read(x)
+    if frame is not None:
+        return _read_frame(frame, reads)
+    if reads.schema.conventions.tables_only:
+        raise InputError(
+            f"{reads.owner} was fitted on columns of categories. Give a table (such as a DataFrame) that holds their values, not an array."
+        )
+    if hasattr(x, "tocsr") and reads.text:
+        raise InputError(
+            f"A sparse matrix holds numbers alone, and {reads.owner} reads text. Give a table, or an array of objects."
+        )
+    if hasattr(x, "tocsr") and not reads.sparse:
+        raise InputError(
+            reads.why_dense or f"A step of {reads.owner} takes no sparse matrix. Give X.toarray()."
+        )
+    matrix = read_matrix(x)
+    require_width(matrix.shape[1], reads)
+    if reads.schema.named:
+        warn(
+            f"X does not have valid feature names, but {reads.owner} was fitted with feature names"
+        )
+    if matrix.dtype.kind in "OUT" and (reads.text or matrix.dtype.kind == "O"):
+        return _read_columns(
+            Frame((), len(matrix), lambda i: matrix[:, i]), range(matrix.shape[1]), reads
+        )
+    return _whole(reads, as_numbers(matrix, reads.schema), matrix.dtype)
+
+
+def _read_frame(frame: Frame, reads: Reads) -> Table:
+    place = find_places(frame, reads)
+    listed = (
+        frozenset(i for i in reads.needed if frame.is_category(place[i]))
+        if frame.is_category
+        else reads.categories
+    )
+    if reads.schema.conventions.no_categories:
+        _require_numbers(listed, reads)
+    if reads.schema.conventions.tables_only:
+        _require_categories(listed, reads)
+    if frame.matrix is None or reads.text or len(place) < len(reads.schema.columns):
+        return _read_columns(frame, place, reads)
+    order = [place[i] for i in range(len(place))]
+    values = numeric(frame.matrix, "X")
+    return _whole(
+        reads,
+        values if order == list(range(values.shape[1])) else values[:, order],
+        frame.matrix.dtype,
+    )
+
+
+def _require_numbers(listed: frozenset[int], reads: Reads) -> None:
+    for i in sorted(listed):
+        raise InputError(
+            f"{reads.where(i)} has dtype category; {reads.owner} was fitted on numbers, and would read the codes. Give numbers."
+        )
+
+
+def _require_categories(listed: frozenset[int], reads: Reads) -> None:
+    """Refuse columns of categories other than those that the model was fitted on, and numbers for these: the source would read codes."""
+    for i in sorted(listed - reads.categories):
+        fitted = ", ".join(repr(reads.schema.names[j]) for j in sorted(reads.categories))
+        raise InputError(
+            f"{reads.where(i)} has dtype category; {reads.owner} was fitted on categories in {fitted} alone."
+        )
+    for i in sorted(reads.categories & reads.numbers - listed):
+        raise InputError(
+            f"{reads.where(i)} holds plain numbers; {reads.owner} was fitted on categories. Give it dtype category, as in fitting."
+        )
+
+
+def _whole(reads: Reads, values: Any, given: np.dtype[Any]) -> Table:
+    dtypes = (dtype_name(values.dtype),) * values.shape[1]
+    _require_converted(
+        reads, dtypes, frozenset(range(len(dtypes))) if given == np.float16 else frozenset()
+    )
+    padding = WRITTEN if reads.by_form and hasattr(values, "tocsr") else DENSE
+    return Table(reads, values.shape[0], dtypes, values, padding=padding)
+
+
+def _require_converted(reads: Reads, dtypes: tuple[str, ...], half: frozenset[int]) -> None:
+    """Refuse float16 that the source computes in: programs read it as float32, and would round otherwise."""
+    if half and reads.graph is not None and not is_converted(reads.graph, dtypes, half):
+        where = reads.where(min(half)) if len(half) < len(dtypes) else "X"
+        told = f"{where} is float16. {reads.owner} computes in the dtype of its rows, hbconv in no float16."
+        raise InputError(f"{told} Give both of them float32: X.astype('float32').")
+
+
+def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads: Reads) -> Table:
+    column_at = {place[i]: i for i in sorted(reads.numbers)}
+    alike = [
+        ([column_at[position] for position in group], values)
+        for group, values in frame.alike(list(column_at))
+    ]
+    blocks = tuple(Block(tuple(group), numeric(values, "X")) for group, values in alike)
+    dtypes: dict[int, str] = {}
+    for (group, values), block in zip(alike, blocks, strict=True):
+        dtypes |= dict.fromkeys(group, _small_or_own(values, block.values))
+    given = {i: frame.read(place[i]) for i in sorted(reads.needed - dtypes.keys())}
+    arrays = {i: _array(given[i]) for i in reads.numbers - dtypes.keys()}
+    for i in reads.objects & arrays.keys():
+        require_numbers(arrays[i], reads.where(i))
+    columns = given | {i: numeric(array, reads.where(i)) for i, array in arrays.items()}
+    dtypes |= {i: _small_or_own(array, columns[i]) for i, array in arrays.items()}
+    if "float32" not in dtypes.values():
+        dtypes = {i: "int64" if dtype == "int16" else dtype for i, dtype in dtypes.items()}
+    every = tuple(dtypes.get(i, "string") for i in range(len(reads.schema.columns)))
+    _require_converted(
+        reads,
+        every,
+        frozenset(
+            i
+            for group, array in (*alike, *(([i], a) for i, a in arrays.items()))
+            if array.dtype == np.float16
+            for i in group
+        ),
+    )
+    return Table(reads, frame.rows, every, columns=columns, blocks=blocks)
+
+
+def _small_or_own(given: npt.NDArray[Any], numbers: Any) -> str:
+    """Return a column's dtype; int16 for bools and ints of up to 16 bits, which leave a float32 beside them float32."""
+    small = given.dtype.kind in "bui" and given.dtype.itemsize <= 2
+    return "int16" if small else dtype_name(numbers.dtype)
+
+
+def _array(data: Data) -> npt.NDArray[Any]:
+    return data.objects() if isinstance(data, Text | Categories) else data

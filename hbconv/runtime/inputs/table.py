@@ -1,0 +1,278 @@
+"""Rows as a model reads them: which columns, what they give a program, and which of them go together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.containers import Graph, Schema, topological
+from hbconv.containers.extractors import Extractor
+from hbconv.containers.nodes.codes import FindCode
+from hbconv.containers.nodes.conditions import OnlyNumbers
+from hbconv.containers.nodes.inputs import Codes, Columns, Entries, Hashes
+from hbconv.lower import DENSE, AnyFeed, CodesFeed, EntriesFeed, Feed, Padding
+from hbconv.runtime.inputs.dataframes import Data
+from hbconv.runtime.inputs.matrices import contiguous, written_out
+from hbconv.runtime.inputs.reading import reads_rows
+from hbconv.runtime.text.categories import Categories, Text, encode
+from hbconv.runtime.text.city_hash import encode_hashed
+from hbconv.runtime.text.sparse_rows import EntryRows, groups
+from hbconv.runtime.text.vectorize import extract
+
+__all__ = ["Groups", "Reads", "Table"]
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Which columns of the schema a model reads, as numbers and as text, which of them only for the place of a value among known ones, and which as entries."""
+
+    schema: Schema
+    numbers: frozenset[int]
+    text: frozenset[int]
+    owner: str = "The model"
+    categories: frozenset[int] = frozenset()
+    sparse: bool = True
+    entries: tuple[tuple[int, Extractor], ...] = ()
+    objects: frozenset[int] = frozenset()
+    """Columns whose objects must all be numbers: the source tells objects apart, and a text or None from the number that it stands for."""
+    why_dense: str = ""
+    by_form: bool = False
+    """What is computed depends on whether rows come as a sparse matrix."""
+    graph: Graph | None = field(default=None, repr=False, compare=False)
+    """What reads them."""
+
+    @staticmethod
+    def of(graph: Graph) -> Reads:
+        """Collect the columns that the outputs and checks of a graph read."""
+        nodes = topological(graph.roots)
+        text = frozenset(n.column for n in nodes if isinstance(n, Codes | Entries))
+        entries = tuple((n.column, n.extractor) for n in nodes if isinstance(n, Entries))
+        numbers = frozenset(i for n in nodes if isinstance(n, Columns) for i in n.columns)
+        coded = frozenset(
+            i
+            for n in nodes
+            if isinstance(n, FindCode) and isinstance(n.x, Columns)
+            for i in n.x.columns
+        )
+        behind = topological(tuple(n for n in nodes if isinstance(n, OnlyNumbers | FindCode)))
+        objects = frozenset(i for n in behind if isinstance(n, Columns) for i in n.columns)
+        return Reads(
+            graph.schema,
+            numbers - text,
+            text,
+            graph.traits.estimator or "The model",
+            text | coded,
+            graph.sparse,
+            entries,
+            objects,
+            graph.why_dense,
+            graph.depends_on_form,
+            graph,
+        )
+
+    @property
+    def needed(self) -> frozenset[int]:
+        """All columns that are read."""
+        return self.numbers | self.text
+
+    def where(self, column: int) -> str:
+        """Return what a column is called in messages."""
+        return f"Column {self.schema.names[column]!r}" if self.schema.named else f"Column {column}"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Columns of the schema that lie side by side: which they are, and their values, of shape (rows, columns)."""
+
+    columns: tuple[int, ...]
+    values: npt.NDArray[Any]
+
+    def part(self, rows: slice | npt.NDArray[np.integer[Any]]) -> Block:
+        """Return some of the rows."""
+        return Block(self.columns, self.values[rows])
+
+    def of(self, columns: tuple[int, ...]) -> npt.NDArray[Any] | None:
+        """Return some of the columns; None where it has not all of them."""
+        if columns == self.columns:
+            return self.values
+        place = {column: i for i, column in enumerate(self.columns)}
+        return (
+            self.values[:, [place[column] for column in columns]]
+            if place.keys() >= set(columns)
+            else None
+        )
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows as the model reads them: one matrix, or its columns apart.
+
+    Parameters
+    ----------
+    reads : Reads
+        The columns.
+    rows : int
+        Number of rows.
+    dtypes : tuple of str
+        Dtype of each column of the schema; ``"string"`` for text and for what is not read.
+    matrix : ndarray of shape (rows, width), scipy sparse matrix, or None
+        All columns in one.
+    columns : mapping
+        Else the columns that are read, by position in the schema.
+    blocks : tuple of Block
+        And those that are read together.
+    entries : mapping
+        Columns read as sparse rows, by position and extractor; under the key None the matrix itself, where it is sparse and stays so.
+    padding : Padding
+        How programs take the sparse rows.
+    """
+
+    reads: Reads
+    rows: int
+    dtypes: tuple[str, ...]
+    matrix: Any = None
+    columns: Mapping[int, Data] = field(default_factory=dict)
+    blocks: tuple[Block, ...] = ()
+    entries: Mapping[tuple[int, Extractor] | None, EntryRows] = field(default_factory=dict)
+    padding: Padding = DENSE
+    _fed: dict[Feed | CodesFeed, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
+    _padded: dict[EntriesFeed, tuple[npt.NDArray[np.int32], npt.NDArray[Any]]] = field(
+        default_factory=dict, repr=False
+    )
+
+    @reads_rows
+    def part(self, rows: slice) -> Table:
+        """Return some of the rows, written out where they are sparse and not entries; the table itself for all of them."""
+        sparse = hasattr(self.matrix, "toarray")
+        if rows == slice(0, self.rows) and not sparse:
+            return self
+        matrix = (
+            None
+            if self.matrix is None
+            else written_out(self.matrix[rows], self.reads.schema)
+            if sparse
+            else self.matrix[rows]
+        )
+        return replace(self.chosen(rows), rows=rows.stop - rows.start, matrix=matrix)
+
+    @reads_rows
+    def groups(self, *, sparse: bool) -> Groups:
+        """Return groups of rows with about as many entries each, and which rows they are; the table itself where it has no entries.
+
+        Parameters
+        ----------
+        sparse : bool
+            The program takes a sparse matrix by its entries.
+        """
+        entries: dict[tuple[int, Extractor] | None, EntryRows] = {
+            (i, made): EntryRows(*extract(self.column(i), made, self.reads.where(i)), made.width)
+            for i, made in self.reads.entries
+        }
+        if sparse:
+            entries[None] = EntryRows.of_matrix(self.matrix)
+        if not entries:
+            return [(None, self)]
+        table = (
+            replace(self, matrix=None, entries=entries)
+            if sparse
+            else replace(self, entries=entries)
+        )
+        made = list(groups(np.max([rows.sizes for rows in entries.values()], axis=0)))
+        if len(made) == 1:
+            return [(None, replace(table, padding=Padding(made[0][1], sparse)))]
+        return [
+            (rows, replace(table.chosen(rows), rows=len(rows), padding=Padding(size, sparse)))
+            for rows, size in made
+        ]
+
+    def chosen(self, rows: slice | npt.NDArray[np.integer[Any]]) -> Table:
+        """Return some rows of the columns, blocks and entries."""
+        columns = {
+            i: c.part(rows) if isinstance(c, Text | Categories) else c[rows]
+            for i, c in self.columns.items()
+        }
+        blocks, entries = (
+            tuple(block.part(rows) for block in self.blocks),
+            {key: made.part(rows) for key, made in self.entries.items()},
+        )
+        return replace(self, columns=columns, blocks=blocks, entries=entries, _fed={}, _padded={})
+
+    def column(self, position: int) -> Data:
+        """Return one column of the schema."""
+        if position in self.columns:
+            return self.columns[position]
+        block = next((block for block in self.blocks if position in block.columns), None)
+        column: npt.NDArray[Any] = (
+            self.matrix[:, position]
+            if block is None
+            else block.values[:, block.columns.index(position)]
+        )
+        return column
+
+    def inputs(self, feeds: Iterable[AnyFeed]) -> dict[str, npt.NDArray[Any]]:
+        """Return the inputs of a program by name."""
+        found: dict[str, npt.NDArray[Any]] = {}
+        for feed in feeds:
+            found |= (
+                zip(feed.names, self.padded(feed), strict=True)
+                if isinstance(feed, EntriesFeed)
+                else ((feed.name, self.feed(feed)),)
+            )
+        return found
+
+    @reads_rows
+    def feed(self, feed: Feed | CodesFeed) -> npt.NDArray[Any]:
+        """Return a program input, C-contiguous; without a copy where a matrix already is. Made once for each feed."""
+        if feed not in self._fed:
+            self._fed[feed] = (
+                self._codes(feed) if isinstance(feed, CodesFeed) else self._numbers(feed)
+            )
+        return self._fed[feed]
+
+    def lying(self, feed: Feed) -> Iterable[tuple[Sequence[int], npt.NDArray[Any]]]:
+        """Return the columns of a feed as they lie, without a copy where they lie apart: which they are, and their values."""
+        if self.matrix is not None or any(block.columns == feed.columns for block in self.blocks):
+            return [(feed.columns, self.feed(feed))]
+        return (([i], np.asarray(self.column(i))[:, None]) for i in feed.columns)
+
+    @reads_rows
+    def padded(self, feed: EntriesFeed) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+        """Return tokens and weights of sparse rows. Made once for each feed."""
+        if feed not in self._padded:
+            key = None if feed.leaf is None else (feed.leaf.column, feed.leaf.extractor)
+            self._padded[feed] = self.entries[key].padded(feed.size)
+        return self._padded[feed]
+
+    def _numbers(self, feed: Feed) -> npt.NDArray[Any]:
+        if self.matrix is not None:
+            whole = feed.columns == tuple(range(self.matrix.shape[1]))
+            return contiguous(self.matrix if whole else self.matrix[:, list(feed.columns)])
+        for found in (block.of(feed.columns) for block in self.blocks):
+            if found is not None:
+                return np.ascontiguousarray(found, feed.dtype)
+        out = np.empty((self.rows, len(feed.columns)), feed.dtype)
+        for place, position in enumerate(feed.columns):
+            out[:, place] = self.column(position)
+        return out
+
+    def _codes(self, feed: CodesFeed) -> npt.NDArray[np.int32]:
+        out = np.empty((self.rows, len(feed.leaves)), np.int32)
+        for place, leaf in enumerate(feed.leaves):
+            out[:, place] = _encoded(self.column(leaf.column), leaf, self.reads.where(leaf.column))
+        return out
+
+
+Groups = list[tuple[npt.NDArray[np.integer[Any]] | None, Table]]
+"""Rows that go together, each group with their places among all; None where they are all."""
+
+
+def _encoded(data: Data, leaf: Codes, where: str) -> npt.NDArray[np.int32]:
+    return (
+        encode_hashed(data, leaf.vocabulary, where)
+        if isinstance(leaf.vocabulary, Hashes)
+        else encode(data, leaf.vocabulary, where)
+    )

@@ -1,0 +1,1 @@
+"""From computed values to the answers of the estimator."""

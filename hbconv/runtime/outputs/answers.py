@@ -1,0 +1,178 @@
+"""From a program's values to the answers of the estimator: shapes, dtypes, labels, sparsity."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Output, Paths
+
+__all__ = ["answer", "copier", "in_form", "in_order", "join"]
+
+
+def answer(output: Output, values: Any) -> Any:
+    """Return values, an array or a scipy CSR matrix, as the source's method does.
+
+    Examples
+    --------
+    >>> from hbconv.array import Array
+    >>> from hbconv.containers import Output, Schema
+    >>> from hbconv.containers.nodes.inputs import Columns
+    >>> output = Output(Columns.of(Schema.matrix(1)), classes=Array(["no", "yes"]), vector=True)
+    >>> answer(output, np.array([[1], [0]], np.int32)).tolist()
+    ['yes', 'no']
+    """
+    if hasattr(values, "tocsr"):
+        return values if output.dtype is None else values.astype(output.dtype, copy=False)
+    if output.paths is not None:
+        return _paths(output.paths, values)
+    if not output.parts:
+        return _part(output, values)
+    blocks = [
+        _part(output, block) for block in np.split(values, np.cumsum(output.parts)[:-1], axis=1)
+    ]
+    if output.dtypes:
+        return tuple(
+            block.astype(dtype or block.dtype, copy=False)
+            for block, dtype in zip(blocks, output.dtypes, strict=True)
+        )
+    return iter(blocks) if output.staged else blocks
+
+
+def copier(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
+    """Return what gives ``answer`` of a copy of values, decided beforehand as far as can be."""
+    output = output.of_form(sparse=False)
+    if replace(
+        output, classes=None, vector=False, dtype=None, layout="csr", arrays=False
+    ) != Output(output.node) or isinstance(output.classes, tuple):
+        return lambda values: answer(output, values.copy())
+    labels, dtype, vector = output.classes, output.dtype, output.vector
+    if labels is not None:
+        return lambda values: answer(output, values)
+    if vector:
+        return lambda values: values[:, 0].astype(dtype or values.dtype)
+    return np.ndarray.copy if dtype is None else lambda values: values.astype(dtype)
+
+
+def join(parts: Sequence[Any]) -> Any:
+    """Return the answers of consecutive rows as one."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    if isinstance(first, np.ndarray):
+        return np.concatenate(parts)
+    if isinstance(first, list):
+        return [join(blocks) for blocks in zip(*parts, strict=True)]
+    if isinstance(first, Iterator):
+        return iter([join(blocks) for blocks in zip(*parts, strict=True)])
+    if isinstance(first, tuple):
+        return _join_tuples(parts)
+    from scipy.sparse import vstack
+
+    return vstack(parts, format="csr")
+
+
+def in_order(answers: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:
+    """Return joined answers in the order of the rows they are for."""
+    if isinstance(answers, list | tuple | Iterator):
+        blocks = [in_order(block, rows) for block in answers]
+        return iter(blocks) if isinstance(answers, Iterator) else type(answers)(blocks)
+    return answers[np.argsort(rows)]
+
+
+def in_form(found: Any, output: Output, x: Any) -> Any:
+    """Return a sparse answer as the source does: its entries by rows or by columns, a matrix or an array, as those of the rows x or not."""
+    import scipy.sparse
+
+    given = x if scipy.sparse.issparse(x) else None
+    layout = _layout(output.layout, given)
+    is_array = (
+        isinstance(given, scipy.sparse.sparray)
+        if output.arrays and given is not None
+        else _prefers_arrays()
+    )
+    if found.format == layout and isinstance(found, scipy.sparse.sparray) == is_array:
+        return found
+    return getattr(scipy.sparse, f"{layout}_{'array' if is_array else 'matrix'}")(found)
+
+
+def _layout(layout: str, given: Any) -> str:
+    if layout in ("csr", "csc") or given is None:
+        return layout if layout == "csc" else "csr"
+    return str(given.format) if layout == "kept" or given.format == "csc" else "csr"
+
+
+def _prefers_arrays() -> bool:
+    """Whether scikit-learn is configured to return sparse arrays; asked where it is loaded."""
+    sklearn = sys.modules.get("sklearn")
+    return sklearn is not None and sklearn.get_config().get("sparse_interface") == "sparray"
+
+
+def _join_tuples(parts: Sequence[tuple[Any, Any]]) -> tuple[Any, ...]:
+    """Join the blocks of each place; the first nodes of the trees, beside decision paths, are the same for all rows."""
+    if hasattr(parts[0][0], "toarray"):
+        return join([matrix for matrix, _ in parts]), parts[0][1]
+    return tuple(join(blocks) for blocks in zip(*parts, strict=True))
+
+
+def _part(output: Output, values: npt.NDArray[Any]) -> Any:
+    values = values[:, 0] if output.vector else values
+    if output.classes is not None:
+        values = _labels(output.classes, values)
+    if output.dtype is not None:
+        values = values.astype(output.dtype, copy=False)
+    if output.shape is not None:
+        values = values.reshape(len(values), *output.shape)
+    return (
+        _sparse(values)
+        if output.sparse and importlib.util.find_spec("scipy") is not None
+        else values
+    )
+
+
+def _labels(classes: Array | tuple[Array, ...], codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if isinstance(classes, Array):
+        return (
+            codes.astype(classes.data.dtype)
+            if classes.is_count
+            else np.asarray(classes.data.take(codes))
+        )
+    return np.stack(
+        [labels.data[codes[:, column]] for column, labels in enumerate(classes)], axis=1
+    )
+
+
+def _sparse(values: npt.NDArray[Any]) -> Any:
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix(values)
+
+
+def _paths(paths: Paths, leaves: npt.NDArray[Any]) -> Any:
+    """Climb from each leaf to its root; the nodes met, root first and tree after tree, are a row of a CSR matrix of ones.
+
+    Its indexes have the source's dtype: int64 for a single tree.
+    """
+    from scipy.sparse import csr_matrix
+
+    parent, climb = np.append(paths.parent.data, -1), [leaves.ravel()]
+    while np.any(climb[-1] >= 0):
+        climb.append(parent[climb[-1]])
+    nodes = np.stack(climb[::-1], axis=1)
+    met = nodes >= 0
+    ends = np.cumsum(met.sum(axis=1).reshape(leaves.shape).sum(axis=1))
+    matrix = csr_matrix(
+        (np.ones(met.sum(), np.int64), nodes[met], np.append(0, ends)),
+        shape=(len(leaves), len(paths.parent)),
+    )
+    if paths.first_node is not None:
+        return matrix, paths.first_node.data.copy()
+    matrix.indices, matrix.indptr = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
+    return matrix

@@ -1,0 +1,117 @@
+"""Answers in the container that was asked for: frames of pandas or polars, tensors for tensors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Container, Node, Output
+from hbconv.containers.nodes.inputs import Columns
+from hbconv.containers.nodes.wiring import Select
+from hbconv.errors import InputError
+
+__all__ = ["as_tensors", "framed", "library_of"]
+
+
+def library_of(container: Container | None) -> str:
+    """Return the library whose frames ``transform`` returns, or nothing; scikit-learn's own configuration is asked where it is loaded."""
+    if container is None:
+        return ""
+    sklearn = sys.modules.get("sklearn")
+    chosen = container.library or (
+        sklearn.get_config()["transform_output"] if sklearn is not None else "default"
+    )
+    return "" if chosen == "default" else chosen
+
+
+def framed(values: Any, output: Output, library: str, names: Sequence[str], x: Any) -> Any:
+    """Return the answer of ``transform`` as a frame.
+
+    Parameters
+    ----------
+    values : ndarray
+    output : Output
+        Over columns of the dtypes of x; its blocks keep their dtypes.
+    library : {"pandas", "polars"}
+    names : sequence of str
+        Of the frame's columns.
+    x : table or array
+        What the model was given: a frame of pandas has the same index, and columns that only pass are its own.
+
+    Raises
+    ------
+    InputError
+        The answer is a sparse matrix.
+    """
+    if not isinstance(values, np.ndarray):
+        raise InputError(
+            f"The answer is a sparse matrix, which no frame holds. Call set_output(transform='default') or fit with dense output, not {library}."
+        )
+    blocks, values = output.leaves, values.reshape(len(values), -1)
+    ends = np.cumsum([block.node.type.width for block in blocks])
+    parts = [
+        _part(part, block, library, x)
+        for part, block in zip(np.split(values, ends[:-1], axis=1), blocks, strict=True)
+    ]
+    return _pandas(parts, names, x) if library == "pandas" else _polars(parts, names)
+
+
+def _part(values: npt.NDArray[Any], block: Output, library: str, x: Any) -> Any:
+    """Return the columns of x itself where they only pass and x is such a frame, else the values in the dtype of their part."""
+    passing = _passing(block.node, library)
+    if passing is not None and type(x).__module__.partition(".")[0] == library:
+        names = list(x.columns)
+        positions = [
+            names.index(name) if (name := passing.schema.names[i]) in names else i
+            for i in passing.columns
+        ]
+        return x.iloc[:, positions] if library == "pandas" else x[:, positions]
+    values = values.astype(block.dtype or block.node.type.dtype, copy=False)
+    return values if values.flags.writeable else values.copy()
+
+
+def _passing(node: Node, library: str) -> Columns | None:
+    """Return the input columns that a node is; also those it chooses, which scikit-learn takes from a frame of pandas as they are."""
+    if isinstance(node, Select) and isinstance(node.x, Columns) and library == "pandas":
+        return Columns(node.x.schema, Array(node.x.indices.data[node.indices.data]))
+    return node if isinstance(node, Columns) else None
+
+
+def _pandas(parts: Sequence[Any], names: Sequence[str], x: Any) -> Any:
+    import pandas as pd
+
+    index = x.index if isinstance(x, pd.DataFrame | pd.Series) else None
+    frames = [pd.DataFrame(part, index=index, copy=False) for part in parts]
+    frame = frames[0] if len(frames) == 1 else pd.concat(frames, axis=1)
+    return frame.set_axis(list(names), axis=1)
+
+
+def _polars(parts: Sequence[Any], names: Sequence[str]) -> Any:
+    import polars as pl
+
+    frames = [
+        pl.DataFrame(part, orient="row") if isinstance(part, np.ndarray) else part for part in parts
+    ]
+    columns = [frame.to_series(i) for frame in frames for i in range(frame.width)]
+    return pl.DataFrame([column.alias(name) for column, name in zip(columns, names, strict=True)])
+
+
+def as_tensors(answer: Any, x: Any) -> Any:
+    """Return the arrays of an answer as torch tensors on the device of the tensor x; labels that are text and sparse matrices stay."""
+    if isinstance(answer, np.ndarray):
+        return answer if answer.dtype.kind in "OUS" else _tensor(answer, x)
+    if isinstance(answer, list | tuple | Iterator):
+        made = [as_tensors(block, x) for block in answer]
+        return iter(made) if isinstance(answer, Iterator) else type(answer)(made)
+    return answer
+
+
+def _tensor(array: npt.NDArray[Any], x: Any) -> Any:
+    import torch
+
+    return torch.from_numpy(np.require(array, requirements=["C", "W"])).to(x.device)

@@ -1,0 +1,1 @@
+"""What a model tells of itself: plans, graphs, kernels."""

@@ -1,0 +1,110 @@
+"""Why a model runs as it does: the plan, the graph before and after the optimizer, the size of its programs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from hbconv.containers import Graph, show
+from hbconv.lower import lower
+from hbconv.optimize import applied_rules
+from hbconv.optimize.plan import Plan
+from hbconv.runtime.batching import bytes_per_row
+from hbconv.runtime.report.kernel_report import MethodKernel
+from hbconv.target import Target
+from hbconv.tensor import Constant, TensorProgram
+
+__all__ = ["Explanation", "ProgramSize"]
+
+
+@dataclass(frozen=True)
+class ProgramSize:
+    """Size of one method's program, for the column dtypes that ``explain`` shows."""
+
+    method: str
+    instructions: int
+    constant_bytes: int
+    bytes_per_row: int
+
+    @staticmethod
+    def of(method: str, program: TensorProgram) -> ProgramSize:
+        """Measure a program."""
+        constants = sum(
+            i.value.data.nbytes for i in program.instructions if isinstance(i, Constant)
+        )
+        return ProgramSize(method, len(program.instructions), constants, bytes_per_row(program))
+
+    def __str__(self) -> str:
+        return f"{self.method}: {self.instructions} instructions, {self.constant_bytes:,} bytes of constants, {self.bytes_per_row:,} bytes a row at most"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What ``Model.explain()`` returns: print it, or read it as a dict."""
+
+    estimator: str
+    target: Target
+    plan: Plan
+    before: str
+    after: str
+    rules: tuple[str, ...]
+    programs: tuple[ProgramSize, ...]
+    graph: Graph = field(repr=False, compare=False)
+
+    @staticmethod
+    def of(graph: Graph, parsed: Graph, target: Target, plan: Plan) -> Explanation:
+        """Collect what there is to say."""
+        sizes = tuple(
+            ProgramSize.of(m, lower(graph.only(m), target.precision).program) for m in graph.outputs
+        )
+        return Explanation(
+            graph.traits.estimator,
+            target,
+            plan,
+            show(parsed),
+            show(graph),
+            tuple(applied_rules(parsed)),
+            sizes,
+            graph,
+        )
+
+    @cached_property
+    def kernels(self) -> tuple[MethodKernel, ...]:
+        """The kernel of each method, as the backend would compile it.
+
+        Raises
+        ------
+        BackendError
+            The backend makes none: it runs operator after operator.
+        """
+        return tuple(
+            MethodKernel.of(
+                method, lower(self.graph.only(method), self.target.precision).program, self.target
+            )
+            for method in self.graph.outputs
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "estimator": self.estimator,
+            "target": asdict(self.target),
+            "plan": self.plan.to_dict(),
+            "programs": [asdict(size) for size in self.programs],
+            "rules": list(self.rules),
+            "before": self.before.splitlines(),
+            "after": self.after.splitlines(),
+        }
+
+    def __str__(self) -> str:
+        target = self.target
+        parts = {
+            "Target": f"{self.estimator} on backend {target.backend}, device {target.device}, precision {target.precision}",
+            "Plan": str(self.plan),
+            "Programs": "\n".join(map(str, self.programs)),
+            "Graph as parsed": self.before,
+            "Rules applied": "\n".join(self.rules) or "None.",
+            "Graph as optimized": self.after,
+        }
+        return "\n\n".join(f"{title}\n{'-' * len(title)}\n{text}" for title, text in parts.items())

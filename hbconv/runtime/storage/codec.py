@@ -1,0 +1,228 @@
+"""Graphs and plans as JSON and named arrays, and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import math
+import pkgutil
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import hbconv.containers
+from hbconv.array import Array
+from hbconv.containers import NODES, Node, topological
+from hbconv.errors import StoreError
+from hbconv.forest import Forest, Slopes, Tables
+from hbconv.forest_check import check_forest
+from hbconv.optimize import plan
+from hbconv.runtime.storage.annotations import fields_of, fits
+from hbconv.target import Target
+
+__all__ = ["decode", "encode"]
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+_ROOM = 1 << 28
+"""Bytes that an array of texts may take, however short they are."""
+
+
+def encode(value: Any) -> tuple[dict[str, Any], Arrays]:
+    """Return a JSON document and the numeric arrays it refers to; equal nodes, forests and arrays are written once."""
+    encoder = _Encoder()
+    root = encoder.value(value)
+    return {"shared": encoder.shared, "root": root}, encoder.arrays
+
+
+def decode(document: Mapping[str, Any], arrays: Arrays) -> Any:
+    """Rebuild what encode was given.
+
+    Each value is of the type that its field is annotated with, and each forest is one (``check_forest``).
+
+    Raises
+    ------
+    StoreError
+        It holds a kind of value that this version does not know, or one where another is expected.
+    """
+    decoder = _Decoder(arrays)
+    for entry in document["shared"]:
+        decoder.share(entry)
+    return decoder.value(document["root"])
+
+
+@cache
+def _classes() -> dict[str, type]:
+    """Frozen dataclasses that may stand in a graph or plan, by name. No other class is ever made from a file."""
+    modules = [
+        importlib.import_module(m.name)
+        for m in pkgutil.walk_packages(hbconv.containers.__path__, "hbconv.containers.")
+    ]
+    found: dict[str, type] = {
+        "Forest": Forest,
+        "Slopes": Slopes,
+        "Tables": Tables,
+        "Target": Target,
+    }
+    for module in [*modules, plan]:
+        found |= {
+            name: cls
+            for name, cls in vars(module).items()
+            if isinstance(cls, type)
+            and dataclasses.is_dataclass(cls)
+            and cls.__module__ == module.__name__
+            and not name.startswith("_")
+        }
+    return found
+
+
+class _Encoder:
+    def __init__(self) -> None:
+        self.shared: list[Any] = []
+        self.arrays: Arrays = {}
+        self._places: dict[Any, int] = {}
+        self._names: dict[Array, str] = {}
+
+    def value(self, value: Any) -> Any:
+        """Write any value."""
+        if value is None or isinstance(value, bool | str):
+            return value
+        if isinstance(value, np.bool_):
+            return bool(value)
+        if isinstance(value, bytes):
+            return {"bytes": value.decode("latin-1")}
+        if isinstance(value, int | np.integer):
+            return int(value)
+        if isinstance(value, float | np.floating):
+            return float(value) if math.isfinite(value) else {"float": repr(float(value))}
+        if isinstance(value, tuple | list):
+            return {"tuple": [self.value(v) for v in value]}
+        if isinstance(value, Mapping):
+            return {"map": [[self.value(k), self.value(v)] for k, v in value.items()]}
+        if isinstance(value, Array):
+            return self._array(value)
+        if isinstance(value, Node | Forest):
+            return self._reference(value)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return self._fields(value)
+        raise StoreError(f"{type(value).__name__} {value!r} cannot be saved.")
+
+    def _reference(self, value: Node | Forest) -> dict[str, int]:
+        if isinstance(value, Node):
+            for node in topological((value,)):
+                if node not in self._places:
+                    self._add(node, node)
+            return {"shared": self._places[value]}
+        if id(value) not in self._places:
+            self._add(id(value), value)
+        return {"shared": self._places[id(value)]}
+
+    def _add(self, key: Any, value: Any) -> None:
+        written = self._fields(value)
+        self._places[key] = len(self.shared)
+        self.shared.append(written)
+
+    def _fields(self, value: Any) -> dict[str, Any]:
+        name, names = type(value).__name__, [f.name for f in dataclasses.fields(value)]
+        if _known(name) is not type(value):
+            raise StoreError(
+                f"{name} cannot be saved: it is neither a registered container nor part of one."
+            )
+        return {"is": name, **{n: self.value(getattr(value, n)) for n in names}}
+
+    def _array(self, array: Array) -> dict[str, Any]:
+        if array.data.dtype.kind not in "biuf":
+            return {
+                "text": self.value(tuple(array.data.ravel().tolist())),
+                "dtype": array.data.dtype.str,
+                "shape": list(array.shape),
+            }
+        if array not in self._names:
+            self._names[array] = f"a{len(self._names)}"
+            self.arrays[self._names[array]] = np.ascontiguousarray(array.data).reshape(array.shape)
+        return {"array": self._names[array]}
+
+
+class _Decoder:
+    def __init__(self, arrays: Arrays) -> None:
+        self.arrays = {name: Array(data) for name, data in arrays.items()}
+        self.shared: list[Any] = []
+
+    def share(self, entry: Any) -> None:
+        """Read a node or a forest that others refer to. Nothing else is shared: a tuple in a tuple in a tuple, each many times, would have no end."""
+        value = self.value(entry)
+        if not isinstance(value, Node | Forest):
+            raise StoreError(
+                f"The model file shares a {type(value).__name__}, which is neither a container nor a forest."
+            )
+        if isinstance(value, Node):
+            _ = (
+                value.type,
+                value.key,
+            )  # which ask the inputs for theirs: none is asked for many at once
+        self.shared.append(value)
+
+    def value(self, value: Any) -> Any:
+        """Read any value."""
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if not isinstance(value, dict):
+            raise StoreError(f"The model file holds a {type(value).__name__} where it has a value.")
+        if "is" in value:
+            return self._made({**value})
+        if "text" in value:
+            return self._text(value)
+        ((kind, content),) = value.items()
+        if kind == "float":
+            return float(content)
+        if kind == "bytes":
+            return bytes(content, "latin-1")
+        if kind == "tuple":
+            return tuple(self.value(v) for v in content)
+        if kind == "map":
+            return {self.value(k): self.value(v) for k, v in content}
+        if kind == "shared" and type(content) is int and content >= 0:
+            return self.shared[content]
+        if kind == "array":
+            return self.arrays[content]
+        raise StoreError(
+            f"The model file holds a value of kind {kind!r:.50}, which this hbconv does not know."
+        )
+
+    def _made(self, fields: dict[str, Any]) -> Any:
+        name = fields.pop("is")
+        cls = _known(name)
+        if cls is None:
+            raise StoreError(
+                f"The model file holds a {name!r}, which this hbconv does not know. Upgrade it, or install the package that adds that."
+            )
+        made = cls(**{key: self.value(v) for key, v in fields.items()})
+        for field, hint in fields_of(cls).items():
+            if not fits(found := getattr(made, field), hint):
+                raise StoreError(
+                    f"The model file holds a {name} whose {field} is a {type(found).__name__}, or holds what it may not."
+                )
+        return check_forest(made) if isinstance(made, Forest) else made
+
+    def _text(self, value: dict[str, Any]) -> Array:
+        dtype, texts = value["dtype"], self.value(value["text"])
+        if not re.fullmatch(r"\|O|[<>|][US]\d{1,9}", dtype) or not fits(
+            texts, tuple[str | bytes | float | bool | None, ...]
+        ):
+            raise StoreError(f"The model file holds text of dtype {dtype!r:.50}.")
+        longest = max((len(text) for text in texts if isinstance(text, str | bytes)), default=0)
+        if len(texts) * np.dtype(dtype).itemsize > max(_ROOM, 4 * len(texts) * longest):
+            raise StoreError(
+                f"The model file holds text of dtype {dtype}, where the longest has {longest} characters."
+            )
+        flat = np.empty(len(texts), dtype=dtype)
+        flat[:] = texts
+        return Array(flat.reshape(value["shape"]))
+
+
+def _known(name: str) -> type | None:
+    return NODES.get(name) or _classes().get(name)

@@ -1,0 +1,63 @@
+"""Files for other runtimes, by their suffix."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hbconv.names import unknown
+from hbconv.runtime.programs import Programs
+
+__all__ = ["Writer", "find_writer"]
+
+
+@dataclass(frozen=True)
+class Writer:
+    """How a file is made: from the programs of a backend, for column dtypes."""
+
+    backend: str
+    write: Callable[[Programs, tuple[str, ...]], bytes]
+
+
+def find_writer(path: str | os.PathLike[str]) -> Writer:
+    """Return the writer for a file's suffix, or raise OptionError."""
+    suffix = Path(path).suffix
+    if suffix not in _WRITERS:
+        raise unknown("file suffix", suffix, [*_WRITERS, ".hbc"])
+    return _WRITERS[suffix]
+
+
+def _onnx(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
+    from hbconv.backends.onnx import export_onnx
+
+    graph = programs.typed(dtypes)
+    return export_onnx(
+        programs.lowered(graph.tensors, dtypes), graph.only(*graph.tensors), programs.target
+    )
+
+
+def _torchscript(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
+    (data,) = programs.program(programs.parsed.tensors, dtypes).artifact.files().values()
+    return data
+
+
+def _torch_export(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
+    import torch
+
+    from hbconv.backends.torch import export_module
+
+    artifact: Any = programs.program(programs.parsed.tensors, dtypes).artifact
+    out = io.BytesIO()
+    torch.export.save(export_module(artifact.module), out)
+    return out.getvalue()
+
+
+_WRITERS = {
+    ".onnx": Writer("onnx", _onnx),
+    ".pt": Writer("torchscript", _torchscript),
+    ".pt2": Writer("torch", _torch_export),
+}

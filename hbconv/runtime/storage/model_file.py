@@ -1,0 +1,226 @@
+"""Saved models: one zip of a manifest (JSON), the arrays (safetensors) and what the backend compiled. No pickle; reading runs nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import platform
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from typing import Any
+
+from hbconv.containers import Graph, verify_graph
+from hbconv.errors import StoreError
+from hbconv.files import appearing
+from hbconv.lower import Padding, lower, lower_nodes
+from hbconv.names import METHODS
+from hbconv.runtime.programs import Key
+from hbconv.runtime.storage.annotations import fields_of, fits
+from hbconv.runtime.storage.codec import decode, encode
+from hbconv.target import Target
+from hbconv.tensor import verify_program
+
+__all__ = ["FORMAT", "Stored", "pack", "unpack", "write"]
+
+FORMAT = 1
+"""Number of the format written; files of a larger number are refused."""
+
+_MOST_THREADS = 4096
+_MANIFEST, _ARRAYS = "manifest.json", "arrays.safetensors"
+_PACKAGES = ("numpy", "torch", "apache-tvm", "onnx", "onnxruntime")
+_ORDINARY_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a file holds.
+
+    Parameters
+    ----------
+    parsed : Graph
+        As the parsers made it.
+    target : Target
+    dtypes : tuple of str
+        Column dtypes that exports take.
+    programs : mapping
+        Files that the backend wrote for each set of methods and combination of column dtypes.
+    """
+
+    parsed: Graph
+    target: Target
+    dtypes: tuple[str, ...]
+    programs: Mapping[Key, Mapping[str, bytes]] = field(default_factory=dict)
+
+
+def pack(stored: Stored) -> bytes:
+    """Return the file's bytes; equal models give equal bytes."""
+    from safetensors.numpy import save
+
+    document, arrays = encode(
+        {"parsed": stored.parsed, "target": stored.target, "dtypes": stored.dtypes}
+    )
+    members = {_ARRAYS: save(arrays)}
+    programs = []
+    for number, ((methods, dtypes, padding), files) in enumerate(stored.programs.items()):
+        names = {name: f"programs/{number}/{name}" for name in files}
+        members |= {names[name]: data for name, data in files.items()}
+        programs.append(
+            {
+                "methods": list(methods),
+                "dtypes": list(dtypes),
+                "padding": [padding.size, padding.matrix, padding.written],
+                "files": names,
+            }
+        )
+    manifest = {
+        "format": FORMAT,
+        "versions": _versions(),
+        "model": document,
+        "programs": programs,
+        "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
+    }
+    return _zip({_MANIFEST: json.dumps(manifest, allow_nan=False).encode(), **members})
+
+
+def unpack(data: bytes) -> Stored:
+    """Read the bytes of a file.
+
+    Programs compiled by other versions, or on another kind of machine, are left out: they are compiled again.
+
+    Raises
+    ------
+    StoreError
+        No model file, damaged, truncated, or of a newer format; or one whose values are no model, whoever wrote them.
+    """
+    members = _unzip(data)
+    manifest = _manifest(members)
+    for name, digest in manifest["sha256"].items():
+        if name not in members:
+            raise StoreError(f"The model file is damaged: {name} is missing. Save the model again.")
+        if hashlib.sha256(members[name]).hexdigest() != digest:
+            raise StoreError(
+                f"The model file is damaged: {name} is not what was written (its checksum differs). Save the model again."
+            )
+    try:
+        return _stored(manifest, members)
+    except StoreError:
+        raise
+    except Exception as error:
+        raise StoreError(
+            f"The model file cannot be read: {type(error).__name__}: {str(error).rstrip('.'):.500}. It is damaged, or from another version of hbconv."
+        ) from error
+
+
+def write(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file so that it is there complete, or not at all."""
+    with appearing(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def _zip(members: Mapping[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name, _ORDINARY_TIME), data)
+    return out.getvalue()
+
+
+def _unzip(data: bytes) -> dict[str, bytes]:
+    """Read all members. A damaged zip raises nearly anything, so that all is caught."""
+    if not data.startswith(b"PK"):
+        raise StoreError("This is not a model file of hbconv: it is no zip archive.")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            infos = archive.infolist()
+            if any(i.compress_type != zipfile.ZIP_STORED for i in infos):
+                raise StoreError("This is not a model file of hbconv: its members are compressed.")
+            if len({i.filename for i in infos}) < len(infos) or sum(
+                i.file_size for i in infos
+            ) > len(data):
+                raise StoreError(
+                    "This is not a model file of hbconv: its members share a name, or bytes."
+                )
+            return {i.filename: archive.read(i) for i in infos}
+    except StoreError:
+        raise
+    except Exception as error:
+        raise StoreError(
+            f"The model file is damaged or truncated ({error}). Save the model again."
+        ) from error
+
+
+def _manifest(members: Mapping[str, bytes]) -> dict[str, Any]:
+    if _MANIFEST not in members:
+        raise StoreError(
+            f"This is not a model file of hbconv, or a damaged one: {_MANIFEST} is missing."
+        )
+    try:
+        manifest: dict[str, Any] = json.loads(members[_MANIFEST])
+        written = int(manifest["format"])
+        versions, _ = manifest["versions"]["hbconv"], manifest["sha256"][_ARRAYS]
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise StoreError(
+            f"The model file is damaged: {_MANIFEST} cannot be read ({type(error).__name__}: {error!s:.200})."
+        ) from error
+    if written > FORMAT:
+        raise StoreError(
+            f"The model file has format {written}, written by hbconv {versions}; this hbconv reads up to {FORMAT}. Upgrade hbconv."
+        )
+    return manifest
+
+
+def _stored(manifest: dict[str, Any], members: Mapping[str, bytes]) -> Stored:
+    from safetensors.numpy import load
+
+    model = decode(manifest["model"], load(members[_ARRAYS]))
+    stored = Stored(**model)
+    if not all(
+        fits(getattr(stored, name), hint)
+        for name, hint in fields_of(Stored).items()
+        if name != "programs"
+    ):
+        raise StoreError("The model file holds something else than a graph, a target and dtypes.")
+    _verify(stored)
+    programs = {}
+    if manifest["versions"] == _versions():
+        for entry in manifest["programs"]:
+            programs[
+                tuple(entry["methods"]), tuple(entry["dtypes"]), Padding(*entry["padding"])
+            ] = {name: members[member] for name, member in entry["files"].items()}
+    return replace(stored, programs=programs)
+
+
+def _verify(stored: Stored) -> None:
+    """Raise whatever shows that the graph is none: a checksum tells damage, but not who wrote the file.
+
+    Its outputs and checks are written as primitives once, whose types each infers: what does not fit fails here.
+    """
+    graph = verify_graph(stored.parsed)
+    if len(stored.dtypes) != len(graph.schema.columns):
+        raise StoreError("The model file holds dtypes of other columns.")
+    if strange := sorted(set(graph.outputs) - {*METHODS, "raw_scores"}):
+        raise StoreError(f"The model file holds {strange[0]!r:.50}, which is no method.")
+    if stored.target.threads > _MOST_THREADS:
+        raise StoreError(f"The model file asks for {stored.target.threads} threads.")
+    verify_program(lower(graph).program)
+    verify_program(
+        lower_nodes(
+            graph, {f"{i}": check.node for i, check in enumerate((*graph.checks, *graph.warnings))}
+        ).program
+    )
+
+
+def _versions() -> dict[str, str]:
+    from hbconv import __version__
+
+    found = {"hbconv": __version__, "machine": f"{platform.system()} {platform.machine()}"}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

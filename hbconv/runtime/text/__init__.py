@@ -1,0 +1,1 @@
+"""From texts and categories to codes and sparse rows."""

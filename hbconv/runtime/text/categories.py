@@ -1,0 +1,215 @@
+"""Text, and other values of categories, to codes: exact, through a vocabulary; never truncated, never hashed."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import sys
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.containers.nodes.inputs import Vocabulary
+from hbconv.errors import InputError
+
+__all__ = ["Categories", "Text", "encode", "has_arrow"]
+
+UNKNOWN = -1
+MANY = 1000
+"""Rows from which finding the distinct values first pays."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A column of text.
+
+    Parameters
+    ----------
+    values : ndarray of object, or pyarrow Array or ChunkedArray of strings
+    null : {"none", "nan", "unknown"}
+        What an Arrow null stands for: None (or NaN, where the model knows only that), NaN, or no known value (``pandas.NA``).
+    """
+
+    values: Any
+    null: str = "none"
+
+    def objects(self) -> npt.NDArray[np.object_]:
+        """Return the values, nulls as None."""
+        values = self.values if isinstance(self.values, np.ndarray) else self.values.to_pylist()
+        return np.array([v if isinstance(v, str) else None for v in values], dtype=object)
+
+    def part(self, rows: slice | npt.NDArray[np.integer[Any]]) -> Text:
+        """Return some of the rows."""
+        return replace(
+            self,
+            values=self.values[rows]
+            if isinstance(rows, slice) or isinstance(self.values, np.ndarray)
+            else self.values.take(rows),
+        )
+
+
+@dataclass(frozen=True)
+class Categories:
+    """A column of codes into text values; a negative code is a null."""
+
+    codes: npt.NDArray[Any]
+    values: Text
+
+    def objects(self) -> npt.NDArray[np.object_]:
+        """Return the values, nulls as None."""
+        return np.take(np.array([*self.values.objects(), None], dtype=object), self.codes)
+
+    def part(self, rows: slice | npt.NDArray[np.integer[Any]]) -> Categories:
+        """Return some of the rows."""
+        return replace(self, codes=self.codes[rows])
+
+
+def has_arrow() -> bool:
+    """Whether pyarrow is installed: text is then encoded some five times as fast."""
+    return importlib.util.find_spec("pyarrow") is not None
+
+
+def encode(
+    column: Text | Categories | npt.NDArray[Any], vocabulary: Vocabulary, where: str
+) -> npt.NDArray[np.int32]:
+    """Return the code of each value: its position in the vocabulary, -1 where it is not there.
+
+    Parameters
+    ----------
+    column : Text, Categories or ndarray
+        Numbers are refused where only texts are known, but for a column of nothing but NaN: text of which all is missing is
+        read so from files.
+    vocabulary : Vocabulary
+    where : str
+        What the column is called in messages.
+
+    Examples
+    --------
+    >>> encode(np.array(["b", "bb", None], dtype=object), Vocabulary(("a", "b"), none=2), "Column 'c'").tolist()
+    [1, -1, 2]
+    """
+    if isinstance(column, Categories):
+        null = np.int32(_null_code(column.values.null, vocabulary))
+        return np.take(np.append(encode(column.values, vocabulary, where), null), column.codes)
+    values = column.values if isinstance(column, Text) else column
+    if not isinstance(values, np.ndarray):
+        return _encode_arrow(
+            values,
+            vocabulary,
+            _null_code(column.null, vocabulary) if isinstance(column, Text) else UNKNOWN,
+        )
+    if values.dtype.kind == "U" and values.dtype.itemsize and has_arrow():
+        return _encode_fixed(values, vocabulary)
+    if values.dtype.kind in "OUST":
+        return _encode_objects(values.astype(object, copy=False), vocabulary, where)
+    return _encode_numbers(values, vocabulary, where)
+
+
+def _null_code(null: str, vocabulary: Vocabulary) -> int:
+    if null == "unknown":
+        return UNKNOWN
+    if null == "nan" or vocabulary.none == UNKNOWN:
+        return vocabulary.nan
+    return vocabulary.none
+
+
+def _encode_objects(
+    values: npt.NDArray[Any], vocabulary: Vocabulary, where: str
+) -> npt.NDArray[np.int32]:
+    try:
+        if len(values) >= MANY and "pandas" in sys.modules:
+            return _encode_distinct(values, vocabulary)
+        return _looked_up(values, vocabulary)
+    except TypeError as error:
+        odd = next(v for v in values.tolist() if type(v).__hash__ is None)
+        raise InputError(
+            f"{where} holds {odd!r} of type {type(odd).__name__}, where the model needs text."
+        ) from error
+
+
+def _looked_up(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
+    return np.fromiter(map(vocabulary.codes.__getitem__, values.tolist()), np.int32, len(values))
+
+
+def _encode_distinct(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
+    """Look each distinct object up once: pandas, loaded as a table of objects nearly always comes from it, finds them by their addresses in no time."""
+    lying = np.ascontiguousarray(values)
+    addresses = np.ctypeslib.as_array(
+        (ctypes.c_ssize_t * len(lying)).from_address(lying.ctypes.data)
+    )
+    places, distinct = sys.modules["pandas"].factorize(addresses)
+    one_of = np.empty(len(distinct), np.intp)
+    one_of[places] = np.arange(len(lying))
+    codes: npt.NDArray[np.int32] = _looked_up(lying[one_of], vocabulary)[places]
+    return codes
+
+
+def _encode_fixed(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
+    """Compare numpy's text of one width as the bytes it is; such text ends in no null character."""
+    texts, codes = vocabulary.texts
+    width = values.dtype.itemsize // 4
+    fits = np.array([len(text) <= width and not text.endswith("\0") for text in texts], bool)
+    known = np.array(texts, object)[fits].astype(f"U{width}")
+    return _found(_as_bytes(values.astype(known.dtype, copy=False)), _as_bytes(known), codes[fits])
+
+
+def _as_bytes(values: npt.NDArray[Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(values.dtype.itemsize),
+        len(values),
+        [None, pa.py_buffer(np.ascontiguousarray(values))],
+    )
+
+
+def _encode_arrow(values: Any, vocabulary: Vocabulary, null: int) -> npt.NDArray[np.int32]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_string_view(values.type):
+        values = values.cast(pa.large_string())
+    texts, codes = vocabulary.texts
+    found = _found(values, pa.array(map(_valid, texts), values.type), codes)
+    if values.null_count == 0 or null == UNKNOWN:
+        return found
+    return np.where(np.asarray(pc.is_null(values)), np.int32(null), found)
+
+
+def _valid(text: str) -> str | None:
+    """Return the text itself, or None for half of a surrogate pair, which Arrow cannot hold."""
+    return (
+        text
+        if text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+        else None
+    )
+
+
+def _found(values: Any, known: Any, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return the code of each value of an Arrow array, given those of the known ones."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    places = pc.index_in(values, value_set=known, skip_nulls=True)
+    places = places.combine_chunks() if isinstance(places, pa.ChunkedArray) else places
+    found = np.asarray(places.fill_null(UNKNOWN), dtype=np.int32)
+    return (
+        found
+        if np.array_equal(codes, np.arange(len(codes)))
+        else np.append(codes, np.int32(UNKNOWN))[found]
+    )
+
+
+def _encode_numbers(
+    values: npt.NDArray[Any], vocabulary: Vocabulary, where: str
+) -> npt.NDArray[np.int32]:
+    """Numbers are looked up by their value; refused where only texts are known, but for nothing but NaN."""
+    is_missing = values.dtype.kind == "f" and bool(np.isnan(values).all())
+    if not is_missing and (values.dtype.kind not in "biuf" or vocabulary.is_text):
+        raise InputError(
+            f"{where} holds numbers (dtype {values.dtype}), where the model was fitted on text. Pass text, as in fitting."
+        )
+    distinct, places = np.unique(values, return_inverse=True)
+    return _looked_up(distinct, vocabulary)[places]

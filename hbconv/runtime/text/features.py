@@ -1,0 +1,164 @@
+"""Rows of texts, mappings or sequences to named features, as scikit-learn's vectorizers read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from itertools import chain
+from numbers import Number
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.containers.extractors import Mappings, Pairs, Texts, Tokens
+from hbconv.errors import InputError
+from hbconv.runtime.text.ascii_words import Words, find_words
+from hbconv.runtime.text.tokenize import tokenizer
+
+__all__ = ["INVALID", "Features", "read_features"]
+
+INVALID = "np.nan is an invalid document, expected byte or unicode string."
+
+
+@dataclass(frozen=True)
+class Features:
+    """Features of some rows: how many each has, then their names and values, one after another; None for values of 1."""
+
+    counts: Sequence[int] | npt.NDArray[np.int64]
+    names: Sequence[Any] | Words
+    values: npt.NDArray[Any] | None = None
+
+
+@singledispatch
+def read_features(kind: object, rows: Sequence[Any], dtype: str, where: str) -> Features:
+    """Return the features of rows of a kind: Texts, Mappings, Pairs or Tokens.
+
+    Parameters
+    ----------
+    kind : Texts, Mappings, Pairs or Tokens
+    rows : sequence
+    dtype : str
+        Dtype of the values.
+    where : str
+        What the rows are called in messages.
+
+    Raises
+    ------
+    InputError
+        Rows of another kind.
+    """
+    raise NotImplementedError
+
+
+@read_features.register
+def _(kind: Texts, rows: Sequence[Any], dtype: str, where: str) -> Features:  # noqa: ARG001
+    words = find_words(rows, kind)
+    if words is not None:
+        return Features(*words)
+    try:
+        tokens = list(map(tokenizer(kind), rows))
+    except TypeError as error:
+        odd = next(row for row in rows if not isinstance(row, str | bytes))
+        missing = isinstance(odd, float) and odd != odd
+        raise InputError(
+            f"{where}: {INVALID if missing else f'the model needs text, and got {_shown(odd)}.'}"
+        ) from error
+    except UnicodeError as error:
+        raise InputError(f"{where} holds bytes that are no text: {error}") from error
+    return _without_values(tokens)
+
+
+@read_features.register
+def _(kind: Tokens, rows: Sequence[Any], dtype: str, where: str) -> Features:  # noqa: ARG001
+    odd = [row for row in rows if isinstance(row, str | bytes) or not isinstance(row, Iterable)]
+    if odd:
+        raise InputError(
+            f"{where} holds {_shown(odd[0])}. Samples can not be a single string. The input must be an iterable over iterables of strings."
+        )
+    return _without_values(list(map(list, rows)))
+
+
+def _without_values(tokens: Sequence[Sequence[Any]]) -> Features:
+    return Features(list(map(len, tokens)), list(chain.from_iterable(tokens)))
+
+
+@read_features.register
+def _(kind: Mappings, rows: Sequence[Any], dtype: str, where: str) -> Features:
+    counts, names, values = list[int](), list[Any](), list[Any]()
+    for row in rows:
+        before = len(names)
+        for name, value in _items(row, where):
+            if value is None or isinstance(value, int | float | Number):
+                names.append(name)
+                values.append(value)
+            else:
+                names += [
+                    f"{name!s}{kind.separator}{text!s}" for text in _texts(value, name, where)
+                ]
+                values += [1] * (len(names) - len(values))
+        counts.append(len(names) - before)
+    return Features(counts, names, _numbers(values, dtype, where))
+
+
+@read_features.register
+def _(kind: Pairs, rows: Sequence[Any], dtype: str, where: str) -> Features:  # noqa: ARG001
+    counts, names, values = list[int](), list[Any](), list[Any]()
+    for row in rows:
+        before = len(names)
+        for name, value in _items(row, where) if kind.mappings else _pairs(row, where):
+            if isinstance(value, str):
+                names.append(f"{name!s}={value!s}")
+                values.append(1)
+            elif not isinstance(value, int | float | Number | np.bool_):
+                raise InputError(
+                    f"{where}: unsupported value {_shown(value)} for {name}. Only numbers and texts are supported."
+                )
+            elif value != 0:
+                names.append(name)
+                values.append(value)
+        counts.append(len(names) - before)
+    return Features(counts, names, _numbers(values, "float64", where))
+
+
+def _items(row: Any, where: str) -> Iterable[tuple[Any, Any]]:
+    if not hasattr(row, "items"):
+        raise InputError(f"{where}: the model needs a mapping, and got {_shown(row)}.")
+    items: Iterable[tuple[Any, Any]] = row.items()
+    return items
+
+
+def _pairs(row: Any, where: str) -> list[tuple[Any, Any]]:
+    try:
+        return [(name, value) for name, value in row]
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{where}: the model needs pairs of a name and a value, and got {_shown(row)}."
+        ) from error
+
+
+def _texts(value: Any, name: Any, where: str) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, Iterable) or isinstance(value, Mapping):
+        raise InputError(f"{where}: unsupported value {_shown(value)} for {name}.")
+    texts = list(value)
+    odd = [text for text in texts if not isinstance(text, str)]
+    if odd:
+        raise InputError(
+            f"{where}: unsupported {_shown(odd[0])} in iterable value for {name}. Only iterables of string are supported."
+        )
+    return texts
+
+
+def _numbers(values: list[Any], dtype: str, where: str) -> npt.NDArray[Any]:
+    try:
+        with np.errstate(over="ignore"):
+            return np.array(values, dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{where} holds a value that is no {dtype}: {error}") from error
+
+
+def _shown(value: object) -> str:
+    return f"{value!r:.100} of type {type(value).__name__}"

@@ -1,0 +1,92 @@
+"""Sparse rows on the host: entries alone, row after row, padded as programs take them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["EntryRows", "as_csr", "groups"]
+
+Ints = npt.NDArray[np.integer[Any]]
+SMALLEST, GROWTH = 16, 4
+"""Rows are padded to 16 entries, or 64, or 256...: few programs, and few entries that only pad."""
+
+
+@dataclass(frozen=True)
+class EntryRows:
+    """Rows of ``width`` columns: row i has the entries from ``starts[i]`` to ``starts[i + 1]``, each a token (column) and a weight."""
+
+    starts: Ints
+    tokens: Ints
+    weights: npt.NDArray[Any]
+    width: int
+
+    @staticmethod
+    def of_matrix(matrix: Any) -> EntryRows:
+        """Read a scipy CSR matrix; entries that stand twice are added up."""
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        return EntryRows(matrix.indptr, matrix.indices, matrix.data, matrix.shape[1])
+
+    @property
+    def sizes(self) -> Ints:
+        """Number of entries of each row."""
+        return np.diff(self.starts)
+
+    def part(self, rows: slice | Ints) -> EntryRows:
+        """Return some of the rows."""
+        first, sizes = self.starts[:-1][rows], self.sizes[rows]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        places = np.repeat(first - starts[:-1], sizes) + np.arange(starts[-1])
+        return EntryRows(starts, self.tokens[places], self.weights[places], self.width)
+
+    def padded(self, size: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+        """Tokens and weights of shape (rows, size); what pads a row has the token ``width`` and no weight.
+
+        Examples
+        --------
+        >>> rows = EntryRows(np.array([0, 2, 2]), np.array([1, 3]), np.array([0.5, 2.0]), 4)
+        >>> rows.padded(3)[0].tolist()
+        [[1, 3, 4], [4, 4, 4]]
+        """
+        used = np.arange(size) < self.sizes[:, None]
+        tokens, weights = (
+            np.full(used.shape, self.width, np.int32),
+            np.zeros(used.shape, self.weights.dtype),
+        )
+        tokens[used], weights[used] = self.tokens, self.weights
+        return tokens, weights
+
+
+def groups(sizes: Ints) -> Iterator[tuple[Ints, int]]:
+    """Rows of like size, each group with the number of entries its rows are padded to; one empty group where there are no rows.
+
+    Examples
+    --------
+    >>> [(rows.tolist(), size) for rows, size in groups(np.array([3, 40, 16]))]
+    [([0, 2], 16), ([1], 64)]
+    """
+    if not len(sizes):
+        yield np.zeros(0, np.int64), SMALLEST
+    size, below = SMALLEST, -1
+    while np.any(sizes > below):
+        rows = np.flatnonzero((sizes > below) & (sizes <= size))
+        if len(rows):
+            yield rows, size
+        size, below = size * GROWTH, size
+
+
+def as_csr(tokens: npt.NDArray[np.int32], weights: npt.NDArray[Any], width: int) -> Any:
+    """Return padded rows as a scipy CSR matrix, tokens ascending."""
+    from scipy.sparse import csr_matrix
+
+    used = tokens < width
+    starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
+    matrix = csr_matrix((weights[used], tokens[used], starts), shape=(len(tokens), width))
+    matrix.sort_indices()
+    return matrix
