@@ -21,7 +21,7 @@ import polars as pl
 import pyarrow as pa
 from sklearn.preprocessing import OneHotEncoder
 
-from hbconv.containers.vocabulary import Vocabulary
+from hbconv.containers import Vocabulary
 from hbconv.runtime.inputs.dataframes import read_frame
 from hbconv.runtime.text.categories import encode
 

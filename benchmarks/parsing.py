@@ -24,7 +24,7 @@ from sklearn.ensemble import (
 )
 from xgboost import XGBRegressor
 
-from hbconv.containers.nodes.trees import TreeEnsemble
+from hbconv.containers import TreeEnsemble
 from hbconv.parse import parse
 
 

@@ -27,7 +27,7 @@ from scipy.optimize import nnls
 from sklearn.ensemble import RandomForestRegressor
 
 from hbconv.backends import find_backend
-from hbconv.containers.nodes.trees import TreeEnsemble
+from hbconv.containers import TreeEnsemble
 from hbconv.forest import Forest
 from hbconv.optimize.costs import find_prices
 from hbconv.parse import parse

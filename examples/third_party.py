@@ -21,11 +21,7 @@ from sklearn.utils.validation import validate_data
 
 import hbconv
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.decisions import ArgMax, Softmax
-from hbconv.containers.nodes.elementwise import Clip
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.wiring import Cast
+from hbconv.containers import ArgMax, Cast, Clip, Linear, Node, Output, Softmax
 from hbconv.parse import Step
 from hbconv.parse.common.probabilities import with_probabilities
 

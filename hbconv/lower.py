@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hbconv.containers import Graph, Node, Output, topological
-from hbconv.containers.nodes.inputs import Codes, Columns, Entries
+from hbconv.containers import Codes, Columns, Entries, Graph, Node, Output, topological
 from hbconv.errors import UnsupportedError, VerificationError
 from hbconv.target import Precision
 from hbconv.tensor import Builder, SparseRows, TensorProgram, Value

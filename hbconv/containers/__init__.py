@@ -1,10 +1,10 @@
 """The container DAG: what a model computes, as a graph of nodes.
 
-Each container is a small frozen class in ``nodes/``: its type rule, its lowering to primitives, and how it prints.
+Each container is a small frozen class: its type rule, its lowering to primitives, and how it
+prints. The classes stand by theme in ``nodes/``; all of them are imported from here.
 """
 
-import importlib
-
+from hbconv.containers import nodes
 from hbconv.containers.feature_names import Container, NamesOut
 from hbconv.containers.graph import Check, Graph, Traits, verify_graph
 from hbconv.containers.node import (
@@ -16,9 +16,11 @@ from hbconv.containers.node import (
     source,
     topological,
 )
+from hbconv.containers.nodes import *  # noqa: F403
 from hbconv.containers.output import Output, Paths
 from hbconv.containers.schema import Column, Conventions, Schema, Type
 from hbconv.containers.show import show, show_rule
+from hbconv.containers.vocabulary import Vocabulary
 
 __all__ = [
     "NODES",
@@ -34,6 +36,7 @@ __all__ = [
     "Schema",
     "Traits",
     "Type",
+    "Vocabulary",
     "container",
     "current_source",
     "rewrite",
@@ -43,5 +46,4 @@ __all__ = [
     "topological",
     "verify_graph",
 ]
-
-importlib.import_module("hbconv.containers.nodes")
+__all__ += nodes.__all__

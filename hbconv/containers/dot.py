@@ -15,8 +15,7 @@ def dot(graph: Graph) -> str:
 
     Examples
     --------
-    >>> from hbconv.containers import Graph, Output, Schema
-    >>> from hbconv.containers.nodes.inputs import Columns
+    >>> from hbconv.containers import Columns, Graph, Output, Schema
     >>> schema = Schema.table(["age"])
     >>> print(dot(Graph(schema, {"transform": Output(Columns.of(schema))})))
     digraph hbconv {

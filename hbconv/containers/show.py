@@ -15,9 +15,7 @@ def show(graph: Graph) -> str:
 
     Examples
     --------
-    >>> from hbconv.containers import Graph, Output, Schema
-    >>> from hbconv.containers.nodes.affine import Affine
-    >>> from hbconv.containers.nodes.inputs import Columns
+    >>> from hbconv.containers import Affine, Columns, Graph, Output, Schema
     >>> schema = Schema.table(["age", "fare"])
     >>> print(show(Graph(schema, {"transform": Output(Affine.of(Columns.of(schema), sub=[1.0, 2.0]))})))
     input  age: float64, fare: float64

@@ -6,10 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
 
-from hbconv.containers import Graph, Node, Output, source, topological
-from hbconv.containers.nodes.basis_functions import Bins
-from hbconv.containers.nodes.codes import FindCode
-from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
+from hbconv.containers import (
+    Bins,
+    FindCode,
+    Graph,
+    Node,
+    Output,
+    TreeEnsemble,
+    TreeLeaves,
+    source,
+    topological,
+)
 from hbconv.optimize.rules.fold_affine_into_affine import fold_affine_into_affine
 from hbconv.optimize.rules.fold_affine_into_linear import fold_affine_into_linear
 from hbconv.optimize.rules.fold_linear_into_linear import fold_linear_into_linear
@@ -50,10 +57,7 @@ def optimize(graph: Graph, rules: Sequence[Rule] = RULES) -> Graph:
 
     Equal sub-expressions become one on the way, because nodes are compared by content:
 
-    >>> from hbconv.containers import Output, Schema
-    >>> from hbconv.containers.nodes.inputs import Columns
-    >>> from hbconv.containers.nodes.elementwise import Map
-    >>> from hbconv.containers.nodes.wiring import Concat
+    >>> from hbconv.containers import Columns, Concat, Map, Output, Schema
     >>> x = Columns.of(Schema.matrix(2))
     >>> twice = Graph(x.schema, {"transform": Output(Concat((Map(x, "exp"), Map(x, "exp"))))})
     >>> [node.name for node in optimize(twice).nodes()]
@@ -108,9 +112,7 @@ def applied_rules(graph: Graph) -> list[str]:
     Examples
     --------
     >>> from hbconv.array import Array
-    >>> from hbconv.containers import Output, Schema
-    >>> from hbconv.containers.nodes.inputs import Columns
-    >>> from hbconv.containers.nodes.wiring import Select
+    >>> from hbconv.containers import Columns, Output, Schema, Select
     >>> x = Columns.of(Schema.table(["a", "b"]))
     >>> applied_rules(Graph(x.schema, {"transform": Output(Select(x, Array([1]), source="SelectKBest"))}))
     ['push_selection at SelectKBest']

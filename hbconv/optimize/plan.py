@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from hbconv.backends.base import Backend
-from hbconv.containers import Graph, Node
-from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
+from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves
 from hbconv.errors import BackendError
 from hbconv.forest import Forest
 from hbconv.optimize.costs import find_prices

@@ -9,8 +9,7 @@ import importlib
 import pkgutil
 from typing import Any
 
-from hbconv.containers import Graph, Output, Schema, Traits, topological
-from hbconv.containers.nodes.inputs import Codes, Columns, Entries
+from hbconv.containers import Codes, Columns, Entries, Graph, Output, Schema, Traits, topological
 from hbconv.errors import OptionError
 from hbconv.parse.checks.damage import reading_estimator
 from hbconv.parse.checks.handmade import refuse_handmade

@@ -13,10 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Check, Node, Output, source
-from hbconv.containers.nodes.decisions import IsNonFinite
-from hbconv.containers.nodes.inputs import Columns
-from hbconv.containers.nodes.wiring import Beside, ByForm, Concat, Select
+from hbconv.containers import (
+    Beside,
+    ByForm,
+    Check,
+    Columns,
+    Concat,
+    IsNonFinite,
+    Node,
+    Output,
+    Select,
+    source,
+)
 from hbconv.errors import ConversionError, NotFittedError, UnsupportedError
 from hbconv.parse.checks.contradictions import require_agreement
 from hbconv.parse.checks.damage import reading_estimator

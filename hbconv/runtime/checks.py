@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.reference import evaluate
-from hbconv.containers import Check, Graph
+from hbconv.containers import Check, Graph, IsNonFinite
 from hbconv.containers.analysis.intervals import spread
-from hbconv.containers.nodes.decisions import IsNonFinite
 from hbconv.errors import InputError
 from hbconv.lower import DENSE, EntriesFeed, Feed, Lowered, Padding, lower_nodes
 from hbconv.runtime.inputs.table import Table

@@ -6,11 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from hbconv.containers import topological
-from hbconv.containers.nodes.arithmetic import RowDot
-from hbconv.containers.nodes.distances import Distances, SquaredDistances
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.neighbors import Nearest, NearestPoints
+from hbconv.containers import (
+    Distances,
+    Linear,
+    Nearest,
+    NearestPoints,
+    RowDot,
+    SquaredDistances,
+    topological,
+)
 from hbconv.model import Model
 from hbconv.testing.forms import form, parts
 from hbconv.testing.outcomes import Kind

@@ -27,8 +27,7 @@ from hbconv.backends.onnx import export_onnx
 from hbconv.backends.onnx.export import checked
 from hbconv.backends.onnx.text import labels, texts
 from hbconv.backends.onnx.writer import GraphWriter
-from hbconv.containers import Graph
-from hbconv.containers.nodes.inputs import Vocabulary
+from hbconv.containers import Graph, Vocabulary
 from hbconv.errors import BackendError, MissingPackageError
 from hbconv.lower import lower
 from hbconv.parse import parse

@@ -16,14 +16,23 @@ from safetensors.numpy import load, save
 
 import hbconv
 from hbconv.array import Array
-from hbconv.containers import Check, Graph, Node, Output, Paths, Schema
+from hbconv.containers import (
+    Add,
+    Affine,
+    Check,
+    Columns,
+    Concat,
+    Entries,
+    Graph,
+    IsNonFinite,
+    Map,
+    Node,
+    Output,
+    Paths,
+    Schema,
+    Select,
+)
 from hbconv.containers.extractors import Buckets, Extractor, Terms, Texts, Tokens
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.arithmetic import Add
-from hbconv.containers.nodes.decisions import IsNonFinite
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.inputs import Columns, Entries
-from hbconv.containers.nodes.wiring import Concat, Select
 from hbconv.runtime.storage import model_file as store
 from hbconv.target import Target
 

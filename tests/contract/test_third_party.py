@@ -12,8 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import hbconv
-from hbconv.containers import Output
-from hbconv.containers.nodes.affine import Affine
+from hbconv.containers import Affine, Output
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.parse import registry
 

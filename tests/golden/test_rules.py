@@ -8,17 +8,26 @@ import numpy as np
 import pytest
 
 from hbconv.array import Array
-from hbconv.containers import Node, Schema, show_rule
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.basis_functions import Bins, Polynomial
-from hbconv.containers.nodes.codes import OneHot
-from hbconv.containers.nodes.decisions import Softmax
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.inputs import Codes, Columns, Vocabulary
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.missing import Impute
-from hbconv.containers.nodes.normalize import Normalize
-from hbconv.containers.nodes.wiring import Cast, Concat, Select
+from hbconv.containers import (
+    Affine,
+    Bins,
+    Cast,
+    Codes,
+    Columns,
+    Concat,
+    Impute,
+    Linear,
+    Map,
+    Node,
+    Normalize,
+    OneHot,
+    Polynomial,
+    Schema,
+    Select,
+    Softmax,
+    Vocabulary,
+    show_rule,
+)
 from hbconv.optimize import RULES
 
 SCHEMA = Schema.table(["age", "fare", "city", "carrier"])

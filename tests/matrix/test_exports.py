@@ -16,8 +16,7 @@ from matrix.exports import SUFFIXES, exported
 from sources import dense
 
 import hbconv
-from hbconv.containers import topological
-from hbconv.containers.nodes.inputs import Codes, Hashes
+from hbconv.containers import Codes, Hashes, topological
 from hbconv.errors import BackendError
 
 ROWS = (1000, 7, 1, 0)

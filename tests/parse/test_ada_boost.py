@@ -12,7 +12,7 @@ from sources import quietly
 from tolerances import FUNCTION
 
 import hbconv
-from hbconv.containers.nodes.trees import TreeEnsemble
+from hbconv.containers import TreeEnsemble
 from hbconv.errors import InputError, UnsupportedError
 from hbconv.parse import parse
 

@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sources import quietly
 
 import hbconv
-from hbconv.containers.nodes.trees import TreeEnsemble
+from hbconv.containers import TreeEnsemble
 from hbconv.errors import InputError, UnsupportedError
 from hbconv.parse import parse
 

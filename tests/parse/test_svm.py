@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import hbconv
-from hbconv.containers.nodes.pairwise_coupling import PairwiseCoupling
+from hbconv.containers import PairwiseCoupling
 from hbconv.errors import UnsupportedError
 
 pytestmark = pytest.mark.filterwarnings("ignore:The `probability` parameter")

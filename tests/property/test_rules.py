@@ -8,15 +8,23 @@ from hypothesis import strategies as st
 
 from hbconv.array import Array
 from hbconv.backends.reference import evaluate
-from hbconv.containers import Graph, Output, Schema, verify_graph
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.codes import FindCode, OneHot
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.inputs import Columns
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.trees import TreeEnsemble
-from hbconv.containers.nodes.wiring import Cast, Concat, Select
+from hbconv.containers import (
+    Affine,
+    Cast,
+    Columns,
+    Compare,
+    Concat,
+    FindCode,
+    Graph,
+    Linear,
+    Map,
+    OneHot,
+    Output,
+    Schema,
+    Select,
+    TreeEnsemble,
+    verify_graph,
+)
 from hbconv.lower import lower
 from hbconv.optimize import RULES, optimize
 from hbconv.tensor import verify_program

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from hbconv.array import Array
 from hbconv.backends import find_backend
 from hbconv.backends.reference import evaluate
-from hbconv.containers import Graph, Output, Schema
-from hbconv.containers.nodes.inputs import Columns
-from hbconv.containers.nodes.trees import TreeEnsemble
+from hbconv.containers import Columns, Graph, Output, Schema, TreeEnsemble
 from hbconv.lower import lower
 from hbconv.strategy import Work, find_strategy, lower_trees, strategies
 from hbconv.target import Target

@@ -11,9 +11,7 @@ from forests import hostile_rows, random_forest, with_random_slopes
 
 import hbconv
 from hbconv.array import Array
-from hbconv.containers import Graph, Output, Schema
-from hbconv.containers.nodes.inputs import Columns
-from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
+from hbconv.containers import Columns, Graph, Output, Schema, TreeEnsemble, TreeLeaves
 from hbconv.forest import Forest
 
 BACKENDS = available_backends()

@@ -5,16 +5,24 @@ import pytest
 from forests import random_forest
 
 from hbconv.array import Array
-from hbconv.containers import Graph, Output, Schema
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.basis_functions import Polynomial
-from hbconv.containers.nodes.codes import FindCode, OneHot
-from hbconv.containers.nodes.decisions import Softmax
-from hbconv.containers.nodes.elementwise import Clip, Map
-from hbconv.containers.nodes.inputs import Columns
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.trees import TreeEnsemble
-from hbconv.containers.nodes.wiring import Cast, Concat, Select
+from hbconv.containers import (
+    Affine,
+    Cast,
+    Clip,
+    Columns,
+    Concat,
+    FindCode,
+    Graph,
+    Linear,
+    Map,
+    OneHot,
+    Output,
+    Polynomial,
+    Schema,
+    Select,
+    Softmax,
+    TreeEnsemble,
+)
 from hbconv.optimize import optimize
 from hbconv.optimize.rules.fold_affine_into_linear import fold_affine_into_linear
 from hbconv.optimize.rules.fold_linear_into_linear import fold_linear_into_linear

@@ -20,9 +20,7 @@ from sources import dense, library, quietly
 from tolerances import ORDERED, ULP, units
 
 import hbconv
-from hbconv.containers import Graph
-from hbconv.containers.nodes.codes import CategoryCodes
-from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
+from hbconv.containers import CategoryCodes, Graph, TreeEnsemble, TreeLeaves
 from hbconv.model import Model
 from hbconv.runtime.inputs.read import read_table
 from hbconv.runtime.outputs.answers import answer

@@ -10,9 +10,7 @@ from fitted import available_backends
 
 import hbconv
 from hbconv.array import Array
-from hbconv.containers import Graph, Output, Schema
-from hbconv.containers.nodes.inputs import Columns
-from hbconv.containers.nodes.trees import TreeEnsemble
+from hbconv.containers import Columns, Graph, Output, Schema, TreeEnsemble
 from hbconv.errors import BackendError
 from hbconv.parse.common.node_tables import FlatTrees, assemble
 from hbconv.strategy import lower_trees, strategies

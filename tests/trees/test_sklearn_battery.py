@@ -12,7 +12,7 @@ from sklearn import ensemble, tree
 from sources import quietly
 from trees.battery import BACKENDS, FEW, check, drawn, hostile_rows
 
-from hbconv.containers.nodes.trees import TreeLeaves
+from hbconv.containers import TreeLeaves
 from hbconv.parse import parse
 
 AVERAGED = (

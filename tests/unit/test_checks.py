@@ -8,23 +8,35 @@ import pytest
 
 from hbconv.array import Array
 from hbconv.backends.reference import evaluate
-from hbconv.containers import Check, Graph, Output, Schema
+from hbconv.containers import (
+    Affine,
+    Cast,
+    CastLike,
+    Check,
+    Choose,
+    Clip,
+    Columns,
+    Compare,
+    Concat,
+    Graph,
+    Impute,
+    Interpolate,
+    IsNonFinite,
+    Linear,
+    LookupRows,
+    Map,
+    Normalize,
+    Output,
+    Polynomial,
+    Recode,
+    Schema,
+    Select,
+    SplineBasis,
+    SquaredDistances,
+    YeoJohnson,
+)
 from hbconv.containers.analysis.finite_outputs import find_proof
 from hbconv.containers.analysis.intervals import spread
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.basis_functions import Interpolate, Polynomial, SplineBasis
-from hbconv.containers.nodes.codes import Recode
-from hbconv.containers.nodes.conditions import Choose
-from hbconv.containers.nodes.decisions import Compare, IsNonFinite
-from hbconv.containers.nodes.distances import SquaredDistances
-from hbconv.containers.nodes.elementwise import Clip, Map
-from hbconv.containers.nodes.inputs import Columns
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.lookups import LookupRows
-from hbconv.containers.nodes.missing import Impute
-from hbconv.containers.nodes.normalize import Normalize
-from hbconv.containers.nodes.power_transforms import YeoJohnson
-from hbconv.containers.nodes.wiring import Cast, CastLike, Concat, Select
 from hbconv.errors import InputError
 from hbconv.lower import lower_nodes
 from hbconv.model import Model

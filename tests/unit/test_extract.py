@@ -19,9 +19,8 @@ from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.utils import murmurhash3_32
 
-from hbconv.containers import topological
+from hbconv.containers import Entries, topological
 from hbconv.containers.extractors import Extractor
-from hbconv.containers.nodes.inputs import Entries
 from hbconv.errors import InputError
 from hbconv.parse import parse
 from hbconv.runtime.inputs.sequences import read_items

@@ -5,7 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from hbconv.containers.nodes.inputs import Hashes
+from hbconv.containers import Hashes
 from hbconv.errors import InputError
 from hbconv.runtime.inputs.dataframes import read_frame
 from hbconv.runtime.text.city_hash import city_hash, encode_hashed

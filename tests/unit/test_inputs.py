@@ -12,8 +12,7 @@ import pytest
 import scipy.sparse
 import torch
 
-from hbconv.containers import Schema
-from hbconv.containers.nodes.inputs import Codes, Vocabulary
+from hbconv.containers import Codes, Schema, Vocabulary
 from hbconv.errors import InputError
 from hbconv.lower import CodesFeed, Feed
 from hbconv.runtime.inputs.read import count_columns, read_table

@@ -3,13 +3,22 @@ import pytest
 
 from hbconv.array import Array
 from hbconv.backends.reference import evaluate
-from hbconv.containers import Graph, Output, Schema
-from hbconv.containers.nodes.basis_functions import Bins, Polynomial
-from hbconv.containers.nodes.codes import FindCode, OneHot, Recode
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.inputs import Columns
-from hbconv.containers.nodes.missing import Impute, IsMissing
-from hbconv.containers.nodes.wiring import Concat, Select
+from hbconv.containers import (
+    Bins,
+    Columns,
+    Compare,
+    Concat,
+    FindCode,
+    Graph,
+    Impute,
+    IsMissing,
+    OneHot,
+    Output,
+    Polynomial,
+    Recode,
+    Schema,
+    Select,
+)
 from hbconv.lower import lower
 
 SCHEMA = Schema.matrix(3)

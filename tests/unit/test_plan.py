@@ -7,9 +7,7 @@ import pytest
 from forests import random_forest
 
 from hbconv.backends.reference import Reference
-from hbconv.containers import Graph, Output, Schema
-from hbconv.containers.nodes.inputs import Columns
-from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
+from hbconv.containers import Columns, Graph, Output, Schema, TreeEnsemble, TreeLeaves
 from hbconv.errors import BackendError, OptionError
 from hbconv.optimize.plan import Plan, make_plan, show_plan
 from hbconv.strategy import find_strategy, strategies

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import hbconv
-from hbconv.containers.nodes.affine import Affine
+from hbconv.containers import Affine
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.parse import registry
 from hbconv.parse.registry import find_parser, parses

@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from hbconv.containers.nodes.inputs import Vocabulary
+from hbconv.containers import Vocabulary
 from hbconv.errors import InputError
 from hbconv.runtime.inputs import dataframes as tables
 from hbconv.runtime.inputs.dataframes import read_frame

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers.nodes.inputs import Hashes
+from hbconv.containers import Hashes
 from hbconv.errors import BackendError
 
 if TYPE_CHECKING:
     from hbconv.backends.onnx.writer import GraphWriter
-    from hbconv.containers.nodes.inputs import Codes, Vocabulary
+    from hbconv.containers import Codes, Vocabulary
 
 __all__ = ["encode", "labels", "texts"]
 
@@ -46,7 +46,7 @@ def texts(vocabulary: Vocabulary, column: str) -> dict[str, int]:
 
     Examples
     --------
-    >>> from hbconv.containers.nodes.inputs import Vocabulary
+    >>> from hbconv.containers import Vocabulary
     >>> texts(Vocabulary(("a", "b"), nan=2), "city")
     {'a': 0, 'b': 1, 'nan': 2, '': 2}
     >>> texts(Vocabulary(("a", "b")), "city")

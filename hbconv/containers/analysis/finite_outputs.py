@@ -28,8 +28,7 @@ def find_proof(graph: Graph, checked: Iterable[IsNonFinite]) -> Node | None:
 
     Examples
     --------
-    >>> from hbconv.containers import Output, Schema
-    >>> from hbconv.containers.nodes.inputs import Columns
+    >>> from hbconv.containers import Columns, Output, Schema
     >>> x = Columns.of(Schema.matrix(2))
     >>> graph = Graph(x.schema, {"predict": Output(Linear.of(Affine.of(x, div=[2.0, 3.0]), [6.0, 8.0]))})
     >>> found = find_proof(graph, [IsNonFinite(x, allow_nan=False)])

@@ -1,7 +1,169 @@
-"""The containers, by theme. Importing this package imports every module of the folder, so a new theme is one new file."""
+"""The container classes, by theme: one line here for each file, so that type checkers see them too."""
 
-import importlib
-import pkgutil
+from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.arithmetic import (
+    Add,
+    Maximum,
+    Modulo,
+    Multiply,
+    Power,
+    Quotient,
+    RowDot,
+)
+from hbconv.containers.nodes.basis_functions import Bins, Interpolate, Polynomial, SplineBasis
+from hbconv.containers.nodes.binary_distances import BINARY_FORMULAS, BinaryDistances
+from hbconv.containers.nodes.codes import (
+    FIRST_CODE,
+    CategoryCodes,
+    CategoryNumbers,
+    FindCode,
+    MissingBetween,
+    OneHot,
+    Recode,
+)
+from hbconv.containers.nodes.conditions import Choose, IsOtherDtype, IsOutside, OnlyNumbers
+from hbconv.containers.nodes.decisions import ArgMax, Compare, IsNonFinite, Softmax
+from hbconv.containers.nodes.distances import Distances, SharedDistances, SquaredDistances
+from hbconv.containers.nodes.elementwise import Clip, Map, SoftThreshold
+from hbconv.containers.nodes.haversine import Angle, Haversine
+from hbconv.containers.nodes.inputs import Codes, Columns, Entries, FillText, Hashes
+from hbconv.containers.nodes.linear import Linear, OrderedLinear
+from hbconv.containers.nodes.lookups import LookupRows, LookupSum, WeightedLookup
+from hbconv.containers.nodes.matching_pursuit import MatchingPursuit
+from hbconv.containers.nodes.missing import Impute, IsMissing
+from hbconv.containers.nodes.neighbor_graphs import Held, Scatter, ShortestPaths
+from hbconv.containers.nodes.neighbors import (
+    Barycentric,
+    EntriesAt,
+    InverseDistances,
+    Nearest,
+    NearestPoints,
+    SquaresAt,
+)
+from hbconv.containers.nodes.non_negative_weights import NonNegativeWeights
+from hbconv.containers.nodes.normalize import Normalize
+from hbconv.containers.nodes.pairwise_coupling import PairwiseCoupling
+from hbconv.containers.nodes.power_transforms import BoxCox, NormalQuantile, YeoJohnson
+from hbconv.containers.nodes.probabilities import (
+    ExpectedSigmoid,
+    FiniteLog,
+    LogAdd,
+    Logits,
+    LogSoftmax,
+    LogSumExp,
+    Proportions,
+    SymmetricLogit,
+)
+from hbconv.containers.nodes.sums import GroupSums, Pool, RunningSums
+from hbconv.containers.nodes.table_exp import TableExp, TableLogSoftmax, TableSoftmax
+from hbconv.containers.nodes.topic_mixture import TopicMixture
+from hbconv.containers.nodes.trees import LeafSums, StagedLeafSums, TreeEnsemble, TreeLeaves
+from hbconv.containers.nodes.votes import PairVotes, Votes, WeightedMedian
+from hbconv.containers.nodes.wiring import (
+    Beside,
+    ByForm,
+    Cast,
+    CastLike,
+    Concat,
+    ConstantRows,
+    Select,
+    Together,
+)
 
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+__all__ = [
+    "BINARY_FORMULAS",
+    "FIRST_CODE",
+    "Add",
+    "Affine",
+    "Angle",
+    "ArgMax",
+    "Barycentric",
+    "Beside",
+    "BinaryDistances",
+    "Bins",
+    "BoxCox",
+    "ByForm",
+    "Cast",
+    "CastLike",
+    "CategoryCodes",
+    "CategoryNumbers",
+    "Choose",
+    "Clip",
+    "Codes",
+    "Columns",
+    "Compare",
+    "Concat",
+    "ConstantRows",
+    "Distances",
+    "Entries",
+    "EntriesAt",
+    "ExpectedSigmoid",
+    "FillText",
+    "FindCode",
+    "FiniteLog",
+    "GroupSums",
+    "Hashes",
+    "Haversine",
+    "Held",
+    "Impute",
+    "Interpolate",
+    "InverseDistances",
+    "IsMissing",
+    "IsNonFinite",
+    "IsOtherDtype",
+    "IsOutside",
+    "LeafSums",
+    "Linear",
+    "LogAdd",
+    "LogSoftmax",
+    "LogSumExp",
+    "Logits",
+    "LookupRows",
+    "LookupSum",
+    "Map",
+    "MatchingPursuit",
+    "Maximum",
+    "MissingBetween",
+    "Modulo",
+    "Multiply",
+    "Nearest",
+    "NearestPoints",
+    "NonNegativeWeights",
+    "NormalQuantile",
+    "Normalize",
+    "OneHot",
+    "OnlyNumbers",
+    "OrderedLinear",
+    "PairVotes",
+    "PairwiseCoupling",
+    "Polynomial",
+    "Pool",
+    "Power",
+    "Proportions",
+    "Quotient",
+    "Recode",
+    "RowDot",
+    "RunningSums",
+    "Scatter",
+    "Select",
+    "SharedDistances",
+    "ShortestPaths",
+    "SoftThreshold",
+    "Softmax",
+    "SplineBasis",
+    "SquaredDistances",
+    "SquaresAt",
+    "StagedLeafSums",
+    "SymmetricLogit",
+    "TableExp",
+    "TableLogSoftmax",
+    "TableSoftmax",
+    "Together",
+    "TopicMixture",
+    "TreeEnsemble",
+    "TreeLeaves",
+    "Votes",
+    "WeightedLookup",
+    "WeightedMedian",
+    "YeoJohnson",
+]

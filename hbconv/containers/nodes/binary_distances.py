@@ -15,7 +15,7 @@ from hbconv.containers.schema import Type
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["FORMULAS", "BinaryDistances"]
+__all__ = ["BINARY_FORMULAS", "BinaryDistances"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def _yule(c: _Counts) -> Value:
     return _divided(c, c.number(2.0) * crossed, c.both * neither + crossed)
 
 
-FORMULAS: dict[str, Callable[[_Counts], Value]] = {
+BINARY_FORMULAS: dict[str, Callable[[_Counts], Value]] = {
     "dice": lambda c: c.one / (c.number(2.0) * c.both + c.one),
     "jaccard": lambda c: _divided(c, c.one, c.both + c.one),
     "rogerstanimoto": lambda c: c.number(2.0) * c.one / (c.number(c.size) + c.one),
@@ -61,7 +61,7 @@ FORMULAS: dict[str, Callable[[_Counts], Value]] = {
 
 @container
 class BinaryDistances(Node):
-    """A distance of FORMULAS between each row and each point, float64."""
+    """A distance of BINARY_FORMULAS between each row and each point, float64."""
 
     x: Node
     points: Array
@@ -83,4 +83,6 @@ class BinaryDistances(Node):
         both = b.matmul(true, b.constant(points.T))
         row = b.reshape(b.reduce("reduce_sum", true), 1) - both
         point = b.constant(points.sum(axis=1)) - both
-        return FORMULAS[self.metric](_Counts(b, both, row, point, row + point, points.shape[1]))
+        return BINARY_FORMULAS[self.metric](
+            _Counts(b, both, row, point, row + point, points.shape[1])
+        )

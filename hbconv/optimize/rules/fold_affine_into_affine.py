@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from hbconv.containers import Node
-from hbconv.containers.nodes.affine import Affine
+from hbconv.containers import Affine, Node
 
 __all__ = ["fold_affine_into_affine"]
 
@@ -13,8 +12,7 @@ def fold_affine_into_affine(node: Node) -> Node | None:
 
     Examples
     --------
-    >>> from hbconv.containers import Schema, show_rule
-    >>> from hbconv.containers.nodes.inputs import Columns
+    >>> from hbconv.containers import Columns, Schema, show_rule
     >>> x = Columns.of(Schema.table(["a"]))
     >>> show_rule(fold_affine_into_affine, Affine.of(Affine.of(x, sub=[1.0]), mul=[2.0]))
     affine(affine(columns(a), sub [1.]), mul [2.])

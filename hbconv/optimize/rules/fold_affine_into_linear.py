@@ -6,10 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.wiring import Concat
+from hbconv.containers import Affine, Concat, Linear, Node
 
 __all__ = ["fold_affine_into_linear"]
 
@@ -25,8 +22,7 @@ def fold_affine_into_linear(node: Node) -> Node | None:
 
     Examples
     --------
-    >>> from hbconv.containers import Schema, show_rule
-    >>> from hbconv.containers.nodes.inputs import Columns
+    >>> from hbconv.containers import Columns, Schema, show_rule
     >>> x = Columns.of(Schema.table(["a", "b"]))
     >>> show_rule(fold_affine_into_linear, Linear.of(Affine.of(x, sub=[1.0, 2.0], div=[2.0, 4.0]), [6.0, 8.0]))
     linear(affine(columns(a, b), sub [1., 2.], div [2., 4.]), [[6.], [8.]] + [0.])

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.containers.nodes.linear import Linear
+from hbconv.containers import Linear, Node
 
 __all__ = ["fold_linear_into_linear"]
 
@@ -18,8 +17,7 @@ def fold_linear_into_linear(node: Node) -> Node | None:
 
     Examples
     --------
-    >>> from hbconv.containers import Schema, show_rule
-    >>> from hbconv.containers.nodes.inputs import Columns
+    >>> from hbconv.containers import Columns, Schema, show_rule
     >>> x = Columns.of(Schema.table(["a", "b"]))
     >>> show_rule(fold_linear_into_linear, Linear.of(Linear.of(x, [[1.0], [2.0]], 1.0), [[3.0]], 4.0))
     linear(linear(columns(a, b), [[1.], [2.]] + [1.]), [[3.]] + [4.])

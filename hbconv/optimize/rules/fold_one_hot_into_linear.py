@@ -7,12 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.containers.nodes.arithmetic import Add
-from hbconv.containers.nodes.codes import OneHot
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.lookups import LookupSum
-from hbconv.containers.nodes.wiring import Concat
+from hbconv.containers import Add, Concat, Linear, LookupSum, Node, OneHot
 
 __all__ = ["fold_one_hot_into_linear"]
 
@@ -27,8 +22,7 @@ def fold_one_hot_into_linear(node: Node) -> Node | None:
 
     Examples
     --------
-    >>> from hbconv.containers import Schema, show_rule
-    >>> from hbconv.containers.nodes.inputs import Codes, Columns, Vocabulary
+    >>> from hbconv.containers import Codes, Columns, Schema, Vocabulary, show_rule
     >>> schema = Schema.table(["city", "age"])
     >>> city = OneHot(Codes(schema, 0, Vocabulary(("x", "y"))), (2,))
     >>> show_rule(fold_one_hot_into_linear, Linear.of(Concat((city, Columns(schema, Array([1])))), [3.0, 4.0, 5.0], 6.0))

@@ -6,11 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.containers.nodes.basis_functions import Polynomial
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
-from hbconv.containers.nodes.wiring import Select
+from hbconv.containers import Linear, Node, Polynomial, Select, TreeEnsemble, TreeLeaves
 
 __all__ = ["inject_selection"]
 
@@ -24,8 +20,7 @@ def inject_selection(node: Node) -> Node | None:
 
     Examples
     --------
-    >>> from hbconv.containers import Schema, show_rule
-    >>> from hbconv.containers.nodes.inputs import Columns
+    >>> from hbconv.containers import Columns, Schema, show_rule
     >>> x = Columns.of(Schema.table(["a", "b", "c"]))
     >>> show_rule(inject_selection, Linear.of(x, [0.0, 2.0, 0.0], 1.0))
     linear(columns(a, b, c), [[0.], [2.], [0.]] + [1.])

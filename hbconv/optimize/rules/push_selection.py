@@ -1,7 +1,6 @@
 """Push a column selection towards the input, so that columns nobody reads are never computed."""
 
-from hbconv.containers import Node, source
-from hbconv.containers.nodes.wiring import Select
+from hbconv.containers import Node, Select, source
 
 __all__ = ["push_selection"]
 
@@ -15,9 +14,7 @@ def push_selection(node: Node) -> Node | None:
     Examples
     --------
     >>> from hbconv.array import Array
-    >>> from hbconv.containers import Schema, show_rule
-    >>> from hbconv.containers.nodes.affine import Affine
-    >>> from hbconv.containers.nodes.inputs import Columns
+    >>> from hbconv.containers import Affine, Columns, Schema, show_rule
     >>> x = Columns.of(Schema.table(["a", "b", "c"]))
     >>> show_rule(push_selection, Select(Affine.of(x, sub=[1.0, 2.0, 3.0]), Array([2])))
     select(affine(columns(a, b, c), sub [1., 2., 3.]), [2])

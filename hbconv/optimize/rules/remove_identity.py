@@ -2,10 +2,7 @@
 
 import numpy as np
 
-from hbconv.containers import Node
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.elementwise import Clip
-from hbconv.containers.nodes.wiring import Cast, Concat, Select
+from hbconv.containers import Affine, Cast, Clip, Concat, Node, Select
 
 __all__ = ["remove_identity"]
 
@@ -21,8 +18,7 @@ def remove_identity(node: Node) -> Node | None:
 
     Examples
     --------
-    >>> from hbconv.containers import Schema, show_rule
-    >>> from hbconv.containers.nodes.inputs import Columns
+    >>> from hbconv.containers import Columns, Schema, show_rule
     >>> x = Columns.of(Schema.table(["a", "b"]))
     >>> show_rule(remove_identity, Affine.of(x, sub=[0.0, 0.0], div=[1.0, 1.0]))
     affine(columns(a, b), sub [0., 0.], div [1., 1.])

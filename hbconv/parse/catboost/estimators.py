@@ -11,10 +11,21 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Conventions, Graph, Node, Output, Schema, Traits, source, topological
-from hbconv.containers.nodes.codes import Recode
-from hbconv.containers.nodes.inputs import Codes, Columns, Hashes
-from hbconv.containers.nodes.wiring import Cast
+from hbconv.containers import (
+    Cast,
+    Codes,
+    Columns,
+    Conventions,
+    Graph,
+    Hashes,
+    Node,
+    Output,
+    Recode,
+    Schema,
+    Traits,
+    source,
+    topological,
+)
 from hbconv.errors import UnsupportedError
 from hbconv.parse.catboost.model_json import CatBoostModel, read_catboost_json
 from hbconv.parse.catboost.objectives import (

@@ -8,15 +8,23 @@ from functools import cached_property
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.decisions import ArgMax, Compare
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.lookups import LookupRows
-from hbconv.containers.nodes.sums import RunningSums
-from hbconv.containers.nodes.table_exp import TableExp, TableLogSoftmax, TableSoftmax
-from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
-from hbconv.containers.nodes.wiring import Concat, Select
+from hbconv.containers import (
+    Affine,
+    ArgMax,
+    Compare,
+    Concat,
+    LookupRows,
+    Map,
+    Node,
+    Output,
+    RunningSums,
+    Select,
+    TableExp,
+    TableLogSoftmax,
+    TableSoftmax,
+    TreeEnsemble,
+    TreeLeaves,
+)
 from hbconv.parse.catboost.model_json import CatBoostModel
 from hbconv.parse.common.probabilities import beside_complement
 from hbconv.parse.step import Step

@@ -10,12 +10,22 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Graph, Node, Output, topological, verify_graph
-from hbconv.containers.nodes.codes import Recode
-from hbconv.containers.nodes.conditions import Choose
-from hbconv.containers.nodes.decisions import ArgMax, Compare
-from hbconv.containers.nodes.distances import Distances, SquaredDistances
-from hbconv.containers.nodes.wiring import Cast, Concat, ConstantRows
+from hbconv.containers import (
+    ArgMax,
+    Cast,
+    Choose,
+    Compare,
+    Concat,
+    ConstantRows,
+    Distances,
+    Graph,
+    Node,
+    Output,
+    Recode,
+    SquaredDistances,
+    topological,
+    verify_graph,
+)
 from hbconv.errors import ConversionError, HbconvError, UnsupportedError
 from hbconv.tensor import Builder, verify_program
 

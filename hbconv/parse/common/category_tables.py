@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers.nodes.codes import FIRST_CODE
+from hbconv.containers import FIRST_CODE
 from hbconv.errors import UnsupportedError
 from hbconv.forest import Tables
 

@@ -11,14 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.arithmetic import Add, Multiply, Power, RowDot
-from hbconv.containers.nodes.distances import Distances
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.normalize import Normalize
-from hbconv.containers.nodes.wiring import Cast, ConstantRows
+from hbconv.containers import (
+    Add,
+    Affine,
+    Cast,
+    ConstantRows,
+    Distances,
+    Linear,
+    Map,
+    Multiply,
+    Node,
+    Normalize,
+    Power,
+    RowDot,
+)
 from hbconv.parse.common.pairwise_kernels import KERNELS, PairwiseKernel, pairwise_kernel
 from hbconv.parse.step import Step
 

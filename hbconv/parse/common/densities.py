@@ -8,11 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.decisions import ArgMax
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.probabilities import LogSoftmax
-from hbconv.containers.nodes.sums import GroupSums
+from hbconv.containers import ArgMax, GroupSums, LogSoftmax, Map, Node, Output
 from hbconv.parse.step import concat
 
 __all__ = ["classify", "squared_lengths"]

@@ -14,16 +14,24 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.arithmetic import Power
-from hbconv.containers.nodes.binary_distances import FORMULAS, BinaryDistances
-from hbconv.containers.nodes.distances import Distances, SharedDistances, SquaredDistances
-from hbconv.containers.nodes.elementwise import Clip, Map
-from hbconv.containers.nodes.haversine import Angle, Haversine
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.normalize import Normalize
-from hbconv.containers.nodes.wiring import Cast, CastLike
+from hbconv.containers import (
+    BINARY_FORMULAS,
+    Affine,
+    Angle,
+    BinaryDistances,
+    Cast,
+    CastLike,
+    Clip,
+    Distances,
+    Haversine,
+    Linear,
+    Map,
+    Node,
+    Normalize,
+    Power,
+    SharedDistances,
+    SquaredDistances,
+)
 from hbconv.parse.common.promotion import promoted
 from hbconv.parse.step import Step
 
@@ -39,7 +47,7 @@ __all__ = [
 Points = npt.NDArray[Any]
 Params = Mapping[str, Any]
 
-COUNTING = (*FORMULAS, "sokalmichener", "hamming")
+COUNTING = (*BINARY_FORMULAS, "sokalmichener", "hamming")
 """Metrics that count features: under them most rows are as far as many others."""
 
 _WIDE = 15
@@ -223,7 +231,7 @@ _READERS: dict[str, tuple[_Reader, tuple[str, ...]]] = {
     "haversine": (_haversine, ()),
     "cosine": (_cosine, ()),
     "nan_euclidean": (_nan_euclidean, ()),
-    **{metric: (_binary(metric), ()) for metric in FORMULAS},
+    **{metric: (_binary(metric), ()) for metric in BINARY_FORMULAS},
     "sokalmichener": (_binary("rogerstanimoto"), ()),
 }
 """How each metric is read, and the parameters it has."""

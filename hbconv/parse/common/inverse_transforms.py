@@ -10,14 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.arithmetic import Power
-from hbconv.containers.nodes.basis_functions import Interpolate
-from hbconv.containers.nodes.conditions import Choose
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.wiring import Cast, CastLike, ConstantRows, Select
+from hbconv.containers import (
+    Affine,
+    Cast,
+    CastLike,
+    Choose,
+    Compare,
+    ConstantRows,
+    Interpolate,
+    Map,
+    Node,
+    Power,
+    Select,
+)
 from hbconv.parse.registry import find_parser
 from hbconv.parse.sklearn.preprocessing.function import apply_function
 from hbconv.parse.step import Step, concat

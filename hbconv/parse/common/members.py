@@ -9,10 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output, topological
-from hbconv.containers.nodes.codes import Recode
-from hbconv.containers.nodes.inputs import Codes, Columns
-from hbconv.containers.nodes.wiring import Concat, ConstantRows, Select
+from hbconv.containers import (
+    Codes,
+    Columns,
+    Concat,
+    ConstantRows,
+    Node,
+    Output,
+    Recode,
+    Select,
+    topological,
+)
 from hbconv.parse.registry import METHODS, find_parser
 from hbconv.parse.step import Step
 

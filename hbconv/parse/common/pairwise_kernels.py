@@ -10,15 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.arithmetic import Power
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.distances import Distances, SquaredDistances
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.normalize import Normalize
-from hbconv.containers.nodes.wiring import Cast, CastLike
+from hbconv.containers import (
+    Affine,
+    Cast,
+    CastLike,
+    Compare,
+    Distances,
+    Linear,
+    Map,
+    Node,
+    Normalize,
+    Power,
+    SquaredDistances,
+)
 from hbconv.parse.common.promotion import promoted
 from hbconv.parse.sklearn.linear_model.regressors import dense
 from hbconv.parse.step import Step

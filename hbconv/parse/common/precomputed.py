@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.neighbor_graphs import Held, Scatter
-from hbconv.containers.nodes.wiring import ConstantRows, Select
+from hbconv.containers import Compare, ConstantRows, Held, Node, Scatter, Select
 from hbconv.parse.common.distance_metrics import Surrogate
 from hbconv.parse.common.promotion import promoted
 from hbconv.parse.step import Step

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.wiring import Concat, Select
+from hbconv.containers import Affine, Concat, Map, Node, Output, Select
 
 __all__ = ["beside_complement", "with_probabilities"]
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hbconv.containers import Node
-from hbconv.containers.nodes.wiring import Cast
+from hbconv.containers import Cast, Node
 
 __all__ = ["promoted"]
 

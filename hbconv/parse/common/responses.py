@@ -8,10 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.codes import Recode
-from hbconv.containers.nodes.wiring import Cast, Select
+from hbconv.containers import Affine, Cast, Node, Output, Recode, Select
 from hbconv.parse.step import Step, concat
 
 __all__ = ["as_numbers", "as_vector", "is_a", "response", "side_by_side"]

@@ -16,11 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Schema
-from hbconv.containers.nodes.codes import FindCode, Recode
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.inputs import Codes, Columns, FillText, Vocabulary
-from hbconv.containers.nodes.wiring import Concat, Select
+from hbconv.containers import (
+    Codes,
+    Columns,
+    Compare,
+    Concat,
+    FillText,
+    FindCode,
+    Node,
+    Recode,
+    Schema,
+    Select,
+    Vocabulary,
+)
 from hbconv.parse.step import Step, concat, select
 
 __all__ = [

@@ -8,10 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.codes import FIRST_CODE, CategoryCodes, FindCode
-from hbconv.containers.nodes.wiring import Cast, Concat, Select
+from hbconv.containers import (
+    FIRST_CODE,
+    Affine,
+    Cast,
+    CategoryCodes,
+    Concat,
+    FindCode,
+    Node,
+    Select,
+)
 from hbconv.forest import Tables
 from hbconv.parse.common.category_tables import category_sizes, category_tables
 

@@ -10,13 +10,24 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Graph, Node, Output, Schema, Traits, current_source, source
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.decisions import ArgMax, Compare, Softmax
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.inputs import Columns
-from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
-from hbconv.containers.nodes.wiring import ConstantRows
+from hbconv.containers import (
+    Affine,
+    ArgMax,
+    Columns,
+    Compare,
+    ConstantRows,
+    Graph,
+    Map,
+    Node,
+    Output,
+    Schema,
+    Softmax,
+    Traits,
+    TreeEnsemble,
+    TreeLeaves,
+    current_source,
+    source,
+)
 from hbconv.errors import UnsupportedError
 from hbconv.parse.checks.damage import reading
 from hbconv.parse.checks.soundness import require_sound

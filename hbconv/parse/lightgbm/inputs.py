@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Conventions, Node, Schema
-from hbconv.containers.nodes.codes import CategoryNumbers
-from hbconv.containers.nodes.inputs import Columns
-from hbconv.containers.nodes.wiring import Beside, Cast
+from hbconv.containers import Beside, Cast, CategoryNumbers, Columns, Conventions, Node, Schema
 from hbconv.parse.common.text_columns import are_numbers, category_codes, columns_of
 from hbconv.parse.step import Step, concat
 

@@ -10,9 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.containers.nodes.codes import MissingBetween
-from hbconv.containers.nodes.wiring import Select
+from hbconv.containers import MissingBetween, Node, Select
 from hbconv.errors import ConversionError
 from hbconv.forest import Forest, Slopes
 from hbconv.parse.common.node_tables import FlatTrees, assemble

@@ -8,13 +8,21 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.arithmetic import Add
-from hbconv.containers.nodes.decisions import ArgMax, Softmax
-from hbconv.containers.nodes.elementwise import Clip, Map
-from hbconv.containers.nodes.probabilities import Logits, Proportions
-from hbconv.containers.nodes.wiring import Cast, Concat, Select
+from hbconv.containers import (
+    Add,
+    Affine,
+    ArgMax,
+    Cast,
+    Clip,
+    Concat,
+    Logits,
+    Map,
+    Node,
+    Output,
+    Proportions,
+    Select,
+    Softmax,
+)
 from hbconv.parse.common.members import spread_classes
 from hbconv.parse.common.probabilities import beside_complement
 from hbconv.parse.common.promotion import promoted

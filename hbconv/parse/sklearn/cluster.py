@@ -8,14 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.decisions import ArgMax
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.lookups import LookupRows
-from hbconv.containers.nodes.sums import Pool
-from hbconv.containers.nodes.wiring import Cast, ConstantRows
+from hbconv.containers import (
+    Affine,
+    ArgMax,
+    Cast,
+    ConstantRows,
+    Linear,
+    LookupRows,
+    Map,
+    Node,
+    Output,
+    Pool,
+)
 from hbconv.parse.common.distance_metrics import squared_distances
 from hbconv.parse.common.promotion import promoted
 from hbconv.parse.registry import parses

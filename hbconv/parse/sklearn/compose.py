@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hbconv.containers import Node, Output, Schema
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.inputs import Columns
-from hbconv.containers.nodes.wiring import Beside, Cast
+from hbconv.containers import Affine, Beside, Cast, Columns, Node, Output, Schema
 from hbconv.parse.common.inverse_transforms import inverse_transform
 from hbconv.parse.common.members import columns_of_array
 from hbconv.parse.common.responses import as_numbers

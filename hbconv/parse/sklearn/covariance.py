@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.arithmetic import RowDot
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.wiring import Cast
+from hbconv.containers import Affine, Cast, Compare, Linear, Map, Node, Output, RowDot
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

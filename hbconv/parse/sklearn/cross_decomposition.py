@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.wiring import Cast
+from hbconv.containers import Affine, Cast, Linear, Node, Output
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

@@ -7,14 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.decisions import Softmax
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.probabilities import FiniteLog
-from hbconv.containers.nodes.sums import GroupSums
-from hbconv.containers.nodes.wiring import Cast
+from hbconv.containers import Affine, Cast, FiniteLog, GroupSums, Linear, Map, Node, Output, Softmax
 from hbconv.parse.common.densities import classify
 from hbconv.parse.common.probabilities import beside_complement
 from hbconv.parse.common.promotion import promoted

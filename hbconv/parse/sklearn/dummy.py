@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Output
-from hbconv.containers.nodes.wiring import ConstantRows
+from hbconv.containers import ConstantRows, Output
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat, select
 

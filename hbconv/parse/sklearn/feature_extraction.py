@@ -8,7 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from hbconv.containers import Node, Output, Schema, topological
+from hbconv.containers import (
+    Affine,
+    Cast,
+    Entries,
+    Map,
+    Node,
+    Normalize,
+    Output,
+    Schema,
+    topological,
+)
 from hbconv.containers.extractors import (
     Buckets,
     Extractor,
@@ -19,11 +29,6 @@ from hbconv.containers.extractors import (
     Texts,
     Tokens,
 )
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.inputs import Entries
-from hbconv.containers.nodes.normalize import Normalize
-from hbconv.containers.nodes.wiring import Cast
 from hbconv.parse.common.text_columns import text_column
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step

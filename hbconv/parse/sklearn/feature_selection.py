@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output, Schema
-from hbconv.containers.nodes.wiring import Select
+from hbconv.containers import Node, Output, Schema, Select
 from hbconv.errors import UnsupportedError
 from hbconv.parse.common.members import passed_on
 from hbconv.parse.registry import parses

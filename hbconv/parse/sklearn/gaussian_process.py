@@ -8,16 +8,21 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.arithmetic import Add
-from hbconv.containers.nodes.decisions import ArgMax, Compare
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.probabilities import ExpectedSigmoid, Proportions
-from hbconv.containers.nodes.sums import GroupSums
-from hbconv.containers.nodes.votes import PairVotes
-from hbconv.containers.nodes.wiring import ConstantRows
+from hbconv.containers import (
+    Add,
+    Affine,
+    ArgMax,
+    Compare,
+    ConstantRows,
+    ExpectedSigmoid,
+    GroupSums,
+    Linear,
+    Map,
+    Node,
+    Output,
+    PairVotes,
+    Proportions,
+)
 from hbconv.parse.common.covariance_kernels import covariance, variance
 from hbconv.parse.common.probabilities import beside_complement
 from hbconv.parse.registry import parses

@@ -8,10 +8,16 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output, Schema
-from hbconv.containers.nodes.basis_functions import Interpolate
-from hbconv.containers.nodes.conditions import Choose, IsOutside
-from hbconv.containers.nodes.wiring import Cast, ConstantRows
+from hbconv.containers import (
+    Cast,
+    Choose,
+    ConstantRows,
+    Interpolate,
+    IsOutside,
+    Node,
+    Output,
+    Schema,
+)
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

@@ -10,14 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.arithmetic import Add, Multiply
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.missing import Impute
-from hbconv.containers.nodes.wiring import Cast, CastLike
+from hbconv.containers import (
+    Add,
+    Affine,
+    Cast,
+    CastLike,
+    Compare,
+    Impute,
+    Linear,
+    Map,
+    Multiply,
+    Node,
+    Output,
+)
 from hbconv.parse.common.kernel_matrix import kernel_matrix
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat

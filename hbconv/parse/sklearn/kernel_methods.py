@@ -7,11 +7,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.arithmetic import Add
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.wiring import Cast, Select
+from hbconv.containers import Add, Affine, Cast, Linear, Node, Output, Select
 from hbconv.parse.common.kernel_matrix import kernel_matrix
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step

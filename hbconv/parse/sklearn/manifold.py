@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.lookups import WeightedLookup
-from hbconv.containers.nodes.neighbor_graphs import ShortestPaths
-from hbconv.containers.nodes.neighbors import Barycentric
-from hbconv.containers.nodes.wiring import Cast, CastLike
+from hbconv.containers import (
+    Affine,
+    Barycentric,
+    Cast,
+    CastLike,
+    Linear,
+    Map,
+    Node,
+    ShortestPaths,
+    WeightedLookup,
+)
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.neighbors.nearest import fitted_rows, nearest
 from hbconv.parse.step import Step

@@ -8,14 +8,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.arithmetic import Add, RowDot
-from hbconv.containers.nodes.decisions import ArgMax
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.probabilities import LogSoftmax, LogSumExp
-from hbconv.containers.nodes.wiring import Cast, CastLike
+from hbconv.containers import (
+    Add,
+    Affine,
+    ArgMax,
+    Cast,
+    CastLike,
+    Linear,
+    LogSoftmax,
+    LogSumExp,
+    Map,
+    Node,
+    Output,
+    RowDot,
+)
 from hbconv.parse.common.densities import squared_lengths
 from hbconv.parse.common.promotion import promoted
 from hbconv.parse.registry import parses

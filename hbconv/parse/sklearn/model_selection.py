@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Output, Schema
-from hbconv.containers.nodes.decisions import Compare
+from hbconv.containers import Compare, Output, Schema
 from hbconv.errors import UnsupportedError
 from hbconv.parse.common.members import columns_of_array, passed_on
 from hbconv.parse.common.responses import response

@@ -7,12 +7,18 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.decisions import ArgMax, Compare
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.probabilities import Proportions
-from hbconv.containers.nodes.votes import PairVotes
-from hbconv.containers.nodes.wiring import Cast, ConstantRows, Select
+from hbconv.containers import (
+    ArgMax,
+    Cast,
+    Compare,
+    ConstantRows,
+    Linear,
+    Node,
+    Output,
+    PairVotes,
+    Proportions,
+    Select,
+)
 from hbconv.parse.common.members import class_codes, columns_of_array
 from hbconv.parse.common.probabilities import beside_complement
 from hbconv.parse.common.responses import as_numbers, as_vector, is_a

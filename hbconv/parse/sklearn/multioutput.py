@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.wiring import Cast
+from hbconv.containers import Cast, Map, Node, Output
 from hbconv.parse.common.members import columns_of_array
 from hbconv.parse.common.responses import as_numbers, response, side_by_side
 from hbconv.parse.registry import parses

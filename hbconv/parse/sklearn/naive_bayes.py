@@ -5,14 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.lookups import LookupSum
-from hbconv.containers.nodes.sums import GroupSums
-from hbconv.containers.nodes.wiring import Cast, Select
+from hbconv.containers import (
+    Affine,
+    Cast,
+    Compare,
+    GroupSums,
+    Linear,
+    LookupSum,
+    Map,
+    Node,
+    Output,
+    Select,
+)
 from hbconv.parse.common.densities import classify
 from hbconv.parse.common.promotion import promoted
 from hbconv.parse.registry import parses

@@ -5,11 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.decisions import ArgMax, Compare, Softmax
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.wiring import Cast, ConstantRows
+from hbconv.containers import (
+    ArgMax,
+    Cast,
+    Compare,
+    ConstantRows,
+    Linear,
+    Map,
+    Node,
+    Output,
+    Softmax,
+)
 from hbconv.parse.common.probabilities import beside_complement, with_probabilities
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step

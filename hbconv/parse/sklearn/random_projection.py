@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from hbconv.containers import Output
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.wiring import Cast
+from hbconv.containers import Cast, Linear, Output
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.linear_model.regressors import dense
 from hbconv.parse.step import Step

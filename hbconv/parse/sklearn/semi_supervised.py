@@ -8,15 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.arithmetic import Quotient
-from hbconv.containers.nodes.decisions import ArgMax
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.lookups import WeightedLookup
-from hbconv.containers.nodes.sums import GroupSums
-from hbconv.containers.nodes.wiring import ConstantRows
+from hbconv.containers import (
+    Affine,
+    ArgMax,
+    ConstantRows,
+    GroupSums,
+    Linear,
+    Map,
+    Node,
+    Output,
+    Quotient,
+    WeightedLookup,
+)
 from hbconv.parse.common.distance_metrics import squared_distances
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.linear_model.regressors import dense

@@ -9,15 +9,23 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.decisions import ArgMax, Compare
-from hbconv.containers.nodes.distances import Distances, SquaredDistances
-from hbconv.containers.nodes.elementwise import Clip, Map
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.pairwise_coupling import PairwiseCoupling
-from hbconv.containers.nodes.votes import PairVotes
-from hbconv.containers.nodes.wiring import Cast, ConstantRows, Select
+from hbconv.containers import (
+    Affine,
+    ArgMax,
+    Cast,
+    Clip,
+    Compare,
+    ConstantRows,
+    Distances,
+    Linear,
+    Map,
+    Node,
+    Output,
+    PairVotes,
+    PairwiseCoupling,
+    Select,
+    SquaredDistances,
+)
 from hbconv.parse.common.pairwise_kernels import PairwiseKernel, pairwise_kernel
 from hbconv.parse.common.probabilities import with_probabilities
 from hbconv.parse.registry import parses

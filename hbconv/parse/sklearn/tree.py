@@ -10,12 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output, Paths
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.decisions import ArgMax
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
-from hbconv.containers.nodes.wiring import Cast, Concat, Select
+from hbconv.containers import (
+    Affine,
+    ArgMax,
+    Cast,
+    Concat,
+    Map,
+    Node,
+    Output,
+    Paths,
+    Select,
+    TreeEnsemble,
+    TreeLeaves,
+)
 from hbconv.forest import Forest
 from hbconv.parse.common.node_tables import FlatTrees, NodeTable, assemble
 from hbconv.parse.registry import parses

@@ -7,12 +7,21 @@ from dataclasses import replace
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Graph, Node, Output, Traits, source
-from hbconv.containers.nodes.codes import CategoryCodes
-from hbconv.containers.nodes.decisions import ArgMax, Compare, Softmax
-from hbconv.containers.nodes.inputs import Columns
-from hbconv.containers.nodes.linear import OrderedLinear
-from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
+from hbconv.containers import (
+    ArgMax,
+    CategoryCodes,
+    Columns,
+    Compare,
+    Graph,
+    Node,
+    OrderedLinear,
+    Output,
+    Softmax,
+    Traits,
+    TreeEnsemble,
+    TreeLeaves,
+    source,
+)
 from hbconv.parse.checks.damage import reading
 from hbconv.parse.checks.soundness import require_sound
 from hbconv.parse.common.probabilities import beside_complement

@@ -8,11 +8,20 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Conventions, Node, Schema
-from hbconv.containers.nodes.codes import CategoryNumbers, FindCode, MissingBetween
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.inputs import Codes, Columns, Vocabulary
-from hbconv.containers.nodes.wiring import Cast, Concat
+from hbconv.containers import (
+    Cast,
+    CategoryNumbers,
+    Codes,
+    Columns,
+    Compare,
+    Concat,
+    Conventions,
+    FindCode,
+    MissingBetween,
+    Node,
+    Schema,
+    Vocabulary,
+)
 from hbconv.parse.common.text_columns import text_column
 from hbconv.parse.step import Step, select
 from hbconv.parse.xgboost.model_file import Categories, XGBoostModel

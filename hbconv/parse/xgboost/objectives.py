@@ -9,11 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Node
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.decisions import ArgMax, Compare, Softmax
-from hbconv.containers.nodes.elementwise import Clip, Map
-from hbconv.containers.nodes.wiring import Cast
+from hbconv.containers import Affine, ArgMax, Cast, Clip, Compare, Map, Node, Softmax
 
 __all__ = ["LINKS", "base_scores", "margins", "predictions"]
 

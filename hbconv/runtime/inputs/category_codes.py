@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hbconv.containers import Graph, Node, rewrite, topological
-from hbconv.containers.nodes.codes import CategoryNumbers
-from hbconv.containers.nodes.inputs import Codes, Columns, Entries
+from hbconv.containers import (
+    CategoryNumbers,
+    Codes,
+    Columns,
+    Entries,
+    Graph,
+    Node,
+    rewrite,
+    topological,
+)
 
 __all__ = ["over_arrays"]
 

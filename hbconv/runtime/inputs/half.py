@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hbconv.containers import Graph, topological
-from hbconv.containers.nodes.inputs import Columns
-from hbconv.containers.nodes.wiring import Cast, Concat, Select, Together
+from hbconv.containers import Cast, Columns, Concat, Graph, Select, Together, topological
 
 __all__ = ["is_converted"]
 

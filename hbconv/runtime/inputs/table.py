@@ -9,11 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Graph, Schema, topological
+from hbconv.containers import (
+    Codes,
+    Columns,
+    Entries,
+    FindCode,
+    Graph,
+    Hashes,
+    OnlyNumbers,
+    Schema,
+    topological,
+)
 from hbconv.containers.extractors import Extractor
-from hbconv.containers.nodes.codes import FindCode
-from hbconv.containers.nodes.conditions import OnlyNumbers
-from hbconv.containers.nodes.inputs import Codes, Columns, Entries, Hashes
 from hbconv.lower import DENSE, AnyFeed, CodesFeed, EntriesFeed, Feed, Padding
 from hbconv.runtime.inputs.dataframes import Data
 from hbconv.runtime.inputs.matrices import contiguous, written_out

@@ -23,8 +23,7 @@ def answer(output: Output, values: Any) -> Any:
     Examples
     --------
     >>> from hbconv.array import Array
-    >>> from hbconv.containers import Output, Schema
-    >>> from hbconv.containers.nodes.inputs import Columns
+    >>> from hbconv.containers import Columns, Output, Schema
     >>> output = Output(Columns.of(Schema.matrix(1)), classes=Array(["no", "yes"]), vector=True)
     >>> answer(output, np.array([[1], [0]], np.int32)).tolist()
     ['yes', 'no']

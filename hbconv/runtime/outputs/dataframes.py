@@ -10,9 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Container, Node, Output
-from hbconv.containers.nodes.inputs import Columns
-from hbconv.containers.nodes.wiring import Select
+from hbconv.containers import Columns, Container, Node, Output, Select
 from hbconv.errors import InputError
 
 __all__ = ["as_tensors", "framed", "library_of"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers.nodes.inputs import Vocabulary
+from hbconv.containers import Vocabulary
 from hbconv.errors import InputError
 
 __all__ = ["Categories", "Text", "encode", "has_arrow"]

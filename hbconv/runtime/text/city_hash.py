@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers.nodes.inputs import Hashes
+from hbconv.containers import Hashes
 from hbconv.errors import InputError
 from hbconv.runtime.text.categories import Categories, Text
 

@@ -7,11 +7,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.containers.nodes.elementwise import Map, SoftThreshold
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.matching_pursuit import MatchingPursuit
-from hbconv.containers.nodes.wiring import Cast, Concat
+from hbconv.containers import Cast, Concat, Linear, Map, MatchingPursuit, Node, SoftThreshold
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

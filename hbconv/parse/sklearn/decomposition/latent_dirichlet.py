@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.topic_mixture import TopicMixture
-from hbconv.containers.nodes.wiring import Cast
+from hbconv.containers import Cast, Compare, Node, TopicMixture
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

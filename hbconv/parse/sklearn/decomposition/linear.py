@@ -9,11 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.arithmetic import RowDot
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.wiring import Cast
+from hbconv.containers import Affine, Cast, Linear, Node, Output, RowDot
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

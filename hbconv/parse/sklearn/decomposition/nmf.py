@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.containers.nodes.conditions import IsOtherDtype
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.non_negative_weights import NonNegativeWeights
-from hbconv.containers.nodes.wiring import Cast
+from hbconv.containers import Cast, Compare, IsOtherDtype, Node, NonNegativeWeights
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

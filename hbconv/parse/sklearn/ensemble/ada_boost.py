@@ -9,13 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.decisions import ArgMax, Compare, Softmax
-from hbconv.containers.nodes.sums import RunningSums
-from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
-from hbconv.containers.nodes.votes import Votes, WeightedMedian
-from hbconv.containers.nodes.wiring import Select
+from hbconv.containers import (
+    Affine,
+    ArgMax,
+    Compare,
+    Node,
+    Output,
+    RunningSums,
+    Select,
+    Softmax,
+    TreeEnsemble,
+    TreeLeaves,
+    Votes,
+    WeightedMedian,
+)
 from hbconv.parse.common.members import are_trees, class_codes, columns_of_array, read_members
 from hbconv.parse.common.node_tables import assemble
 from hbconv.parse.common.probabilities import with_probabilities

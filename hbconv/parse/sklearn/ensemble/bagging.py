@@ -12,16 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.arithmetic import Add
-from hbconv.containers.nodes.codes import OneHot
-from hbconv.containers.nodes.decisions import ArgMax
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.lookups import LookupRows
-from hbconv.containers.nodes.probabilities import LogAdd
-from hbconv.containers.nodes.trees import TreeEnsemble, TreeLeaves
-from hbconv.containers.nodes.wiring import Cast
+from hbconv.containers import (
+    Add,
+    Affine,
+    ArgMax,
+    Cast,
+    LogAdd,
+    LookupRows,
+    Map,
+    Node,
+    OneHot,
+    Output,
+    TreeEnsemble,
+    TreeLeaves,
+)
 from hbconv.forest import Forest
 from hbconv.parse.common.members import (
     are_trees,

@@ -8,12 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.decisions import ArgMax, Compare, Softmax
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.trees import LeafSums, StagedLeafSums, TreeEnsemble, TreeLeaves
-from hbconv.containers.nodes.wiring import ConstantRows
+from hbconv.containers import (
+    Affine,
+    ArgMax,
+    Compare,
+    ConstantRows,
+    LeafSums,
+    Map,
+    Node,
+    Output,
+    Softmax,
+    StagedLeafSums,
+    TreeEnsemble,
+    TreeLeaves,
+)
 from hbconv.forest import Forest
 from hbconv.parse.common.node_tables import FlatTrees, assemble
 from hbconv.parse.common.probabilities import beside_complement

@@ -8,12 +8,18 @@ from dataclasses import replace
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.elementwise import Clip, Map
-from hbconv.containers.nodes.probabilities import SymmetricLogit
-from hbconv.containers.nodes.trees import TreeLeaves
-from hbconv.containers.nodes.wiring import Cast, ConstantRows, Select
+from hbconv.containers import (
+    Affine,
+    Cast,
+    Clip,
+    ConstantRows,
+    Map,
+    Node,
+    Output,
+    Select,
+    SymmetricLogit,
+    TreeLeaves,
+)
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.ensemble.boosting_stages import Boosted, boost, classified, regressed
 from hbconv.parse.sklearn.tree import read_trees

@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output, Schema
-from hbconv.containers.nodes.codes import FIRST_CODE, Recode
-from hbconv.containers.nodes.wiring import Cast, Concat, ConstantRows
+from hbconv.containers import FIRST_CODE, Cast, Concat, ConstantRows, Node, Output, Recode, Schema
 from hbconv.forest import Tables
 from hbconv.parse.common.category_tables import category_tables
 from hbconv.parse.common.node_tables import NodeTable

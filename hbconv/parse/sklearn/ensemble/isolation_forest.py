@@ -7,12 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.trees import TreeEnsemble
-from hbconv.containers.nodes.wiring import Cast
+from hbconv.containers import Affine, Cast, Compare, Map, Node, Output, TreeEnsemble
 from hbconv.parse.common.node_tables import assemble
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.tree import read_trees

@@ -7,10 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Output
-from hbconv.containers.nodes.codes import OneHot
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.trees import TreeLeaves
+from hbconv.containers import Compare, OneHot, Output, TreeLeaves
 from hbconv.forest import Forest
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.tree import leaf_outputs, tree_forest, tree_input

@@ -7,9 +7,17 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output, Schema, topological
-from hbconv.containers.nodes.inputs import Codes, Columns, Entries
-from hbconv.containers.nodes.wiring import Cast, Select
+from hbconv.containers import (
+    Cast,
+    Codes,
+    Columns,
+    Entries,
+    Node,
+    Output,
+    Schema,
+    Select,
+    topological,
+)
 from hbconv.parse.common.members import passed_on, read_named_members
 from hbconv.parse.common.responses import as_numbers
 from hbconv.parse.registry import parses

@@ -7,11 +7,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output, Schema
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.arithmetic import Add
-from hbconv.containers.nodes.codes import OneHot
-from hbconv.containers.nodes.decisions import ArgMax
+from hbconv.containers import Add, Affine, ArgMax, Node, OneHot, Output, Schema
 from hbconv.parse.common.members import class_codes, read_named_members
 from hbconv.parse.common.promotion import promoted
 from hbconv.parse.common.responses import as_numbers, as_vector

@@ -7,13 +7,18 @@ from dataclasses import replace
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.containers.nodes.conditions import Choose
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.elementwise import Clip
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.missing import IsMissing
-from hbconv.containers.nodes.wiring import Cast, CastLike, Select, Together
+from hbconv.containers import (
+    Cast,
+    CastLike,
+    Choose,
+    Clip,
+    Compare,
+    IsMissing,
+    Linear,
+    Node,
+    Select,
+    Together,
+)
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
 

@@ -8,17 +8,26 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.arithmetic import Quotient
-from hbconv.containers.nodes.conditions import Choose
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.distances import SharedDistances
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.lookups import WeightedLookup
-from hbconv.containers.nodes.missing import Impute, IsMissing
-from hbconv.containers.nodes.neighbors import EntriesAt, InverseDistances, Nearest
-from hbconv.containers.nodes.sums import GroupSums
-from hbconv.containers.nodes.wiring import Cast, CastLike, ConstantRows, Select
+from hbconv.containers import (
+    Cast,
+    CastLike,
+    Choose,
+    Compare,
+    ConstantRows,
+    EntriesAt,
+    GroupSums,
+    Impute,
+    InverseDistances,
+    IsMissing,
+    Map,
+    Nearest,
+    Node,
+    Output,
+    Quotient,
+    Select,
+    SharedDistances,
+    WeightedLookup,
+)
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
 

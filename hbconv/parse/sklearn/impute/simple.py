@@ -9,11 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.conditions import OnlyNumbers
-from hbconv.containers.nodes.inputs import FillText
-from hbconv.containers.nodes.missing import Impute, IsMissing
-from hbconv.containers.nodes.wiring import Cast, Select
+from hbconv.containers import Cast, FillText, Impute, IsMissing, Node, OnlyNumbers, Output, Select
 from hbconv.parse.common.text_columns import columns_of, is_missing_text, is_nan
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat

@@ -6,12 +6,19 @@ Two classes share one score: above 0 is the second class. More have one score ea
 from __future__ import annotations
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.decisions import ArgMax, Compare, Softmax
-from hbconv.containers.nodes.elementwise import Clip, Map
-from hbconv.containers.nodes.probabilities import Proportions
-from hbconv.containers.nodes.wiring import Cast, Concat
+from hbconv.containers import (
+    Affine,
+    ArgMax,
+    Cast,
+    Clip,
+    Compare,
+    Concat,
+    Map,
+    Node,
+    Output,
+    Proportions,
+    Softmax,
+)
 from hbconv.parse.common.probabilities import beside_complement, with_probabilities
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.linear_model.regressors import linear_scores

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.linear import Linear
+from hbconv.containers import Linear, Map, Node, Output
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

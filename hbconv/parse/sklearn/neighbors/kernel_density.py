@@ -8,13 +8,17 @@ from math import lgamma, log, pi
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.conditions import Choose
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.probabilities import LogSumExp
-from hbconv.containers.nodes.wiring import Cast, ConstantRows
+from hbconv.containers import (
+    Affine,
+    Cast,
+    Choose,
+    Compare,
+    ConstantRows,
+    LogSumExp,
+    Map,
+    Node,
+    Output,
+)
 from hbconv.parse.common.distance_metrics import read_metric, refuse_no_metric
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step

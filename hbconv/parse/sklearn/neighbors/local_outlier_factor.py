@@ -5,15 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.arithmetic import Maximum, Quotient
-from hbconv.containers.nodes.conditions import Choose
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.lookups import LookupRows
-from hbconv.containers.nodes.sums import GroupSums
-from hbconv.containers.nodes.wiring import Cast, CastLike, ConstantRows
+from hbconv.containers import (
+    Affine,
+    Cast,
+    CastLike,
+    Choose,
+    Compare,
+    ConstantRows,
+    GroupSums,
+    LookupRows,
+    Map,
+    Maximum,
+    Node,
+    Output,
+    Quotient,
+)
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.neighbors.nearest import Neighbors, finite_rows, kneighbors, nearest
 from hbconv.parse.step import Step

@@ -10,23 +10,28 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.arithmetic import Quotient
-from hbconv.containers.nodes.decisions import ArgMax
-from hbconv.containers.nodes.distances import Distances, SquaredDistances
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.lookups import WeightedLookup
-from hbconv.containers.nodes.neighbor_graphs import Scatter
-from hbconv.containers.nodes.neighbors import (
+from hbconv.containers import (
+    Affine,
+    ArgMax,
+    Cast,
+    CastLike,
+    ConstantRows,
+    Distances,
     EntriesAt,
+    GroupSums,
     InverseDistances,
+    Map,
     Nearest,
     NearestPoints,
+    Node,
+    Output,
+    Quotient,
+    Scatter,
+    Select,
+    SquaredDistances,
     SquaresAt,
+    WeightedLookup,
 )
-from hbconv.containers.nodes.sums import GroupSums
-from hbconv.containers.nodes.wiring import Cast, CastLike, ConstantRows, Select
 from hbconv.parse.common.distance_metrics import (
     COUNTING,
     Surrogate,

@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.decisions import ArgMax
-from hbconv.containers.nodes.distances import Distances
-from hbconv.containers.nodes.elementwise import Map
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.wiring import Cast
+from hbconv.containers import Affine, ArgMax, Cast, Distances, Linear, Map, Node, Output
 from hbconv.parse.common.densities import classify
 from hbconv.parse.common.distance_metrics import read_metric
 from hbconv.parse.registry import parses

@@ -8,15 +8,20 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.arithmetic import Quotient
-from hbconv.containers.nodes.conditions import Choose
-from hbconv.containers.nodes.decisions import ArgMax, Compare
-from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.neighbor_graphs import Held
-from hbconv.containers.nodes.neighbors import InverseDistances
-from hbconv.containers.nodes.sums import GroupSums
-from hbconv.containers.nodes.wiring import Cast, ConstantRows
+from hbconv.containers import (
+    ArgMax,
+    Cast,
+    Choose,
+    Compare,
+    ConstantRows,
+    GroupSums,
+    Held,
+    InverseDistances,
+    Linear,
+    Node,
+    Output,
+    Quotient,
+)
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.neighbors.nearest import (
     finite_rows,

@@ -7,10 +7,7 @@ from itertools import chain, combinations, combinations_with_replacement
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.basis_functions import Bins, Polynomial
-from hbconv.containers.nodes.codes import OneHot
-from hbconv.containers.nodes.wiring import Cast
+from hbconv.containers import Bins, Cast, Node, OneHot, Output, Polynomial
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

@@ -9,10 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output, Schema
-from hbconv.containers.nodes.codes import OneHot, Recode
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.wiring import Cast
+from hbconv.containers import Cast, Compare, Node, OneHot, Output, Recode, Schema
 from hbconv.parse.checks.contradictions import require_order
 from hbconv.parse.common.text_columns import category_codes, columns_of
 from hbconv.parse.registry import parses

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers import Map, Node, Output
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

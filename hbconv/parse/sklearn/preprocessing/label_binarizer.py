@@ -8,11 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output, Schema
-from hbconv.containers.nodes.arithmetic import Modulo
-from hbconv.containers.nodes.codes import Recode
-from hbconv.containers.nodes.conditions import IsOutside
-from hbconv.containers.nodes.decisions import Compare
+from hbconv.containers import Compare, IsOutside, Modulo, Node, Output, Recode, Schema
 from hbconv.parse.checks.contradictions import require_order
 from hbconv.parse.common.text_columns import are_numbers, category_codes
 from hbconv.parse.registry import parses

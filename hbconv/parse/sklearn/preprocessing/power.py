@@ -8,11 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.containers.nodes.conditions import IsOutside
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.power_transforms import BoxCox, YeoJohnson
-from hbconv.containers.nodes.wiring import Cast, CastLike
+from hbconv.containers import BoxCox, Cast, CastLike, Compare, IsOutside, Node, YeoJohnson
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

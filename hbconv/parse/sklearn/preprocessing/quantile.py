@@ -5,15 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.arithmetic import Add
-from hbconv.containers.nodes.basis_functions import Interpolate
-from hbconv.containers.nodes.conditions import Choose
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.elementwise import Clip, Map
-from hbconv.containers.nodes.power_transforms import NormalQuantile
-from hbconv.containers.nodes.wiring import Cast, CastLike, ConstantRows
+from hbconv.containers import (
+    Add,
+    Affine,
+    Cast,
+    CastLike,
+    Choose,
+    Clip,
+    Compare,
+    ConstantRows,
+    Interpolate,
+    Map,
+    Node,
+    NormalQuantile,
+    Output,
+)
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

@@ -9,11 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.decisions import Compare
-from hbconv.containers.nodes.elementwise import Clip
-from hbconv.containers.nodes.normalize import Normalize
+from hbconv.containers import Affine, Clip, Compare, Node, Normalize, Output
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

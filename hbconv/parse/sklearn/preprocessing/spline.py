@@ -8,14 +8,22 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output
-from hbconv.containers.nodes.affine import Affine
-from hbconv.containers.nodes.arithmetic import Add, Modulo
-from hbconv.containers.nodes.basis_functions import SplineBasis
-from hbconv.containers.nodes.conditions import Choose, IsOutside
-from hbconv.containers.nodes.elementwise import Clip
-from hbconv.containers.nodes.missing import IsMissing
-from hbconv.containers.nodes.wiring import Cast, CastLike, ConstantRows, Select
+from hbconv.containers import (
+    Add,
+    Affine,
+    Cast,
+    CastLike,
+    Choose,
+    Clip,
+    ConstantRows,
+    IsMissing,
+    IsOutside,
+    Modulo,
+    Node,
+    Output,
+    Select,
+    SplineBasis,
+)
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, select
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.containers.nodes.codes import Recode
+from hbconv.containers import Node, Recode
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.preprocessing.encoders import category_matrix
 from hbconv.parse.step import Step, select
