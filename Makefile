@@ -39,35 +39,35 @@ check: env
 	$(BIN)/python -m pytest -n 2
 
 battery: env
-	$(BIN)/python -m pytest tests/trees tests/breadth --battery 200 --battery-report figures.json
+	$(BIN)/python -m pytest tests/conformance/trees tests/conformance/breadth --battery 200 --battery-report figures.json
 
 fuzz: env
-	PYTHONPATH=tests:strategies:datasets $(BIN)/python -m fuzz --count $(COUNT)
+	PYTHONPATH=tests/system:tests/support:tests/conformance:strategies:datasets $(BIN)/python -m fuzz --count $(COUNT)
 
 memory: env
 	for vector in 16 32 64; do for guard in pages-behind pages-before; do \
-		HBCONV_GUARD=$$guard HBCONV_MACHINE=/$$vector $(BIN)/python -X faulthandler tests/backends/edges.py $$(seq 1 70) || exit 1; done; done
-	for guard in pages-behind pages-before; do HBCONV_GUARD=$$guard $(BIN)/python -m pytest -n 2 tests/backends || exit 1; done
-	for vector in 16 32 64; do HBCONV_GUARD=pages-behind HBCONV_MACHINE=/$$vector $(BIN)/python -m pytest -n 2 tests/trees tests/property || exit 1; done
+		HBCONV_GUARD=$$guard HBCONV_MACHINE=/$$vector $(BIN)/python -X faulthandler tests/unit/backends/tvm/edges.py $$(seq 1 70) || exit 1; done; done
+	for guard in pages-behind pages-before; do HBCONV_GUARD=$$guard $(BIN)/python -m pytest -n 2 tests/unit/backends || exit 1; done
+	for vector in 16 32 64; do HBCONV_GUARD=pages-behind HBCONV_MACHINE=/$$vector $(BIN)/python -m pytest -n 2 tests/conformance/trees tests/properties || exit 1; done
 
 # Valgrind knows no AVX-512, but vectors of 64 bytes in AVX2's registers.
 memcheck: export HBCONV_MACHINE = x86-64-v3/64
 memcheck: export HBCONV_GUARD =
 memcheck: env
-	$(BIN)/python tests/memcheck.py
-	PYTHONMALLOC=malloc valgrind -q --error-exitcode=1 --undef-value-errors=no --suppressions=tests/memcheck.supp $(BIN)/python tests/memcheck.py
+	$(BIN)/python tests/system/memcheck.py
+	PYTHONMALLOC=malloc valgrind -q --error-exitcode=1 --undef-value-errors=no --suppressions=tests/system/memcheck.supp $(BIN)/python tests/system/memcheck.py
 
 processes: env
-	$(BIN)/python tests/processes.py --count 500
+	$(BIN)/python tests/system/processes.py --count 500
 
 exports: env
-	$(BIN)/python -m pytest -n 2 tests/matrix/test_exports.py --exports
+	$(BIN)/python -m pytest -n 2 tests/conformance/matrix/test_exports.py --exports
 
 foreign: env
-	$(BIN)/python -m pytest tests/foreign --foreign 1 -n 2
+	$(BIN)/python -m pytest tests/conformance/foreign --foreign 1 -n 2
 
 support: env
-	$(BIN)/python -m pytest tests/breadth/test_support.py --update-support
+	$(BIN)/python -m pytest tests/conformance/breadth/test_support.py --update-support
 
 env: $(VENV)/installed
 

@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--battery",
         type=int,
         default=8,
-        help="models to draw for each battery of tests/trees and tests/breadth (full run: 200)",
+        help="models to draw for each battery of tests/conformance/trees and tests/conformance/breadth (full run: 200)",
     )
     parser.addoption(
         "--battery-report", help="file to write the figures of the batteries to, as JSON"

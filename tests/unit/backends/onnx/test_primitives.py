@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from backends.cases import CASES, ROWS, Case
+from primitive_cases import CASES, ROWS, Case
 
 from hbconv.backends import find_backend
 from hbconv.backends.onnx.emit import emit_model

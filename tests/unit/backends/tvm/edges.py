@@ -1,6 +1,6 @@
 """Programs run on every number of rows around the ends of vectors, blocks and tiles, each input and output right beside a page that may not be touched.
 
-    HBCONV_GUARD=pages-behind HBCONV_MACHINE=/64 python tests/backends/edges.py [a width of matrices, or several]
+    HBCONV_GUARD=pages-behind HBCONV_MACHINE=/64 python tests/unit/backends/tvm/edges.py [a width of matrices, or several]
 
 Answers are compared with the reference backend. A kernel that reads or writes beyond its memory ends the process.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))
 from forests import hostile_rows, random_forest
 
 from hbconv.backends.reference import evaluate

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from backends.cases import CASES, Case
 from forests import random_forest
+from primitive_cases import CASES, Case
 
 from hbconv.backends import find_backend
 from hbconv.backends.reference import evaluate

@@ -1,6 +1,6 @@
 """Processes that convert a model, answer and end: how many die. What a kernel writes beyond its memory often shows only when that is given back.
 
-    python tests/processes.py [--count 500] [--fresh 8] [--seed 0]
+    python tests/system/processes.py [--count 500] [--fresh 8] [--seed 0]
 
 Models are of LightGBM, XGBoost and scikit-learn, over 4 to 70 columns of float32 or float64; 1 to 200 rows are answered by kernels in vectors of
 16, 32 and 64 bytes. Most processes are forked from one that has the libraries; ``--fresh`` ones start from nothing. All end as programs do.

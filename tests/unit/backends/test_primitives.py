@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from backends.cases import CASES, ROWS, Case, equal, same_bits
+from primitive_cases import CASES, ROWS, Case, equal, same_bits
 
 from hbconv.backends import backend_names, find_backend
 from hbconv.backends.base import Backend

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PROCESSES = Path(__file__).parents[1] / "processes.py"
+PROCESSES = Path(__file__).parents[4] / "tests" / "system" / "processes.py"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")

@@ -8,7 +8,7 @@ import io
 import numpy as np
 import pytest
 import torch
-from backends.cases import CASES
+from primitive_cases import CASES
 
 from hbconv.backends import find_backend
 from hbconv.backends.torch import export_module

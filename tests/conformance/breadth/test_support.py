@@ -16,7 +16,7 @@ from hbconv.cli.support_page import support_page
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DATA, PAGE = ROOT / "hbconv/support.json", ROOT / "docs/support.md"
 
 CASES = {name: case for name, case in estimators().items() if isinstance(case, Case)}
