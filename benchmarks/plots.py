@@ -1,6 +1,8 @@
-"""Draw the figures of ``trees.py`` as an SVG: for each number of rows in a call a row of panels, a model each, with a bar for each contender.
+"""Draw the figures of ``trees.py``: a row of panels for each batch size, and a panel for each model.
 
 python benchmarks/plots.py results.json [more.json ...] picture.svg [--rows 1 20000] [--models NAME ...]
+
+The suffix of the picture chooses the format: ``.svg`` or ``.png``.
 """
 
 from __future__ import annotations
@@ -10,12 +12,36 @@ import json
 from pathlib import Path
 from typing import Any
 
-COLORS = {"hbconv tvm": "#c0392b", "hbconv tvm fast": "#e67e22", "hbconv tvm bound": "#f1c40f"}
-OTHER, OWN = "#95a5a6", "#d7b7a5"
+LABELS = {
+    "source": "source library",
+    "onnxruntime": "ONNX Runtime",
+    "onnxruntime float32": "ONNX Runtime",
+    "onedal": "oneDAL",
+    "lleaves": "lleaves",
+    "lleaves float32": "lleaves",
+    "hbconv tvm": "hbconv",
+    "hbconv tvm fast": "hbconv, float32 sums",
+    "hbconv tvm bound": "hbconv, bind()",
+    "hbconv torchscript": "hbconv as TorchScript",
+}
+"""What a contender is called, in the order of the bars; of several with one name, the fastest is drawn."""
+
+TITLES = {
+    "lightgbm-8": "8 leaves a tree",
+    "lightgbm-31": "31 leaves a tree",
+    "lightgbm-d8": "200 leaves a tree",
+}
+OWN = "#0b6e4f"
+OWN_SOFT = "#9cc5b2"
+PEER = "#c3c9d0"
+INK = "#24292f"
+SOFT_INK = "#6e7781"
+
+Figure = dict[str, Any]
 
 
 def main() -> None:
-    """Draw."""
+    """Read the figures, and draw them."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -31,69 +57,140 @@ def main() -> None:
     ]
     models = chosen.models or list(dict.fromkeys(figure["model"] for figure in figures))
     rows = chosen.rows or sorted({figure["rows"] for figure in figures})
-    draw(figures, models, rows).savefig(chosen.picture, metadata={"Date": None})
+    draw(figures, models, rows).savefig(chosen.picture, dpi=150, metadata=metadata(chosen.picture))
 
 
-def draw(figures: list[dict[str, Any]], models: list[str], rows: list[int]) -> Any:
+def metadata(picture: Path) -> dict[str, None]:
+    """Leave the date out of an SVG, so that equal figures give an equal file."""
+    return {"Date": None} if picture.suffix == ".svg" else {}
+
+
+def draw(figures: list[Figure], models: list[str], rows: list[int]) -> Any:
     """Return the picture."""
+    plt = pyplot()
+    names = ordered({label(figure) for figure in figures})
+    size = (1.6 + 2.7 * len(models), 0.2 + (0.75 + 0.22 * len(names)) * len(rows))
+    picture, panels = plt.subplots(
+        len(rows), len(models), figsize=size, sharey=True, squeeze=False, layout="constrained"
+    )
+    picture.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
+    for line, count in zip(panels, rows, strict=True):
+        for panel, model in zip(line, models, strict=True):
+            fill(panel, fastest(figures, model, count), names)
+            panel.set_title(TITLES.get(model, model), fontsize=9, loc="left", color=INK)
+        what = "one row a call" if count == 1 else f"{count:,} rows a call, time of a row"
+        line[0].annotate(
+            what,
+            (0, 1),
+            (-100, 24),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontsize=10,
+            fontweight="bold",
+            color=INK,
+        )
+    panels[0][0].invert_yaxis()
+    return picture
+
+
+def pyplot() -> Any:
+    """Return matplotlib's drawing module, set up so that text stays text and runs give equal files."""
     import matplotlib as mpl
 
-    mpl.use("svg")
+    mpl.use("agg")
     mpl.rcParams.update(
         {
             "svg.fonttype": "none",
             "svg.hashsalt": "hbconv",
+            "font.family": ["Helvetica", "Arial", "DejaVu Sans", "sans-serif"],
             "font.size": 8,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
         }
     )
+    import logging
+
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
     from matplotlib import pyplot as plt
 
-    names = list(dict.fromkeys(figure["contender"] for figure in figures))
-    size = (1.5 + 2.5 * len(models), 0.6 + (0.5 + 0.19 * len(names)) * len(rows))
-    picture, panels = plt.subplots(
-        len(rows), len(models), figsize=size, sharey=True, squeeze=False, layout="constrained"
-    )
-    for line, count in zip(panels, rows, strict=True):
-        for panel, model in zip(line, models, strict=True):
-            here = {
-                figure["contender"]: figure
-                for figure in figures
-                if (figure["model"], figure["rows"]) == (model, count)
-            }
-            fill(panel, [here.get(name) for name in names], names)
-            panel.set_title(
-                f"{model}, {count:,} row{'s' if count > 1 else ''}", fontsize=8, loc="left"
-            )
-    panels[0][0].invert_yaxis()
-    for panel in panels[-1]:
-        panel.set_xlabel("microseconds a row")
-    return picture
+    return plt
 
 
-def fill(panel: Any, figures: list[dict[str, Any] | None], names: list[str]) -> None:
-    """Draw a bar from the median of each contender, on a scale of powers of ten, with its quartiles."""
-    panel.set_xscale("log")
-    panel.xaxis.set_major_formatter("{x:g}")
-    panel.minorticks_off()
-    panel.set_yticks(range(len(names)), names)
-    panel.tick_params(axis="y", length=0)
-    for place, (name, figure) in enumerate(zip(names, figures, strict=True)):
-        if figure is None:
+def label(figure: Figure) -> str:
+    """Return the name of a figure's contender."""
+    if figure["contender"] == "source" and figure["model"].startswith("lightgbm"):
+        return "LightGBM"
+    return LABELS.get(figure["contender"], figure["contender"])
+
+
+def ordered(names: set[str]) -> list[str]:
+    """Sort names: source libraries, the peers, then those that say hbconv, as in ``LABELS``.
+
+    Examples
+    --------
+    >>> ordered({"hbconv", "treelite", "LightGBM", "oneDAL"})
+    ['LightGBM', 'oneDAL', 'treelite', 'hbconv']
+    """
+    known = ["LightGBM", *LABELS.values()]
+    rank = {name: position for position, name in reversed(list(enumerate(known)))}
+    unknown = rank["lleaves"]
+    return sorted(names, key=lambda name: (rank.get(name, unknown), name))
+
+
+def fastest(figures: list[Figure], model: str, count: int) -> dict[str, Figure]:
+    """Return the fastest figure of each name, for one model and number of rows."""
+    found: dict[str, Figure] = {}
+    for figure in figures:
+        if (figure["model"], figure["rows"]) != (model, count):
             continue
-        lower, middle, upper = (
-            figure[key] / figure["rows"] * 1e6 for key in ("lower", "median", "upper")
-        )
-        panel.barh(
+        known = found.get(label(figure), figure)
+        found[label(figure)] = min(known, figure, key=lambda one: one["median"])
+    return found
+
+
+def fill(panel: Any, found: dict[str, Figure], names: list[str]) -> None:
+    """Draw a bar for the median of each contender, from zero, with its time in words."""
+    panel.set_yticks(range(len(names)), names, color=INK)
+    panel.tick_params(axis="both", length=0)
+    panel.set_xticks([])
+    panel.spines[:].set_visible(False)
+    panel.axvline(0, color=SOFT_INK, linewidth=0.6)
+    for place, name in enumerate(names):
+        if name not in found:
+            panel.text(0, place, "  no figure", va="center", fontsize=7, color=SOFT_INK)
+            continue
+        seconds = found[name]["median"] / found[name]["rows"]
+        panel.barh(place, seconds, color=color(name), height=0.68)
+        weight = "bold" if name == "hbconv" else "normal"
+        panel.text(
+            seconds,
             place,
-            middle,
-            color=COLORS.get(name, OWN if name.startswith("hbconv") else OTHER),
-            height=0.75,
+            f"  {words(seconds)}",
+            va="center",
+            fontsize=7.5,
+            color=INK,
+            fontweight=weight,
         )
-        panel.plot([lower, upper], [place, place], color="#2c3e50", linewidth=1)
-        panel.text(upper, place, f" {middle:.3g}", va="center", fontsize=6)
-    panel.margins(x=0.2)
+    panel.margins(x=0.28, y=0.02)
+    panel.set_xlim(left=0)
+
+
+def color(name: str) -> str:
+    """Return the colour of a contender's bar."""
+    if name == "hbconv":
+        return OWN
+    return OWN_SOFT if name.startswith("hbconv") else PEER
+
+
+def words(seconds: float) -> str:
+    """Print a time with its unit.
+
+    Examples
+    --------
+    >>> words(3.58e-7), words(4.6e-5)
+    ('358 ns', '46.0 µs')
+    """
+    if seconds < 1e-6:
+        return f"{seconds * 1e9:.0f} ns"
+    return f"{seconds * 1e6:.{1 if seconds < 1e-4 else 0}f} µs"
 
 
 if __name__ == "__main__":
