@@ -11,11 +11,12 @@ from typing import Any
 
 from hbconv.containers import Codes, Columns, Entries, Graph, Output, Schema, Traits, topological
 from hbconv.errors import OptionError
+from hbconv.names import METHODS
 from hbconv.parse.checks.damage import reading_estimator
 from hbconv.parse.checks.handmade import refuse_handmade
 from hbconv.parse.checks.soundness import require_sound
 from hbconv.parse.feature_names import read_container, read_names_out
-from hbconv.parse.registry import METHODS, find_parser, parser_names, parses
+from hbconv.parse.registry import find_parser, parser_names, parses
 from hbconv.parse.schema import read_schema
 from hbconv.parse.step import Step, parse_step
 
@@ -55,18 +56,20 @@ def _parsed(estimator: object, n_features: int | None, iterations: tuple[int, in
     step = Step(estimator, Columns.of(schema), sparse=None, iterations=iterations)
     outputs = parse_step(step)
     ordered = {m: outputs[m] for m in (*METHODS, *outputs) if m in outputs}
-    why_dense = next(iter(step.dense), "")
+    found = step.conditions
     graph = Graph(
         schema,
         ordered,
-        tuple(step.checks),
+        tuple(found.checks),
         _traits(estimator, ordered, schema),
-        not why_dense,
-        tuple(step.warnings),
-        why_dense,
+        not found.why_dense,
+        tuple(found.warnings),
+        found.why_dense,
     )
     graph = graph.with_schema(_typed(graph))
-    return graph.of_form(sparse=False) if why_dense or "string" in graph.schema.dtypes else graph
+    return (
+        graph.of_form(sparse=False) if found.why_dense or "string" in graph.schema.dtypes else graph
+    )
 
 
 def _require_truncating(estimator: object, iterations: tuple[int, int]) -> None:

@@ -11,7 +11,7 @@ import importlib.metadata
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.names import METHODS
@@ -20,15 +20,12 @@ from hbconv.parse.unpredictive import UNPREDICTIVE
 
 if TYPE_CHECKING:
     from hbconv.containers import Node, Output, Schema
-    from hbconv.parse.step import Step
 
     Features = Callable[[Any], Sequence[str] | int | Schema | None]
-    Parsed = Node | dict[str, Output]
-    Parser = Callable[[Step], Parsed]
 
 __all__ = [
-    "METHODS",
     "Entry",
+    "Parser",
     "declared_columns",
     "find_entry",
     "find_parser",
@@ -36,6 +33,16 @@ __all__ = [
     "parser_names",
     "parses",
 ]
+
+
+class Parser(Protocol):
+    """A function that reads one Step of an estimator into nodes."""
+
+    __module__: str
+    __qualname__: str
+
+    def __call__(self, step: Any, /) -> Node | dict[str, Output]:
+        """Return a Node for ``transform``, or an Output for each method."""
 
 
 @dataclass(frozen=True)

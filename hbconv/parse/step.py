@@ -26,11 +26,31 @@ from hbconv.containers import (
     source,
 )
 from hbconv.errors import ConversionError, NotFittedError, UnsupportedError
+from hbconv.names import METHODS
 from hbconv.parse.checks.contradictions import require_agreement
-from hbconv.parse.checks.damage import reading_estimator
-from hbconv.parse.registry import METHODS, Entry, find_entry, find_parser
+from hbconv.parse.checks.damage import damaged, reading_estimator
+from hbconv.parse.registry import Entry, find_entry, find_parser
 
-__all__ = ["Step", "concat", "is_fitted", "parse_step", "require_fitted", "select"]
+__all__ = ["Conditions", "Step", "concat", "is_fitted", "parse_step", "require_fitted", "select"]
+
+
+@dataclass
+class Conditions:
+    """Collect the conditions on the rows that all steps of one conversion find.
+
+    Parameters
+    ----------
+    checks : list of Check
+        Rows that the source model refuses.
+    warnings : list of Check
+        Rows of which the source model warns.
+    why_dense : str
+        First reason to refuse a sparse matrix; empty where one is taken.
+    """
+
+    checks: list[Check] = field(default_factory=list)
+    warnings: list[Check] = field(default_factory=list)
+    why_dense: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,26 +65,20 @@ class Step:
         What it reads.
     path : str
         Where it stands, such as ``"prep/num/StandardScaler"``.
-    checks : list of Check
-        Conditions collected for the graph; all steps of one conversion share the list.
     sparse : bool or None
         The source gives x to this estimator as a sparse matrix, for which some compute otherwise; None: where the rows are one.
     iterations : tuple of int, or None
         First and last (not included) boosting iteration that the user asks for; never set for inner estimators.
-    warnings : list of Check
-        Conditions of which the source warns; all steps of one conversion share the list.
-    dense : list of str
-        Why rows must not come as a sparse matrix; all steps of one conversion share the list.
+    conditions : Conditions
+        Conditions on the rows; all steps of one conversion add to the same.
     """
 
     estimator: Any
     x: Node
     path: str = ""
-    checks: list[Check] = field(default_factory=list)
     sparse: bool | None = False
     iterations: tuple[int, int] | None = None
-    dense: list[str] = field(default_factory=list)
-    warnings: list[Check] = field(default_factory=list)
+    conditions: Conditions = field(default_factory=Conditions)
 
     @property
     def name(self) -> str:
@@ -76,15 +90,18 @@ class Step:
         """Path with the class name at its end: the source step of the nodes made here."""
         return f"{self.path}/{self.name}" if self.path else self.name
 
+    @property
+    def place(self) -> str:
+        """The step as messages name it."""
+        return f"step {self.where!r}"
+
     def refuse(self, parameter: str | None, value: object, hint: str) -> UnsupportedError:
         """Return the error that refuses a parameter; the caller raises it."""
         return UnsupportedError(self.name, self.where, parameter, value, hint)
 
     def damaged(self, what: str) -> ConversionError:
         """Return the error that refuses fitted attributes that contradict each other; the caller raises it."""
-        return ConversionError(
-            f"{self.name} (step {self.where!r}) is damaged: {what}. Fit it again, or undo what was changed by hand."
-        )
+        return damaged(self.estimator, self.place, what)
 
     def require(self, parameter: str, *allowed: object) -> Any:
         """Return the estimator's parameter if it is one of the allowed values, else refuse it."""
@@ -95,17 +112,24 @@ class Step:
 
     def check(self, node: Node, message: str) -> None:
         """Refuse rows where the bool node is True."""
-        self.checks.append(Check(node, message, self.where))
+        self.conditions.checks.append(Check(node, message, self.where))
 
     def check_sparse(self, node: Node, message: str) -> None:
         """Refuse rows where the bool node is True, if the source gives x as a sparse matrix."""
         if self.sparse is not False:
-            self.checks.append(Check(node, message, self.where, sparse=self.sparse is None))
+            self.conditions.checks.append(
+                Check(node, message, self.where, sparse=self.sparse is None)
+            )
 
     def refuse_sparse(self, why: str = "takes no sparse matrix") -> None:
         """Refuse rows that come as a sparse matrix, where x is one then."""
         if self.sparse is None:
-            self.dense.append(f"{self.name} (step {self.where!r}) {why}. Give X.toarray().")
+            self.require_dense(why)
+
+    def require_dense(self, why: str, way_out: str = "Give X.toarray().") -> None:
+        """Refuse all rows that come as a sparse matrix; the first reason is the one reported."""
+        reason = f"{self.name} (step {self.where!r}) {why}. {way_out}"
+        self.conditions.why_dense = self.conditions.why_dense or reason
 
     def by_form(self, dense: Node, sparse: Node) -> Node:
         """Return what the source computes of x in the form in which it gives it."""
@@ -115,7 +139,7 @@ class Step:
 
     def warn(self, node: Node, message: str) -> None:
         """Warn of rows where a column of the bool node is True: ``{columns}`` in the message is a list of these."""
-        self.warnings.append(Check(node, message, self.where))
+        self.conditions.warnings.append(Check(node, message, self.where))
 
     def require_finite(self, x: Node | None = None, *, allow_nan: bool = False) -> Node:
         """Refuse rows as scikit-learn does: with infinite values and, unless allowed, NaN. Returns x."""
@@ -168,7 +192,9 @@ def parse_step(step: Step) -> dict[str, Output]:
     require_fitted(step.estimator, step.where)
     with source(step.where):
         outputs = _parsed(entry, step)
-    if not (step.dense or entry.takes_sparse or _takes_sparse(step.estimator, entry)):
+    if not (
+        step.conditions.why_dense or entry.takes_sparse or _takes_sparse(step.estimator, entry)
+    ):
         step.refuse_sparse()
     return outputs
 
@@ -212,7 +238,7 @@ def _parsed(entry: Entry, step: Step) -> dict[str, Output]:
             raise ConversionError(
                 f"The parser of {entry.name} returned {type(output).__name__} for {method}; it must be an Output, such as Output(node)."
             )
-    require_agreement(step, outputs)
+    require_agreement(step.estimator, step.place, outputs)
     return outputs
 
 

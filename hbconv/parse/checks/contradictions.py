@@ -2,102 +2,106 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
-from hbconv.errors import ConversionError
+from hbconv.containers import Output
+from hbconv.parse.checks.damage import damaged
 from hbconv.parse.checks.soundness import require_labels
-
-if TYPE_CHECKING:
-    from hbconv.containers import Output
-    from hbconv.parse.step import Step
 
 __all__ = ["require_agreement", "require_order", "require_unlike"]
 
+Attributes = dict[str, Any]
 
-def require_agreement(step: Step, outputs: dict[str, Output]) -> None:
-    """Refuse an estimator whose numbers of classes, outputs, members or columns out are not those that it holds.
+
+def require_agreement(estimator: object, where: str, outputs: dict[str, Output]) -> None:
+    """Refuse an estimator whose fitted attributes count classes, outputs, members or columns differently.
+
+    ``where`` is its place, as for ``damaged``; ``outputs`` are its methods as parsed.
 
     Raises
     ------
     ConversionError
         Names both attributes.
     """
-    held = getattr(step.estimator, "__dict__", {})
-    _require_count(step, "n_outputs_", held.get("n_outputs_"))
-    _agree(step, "n_classes_", held.get("n_classes_"), "classes_", _length(held.get("classes_")))
-    require_unlike(step.estimator, step.where)
+    held = getattr(estimator, "__dict__", {})
+    _refuse_first(estimator, where, chain(_output_counts(held), _class_counts(held)))
+    require_unlike(estimator, where)
+    _refuse_first(estimator, where, _encoder_labels(held))
+    for output in outputs.values():
+        require_labels(output)
+    _refuse_first(estimator, where, chain(_column_counts(held, outputs), _member_counts(held)))
+
+
+def require_unlike(estimator: object, where: str) -> None:
+    """Refuse an estimator, a member of another too, two of whose classes are equal."""
+    labels = getattr(estimator, "__dict__", {}).get("classes_")
+    if isinstance(labels, np.ndarray) and len(set(labels.ravel().tolist())) != labels.size:
+        raise damaged(estimator, where, f"classes_ holds a label twice: {labels[:9]}")
+
+
+def require_order(estimator: object, where: str, classes: Any) -> None:
+    """Refuse classes that do not ascend, where the source does a binary search; NaN and None may stand anywhere."""
+    known = [label for label in classes.tolist() if label is not None and label == label]
+    if known != sorted(known):
+        raise damaged(estimator, where, "classes_ is not in order, in which the source seeks")
+
+
+def _refuse_first(estimator: object, where: str, contradictions: Iterable[str]) -> None:
+    for what in contradictions:
+        raise damaged(estimator, where, what)
+
+
+def _output_counts(held: Attributes) -> Iterator[str]:
+    count = held.get("n_outputs_")
+    if count is not None and not (isinstance(count, int | np.integer) and count > 0):
+        yield f"n_outputs_={count!r:.30}, which is no count"
+
+
+def _class_counts(held: Attributes) -> Iterator[str]:
+    yield from _unequal(held, "n_classes_", "classes_", _length(held.get("classes_")))
+
+
+def _encoder_labels(held: Attributes) -> Iterator[str]:
     for name in ("_label_encoder", "le_"):
         known = getattr(held.get(name), "classes_", None)
         if isinstance(known, np.ndarray) and not np.array_equal(known, held.get("classes_", known)):
-            raise step.damaged(f"classes_ are not those of {name}")
-    for output in outputs.values():
-        require_labels(output)
+            yield f"classes_ are not those of {name}"
+
+
+def _column_counts(held: Attributes, outputs: dict[str, Output]) -> Iterator[str]:
     if "transform" in outputs and not outputs["transform"].parts:
+        width = outputs["transform"].node.type.width
         for name in ("_n_features_out", "n_output_features_"):
-            _agree(
-                step,
-                name,
-                held.get(name),
-                "columns of transform",
-                outputs["transform"].node.type.width,
-            )
-    _agree(
-        step,
-        "_n_features",
-        held.get("_n_features"),
-        "columns, by n_features_in_",
-        held.get("n_features_in_"),
-    )
+            yield from _unequal(held, name, "columns of transform", width)
+    fitted = held.get("n_features_in_")
+    yield from _unequal(held, "_n_features", "columns, by n_features_in_", fitted)
+
+
+def _member_counts(held: Attributes) -> Iterator[str]:
     layers = _length(held.get("coefs_"))
-    _agree(
-        step,
-        "n_layers_",
-        held.get("n_layers_"),
-        "layers of coefs_, with the input",
-        None if layers is None else layers + 1,
-    )
+    if layers is not None:
+        yield from _unequal(held, "n_layers_", "layers of coefs_, with the input", layers + 1)
     members = _length(held.get("estimators_"))
     for name in ("estimator_weights_", "estimators_features_", "estimators_samples_"):
         found = _length(held.get(name))
         if members is not None and found is not None and found < members:
-            raise step.damaged(f"{name} has {found} entries, for {members} estimators_")
+            yield f"{name} has {found} entries, for {members} estimators_"
 
 
-def require_unlike(estimator: object, where: str) -> None:
-    """Refuse an estimator, a member of another too, of which two classes are one."""
-    labels = getattr(estimator, "__dict__", {}).get("classes_")
-    if isinstance(labels, np.ndarray) and len(set(labels.ravel().tolist())) != labels.size:
-        name = type(estimator).__name__
-        raise ConversionError(
-            f"{name} ({where}) is damaged: classes_ holds a label twice: {labels[:9]}. Fit it again, or undo what was changed by hand."
-        )
-
-
-def require_order(step: Step, classes: Any) -> None:
-    """Refuse classes that are not ascending, as where the source seeks by halving; missing ones may stand anywhere."""
-    known = [label for label in classes.tolist() if label is not None and label == label]
-    if known != sorted(known):
-        raise step.damaged("classes_ is not in order, in which the source seeks")
+def _unequal(held: Attributes, name: str, other: str, found: int | None) -> Iterator[str]:
+    """Compare a count with the number of other things found, where both are known."""
+    count = held.get(name)
+    if found is None or count is None or np.ndim(count) > 0 or isinstance(count, list):
+        return
+    if not isinstance(count, int | np.integer) or int(count) != found:
+        yield f"{name}={count!r:.30}, but it has {found} {other}"
 
 
 def _length(value: Any) -> int | None:
     """Count the entries of a list, or of an array of one dimension or more."""
-    return (
-        len(value)
-        if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim > 0)
-        else None
-    )
-
-
-def _require_count(step: Step, name: str, said: Any) -> None:
-    if said is not None and not (isinstance(said, int | np.integer) and said > 0):
-        raise step.damaged(f"{name}={said!r:.30}, which is no count")
-
-
-def _agree(step: Step, name: str, said: Any, other: str, found: int | None) -> None:
-    if found is None or said is None or np.ndim(said) > 0 or isinstance(said, list):
-        return
-    if not isinstance(said, int | np.integer) or int(said) != found:
-        raise step.damaged(f"{name}={said!r:.30}, but it has {found} {other}")
+    has_length = isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    return len(value) if has_length else None

@@ -12,7 +12,14 @@ import numpy.typing as npt
 
 from hbconv.errors import ConversionError, HbconvError
 
-__all__ = ["decode_json", "finite_numbers", "fitted_attributes", "reading", "reading_estimator"]
+__all__ = [
+    "damaged",
+    "decode_json",
+    "finite_numbers",
+    "fitted_attributes",
+    "reading",
+    "reading_estimator",
+]
 
 _SHOWN = 8
 """Attributes that a message lists."""
@@ -53,6 +60,24 @@ def reading_estimator(estimator: object, where: str) -> Iterator[None]:
         raise ConversionError(
             f"{name} (step {where!r}) is damaged: {_said(error)}. {way_out}"
         ) from error
+
+
+def damaged(estimator: object, where: str, what: str) -> ConversionError:
+    """Return the error that refuses fitted attributes that contradict each other.
+
+    Parameters
+    ----------
+    estimator : object
+        The estimator that holds them.
+    where : str
+        Its place, such as ``"step 'prep/StandardScaler'"``.
+    what : str
+        The contradiction, with its values.
+    """
+    name = type(estimator).__name__
+    return ConversionError(
+        f"{name} ({where}) is damaged: {what}. Fit it again, or undo what was changed by hand."
+    )
 
 
 def decode_json(data: bytes) -> Any:

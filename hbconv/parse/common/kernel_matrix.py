@@ -8,9 +8,9 @@ import numpy as np
 
 from hbconv.containers import Node
 from hbconv.parse.common.covariance_kernels import covariance, is_process_kernel
+from hbconv.parse.common.fitted_arrays import dense
 from hbconv.parse.common.pairwise_kernels import KERNELS, PairwiseKernel, pairwise_kernel
 from hbconv.parse.common.promotion import promoted
-from hbconv.parse.sklearn.linear_model.regressors import dense
 from hbconv.parse.step import Step
 
 __all__ = ["kernel_matrix"]

@@ -20,7 +20,8 @@ from hbconv.containers import (
     Select,
     topological,
 )
-from hbconv.parse.registry import METHODS, find_parser
+from hbconv.names import METHODS
+from hbconv.parse.registry import find_parser
 from hbconv.parse.step import Step
 
 __all__ = [
@@ -112,7 +113,7 @@ def _refuse_text_beside_numbers(step: Step, outputs: list[dict[str, Output]]) ->
     nodes = topological(
         (
             *(output.node for methods in outputs for output in methods.values()),
-            *(check.node for check in step.checks),
+            *(check.node for check in step.conditions.checks),
         )
     )
     text = {node.column for node in nodes if isinstance(node, Codes)}

@@ -23,8 +23,8 @@ from hbconv.containers import (
     Power,
     SquaredDistances,
 )
+from hbconv.parse.common.fitted_arrays import dense
 from hbconv.parse.common.promotion import promoted
-from hbconv.parse.sklearn.linear_model.regressors import dense
 from hbconv.parse.step import Step
 
 __all__ = ["KERNELS", "PairwiseKernel", "pairwise_kernel"]

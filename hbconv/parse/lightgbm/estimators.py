@@ -86,7 +86,7 @@ def parse_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) ->
         schema = read_schema(model.names, categories=bool(model.categories))
         step = Step(None, Columns.of(schema), "Booster")
         return require_sound(
-            Graph(schema, _answers(step, model), tuple(step.checks), Traits("Booster"))
+            Graph(schema, _answers(step, model), tuple(step.conditions.checks), Traits("Booster"))
         )
 
 

@@ -21,9 +21,9 @@ from hbconv.containers import (
     Pool,
 )
 from hbconv.parse.common.distance_metrics import squared_distances
+from hbconv.parse.common.fitted_arrays import dense
 from hbconv.parse.common.promotion import promoted
 from hbconv.parse.registry import parses
-from hbconv.parse.sklearn.linear_model.regressors import dense
 from hbconv.parse.step import Step
 
 

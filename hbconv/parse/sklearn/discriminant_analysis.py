@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from hbconv.containers import Affine, Cast, FiniteLog, GroupSums, Linear, Map, Node, Output, Softmax
 from hbconv.parse.common.densities import classify
+from hbconv.parse.common.linear_scores import decide_by_scores
 from hbconv.parse.common.probabilities import beside_complement
 from hbconv.parse.common.promotion import promoted
 from hbconv.parse.registry import parses
-from hbconv.parse.sklearn.linear_model.classifiers import decide
 from hbconv.parse.step import Step
 
 
@@ -26,7 +26,7 @@ def parse_linear_discriminant_analysis(step: Step) -> dict[str, Output]:
             step.estimator.classes_,
             "The source itself has no probabilities of a single class: use DummyClassifier.",
         )
-    outputs = decide(step)
+    outputs = decide_by_scores(step)
     scores = outputs["decision_function"].node
     p = beside_complement(Map(scores, "sigmoid")) if scores.type.width == 1 else Softmax(scores)
     outputs |= {"predict_proba": Output(p), "predict_log_proba": Output(FiniteLog(p))}

@@ -8,36 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from hbconv.containers import (
-    Affine,
-    Cast,
-    Entries,
-    Map,
-    Node,
-    Normalize,
-    Output,
-    Schema,
-    topological,
-)
+from hbconv.containers import Affine, Cast, Entries, Map, Node, Normalize, Output, topological
 from hbconv.containers.extractors import (
     Buckets,
-    Extractor,
     Mappings,
-    Name,
     Pairs,
     Terms,
     Texts,
     Tokens,
 )
-from hbconv.parse.common.text_columns import text_column
+from hbconv.parse.common.extracted_entries import (
+    entry_name,
+    extracted_entries,
+    item_column,
+)
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
 _DTYPES = ("float32", "float64", "int32", "int64")
-
-
-def _items(_: Any) -> Schema:
-    return Schema.items()
 
 
 def _has_vocabulary(vectorizer: Any) -> bool:
@@ -45,7 +33,9 @@ def _has_vocabulary(vectorizer: Any) -> bool:
 
 
 @parses(
-    "sklearn.feature_extraction.text.CountVectorizer", features=_items, is_fitted=_has_vocabulary
+    "sklearn.feature_extraction.text.CountVectorizer",
+    features=item_column,
+    is_fitted=_has_vocabulary,
 )
 def parse_count_vectorizer(step: Step) -> dict[str, Output]:
     """Count the terms."""
@@ -55,7 +45,7 @@ def parse_count_vectorizer(step: Step) -> dict[str, Output]:
     return _sparse(_entries(step, _texts(step), _terms(step), _dtype(step)))
 
 
-@parses("sklearn.feature_extraction.text.TfidfVectorizer", features=_items)
+@parses("sklearn.feature_extraction.text.TfidfVectorizer", features=item_column)
 def parse_tfidf_vectorizer(step: Step) -> dict[str, Output]:
     """Count the terms, in float64 unless asked for float32, and weigh the counts."""
     dtype = "float32" if np.dtype(step.estimator.dtype) == np.float32 else "float64"
@@ -70,7 +60,7 @@ def parse_tfidf_transformer(step: Step) -> dict[str, Output]:
     return _sparse(_weighed(step, step.estimator, Cast(step.require_finite(), "float")))
 
 
-@parses("sklearn.feature_extraction.text.HashingVectorizer", features=_items)
+@parses("sklearn.feature_extraction.text.HashingVectorizer", features=item_column)
 def parse_hashing_vectorizer(step: Step) -> dict[str, Output]:
     """Count tokens by their hashes."""
     norm = step.require("norm", "l1", "l2", None)
@@ -78,7 +68,7 @@ def parse_hashing_vectorizer(step: Step) -> dict[str, Output]:
     return _sparse(Normalize(counts, norm, sparse=True) if norm else counts)
 
 
-@parses("sklearn.feature_extraction.FeatureHasher", features=_items)
+@parses("sklearn.feature_extraction.FeatureHasher", features=item_column)
 def parse_feature_hasher(step: Step) -> dict[str, Output]:
     """Add up values by the hashes of their names."""
     kinds: dict[str, Pairs | Tokens] = {
@@ -91,23 +81,11 @@ def parse_feature_hasher(step: Step) -> dict[str, Output]:
     )
 
 
-@parses("sklearn.feature_extraction.DictVectorizer", features=_items)
+@parses("sklearn.feature_extraction.DictVectorizer", features=item_column)
 def parse_dict_vectorizer(step: Step) -> dict[str, Output]:
     """Give each known name its column."""
     entries = _entries(step, Mappings(step.estimator.separator), _terms(step), _dtype(step))
     return {"transform": Output(entries, sparse=bool(step.estimator.sparse))}
-
-
-@parses("sklearn.preprocessing.MultiLabelBinarizer", features=_items)
-def parse_multi_label_binarizer(step: Step) -> dict[str, Output]:
-    """Give each label of a row a one in its column; others are left out. A text is refused: the source takes its letters for labels."""
-    classes = Terms(tuple(_name(step, label) for label in step.estimator.classes_.tolist()))
-    return {
-        "transform": Output(
-            _entries(step, Tokens(), classes, "int64", binary=True),
-            sparse=bool(step.estimator.sparse_output),
-        )
-    }
 
 
 def _sparse(node: Node) -> dict[str, Output]:
@@ -115,23 +93,10 @@ def _sparse(node: Node) -> dict[str, Output]:
 
 
 def _entries(
-    step: Step,
-    rows: Texts | Mappings | Pairs | Tokens,
-    columns: Terms | Buckets,
-    dtype: str,
-    *,
-    binary: bool = False,
+    step: Step, rows: Texts | Mappings | Pairs | Tokens, columns: Terms | Buckets, dtype: str
 ) -> Node:
-    column = text_column(step.x, 0) if step.x.type.width == 1 else None
-    if column is None or column.fills:
-        raise step.refuse(None, None, "It must read a column of the input as it comes.")
-    return Entries(
-        column.schema,
-        column.column,
-        Extractor(
-            rows, columns, dtype, binary=binary or bool(getattr(step.estimator, "binary", False))
-        ),
-    )
+    binary = bool(getattr(step.estimator, "binary", False))
+    return extracted_entries(step, rows, columns, dtype, binary=binary)
 
 
 def _dtype(step: Step) -> str:
@@ -148,16 +113,7 @@ def _terms(step: Step) -> Terms:
         raise step.refuse(
             "vocabulary_", f"{len(ordered)} terms", "Its columns must be 0, 1, 2... without a gap."
         )
-    return Terms(tuple(_name(step, name) for name, _ in ordered))
-
-
-def _name(step: Step, name: Any) -> Name:
-    plain = name.item() if isinstance(name, np.generic) else name
-    if isinstance(plain, tuple):
-        return tuple(_name(step, part) for part in plain)
-    if plain is not None and not isinstance(plain, str | int | float):
-        raise step.refuse("vocabulary_", name, "Names must be texts or numbers.")
-    return str(plain) if isinstance(plain, str) else plain
+    return Terms(tuple(entry_name(step, name) for name, _ in ordered))
 
 
 def _buckets(step: Step) -> Buckets:

@@ -1,4 +1,4 @@
-"""Manifolds: new rows placed by the neighbours that they have among the rows fitted on; and a learned projection."""
+"""Manifolds: new rows placed by the neighbours that they have among the rows fitted on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from hbconv.containers import (
     Barycentric,
     Cast,
     CastLike,
-    Linear,
     Map,
     Node,
     ShortestPaths,
@@ -22,12 +21,6 @@ from hbconv.parse.step import Step
 
 _MOST = 50
 """Neighbours for which the program that solves for their weights is still short."""
-
-
-@parses("sklearn.neighbors.NeighborhoodComponentsAnalysis")
-def parse_neighborhood_components(step: Step) -> Node:
-    """Project on the components."""
-    return Linear.of(step.require_finite(), step.estimator.components_.T)
 
 
 @parses("sklearn.manifold.Isomap")

@@ -1,4 +1,4 @@
-"""Searches and other estimators that delegate to a fitted one, and classifiers with a tuned threshold."""
+"""Searches, which answer as their best estimator, and classifiers with a tuned threshold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers import Compare, Output, Schema
 from hbconv.errors import UnsupportedError
-from hbconv.parse.common.members import columns_of_array, passed_on
+from hbconv.parse.common.members import passed_on
 from hbconv.parse.common.responses import response
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import read_schema
@@ -41,25 +41,6 @@ def parse_search(step: Step) -> dict[str, Output]:
     """Answer as the best estimator does."""
     return passed_on(
         step, step.child(_best(step.estimator, step.where), step.x, "", sparse=step.sparse)
-    )
-
-
-@parses(
-    "sklearn.frozen.FrozenEstimator",
-    features=lambda frozen: read_schema(frozen.estimator),
-    takes_sparse=True,
-)
-def parse_frozen_estimator(step: Step) -> dict[str, Output]:
-    """Answer as the frozen estimator does."""
-    return passed_on(step, step.child(step.estimator.estimator, step.x, "", sparse=step.sparse))
-
-
-@parses("sklearn.semi_supervised.SelfTrainingClassifier")
-def parse_self_training_classifier(step: Step) -> dict[str, Output]:
-    """Answer as the classifier that was fitted last, which is given one array."""
-    x = columns_of_array(step.x, range(step.x.type.width))
-    return passed_on(
-        step, step.child(step.estimator.estimator_, x, "estimator_", sparse=step.sparse)
     )
 
 

@@ -1,14 +1,20 @@
-"""Pipeline: each step reads what the one before it made."""
+"""Pipeline and FeatureUnion."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
-from hbconv.containers import Output, Schema
+import numpy as np
+
+from hbconv.containers import Affine, Beside, Cast, Columns, Node, Output, Schema
+from hbconv.parse.common.members import columns_of_array
 from hbconv.parse.registry import declared_columns, parses
-from hbconv.parse.schema import read_schema
-from hbconv.parse.step import Step
+from hbconv.parse.schema import in_order, read_schema
+from hbconv.parse.step import Step, concat, select
+
+__all__ = ["PASSED_ON", "is_keyword", "join_parts", "transform_part"]
 
 PASSED_ON = (
     "predict",
@@ -55,3 +61,86 @@ def parse_pipeline(step: Step) -> dict[str, Output]:
 
 def _passes(estimator: object) -> bool:
     return estimator is None or (isinstance(estimator, str) and estimator == "passthrough")
+
+
+def _columns_of_all(union: Any) -> Sequence[str] | int | Schema | None:
+    """Input columns where the first transformer's parser declares them; found by name where all transformers find them so."""
+    given = [(name, t) for name, t in union.transformer_list if not is_keyword(t, "drop")]
+    declared = [
+        None if is_keyword(t, "passthrough") else declared_columns(t, name) for name, t in given
+    ]
+    first = next(
+        (
+            columns
+            for columns, (_, t) in zip(declared, given, strict=True)
+            if not is_keyword(t, "passthrough")
+        ),
+        None,
+    )
+    by_name = all(isinstance(columns, Schema) and columns.finds == "names" for columns in declared)
+    return first if by_name or not isinstance(first, Schema) else in_order(first)
+
+
+@parses("sklearn.pipeline.FeatureUnion", features=_columns_of_all, takes_sparse=True)
+def parse_feature_union(step: Step) -> dict[str, Output]:
+    """Give each transformer the whole input; one sparse part makes the whole sparse."""
+    parts = [(name, t) for name, t in step.estimator.transformer_list if not is_keyword(t, "drop")]
+    outputs = [transform_part(step, name, transformer, step.x) for name, transformer in parts]
+    forms = {o.sparse for o in outputs}
+    return {
+        "transform": join_parts(
+            step, outputs, sparse=True if True in forms else None if None in forms else False
+        )
+    }
+
+
+def transform_part(step: Step, name: str, transformer: object, x: Node) -> Output:
+    """Return the weighted output of one of several transformers."""
+    output = (
+        _passed(step, x)
+        if is_keyword(transformer, "passthrough")
+        else step.transform_output(transformer, x, name, sparse=step.sparse)
+    )
+    weight = (step.estimator.transformer_weights or {}).get(name)
+    if weight is None:
+        return output
+    wide = Cast(output.node, "float64") if isinstance(weight, np.float64) else output.node
+    return Output(Affine.of(wide, mul=weight), sparse=output.sparse, arrays=output.arrays)
+
+
+def _passed(step: Step, x: Node) -> Output:
+    return Output(x, sparse=step.sparse, arrays=True)
+
+
+def join_parts(step: Step, outputs: Sequence[Output], *, sparse: bool | None) -> Output:
+    """Concatenate; where all parts declare the dtype of their answer, so does the whole."""
+    if not outputs:
+        return Output(Cast(select(step.x, []), "float64"))
+    dtypes = [o.dtype for o in outputs if o.dtype is not None]
+    dtype = np.result_type(*dtypes).name if len(dtypes) == len(outputs) else None
+    nodes = [o.node for o in outputs]
+    node = Beside(tuple(nodes)) if _makes_tables(step.estimator) else _array(concat(nodes))
+    arrays = any(o.arrays for o in outputs if o.sparse is None)
+    return Output(
+        node, dtype=dtype, sparse=sparse, arrays=arrays, blocks=() if sparse else tuple(outputs)
+    )
+
+
+def _array(node: Node) -> Node:
+    return columns_of_array(node, range(node.type.width)) if isinstance(node, Columns) else node
+
+
+def _makes_tables(estimator: Any) -> bool:
+    """Whether the source makes a table of pandas, whose columns keep their dtypes (of polars it reads floats as float64, as from an array).
+
+    As ``set_output`` says of the estimator, or the configuration of all.
+    """
+    for_all = sys.modules["sklearn"].get_config()["transform_output"]
+    return bool(
+        getattr(estimator, "_sklearn_output_config", {}).get("transform", for_all) == "pandas"
+    )
+
+
+def is_keyword(transformer: object, keyword: str) -> bool:
+    """Tell whether a keyword, such as ``"drop"``, stands in place of a transformer."""
+    return isinstance(transformer, str) and transformer == keyword

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hbconv.containers import Cast, Linear, Output
+from hbconv.parse.common.fitted_arrays import dense
 from hbconv.parse.registry import parses
-from hbconv.parse.sklearn.linear_model.regressors import dense
 from hbconv.parse.step import Step
 
 

@@ -1,4 +1,4 @@
-"""Label propagation: what the rows fitted on were found to be, weighed by how near they are."""
+"""Label propagation over the fitted rows, and self-training."""
 
 from __future__ import annotations
 
@@ -21,10 +21,20 @@ from hbconv.containers import (
     WeightedLookup,
 )
 from hbconv.parse.common.distance_metrics import squared_distances
+from hbconv.parse.common.fitted_arrays import dense
+from hbconv.parse.common.members import columns_of_array, passed_on
 from hbconv.parse.registry import parses
-from hbconv.parse.sklearn.linear_model.regressors import dense
 from hbconv.parse.sklearn.neighbors.nearest import nearest
 from hbconv.parse.step import Step
+
+
+@parses("sklearn.semi_supervised.SelfTrainingClassifier")
+def parse_self_training_classifier(step: Step) -> dict[str, Output]:
+    """Answer as the classifier that was fitted last, which is given one array."""
+    x = columns_of_array(step.x, range(step.x.type.width))
+    return passed_on(
+        step, step.child(step.estimator.estimator_, x, "estimator_", sparse=step.sparse)
+    )
 
 
 @parses("sklearn.semi_supervised.LabelPropagation", "sklearn.semi_supervised.LabelSpreading")

@@ -26,10 +26,12 @@ from hbconv.containers import (
     Select,
     SquaredDistances,
 )
+from hbconv.parse.common.fitted_arrays import dense
+from hbconv.parse.common.linear_scores import decide_by_scores, linear_scores
 from hbconv.parse.common.pairwise_kernels import PairwiseKernel, pairwise_kernel
 from hbconv.parse.common.probabilities import with_probabilities
 from hbconv.parse.registry import parses
-from hbconv.parse.sklearn.linear_model.regressors import dense
+from hbconv.parse.sklearn.linear_model.one_class import outlier_outputs
 from hbconv.parse.step import Step
 
 Floats = npt.NDArray[np.float64]
@@ -82,25 +84,19 @@ def parse_svr(step: Step) -> dict[str, Output]:
 @parses("sklearn.svm.OneClassSVM", features=_columns)
 def parse_one_class_svm(step: Step) -> dict[str, Output]:
     """Take a row for an inlier where the sum is positive."""
-    return _outliers(_score(step), "gt", step.estimator.offset_, "int64")
+    return outlier_outputs(_score(step), "gt", step.estimator.offset_, "int64")
 
 
-@parses("sklearn.linear_model.SGDOneClassSVM")
-def parse_sgd_one_class_svm(step: Step) -> dict[str, Output]:
-    """Take a row for an inlier where the sum is not negative."""
-    est = step.estimator
-    return _outliers(
-        Linear.of(step.require_finite(), est.coef_, -est.offset_), "ge", est.offset_, "int32"
-    )
+@parses("sklearn.svm.LinearSVR", takes_sparse=True)
+def parse_linear_svr(step: Step) -> dict[str, Output]:
+    """Return the scores; a vector where ``coef_`` is one."""
+    return {"predict": Output(linear_scores(step), vector=np.ndim(step.estimator.coef_) == 1)}
 
 
-def _outliers(score: Node, inlier: str, offset: Floats, dtype: str) -> dict[str, Output]:
-    signs = Affine.of(Compare.of(score, inlier, 0.0, "float64"), mul=2.0, sub=1.0)
-    return {
-        "predict": Output(Cast(signs, dtype), vector=True),
-        "decision_function": Output(score, vector=True),
-        "score_samples": Output(Affine.of(score, add=offset), vector=True),
-    }
+@parses("sklearn.svm.LinearSVC")
+def parse_linear_svc(step: Step) -> dict[str, Output]:
+    """Return decisions alone."""
+    return decide_by_scores(step)
 
 
 def _score(step: Step) -> Node:

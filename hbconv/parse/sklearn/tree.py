@@ -1,4 +1,4 @@
-"""scikit-learn's single trees and averaged forests."""
+"""scikit-learn's single trees, and how its forests read theirs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
-    Affine,
     ArgMax,
     Cast,
     Concat,
@@ -28,14 +27,17 @@ from hbconv.parse.common.node_tables import FlatTrees, NodeTable, assemble
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
-__all__ = ["leaf_outputs", "read_trees", "tree_forest", "tree_input"]
+__all__ = ["classified_fractions", "leaf_outputs", "read_trees", "tree_forest", "tree_input"]
 
 
 @parses("sklearn.tree.DecisionTreeClassifier", "sklearn.tree.ExtraTreeClassifier")
 def parse_tree_classifier(step: Step) -> dict[str, Output]:
     """Class fractions of the leaf; predict takes the largest."""
     x, forest = tree_input(step, step.estimator), tree_forest(step, [step.estimator])
-    return {**_classified(step, TreeEnsemble(x, forest)), **_leaf_outputs_of_one(step, x, forest)}
+    return {
+        **classified_fractions(step, TreeEnsemble(x, forest)),
+        **_leaf_outputs_of_one(step, x, forest),
+    }
 
 
 @parses("sklearn.tree.DecisionTreeRegressor", "sklearn.tree.ExtraTreeRegressor")
@@ -45,29 +47,6 @@ def parse_tree_regressor(step: Step) -> dict[str, Output]:
     return {
         "predict": Output(TreeEnsemble(x, forest), vector=step.estimator.n_outputs_ == 1),
         **_leaf_outputs_of_one(step, x, forest),
-    }
-
-
-@parses("sklearn.ensemble.RandomForestClassifier", "sklearn.ensemble.ExtraTreesClassifier")
-def parse_forest_classifier(step: Step) -> dict[str, Output]:
-    """Sum the trees' class fractions in float64, divide by their number; predict takes the largest mean."""
-    members = step.estimator.estimators_
-    x, forest = tree_input(step, members[0]), tree_forest(step, members)
-    return {
-        **_classified(step, Affine.of(TreeEnsemble(x, forest), div=len(members))),
-        **leaf_outputs(x, forest, members),
-    }
-
-
-@parses("sklearn.ensemble.RandomForestRegressor", "sklearn.ensemble.ExtraTreesRegressor")
-def parse_forest_regressor(step: Step) -> dict[str, Output]:
-    """Sum the trees' values in float64, divide by their number."""
-    members = step.estimator.estimators_
-    x, forest = tree_input(step, members[0]), tree_forest(step, members)
-    mean = Affine.of(TreeEnsemble(x, forest), div=len(members))
-    return {
-        "predict": Output(mean, vector=step.estimator.n_outputs_ == 1),
-        **leaf_outputs(x, forest, members),
     }
 
 
@@ -167,7 +146,7 @@ def _parents(trees: Sequence[Any], first: npt.NDArray[np.int64]) -> npt.NDArray[
     return parent
 
 
-def _classified(step: Step, fractions: Node) -> dict[str, Output]:
+def classified_fractions(step: Step, fractions: Node) -> dict[str, Output]:
     """Return the methods of a classifier: those with fractions give a list where there are several outputs."""
     widths = tuple(int(n) for n in np.atleast_1d(step.estimator.n_classes_))
     if sum(widths) != fractions.type.width:

@@ -52,7 +52,12 @@ def parse_xgboost_bytes(data: bytes) -> Graph:
         schema = model_schema(model)
         step = Step(None, Columns.of(schema), "Booster")
         return require_sound(
-            Graph(schema, _booster_outputs(step, model), tuple(step.checks), Traits("Booster"))
+            Graph(
+                schema,
+                _booster_outputs(step, model),
+                tuple(step.conditions.checks),
+                Traits("Booster"),
+            )
         )
 
 

@@ -65,7 +65,7 @@ def xgboost_rows(step: Step, model: XGBoostModel, missing: float = np.nan) -> No
     """Return the step's input as float32, NaN for what counts as missing and for missing categories."""
     if not (isinstance(step.x, Columns) and step.x.schema.conventions.absent_missing):
         why = "takes for missing what a sparse matrix leaves out, and other steps for zero"
-        step.dense.append(f"{step.name} (step {step.where!r}) {why}. Give X.toarray().")
+        step.require_dense(why)
     given = MissingBetween.of(step.x, 0, 0) if step.sparse else step.x
     x = _coded(step, model) if any(model.categories) else Cast(given, "float32")
     return (

@@ -20,7 +20,7 @@ from hbconv.containers import (
     Together,
 )
 from hbconv.parse.registry import parses
-from hbconv.parse.step import Step, concat
+from hbconv.parse.step import Conditions, Step, concat
 
 
 @parses("sklearn.impute.IterativeImputer")
@@ -68,8 +68,10 @@ def _predicted(step: Step, filled: Node, missing: Node) -> Node:
 
 
 def _prediction(step: Step, x: Node, estimator: object, name: str) -> Node:
-    """Predict one column. What the estimator would refuse, it was given by none but another: its checks are left out."""
-    output = replace(step, checks=[]).child(estimator, x, name)["predict"]
+    """Predict one column, without the checks of the estimator: its input was filled by another."""
+    found = Conditions(warnings=step.conditions.warnings)
+    output = replace(step, conditions=found).child(estimator, x, name)["predict"]
+    step.conditions.why_dense = step.conditions.why_dense or found.why_dense
     if output.classes is not None:
         raise step.refuse("estimator", type(estimator).__name__, "It must be a regressor.")
     return output.node

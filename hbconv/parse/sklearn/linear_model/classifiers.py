@@ -5,10 +5,8 @@ Two classes share one score: above 0 is the second class. More have one score ea
 
 from __future__ import annotations
 
-from hbconv.array import Array
 from hbconv.containers import (
     Affine,
-    ArgMax,
     Cast,
     Clip,
     Compare,
@@ -19,33 +17,19 @@ from hbconv.containers import (
     Proportions,
     Softmax,
 )
+from hbconv.parse.common.linear_scores import decide_by_scores, linear_scores
 from hbconv.parse.common.probabilities import beside_complement, with_probabilities
 from hbconv.parse.registry import parses
-from hbconv.parse.sklearn.linear_model.regressors import linear_scores
 from hbconv.parse.step import Step
-
-__all__ = ["decide"]
-
-
-def decide(step: Step) -> dict[str, Output]:
-    """Return the methods every linear classifier has: predict and decision_function."""
-    scores, classes = linear_scores(step), Array(step.estimator.classes_)
-    one = scores.type.width == 1
-    codes = Compare.of(scores, "gt", 0.0, "int32") if one else ArgMax(scores)
-    return {
-        "predict": Output(codes, classes, vector=True),
-        "decision_function": Output(scores, vector=one),
-    }
 
 
 @parses(
     "sklearn.linear_model.PassiveAggressiveClassifier",
     "sklearn.linear_model.Perceptron",
-    "sklearn.svm.LinearSVC",
 )
 def parse_linear_classifier(step: Step) -> dict[str, Output]:
     """Decisions alone."""
-    return decide(step)
+    return decide_by_scores(step)
 
 
 @parses("sklearn.linear_model.RidgeClassifier", "sklearn.linear_model.RidgeClassifierCV")
@@ -53,7 +37,7 @@ def parse_ridge_classifier(step: Step) -> dict[str, Output]:
     """Decisions alone; several labels a row are each decided by the sign of their score."""
     binarizer = step.estimator._label_binarizer
     if not binarizer.y_type_.startswith("multilabel"):
-        return decide(step)
+        return decide_by_scores(step)
     scores = linear_scores(step)
     labels = Output(Compare.of(scores, "gt", 0.0, "int64"), sparse=binarizer.sparse_input_)
     return {"predict": labels, "decision_function": Output(scores)}
@@ -62,7 +46,7 @@ def parse_ridge_classifier(step: Step) -> dict[str, Output]:
 @parses("sklearn.linear_model.LogisticRegression", "sklearn.linear_model.LogisticRegressionCV")
 def parse_logistic_regression(step: Step) -> dict[str, Output]:
     """Two classes: the sigmoid of their score; more: the softmax of the scores, or one against the rest."""
-    outputs = decide(step)
+    outputs = decide_by_scores(step)
     scores = outputs["decision_function"].node
     if _one_against_rest(step):
         return with_probabilities(outputs, _one_against_rest_probabilities(scores))
@@ -95,7 +79,7 @@ def _one_against_rest_probabilities(scores: Node) -> Node:
 @parses("sklearn.linear_model.SGDClassifier")
 def parse_sgd_classifier(step: Step) -> dict[str, Output]:
     """Probabilities only for the losses "log_loss" and "modified_huber"."""
-    outputs = decide(step)
+    outputs = decide_by_scores(step)
     scores = outputs["decision_function"].node
     if step.estimator.loss == "log_loss":
         return with_probabilities(outputs, _one_against_rest_probabilities(scores))

@@ -1,28 +1,13 @@
-"""Linear regressors: one matrix product. Here too are the scores that linear classifiers start from."""
+"""Linear regressors: one matrix product."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from hbconv.containers import Linear, Map, Node, Output
+from hbconv.containers import Map, Output
+from hbconv.parse.common.linear_scores import linear_scores
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
-
-__all__ = ["dense", "linear_scores"]
-
-
-def dense(weights: Any) -> npt.NDArray[Any]:
-    """Return weights as an array, also those that ``sparsify()`` made a scipy matrix."""
-    return np.asarray(weights.toarray() if hasattr(weights, "toarray") else weights)
-
-
-def linear_scores(step: Step) -> Node:
-    """Return ``X @ coef_.T + intercept_``, one column an output."""
-    estimator = step.estimator
-    return Linear.of(step.require_finite(), dense(estimator.coef_).T, estimator.intercept_)
 
 
 @parses(
@@ -49,7 +34,6 @@ def linear_scores(step: Step) -> Node:
     "sklearn.linear_model.Ridge",
     "sklearn.linear_model.RidgeCV",
     "sklearn.linear_model.TheilSenRegressor",
-    "sklearn.svm.LinearSVR",
     takes_sparse=True,
 )
 def parse_linear_regressor(step: Step) -> dict[str, Output]:
@@ -76,3 +60,10 @@ def parse_tweedie_regressor(step: Step) -> dict[str, Output]:
     scores = linear_scores(step)
     identity = link == "identity" or (link == "auto" and step.estimator.power <= 0)
     return {"predict": Output(scores if identity else Map(scores, "exp"), vector=True)}
+
+
+@parses("sklearn.linear_model.RANSACRegressor")
+def parse_ransac_regressor(step: Step) -> dict[str, Output]:
+    """Predict as ``estimator_``, the regressor fitted on the inliers."""
+    outputs = step.child(step.estimator.estimator_, step.x, "estimator_", sparse=step.sparse)
+    return {"predict": outputs["predict"]}

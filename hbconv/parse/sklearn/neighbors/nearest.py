@@ -39,9 +39,9 @@ from hbconv.parse.common.distance_metrics import (
     refuse_no_metric,
     squared_distances,
 )
-from hbconv.parse.common.precomputed import given_distances, require_neighbors
+from hbconv.parse.common.fitted_arrays import dense
 from hbconv.parse.registry import parses
-from hbconv.parse.sklearn.linear_model.regressors import dense
+from hbconv.parse.sklearn.neighbors.precomputed import given_distances, require_neighbors
 from hbconv.parse.step import Step, concat
 
 __all__ = ["Neighbors", "fitted_rows", "kneighbors", "nearest", "one_hot", "read_surrogate", "vote"]

@@ -88,7 +88,7 @@ def parse_label_encoder(step: Step) -> dict[str, Output]:
     A text longer than any class, which the source cuts short where its classes are a ``U`` array, is unknown here.
     """
     classes = np.asarray(step.estimator.classes_)
-    require_order(step, classes)
+    require_order(step.estimator, step.place, classes)
     if classes.dtype.kind in "biu":
         dtype = "bool" if classes.dtype.kind == "b" else "int64"
         step = replace(step, x=Cast(Cast(step.require_finite(), dtype), "int64"))

@@ -38,7 +38,7 @@ def _is_multilabel(binarizer: Any) -> bool:
 def _class_codes(step: Step) -> Node:
     """Look up the class. Two classes share a column, and must be met: were there others, the source would make two columns."""
     classes = np.asarray(step.estimator.classes_)
-    require_order(step, classes)
+    require_order(step.estimator, step.place, classes)
     if are_numbers(classes):
         classes = classes.astype(np.int64) if classes.dtype.kind == "b" else classes
         _require_whole(step)

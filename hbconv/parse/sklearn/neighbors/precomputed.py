@@ -24,9 +24,7 @@ def given_distances(step: Step, estimator: Any, x: Node) -> Surrogate:
     """Return the distances that an estimator with ``metric="precomputed"`` is given; to rows that a graph does not hold they are infinite."""
     if step.sparse:
         return Surrogate(_graph(step, x), of_distance=_finite)
-    step.dense.append(
-        f"{step.name} (step {step.where!r}) takes the entries of a sparse matrix alone for neighbours. {_MEND}"
-    )
+    step.require_dense("takes the entries of a sparse matrix alone for neighbours", _MEND)
     distances = promoted(x, np.zeros(0, estimator._fit_X.dtype))
     step.check(
         Compare.of(distances, "lt", 0.0),

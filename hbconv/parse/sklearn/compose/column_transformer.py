@@ -1,0 +1,44 @@
+"""ColumnTransformer: each transformer reads its own columns."""
+
+from __future__ import annotations
+
+from hbconv.containers import Output, Schema
+from hbconv.parse.common.text_columns import columns_of
+from hbconv.parse.registry import declared_columns, parses
+from hbconv.parse.schema import picked_by_name
+from hbconv.parse.sklearn.pipeline import is_keyword, join_parts, transform_part
+from hbconv.parse.step import Step, select
+
+
+@parses("sklearn.compose.ColumnTransformer", features=picked_by_name, takes_sparse=True)
+def parse_column_transformer(step: Step) -> dict[str, Output]:
+    """Give each transformer its columns, by the positions the source resolved when fitting."""
+    est = step.estimator
+    outputs = []
+    for name, transformer, given in est.transformers_:
+        columns = est._transformer_to_input_indices[name]
+        if len(columns) and not is_keyword(transformer, "drop"):
+            _require_items(step, name, transformer, given)
+            x = (
+                columns_of(step.x, columns)
+                if step.x.type.dtype == "string"
+                else select(step.x, columns)
+            )
+            outputs.append(transform_part(step, name, transformer, x))
+    return {"transform": join_parts(step, outputs, sparse=getattr(est, "sparse_output_", False))}
+
+
+def _require_items(step: Step, name: str, transformer: object, given: object) -> None:
+    """Refuse columns in a list where the source would iterate over their names."""
+    declared = (
+        None
+        if is_keyword(transformer, "passthrough")
+        else declared_columns(transformer, "/".join(p for p in (step.path, name) if p))
+    )
+    if (
+        isinstance(declared, Schema)
+        and declared.conventions.items
+        and not isinstance(given, str | int)
+    ):
+        hint = f"{type(transformer).__name__} iterates over its input: give it one column, by its name or position without a list."
+        raise step.refuse("transformers", (name, given), hint)

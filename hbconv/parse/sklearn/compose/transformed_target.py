@@ -1,0 +1,23 @@
+"""TransformedTargetRegressor: a regressor of a transformed target."""
+
+from __future__ import annotations
+
+from hbconv.containers import Output
+from hbconv.parse.common.responses import as_numbers
+from hbconv.parse.registry import parses
+from hbconv.parse.schema import read_schema
+from hbconv.parse.sklearn.compose.inverse_transforms import inverse_transform
+from hbconv.parse.step import Step
+
+
+@parses(
+    "sklearn.compose.TransformedTargetRegressor", features=lambda est: read_schema(est.regressor_)
+)
+def parse_transformed_target_regressor(step: Step) -> dict[str, Output]:
+    """Invert what was done to the target; a target of one dimension is predicted as one."""
+    est = step.estimator
+    predicted = as_numbers(
+        step, step.child(est.regressor_, step.x, "regressor_", sparse=step.sparse)["predict"]
+    )
+    target = inverse_transform(step, est.transformer_, predicted)
+    return {"predict": Output(target, vector=est._training_dim == 1 and target.type.width == 1)}

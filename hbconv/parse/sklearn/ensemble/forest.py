@@ -1,0 +1,36 @@
+"""Forests of scikit-learn: the mean of the trees."""
+
+from __future__ import annotations
+
+from hbconv.containers import Affine, Output, TreeEnsemble
+from hbconv.parse.registry import parses
+from hbconv.parse.sklearn.tree import (
+    classified_fractions,
+    leaf_outputs,
+    tree_forest,
+    tree_input,
+)
+from hbconv.parse.step import Step
+
+
+@parses("sklearn.ensemble.RandomForestClassifier", "sklearn.ensemble.ExtraTreesClassifier")
+def parse_forest_classifier(step: Step) -> dict[str, Output]:
+    """Sum the trees' class fractions in float64, divide by their number; predict takes the largest mean."""
+    members = step.estimator.estimators_
+    x, forest = tree_input(step, members[0]), tree_forest(step, members)
+    return {
+        **classified_fractions(step, Affine.of(TreeEnsemble(x, forest), div=len(members))),
+        **leaf_outputs(x, forest, members),
+    }
+
+
+@parses("sklearn.ensemble.RandomForestRegressor", "sklearn.ensemble.ExtraTreesRegressor")
+def parse_forest_regressor(step: Step) -> dict[str, Output]:
+    """Sum the trees' values in float64, divide by their number."""
+    members = step.estimator.estimators_
+    x, forest = tree_input(step, members[0]), tree_forest(step, members)
+    mean = Affine.of(TreeEnsemble(x, forest), div=len(members))
+    return {
+        "predict": Output(mean, vector=step.estimator.n_outputs_ == 1),
+        **leaf_outputs(x, forest, members),
+    }

@@ -1,0 +1,19 @@
+"""FrozenEstimator: a fitted estimator that refuses to be fitted again."""
+
+from __future__ import annotations
+
+from hbconv.containers import Output
+from hbconv.parse.common.members import passed_on
+from hbconv.parse.registry import parses
+from hbconv.parse.schema import read_schema
+from hbconv.parse.step import Step
+
+
+@parses(
+    "sklearn.frozen.FrozenEstimator",
+    features=lambda frozen: read_schema(frozen.estimator),
+    takes_sparse=True,
+)
+def parse_frozen_estimator(step: Step) -> dict[str, Output]:
+    """Answer as the frozen estimator does."""
+    return passed_on(step, step.child(step.estimator.estimator, step.x, "", sparse=step.sparse))
