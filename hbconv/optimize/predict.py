@@ -10,14 +10,9 @@ from hbconv.backends.base import Backend
 from hbconv.optimize.costs import CLOCK, find_prices
 from hbconv.strategy import Work, find_strategy
 from hbconv.target import Target
-from hbconv.tensor import Op, TensorProgram
+from hbconv.tensor import Op, OpKind, TensorProgram
 
 __all__ = ["OperatorCost", "count_work", "predict"]
-
-FREE = ("reshape", "expand")
-COPIES = ("take", "concat")
-READS = ("gather", "lookup", "bucketize", "scatter")
-PRODUCTS = ("matmul", "pairwise", "embedding_sum")
 
 
 @dataclass(frozen=True)
@@ -48,7 +43,7 @@ def predict(program: TensorProgram, backend: Backend, target: Target) -> tuple[O
     ops = [
         _price(program, op, backend, target)
         for op in program.instructions
-        if isinstance(op, Op) and op.primitive not in FREE
+        if isinstance(op, Op) and op.kind is not OpKind.VIEW
     ]
     outputs = [program.instructions[index] for index in program.outputs.values()]
     prices = find_prices(target, "", native=False)
@@ -100,16 +95,16 @@ def count_work(program: TensorProgram, op: Op) -> Work:
             operators=1,
             multiplications=int(np.prod(program.instructions[op.operands[1]].type.shape)),
         )
-    if op.primitive in PRODUCTS:
+    if op.kind is OpKind.PRODUCT:
         return Work(
             operators=1,
             multiplications=entries * program.instructions[op.operands[0]].type.shape[-1],
         )
-    if op.primitive in READS:
+    if op.kind is OpKind.READ:
         return Work(operators=1, reads=entries)
     return (
         Work(operators=1, takes=entries)
-        if op.primitive in COPIES
+        if op.kind is OpKind.COPY
         else Work(operators=1, elementwise=max(entries, taken))
     )
 
@@ -119,7 +114,7 @@ def _repeated(body: TensorProgram, steps: int) -> Work:
     counts = [
         count_work(body, op)
         for op in body.instructions
-        if isinstance(op, Op) and op.primitive not in FREE
+        if isinstance(op, Op) and op.kind is not OpKind.VIEW
     ]
     return Work(
         **{

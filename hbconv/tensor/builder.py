@@ -12,8 +12,9 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.forest import Forest
 from hbconv.target import Precision
-from hbconv.tensor.primitives import PRIMITIVES, TensorType
+from hbconv.tensor.primitive import PRIMITIVES
 from hbconv.tensor.program import Constant, Input, Instruction, Op, TensorProgram, renumber
+from hbconv.tensor.types import TensorType
 
 __all__ = ["Builder", "Value"]
 

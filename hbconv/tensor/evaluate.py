@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.tensor.primitives import PRIMITIVES
+from hbconv.tensor.primitive import PRIMITIVES
 from hbconv.tensor.program import Constant, Input, TensorProgram
 
 __all__ = ["evaluate"]

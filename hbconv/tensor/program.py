@@ -6,7 +6,8 @@ from typing import Any
 
 from hbconv.array import Array
 from hbconv.forest import Forest
-from hbconv.tensor.primitives import TensorType
+from hbconv.tensor.primitive import PRIMITIVES, OpKind
+from hbconv.tensor.types import TensorType
 
 __all__ = ["Constant", "Input", "Instruction", "Op", "TensorProgram", "renumber", "show_program"]
 
@@ -36,6 +37,12 @@ class Op:
     type: TensorType
     attributes: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
+
+    @property
+    def kind(self) -> OpKind | None:
+        """OpKind of the primitive; None for one that only a backend knows."""
+        primitive = PRIMITIVES.get(self.primitive)
+        return primitive.kind if primitive else None
 
     @property
     def body(self) -> "TensorProgram | None":

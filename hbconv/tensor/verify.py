@@ -3,7 +3,7 @@
 import math
 
 from hbconv.errors import VerificationError
-from hbconv.tensor.primitives import PRIMITIVES
+from hbconv.tensor.primitive import PRIMITIVES
 from hbconv.tensor.program import Constant, Op, TensorProgram
 
 __all__ = ["verify_program"]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-__all__ = ["DTYPES", "FUNCTIONS", "MAY_ALIAS", "PREPARED"]
+__all__ = ["DTYPES", "FUNCTIONS", "PREPARED"]
 
 DTYPES = {
     "float32": torch.float32,
@@ -227,6 +227,3 @@ PREPARED: dict[str, Callable[[npt.NDArray[Any]], tuple[npt.NDArray[Any], ...]]] 
     "nearest": prepare_points,
 }
 """Primitives whose constant last operand is replaced by others, computed once."""
-
-MAY_ALIAS = frozenset({"reshape", "cast", "expand"})
-"""Primitives whose result may lie in their last operand's memory."""

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, fx
 
 from hbconv.backends.torch.forest import Trees
-from hbconv.backends.torch.functions import DTYPES, FUNCTIONS, MAY_ALIAS, PREPARED
+from hbconv.backends.torch.functions import DTYPES, FUNCTIONS, PREPARED
 from hbconv.errors import InputError
-from hbconv.tensor import Builder, Constant, Input, Op, TensorProgram
+from hbconv.tensor import PRIMITIVES, Builder, Constant, Input, Op, TensorProgram
 from hbconv.tensor.program import Instruction
 from hbconv.tensor.tests import Tests, prepare_tests
 
@@ -192,7 +192,7 @@ class _Writer:
     def own(self, index: int) -> fx.Node:
         """Return the node of an output, copied where it may lie in an input's or a constant's memory."""
         origin = self.program.instructions[index]
-        while isinstance(origin, Op) and origin.primitive in MAY_ALIAS:
+        while isinstance(origin, Op) and PRIMITIVES[origin.primitive].may_alias:
             origin = self.program.instructions[origin.operands[-1]]
         return (
             self.nodes[index]

@@ -1,0 +1,26 @@
+"""The primitives, a file for each kind; importing this package fills the table."""
+
+from hbconv.tensor.primitive import ELEMENTWISE, PRIMITIVES, OpKind, Primitive
+from hbconv.tensor.primitives import (
+    elementwise,
+    iterate,
+    movement,
+    products,
+    reads,
+    reductions,
+    trees,
+)
+
+__all__ = [
+    "ELEMENTWISE",
+    "PRIMITIVES",
+    "OpKind",
+    "Primitive",
+    "elementwise",
+    "iterate",
+    "movement",
+    "products",
+    "reads",
+    "reductions",
+    "trees",
+]

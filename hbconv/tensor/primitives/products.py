@@ -1,0 +1,135 @@
+"""Primitives that combine a row with a constant matrix: products, distances, nearest points."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from hbconv.tensor.primitive import OpKind, define
+from hbconv.tensor.primitives.reductions import infer_topk, topk
+from hbconv.tensor.types import FLOATS, NumpyArray, TensorType, require, same_dtype
+
+__all__ = ["PAIRWISE"]
+
+
+def infer_matmul(x: TensorType, w: TensorType) -> TensorType:
+    """Type ``matmul(x, w)``: (n_rows, k) by constant (k, m), or batched.
+
+    A batch is (n_rows, b, k) by constant (b, k, m).
+    """
+    same_dtype(x, w)
+    require(x.rows and not w.rows, "matmul takes a value and a constant")
+    require(len(w.shape) == len(x.shape) + 1 and len(x.shape) in (1, 2), f"matmul of {x} and {w}")
+    require(x.shape[-1] == w.shape[-2] and x.shape[:-1] == w.shape[:-2], f"matmul of {x} and {w}")
+    return TensorType(x.dtype, (*x.shape[:-1], w.shape[-1]))
+
+
+def matmul(x: NumpyArray, w: NumpyArray) -> NumpyArray:
+    """Multiply each row by a constant matrix."""
+    return np.asarray(x @ w if x.ndim == 2 else np.einsum("rbk,bkm->rbm", x, w))
+
+
+def infer_pairwise(x: TensorType, points: TensorType, kind: str, p: float) -> TensorType:
+    """Type ``pairwise(x, points, kind, p)``: the terms of all features, folded in order.
+
+    For each row of (n_rows, d) and each constant point of (m, d). By kind, the fold is
+
+    - ``square``: the sum of ``(x - y)^2``
+    - ``absolute``: the sum of ``|x - y|``
+    - ``largest``: the largest ``|x - y|``
+    - ``power``: the sum of ``|x - y|^p``
+    - ``different``: the count of ``x != y``
+    - ``canberra``: the sum of ``|x - y| / (|x| + |y|)``, 0 where both are 0
+    - ``chi_square``: the sum of ``(x - y)^2 / (x + y)``, 0 where x + y is 0
+    - ``present``: the sum of the squares of differences that are not NaN
+    """
+    same_dtype(x, points)
+    require(x.dtype in FLOATS and kind in PAIRWISE, f"pairwise {kind} of {x}")
+    fits = x.rows and not points.rows and len(x.shape) == 1 and points.shape[1:] == x.shape
+    require(fits, f"pairwise of {x} and {points}")
+    require(p > 0, f"power {p}")
+    return TensorType(x.dtype, points.shape[:1])
+
+
+def canberra_term(x: NumpyArray, y: NumpyArray, p: float) -> NumpyArray:  # noqa: ARG001
+    """Compute ``|x - y| / (|x| + |y|)``, 0 where both are 0."""
+    size = np.abs(x) + np.abs(y)
+    return np.asarray(np.abs(x - y) / np.where(size == 0, np.ones_like(size), size))
+
+
+def chi_square_term(x: NumpyArray, y: NumpyArray, p: float) -> NumpyArray:  # noqa: ARG001
+    """Compute ``(x - y)^2 / (x + y)``, 0 where x + y is 0."""
+    size = x + y
+    quotient = np.square(x - y) / np.where(size == 0, np.ones_like(size), size)
+    return np.where(size == 0, np.zeros_like(size), quotient)
+
+
+def present_term(x: NumpyArray, y: NumpyArray, p: float) -> NumpyArray:  # noqa: ARG001
+    """Compute ``(x - y)^2``, 0 where it is NaN."""
+    return np.where(np.isnan(x - y), np.zeros_like(x), np.square(x - y))
+
+
+PAIRWISE: dict[str, Callable[[NumpyArray, NumpyArray, float], NumpyArray]] = {
+    "square": lambda x, y, p: np.square(x - y),
+    "absolute": lambda x, y, p: np.abs(x - y),
+    "largest": lambda x, y, p: np.abs(x - y),
+    "power": lambda x, y, p: np.abs(x - y) ** x.dtype.type(p),
+    "different": lambda x, y, p: (x != y).astype(x.dtype),
+    "canberra": canberra_term,
+    "chi_square": chi_square_term,
+    "present": present_term,
+}
+"""Term of one feature, by the kind of ``pairwise``."""
+
+
+def pairwise(x: NumpyArray, points: NumpyArray, kind: str, p: float) -> NumpyArray:
+    """Fold the terms, one feature after another."""
+    total = np.zeros((len(x), len(points)), x.dtype)
+    for feature, values in enumerate(points.T):
+        term = PAIRWISE[kind](x[:, feature, None], values, p)
+        total = np.maximum(total, term) if kind == "largest" else total + term
+    return total
+
+
+def infer_nearest(x: TensorType, points: TensorType, k: int) -> TensorType:
+    """Type ``nearest(x, points, k)``: indices of the k constant points nearest to each row.
+
+    The distance is the sum of squared differences. The nearest stands first; ties keep the order
+    of the points.
+    """
+    return infer_topk(infer_pairwise(x, points, "square", 2.0), k)
+
+
+def nearest(x: NumpyArray, points: NumpyArray, k: int) -> NumpyArray:
+    """Find the nearest points."""
+    return topk(pairwise(x, points, "square", 2.0), k)
+
+
+def infer_embedding_sum(tokens: TensorType, weights: TensorType, table: TensorType) -> TensorType:
+    """Type ``embedding_sum(tokens, weights, table)``: the weighted sum of rows of a table.
+
+    The tokens are row numbers of the constant table; each has a weight beside it.
+    """
+    same_dtype(weights, table)
+    require(
+        tokens.rows and weights.rows and not table.rows,
+        "embedding_sum takes two values and a constant",
+    )
+    fits = tokens.dtype == "int32" and len(tokens.shape) == 1 and tokens.shape == weights.shape
+    require(fits, f"tokens {tokens} beside weights {weights}")
+    fits = len(table.shape) == 2 and table.shape[0] > 0 and table.dtype in FLOATS
+    require(fits, f"table {table}")
+    return TensorType(table.dtype, (table.shape[1],))
+
+
+def embedding_sum(tokens: NumpyArray, weights: NumpyArray, table: NumpyArray) -> NumpyArray:
+    """Add one term after another."""
+    total = np.zeros((len(tokens), table.shape[1]), table.dtype)
+    for token, weight in zip(tokens.T, weights.T, strict=True):
+        total = total + weight[:, None] * table[token]
+    return total
+
+
+define("matmul", infer_matmul, matmul, OpKind.PRODUCT)
+define("pairwise", infer_pairwise, pairwise, OpKind.PRODUCT)
+define("nearest", infer_nearest, nearest, OpKind.PRODUCT)
+define("embedding_sum", infer_embedding_sum, embedding_sum, OpKind.PRODUCT)

@@ -1,0 +1,84 @@
+"""Primitives that read, write or search at positions that the data determine."""
+
+from typing import Literal
+
+import numpy as np
+
+from hbconv.tensor.primitive import OpKind, define
+from hbconv.tensor.types import FLOATS, INTS, NumpyArray, TensorType, require, same_dtype
+
+__all__: list[str] = []
+
+
+def infer_gather(x: TensorType, index: TensorType) -> TensorType:
+    """Type ``gather(x, index)``: ``x[row, index[row, ...]]`` for x of shape (n_rows, width)."""
+    fits = len(x.shape) == 1 and x.rows and index.rows and index.dtype == "int32"
+    require(fits, f"gather of {x} at {index}")
+    require(x.shape[0] > 0 or 0 in index.shape, f"gather of {x}, which is empty, at {index}")
+    return TensorType(x.dtype, index.shape)
+
+
+def gather(x: NumpyArray, index: NumpyArray) -> NumpyArray:
+    """Read each row at its own positions."""
+    rows = np.arange(len(x)).reshape(-1, *[1] * (index.ndim - 1))
+    return np.asarray(x[rows, index])
+
+
+def infer_lookup(table: TensorType, index: TensorType) -> TensorType:
+    """Type ``lookup(table, index)``: ``table[index]``; the table is constant, (size, *entry)."""
+    fits = not table.rows and index.rows and index.dtype == "int32" and len(table.shape) >= 1
+    require(fits, f"lookup of {index} in {table}")
+    require(table.shape[0] > 0 or 0 in index.shape, f"lookup of {index} in {table}, which is empty")
+    return TensorType(table.dtype, (*index.shape, *table.shape[1:]))
+
+
+def lookup(table: NumpyArray, index: NumpyArray) -> NumpyArray:
+    """Read entries of a table."""
+    return np.asarray(table[index])
+
+
+def infer_bucketize(x: TensorType, edges: TensorType, right: bool) -> TensorType:
+    """Type ``bucketize(x, edges, right)``: the number of edges at or below each entry.
+
+    Counts, in each column, the edges ``<= x`` (right) or ``< x``. The edges are (width, m),
+    ascending, padded with NaN, which never counts. An x that is NaN counts all real edges.
+    """
+    same_dtype(x, edges)
+    fits = len(x.shape) == 1 and len(edges.shape) == 2 and edges.shape[0] == x.shape[0]
+    require(fits, f"bucketize of {x} by {edges}")
+    require(isinstance(right, bool), "right is a bool")
+    return TensorType("int32", x.shape)
+
+
+def bucketize(x: NumpyArray, edges: NumpyArray, right: bool) -> NumpyArray:
+    """Count, for each column, the edges at or below x."""
+    side: Literal["left", "right"] = "right" if right else "left"
+    counts = [np.searchsorted(e[~np.isnan(e)], x[:, j], side=side) for j, e in enumerate(edges)]
+    if not counts:
+        return np.zeros(x.shape, np.int32)
+    return np.stack(counts, axis=1).astype(np.int32)
+
+
+def infer_scatter(tokens: TensorType, weights: TensorType, width: int) -> TensorType:
+    """Type ``scatter(tokens, weights, width)``: zeros, plus each weight at its token's column.
+
+    The token ``width`` stands for no column.
+    """
+    beside = f"tokens {tokens} beside weights {weights}"
+    require(tokens.rows and weights.rows and tokens.dtype == "int32", beside)
+    require(len(tokens.shape) == 1 and tokens.shape == weights.shape, beside)
+    require(weights.dtype in (*FLOATS, *INTS), beside)
+    return TensorType(weights.dtype, (width,))
+
+
+def scatter(tokens: NumpyArray, weights: NumpyArray, width: int) -> NumpyArray:
+    """Add one weight after another; one more column takes the weights of no column."""
+    out = np.zeros((len(tokens), width + 1), weights.dtype)
+    np.add.at(out, (np.arange(len(tokens))[:, None], tokens), weights)
+    return out[:, :width]
+
+
+define("gather", infer_gather, gather, OpKind.READ)
+define("lookup", infer_lookup, lookup, OpKind.READ)
+define("bucketize", infer_bucketize, bucketize, OpKind.READ)
+define("scatter", infer_scatter, scatter, OpKind.READ)

@@ -1,0 +1,38 @@
+"""Primitives that stand for a whole forest, until a strategy or a backend's kernel replaces them."""
+
+from hbconv.forest import Forest
+from hbconv.tensor.primitive import OpKind, define
+from hbconv.tensor.types import FLOATS, NumpyArray, TensorType, require
+
+__all__: list[str] = []
+
+
+def infer_tree_scores(x: TensorType, forest: Forest, strategy: str) -> TensorType:
+    """Type ``tree_scores(x, forest, strategy)``: the sums of the ensemble, one for each output."""
+    fits = x.rows and x.shape == (forest.n_features,) and x.dtype in FLOATS
+    require(fits, f"forest of {forest.n_features} features over {x}")
+    require(bool(strategy), "a strategy is named")
+    return TensorType(forest.accumulate, (forest.n_outputs,))
+
+
+def infer_tree_leaves(x: TensorType, forest: Forest, strategy: str) -> TensorType:
+    """Type ``tree_leaves(x, forest, strategy)``: the leaf that each tree reaches.
+
+    Leaves are numbered over the forest.
+    """
+    infer_tree_scores(x, forest, strategy)
+    return TensorType("int32", (forest.n_trees,))
+
+
+def tree_scores(x: NumpyArray, forest: Forest, strategy: str) -> NumpyArray:  # noqa: ARG001
+    """Add up the values of the leaves reached."""
+    return forest.scores(x)
+
+
+def tree_leaves(x: NumpyArray, forest: Forest, strategy: str) -> NumpyArray:  # noqa: ARG001
+    """Find the leaves reached."""
+    return forest.leaves(x)
+
+
+define("tree_scores", infer_tree_scores, tree_scores, OpKind.TREES)
+define("tree_leaves", infer_tree_leaves, tree_leaves, OpKind.TREES)
