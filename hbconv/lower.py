@@ -12,7 +12,7 @@ from hbconv.tensor import Builder, SparseRows, TensorProgram, Value
 
 __all__ = [
     "DENSE",
-    "DOUBTFUL",
+    "FLAGGED",
     "WRITTEN",
     "CodesFeed",
     "EntriesFeed",
@@ -41,8 +41,8 @@ DENSE = Padding()
 """No sparse rows."""
 WRITTEN = Padding(written=True)
 """Rows of a sparse matrix, written out, of which the source computes otherwise than of an array."""
-DOUBTFUL = "doubtful"
-"""Output of a guarded program: rows of which some condition holds."""
+FLAGGED = "doubtful"
+"""Output of a guarded program: the rows that a check may refuse. Stored kernels have this name."""
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,13 @@ def lower(
     graph: Graph,
     precision: Precision = "exact",
     padding: Padding = DENSE,
-    guard: tuple[Node, ...] = (),
+    flags: tuple[Node, ...] = (),
 ) -> Lowered:
     """Write the graph's outputs as one program, sharing what they have in common; outputs that the source returns sparse may stay so.
 
-    Where there are conditions to guard, one more output says in which rows any of them holds.
+    Where there are conditions to flag, one more output says in which rows any of them holds.
     """
-    b, feeds, values = _lower(graph, (*graph.output_roots, *guard), precision, padding)
+    b, feeds, values = _lower(graph, (*graph.output_roots, *flags), precision, padding)
     written: dict[str, Value] = {}
     sparse: dict[str, int] = {}
     for name, output in graph.outputs.items():
@@ -111,9 +111,9 @@ def lower(
             sparse[name] = value.width
         else:
             written[name] = _dense(b, value)
-    if guard:
-        marks = b.concat([_dense(b, values[node]) for node in guard])
-        written[DOUBTFUL] = (
+    if flags:
+        marks = b.concat([_dense(b, values[node]) for node in flags])
+        written[FLAGGED] = (
             b.reduce("reduce_any", marks) if marks.shape != (1,) else b.reshape(marks)
         )
     return Lowered(b.program(written), feeds, sparse)

@@ -222,7 +222,6 @@ class Model:
         self.dtypes = tuple("int64" if d == "int16" else d for d in table.dtypes)
         for method in self.parsed.tensors:
             for _, part in grouped(self.programs, method, table):
-                self.programs.checker(part.dtypes, part.padding)
                 self.programs.program((method,), part.dtypes, part.padding)
         return self
 

@@ -16,6 +16,7 @@ from hbconv.array import Array
 from hbconv.containers.schema import Schema, Type
 
 if TYPE_CHECKING:
+    from hbconv.containers.interval import Interval
     from hbconv.tensor.builder import Builder, Value
     from hbconv.tensor.sparse_rows import SparseRows
 
@@ -63,9 +64,8 @@ class Node:
 
     source: str = field(default_factory=current_source, kw_only=True, repr=False)
 
-    finite: ClassVar[str] = "computed"
-    """How infinities and NaN pass: ``"preserves"`` (the output is finite where the inputs are, and only there),
-    ``"always"`` (the output is always finite), ``"computed"`` (only a look at the output tells)."""
+    always_finite: ClassVar[bool] = False
+    """Whether the output is finite whatever the inputs are, as the scores of trees are."""
 
     def infer(self) -> Type:
         """Type of the value, from the types of the inputs."""
@@ -84,6 +84,14 @@ class Node:
 
     def lower_sparse(self, b: Builder, *inputs: Value | SparseRows) -> Value | SparseRows | None:  # noqa: ARG002
         """Write the node where some inputs are given by their entries alone; None where it needs them written out."""
+        return None
+
+    def interval(self, *inputs: Interval) -> Interval | None:  # noqa: ARG002
+        """Return how large the values are, from how large those of the inputs are.
+
+        None, the default, means that this cannot be told: then checks of the values are evaluated
+        for each call, which is slower. A leaf is given the interval of the float columns.
+        """
         return None
 
     def narrowed(self, columns: Array) -> Node | None:  # noqa: ARG002

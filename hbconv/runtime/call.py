@@ -58,14 +58,11 @@ def grouped(programs: Programs, method: str, table: Table) -> Groups:
 
 
 def _answer(output: Output, programs: Programs, method: str, table: Table) -> Any:
-    program, check = (
-        programs.program((method,), table.dtypes, table.padding),
-        programs.checker(table.dtypes, table.padding),
-    )
+    program = programs.program((method,), table.dtypes, table.padding)
     answers = []
     try:
         for rows in chunks(table.rows, program.chunk):
-            values = program.checked(check, table.part(rows))
+            values = program.checked(table.part(rows))
             answers.append(answer(output, values[method]))
     except IndexError as error:
         raise BackendError(

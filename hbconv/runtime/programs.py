@@ -10,9 +10,9 @@ from typing import Any
 
 from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
-from hbconv.containers.analysis.finite_outputs import find_proof
+from hbconv.containers.analysis.guard import Guard, find_guard
 from hbconv.errors import BackendError, HbconvError
-from hbconv.lower import DENSE, DOUBTFUL, Lowered, Padding, lower
+from hbconv.lower import DENSE, FLAGGED, Lowered, Padding, lower
 from hbconv.optimize import optimize, optimize_exactly
 from hbconv.optimize.plan import Plan, make_plan
 from hbconv.runtime.batching import bytes_given, rows_per_chunk
@@ -41,23 +41,21 @@ class Planned:
 
 @dataclass(frozen=True)
 class Program:
-    """Some methods, compiled for some column dtypes; ``chunk`` rows fit in the memory of one call.
-
-    Where its guard is ``proof`` enough, rows that are not doubtful need no look at the input.
-    """
+    """Some methods, compiled for some column dtypes; ``chunk`` rows fit in the memory of one call."""
 
     lowered: Lowered
     artifact: Artifact
     chunk: int
-    proof: bool
+    guard: Guard
+    check: Checker
 
-    def checked(self, check: Checker, table: Table) -> dict[str, Any]:
-        """Compute the methods' values where no check refuses the rows: those that the program guards are looked at after it has run."""
-        if DOUBTFUL not in self.lowered.program.outputs:
-            check(table)
+    def checked(self, table: Table) -> dict[str, Any]:
+        """Compute the methods' values, or raise InputError where a check refuses the rows."""
+        if not self.guard.flags_rows:
+            self.check(table)
             return self.run(table)
         values = self.run(table)
-        check(table, doubtful=bool(values.pop(DOUBTFUL).any()), proven=self.proof)
+        self.check(table, flagged=bool(values.pop(FLAGGED).any()))
         return values
 
     def run(self, table: Table) -> dict[str, Any]:
@@ -94,7 +92,6 @@ class Programs:
         self._planned: dict[tuple[tuple[str, ...], bool], Planned] = {}
         self._stored = dict(files or {})
         self.compiled: dict[Key, Program] = {}
-        self._checkers: dict[tuple[tuple[str, ...], Padding], Checker] = {}
         self._takes_entries: dict[tuple[tuple[str, ...], tuple[str, ...]], bool] = {}
         self._lock = RLock()
 
@@ -123,16 +120,6 @@ class Programs:
             if key not in self.compiled:
                 self.compiled[key] = self._compile(key)
             return self.compiled[key]
-
-    def checker(self, dtypes: tuple[str, ...], padding: Padding = DENSE) -> Checker:
-        """Return the checks, compiled the first time."""
-        found = self._checkers.get((dtypes, padding))
-        if found is not None:
-            return found
-        with self._compiling():
-            if (dtypes, padding) not in self._checkers:
-                self._checkers[dtypes, padding] = Checker(self.typed(dtypes, padding), padding)
-            return self._checkers[dtypes, padding]
 
     def takes_entries(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> bool:
         """Whether a sparse matrix is best taken by its entries: nothing needs a row whole, and the rows are wide or the answer is sparse."""
@@ -179,7 +166,13 @@ class Programs:
             return self._planned[key]
 
     def _compile(self, key: Key) -> Program:
-        backend, (lowered, proof) = find_backend(self.target.backend), self._guarded(*key)
+        methods, dtypes, padding = key
+        backend = find_backend(self.target.backend)
+        graph = self.typed(dtypes, padding).only(*methods)
+        guard = find_guard(graph, flags=self._flags(padding))
+        inside = optimize_exactly(graph, [check.node for check in guard.inside])
+        proof = () if guard.finite_output is None else (guard.finite_output,)
+        lowered = lower(graph, self.target.precision, padding, flags=(*inside, *proof))
         prepared = backend.prepare(lowered.program, self.target)
         files = self._stored.get(key)
         artifact = (
@@ -192,19 +185,9 @@ class Programs:
             if backend.tiled
             else rows_per_chunk(prepared, self.target)
         )
-        return Program(lowered, artifact, chunk, proof)
+        return Program(lowered, artifact, chunk, guard, Checker(graph, guard, padding))
 
-    def _guarded(
-        self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding
-    ) -> tuple[Lowered, bool]:
-        """Return the methods as a program that looks out for doubtful rows itself, where that is cheap and as exact as on the host; whether none else need."""
-        if (
-            not find_backend(self.target.backend).tiled
-            or self.target.precision != "exact"
-            or padding != DENSE
-        ):
-            return self.lowered(methods, dtypes, padding), False
-        graph, check = self.typed(dtypes), self.checker(dtypes)
-        proof = find_proof(graph.only(*methods), check.bounded) if check.floats else None
-        guard = (*optimize_exactly(graph, check.guard), *(() if proof is None else (proof,)))
-        return lower(graph.only(*methods), guard=guard), proof is not None
+    def _flags(self, padding: Padding) -> bool:
+        """Whether a program may flag rows itself: where that is cheap, and as exact as on the host."""
+        tiled = find_backend(self.target.backend).tiled
+        return tiled and self.target.precision == "exact" and padding == DENSE

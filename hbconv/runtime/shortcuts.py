@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from hbconv.backends.base import Bound
 from hbconv.containers import Graph
-from hbconv.lower import DENSE, DOUBTFUL, Feed
+from hbconv.lower import DENSE, FLAGGED, Feed
 from hbconv.runtime.bound import columns_read
-from hbconv.runtime.checks import Checker
 from hbconv.runtime.inputs.table import Reads
 from hbconv.runtime.outputs.answers import answer, copier
 from hbconv.runtime.outputs.dataframes import library_of
@@ -50,11 +49,10 @@ class Shortcut:
         As parsed.
     program : Program
         The method for columns of this dtype.
-    check : Checker
     method : str
     """
 
-    def __init__(self, graph: Graph, program: Program, check: Checker, method: str) -> None:
+    def __init__(self, graph: Graph, program: Program, method: str) -> None:
         self.artifact, self.sizes = program.artifact, program.artifact.sizes
         self.method, self.output, self.copy = (
             method,
@@ -66,10 +64,10 @@ class Shortcut:
         self.columns = columns_read(program, self.width)
         self.feed, self.most = (
             program.lowered.feeds[0],
-            program.chunk if program.proof and self.columns is None else 0,
+            program.chunk if program.guard.proven and self.columns is None else 0,
         )
-        self.square = check.bound**2 if check.floats else None
-        self.guarded = bool(check.rest.messages)
+        self.square = program.guard.bound**2 if program.guard.bound else None
+        self.guarded = bool(program.guard.inside)
         self._local = threading.local()
 
     def __call__(self, x: npt.NDArray[Any]) -> Any:
@@ -104,7 +102,7 @@ class Shortcut:
         ):
             return None
         values = self.artifact.run({self.feed.name: x})
-        return None if values[DOUBTFUL].any() else answer(self.output, values[self.method])
+        return None if values[FLAGGED].any() else answer(self.output, values[self.method])
 
     def _find_places(self, shape: tuple[int, ...]) -> _Places | None:
         """Return the places for rows of this shape, those of the thread at hand; None for rows that a call must answer."""
@@ -119,7 +117,7 @@ class Shortcut:
         bound: Bound = bounds[size]
         given, doubtful = (
             bound.given[:rows],
-            bound.outputs[DOUBTFUL][:rows] if self.guarded else None,
+            bound.outputs[FLAGGED][:rows] if self.guarded else None,
         )
         places = _Places(
             rows,
@@ -150,13 +148,13 @@ def find_shortcut(
         return None
     if ((method,), dtypes, DENSE) not in programs.compiled:  # such as ints that are read as floats
         return None
-    program, check = programs.program((method,), dtypes), programs.checker(dtypes)
-    judged = DOUBTFUL in program.lowered.program.outputs or not check.rest.messages
+    program = programs.program((method,), dtypes)
     plain = (
         len(program.lowered.feeds) == 1
         and isinstance(program.lowered.feeds[0], Feed)
         and not program.lowered.sparse
     )
-    if not (judged and plain) or check.warnings.messages or not program.artifact.sizes:
+    guard = program.guard
+    if not plain or guard.host or guard.warnings or not program.artifact.sizes:
         return None
-    return Shortcut(graph, program, check, method)
+    return Shortcut(graph, program, method)

@@ -14,14 +14,14 @@ from hbconv.containers.nodes.elementwise import Map
 from hbconv.containers.nodes.linear import Linear
 from hbconv.containers.nodes.wiring import Cast, Concat, Select
 
-__all__ = ["find_proof"]
+__all__ = ["find_finite_output"]
 
 FLOATS = ("float32", "float64")
 LARGE = 1e30
 """Far from overflow, and its reciprocal from underflow, in float32 too."""
 
 
-def find_proof(graph: Graph, checked: Iterable[IsNonFinite]) -> Node | None:
+def find_finite_output(graph: Graph, checked: Iterable[IsNonFinite]) -> Node | None:
     """Return a condition that holds in every row where one of the given ones does, from what the outputs compute anyway.
 
     It may hold in others too, as where a sum overflows.
@@ -31,7 +31,7 @@ def find_proof(graph: Graph, checked: Iterable[IsNonFinite]) -> Node | None:
     >>> from hbconv.containers import Columns, Output, Schema
     >>> x = Columns.of(Schema.matrix(2))
     >>> graph = Graph(x.schema, {"predict": Output(Linear.of(Affine.of(x, div=[2.0, 3.0]), [6.0, 8.0]))})
-    >>> found = find_proof(graph, [IsNonFinite(x, allow_nan=False)])
+    >>> found = find_finite_output(graph, [IsNonFinite(x, allow_nan=False)])
     >>> found.name, found.x.name
     ('is_non_finite', 'linear')
     """

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array, numbers
+from hbconv.containers.interval import Interval
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
@@ -49,6 +50,17 @@ class Step:
             else not np.any(c)
         )
 
+    def bound(self, bound: float) -> float | None:
+        """Return how large the result is where x is within ``+-bound``; None if that is not finite."""
+        sizes = np.abs(self.constant.data.astype(np.float64))
+        smallest = float(sizes.min(initial=np.inf))
+        largest = float(sizes.max(initial=0.0))
+        if not largest < np.inf or (self.op == "div" and smallest == 0):
+            return None
+        if self.op == "mul":
+            return bound * largest
+        return bound / smallest if self.op == "div" else bound + largest
+
 
 @container
 class Affine(Node):
@@ -59,8 +71,6 @@ class Affine(Node):
 
     x: Node
     steps: tuple[Step, ...]
-
-    finite: ClassVar[str] = "preserves"
 
     @staticmethod
     def of(x: Node, **steps: npt.ArrayLike) -> Affine:
@@ -123,6 +133,19 @@ class Affine(Node):
             self.x.type.width,
             self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
         )
+
+    def interval(self, *inputs: Interval) -> Interval | None:
+        """Bound each step; what is large between two steps counts too, for it may overflow there."""
+        (x,) = inputs
+        bound = x.bound
+        largest = x.bound
+        for step in self.steps:
+            after = step.bound(bound)
+            if after is None:
+                return None
+            bound = after
+            largest = max(largest, bound)
+        return x.within(largest)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], self.type.dtype)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
+from hbconv.containers.interval import FINITE, Interval, largest_constant
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
@@ -53,6 +54,15 @@ class Interpolate(Node):
         if np.isinf(self.knots.data).any():
             return "a knot is infinite"
         return None if self.knots.ascends else "its knots do not ascend"
+
+    def interval(self, *inputs: Interval) -> Interval | None:
+        """Stay between the values at the knots, unless a slope is too steep for a float."""
+        largest = largest_constant(self.values)
+        steps = np.diff(self.knots.data.astype(np.float64))
+        shortest = steps[steps > 0].min(initial=np.inf)
+        if largest is None or not largest / shortest < FINITE**2:
+            return None
+        return inputs[0].within(2 * largest + 1)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         """Look up where the piece of each x begins, and its slope; before the first knot and behind the last one it is 0."""
@@ -117,6 +127,20 @@ class SplineBasis(Node):
     def infer(self) -> Type:
         return Type(self.x.type.width * self.n_splines, "float64")
 
+    def interval(self, *inputs: Interval) -> Interval | None:
+        """Bound each step of the recursion: it adds two products of a share and a distance to a knot."""
+        (x,) = inputs
+        farthest = largest_constant(self.knots)
+        if farthest is None:
+            return None
+        bound = 1.0
+        knots = self.knots.data
+        for degree in range(1, self.degree + 1):
+            lengths = knots[:, degree:] - knots[:, :-degree]
+            shortest = min(1.0, float(lengths[lengths > 0].min(initial=1.0)))
+            bound *= 2 * (x.bound + farthest) / shortest
+        return x.within(2 * bound)
+
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], "float64")
         knots, width = self.knots.data, self.type.width // self.n_splines
@@ -177,6 +201,10 @@ class Polynomial(Node):
             self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
         )
 
+    def interval(self, *inputs: Interval) -> Interval | None:
+        (x,) = inputs
+        return x.within(max(1.0, x.bound) ** self.terms.shape[1]) if x.bound < 1e30 else None
+
     def lower(self, b: Builder, *inputs: Value) -> Value:
         """Multiply factor by factor; a last column of ones stands for the factors that are not there."""
         x = b.cast(inputs[0], self.type.dtype)
@@ -198,7 +226,7 @@ class Bins(Node):
     x: Node
     edges: Array
 
-    finite: ClassVar[str] = "always"
+    always_finite: ClassVar[bool] = True
 
     def narrowed(self, columns: Array) -> Node:
         return replace(self, x=Select(self.x, columns), edges=Array(self.edges.data[columns.data]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -66,8 +66,6 @@ class BinaryDistances(Node):
     x: Node
     points: Array
     metric: str
-
-    finite: ClassVar[str] = "computed"
 
     @property
     def detail(self) -> str:

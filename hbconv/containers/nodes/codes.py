@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array, numbers
+from hbconv.containers.interval import Interval, largest_constant
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.inputs import Codes, Columns
 from hbconv.containers.nodes.wiring import Cast, Select
@@ -39,7 +40,7 @@ class OneHot(Node):
     sizes: tuple[int, ...]
     dtype: str | None = "float64"
 
-    finite: ClassVar[str] = "always"
+    always_finite: ClassVar[bool] = True
 
     @property
     def detail(self) -> str:
@@ -80,8 +81,6 @@ class Recode(Node):
     codes: Node
     tables: tuple[Array, ...]
 
-    finite: ClassVar[str] = "computed"
-
     @property
     def detail(self) -> str:
         return f"tables of {', '.join(str(len(t)) for t in self.tables)}"
@@ -95,6 +94,10 @@ class Recode(Node):
 
     def infer(self) -> Type:
         return Type(len(self.tables), self.tables[0].dtype)
+
+    def interval(self, *inputs: Interval) -> Interval | None:  # noqa: ARG002
+        largest = largest_constant(*self.tables)
+        return None if largest is None else Interval(largest)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         starts = np.cumsum([1, *(len(t) for t in self.tables[:-1])])
@@ -111,8 +114,6 @@ class FindCode(Node):
 
     x: Node
     values: Array
-
-    finite: ClassVar[str] = "always"
 
     @property
     def detail(self) -> str:
@@ -215,8 +216,6 @@ class MissingBetween(Node):
     low: Array
     high: Array
     fill: float = float("nan")
-
-    finite: ClassVar[str] = "computed"
 
     @staticmethod
     def of(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array, numbers
+from hbconv.containers.interval import Interval, union
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
@@ -36,6 +37,10 @@ class Choose(Node):
     def infer(self) -> Type:
         return Type(self.x.type.width, np.result_type(self.x.type.dtype, self.y.type.dtype).name)
 
+    def interval(self, *inputs: Interval) -> Interval:
+        _, x, y = inputs
+        return union(x, y)
+
     def lower(self, b: Builder, *inputs: Value) -> Value:
         condition, x, y = inputs
         return b.where(condition, *b.promote(x, y))
@@ -48,8 +53,6 @@ class IsOutside(Node):
     x: Node
     low: Array
     high: Array
-
-    finite: ClassVar[str] = "always"
 
     @staticmethod
     def of(x: Node, low: npt.ArrayLike, high: npt.ArrayLike) -> IsOutside:
@@ -83,8 +86,6 @@ class OnlyNumbers(Node):
 
     x: Node
 
-    finite: ClassVar[str] = "preserves"
-
     def narrowed(self, columns: Array) -> Node:
         return OnlyNumbers(Select(self.x, columns))
 
@@ -101,8 +102,6 @@ class IsOtherDtype(Node):
 
     x: Node
     dtype: str
-
-    finite: ClassVar[str] = "always"
 
     def infer(self) -> Type:
         return Type(1, "bool")

@@ -27,8 +27,6 @@ class ArgMax(Node):
     x: Node
     groups: int = 1
 
-    finite: ClassVar[str] = "always"
-
     @property
     def detail(self) -> str:
         return f"in {self.groups} groups" if self.groups > 1 else ""
@@ -55,7 +53,7 @@ class Compare(Node):
     dtype: str | None = "bool"
     weak: bool = False
 
-    finite: ClassVar[str] = "always"
+    always_finite: ClassVar[bool] = True
 
     @staticmethod
     def of(x: Node, op: str, constant: float, dtype: str = "bool") -> Compare:
@@ -130,8 +128,6 @@ class IsNonFinite(Node):
 
     x: Node
     allow_nan: bool
-
-    finite: ClassVar[str] = "always"
 
     def infer(self) -> Type:
         return Type(1, "bool")

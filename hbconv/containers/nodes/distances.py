@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hbconv.array import Array
+from hbconv.containers.interval import Interval, largest_constant
 from hbconv.containers.node import Node, container
 from hbconv.containers.schema import Type
 
@@ -74,6 +75,13 @@ class SquaredDistances(Node):
 
     def infer(self) -> Type:
         return Type(len(self.points), np.result_type(self.x.type.dtype, self.points.dtype).name)
+
+    def interval(self, *inputs: Interval) -> Interval | None:
+        (x,) = inputs
+        farthest = largest_constant(self.points)
+        if farthest is None or x.bound > 1e100:
+            return None
+        return x.within(8 * (x.bound + farthest) ** 2 * max(1, self.points.shape[1]))
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         points = self.points.data.astype(np.float64)

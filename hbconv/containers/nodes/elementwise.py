@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array, numbers
+from hbconv.containers.interval import Interval
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
@@ -58,6 +59,12 @@ _KEEPS_ZERO = frozenset({
 })  # fmt: skip
 """Functions that make zero of zero."""
 
+_WITHIN_ONE = frozenset({"sigmoid", "tanh", "sin", "cos", "sign", "erf"})
+"""Functions whose values are within [-1, 1]."""
+
+_KEEPS_SIZE = frozenset({"abs", "neg", "relu", "floor", "ceil", "rint"})
+"""Functions whose values are at most one larger than x."""
+
 _KEEPS_INTS = frozenset({"abs", "neg", "sign", "square"})
 """Functions that numpy computes in ints where x is int."""
 
@@ -78,6 +85,14 @@ class Map(Node):
             dtype.startswith("int") and self.function in _KEEPS_INTS
         )
         return Type(self.x.type.width, dtype if keeps else "float64")
+
+    def interval(self, *inputs: Interval) -> Interval | None:
+        (x,) = inputs
+        if self.function in _WITHIN_ONE:
+            return x.within(1.0)
+        if self.function in _KEEPS_SIZE:
+            return x.within(x.bound + 1.0)
+        return x.within(x.bound**2) if self.function == "square" and x.bound < 1e150 else None
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return FUNCTIONS[self.function](b, b.cast(inputs[0], self.type.dtype))
@@ -110,6 +125,9 @@ class Clip(Node):
             self.x.type.width,
             self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
         )
+
+    def interval(self, *inputs: Interval) -> Interval:
+        return inputs[0]
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], self.type.dtype)

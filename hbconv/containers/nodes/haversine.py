@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,6 @@ class Haversine(Node):
 
     x: Node
     points: Array
-
-    finite: ClassVar[str] = "computed"
 
     @property
     def detail(self) -> str:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers.extractors import Extractor, Texts
+from hbconv.containers.interval import LARGEST, LARGEST_INT, Interval
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.wiring import Cast
 from hbconv.containers.schema import Schema, Type
@@ -32,8 +33,6 @@ class Columns(Node):
     schema: Schema
     indices: Array
     dtype: str = ""
-
-    finite: ClassVar[str] = "computed"
 
     @staticmethod
     def of(schema: Schema) -> Columns:
@@ -79,6 +78,15 @@ class Columns(Node):
         common = self.schema.common_dtype(self.columns)
         return Type(len(self.indices), common if common == "string" else self.dtype or common)
 
+    def interval(self, *inputs: Interval) -> Interval | None:
+        """Hold ints too, which are not looked at: they are as large as their dtype allows."""
+        (given,) = inputs
+        if self.type.dtype == "string":
+            return None
+        floats = frozenset(i for i in self.columns if self.schema.dtypes[i] in LARGEST)
+        only_floats = len(floats) == len(self.columns)
+        return Interval(given.bound if only_floats else max(given.bound, LARGEST_INT), floats)
+
 
 @dataclass(frozen=True)
 class Hashes:
@@ -101,8 +109,6 @@ class Codes(Node):
     column: int
     vocabulary: Vocabulary | Hashes
 
-    finite: ClassVar[str] = "always"
-
     @property
     def columns(self) -> tuple[int, ...]:
         """Positions read."""
@@ -123,8 +129,6 @@ class Entries(Node):
     schema: Schema
     column: int
     extractor: Extractor
-
-    finite: ClassVar[str] = "computed"
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -149,6 +153,9 @@ class Entries(Node):
 
     def infer(self) -> Type:
         return Type(self.extractor.width, self.extractor.dtype)
+
+    def interval(self, *inputs: Interval) -> Interval:
+        return Interval(inputs[0].bound if self.type.dtype in LARGEST else LARGEST_INT)
 
 
 @container

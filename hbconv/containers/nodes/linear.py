@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array, numbers
+from hbconv.containers.interval import Interval, largest_constant
 from hbconv.containers.node import Node, container
 from hbconv.containers.schema import Type
 
@@ -64,6 +65,14 @@ class Linear(Node):
             self.weights.shape[1],
             np.result_type(self.x.type.dtype, self.weights.dtype, self.bias.dtype).name,
         )
+
+    def interval(self, *inputs: Interval) -> Interval | None:
+        (x,) = inputs
+        weight = largest_constant(self.weights)
+        bias = largest_constant(self.bias)
+        if weight is None or bias is None:
+            return None
+        return x.within(x.bound * weight * max(1, self.weights.shape[0]) + bias)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return self._with_bias(b, b.matmul(*b.promote(inputs[0], b.constant(self.weights))))

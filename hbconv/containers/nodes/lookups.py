@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hbconv.array import Array
+from hbconv.containers.interval import Interval, largest_constant
 from hbconv.containers.node import Node, container
 from hbconv.containers.schema import Type
 
@@ -56,6 +57,10 @@ class LookupRows(Node):
 
     def infer(self) -> Type:
         return Type(self.positions.type.width * self.table.shape[1], self.table.dtype)
+
+    def interval(self, *inputs: Interval) -> Interval | None:  # noqa: ARG002
+        largest = largest_constant(self.table)
+        return None if largest is None else Interval(largest)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.reshape(b.lookup(b.constant(self.table), inputs[0]), self.type.width)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hbconv.array import Array
+from hbconv.containers.interval import Interval, largest_constant
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
@@ -36,6 +37,14 @@ class Impute(Node):
     def infer(self) -> Type:
         return self.x.type
 
+    def interval(self, *inputs: Interval) -> Interval | None:
+        (x,) = inputs
+        largest = largest_constant(self.fill)
+        if largest is None:
+            return None
+        filled = frozenset() if np.isnan(self.missing) else x.nan_from
+        return Interval(max(x.bound, largest), filled)
+
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = inputs[0]
         if np.isnan(self.missing) and not x.dtype.startswith("float"):
@@ -58,8 +67,6 @@ class IsMissing(Node):
 
     x: Node
     missing: float = float("nan")
-
-    finite: ClassVar[str] = "always"
 
     def narrowed(self, columns: Array) -> Node:
         return replace(self, x=Select(self.x, columns))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,8 +22,6 @@ class Nearest(Node):
 
     x: Node
     count: int
-
-    finite: ClassVar[str] = "always"
 
     def infer(self) -> Type:
         return Type(self.count, "int32")
@@ -53,8 +51,6 @@ class NearestPoints(Node):
     x: Node
     points: Array
     count: int
-
-    finite: ClassVar[str] = "always"
 
     @property
     def detail(self) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hbconv.containers.interval import Interval
 from hbconv.containers.node import Node, container
 from hbconv.containers.schema import Type
 
@@ -33,6 +34,9 @@ class Normalize(Node):
             self.x.type.width,
             self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
         )
+
+    def interval(self, *inputs: Interval) -> Interval:
+        return inputs[0].within(2.0)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], self.type.dtype)

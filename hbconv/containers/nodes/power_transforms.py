@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hbconv.array import Array
+from hbconv.containers.interval import Interval
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
@@ -46,6 +47,14 @@ class YeoJohnson(Node):
 
     def infer(self) -> Type:
         return Type(self.x.type.width, "float64")
+
+    def interval(self, *inputs: Interval) -> Interval | None:
+        (x,) = inputs
+        powers = np.abs(np.concatenate([self.above.data, self.below.data]))
+        if not powers.max() * np.log10(1 + x.bound) < 280:
+            return None
+        power = (1 + x.bound) ** powers.max() / powers[powers > 0].min(initial=1.0)
+        return x.within(float(power + np.log1p(x.bound)))
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         """Take one logarithm and one power of each entry, whichever side of zero it is on."""

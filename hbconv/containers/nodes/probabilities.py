@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import pi
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -167,8 +167,6 @@ class Proportions(Node):
 
     x: Node
     of_nothing: float | None = None
-
-    finite: ClassVar[str] = "computed"
 
     @property
     def detail(self) -> str:

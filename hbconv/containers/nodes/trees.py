@@ -27,7 +27,7 @@ class _OverForest(Node):
     forest: Forest
     strategy: str = "tree_traversal"
 
-    finite: ClassVar[str] = "always"
+    always_finite: ClassVar[bool] = True
 
     def check(self) -> str | None:
         return (

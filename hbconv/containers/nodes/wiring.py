@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
+from hbconv.containers.interval import LARGEST, Interval, union
 from hbconv.containers.node import Node, container
 from hbconv.containers.schema import Type
 from hbconv.tensor.sparse_rows import SparseRows
@@ -25,8 +26,6 @@ class Select(Node):
 
     x: Node
     indices: Array
-
-    finite: ClassVar[str] = "preserves"
 
     def narrowed(self, columns: Array) -> Node:
         return Select(self.x, Array(self.indices.data[columns.data]))
@@ -45,6 +44,9 @@ class Select(Node):
             else "selects a column that does not exist"
         )
 
+    def interval(self, *inputs: Interval) -> Interval:
+        return inputs[0]
+
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.take(inputs[0], self.indices.data)
 
@@ -58,8 +60,6 @@ class Concat(Node):
     """The columns of all inputs side by side, in numpy's common dtype."""
 
     xs: tuple[Node, ...]
-
-    finite: ClassVar[str] = "preserves"
 
     @property
     def detail(self) -> str:
@@ -91,6 +91,9 @@ class Concat(Node):
         return Type(
             sum(x.type.width for x in self.xs), "int64" if self.beside == "int16" else self.beside
         )
+
+    def interval(self, *inputs: Interval) -> Interval:
+        return union(*inputs)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.concat([b.cast(x, self.type.dtype) for x in inputs])
@@ -124,14 +127,15 @@ class Together(Node):
 
     x: Node
 
-    finite: ClassVar[str] = "preserves"
-
     @cached_property
     def beside(self) -> str:
         return self.x.beside
 
     def infer(self) -> Type:
         return self.x.type
+
+    def interval(self, *inputs: Interval) -> Interval:
+        return inputs[0]
 
     def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
         return inputs[0]
@@ -150,8 +154,6 @@ class Cast(Node):
     dtype: str
     others: str = "float64"
 
-    finite: ClassVar[str] = "computed"
-
     @property
     def detail(self) -> str:
         return self.dtype if self.others == "float64" else f"{self.dtype}, others {self.others}"
@@ -165,6 +167,9 @@ class Cast(Node):
             self.x.type.width,
             self.x.type.dtype if keeps else self.others if self.dtype == "float" else self.dtype,
         )
+
+    def interval(self, *inputs: Interval) -> Interval | None:
+        return inputs[0] if self.type.dtype in LARGEST else None
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.cast(inputs[0], self.type.dtype)
@@ -181,7 +186,7 @@ class ConstantRows(Node):
     x: Node
     values: Array
 
-    finite: ClassVar[str] = "always"
+    always_finite: ClassVar[bool] = True
 
     def narrowed(self, columns: Array) -> Node:
         return ConstantRows(self.x, Array(self.values.data[columns.data]))
@@ -202,6 +207,9 @@ class CastLike(Node):
 
     def infer(self) -> Type:
         return Type(self.x.type.width, self.like.type.dtype)
+
+    def interval(self, *inputs: Interval) -> Interval | None:
+        return inputs[0] if self.type.dtype in LARGEST else None
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.cast(inputs[0], self.type.dtype)

@@ -267,8 +267,7 @@ def answers(model: Model, x: Any) -> dict[str, Any]:
     if together:
         table = read_table(x, model.reads)
         part = table.part(slice(0, table.rows))
-        model.programs.checker(table.dtypes)(part)
-        values = model.programs.program(together, table.dtypes).run(part)
+        values = model.programs.program(together, table.dtypes).checked(part)
         found = {
             method: answer(model.parsed.outputs[method], values[method]) for method in together
         }

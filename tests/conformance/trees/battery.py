@@ -129,10 +129,8 @@ def _answers(model: Model, x: Any) -> dict[str, Any]:
     """Answer with all methods: those that are tensors as one program, compiled once."""
     model = model.reading(x)
     table = read_table(x, model.reads)
-    model.programs.checker(table.dtypes)(table.part(slice(0, table.rows)))
-    values = model.programs.program(model.parsed.tensors, table.dtypes).run(
-        table.part(slice(0, table.rows))
-    )
+    program = model.programs.program(model.parsed.tensors, table.dtypes)
+    values = program.checked(table.part(slice(0, table.rows)))
     tensors = {
         method: answer(model.parsed.outputs[method], values[method])
         for method in model.parsed.tensors

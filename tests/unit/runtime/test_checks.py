@@ -35,8 +35,9 @@ from hbconv.containers import (
     SquaredDistances,
     YeoJohnson,
 )
-from hbconv.containers.analysis.finite_outputs import find_proof
-from hbconv.containers.analysis.intervals import spread
+from hbconv.containers.analysis.finite_outputs import find_finite_output
+from hbconv.containers.analysis.guard import find_guard
+from hbconv.containers.analysis.intervals import find_interval
 from hbconv.errors import InputError
 from hbconv.lower import lower_nodes
 from hbconv.model import Model
@@ -109,6 +110,11 @@ HOSTILE = [
 ]
 
 
+def checks_of(graph):
+    """The checks of a graph as the host evaluates them, where no program helps it."""
+    return Checker(graph, find_guard(graph))
+
+
 def reason(function):
     try:
         function()
@@ -126,7 +132,7 @@ def test_a_look_at_the_input_finds_what_the_checks_find(name, allow_nan, dtype):
     graph = Graph(
         schema, {"transform": Output(node)}, (Check(IsNonFinite(node, allow_nan), "refused"),)
     )
-    checker, rng = Checker(graph), np.random.default_rng(0)
+    checker, rng = checks_of(graph), np.random.default_rng(0)
     for _ in range(200):
         x = rng.normal(size=(rng.integers(0, 4), WIDTH))
         chosen = rng.random(x.shape) < 0.3
@@ -164,15 +170,15 @@ def test_a_look_at_the_input_finds_what_the_checks_find(name, allow_nan, dtype):
 def test_ordinary_rows_need_but_one_look(name):
     schema = Schema.matrix(WIDTH)
     node = chains(schema)[name]
-    checker = Checker(
+    checker = checks_of(
         Graph(
             schema,
             {"transform": Output(node)},
             (Check(IsNonFinite(node, allow_nan=False), "refused"),),
         )
     )
-    assert checker.bound >= 1e3
-    assert not checker.rest.messages
+    assert checker.guard.bound >= 1e3
+    assert not checker.host.messages
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -195,7 +201,7 @@ def test_a_guarded_program_refuses_what_the_checks_refuse(name, apart):
             else pd.DataFrame(x, columns=["a", "b", "c"])
         )
         expected = reason(
-            lambda rows=rows: Checker(graph).all.require(read_table(rows, Reads.of(graph)))
+            lambda rows=rows: checks_of(graph).all.require(read_table(rows, Reads.of(graph)))
         )
         assert reason(lambda rows=rows: model.transform(rows)) == expected
 
@@ -209,9 +215,9 @@ def test_equal_checks_are_made_once_and_the_first_message_is_told():
         Check(Compare.of(x, "lt", 0.0), "third"),
     )
     graph = Graph(schema, {"transform": Output(x)}, checks)
-    checker = Checker(graph)
+    checker = checks_of(graph)
     assert list(checker.all.messages.values()) == ["first", "third"]
-    assert list(checker.rest.messages.values()) == ["third"]
+    assert list(checker.host.messages.values()) == ["third"]
     assert (
         reason(lambda: checker(read_table(np.full((1, WIDTH), np.nan), Reads.of(graph)))) == "first"
     )
@@ -224,12 +230,12 @@ def test_equal_checks_are_made_once_and_the_first_message_is_told():
 def test_a_graph_without_checks_takes_everything():
     schema = Schema.matrix(WIDTH)
     graph = Graph(schema, {"transform": Output(Columns.of(schema))})
-    Checker(graph)(read_table(np.full((2, WIDTH), np.nan), Reads.of(graph)))
+    checks_of(graph)(read_table(np.full((2, WIDTH), np.nan), Reads.of(graph)))
 
 
 def test_the_spread_of_what_holds_ints_is_that_of_ints():
     schema = Schema.matrix(2).with_dtypes(["int64", "float64"])
-    found = spread(Columns.of(schema), 10.0)
+    found = find_interval(Columns.of(schema), 10.0)
     assert found is not None
     assert (found.bound, set(found.nan_from)) == (2.0**63, {1})
 
@@ -270,7 +276,7 @@ def test_a_proof_marks_every_row_that_a_check_refuses(name):
         Graph(schema, {"answer": Output(node)}),
         [IsNonFinite(x, allow_nan) for x in checked],
     )
-    proof = find_proof(graph, conditions)
+    proof = find_finite_output(graph, conditions)
     assert (proof is not None) == proves
     if proof is None:
         return
@@ -324,3 +330,52 @@ def test_a_proven_program_refuses_what_the_checks_refuse():
             assert reason(lambda given=given: model.predict(given)) == (
                 "refused" if rows and not np.isfinite(value) else None
             )
+
+
+def places(guard):
+    names = ("settled", "proven", "inside", "host")
+    return {name: [check.message for check in getattr(guard, name)] for name in names}
+
+
+def guarded_graph(output):
+    """A graph with a check that an interval settles, and one that it cannot."""
+    schema = Schema.matrix(WIDTH)
+    x = Columns.of(schema)
+    bounded = Check(IsNonFinite(x, allow_nan=False), "not finite")
+    other = Check(Compare.of(x, "lt", 0.0), "negative")
+    return Graph(schema, {"predict": Output(output(x))}, (bounded, other))
+
+
+def test_each_check_is_answered_in_one_place():
+    sums = guarded_graph(lambda x: Linear.of(x, np.ones(WIDTH)))
+    logs = guarded_graph(lambda x: Map(x, "log"))
+    nowhere = {"settled": [], "proven": [], "inside": [], "host": []}
+    on_host = nowhere | {"settled": ["not finite"], "host": ["negative"]}
+    assert places(find_guard(sums)) == on_host
+    assert places(find_guard(logs)) == on_host
+    assert places(find_guard(logs, flags=True)) == nowhere | {
+        "settled": ["not finite"],
+        "inside": ["negative"],
+    }
+    assert places(find_guard(sums, flags=True)) == nowhere | {
+        "proven": ["not finite"],
+        "inside": ["negative"],
+    }
+
+
+def test_a_program_flags_rows_only_where_its_guard_says_so():
+    logs = guarded_graph(lambda x: Map(x, "log"))
+    assert find_guard(logs, flags=True).flags_rows
+    assert not find_guard(logs).flags_rows
+    assert "negative" in str(find_guard(logs))
+
+
+def test_checks_of_ints_and_graphs_without_checks_look_at_nothing():
+    ints = Schema.matrix(WIDTH, "int64")
+    check = Check(IsNonFinite(Columns.of(ints), allow_nan=False), "not finite")
+    guard = find_guard(Graph(ints, {"transform": Output(Columns.of(ints))}, (check,)), flags=True)
+    assert places(guard)["settled"] == ["not finite"]
+    assert guard.bound == 0.0
+    none = find_guard(Graph(ints, {"transform": Output(Columns.of(ints))}), flags=True)
+    assert not none.checks
+    assert not none.flags_rows

@@ -1,0 +1,56 @@
+"""Interval: how large the values of a node can get, in any row of a batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hbconv.array import Array
+
+__all__ = ["FINITE", "LARGEST", "LARGEST_INT", "Interval", "largest_constant", "union"]
+
+LARGEST = {"float32": 1e37, "float64": 1e300}
+"""Magnitudes below which rounding cannot reach infinity, by float dtype."""
+LARGEST_INT = 2.0**63
+FINITE = 1e15
+"""Stands for the size of codes, flags and sums of leaves: far above them, far below overflow."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Bounds of all values: each is within ``[-bound, bound]``, or NaN.
+
+    Parameters
+    ----------
+    bound : float
+    nan_from : frozenset of int
+        Columns of the schema. A row holds NaN only where it has NaN in one of these columns.
+    """
+
+    bound: float
+    nan_from: frozenset[int] = frozenset()
+
+    def within(self, bound: float) -> Interval:
+        """Return the interval of values made from these, with another bound."""
+        return Interval(bound, self.nan_from)
+
+
+def union(*intervals: Interval) -> Interval:
+    """Return the interval of values that come from any of these.
+
+    Examples
+    --------
+    >>> union(Interval(1.0), Interval(3.0, frozenset({0})))
+    Interval(bound=3.0, nan_from=frozenset({0}))
+    """
+    return Interval(
+        max((interval.bound for interval in intervals), default=0.0),
+        frozenset().union(*(interval.nan_from for interval in intervals)),
+    )
+
+
+def largest_constant(*tables: Array) -> float | None:
+    """Return the largest magnitude in the tables; None if a value is not finite."""
+    sizes = [np.abs(table.data.astype(np.float64)).max(initial=0.0) for table in tables]
+    return float(max(sizes, default=0.0)) if all(size < np.inf for size in sizes) else None
