@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hbconv.backends.base import Artifact, Backend
+from hbconv.backends.onnx.emit import EMITS, emit_model
 from hbconv.backends.onnx.rewrites import REWRITES
-from hbconv.backends.onnx.table import EMITS
 from hbconv.backends.onnx.trees import fit_trees, tree_remarks
 from hbconv.errors import MissingPackageError, StoreError
 from hbconv.strategy import lower_trees, strategies
@@ -61,7 +61,6 @@ class Onnx(Backend):
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
         """Write the graph and open a session on it."""
         from hbconv.backends.onnx.artifact import OnnxArtifact
-        from hbconv.backends.onnx.emit import emit_model
 
         return OnnxArtifact(emit_model(program), target)
 

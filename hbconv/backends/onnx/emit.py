@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hbconv.backends.onnx.table import EMITS
-from hbconv.backends.onnx.writer import GraphWriter, Tensor
+from onnx import helper
+
+from hbconv.backends.onnx.table import OPERATORS, Emit
+from hbconv.backends.onnx.writer import DTYPES, GraphWriter, Tensor
 from hbconv.tensor import Constant, Input, TensorProgram
 
-__all__ = ["emit_model", "emit_program"]
+__all__ = ["EMITS", "emit_model", "emit_program"]
 
 
 def emit_model(program: TensorProgram) -> bytes:
@@ -39,3 +41,45 @@ def emit_program(
             values.append(Tensor(name, instruction.type))
     w.source = ""
     return {name: values[index] for name, index in program.outputs.items()}
+
+
+def iterate(w: GraphWriter, state: Tensor, given: Tensor, body: TensorProgram, steps: int) -> str:
+    """Write ``iterate`` as a Loop, whose body is a graph of its own.
+
+    The Loop ends early where a step changes nothing. Its body reads ``given`` from the graph around it.
+    """
+    inner = w.inner()
+    step, go_on, before = (inner.fresh(hint) for hint in ("step", "go_on", "state"))
+    after = emit_program(inner, body, {"state": before, "given": given.name})["state"]
+    same = inner.node(
+        "Or", inner.node("Equal", before, after.name), inner.node("IsNaN", after.name)
+    )
+    changes = inner.node("ReduceSum", inner.cast(inner.node("Not", same), "int32"), keepdims=0)
+    results = (
+        inner.node("Greater", changes, inner.constant(0, "int32")),
+        inner.node("Identity", after.name),
+    )
+    graph = inner.graph(
+        inner.fresh("body"),
+        [
+            helper.make_tensor_value_info(step, DTYPES["int64"], []),
+            helper.make_tensor_value_info(go_on, DTYPES["bool"], []),
+            helper.make_tensor_value_info(before, DTYPES[state.dtype], ["n", *state.shape]),
+        ],
+        [
+            helper.make_tensor_value_info(results[0], DTYPES["bool"], []),
+            helper.make_tensor_value_info(results[1], DTYPES[state.dtype], ["n", *state.shape]),
+        ],
+    )
+    return w.named_node(
+        w.fresh("Loop"),
+        "Loop",
+        w.constant(steps, "int64"),
+        w.constant(True, "bool"),
+        state.name,
+        body=graph,
+    )
+
+
+EMITS: Mapping[str, Emit] = {**OPERATORS, "iterate": iterate}
+"""The function that writes each primitive."""

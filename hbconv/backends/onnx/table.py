@@ -1,15 +1,16 @@
-"""The table: for each primitive, the function that writes it as ONNX operators.
+"""The functions that write each primitive as ONNX operators.
 
-A function is called as ``function(writer, *operands, **attributes)`` and returns the name of the result.
+Each is called as ``function(writer, *operands, **attributes)`` and returns the name of the result.
+``emit`` adds ``iterate``, whose body is a program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from hbconv.backends.onnx import axes, elementwise, loop, pairwise, shapes, trees
+from hbconv.backends.onnx import axes, elementwise, pairwise, shapes, trees
 
-__all__ = ["EMITS"]
+__all__ = ["OPERATORS", "Emit"]
 
 Emit = Callable[..., str]
 
@@ -18,7 +19,7 @@ def _plain(operator: str) -> Emit:
     return lambda w, *xs: w.node(operator, *(x.name for x in xs))
 
 
-EMITS: Mapping[str, Emit] = {
+OPERATORS: Mapping[str, Emit] = {
     **{primitive: _plain(operator) for primitive, operator in {
         "neg": "Neg", "abs": "Abs", "sign": "Sign", "sqrt": "Sqrt", "exp": "Exp", "log": "Log",
         "relu": "Relu", "floor": "Floor", "ceil": "Ceil", "rint": "Round", "isnan": "IsNaN", "isinf": "IsInf", "not": "Not",
@@ -57,7 +58,6 @@ EMITS: Mapping[str, Emit] = {
     "sort": axes.sort,
     "topk": axes.topk,
     "bucketize": axes.bucketize,
-    "iterate": loop.iterate,
     "tree_scores": trees.tree_scores,
     "tree_leaves": trees.tree_leaves,
 }  # fmt: skip
