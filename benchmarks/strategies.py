@@ -3,7 +3,7 @@
     python benchmarks/strategies.py --backend torch
     python benchmarks/strategies.py --backend torch --fit --json prices.json
 
-``--fit`` finds the prices of ``hbconv/optimize/costs.py``: non-negative least squares of the relative errors, with the
+``--fit`` finds the prices of ``hbconv/cost_model.py``: non-negative least squares of the relative errors, with the
 counts of ``Work`` as coefficients, over the forests and numbers of rows below. On the CPU the clock is the process's own,
 with one thread, so that other work on the machine disturbs little.
 """
@@ -28,10 +28,10 @@ from sklearn.ensemble import RandomForestRegressor
 
 from hbconv.backends import find_backend
 from hbconv.containers import TreeEnsemble
+from hbconv.cost_model import Prices, Work, find_prices
 from hbconv.forest import Forest
-from hbconv.optimize.costs import find_prices
 from hbconv.parse import parse
-from hbconv.strategy import Prices, Work, strategies
+from hbconv.strategy import strategies
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
@@ -140,7 +140,7 @@ def time_forest(
         predicted = (
             math.inf
             if refused
-            else strategy.cost(forest, target, find_prices(target, name, native=native))
+            else find_prices(target, name, native=native).seconds(strategy.work(forest), target)
         )
         if predicted > longest:
             continue

@@ -1,14 +1,14 @@
-"""What a tree strategy is, what its work costs, how strategies are found, and how one lowers the trees of a program."""
+"""Tree strategies: the protocol of their modules, how they are found, and how they lower trees."""
 
 from __future__ import annotations
 
 import importlib
-import math
 import pkgutil
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
+from hbconv.cost_model import Work
 from hbconv.forest import Forest
 from hbconv.names import unknown
 from hbconv.target import Target
@@ -16,7 +16,7 @@ from hbconv.tensor import Builder, TensorProgram, Value
 from hbconv.tensor.leaves import sum_leaves
 from hbconv.tensor.rewrite import rewrite_program
 
-__all__ = ["Prices", "Refusal", "Strategy", "Work", "find_strategy", "lower_trees", "strategies"]
+__all__ = ["Refusal", "Strategy", "find_strategy", "lower_trees", "strategies"]
 
 
 @dataclass(frozen=True)
@@ -26,75 +26,10 @@ class Refusal:
     reason: str
 
 
-@dataclass(frozen=True)
-class Work:
-    """What a strategy does, counted on the primitives it writes: in entries computed per row, unless said otherwise.
-
-    Parameters
-    ----------
-    operators : int
-        Primitives in all, not per row; reshapes are free.
-    elementwise, takes, reads : int
-        Entries made by arithmetic and copies, read at fixed positions, read at computed positions (``lookup``, ``gather``).
-    multiplications : int
-        Multiply-adds of matrix products.
-    visits : int
-        Tests that a kernel of its own would evaluate.
-    tables : int
-        Bytes of constants, not per row.
-    temporaries : int
-        Bytes alive at once, at most.
-    """
-
-    operators: int = 0
-    elementwise: int = 0
-    takes: int = 0
-    reads: int = 0
-    multiplications: int = 0
-    visits: int = 0
-    tables: int = 0
-    temporaries: int = 0
-
-    def rows_at_once(self, target: Target) -> int:
-        """Rows that one run takes: those of a typical call, in chunks where the temporaries are large."""
-        return min(target.rows, target.rows_at_once(self.temporaries))
-
-
-@dataclass(frozen=True)
-class Prices:
-    """Seconds for each unit of work on some backend and device; what is not named costs nothing.
-
-    ``tile`` is the number of rows that a backend computes at least, wanted or not.
-    """
-
-    operator: float = 0.0
-    elementwise: float = 0.0
-    take: float = 0.0
-    read: float = 0.0
-    multiplication: float = 0.0
-    visit: float = 0.0
-    tile: int = 1
-
-    def seconds(self, work: Work, target: Target) -> float:
-        """Price of the work for ``target.rows`` rows, in runs of as many as the work takes at once.
-
-        Examples
-        --------
-        >>> Prices(operator=0.5, take=0.125).seconds(Work(operators=2, takes=3), Target(rows=4))
-        2.5
-        """
-        runs = math.ceil(target.rows / work.rows_at_once(target))
-        streams = (
-            work.elementwise * self.elementwise + work.takes * self.take + work.reads * self.read
-        )
-        row = streams + work.multiplications * self.multiplication + work.visits * self.visit
-        return runs * work.operators * self.operator + max(target.rows, self.tile) * row
-
-
 class Strategy(Protocol):
     """One algorithm for finding the leaf that each tree of a forest reaches.
 
-    A strategy module defines these four functions at its top level; the module's name is the strategy's.
+    A strategy module defines these three functions at its top level; the module's name is the strategy's.
     """
 
     __name__: str
@@ -104,9 +39,6 @@ class Strategy(Protocol):
 
     def work(self, forest: Forest) -> Work:
         """Count what ``lower`` writes for the forest."""
-
-    def cost(self, forest: Forest, target: Target, prices: Prices) -> float:
-        """Predicted seconds for ``target.rows`` rows on one core, at the prices of a backend."""
 
     def lower(self, forest: Forest, x: Value, b: Builder) -> Value:
         """Write primitives giving the leaf of each tree, numbered over the forest: int32 (rows, n_trees)."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from hbconv.backends.base import Backend
 from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves
+from hbconv.cost_model import find_prices
 from hbconv.errors import BackendError
 from hbconv.forest import Forest
-from hbconv.optimize.costs import find_prices
 from hbconv.strategy import find_strategy, strategies
 from hbconv.target import Target
 
@@ -119,7 +119,9 @@ def _choose(forest: Forest, source: str, target: Target, backend: Backend) -> Ch
     refusals = {name: refusal.reason for name, refusal in checks.items() if refusal}
     usable = {name: strategy for name, strategy in strategies().items() if name not in refusals}
     costs = {
-        name: strategy.cost(forest, target, find_prices(target, name, native=name in native))
+        name: find_prices(target, name, native=name in native).seconds(
+            strategy.work(forest), target
+        )
         for name, strategy in usable.items()
     }
     if target.strategy in refusals:
@@ -141,9 +143,8 @@ def _choose(forest: Forest, source: str, target: Target, backend: Backend) -> Ch
 def _native_choice(forest: Forest, source: str, target: Target) -> Choice:
     """Of a backend that runs all strategies by one operator of its own: they are names for the same thing."""
     name = target.strategy or "tree_traversal"
-    cost = find_strategy("tree_traversal").cost(
-        forest, target, find_prices(target, "tree_traversal", native=True)
-    )
+    work = find_strategy("tree_traversal").work(forest)
+    cost = find_prices(target, "tree_traversal", native=True).seconds(work, target)
     return Choice(source, name, {name: cost}, native=True, forced=target.strategy is not None)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from hbconv.cost_model import Work
 from hbconv.forest import Forest
-from hbconv.strategy import Refusal, Work
+from hbconv.strategy import Refusal
 from hbconv.target import Target
 from hbconv.tensor import Builder, Value
 from hbconv.tensor.tests import planes_of_missing

@@ -11,14 +11,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.cost_model import Work
 from hbconv.forest import Forest
-from hbconv.strategy import Prices, Refusal, Work
+from hbconv.strategy import Refusal
 from hbconv.target import Target
 from hbconv.tensor import Builder, Value
 from hbconv.tensor.tests import prepare_tests
 from hbconv_strategies._tests import VALUE, fixed_leaves, refuse_memory, tests_work
 
-__all__ = ["check", "cost", "lower", "work"]
+__all__ = ["check", "lower", "work"]
 
 _EXACT = 2**24
 """Counts below this are exact in float32."""
@@ -29,11 +30,6 @@ def check(forest: Forest, target: Target) -> Refusal | None:
     if forest.depth >= _EXACT:
         return Refusal(f"paths of {forest.depth} tests cannot be counted in float32")
     return refuse_memory(work(forest), target, "its path matrices", "the decisions and matches")
-
-
-def cost(forest: Forest, target: Target, prices: Prices) -> float:
-    """Predicted seconds for ``target.rows`` rows."""
-    return prices.seconds(work(forest), target)
 
 
 def work(forest: Forest) -> Work:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.cost_model import Work
 from hbconv.forest import Forest
-from hbconv.strategy import Prices, Refusal, Work
+from hbconv.strategy import Refusal
 from hbconv.target import Target
 from hbconv.tensor import Builder, Value
 from hbconv.tensor.tests import Tests, prepare_tests
 from hbconv_strategies._tests import VALUE, fixed_leaves, refuse_memory, tests_work
 
-__all__ = ["check", "cost", "lower", "work"]
+__all__ = ["check", "lower", "work"]
 
 _PLACES = 2**31
 """Places that an int32 can number."""
@@ -31,11 +32,6 @@ def check(forest: Forest, target: Target) -> Refusal | None:
     return refuse_memory(
         work(forest), target, f"trees padded to depth {forest.depth}", "the places of all trees"
     )
-
-
-def cost(forest: Forest, target: Target, prices: Prices) -> float:
-    """Predicted seconds for ``target.rows`` rows."""
-    return prices.seconds(work(forest), target)
 
 
 def work(forest: Forest) -> Work:

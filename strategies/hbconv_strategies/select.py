@@ -10,14 +10,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.cost_model import Work
 from hbconv.forest import Forest
-from hbconv.strategy import Prices, Refusal, Work
+from hbconv.strategy import Refusal
 from hbconv.target import Target
 from hbconv.tensor import Builder, Value
 from hbconv.tensor.tests import prepare_tests
 from hbconv_strategies._tests import VALUE, fixed_leaves, refuse_memory, tests_work
 
-__all__ = ["check", "cost", "lower", "work"]
+__all__ = ["check", "lower", "work"]
 
 Codes = npt.NDArray[np.int32]
 
@@ -25,11 +26,6 @@ Codes = npt.NDArray[np.int32]
 def check(forest: Forest, target: Target) -> Refusal | None:
     """Refuse where a level takes too much memory."""
     return refuse_memory(work(forest), target, "its thresholds", "the widest level of tests")
-
-
-def cost(forest: Forest, target: Target, prices: Prices) -> float:
-    """Predicted seconds for ``target.rows`` rows."""
-    return prices.seconds(work(forest), target)
 
 
 def work(forest: Forest) -> Work:

@@ -13,24 +13,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.cost_model import Work
 from hbconv.forest import Forest
-from hbconv.strategy import Prices, Refusal, Work
+from hbconv.strategy import Refusal
 from hbconv.target import Target
 from hbconv.tensor import Builder, Value
 from hbconv.tensor.tests import prepare_thresholds
 from hbconv_strategies._tests import VALUE, fixed_leaves, refuse_memory, thresholds_work
 
-__all__ = ["check", "cost", "lower", "work"]
+__all__ = ["check", "lower", "work"]
 
 
 def check(forest: Forest, target: Target) -> Refusal | None:
     """Refuse where the walk takes too much memory."""
     return refuse_memory(work(forest), target, "its table of nodes", "the places of all trees")
-
-
-def cost(forest: Forest, target: Target, prices: Prices) -> float:
-    """Predicted seconds for ``target.rows`` rows."""
-    return prices.seconds(work(forest), target)
 
 
 def work(forest: Forest) -> Work:

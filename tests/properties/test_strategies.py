@@ -12,8 +12,9 @@ from hbconv.array import Array
 from hbconv.backends import find_backend
 from hbconv.backends.reference import evaluate
 from hbconv.containers import Columns, Graph, Output, Schema, TreeEnsemble
+from hbconv.cost_model import Work
 from hbconv.lower import lower
-from hbconv.strategy import Work, find_strategy, lower_trees, strategies
+from hbconv.strategy import find_strategy, lower_trees, strategies
 from hbconv.target import Target
 from hbconv.tensor import Builder, Op, TensorProgram, verify_program
 

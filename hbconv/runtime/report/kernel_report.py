@@ -7,8 +7,8 @@ from typing import Any
 
 from hbconv.backends import find_backend
 from hbconv.backends.base import KernelReport
-from hbconv.optimize.costs import CLOCK
-from hbconv.optimize.predict import OperatorCost, predict
+from hbconv.cost_model import CLOCK, OperatorCost, predict
+from hbconv.strategy import strategies
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 
@@ -39,7 +39,8 @@ class MethodKernel:
         """Report on a method's program, which no backend has seen."""
         backend = find_backend(target.backend)
         prepared = backend.prepare(program, target)
-        costs = sorted(predict(prepared, backend, target), key=lambda cost: -cost.seconds)
+        predicted = predict(prepared, target, backend.native_trees(target), strategies())
+        costs = sorted(predicted, key=lambda cost: -cost.seconds)
         return MethodKernel(method, backend.report(prepared, target), tuple(costs))
 
     def to_dict(self) -> dict[str, Any]:

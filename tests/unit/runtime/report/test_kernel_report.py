@@ -8,8 +8,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import hbconv
+from hbconv.cost_model import count_work
 from hbconv.errors import BackendError
-from hbconv.optimize.predict import count_work
 from hbconv.tensor import Builder
 
 X = np.random.default_rng(0).standard_normal((300, 6)).astype(np.float32)
@@ -56,7 +56,7 @@ def test_what_is_repeated_counts_every_time():
     b = Builder()
     x = b.input("x", "float32", 3)
     program = b.program({"y": b.op("iterate", x, x, body=body, steps=10)})
-    assert count_work(program, program.instructions[-1]).elementwise == 10 * 2 * 3
+    assert count_work(program, program.instructions[-1], {}).elementwise == 10 * 2 * 3
 
 
 def test_backends_without_kernels_say_so():

@@ -7,18 +7,18 @@ import numpy as np
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.trees.categories.tables import find_sets
 from hbconv.backends.tvm.trees.single_row.tables import LANES, MOST_COLUMNS, WIDE, most_tests
+from hbconv.cost_model import SINGLE_ROW, SMALL_TILE, Work
 from hbconv.forest import Forest
+from hbconv.target import Target
 from hbconv.tensor import Op, TensorProgram
 
 __all__ = ["few_rows"]
 
 TESTS = 1_000
 """Tests below which one row takes about as long by either loop."""
-SELECTED, PASSED, STEPPED, ADDED, ROW = 3.0, 1.4, 1.25, 1.2, 100.0
-"""Nanoseconds: of a test that select decides for a tile of any few rows; and for one row, of a vector of tests in the tops of trees, of a step
-down a tree, of adding a leaf's value, and of what else there is to a row. Measured at 2.6 GHz; only their ratios matter."""
 WALKERS = 8
 """Rows that a walk over rows needs side by side to be the faster."""
+ONE_ROW = Target(rows=1)
 MOST = 40
 """Rows for which select on bit planes is never the slower."""
 
@@ -33,27 +33,23 @@ def few_rows(program: TensorProgram, machine: Machine) -> int:
         return (
             0 if any(forest.tables for forest in forests) else WALKERS
         )  # Walks over rows look up only what tables they reach.
-    return min(
-        MOST,
-        int(
-            SELECTED * sum(map(_tests, forests)) / sum(_row(forest, machine) for forest in forests)
-        ),
-    )
+    tile = SMALL_TILE.seconds(Work(visits=sum(map(_tests, forests))), ONE_ROW)
+    rows = [SINGLE_ROW.seconds(_work(forest, machine), ONE_ROW) for forest in forests]
+    return min(MOST, int(tile / sum(rows)))
 
 
-def _row(forest: Forest, machine: Machine) -> float:
-    """Predict the nanoseconds of one row."""
-    alone, columns = (
-        ROW + ADDED * forest.n_trees,
-        2 * len(forest.used_features) + find_sets(forest).count,
-    )
-    if not machine.shuffles or columns > MOST_COLUMNS:
-        return alone + STEPPED * forest.n_trees * min(forest.depth, MOST)
+def _work(forest: Forest, machine: Machine) -> Work:
+    """Count the work of one row."""
+    n_columns = 2 * len(forest.used_features) + find_sets(forest).count
+    if not machine.shuffles or n_columns > MOST_COLUMNS:
+        steps = forest.n_trees * min(forest.depth, MOST)
+        return Work(operators=1, elementwise=forest.n_trees, reads=steps)
     largest = int(np.bincount(forest.tree_of_tests, minlength=1).max())
     top = min(largest, most_tests(largest))
     vectors = -(-forest.n_trees // (LANES * WIDE)) * WIDE * top
     below = min(forest.depth, MOST) - top.bit_length() if top < largest else 0
-    return alone + PASSED * vectors + STEPPED * forest.n_trees * max(below, 0)
+    steps = forest.n_trees * max(below, 0)
+    return Work(operators=1, elementwise=forest.n_trees, reads=steps, visits=vectors)
 
 
 def _tests(forest: Forest) -> int:
