@@ -21,7 +21,7 @@ from sklearn.utils.validation import validate_data
 
 import hbconv
 from hbconv.array import Array
-from hbconv.containers import ArgMax, Cast, Clip, Linear, Node, Output, Softmax
+from hbconv.containers import ArgMax, Cast, Clip, Labels, Linear, Node, Output, Softmax
 from hbconv.parse import Step
 from hbconv.parse.common.probabilities import with_probabilities
 
@@ -86,7 +86,7 @@ def parse_centroid_classifier(step: Step) -> dict[str, Output]:
     centroids = step.estimator.centroids_
     scores = Linear.of(as_float64(step), centroids.T, -(centroids**2).sum(axis=1) / 2)
     outputs = {
-        "predict": Output(ArgMax(scores), Array(step.estimator.classes_), vector=True),
+        "predict": Output(ArgMax(scores), Labels(Array(step.estimator.classes_))),
         "decision_function": Output(scores),
     }
     return with_probabilities(outputs, Softmax(scores))

@@ -159,7 +159,7 @@ def _require_as_inferred(b: Builder, node: Node, value: Written) -> None:
 
 def _stays_sparse(output: Output, padding: Padding) -> bool:
     """Whether the source's answer is sparse: always, or because the rows are."""
-    return output.of_form(sparse=padding.matrix).sparse is True
+    return output.for_rows(sparse=padding.matrix).returns_sparse is True
 
 
 def _dense(b: Builder, value: Written) -> Value:

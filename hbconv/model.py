@@ -124,7 +124,7 @@ class Model:
         """Say why it runs as it does: print the result, or read its ``to_dict()``."""
         return Explanation.of(
             self.graph,
-            self.parsed.of_form(sparse=False).with_schema(self.graph.schema),
+            self.parsed.for_rows(sparse=False).with_schema(self.graph.schema),
             self.target,
             self.plan,
         )

@@ -183,11 +183,9 @@ def _names(model: Model, method: str) -> list[str]:
     output = model.parsed.outputs[method]
     if method == "transform":
         return [str(name) for name in model.get_feature_names_out()]
-    if output.vector and not output.parts:
+    if output.is_vector:
         return [method]
-    widths = (
-        [1] * len(output.parts) if output.vector else list(output.parts or [output.node.type.width])
-    )
+    widths = output.widths or (output.node.type.width,)
     classes = getattr(model, "classes_", None)
     if len(widths) > 1:
         return [

@@ -6,6 +6,25 @@ prints. The classes stand by theme in ``nodes/``; all of them are imported from 
 
 from hbconv.containers import nodes
 from hbconv.containers.feature_names import Container, NamesOut
+from hbconv.containers.forms import (
+    MATRIX,
+    VECTOR,
+    AsRows,
+    Blocks,
+    Cube,
+    Form,
+    LabelColumns,
+    Labels,
+    Layout,
+    Matrix,
+    MatrixList,
+    MatrixTuple,
+    Paths,
+    Sparse,
+    Stages,
+    Vector,
+    sparse_form,
+)
 from hbconv.containers.graph import Check, Graph, Traits, verify_graph
 from hbconv.containers.node import (
     NODES,
@@ -17,25 +36,40 @@ from hbconv.containers.node import (
     topological,
 )
 from hbconv.containers.nodes import *  # noqa: F403
-from hbconv.containers.output import Output, Paths
+from hbconv.containers.output import Output
 from hbconv.containers.schema import Column, Conventions, Schema, Type
 from hbconv.containers.show import show, show_rule
 from hbconv.containers.vocabulary import Vocabulary
 
 __all__ = [
+    "MATRIX",
     "NODES",
+    "VECTOR",
+    "AsRows",
+    "Blocks",
     "Check",
     "Column",
     "Container",
     "Conventions",
+    "Cube",
+    "Form",
     "Graph",
+    "LabelColumns",
+    "Labels",
+    "Layout",
+    "Matrix",
+    "MatrixList",
+    "MatrixTuple",
     "NamesOut",
     "Node",
     "Output",
     "Paths",
     "Schema",
+    "Sparse",
+    "Stages",
     "Traits",
     "Type",
+    "Vector",
     "Vocabulary",
     "container",
     "current_source",
@@ -43,6 +77,7 @@ __all__ = [
     "show",
     "show_rule",
     "source",
+    "sparse_form",
     "topological",
     "verify_graph",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,6 +9,7 @@ from functools import cached_property
 
 from hbconv.array import Array
 from hbconv.containers.feature_names import Container, NamesOut
+from hbconv.containers.forms import MatrixTuple
 from hbconv.containers.node import Node, rewrite, topological
 from hbconv.containers.nodes.inputs import Codes, Columns, Entries
 from hbconv.containers.nodes.wiring import ByForm
@@ -102,10 +102,7 @@ class Graph:
         mapping = rewrite(self.output_roots, visit)
         return replace(
             self,
-            outputs={
-                name: replace(o, node=mapping[o.node], blocks=())
-                for name, o in self.outputs.items()
-            },
+            outputs={name: o.of(mapping[o.node]) for name, o in self.outputs.items()},
         )
 
     def with_schema(self, schema: Schema) -> Graph:
@@ -133,7 +130,7 @@ class Graph:
             isinstance(n, ByForm) for n in topological(self.roots)
         )
 
-    def of_form(self, *, sparse: bool) -> Graph:
+    def for_rows(self, *, sparse: bool) -> Graph:
         """Return the graph for rows that come as a sparse matrix, or that do not."""
         if not self.depends_on_form:
             return self
@@ -192,65 +189,20 @@ def verify_graph(graph: Graph) -> Graph:
 
 
 def _verify_output(name: str, output: Output, nodes: set[Node]) -> None:
-    node, width = output.node, output.node.type.width
+    parts = output.form.parts if isinstance(output.form, MatrixTuple) else ()
+    dtypes = [output.dtype, *(dtype or None for _, dtype in parts), *(d for _, d in output.blocks)]
     _require(
-        not output.vector or set(output.parts or (width,)) == {1},
-        node,
-        f"output {name} is a vector of width {width}",
+        all(_is_answer(dtype) for dtype in dtypes if dtype is not None),
+        output.node,
+        f"output {name} has a dtype that no answer has",
     )
     _require(
-        not output.parts or (sum(output.parts) == width and min(output.parts) >= 0),
-        node,
-        f"output {name} has parts {output.parts} of width {width}",
-    )
-    _require(
-        not output.dtypes or len(output.dtypes) == len(output.parts),
-        node,
-        f"output {name} has dtypes of other parts",
-    )
-    dtypes = [
-        dtype
-        for dtype in (output.dtype, *(part or None for part in output.dtypes))
-        if dtype is not None
-    ]
-    _require(all(map(_is_answer, dtypes)), node, f"output {name} has a dtype that no answer has")
-    _require(
-        output.shape is None
-        or (math.prod(output.shape) == width and min(output.shape, default=0) >= 0),
-        node,
-        f"output {name} has shape {output.shape}",
-    )
-    _require(
-        not isinstance(output.classes, tuple) or len(output.classes) == width,
-        node,
-        f"output {name} has labels for other columns",
-    )
-    _require(
-        output.classes is None or node.type.dtype == "int32",
-        node,
-        f"output {name} has codes of dtype {node.type.dtype}",
-    )
-    tables = (output.classes,) if isinstance(output.classes, Array) else output.classes or ()
-    _require(
-        all(len(labels.shape) == 1 for labels in tables),
-        node,
-        f"output {name} has labels of another shape",
-    )
-    _require(
-        output.paths is None or output.paths.climbs,
-        node,
-        f"output {name} has paths that have no end",
-    )
-    _require(
-        {leaf.node for leaf in output.leaves} <= nodes,
-        node,
+        {node for node, _ in output.blocks} <= nodes,
+        output.node,
         f"output {name} has blocks of something else",
     )
-    _require(
-        sum(leaf.node.type.width for leaf in output.leaves) == width,
-        node,
-        f"output {name} has blocks of other widths",
-    )
+    misfit = output.misfit
+    _require(misfit is None, output.node, f"output {name} {misfit}")
 
 
 def _verify_traits(graph: Graph) -> None:

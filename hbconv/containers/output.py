@@ -1,42 +1,27 @@
-"""Output: what one method of the model returns, and the form in which it does."""
+"""What one method of the model returns: the values of a node, and the form they take."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from hbconv.array import Array
+from hbconv.containers.forms import (
+    MATRIX,
+    AsRows,
+    Blocks,
+    Form,
+    LabelColumns,
+    Labels,
+    MatrixTuple,
+    Paths,
+    Sparse,
+    Stages,
+    Vector,
+)
 from hbconv.containers.node import Node
 
-__all__ = ["Output", "Paths"]
-
-
-@dataclass(frozen=True)
-class Paths:
-    """How the nodes of a forest hang together, in the source's numbering over all trees.
-
-    Parameters
-    ----------
-    parent : Array of int32, shape (n_nodes,)
-        Node above each node, -1 above a root.
-    first_node : Array of int64, shape (n_trees + 1,), or None
-        First node of each tree, which the source returns beside the paths; None where it does not.
-    """
-
-    parent: Array
-    first_node: Array | None = None
-
-    @property
-    def climbs(self) -> bool:
-        """Whether each node stands behind the one above it, so that every way up ends."""
-        above = self.parent.data
-        return (
-            above.ndim == 1
-            and above.dtype.kind == "i"
-            and bool(np.all((above >= -1) & (above < np.arange(len(above)))))
-        )
+__all__ = ["Output"]
 
 
 @dataclass(frozen=True)
@@ -47,82 +32,75 @@ class Output:
     ----------
     node : Node
         The values.
-    classes : Array, tuple of Array, or None
-        Labels that the node's int32 codes stand for, a tuple: of each column; the host decodes them after the program.
-    vector : bool
-        The method returns (n_rows,) rather than (n_rows, 1).
+    form : Form
+        Shape and kind of the answer that they make up.
     dtype : str or None
         Dtype of the source's answer where it differs from the node's.
-    sparse : bool or None
-        The source returns a scipy sparse matrix; None: where the rows are one.
-    layout : {"csr", "csc", "given", "kept"}
-        How its entries lie: "given" is csc where the rows are, else csr; "kept" is as those of the rows.
-    arrays : bool
-        It is a sparse array, not a matrix, where the rows are one.
-    parts : tuple of int
-        Widths of blocks of columns: the method returns a list of them.
-    dtypes : tuple of str
-        Dtypes of the parts, an empty one the node's own: the method returns a tuple of them, such as distances and indexes.
-    staged : bool
-        The method returns an iterator over the parts, one for each stage of the ensemble.
-    shape : tuple of int or None
-        Shape of a row's answer where it has more than one dimension.
-    blocks : tuple of Output
-        Answers of several transformers side by side: a frame keeps the dtype of each, where an array has their common one.
-    paths : Paths or None
-        The method returns the nodes on the way to the leaves, which the node names as paths does, as a CSR matrix of ones.
     """
 
     node: Node
-    classes: Array | tuple[Array, ...] | None = None
-    vector: bool = False
+    form: Form = MATRIX
     dtype: str | None = None
-    sparse: bool | None = False
-    parts: tuple[int, ...] = ()
-    dtypes: tuple[str, ...] = ()
-    staged: bool = False
-    shape: tuple[int, ...] | None = None
-    paths: Paths | None = None
-    blocks: tuple[Output, ...] = ()
-    layout: str = "csr"
-    arrays: bool = False
 
     @property
-    def leaves(self) -> tuple[Output, ...]:
-        """The blocks, and the blocks of these; the output itself where it has none."""
-        return tuple(leaf for block in self.blocks for leaf in block.leaves) or (self,)
+    def misfit(self) -> str | None:
+        """Why the node's values cannot take the form; None where they can."""
+        return self.form.misfit(self.node.type)
+
+    @property
+    def blocks(self) -> tuple[tuple[Node, str | None], ...]:
+        """Node and dtype of each block; of the output itself where it has none."""
+        form = self.for_rows(sparse=False).form
+        return form.parts if isinstance(form, Blocks) else ((self.node, self.dtype),)
 
     def mapped(self, nodes: Mapping[Node, Node]) -> Output:
         """Return the same output of other nodes."""
-        return replace(
-            self, node=nodes[self.node], blocks=tuple(block.mapped(nodes) for block in self.blocks)
-        )
+        return replace(self, node=nodes[self.node], form=self.form.mapped(nodes))
+
+    def of(self, node: Node) -> Output:
+        """Return the same output of another node, without the blocks of this one."""
+        return replace(self, node=node, form=self.form.whole)
 
     def after(self, before: Output) -> Output:
-        """Return the same output of a step that reads another's: its form follows the rows' as far as both do."""
-        if before.sparse is False or self.sparse is False:
+        """Return the same output of a step that reads another's answer."""
+        mine = self.form.when_sparse
+        theirs = before.form.when_sparse
+        if mine is None or theirs is None:
             return self
-        layout = self.layout if self.layout in ("csr", "csc") else before.layout
-        if self.layout == "given" and before.layout == "kept":
-            layout = "given"
-        return replace(self, layout=layout, arrays=self.arrays and before.arrays)
+        made = mine.after(theirs)
+        form = replace(self.form, sparse=made) if isinstance(self.form, AsRows) else made
+        return replace(self, form=form)
 
-    def of_form(self, *, sparse: bool) -> Output:
+    def for_rows(self, *, sparse: bool) -> Output:
         """Return the output of rows that come as a sparse matrix, or that do not."""
-        return replace(self, sparse=sparse) if self.sparse is None else self
+        if not isinstance(self.form, AsRows):
+            return self
+        return replace(self, form=self.form.sparse if sparse else self.form.dense)
+
+    @property
+    def returns_sparse(self) -> bool | None:
+        """Whether the source returns a sparse matrix; None: where the rows are one."""
+        return None if isinstance(self.form, AsRows) else isinstance(self.form, Sparse)
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether it is one array of shape (n_rows,)."""
+        return isinstance(self.form, Vector) or (isinstance(self.form, Labels) and self.form.vector)
 
     @property
     def is_tensor(self) -> bool:
-        """Whether it is one tensor, as exports and torch modules hold it; else only ``Model`` returns it."""
-        return not (self.staged or self.paths or self.dtypes)
+        """Whether exports and torch modules can hold it; else only ``Model`` returns it."""
+        return not isinstance(self.form, Stages | Paths | MatrixTuple)
 
     @property
-    def n_codes(self) -> int:
-        """Number of label tables, each of one column; 0 where the values are the answer."""
-        return (
-            0
-            if self.classes is None
-            else 1
-            if isinstance(self.classes, Array)
-            else len(self.classes)
-        )
+    def widths(self) -> tuple[int, ...]:
+        """Widths of the arrays that it is cut into; () for one array."""
+        return self.form.widths(self.node.type.width)
+
+    @property
+    def classes(self) -> Array | tuple[Array, ...] | None:
+        """Labels that the node's codes stand for, a tuple: of each column; None for numbers."""
+        form = self.form.each if isinstance(self.form, Stages) else self.form
+        if isinstance(form, LabelColumns):
+            return form.tables
+        return form.classes if isinstance(form, Labels) else None

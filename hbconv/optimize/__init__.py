@@ -91,7 +91,7 @@ def _round(graph: Graph, rules: Sequence[Rule]) -> Graph:
                 node = rule(node) or node
         mapping[original] = node
     return replace(
-        graph, outputs={name: replace(o, node=mapping[o.node]) for name, o in graph.outputs.items()}
+        graph, outputs={name: o.of(mapping[o.node]) for name, o in graph.outputs.items()}
     )
 
 

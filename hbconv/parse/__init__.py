@@ -68,7 +68,9 @@ def _parsed(estimator: object, n_features: int | None, iterations: tuple[int, in
     )
     graph = graph.with_schema(_typed(graph))
     return (
-        graph.of_form(sparse=False) if found.why_dense or "string" in graph.schema.dtypes else graph
+        graph.for_rows(sparse=False)
+        if found.why_dense or "string" in graph.schema.dtypes
+        else graph
     )
 
 

@@ -33,7 +33,7 @@ def call(graph: Graph, programs: Programs, reads: Reads, method: str, x: Any) ->
     """
     table = read_table(x, reads)
     groups = grouped(programs, method, table)
-    output = graph.outputs[method].of_form(sparse=hasattr(table.matrix, "tocsr"))
+    output = graph.outputs[method].for_rows(sparse=hasattr(table.matrix, "tocsr"))
     answers = [_answer(output, programs, method, part) for _, part in groups]
     found = (
         answers[0]

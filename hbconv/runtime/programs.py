@@ -159,7 +159,7 @@ class Programs:
         key = dtypes, (padding.matrix or padding.written) and self.parsed.depends_on_form
         with self._compiling():
             if key not in self._planned:
-                graph = self.parsed.of_form(sparse=key[1])
+                graph = self.parsed.for_rows(sparse=key[1])
                 graph = optimize(graph.with_schema(graph.schema.with_dtypes(dtypes)))
                 plan = make_plan(graph, self.target, find_backend(self.target.backend))
                 self._planned[key] = Planned(plan.apply(graph), plan)

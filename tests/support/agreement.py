@@ -35,8 +35,8 @@ def agree(estimator: Any, X: Any, rtol: float = 0.0) -> np.ndarray:
     """Assert the same values, dtype, shape and sparseness as ``estimator.transform(X)``; return the values."""
     want = _transformed(estimator, X)
     got, output = transform(estimator, X)
-    assert bool(output.sparse) == hasattr(want, "toarray")
-    want = want.toarray() if output.sparse else np.asarray(want)
+    assert bool(output.returns_sparse) == hasattr(want, "toarray")
+    want = want.toarray() if output.returns_sparse else np.asarray(want)
     assert (got.shape, got.dtype) == (want.shape, want.dtype)
     if rtol:
         np.testing.assert_allclose(got, want, rtol=rtol, atol=0)

@@ -37,7 +37,7 @@ def score(
 
 def decode(output: Output, values: np.ndarray) -> np.ndarray:
     """Give an output its shape, labels and dtype."""
-    values = values[:, 0] if output.vector else values
+    values = values[:, 0] if output.is_vector else values
     values = values if output.classes is None else output.classes.data[values]
     return values if output.dtype is None else values.astype(output.dtype)
 

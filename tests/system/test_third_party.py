@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import hbconv
-from hbconv.containers import Affine, Output
+from hbconv.containers import VECTOR, Affine, Labels, Output
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.parse import registry
 
@@ -67,11 +67,11 @@ def test_the_example_answers_as_its_source_on_every_backend():
             r"returned Columns for transform; it must be an Output",
         ),
         (
-            lambda step: {"predict": Output(step.x, vector=True)},
+            lambda step: {"predict": Output(step.x, VECTOR)},
             r"output predict is a vector of width 3",
         ),
         (
-            lambda step: {"predict": Output(step.x, classes=["a", "b"])},
+            lambda step: {"predict": Output(step.x, Labels(["a", "b"], vector=False))},
             r"output predict has codes of dtype float64",
         ),
     ],

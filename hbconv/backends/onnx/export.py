@@ -12,6 +12,7 @@ from hbconv import __version__
 from hbconv.backends.onnx.emit import emit_program
 from hbconv.backends.onnx.text import encode, labels
 from hbconv.backends.onnx.writer import GraphWriter, Tensor
+from hbconv.containers import Cube
 from hbconv.errors import BackendError
 from hbconv.lower import CodesFeed, EntriesFeed, Feed, Lowered, lower_nodes
 
@@ -154,7 +155,7 @@ def _write_output(w: GraphWriter, name: str, output: Output, value: Tensor, pass
         data, dtype = _decode(w, data, output.classes)
     elif output.dtype is not None and output.dtype != dtype:
         data, dtype = w.cast(data, output.dtype), output.dtype
-    shape = () if output.vector and not output.parts else output.shape or value.shape
+    shape = _shape(output, value)
     target = w.node(
         "Add", w.constant([0, *shape], "int64"), passed
     )  # a zero in the target shape of Reshape means "as before"
@@ -180,10 +181,18 @@ def _decode(w: GraphWriter, codes: str, classes: Array | tuple[Array, ...]) -> t
     ), "string" if common.kind == "U" else common.name
 
 
+def _shape(output: Output, value: Tensor) -> tuple[int, ...]:
+    """Return the shape of a row's answer."""
+    if output.is_vector:
+        return ()
+    return output.form.shape if isinstance(output.form, Cube) else value.shape
+
+
 def _returns(output: Output) -> str:
-    if output.parts:
-        return f"The source returns a list of arrays of widths {', '.join(map(str, output.parts))}, here side by side."
-    return "Dense; the source returns a sparse matrix." if output.sparse else ""
+    if output.widths:
+        widths = ", ".join(map(str, output.widths))
+        return f"The source returns a list of arrays of widths {widths}, here side by side."
+    return "Dense; the source returns a sparse matrix." if output.returns_sparse else ""
 
 
 def _describe(graph: Graph) -> str:

@@ -219,7 +219,7 @@ class CastLike(Node):
 class ByForm(Node):
     """One value for rows of an array or a table, another for those of a sparse matrix.
 
-    ``Graph.of_form`` puts one of them in its place before anything is computed.
+    ``Graph.for_rows`` puts one of them in its place before anything is computed.
     """
 
     dense: Node

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import (
+    MATRIX,
+    VECTOR,
     Affine,
     ArgMax,
     Compare,
     Concat,
+    Labels,
     LookupRows,
     Map,
+    Matrix,
     Node,
     Output,
     RunningSums,
     Select,
+    Stages,
     TableExp,
     TableLogSoftmax,
     TableSoftmax,
     TreeEnsemble,
     TreeLeaves,
+    Vector,
 )
 from hbconv.parse.catboost.model_json import CatBoostModel
 from hbconv.parse.common.probabilities import beside_complement
@@ -93,13 +99,14 @@ class Scores:
     def outputs(self) -> dict[str, Output]:
         """What all models answer."""
         leaves = Output(TreeLeaves(self.inputs, self.model.forest), dtype="uint32")
-        return {"apply": leaves, "raw_scores": Output(self.raw, vector=self.width == 1)}
+        return {
+            "apply": leaves,
+            "raw_scores": Output(self.raw, VECTOR if self.width == 1 else MATRIX),
+        }
 
-    def after_each(self, output: Output) -> Output:
-        """Say that an output holds the answers of all stages."""
-        return replace(
-            output, parts=(output.node.type.width // self.stages,) * self.stages, staged=True
-        )
+    def after_each(self, node: Node, form: Matrix | Vector | Labels = MATRIX) -> Output:
+        """Return the answers after each stage, which the node computes side by side."""
+        return Output(node, Stages(self.stages, form))
 
 
 def prediction_of(objective: str) -> str:
@@ -115,11 +122,10 @@ def prediction_of(objective: str) -> str:
 
 def regressed(step: Step, scores: Scores, prediction: str) -> dict[str, Output]:
     """Answer with a prediction of the type of that name; the stages are raw scores whatever it is."""
-    vector = scores.width == 1
-    staged = scores.after_each(Output(scores.staged, vector=vector))
+    form = VECTOR if scores.width == 1 else MATRIX
     return {
-        "predict": Output(_predicted(step, scores.raw, prediction), vector=vector),
-        "staged_predict": staged,
+        "predict": Output(_predicted(step, scores.raw, prediction), form),
+        "staged_predict": scores.after_each(scores.staged, form),
         **scores.outputs,
     }
 
@@ -147,24 +153,24 @@ def classified(step: Step, scores: Scores) -> dict[str, Output]:
             "loss_function", objective, f"As a classifier hbconv handles {', '.join(CLASSIFIERS)}."
         )
     return {
-        "predict": _labels(scores, scores.raw, 1),
+        "predict": Output(*_labels(scores, scores.raw, 1)),
         "predict_proba": Output(_probabilities(scores, scores.raw, 1)),
         "predict_log_proba": Output(_log_probabilities(scores)),
-        "staged_predict": scores.after_each(_labels(scores, scores.staged, scores.stages)),
+        "staged_predict": scores.after_each(*_labels(scores, scores.staged, scores.stages)),
         "staged_predict_proba": scores.after_each(
-            Output(_probabilities(scores, scores.staged, scores.stages))
+            _probabilities(scores, scores.staged, scores.stages)
         ),
         **scores.outputs,
     }
 
 
-def _labels(scores: Scores, raw: Node, stages: int) -> Output:
+def _labels(scores: Scores, raw: Node, stages: int) -> tuple[Node, Matrix | Labels]:
     model = scores.model
     if model.objective in EACH:
-        return Output(Compare.of(raw, "gt", model.cut, "int64"))
+        return Compare.of(raw, "gt", model.cut, "int64"), MATRIX
     if scores.width == 1:
-        return Output(Compare.of(raw, "gt", model.cut, "int32"), model.classes, vector=True)
-    return Output(ArgMax(raw, stages), model.classes)
+        return Compare.of(raw, "gt", model.cut, "int32"), Labels(model.classes)
+    return ArgMax(raw, stages), Labels(model.classes, vector=False)
 
 
 def _probabilities(scores: Scores, raw: Node, stages: int) -> Node:

@@ -73,7 +73,7 @@ def _encoder_labels(held: Attributes) -> Iterator[str]:
 
 
 def _column_counts(held: Attributes, outputs: dict[str, Output]) -> Iterator[str]:
-    if "transform" in outputs and not outputs["transform"].parts:
+    if "transform" in outputs and not outputs["transform"].widths:
         width = outputs["transform"].node.type.width
         for name in ("_n_features_out", "n_output_features_"):
             yield from _unequal(held, name, "columns of transform", width)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import ArgMax, GroupSums, LogSoftmax, Map, Node, Output
+from hbconv.containers import ArgMax, GroupSums, Labels, LogSoftmax, Map, Node, Output
 from hbconv.parse.step import concat
 
 __all__ = ["classify", "squared_lengths"]
@@ -18,7 +18,7 @@ def classify(joint: Node, classes: npt.ArrayLike) -> dict[str, Output]:
     """Return the most likely class, and the probabilities that the joint logarithms give once they are normalized."""
     logs = LogSoftmax(joint)
     return {
-        "predict": Output(ArgMax(joint), Array(np.asarray(classes)), vector=True),
+        "predict": Output(ArgMax(joint), Labels(Array(np.asarray(classes)))),
         "predict_proba": Output(Map(logs, "exp")),
         "predict_log_proba": Output(logs),
     }

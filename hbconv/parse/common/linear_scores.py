@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hbconv.array import Array
-from hbconv.containers import ArgMax, Compare, Linear, Node, Output
+from hbconv.containers import MATRIX, VECTOR, ArgMax, Compare, Labels, Linear, Node, Output
 from hbconv.parse.common.fitted_arrays import dense
 from hbconv.parse.step import Step
 
@@ -27,6 +27,6 @@ def decide_by_scores(step: Step) -> dict[str, Output]:
     one = scores.type.width == 1
     codes = Compare.of(scores, "gt", 0.0, "int32") if one else ArgMax(scores)
     return {
-        "predict": Output(codes, classes, vector=True),
-        "decision_function": Output(scores, vector=one),
+        "predict": Output(codes, Labels(classes)),
+        "decision_function": Output(scores, VECTOR if one else MATRIX),
     }

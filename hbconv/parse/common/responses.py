@@ -8,7 +8,20 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Affine, Cast, Node, Output, Recode, Select
+from hbconv.containers import (
+    Affine,
+    Cast,
+    Cube,
+    LabelColumns,
+    Labels,
+    Node,
+    Output,
+    Paths,
+    Recode,
+    Select,
+    Sparse,
+    Stages,
+)
 from hbconv.parse.step import Step, concat
 
 __all__ = ["as_numbers", "as_vector", "is_a", "response", "side_by_side"]
@@ -21,7 +34,7 @@ def is_a(estimator: Any, kind: str) -> bool:
 
 def as_numbers(step: Step, output: Output) -> Node:
     """Return an answer as numbers, in the dtype that the source returns: labels stand for themselves."""
-    if output.sparse or output.shape or output.staged or output.paths:
+    if isinstance(output.form, Sparse | Cube | Stages | Paths):
         raise step.refuse(
             None, None, "An inner estimator answers with something else than one array of numbers."
         )
@@ -38,7 +51,7 @@ def as_numbers(step: Step, output: Output) -> Node:
 
 def as_vector(step: Step, output: Output) -> Node:
     """Return an answer of one number a row."""
-    if not output.vector or output.parts:
+    if not output.is_vector:
         raise step.refuse(
             None, None, "An inner estimator answers with several columns, where one is needed."
         )
@@ -48,11 +61,13 @@ def as_vector(step: Step, output: Output) -> Node:
 def side_by_side(step: Step, outputs: list[Output]) -> Output:
     """Return answers of one value a row as columns of one array, with their labels where all have some."""
     classes = [
-        output.classes for output in outputs if isinstance(output.classes, Array) and output.vector
+        output.form.classes
+        for output in outputs
+        if isinstance(output.form, Labels) and output.form.vector
     ]
     if len(classes) < len(outputs):
         return Output(concat([as_vector(step, output) for output in outputs]))
-    return Output(concat([output.node for output in outputs]), tuple(classes))
+    return Output(concat([output.node for output in outputs]), LabelColumns(tuple(classes)))
 
 
 def response(

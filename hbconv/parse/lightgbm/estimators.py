@@ -11,12 +11,15 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import (
+    MATRIX,
+    VECTOR,
     Affine,
     ArgMax,
     Columns,
     Compare,
     ConstantRows,
     Graph,
+    Labels,
     Map,
     Node,
     Output,
@@ -145,7 +148,7 @@ def parse_classifier(step: Step) -> dict[str, Output]:
     probabilities = beside_complement(p.node) if two else p.node
     return {
         **answers,
-        "predict": Output(label, classes, vector=True),
+        "predict": Output(label, Labels(classes)),
         "predict_proba": Output(probabilities),
     }
 
@@ -162,7 +165,7 @@ def _answers(step: Step, model: LightGBMModel) -> dict[str, Output]:
 
 
 def _answer(node: Node) -> Output:
-    return Output(node, vector=node.type.width == 1)
+    return Output(node, VECTOR if node.type.width == 1 else MATRIX)
 
 
 def _transformed(raw: Node, model: LightGBMModel) -> Node:

@@ -15,6 +15,7 @@ from hbconv.containers import (
     Cast,
     Clip,
     Concat,
+    Labels,
     Logits,
     Map,
     Node,
@@ -46,7 +47,7 @@ def parse_calibrated_classifier(step: Step) -> dict[str, Output]:
     ]
     mean = Affine.of(Add(tuple(each)), div=len(each))
     return {
-        "predict": Output(ArgMax(mean), Array(est.classes_), vector=True),
+        "predict": Output(ArgMax(mean), Labels(Array(est.classes_))),
         "predict_proba": Output(mean),
     }
 

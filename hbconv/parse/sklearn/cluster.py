@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
+    VECTOR,
     Affine,
     ArgMax,
     Cast,
@@ -48,7 +49,7 @@ def parse_k_means(step: Step) -> dict[str, Output]:
     """Nearest centre, and the distances to all."""
     x, centers = step.require_finite(), step.estimator.cluster_centers_
     return {
-        "predict": Output(ArgMax(_closeness(x, centers)), vector=True),
+        "predict": Output(ArgMax(_closeness(x, centers)), VECTOR),
         "transform": Output(_distances(x, centers)),
     }
 
@@ -66,7 +67,7 @@ def parse_bisecting_k_means(step: Step) -> dict[str, Output]:
         ways = _ways(inner)
         labels = ArgMax(Linear.of(turns, ways, -(ways == 1.0).sum(axis=0).astype(np.float64)))
     return {
-        "predict": Output(labels, vector=True),
+        "predict": Output(labels, VECTOR),
         "transform": Output(_distances(x, est.cluster_centers_)),
     }
 
@@ -107,7 +108,7 @@ def parse_birch(step: Step) -> dict[str, Output]:
         _nearest(x, est.subcluster_centers_), Array(np.asarray(est.subcluster_labels_)[:, None])
     )
     return {
-        "predict": Output(labels, vector=True),
+        "predict": Output(labels, VECTOR),
         "transform": Output(_distances(x, est.subcluster_centers_)),
     }
 
@@ -117,9 +118,7 @@ def parse_mean_shift(step: Step) -> dict[str, Output]:
     """Nearest centre."""
     return {
         "predict": Output(
-            _nearest(step.require_finite(), step.estimator.cluster_centers_),
-            vector=True,
-            dtype="int64",
+            _nearest(step.require_finite(), step.estimator.cluster_centers_), VECTOR, dtype="int64"
         )
     }
 
@@ -132,7 +131,7 @@ def parse_affinity_propagation(step: Step) -> dict[str, Output]:
     x = step.require_finite()
     centers = dense(est.cluster_centers_)
     labels = _nearest(x, centers) if len(centers) else ConstantRows(x, Array(np.array([-1])))
-    return {"predict": Output(labels, vector=True, dtype="int64")}
+    return {"predict": Output(labels, VECTOR, dtype="int64")}
 
 
 _POOLS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbconv.containers import Affine, Cast, Compare, Linear, Map, Node, Output, RowDot
+from hbconv.containers import VECTOR, Affine, Cast, Compare, Linear, Map, Node, Output, RowDot
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -20,7 +20,7 @@ from hbconv.parse.step import Step
 )
 def parse_covariance(step: Step) -> dict[str, Output]:
     """Distances alone."""
-    return {"mahalanobis": Output(_mahalanobis(step), vector=True)}
+    return {"mahalanobis": Output(_mahalanobis(step), VECTOR)}
 
 
 @parses("sklearn.covariance.EllipticEnvelope")
@@ -31,10 +31,10 @@ def parse_elliptic_envelope(step: Step) -> dict[str, Output]:
     decision = Affine.of(scores, sub=step.estimator.offset_)
     inlier = Compare.of(decision, "ge", 0.0, "float64")
     return {
-        "predict": Output(Cast(Affine.of(inlier, mul=2.0, sub=1.0), "int64"), vector=True),
-        "decision_function": Output(decision, vector=True),
-        "score_samples": Output(scores, vector=True),
-        "mahalanobis": Output(distances, vector=True),
+        "predict": Output(Cast(Affine.of(inlier, mul=2.0, sub=1.0), "int64"), VECTOR),
+        "decision_function": Output(decision, VECTOR),
+        "score_samples": Output(scores, VECTOR),
+        "mahalanobis": Output(distances, VECTOR),
     }
 
 

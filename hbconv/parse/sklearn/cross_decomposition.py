@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hbconv.containers import Affine, Cast, Linear, Node, Output
+from hbconv.containers import MATRIX, VECTOR, Affine, Cast, Linear, Node, Output
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -17,7 +17,10 @@ def parse_partial_least_squares(step: Step) -> dict[str, Output]:
     est, x = step.estimator, step.require_finite(Cast(step.x, "float"))
     scores = Linear.of(_scaled(step, x), est.x_rotations_)
     prediction = Linear.of(Affine.in_place(x, sub=est._x_mean), est.coef_.T, est.intercept_)
-    return {"predict": Output(prediction, vector=est._predict_1d), "transform": Output(scores)}
+    return {
+        "predict": Output(prediction, VECTOR if est._predict_1d else MATRIX),
+        "transform": Output(scores),
+    }
 
 
 @parses("sklearn.cross_decomposition.PLSSVD")

@@ -7,7 +7,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Affine, Cast, FiniteLog, GroupSums, Linear, Map, Node, Output, Softmax
+from hbconv.containers import (
+    MATRIX,
+    VECTOR,
+    Affine,
+    Cast,
+    FiniteLog,
+    GroupSums,
+    Linear,
+    Map,
+    Node,
+    Output,
+    Softmax,
+)
 from hbconv.parse.common.densities import classify
 from hbconv.parse.common.linear_scores import decide_by_scores
 from hbconv.parse.common.probabilities import beside_complement
@@ -52,7 +64,10 @@ def parse_quadratic_discriminant_analysis(step: Step) -> dict[str, Output]:
     )
     two = len(est.classes_) == 2
     scores = Linear.of(joint, [[-1.0], [1.0]]) if two else joint
-    return {**classify(joint, est.classes_), "decision_function": Output(scores, vector=two)}
+    return {
+        **classify(joint, est.classes_),
+        "decision_function": Output(scores, VECTOR if two else MATRIX),
+    }
 
 
 def _distances(est: Any, x: Node) -> Node:

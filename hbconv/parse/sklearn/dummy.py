@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import ConstantRows, Output
+from hbconv.containers import MATRIX, VECTOR, ConstantRows, LabelColumns, Labels, MatrixList, Output
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat, select
 
@@ -23,7 +23,11 @@ def parse_dummy_regressor(step: Step) -> dict[str, Output]:
         raise step.damaged(
             f"n_outputs_={est.n_outputs_}, but constant_ holds {np.size(est.constant_)}"
         )
-    return {"predict": Output(_rows(step, np.ravel(est.constant_)), vector=est.n_outputs_ == 1)}
+    return {
+        "predict": Output(
+            _rows(step, np.ravel(est.constant_)), VECTOR if est.n_outputs_ == 1 else MATRIX
+        )
+    }
 
 
 @parses("sklearn.dummy.DummyClassifier")
@@ -47,13 +51,13 @@ def parse_dummy_classifier(step: Step) -> dict[str, Output]:
     each = [_rows(step, p) for p in _probabilities(step, chosen, priors)]
     with np.errstate(divide="ignore"):
         logarithms = [_rows(step, np.log(p.values.data)) for p in each]
-    parts = tuple(p.type.width for p in each) if several else ()
+    form = MatrixList(tuple(p.type.width for p in each)) if several else MATRIX
     return {
         "predict": Output(
-            codes, labels if several else labels[0], vector=not several, dtype=_dtype(step)
+            codes, LabelColumns(labels) if several else Labels(labels[0]), _dtype(step)
         ),
-        "predict_proba": Output(concat(each), parts=parts),
-        "predict_log_proba": Output(concat(logarithms), parts=parts),
+        "predict_proba": Output(concat(each), form),
+        "predict_log_proba": Output(concat(logarithms), form),
     }
 
 

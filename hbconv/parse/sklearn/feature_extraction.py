@@ -8,7 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from hbconv.containers import Affine, Cast, Entries, Map, Node, Normalize, Output, topological
+from hbconv.containers import (
+    Affine,
+    Cast,
+    Entries,
+    Map,
+    Node,
+    Normalize,
+    Output,
+    Sparse,
+    sparse_form,
+    topological,
+)
 from hbconv.containers.extractors import (
     Buckets,
     Mappings,
@@ -85,11 +96,11 @@ def parse_feature_hasher(step: Step) -> dict[str, Output]:
 def parse_dict_vectorizer(step: Step) -> dict[str, Output]:
     """Give each known name its column."""
     entries = _entries(step, Mappings(step.estimator.separator), _terms(step), _dtype(step))
-    return {"transform": Output(entries, sparse=bool(step.estimator.sparse))}
+    return {"transform": Output(entries, sparse_form(bool(step.estimator.sparse)))}
 
 
 def _sparse(node: Node) -> dict[str, Output]:
-    return {"transform": Output(node, sparse=True)}
+    return {"transform": Output(node, Sparse())}
 
 
 def _entries(

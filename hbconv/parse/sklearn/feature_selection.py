@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output, Schema, Select
+from hbconv.containers import Node, Output, Schema, Select, sparse_form
 from hbconv.errors import UnsupportedError
 from hbconv.parse.common.members import passed_on
 from hbconv.parse.registry import parses
@@ -59,7 +59,7 @@ def parse_recursive_elimination(step: Step) -> dict[str, Output]:
 
 
 def _kept(step: Step, selected: Node) -> Output:
-    return Output(selected, sparse=step.sparse, arrays=True)
+    return Output(selected, sparse_form(step.sparse, arrays=True))
 
 
 def _selected(step: Step) -> Node:

@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
+    MATRIX,
+    VECTOR,
     Add,
     Affine,
     ArgMax,
@@ -16,6 +18,7 @@ from hbconv.containers import (
     ConstantRows,
     ExpectedSigmoid,
     GroupSums,
+    Labels,
     Linear,
     Map,
     Node,
@@ -49,7 +52,7 @@ def parse_gaussian_process_regressor(step: Step) -> dict[str, Output]:
         return _prior(step)
     kernel = covariance(step, est.kernel_, step.require_finite(), _points(step, est))
     mean = Affine.of(Linear.of(kernel, est.alpha_), mul=est._y_train_std, add=est._y_train_mean)
-    return {"predict": Output(mean, vector=mean.type.width == 1)}
+    return {"predict": Output(mean, VECTOR if mean.type.width == 1 else MATRIX)}
 
 
 def _prior(step: Step) -> dict[str, Output]:
@@ -57,7 +60,8 @@ def _prior(step: Step) -> dict[str, Output]:
     n_targets = step.estimator.n_targets or 1
     return {
         "predict": Output(
-            ConstantRows(step.require_finite(), Array(np.zeros(n_targets))), vector=n_targets == 1
+            ConstantRows(step.require_finite(), Array(np.zeros(n_targets))),
+            VECTOR if n_targets == 1 else MATRIX,
         )
     }
 
@@ -71,20 +75,20 @@ def parse_gaussian_process_classifier(step: Step) -> dict[str, Output]:
         p = _probability(step, est.base_estimator_)
         codes = Compare.of(_latent(step, est.base_estimator_)[1], "gt", 0.0, "int32")
         return {
-            "predict": Output(codes, classes, vector=True),
+            "predict": Output(codes, Labels(classes)),
             "predict_proba": Output(beside_complement(p)),
         }
     members = est.base_estimator_.estimators_
     each = concat([_probability(step, member) for member in members])
     if step.require("multi_class", "one_vs_rest", "one_vs_one") == "one_vs_rest":
         return {
-            "predict": Output(ArgMax(each), classes, vector=True),
+            "predict": Output(ArgMax(each), Labels(classes)),
             "predict_proba": Output(Proportions(each, of_nothing=0.0)),
         }
     winners = Compare.of(
         concat([_latent(step, member)[1] for member in members]), "gt", 0.0, "int32"
     )
-    return {"predict": Output(ArgMax(PairVotes(winners, each, len(classes))), classes, vector=True)}
+    return {"predict": Output(ArgMax(PairVotes(winners, each, len(classes))), Labels(classes))}
 
 
 def _points(step: Step, process: Any) -> npt.NDArray[np.float64]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import (
+    VECTOR,
     Cast,
     Choose,
     ConstantRows,
@@ -27,7 +28,7 @@ __all__ = ["isotonic_prediction"]
 @parses("sklearn.isotonic.IsotonicRegression", features=lambda _: Schema.sequence())
 def parse_isotonic_regression(step: Step) -> dict[str, Output]:
     """Predict and transform alike."""
-    prediction = Output(isotonic_prediction(step, step.estimator, step.x), vector=True)
+    prediction = Output(isotonic_prediction(step, step.estimator, step.x), VECTOR)
     return {"predict": prediction, "transform": prediction}
 
 

@@ -22,6 +22,7 @@ from hbconv.containers import (
     Multiply,
     Node,
     Output,
+    sparse_form,
 )
 from hbconv.parse.common.kernel_matrix import kernel_matrix
 from hbconv.parse.registry import parses
@@ -100,7 +101,7 @@ def parse_additive_chi2_sampler(step: Step) -> dict[str, Output]:
             Multiply((size, Map(Affine.of(logarithm, mul=float(j)), wave)))
             for wave in ("cos", "sin")
         ]
-    return {"transform": Output(CastLike(concat(parts), x), sparse=step.sparse)}
+    return {"transform": Output(CastLike(concat(parts), x), sparse_form(step.sparse))}
 
 
 @parses("sklearn.kernel_approximation.PolynomialCountSketch")

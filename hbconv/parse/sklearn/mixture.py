@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import (
+    VECTOR,
     Add,
     Affine,
     ArgMax,
@@ -40,9 +41,9 @@ def parse_gaussian_mixture(step: Step) -> dict[str, Output]:
     for constants in _constants(est, width):
         joint = Affine.of(promoted(joint, constants), add=constants)
     return {
-        "predict": Output(Cast(ArgMax(joint), "int64"), vector=True),
+        "predict": Output(Cast(ArgMax(joint), "int64"), VECTOR),
         "predict_proba": Output(Map(LogSoftmax(joint), "exp")),
-        "score_samples": Output(LogSumExp(joint), vector=True),
+        "score_samples": Output(LogSumExp(joint), VECTOR),
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Compare, Output, Schema
+from hbconv.containers import Compare, Labels, Output, Schema
 from hbconv.errors import UnsupportedError
 from hbconv.parse.common.members import passed_on
 from hbconv.parse.common.responses import response
@@ -99,6 +99,6 @@ def _decide(step: Step, threshold: Any, positive_label: Any) -> dict[str, Output
         step,
         {
             **outputs,
-            "predict": Output(above, Array(classes if positive else classes[::-1]), vector=True),
+            "predict": Output(above, Labels(Array(classes if positive else classes[::-1]))),
         },
     )

@@ -8,16 +8,20 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import (
+    MATRIX,
+    VECTOR,
     ArgMax,
     Cast,
     Compare,
     ConstantRows,
+    Labels,
     Linear,
     Node,
     Output,
     PairVotes,
     Proportions,
     Select,
+    sparse_form,
 )
 from hbconv.parse.common.members import class_codes, columns_of_array
 from hbconv.parse.common.probabilities import beside_complement
@@ -44,22 +48,24 @@ def parse_one_vs_rest_classifier(step: Step) -> Outputs:
         outputs["predict_proba"] = Output(_probabilities(step, members))
     if all("decision_function" in member for member in members):
         each = [as_vector(step, member["decision_function"]) for member in members]
-        outputs["decision_function"] = Output(concat(each), vector=len(est.estimators_) == 1)
+        outputs["decision_function"] = Output(
+            concat(each), VECTOR if len(est.estimators_) == 1 else MATRIX
+        )
     return outputs
 
 
 def _decide(step: Step, scores: Node) -> Output:
     est = step.estimator
     if est.label_binarizer_.y_type_ == "multiclass":
-        return Output(ArgMax(scores), Array(est.classes_), vector=True)
+        return Output(ArgMax(scores), Labels(Array(est.classes_)))
     if est.multilabel_:
         return Output(
             Compare.of(scores, "gt", _threshold(est.estimators_[0]), "int64"),
-            sparse=est.label_binarizer_.sparse_input_,
+            sparse_form(bool(est.label_binarizer_.sparse_input_)),
         )
     above = Compare.of(scores, "gt", _threshold(est.estimators_[0]), "int32")
     codes = above if len(est.classes_) == 2 else ConstantRows(step.x, Array(np.zeros(1, np.int32)))
-    return Output(codes, Array(est.classes_), vector=True)
+    return Output(codes, Labels(Array(est.classes_)))
 
 
 def _probabilities(step: Step, members: list[Outputs]) -> Node:
@@ -94,14 +100,14 @@ def parse_one_vs_one_classifier(step: Step) -> Outputs:
     )
     if len(classes) > 2:
         return {
-            "predict": Output(ArgMax(scores), classes, vector=True),
+            "predict": Output(ArgMax(scores), Labels(classes)),
             "decision_function": Output(scores),
         }
     score = Select(scores, Array.of([1], np.int32))
     codes = Compare.of(score, "gt", _threshold(est.estimators_[0]), "int32")
     return {
-        "predict": Output(codes, classes, vector=True),
-        "decision_function": Output(score, vector=True),
+        "predict": Output(codes, Labels(classes)),
+        "decision_function": Output(score, VECTOR),
     }
 
 
@@ -120,7 +126,7 @@ def parse_output_code_classifier(step: Step) -> Outputs:
     est, code = step.estimator, step.estimator.code_book_
     scores = Cast(concat(_scores(step, _members(step, step.x))), "float64")
     nearness = Linear.of(scores, 2.0 * code.T, -np.einsum("ij,ij->i", code, code))
-    return {"predict": Output(ArgMax(nearness), Array(est.classes_), vector=True)}
+    return {"predict": Output(ArgMax(nearness), Labels(Array(est.classes_)))}
 
 
 def _members(step: Step, x: Node) -> list[Outputs]:
@@ -135,7 +141,7 @@ def _members(step: Step, x: Node) -> list[Outputs]:
 
 def _constant(member: Any, x: Node) -> Outputs:
     """Return the answers of the stand-in for a classifier where all rows were of one class."""
-    label = Output(ConstantRows(x, Array(member.y_)), vector=True)
+    label = Output(ConstantRows(x, Array(member.y_)), VECTOR)
     (y,) = member.y_.astype(np.float64)
     return {
         "predict": label,

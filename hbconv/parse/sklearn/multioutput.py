@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hbconv.containers import Cast, Map, Node, Output
+from hbconv.containers import Cast, Map, MatrixList, Node, Output
 from hbconv.parse.common.members import columns_of_array
 from hbconv.parse.common.responses import as_numbers, response, side_by_side
 from hbconv.parse.registry import parses
@@ -34,7 +34,7 @@ def parse_multi_output_classifier(step: Step) -> dict[str, Output]:
     each = [as_numbers(step, member["predict_proba"]) for member in members]
     return {
         **outputs,
-        "predict_proba": Output(concat(each), parts=tuple(p.type.width for p in each)),
+        "predict_proba": Output(concat(each), MatrixList(tuple(p.type.width for p in each))),
     }
 
 

@@ -6,15 +6,19 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import (
+    MATRIX,
+    VECTOR,
     ArgMax,
     Cast,
     Compare,
     ConstantRows,
+    Labels,
     Linear,
     Map,
     Node,
     Output,
     Softmax,
+    sparse_form,
 )
 from hbconv.parse.common.probabilities import beside_complement, with_probabilities
 from hbconv.parse.registry import parses
@@ -29,7 +33,7 @@ _FUNCTIONS = {"logistic": "sigmoid", "tanh": "tanh", "relu": "relu", "exp": "exp
 def parse_mlp_regressor(step: Step) -> dict[str, Output]:
     """Return the last layer; a vector where it has one column."""
     y = _forward(step)
-    return {"predict": Output(y, vector=y.type.width == 1)}
+    return {"predict": Output(y, VECTOR if y.type.width == 1 else MATRIX)}
 
 
 @parses("sklearn.neural_network.MLPClassifier")
@@ -45,9 +49,9 @@ def _decide(step: Step, p: Node) -> Output:
     binarizer = step.estimator._label_binarizer
     classes = Array(binarizer.classes_)
     if binarizer.y_type_ == "multiclass":
-        return Output(ArgMax(p), classes, vector=True)
+        return Output(ArgMax(p), Labels(classes))
     if binarizer.y_type_ == "multilabel-indicator":
-        return Output(Compare.of(p, "gt", 0.5, "int64"), sparse=binarizer.sparse_input_)
+        return Output(Compare.of(p, "gt", 0.5, "int64"), sparse_form(bool(binarizer.sparse_input_)))
     if binarizer.y_type_ != "binary":
         raise step.refuse(
             "y_type_",
@@ -59,7 +63,7 @@ def _decide(step: Step, p: Node) -> Output:
         if len(classes) == 2
         else ConstantRows(p, Array(np.zeros(1, np.int32)))
     )
-    return Output(codes, classes, vector=True)
+    return Output(codes, Labels(classes))
 
 
 def _forward(step: Step) -> Node:

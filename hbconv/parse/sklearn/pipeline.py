@@ -8,7 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from hbconv.containers import Affine, Beside, Cast, Columns, Node, Output, Schema
+from hbconv.containers import (
+    Affine,
+    AsRows,
+    Beside,
+    Blocks,
+    Cast,
+    Columns,
+    Form,
+    Node,
+    Output,
+    Schema,
+    sparse_form,
+)
 from hbconv.parse.common.members import columns_of_array
 from hbconv.parse.registry import declared_columns, parses
 from hbconv.parse.schema import in_order, read_schema
@@ -42,19 +54,19 @@ def _columns_of_first(pipeline: Any) -> Sequence[str] | int | Schema | None:
 def parse_pipeline(step: Step) -> dict[str, Output]:
     """Pass the value from step to step; the last gives the methods, but for those that a pipeline does not pass on."""
     *before, (name, last) = step.estimator.steps
-    output = Output(step.x, sparse=step.sparse, layout="kept", arrays=True)
+    output = Output(step.x, sparse_form(step.sparse, "kept", arrays=True))
     for inner, estimator in before:
         output = (
             output
             if _passes(estimator)
-            else step.transform_output(estimator, output.node, inner, sparse=output.sparse).after(
-                output
-            )
+            else step.transform_output(
+                estimator, output.node, inner, sparse=output.returns_sparse
+            ).after(output)
         )
     outputs = (
         {"transform": output}
         if _passes(last)
-        else step.child(last, output.node, name, sparse=output.sparse)
+        else step.child(last, output.node, name, sparse=output.returns_sparse)
     )
     return {method: made.after(output) for method, made in outputs.items() if method in PASSED_ON}
 
@@ -86,7 +98,7 @@ def parse_feature_union(step: Step) -> dict[str, Output]:
     """Give each transformer the whole input; one sparse part makes the whole sparse."""
     parts = [(name, t) for name, t in step.estimator.transformer_list if not is_keyword(t, "drop")]
     outputs = [transform_part(step, name, transformer, step.x) for name, transformer in parts]
-    forms = {o.sparse for o in outputs}
+    forms = {o.returns_sparse for o in outputs}
     return {
         "transform": join_parts(
             step, outputs, sparse=True if True in forms else None if None in forms else False
@@ -105,11 +117,21 @@ def transform_part(step: Step, name: str, transformer: object, x: Node) -> Outpu
     if weight is None:
         return output
     wide = Cast(output.node, "float64") if isinstance(weight, np.float64) else output.node
-    return Output(Affine.of(wide, mul=weight), sparse=output.sparse, arrays=output.arrays)
+    return Output(Affine.of(wide, mul=weight), _weighted(output))
+
+
+def _weighted(output: Output) -> Form:
+    form = output.form.when_sparse
+    return sparse_form(output.returns_sparse, arrays=form is not None and form.arrays)
+
+
+def _follows_arrays(output: Output) -> bool:
+    """Whether it is a sparse array where the rows are one."""
+    return isinstance(output.form, AsRows) and output.form.sparse.arrays
 
 
 def _passed(step: Step, x: Node) -> Output:
-    return Output(x, sparse=step.sparse, arrays=True)
+    return Output(x, sparse_form(step.sparse, arrays=True))
 
 
 def join_parts(step: Step, outputs: Sequence[Output], *, sparse: bool | None) -> Output:
@@ -120,10 +142,9 @@ def join_parts(step: Step, outputs: Sequence[Output], *, sparse: bool | None) ->
     dtype = np.result_type(*dtypes).name if len(dtypes) == len(outputs) else None
     nodes = [o.node for o in outputs]
     node = Beside(tuple(nodes)) if _makes_tables(step.estimator) else _array(concat(nodes))
-    arrays = any(o.arrays for o in outputs if o.sparse is None)
-    return Output(
-        node, dtype=dtype, sparse=sparse, arrays=arrays, blocks=() if sparse else tuple(outputs)
-    )
+    arrays = any(_follows_arrays(o) for o in outputs)
+    blocks = Blocks(tuple(block for output in outputs for block in output.blocks))
+    return Output(node, sparse_form(sparse, arrays=arrays, dense=blocks), dtype)
 
 
 def _array(node: Node) -> Node:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hbconv.containers import Cast, Linear, Output
+from hbconv.containers import Cast, Linear, Output, sparse_form
 from hbconv.parse.common.fitted_arrays import dense
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
@@ -17,4 +17,4 @@ def parse_random_projection(step: Step) -> dict[str, Output]:
     est, x = step.estimator, step.require_finite(Cast(step.x, "float"))
     stays_sparse = hasattr(est.components_, "toarray") and not est.dense_output
     projected = Linear.of(x, dense(est.components_).T)
-    return {"transform": Output(projected, sparse=stays_sparse and step.sparse, layout="given")}
+    return {"transform": Output(projected, sparse_form(stays_sparse and step.sparse, "given"))}

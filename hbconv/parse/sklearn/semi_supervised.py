@@ -13,6 +13,7 @@ from hbconv.containers import (
     ArgMax,
     ConstantRows,
     GroupSums,
+    Labels,
     Linear,
     Map,
     Node,
@@ -44,7 +45,7 @@ def parse_label_propagation(step: Step) -> dict[str, Output]:
     totals = _totals(step, step.require_finite(), est.label_distributions_)
     shares = Quotient((totals, GroupSums(totals, 1)))
     return {
-        "predict": Output(ArgMax(shares), Array(est.classes_), vector=True),
+        "predict": Output(ArgMax(shares), Labels(Array(est.classes_))),
         "predict_proba": Output(shares),
     }
 

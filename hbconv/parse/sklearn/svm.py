@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
+    MATRIX,
+    VECTOR,
     Affine,
     ArgMax,
     Cast,
@@ -17,6 +19,7 @@ from hbconv.containers import (
     Compare,
     ConstantRows,
     Distances,
+    Labels,
     Linear,
     Map,
     Node,
@@ -64,8 +67,8 @@ def parse_svc(step: Step) -> dict[str, Output]:
     decision = _decision(step, pairs, n_classes)
     votes = decision if _breaks_ties(step, n_classes) else _votes(pairs, n_classes)
     outputs = {
-        "predict": Output(ArgMax(votes), classes, vector=True),
-        "decision_function": Output(decision, vector=n_classes == 2),
+        "predict": Output(ArgMax(votes), Labels(classes)),
+        "decision_function": Output(decision, VECTOR if n_classes == 2 else MATRIX),
     }
     has_probabilities = est.probability != "deprecated" and est.probability
     return (
@@ -78,7 +81,7 @@ def parse_svc(step: Step) -> dict[str, Output]:
 @parses("sklearn.svm.SVR", "sklearn.svm.NuSVR", features=_columns)
 def parse_svr(step: Step) -> dict[str, Output]:
     """One sum."""
-    return {"predict": Output(_score(step), vector=True)}
+    return {"predict": Output(_score(step), VECTOR)}
 
 
 @parses("sklearn.svm.OneClassSVM", features=_columns)
@@ -90,7 +93,11 @@ def parse_one_class_svm(step: Step) -> dict[str, Output]:
 @parses("sklearn.svm.LinearSVR", takes_sparse=True)
 def parse_linear_svr(step: Step) -> dict[str, Output]:
     """Return the scores; a vector where ``coef_`` is one."""
-    return {"predict": Output(linear_scores(step), vector=np.ndim(step.estimator.coef_) == 1)}
+    return {
+        "predict": Output(
+            linear_scores(step), VECTOR if np.ndim(step.estimator.coef_) == 1 else MATRIX
+        )
+    }
 
 
 @parses("sklearn.svm.LinearSVC")

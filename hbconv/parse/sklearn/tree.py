@@ -11,10 +11,15 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
+    MATRIX,
+    VECTOR,
     ArgMax,
     Cast,
     Concat,
+    LabelColumns,
+    Labels,
     Map,
+    MatrixList,
     Node,
     Output,
     Paths,
@@ -45,7 +50,9 @@ def parse_tree_regressor(step: Step) -> dict[str, Output]:
     """Value of the leaf, a column for each target."""
     x, forest = tree_input(step, step.estimator), tree_forest(step, [step.estimator])
     return {
-        "predict": Output(TreeEnsemble(x, forest), vector=step.estimator.n_outputs_ == 1),
+        "predict": Output(
+            TreeEnsemble(x, forest), VECTOR if step.estimator.n_outputs_ == 1 else MATRIX
+        ),
         **_leaf_outputs_of_one(step, x, forest),
     }
 
@@ -116,19 +123,18 @@ def leaf_outputs(x: Node, forest: Forest, members: Sequence[Any]) -> dict[str, O
     return {
         "apply": Output(TreeLeaves(x, forest), dtype="int64"),
         "decision_path": Output(
-            TreeLeaves(x, replace(forest, leaf_id=Array.of(numbered, np.int32))), paths=paths
+            TreeLeaves(x, replace(forest, leaf_id=Array.of(numbered, np.int32))), paths
         ),
     }
 
 
 def _leaf_outputs_of_one(step: Step, x: Node, forest: Forest) -> dict[str, Output]:
-    outputs = leaf_outputs(x, forest, [step.estimator])
-    paths = outputs["decision_path"].paths
+    tree = step.estimator.tree_
+    parent = _parents([tree], np.array([0, tree.node_count]))
+    leaves = TreeLeaves(x, forest)
     return {
-        "apply": replace(outputs["apply"], vector=True),
-        "decision_path": replace(
-            outputs["decision_path"], paths=paths and replace(paths, first_node=None)
-        ),
+        "apply": Output(leaves, VECTOR, "int64"),
+        "decision_path": Output(leaves, Paths(Array.of(parent, np.int32))),
     }
 
 
@@ -154,16 +160,13 @@ def classified_fractions(step: Step, fractions: Node) -> dict[str, Output]:
             f"n_classes_={step.estimator.n_classes_}, but its trees have {fractions.type.width}"
         )
     several = step.estimator.n_outputs_ > 1
-    classes = (
-        tuple(Array(own) for own in step.estimator.classes_)
-        if several
-        else Array(step.estimator.classes_)
-    )
-    parts = widths if several else ()
+    classes = step.estimator.classes_
+    labels = LabelColumns(tuple(map(Array, classes))) if several else Labels(Array(classes))
+    form = MatrixList(widths) if several else MATRIX
     return {
-        "predict": Output(_largest(fractions, widths), classes, vector=not several),
-        "predict_proba": Output(fractions, parts=parts),
-        "predict_log_proba": Output(Map(fractions, "log"), parts=parts),
+        "predict": Output(_largest(fractions, widths), labels),
+        "predict_proba": Output(fractions, form),
+        "predict_log_proba": Output(Map(fractions, "log"), form),
     }
 
 

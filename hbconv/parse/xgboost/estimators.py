@@ -8,11 +8,14 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import (
+    MATRIX,
+    VECTOR,
     ArgMax,
     CategoryCodes,
     Columns,
     Compare,
     Graph,
+    Labels,
     Node,
     OrderedLinear,
     Output,
@@ -103,16 +106,16 @@ def _labelled(step: Step, margin: Node, p: Node) -> dict[str, Output]:
         )
     if p.type.width > 1:
         return {
-            "predict": Output(ArgMax(p), Array(classes), vector=True),
+            "predict": Output(ArgMax(p), Labels(Array(classes))),
             "predict_proba": Output(p),
         }
     if softmax:
         return {
-            "predict": Output(p, Array(classes.astype(np.int32)), vector=True),
+            "predict": Output(p, Labels(Array(classes.astype(np.int32)))),
             "predict_proba": Output(Softmax(margin)),
         }
     return {
-        "predict": Output(Compare.of(p, "gt", 0.5, "int32"), Array(classes), vector=True),
+        "predict": Output(Compare.of(p, "gt", 0.5, "int32"), Labels(Array(classes))),
         "predict_proba": Output(beside_complement(p)),
     }
 
@@ -136,7 +139,11 @@ def _scores(x: Node, model: XGBoostModel, *, inplace: bool) -> tuple[Node, dict[
     x = CategoryCodes(x, sizes) if sizes.data.any() else x
     margin = TreeEnsemble(x, forest)
     leaves = (
-        {"apply": Output(TreeLeaves(x, forest), vector=forest.n_trees == 1, dtype="float32")}
+        {
+            "apply": Output(
+                TreeLeaves(x, forest), VECTOR if forest.n_trees == 1 else MATRIX, dtype="float32"
+            )
+        }
         if forest.n_trees
         else {}
     )
@@ -144,7 +151,7 @@ def _scores(x: Node, model: XGBoostModel, *, inplace: bool) -> tuple[Node, dict[
 
 
 def _answer(node: Node) -> Output:
-    return Output(node, vector=node.type.width == 1, dtype="float32")
+    return Output(node, VECTOR if node.type.width == 1 else MATRIX, dtype="float32")
 
 
 def _read_wrapper(step: Step) -> XGBoostModel:

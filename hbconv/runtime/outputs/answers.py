@@ -5,14 +5,26 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Output, Paths
+from hbconv.containers import (
+    Cube,
+    Form,
+    LabelColumns,
+    Labels,
+    Matrix,
+    MatrixList,
+    MatrixTuple,
+    Output,
+    Paths,
+    Sparse,
+    Stages,
+    Vector,
+)
 
 __all__ = ["answer", "copier", "in_form", "in_order", "join"]
 
@@ -23,41 +35,38 @@ def answer(output: Output, values: Any) -> Any:
     Examples
     --------
     >>> from hbconv.array import Array
-    >>> from hbconv.containers import Columns, Output, Schema
-    >>> output = Output(Columns.of(Schema.matrix(1)), classes=Array(["no", "yes"]), vector=True)
+    >>> from hbconv.containers import Columns, Schema
+    >>> output = Output(Columns.of(Schema.matrix(1)), Labels(Array(["no", "yes"])))
     >>> answer(output, np.array([[1], [0]], np.int32)).tolist()
     ['yes', 'no']
     """
     if hasattr(values, "tocsr"):
         return values if output.dtype is None else values.astype(output.dtype, copy=False)
-    if output.paths is not None:
-        return _paths(output.paths, values)
-    if not output.parts:
-        return _part(output, values)
-    blocks = [
-        _part(output, block) for block in np.split(values, np.cumsum(output.parts)[:-1], axis=1)
-    ]
-    if output.dtypes:
-        return tuple(
-            block.astype(dtype or block.dtype, copy=False)
-            for block, dtype in zip(blocks, output.dtypes, strict=True)
-        )
-    return iter(blocks) if output.staged else blocks
+    form = output.form
+    if isinstance(form, Paths):
+        return _paths(form, values)
+    if isinstance(form, MatrixList):
+        return [_cast(part, output.dtype) for part in _cut(output, values)]
+    if isinstance(form, MatrixTuple):
+        parts = zip(_cut(output, values), form.parts, strict=True)
+        return tuple(_cast(part, dtype or output.dtype) for part, (_, dtype) in parts)
+    if isinstance(form, Stages):
+        return iter([_array(form.each, output.dtype, part) for part in _cut(output, values)])
+    return _array(form, output.dtype, values)
 
 
 def copier(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
     """Return what gives ``answer`` of a copy of values, decided beforehand as far as can be."""
-    output = output.of_form(sparse=False)
-    if replace(
-        output, classes=None, vector=False, dtype=None, layout="csr", arrays=False
-    ) != Output(output.node) or isinstance(output.classes, tuple):
-        return lambda values: answer(output, values.copy())
-    labels, dtype, vector = output.classes, output.dtype, output.vector
-    if labels is not None:
-        return lambda values: answer(output, values)
-    if vector:
+    output = output.for_rows(sparse=False)
+    form = output.form
+    dtype = output.dtype
+    if isinstance(form, Labels):
+        return lambda values: _array(form, dtype, values)
+    if isinstance(form, Vector):
         return lambda values: values[:, 0].astype(dtype or values.dtype)
-    return np.ndarray.copy if dtype is None else lambda values: values.astype(dtype)
+    if isinstance(form, Matrix):
+        return np.ndarray.copy if dtype is None else lambda values: values.astype(dtype)
+    return lambda values: answer(output, values.copy())
 
 
 def join(parts: Sequence[Any]) -> Any:
@@ -91,10 +100,11 @@ def in_form(found: Any, output: Output, x: Any) -> Any:
     import scipy.sparse
 
     given = x if scipy.sparse.issparse(x) else None
-    layout = _layout(output.layout, given)
+    form = output.form.when_sparse or Sparse()
+    layout = _layout(form.layout, given)
     is_array = (
         isinstance(given, scipy.sparse.sparray)
-        if output.arrays and given is not None
+        if form.arrays and given is not None
         else _prefers_arrays()
     )
     if found.format == layout and isinstance(found, scipy.sparse.sparray) == is_array:
@@ -121,31 +131,40 @@ def _join_tuples(parts: Sequence[tuple[Any, Any]]) -> tuple[Any, ...]:
     return tuple(join(blocks) for blocks in zip(*parts, strict=True))
 
 
-def _part(output: Output, values: npt.NDArray[Any]) -> Any:
-    values = values[:, 0] if output.vector else values
-    if output.classes is not None:
-        values = _labels(output.classes, values)
-    if output.dtype is not None:
-        values = values.astype(output.dtype, copy=False)
-    if output.shape is not None:
-        values = values.reshape(len(values), *output.shape)
-    return (
-        _sparse(values)
-        if output.sparse and importlib.util.find_spec("scipy") is not None
-        else values
-    )
+def _cut(output: Output, values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+    return np.split(values, np.cumsum(output.widths)[:-1], axis=1)
 
 
-def _labels(classes: Array | tuple[Array, ...], codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if isinstance(classes, Array):
-        return (
-            codes.astype(classes.data.dtype)
-            if classes.is_count
-            else np.asarray(classes.data.take(codes))
-        )
-    return np.stack(
-        [labels.data[codes[:, column]] for column, labels in enumerate(classes)], axis=1
-    )
+def _cast(values: npt.NDArray[Any], dtype: str | None) -> npt.NDArray[Any]:
+    return values if dtype is None else values.astype(dtype, copy=False)
+
+
+def _array(form: Form, dtype: str | None, values: npt.NDArray[Any]) -> Any:
+    """Return values in the form of one array or sparse matrix."""
+    if isinstance(form, Labels):
+        codes = values[:, 0] if form.vector else values
+        return _cast(_labels(form.classes, codes), dtype)
+    if isinstance(form, LabelColumns):
+        return _cast(_label_columns(form.tables, values), dtype)
+    if isinstance(form, Vector):
+        return _cast(values[:, 0], dtype)
+    values = _cast(values, dtype)
+    if isinstance(form, Cube):
+        return values.reshape(len(values), *form.shape)
+    if isinstance(form, Sparse) and importlib.util.find_spec("scipy") is not None:
+        return _sparse(values)
+    return values
+
+
+def _labels(classes: Array, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if classes.is_count:
+        return codes.astype(classes.data.dtype)
+    return np.asarray(classes.data.take(codes))
+
+
+def _label_columns(tables: tuple[Array, ...], codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    columns = [labels.data[codes[:, column]] for column, labels in enumerate(tables)]
+    return np.stack(columns, axis=1)
 
 
 def _sparse(values: npt.NDArray[Any]) -> Any:

@@ -50,18 +50,20 @@ def framed(values: Any, output: Output, library: str, names: Sequence[str], x: A
         raise InputError(
             f"The answer is a sparse matrix, which no frame holds. Call set_output(transform='default') or fit with dense output, not {library}."
         )
-    blocks, values = output.leaves, values.reshape(len(values), -1)
-    ends = np.cumsum([block.node.type.width for block in blocks])
+    values = values.reshape(len(values), -1)
+    ends = np.cumsum([node.type.width for node, _ in output.blocks])
+    cut = np.split(values, ends[:-1], axis=1)
     parts = [
-        _part(part, block, library, x)
-        for part, block in zip(np.split(values, ends[:-1], axis=1), blocks, strict=True)
+        _part(part, node, dtype or node.type.dtype, (library, x))
+        for part, (node, dtype) in zip(cut, output.blocks, strict=True)
     ]
     return _pandas(parts, names, x) if library == "pandas" else _polars(parts, names)
 
 
-def _part(values: npt.NDArray[Any], block: Output, library: str, x: Any) -> Any:
+def _part(values: npt.NDArray[Any], node: Node, dtype: str, given: tuple[str, Any]) -> Any:
     """Return the columns of x itself where they only pass and x is such a frame, else the values in the dtype of their part."""
-    passing = _passing(block.node, library)
+    library, x = given
+    passing = _passing(node, library)
     if passing is not None and type(x).__module__.partition(".")[0] == library:
         names = list(x.columns)
         positions = [
@@ -69,7 +71,7 @@ def _part(values: npt.NDArray[Any], block: Output, library: str, x: Any) -> Any:
             for i in passing.columns
         ]
         return x.iloc[:, positions] if library == "pandas" else x[:, positions]
-    values = values.astype(block.dtype or block.node.type.dtype, copy=False)
+    values = values.astype(dtype, copy=False)
     return values if values.flags.writeable else values.copy()
 
 

@@ -21,13 +21,11 @@ from hbconv.names import METHODS
 from hbconv.runtime.programs import Key
 from hbconv.runtime.storage.annotations import fields_of, fits
 from hbconv.runtime.storage.codec import decode, encode
+from hbconv.runtime.storage.formats import FORMAT, upgraded
 from hbconv.target import Target
 from hbconv.tensor import verify_program
 
 __all__ = ["FORMAT", "Stored", "pack", "unpack", "write"]
-
-FORMAT = 1
-"""Number of the format written; files of a larger number are refused."""
 
 _MOST_THREADS = 4096
 _MANIFEST, _ARRAYS = "manifest.json", "arrays.safetensors"
@@ -176,7 +174,8 @@ def _manifest(members: Mapping[str, bytes]) -> dict[str, Any]:
 def _stored(manifest: dict[str, Any], members: Mapping[str, bytes]) -> Stored:
     from safetensors.numpy import load
 
-    model = decode(manifest["model"], load(members[_ARRAYS]))
+    document = upgraded(manifest["model"], int(manifest["format"]))
+    model = decode(document, load(members[_ARRAYS]))
     stored = Stored(**model)
     if not all(
         fits(getattr(stored, name), hint)

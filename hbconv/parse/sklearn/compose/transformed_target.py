@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hbconv.containers import Output
+from hbconv.containers import MATRIX, VECTOR, Output
 from hbconv.parse.common.responses import as_numbers
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import read_schema
@@ -20,4 +20,8 @@ def parse_transformed_target_regressor(step: Step) -> dict[str, Output]:
         step, step.child(est.regressor_, step.x, "regressor_", sparse=step.sparse)["predict"]
     )
     target = inverse_transform(step, est.transformer_, predicted)
-    return {"predict": Output(target, vector=est._training_dim == 1 and target.type.width == 1)}
+    return {
+        "predict": Output(
+            target, VECTOR if est._training_dim == 1 and target.type.width == 1 else MATRIX
+        )
+    }

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Affine, Cast, Linear, Node, Output, RowDot
+from hbconv.containers import VECTOR, Affine, Cast, Linear, Node, Output, RowDot
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -28,7 +28,7 @@ def parse_pca(step: Step) -> dict[str, Output]:
     likelihood = (
         {}
         if precision is None
-        else {"score_samples": Output(_log_likelihood(step, x, precision), vector=True)}
+        else {"score_samples": Output(_log_likelihood(step, x, precision), VECTOR)}
     )
     return {"transform": Output(_project(step, x)), **likelihood}
 
@@ -84,9 +84,7 @@ def parse_factor_analysis(step: Step) -> dict[str, Output]:
     factors = Linear.of(Linear.of(_centred(step, x), loadings.T), covariance)
     return {
         "transform": Output(factors),
-        "score_samples": Output(
-            _log_likelihood(step, x, step.estimator.get_precision()), vector=True
-        ),
+        "score_samples": Output(_log_likelihood(step, x, step.estimator.get_precision()), VECTOR),
     }
 
 

@@ -10,14 +10,18 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
+    MATRIX,
+    VECTOR,
     Affine,
     ArgMax,
     Compare,
+    Labels,
     Node,
     Output,
     RunningSums,
     Select,
     Softmax,
+    Stages,
     TreeEnsemble,
     TreeLeaves,
     Votes,
@@ -63,10 +67,8 @@ def parse_ada_boost_regressor(step: Step) -> dict[str, Output]:
         for n in stages
     ]
     return {
-        "predict": Output(medians[-1], vector=True),
-        "staged_predict": Output(
-            concat(medians), vector=True, parts=(1,) * len(medians), staged=True
-        ),
+        "predict": Output(medians[-1], VECTOR),
+        "staged_predict": Output(concat(medians), Stages(len(medians), VECTOR)),
     }
 
 
@@ -123,8 +125,8 @@ def _answers(step: Step, sums: Node, weight: float) -> dict[str, Output]:
     classes = Array(step.estimator.classes_)
     scores, codes, probabilities = _decide(sums, np.array([weight]), len(classes))
     outputs = {
-        "predict": Output(codes, classes, vector=True),
-        "decision_function": Output(scores, vector=len(classes) == 2),
+        "predict": Output(codes, Labels(classes)),
+        "decision_function": Output(scores, VECTOR if len(classes) == 2 else MATRIX),
     }
     return with_probabilities(outputs, probabilities)
 
@@ -134,10 +136,10 @@ def _staged(step: Step, sums: Node, weights: Numbers) -> dict[str, Output]:
     scores, codes, probabilities = _decide(sums, weights, len(classes))
     width = sums.type.width // stages
     return {
-        "staged_predict": Output(codes, classes, vector=True, parts=(1,) * stages, staged=True),
-        "staged_predict_proba": Output(probabilities, parts=(len(classes),) * stages, staged=True),
+        "staged_predict": Output(codes, Stages(stages, Labels(classes))),
+        "staged_predict_proba": Output(probabilities, Stages(stages)),
         "staged_decision_function": Output(
-            scores, vector=width == 1, parts=(width,) * stages, staged=True
+            scores, Stages(stages, VECTOR if width == 1 else MATRIX)
         ),
     }
 

@@ -13,10 +13,13 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
+    MATRIX,
+    VECTOR,
     Add,
     Affine,
     ArgMax,
     Cast,
+    Labels,
     LogAdd,
     LookupRows,
     Map,
@@ -58,7 +61,7 @@ def parse_bagging_classifier(step: Step) -> dict[str, Output]:
         else Map(mean, "log")
     )
     return means | {
-        "predict": Output(ArgMax(mean), Array(est.classes_), vector=True),
+        "predict": Output(ArgMax(mean), Labels(Array(est.classes_))),
         "predict_log_proba": Output(logarithm),
     }
 
@@ -79,7 +82,7 @@ def _tree_total(step: Step) -> Output:
     members = step.estimator.estimators_
     return Output(
         TreeEnsemble(*_forest(step, [member.tree_.value[:, :, 0] for member in members])),
-        vector=members[0].n_outputs_ == 1,
+        VECTOR if members[0].n_outputs_ == 1 else MATRIX,
     )
 
 

@@ -9,16 +9,20 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import (
+    MATRIX,
+    VECTOR,
     Affine,
     ArgMax,
     Compare,
     ConstantRows,
+    Labels,
     LeafSums,
     Map,
     Node,
     Output,
     Softmax,
     StagedLeafSums,
+    Stages,
     TreeEnsemble,
     TreeLeaves,
 )
@@ -77,14 +81,11 @@ def boost(x: Node, trees: FlatTrees, first: Node) -> Boosted:
 
 def regressed(step: Step, boosted: Boosted) -> dict[str, Output]:
     """Return the predictions, also after each stage."""
-    parts = (1,) * boosted.stages
     return {
-        "predict": Output(inverse_link(step, boosted.raw), vector=True),
+        "predict": Output(inverse_link(step, boosted.raw), VECTOR),
         "staged_predict": Output(
             inverse_link(step, boosted.staged, boosted.stages),
-            vector=True,
-            parts=parts,
-            staged=True,
+            Stages(boosted.stages, VECTOR),
         ),
     }
 
@@ -103,17 +104,13 @@ def classified(step: Step, boosted: Boosted, positive: str) -> dict[str, Output]
         )
 
     return {
-        "predict": Output(codes(raw, 1), classes, vector=True),
+        "predict": Output(codes(raw, 1), Labels(classes)),
         "predict_proba": Output(inverse_link(step, raw)),
-        "decision_function": Output(raw, vector=outputs == 1),
-        "staged_predict": Output(
-            codes(staged, stages), classes, vector=True, parts=(1,) * stages, staged=True
-        ),
-        "staged_predict_proba": Output(
-            inverse_link(step, staged, stages), parts=(max(outputs, 2),) * stages, staged=True
-        ),
+        "decision_function": Output(raw, VECTOR if outputs == 1 else MATRIX),
+        "staged_predict": Output(codes(staged, stages), Stages(stages, Labels(classes))),
+        "staged_predict_proba": Output(inverse_link(step, staged, stages), Stages(stages)),
         "staged_decision_function": Output(
-            staged, vector=outputs == 1, parts=(outputs,) * stages, staged=True
+            staged, Stages(stages, VECTOR if outputs == 1 else MATRIX)
         ),
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hbconv.containers import Affine, Output, TreeEnsemble
+from hbconv.containers import MATRIX, VECTOR, Affine, Output, TreeEnsemble
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.tree import (
     classified_fractions,
@@ -31,6 +31,6 @@ def parse_forest_regressor(step: Step) -> dict[str, Output]:
     x, forest = tree_input(step, members[0]), tree_forest(step, members)
     mean = Affine.of(TreeEnsemble(x, forest), div=len(members))
     return {
-        "predict": Output(mean, vector=step.estimator.n_outputs_ == 1),
+        "predict": Output(mean, VECTOR if step.estimator.n_outputs_ == 1 else MATRIX),
         **leaf_outputs(x, forest, members),
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -13,10 +12,12 @@ from hbconv.containers import (
     Cast,
     Clip,
     ConstantRows,
+    Cube,
     Map,
     Node,
     Output,
     Select,
+    Stages,
     SymmetricLogit,
     TreeLeaves,
 )
@@ -50,9 +51,9 @@ def parse_gradient_boosting_classifier(step: Step) -> dict[str, Output]:
     return {
         **outputs,
         "predict_log_proba": Output(Map(outputs["predict_proba"].node, "log")),
-        "staged_decision_function": replace(outputs["staged_decision_function"], vector=False),
+        "staged_decision_function": Output(boosted.staged, Stages(boosted.stages)),
         "apply": Output(
-            TreeLeaves(x, boosted.forest), dtype="float64", shape=step.estimator.estimators_.shape
+            TreeLeaves(x, boosted.forest), Cube(step.estimator.estimators_.shape), "float64"
         ),
     }
 
@@ -106,6 +107,6 @@ def _initial(step: Step, x: Node, method: str) -> Output:
     """Parse the first estimator, which reads what the trees read."""
     init = step.estimator.init_
     output = step.child(init, x, "init", sparse=step.sparse).get(method)
-    if output is None or output.classes is not None or output.parts:
+    if output is None or output.classes is not None or output.widths:
         raise step.refuse("init", init, f"Its {method} must give numbers, for one output.")
     return output

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Affine, Cast, Compare, Map, Node, Output, TreeEnsemble
+from hbconv.containers import VECTOR, Affine, Cast, Compare, Map, Node, Output, TreeEnsemble
 from hbconv.parse.common.node_tables import assemble
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.tree import read_trees
@@ -28,9 +28,9 @@ def parse_isolation_forest(step: Step) -> dict[str, Output]:
     scores = Affine.of(Map(Affine.of(ratio, mul=-1.0), "exp2"), mul=-1.0)
     outlier = Compare.of(paths, "lt", _least_inlier(est.offset_, expected), "float64")
     return {
-        "predict": Output(Cast(Affine.of(outlier, mul=-2.0, add=1.0), "int64"), vector=True),
-        "decision_function": Output(Affine.of(scores, sub=est.offset_), vector=True),
-        "score_samples": Output(scores, vector=True),
+        "predict": Output(Cast(Affine.of(outlier, mul=-2.0, add=1.0), "int64"), VECTOR),
+        "decision_function": Output(Affine.of(scores, sub=est.offset_), VECTOR),
+        "score_samples": Output(scores, VECTOR),
     }
 
 

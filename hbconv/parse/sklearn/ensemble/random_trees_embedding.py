@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Compare, OneHot, Output, TreeLeaves
+from hbconv.containers import Compare, OneHot, Output, TreeLeaves, sparse_form
 from hbconv.forest import Forest
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.tree import leaf_outputs, tree_forest, tree_input
@@ -31,7 +31,7 @@ def parse_random_trees_embedding(step: Step) -> dict[str, Output]:
         )
     sizes = tuple(len(known) for known in encoder.categories_)
     return {
-        "transform": Output(OneHot(codes, sizes), sparse=bool(encoder.sparse_output)),
+        "transform": Output(OneHot(codes, sizes), sparse_form(bool(encoder.sparse_output))),
         **leaf_outputs(x, forest, est.estimators_),
     }
 

@@ -12,10 +12,13 @@ from hbconv.containers import (
     Codes,
     Columns,
     Entries,
+    LabelColumns,
+    Labels,
     Node,
     Output,
     Schema,
     Select,
+    sparse_form,
     topological,
 )
 from hbconv.parse.common.members import passed_on, read_named_members
@@ -50,7 +53,10 @@ def parse_stacking_classifier(step: Step) -> Outputs:
 
 def _final(step: Step, answers: Output) -> Outputs:
     return step.child(
-        step.estimator.final_estimator_, answers.node, "final_estimator_", sparse=answers.sparse
+        step.estimator.final_estimator_,
+        answers.node,
+        "final_estimator_",
+        sparse=answers.returns_sparse,
     )
 
 
@@ -61,7 +67,8 @@ def _answers(step: Step) -> Output:
     columns = [_informative(step, member[method], method) for member, method in members]
     passes = [_passed_through(step, columns)] if est.passthrough else []
     return Output(
-        concat([*columns, *passes]), sparse=bool(passes) and step.sparse, layout="kept", arrays=True
+        concat([*columns, *passes]),
+        sparse_form(bool(passes) and step.sparse, "kept", arrays=True),
     )
 
 
@@ -85,17 +92,17 @@ def _passed_through(step: Step, answers: list[Node]) -> Node:
 def _informative(step: Step, output: Output, method: str) -> Node:
     """All columns but the first probability of each label of two classes, and of each label of a list."""
     node = as_numbers(step, output)
-    if output.parts:
-        firsts = np.cumsum([0, *output.parts[:-1]])
+    if output.widths:
+        firsts = np.cumsum([0, *output.widths[:-1]])
         return Select(node, Array.of(np.setdiff1d(np.arange(node.type.width), firsts), np.int32))
-    if output.vector or method != "predict_proba" or len(step.estimator.classes_) != 2:
+    if output.is_vector or method != "predict_proba" or len(step.estimator.classes_) != 2:
         return node
     return Select(node, Array.of(np.arange(1, node.type.width), np.int32))
 
 
 def _decode(step: Step, outputs: Outputs) -> Outputs:
     codes = Cast(as_numbers(step, outputs["predict"]), "int32")
-    return {**outputs, "predict": Output(codes, Array(step.estimator.classes_), vector=True)}
+    return {**outputs, "predict": Output(codes, Labels(Array(step.estimator.classes_)))}
 
 
 def _decode_each(step: Step, outputs: Outputs) -> Outputs:
@@ -104,7 +111,10 @@ def _decode_each(step: Step, outputs: Outputs) -> Outputs:
         Cast(as_numbers(step, outputs["predict"]), "int32"),
         outputs.pop("predict_proba", None),
     )
-    if p is not None and p.parts:
-        firsts = np.cumsum([0, *p.parts[:-1]])
+    if p is not None and p.widths:
+        firsts = np.cumsum([0, *p.widths[:-1]])
         outputs["predict_proba"] = Output(Select(as_numbers(step, p), Array.of(firsts, np.int32)))
-    return {**outputs, "predict": Output(codes, tuple(map(Array, step.estimator.classes_)))}
+    return {
+        **outputs,
+        "predict": Output(codes, LabelColumns(tuple(map(Array, step.estimator.classes_)))),
+    }

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Add, Affine, ArgMax, Node, OneHot, Output, Schema
+from hbconv.containers import VECTOR, Add, Affine, ArgMax, Labels, Node, OneHot, Output, Schema
 from hbconv.parse.common.members import class_codes, read_named_members
 from hbconv.parse.common.promotion import promoted
 from hbconv.parse.common.responses import as_numbers, as_vector
@@ -25,7 +25,7 @@ def parse_voting_regressor(step: Step) -> dict[str, Output]:
     """Average what the members predict."""
     predictions = [as_vector(step, member["predict"]) for member in read_named_members(step)]
     return {
-        "predict": Output(_average(step, predictions), vector=True),
+        "predict": Output(_average(step, predictions), VECTOR),
         "transform": Output(concat(predictions)),
     }
 
@@ -36,7 +36,7 @@ def parse_voting_classifier(step: Step) -> dict[str, Output]:
     read = _probabilities if step.require("voting", "hard", "soft") == "soft" else _votes
     scores, outputs = read(step, read_named_members(step))
     return {
-        "predict": Output(ArgMax(scores), Array(step.estimator.classes_), vector=True),
+        "predict": Output(ArgMax(scores), Labels(Array(step.estimator.classes_))),
         **outputs,
     }
 

@@ -9,7 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Cast, FillText, Impute, IsMissing, Node, OnlyNumbers, Output, Select
+from hbconv.containers import (
+    Cast,
+    FillText,
+    Impute,
+    IsMissing,
+    Node,
+    OnlyNumbers,
+    Output,
+    Select,
+    sparse_form,
+)
 from hbconv.parse.common.text_columns import columns_of, is_missing_text, is_nan
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
@@ -43,7 +53,7 @@ def parse_simple_imputer(step: Step) -> dict[str, Output]:
     dtype = "object" if is_object else None
     return {
         "transform": Output(
-            node, dtype=dtype, sparse=step.sparse, layout="csc", arrays=est.indicator_ is None
+            node, sparse_form(step.sparse, "csc", arrays=est.indicator_ is None), dtype
         )
     }
 
@@ -69,7 +79,7 @@ def parse_missing_indicator(step: Step) -> dict[str, Output]:
     sparse = step.sparse if est.sparse == "auto" else bool(est.sparse)
     return {
         "transform": Output(
-            _mask(step, est.features_.tolist(), is_text=is_text), sparse=sparse, layout="csc"
+            _mask(step, est.features_.tolist(), is_text=is_text), sparse_form(sparse, "csc")
         )
     }
 

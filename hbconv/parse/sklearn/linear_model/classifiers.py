@@ -16,6 +16,7 @@ from hbconv.containers import (
     Output,
     Proportions,
     Softmax,
+    sparse_form,
 )
 from hbconv.parse.common.linear_scores import decide_by_scores, linear_scores
 from hbconv.parse.common.probabilities import beside_complement, with_probabilities
@@ -39,7 +40,9 @@ def parse_ridge_classifier(step: Step) -> dict[str, Output]:
     if not binarizer.y_type_.startswith("multilabel"):
         return decide_by_scores(step)
     scores = linear_scores(step)
-    labels = Output(Compare.of(scores, "gt", 0.0, "int64"), sparse=binarizer.sparse_input_)
+    labels = Output(
+        Compare.of(scores, "gt", 0.0, "int64"), sparse_form(bool(binarizer.sparse_input_))
+    )
     return {"predict": labels, "decision_function": Output(scores)}
 
 

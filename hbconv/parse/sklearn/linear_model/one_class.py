@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from hbconv.containers import Affine, Cast, Compare, Linear, Node, Output
+from hbconv.containers import VECTOR, Affine, Cast, Compare, Linear, Node, Output
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -31,7 +31,7 @@ def outlier_outputs(
     """
     signs = Affine.of(Compare.of(score, inlier, 0.0, "float64"), mul=2.0, sub=1.0)
     return {
-        "predict": Output(Cast(signs, dtype), vector=True),
-        "decision_function": Output(score, vector=True),
-        "score_samples": Output(Affine.of(score, add=offset), vector=True),
+        "predict": Output(Cast(signs, dtype), VECTOR),
+        "decision_function": Output(score, VECTOR),
+        "score_samples": Output(Affine.of(score, add=offset), VECTOR),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbconv.containers import Map, Output
+from hbconv.containers import MATRIX, VECTOR, Map, Output
 from hbconv.parse.common.linear_scores import linear_scores
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
@@ -38,19 +38,23 @@ from hbconv.parse.step import Step
 )
 def parse_linear_regressor(step: Step) -> dict[str, Output]:
     """Return the scores; a vector where ``coef_`` is one."""
-    return {"predict": Output(linear_scores(step), vector=np.ndim(step.estimator.coef_) == 1)}
+    return {
+        "predict": Output(
+            linear_scores(step), VECTOR if np.ndim(step.estimator.coef_) == 1 else MATRIX
+        )
+    }
 
 
 @parses("sklearn.linear_model.PassiveAggressiveRegressor", "sklearn.linear_model.SGDRegressor")
 def parse_sgd_regressor(step: Step) -> dict[str, Output]:
     """Return the scores, always a vector."""
-    return {"predict": Output(linear_scores(step), vector=True)}
+    return {"predict": Output(linear_scores(step), VECTOR)}
 
 
 @parses("sklearn.linear_model.GammaRegressor", "sklearn.linear_model.PoissonRegressor")
 def parse_log_link_regressor(step: Step) -> dict[str, Output]:
     """Take the exponential of the score."""
-    return {"predict": Output(Map(linear_scores(step), "exp"), vector=True)}
+    return {"predict": Output(Map(linear_scores(step), "exp"), VECTOR)}
 
 
 @parses("sklearn.linear_model.TweedieRegressor")
@@ -59,7 +63,7 @@ def parse_tweedie_regressor(step: Step) -> dict[str, Output]:
     link = step.require("link", "auto", "identity", "log")
     scores = linear_scores(step)
     identity = link == "identity" or (link == "auto" and step.estimator.power <= 0)
-    return {"predict": Output(scores if identity else Map(scores, "exp"), vector=True)}
+    return {"predict": Output(scores if identity else Map(scores, "exp"), VECTOR)}
 
 
 @parses("sklearn.linear_model.RANSACRegressor")

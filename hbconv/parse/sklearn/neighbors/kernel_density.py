@@ -9,6 +9,7 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import (
+    VECTOR,
     Affine,
     Cast,
     Choose,
@@ -47,7 +48,7 @@ def parse_kernel_density(step: Step) -> dict[str, Output]:
             bumps = Affine.of(bumps, add=np.log(weights))
     total = log(len(points) if weights is None else float(est.tree_.sum_weight))
     volume = _LOG_VOLUMES[est.kernel](width) + width * log(est.bandwidth_)
-    return {"score_samples": Output(Affine.of(LogSumExp(bumps), sub=volume + total), vector=True)}
+    return {"score_samples": Output(Affine.of(LogSumExp(bumps), sub=volume + total), VECTOR)}
 
 
 def _within(x: Node, bump: Node) -> Node:

@@ -6,6 +6,7 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import (
+    VECTOR,
     Affine,
     Cast,
     CastLike,
@@ -37,9 +38,9 @@ def parse_local_outlier_factor(step: Step) -> dict[str, Output]:
     decision = Affine.of(scores, sub=est.offset_)
     inlier, outlier = (ConstantRows(decision, Array(np.array([label]))) for label in (1, -1))
     return {
-        "predict": Output(Choose(Compare.of(decision, "lt", 0.0), outlier, inlier), vector=True),
-        "decision_function": Output(decision, vector=True),
-        "score_samples": Output(scores, vector=True),
+        "predict": Output(Choose(Compare.of(decision, "lt", 0.0), outlier, inlier), VECTOR),
+        "decision_function": Output(decision, VECTOR),
+        "score_samples": Output(scores, VECTOR),
         "kneighbors": kneighbors(step).output,
     }
 

@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
+    MATRIX,
+    VECTOR,
     Affine,
     ArgMax,
     Cast,
@@ -20,7 +22,11 @@ from hbconv.containers import (
     EntriesAt,
     GroupSums,
     InverseDistances,
+    LabelColumns,
+    Labels,
     Map,
+    MatrixList,
+    MatrixTuple,
     Nearest,
     NearestPoints,
     Node,
@@ -28,6 +34,7 @@ from hbconv.containers import (
     Quotient,
     Scatter,
     Select,
+    Sparse,
     SquaredDistances,
     SquaresAt,
     WeightedLookup,
@@ -69,7 +76,7 @@ class Neighbors:
         """As the source's method ``kneighbors`` returns them."""
         count = self.positions.type.width
         both = concat([self.distances, CastLike(self.positions, self.distances)])
-        return Output(both, parts=(count, count), dtypes=("", "int64"))
+        return Output(both, MatrixTuple(((count, ""), (count, "int64"))))
 
 
 def fitted_rows(estimator: Any) -> npt.NDArray[Any]:
@@ -227,13 +234,13 @@ def classify_outputs(
     shares = concat([Quotient((each, GroupSums(each, 1))) for each in votes])
     if not is_list:
         return {
-            "predict": Output(ArgMax(votes[0]), labels[0], vector=True),
+            "predict": Output(ArgMax(votes[0]), Labels(labels[0])),
             "predict_proba": Output(shares),
         }
     codes = concat([ArgMax(each) for each in votes])
     return {
-        "predict": Output(codes, labels),
-        "predict_proba": Output(shares, parts=tuple(len(each) for each in labels)),
+        "predict": Output(codes, LabelColumns(labels)),
+        "predict_proba": Output(shares, MatrixList(tuple(len(each) for each in labels))),
     }
 
 
@@ -258,7 +265,10 @@ def parse_neighbors_regressor(step: Step) -> dict[str, Output]:
                 GroupSums(weights, 1),
             )
         )
-    return {"predict": Output(mean, vector=targets.ndim == 1), "kneighbors": neighbors.output}
+    return {
+        "predict": Output(mean, VECTOR if targets.ndim == 1 else MATRIX),
+        "kneighbors": neighbors.output,
+    }
 
 
 @parses("sklearn.neighbors.NearestNeighbors")
@@ -281,6 +291,6 @@ def parse_neighbors_transformer(step: Step) -> dict[str, Output]:
         else ConstantRows(found.positions, Array(np.ones(est.n_neighbors)))
     )
     return {
-        "transform": Output(Scatter(values, found.positions, size), sparse=True),
+        "transform": Output(Scatter(values, found.positions, size), Sparse()),
         "kneighbors": neighbors.output,
     }

@@ -5,7 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Affine, ArgMax, Cast, Distances, Linear, Map, Node, Output
+from hbconv.containers import (
+    MATRIX,
+    VECTOR,
+    Affine,
+    ArgMax,
+    Cast,
+    Distances,
+    Labels,
+    Linear,
+    Map,
+    Node,
+    Output,
+)
 from hbconv.parse.common.densities import classify
 from hbconv.parse.common.distance_metrics import read_metric
 from hbconv.parse.registry import parses
@@ -21,7 +33,7 @@ def parse_nearest_centroid(step: Step) -> dict[str, Output]:
     scores = _scores(step, x, metric)
     nearest = np.isclose(est.class_prior_, 1 / len(classes)).all()
     near = Map(read_metric(step, x, est.centroids_, metric, {}).node, "neg") if nearest else scores
-    predict = {"predict": Output(ArgMax(near), classes, vector=True)}
+    predict = {"predict": Output(ArgMax(near), Labels(classes))}
     if metric == "manhattan":
         return predict
     two = len(classes) == 2
@@ -29,7 +41,7 @@ def parse_nearest_centroid(step: Step) -> dict[str, Output]:
     return {
         **classify(scores, est.classes_),
         **predict,
-        "decision_function": Output(decision, vector=two),
+        "decision_function": Output(decision, VECTOR if two else MATRIX),
     }
 
 

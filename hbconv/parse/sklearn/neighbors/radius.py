@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
+    MATRIX,
+    VECTOR,
     ArgMax,
     Cast,
     Choose,
@@ -17,10 +19,14 @@ from hbconv.containers import (
     GroupSums,
     Held,
     InverseDistances,
+    LabelColumns,
+    Labels,
     Linear,
+    MatrixList,
     Node,
     Output,
     Quotient,
+    Sparse,
 )
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.neighbors.nearest import (
@@ -62,7 +68,7 @@ def parse_radius_transformer(step: Step) -> dict[str, Output]:
     within, distances = _within(step)
     if step.require("mode", "distance", "connectivity") == "connectivity":
         distances = _constant_like(distances, 1.0)
-    return {"transform": Output(Held(within, distances), sparse=True)}
+    return {"transform": Output(Held(within, distances), Sparse())}
 
 
 @parses("sklearn.neighbors.RadiusNeighborsRegressor")
@@ -77,7 +83,9 @@ def parse_radius_regressor(step: Step) -> dict[str, Output]:
     answer = Choose(Compare.of(total, "eq", 0.0), ConstantRows(total, Array(nothing)), mean)
     narrow = targets.dtype == np.float32 and step.estimator.weights != "distance"
     return {
-        "predict": Output(Cast(answer, "float32") if narrow else answer, vector=targets.ndim == 1)
+        "predict": Output(
+            Cast(answer, "float32") if narrow else answer, VECTOR if targets.ndim == 1 else MATRIX
+        )
     }
 
 
@@ -106,12 +114,14 @@ def parse_radius_classifier(step: Step) -> dict[str, Output]:
     decided, shares, labels = zip(*each, strict=True)
     if not est.outputs_2d_:
         return {
-            "predict": Output(decided[0], labels[0], vector=True),
+            "predict": Output(decided[0], Labels(labels[0])),
             "predict_proba": Output(shares[0]),
         }
     return {
-        "predict": Output(concat(decided), labels),
-        "predict_proba": Output(concat(shares), parts=tuple(len(labels) for labels in classes)),
+        "predict": Output(concat(decided), LabelColumns(labels)),
+        "predict_proba": Output(
+            concat(shares), MatrixList(tuple(len(labels) for labels in classes))
+        ),
     }
 
 

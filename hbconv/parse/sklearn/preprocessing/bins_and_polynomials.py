@@ -7,7 +7,7 @@ from itertools import chain, combinations, combinations_with_replacement
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Bins, Cast, Node, OneHot, Output, Polynomial
+from hbconv.containers import Bins, Cast, Node, OneHot, Output, Polynomial, sparse_form
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -35,7 +35,7 @@ def parse_k_bins_discretizer(step: Step) -> dict[str, Output]:
         return {"transform": Output(bins)}
     return {
         "transform": Output(
-            OneHot(bins, tuple(int(n) for n in est.n_bins_), None), sparse=encode == "onehot"
+            OneHot(bins, tuple(int(n) for n in est.n_bins_), None), sparse_form(encode == "onehot")
         )
     }
 
@@ -55,7 +55,7 @@ def parse_polynomial_features(step: Step) -> dict[str, Output]:
     node = step.by_form(
         *(Polynomial(x, _table(each, est._max_degree)) for each in (backward, terms))
     )
-    return {"transform": Output(node, sparse=step.sparse, layout="given")}
+    return {"transform": Output(node, sparse_form(step.sparse, "given"))}
 
 
 def _require_full(step: Step, terms: int) -> None:

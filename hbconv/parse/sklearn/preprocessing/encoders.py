@@ -9,7 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Cast, Compare, Node, OneHot, Output, Recode, Schema
+from hbconv.containers import (
+    VECTOR,
+    Cast,
+    Compare,
+    Node,
+    OneHot,
+    Output,
+    Recode,
+    Schema,
+    sparse_form,
+)
 from hbconv.parse.checks.contradictions import require_order
 from hbconv.parse.common.text_columns import category_codes, columns_of
 from hbconv.parse.registry import parses
@@ -61,8 +71,8 @@ def parse_one_hot_encoder(step: Step) -> dict[str, Output]:
     return {
         "transform": Output(
             OneHot(codes, sizes, "bool" if small else dtype),
-            dtype=dtype if small else None,
-            sparse=bool(est.sparse_output),
+            sparse_form(bool(est.sparse_output)),
+            dtype if small else None,
         )
     }
 
@@ -97,7 +107,7 @@ def parse_label_encoder(step: Step) -> dict[str, Output]:
     step.check(
         Compare.of(codes, "eq", -1), f"y contains previously unseen labels (step {step.where!r})."
     )
-    return {"transform": Output(Cast(codes, "int64"), vector=True)}
+    return {"transform": Output(Cast(codes, "int64"), VECTOR)}
 
 
 def _one_hot_table(est: Any, j: int) -> npt.NDArray[np.int32]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbconv.containers import Map, Node, Output
+from hbconv.containers import Layout, Map, Node, Output, sparse_form
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -40,10 +40,10 @@ def parse_function_transformer(step: Step) -> dict[str, Output]:
     x = step.require_finite() if est.validate else step.x
     if isinstance(est.func, np.ufunc) and est.func.__name__ not in _SPARSE:
         step.refuse_sparse(f"applies numpy.{est.func.__name__}, which takes no sparse matrix")
-    form = "csr" if est.validate else "kept"
+    layout: Layout = "csr" if est.validate else "kept"
     return {
         "transform": Output(
-            apply_function(step, "func", x), sparse=step.sparse, layout=form, arrays=True
+            apply_function(step, "func", x), sparse_form(step.sparse, layout, arrays=True)
         )
     }
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Compare, IsOutside, Modulo, Node, Output, Recode, Schema
+from hbconv.containers import Compare, IsOutside, Modulo, Node, Output, Recode, Schema, sparse_form
 from hbconv.parse.checks.contradictions import require_order
 from hbconv.parse.common.text_columns import are_numbers, category_codes
 from hbconv.parse.registry import parses
@@ -28,7 +28,7 @@ def parse_label_binarizer(step: Step) -> dict[str, Output]:
     if not _is_multilabel(step.estimator):
         step.refuse_sparse()
     codes = _indicators(step) if _is_multilabel(step.estimator) else _class_codes(step)
-    return {"transform": Output(codes, sparse=step.estimator.sparse_output)}
+    return {"transform": Output(codes, sparse_form(bool(step.estimator.sparse_output)))}
 
 
 def _is_multilabel(binarizer: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hbconv.containers import Output
+from hbconv.containers import Output, sparse_form
 from hbconv.containers.extractors import Terms, Tokens
 from hbconv.parse.common.extracted_entries import (
     entry_name,
@@ -20,6 +20,6 @@ def parse_multi_label_binarizer(step: Step) -> dict[str, Output]:
     return {
         "transform": Output(
             extracted_entries(step, Tokens(), classes, "int64", binary=True),
-            sparse=bool(step.estimator.sparse_output),
+            sparse_form(bool(step.estimator.sparse_output)),
         )
     }

@@ -19,6 +19,7 @@ from hbconv.containers import (
     Node,
     NormalQuantile,
     Output,
+    sparse_form,
 )
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
@@ -40,7 +41,7 @@ def parse_quantile_transformer(step: Step) -> dict[str, Output]:
             f"A sparse matrix must hold no negative values (step {step.where!r}).",
         )
     node = step.by_form(node, Choose(Compare.of(x, "eq", 0.0), x, node))
-    return {"transform": Output(node, sparse=step.sparse, layout="csc", arrays=True)}
+    return {"transform": Output(node, sparse_form(step.sparse, "csc", arrays=True))}
 
 
 def _shares(step: Step, x: Node) -> Node:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Affine, Clip, Compare, Node, Normalize, Output
+from hbconv.containers import Affine, Clip, Compare, Layout, Node, Normalize, Output, sparse_form
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -80,6 +80,6 @@ def parse_binarizer(step: Step) -> dict[str, Output]:
     )
 
 
-def _in_form(step: Step, node: Node, layout: str = "given") -> dict[str, Output]:
+def _in_form(step: Step, node: Node, layout: Layout = "given") -> dict[str, Output]:
     """Return rows in the form in which they came."""
-    return {"transform": Output(node, sparse=step.sparse, layout=layout, arrays=True)}
+    return {"transform": Output(node, sparse_form(step.sparse, layout, arrays=True))}

@@ -23,6 +23,7 @@ from hbconv.containers import (
     Output,
     Select,
     SplineBasis,
+    sparse_form,
 )
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, select
@@ -63,7 +64,7 @@ def parse_spline_transformer(step: Step) -> dict[str, Output]:
     return {
         "transform": Output(
             node if est.sparse_output else CastLike(node, Cast(x, "float")),
-            sparse=est.sparse_output,
+            sparse_form(bool(est.sparse_output)),
         )
     }
 

@@ -38,7 +38,7 @@ TARGET = Target("onnx")
 
 def graph_of(estimator: Any, *dtypes: str) -> Graph:
     """Columns of the given dtypes (one: all the same)."""
-    graph = parse(estimator).of_form(sparse=False)
+    graph = parse(estimator).for_rows(sparse=False)
     return graph.with_schema(
         graph.schema.with_dtypes(dtypes if len(dtypes) > 1 else dtypes * len(graph.schema.columns))
     )

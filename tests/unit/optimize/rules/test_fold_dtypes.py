@@ -22,7 +22,7 @@ X = np.random.default_rng(0).normal(size=(80, 4)).astype(np.float32)
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("float64", 1e-12)])
 def test_fold_keeps_the_digits_of_the_rows(first: object, dtype: str, tolerance: float) -> None:
     source = make_pipeline(first, Ridge()).fit(X, X[:, 0] - X[:, 1])
-    parsed = parse(source).of_form(sparse=False)
+    parsed = parse(source).for_rows(sparse=False)
     names = [
         node.name
         for node in optimize(parsed.with_schema(parsed.schema.with_dtypes([dtype] * 4))).nodes()

@@ -19,13 +19,17 @@ from hbconv.array import Array
 from hbconv.containers import (
     Add,
     Affine,
+    Blocks,
     Check,
     Columns,
     Concat,
+    Cube,
     Entries,
     Graph,
     IsNonFinite,
+    Labels,
     Map,
+    MatrixList,
     Node,
     Output,
     Paths,
@@ -224,11 +228,11 @@ def test_a_graph_deeper_than_python_goes_ends_by_name(tmp_path):
     [
         (Output(X, dtype="V99999"), "a dtype that no answer has"),
         (Output(X, dtype=""), "a dtype that no answer has"),
-        (Output(X, parts=(5, -3)), "has parts"),
-        (Output(X, shape=(-1, -2)), "has shape"),
-        (Output(X, paths=Paths(Array(np.array([1, 0])))), "paths that have no end"),
-        (Output(X, blocks=(Output(Affine.of(X, add=1.0)),)), "blocks of something else"),
-        (Output(X, classes=Array(["a"])), "codes of dtype"),
+        (Output(X, MatrixList((5, -3))), "has parts"),
+        (Output(X, Cube((-1, -2))), "has shape"),
+        (Output(X, Paths(Array(np.array([1, 0])))), "paths that have no end"),
+        (Output(X, Blocks(((Affine.of(X, add=1.0), None),))), "blocks of something else"),
+        (Output(X, Labels(Array(["a"]), vector=False)), "codes of dtype"),
     ],
 )
 def test_forms_of_answers_that_are_none(output, says):
@@ -270,7 +274,11 @@ def test_codes_beyond_the_labels_end_by_name(tmp_path):
 
     def cut(manifest, _):
         outputs = dict(dict(manifest["model"]["root"]["map"])["parsed"]["outputs"]["map"])
-        outputs["predict"]["classes"] = {"text": {"tuple": ["only"]}, "dtype": "<U6", "shape": [1]}
+        outputs["predict"]["form"]["classes"] = {
+            "text": {"tuple": ["only"]},
+            "dtype": "<U6",
+            "shape": [1],
+        }
 
     forge(tmp_path / "m.hbc", cut)
     with pytest.raises(hbconv.BackendError, match="beyond the end"):

@@ -1,0 +1,95 @@
+"""Read documents of older formats: each entry becomes what today's code writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["FORMAT", "upgraded"]
+
+FORMAT = 2
+"""Number of the format written; files of a larger number are refused.
+
+Format 2 (after 0.1.0) gives an ``Output`` one form in place of eleven fields.
+"""
+
+Entry = dict[str, Any]
+
+
+def upgraded(value: Any, written: int) -> Any:
+    """Return a document of an older format as one of today's format.
+
+    Parameters
+    ----------
+    value : JSON value
+        The document, or any part of it.
+    written : int
+        Number of the format in which it was written.
+    """
+    if written >= FORMAT:
+        return value
+    if isinstance(value, list):
+        return [upgraded(item, written) for item in value]
+    if not isinstance(value, dict):
+        return value
+    entry = {key: upgraded(item, written) for key, item in value.items()}
+    upgrade = _UPGRADES.get(entry.get("is", ""))
+    return entry if upgrade is None else upgrade(entry)
+
+
+def _output(entry: Entry) -> Entry:
+    return {
+        "is": "Output",
+        "node": entry["node"],
+        "form": _form(entry),
+        "dtype": entry["dtype"],
+    }
+
+
+def _form(entry: Entry) -> Entry:
+    parts = entry["parts"]["tuple"]
+    dtypes = entry["dtypes"]["tuple"]
+    if entry["paths"] is not None:
+        return dict(entry["paths"])
+    if dtypes:
+        pairs = [{"tuple": [*pair]} for pair in zip(parts, dtypes, strict=True)]
+        return {"is": "MatrixTuple", "parts": {"tuple": pairs}}
+    if entry["staged"]:
+        return {"is": "Stages", "count": len(parts), "each": _one_array(entry)}
+    if parts:
+        return {"is": "MatrixList", "parts": entry["parts"]}
+    if entry["shape"] is not None:
+        return {"is": "Cube", "shape": entry["shape"]}
+    return _matrix(entry)
+
+
+def _matrix(entry: Entry) -> Entry:
+    sparse = {"is": "Sparse", "layout": entry["layout"], "arrays": entry["arrays"]}
+    if entry["sparse"]:
+        return sparse
+    blocks = entry["blocks"]["tuple"]
+    pairs = [pair for block in blocks for pair in _blocks(block)]
+    dense = {"is": "Blocks", "parts": {"tuple": pairs}} if blocks else _one_array(entry)
+    if entry["sparse"] is None:
+        return {"is": "AsRows", "sparse": sparse, "dense": dense}
+    return dense
+
+
+def _blocks(output: Entry) -> list[Entry]:
+    """Return node and dtype of each block of an output that is upgraded already."""
+    form = output["form"].get("dense", output["form"])
+    if form["is"] == "Blocks":
+        return list(form["parts"]["tuple"])
+    return [{"tuple": [output["node"], output["dtype"]]}]
+
+
+def _one_array(entry: Entry) -> Entry:
+    classes = entry["classes"]
+    if classes is None:
+        return {"is": "Vector" if entry["vector"] else "Matrix"}
+    if "tuple" in classes:
+        return {"is": "LabelColumns", "tables": classes}
+    return {"is": "Labels", "classes": classes, "vector": entry["vector"]}
+
+
+_UPGRADES: dict[str, Callable[[Entry], Entry]] = {"Output": _output}
