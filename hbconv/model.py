@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from hbconv.containers import Container, Graph, NamesOut, Schema
 from hbconv.errors import BackendError, HbconvError, OptionError
 from hbconv.names import unknown
 from hbconv.optimize.plan import Plan
+from hbconv.pipeline import Planned
 from hbconv.runtime.bound import bound_call
 from hbconv.runtime.call import call, grouped
 from hbconv.runtime.inputs.category_codes import over_arrays
@@ -26,6 +27,7 @@ from hbconv.runtime.inputs.table import Reads
 from hbconv.runtime.options import check_options
 from hbconv.runtime.programs import Key, Programs
 from hbconv.runtime.report.explanation import Explanation
+from hbconv.runtime.report.stage import StageReport, report_stage
 from hbconv.runtime.shortcuts import Shortcut, find_shortcut
 from hbconv.runtime.storage import export
 from hbconv.runtime.storage import model_file as store
@@ -120,14 +122,29 @@ class Model:
             else [labels.data.copy() for labels in classes]
         )
 
-    def explain(self) -> Explanation:
-        """Say why it runs as it does: print the result, or read its ``to_dict()``."""
-        return Explanation.of(
-            self.graph,
-            self.parsed.for_rows(sparse=False).with_schema(self.graph.schema),
-            self.target,
-            self.plan,
-        )
+    @overload
+    def explain(self, stage: None = None) -> Explanation: ...
+
+    @overload
+    def explain(self, stage: str) -> StageReport: ...
+
+    def explain(self, stage: str | None = None) -> Explanation | StageReport:
+        """Say why it runs as it does: print the result, or read its ``to_dict()``.
+
+        Parameters
+        ----------
+        stage : str, optional
+            Run the compiler up to this stage, and show what it made: ``"parsed"``, ``"typed"``,
+            ``"optimized"``, ``"planned"``, ``"guarded"``, ``"lowered"`` or ``"prepared"``.
+
+        Raises
+        ------
+        OptionError
+            There is no such stage.
+        """
+        if stage is not None:
+            return report_stage(Planned(self.parsed, self.dtypes, self.target), stage)
+        return Explanation.of(self.programs.planned(self.dtypes))
 
     def __repr__(self) -> str:
         estimator = self.parsed.traits.estimator or "graph"

@@ -11,6 +11,8 @@ from hbconv.cli import answer
 from hbconv.cli.sources import load_model, model_arguments
 from hbconv.containers.dot import dot
 from hbconv.errors import MissingPackageError
+from hbconv.model import Model
+from hbconv.runtime.report.stage import STAGES
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -20,6 +22,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--kernel",
         action="store_true",
         help="count what the compiled kernels hold, read and write, and predict their operators",
+    )
+    command.add_argument(
+        "--stage",
+        metavar="NAME",
+        help=f"show what the compiler makes up to a stage: {', '.join(STAGES)}",
     )
     command.add_argument(
         "--dot", metavar="FILE", help="write the optimized graph in graphviz' language"
@@ -32,16 +39,24 @@ def arguments(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Explain, and draw where asked."""
     model = load_model(options)
-    explanation = model.explain()
-    kernels = explanation.kernels if options.kernel else ()
-    facts = {"kernels": [kernel.to_dict() for kernel in kernels]} if options.kernel else {}
-    answer(options, explanation.to_dict() | facts, "\n\n".join(map(str, [explanation, *kernels])))
+    if options.stage:
+        report = model.explain(options.stage)
+        answer(options, report.to_dict(), str(report))
+    else:
+        _explain(model, options)
     picture = dot(model.graph)
     if options.dot:
         Path(options.dot).write_text(picture, encoding="utf-8")
     if options.svg:
         _draw(picture, Path(options.svg))
     return 0
+
+
+def _explain(model: Model, options: argparse.Namespace) -> None:
+    explanation = model.explain()
+    kernels = explanation.kernels if options.kernel else ()
+    facts = {"kernels": [kernel.to_dict() for kernel in kernels]} if options.kernel else {}
+    answer(options, explanation.to_dict() | facts, "\n\n".join(map(str, [explanation, *kernels])))
 
 
 def _draw(picture: str, path: Path) -> None:

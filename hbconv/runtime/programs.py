@@ -1,4 +1,8 @@
-"""Programs of a model: compiled when first needed, once for each set of methods, combination of column dtypes, and size of sparse rows."""
+"""Programs of a model: the memo of the compiler.
+
+Each program is compiled when it is first needed: once for each set of methods, combination of
+column dtypes, and form of sparse rows. ``hbconv.pipeline`` has the stages.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,10 @@ from typing import Any
 
 from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
-from hbconv.containers.analysis.guard import Guard, find_guard
+from hbconv.containers.analysis.guard import Guard
 from hbconv.errors import BackendError, HbconvError
-from hbconv.lower import DENSE, FLAGGED, Lowered, Padding, lower
-from hbconv.optimize import optimize, optimize_exactly
-from hbconv.optimize.plan import Plan, make_plan
+from hbconv.lower import DENSE, FLAGGED, Lowered, Padding
+from hbconv.pipeline import Compilation, Planned
 from hbconv.runtime.batching import bytes_given, rows_per_chunk
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.inputs.table import Table
@@ -22,21 +25,13 @@ from hbconv.runtime.text.sparse_rows import as_csr
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 
-__all__ = ["Key", "Planned", "Program", "Programs"]
+__all__ = ["Key", "Program", "Programs"]
 
 Key = tuple[tuple[str, ...], tuple[str, ...], Padding]
 """Methods, the dtype of each column, and how sparse rows come."""
 
 WIDE = 256
 """Columns from which a sparse matrix is worth programs of its own."""
-
-
-@dataclass(frozen=True)
-class Planned:
-    """An optimized graph with its strategies chosen, and the plan that chose them."""
-
-    graph: Graph
-    plan: Plan
 
 
 @dataclass(frozen=True)
@@ -142,52 +137,40 @@ class Programs:
         self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding = DENSE
     ) -> Lowered:
         """Return the methods as a program that no backend has seen."""
-        return lower(self.typed(dtypes, padding).only(*methods), self.target.precision, padding)
+        with self._compiling():
+            return self.compilation(methods, dtypes, padding).lowered
 
     def prepared(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> TensorProgram:
         """Return the methods as the backend will emit them."""
-        return find_backend(self.target.backend).prepare(
-            self.lowered(methods, dtypes).program, self.target
-        )
-
-    def typed(self, dtypes: tuple[str, ...], padding: Padding = DENSE) -> Graph:
-        """Return the optimized graph over columns of these dtypes, for rows of this form."""
-        return self.planned(dtypes, padding).graph
+        with self._compiling():
+            return self.compilation(methods, dtypes).prepared
 
     def planned(self, dtypes: tuple[str, ...], padding: Padding = DENSE) -> Planned:
-        """Run the middle of the compiler, optimize and plan, the first time that columns of these dtypes come."""
-        key = dtypes, (padding.matrix or padding.written) and self.parsed.depends_on_form
+        """Return the stages that all methods share, run the first time that such columns come."""
+        sparse = (padding.matrix or padding.written) and self.parsed.depends_on_form
         with self._compiling():
-            if key not in self._planned:
-                graph = self.parsed.for_rows(sparse=key[1])
-                graph = optimize(graph.with_schema(graph.schema.with_dtypes(dtypes)))
-                plan = make_plan(graph, self.target, find_backend(self.target.backend))
-                self._planned[key] = Planned(plan.apply(graph), plan)
-            return self._planned[key]
+            if (dtypes, sparse) not in self._planned:
+                planned = Planned(self.parsed, dtypes, self.target, sparse)
+                _ = planned.graph
+                self._planned[dtypes, sparse] = planned
+            return self._planned[dtypes, sparse]
+
+    def compilation(
+        self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding = DENSE
+    ) -> Compilation:
+        """Return the stages of some methods, each of which runs when it is first asked for."""
+        return Compilation(self.planned(dtypes, padding), methods, padding)
 
     def _compile(self, key: Key) -> Program:
-        methods, dtypes, padding = key
-        backend = find_backend(self.target.backend)
-        graph = self.typed(dtypes, padding).only(*methods)
-        guard = find_guard(graph, flags=self._flags(padding))
-        inside = optimize_exactly(graph, [check.node for check in guard.inside])
-        proof = () if guard.finite_output is None else (guard.finite_output,)
-        lowered = lower(graph, self.target.precision, padding, flags=(*inside, *proof))
-        prepared = backend.prepare(lowered.program, self.target)
-        files = self._stored.get(key)
-        artifact = (
-            backend.load(files, lowered.program, self.target)
-            if files
-            else backend.compile(lowered.program, self.target)
+        stages = self.compilation(*key)
+        artifact = stages.emitted(self._stored.get(key))
+        checker = Checker(stages.graph, stages.guard, stages.padding)
+        return Program(
+            stages.lowered, artifact, self._chunk(stages.prepared), stages.guard, checker
         )
-        chunk = (
-            max(1, self.target.memory // bytes_given(prepared))
-            if backend.tiled
-            else rows_per_chunk(prepared, self.target)
-        )
-        return Program(lowered, artifact, chunk, guard, Checker(graph, guard, padding))
 
-    def _flags(self, padding: Padding) -> bool:
-        """Whether a program may flag rows itself: where that is cheap, and as exact as on the host."""
-        tiled = find_backend(self.target.backend).tiled
-        return tiled and self.target.precision == "exact" and padding == DENSE
+    def _chunk(self, prepared: TensorProgram) -> int:
+        """Return how many rows one run takes: a tiled backend holds only inputs and outputs."""
+        if find_backend(self.target.backend).tiled:
+            return max(1, self.target.memory // bytes_given(prepared))
+        return rows_per_chunk(prepared, self.target)

@@ -34,6 +34,7 @@ LAYERS = (
     {"lower", "parse"},
     {"backends"},
     {"optimize"},
+    {"pipeline"},
     {"runtime"},
     {"model", "compiler", "verification"},
     {"testing"},

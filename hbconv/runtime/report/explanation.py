@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
-from hbconv.containers import Graph, show
-from hbconv.lower import lower
+from hbconv.containers import show
 from hbconv.optimize import applied_rules
 from hbconv.optimize.plan import Plan
+from hbconv.pipeline import Compilation, Planned
 from hbconv.runtime.batching import bytes_per_row
 from hbconv.runtime.report.kernel_report import MethodKernel
 from hbconv.target import Target
@@ -50,23 +51,22 @@ class Explanation:
     after: str
     rules: tuple[str, ...]
     programs: tuple[ProgramSize, ...]
-    graph: Graph = field(repr=False, compare=False)
+    methods: Mapping[str, Compilation] = field(repr=False, compare=False)
 
     @staticmethod
-    def of(graph: Graph, parsed: Graph, target: Target, plan: Plan) -> Explanation:
-        """Collect what there is to say."""
-        sizes = tuple(
-            ProgramSize.of(m, lower(graph.only(m), target.precision).program) for m in graph.outputs
-        )
+    def of(planned: Planned) -> Explanation:
+        """Collect what there is to say of each method, compiled alone."""
+        graph = planned.graph
+        methods = {method: Compilation(planned, (method,)) for method in graph.outputs}
         return Explanation(
             graph.traits.estimator,
-            target,
-            plan,
-            show(parsed),
+            planned.target,
+            planned.plan,
+            show(planned.typed),
             show(graph),
-            tuple(applied_rules(parsed)),
-            sizes,
-            graph,
+            tuple(applied_rules(planned.typed)),
+            tuple(ProgramSize.of(name, m.lowered.program) for name, m in methods.items()),
+            methods,
         )
 
     @cached_property
@@ -79,10 +79,8 @@ class Explanation:
             The backend makes none: it runs operator after operator.
         """
         return tuple(
-            MethodKernel.of(
-                method, lower(self.graph.only(method), self.target.precision).program, self.target
-            )
-            for method in self.graph.outputs
+            MethodKernel.of(name, method.prepared, self.target)
+            for name, method in self.methods.items()
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -36,12 +36,11 @@ class MethodKernel:
 
     @staticmethod
     def of(method: str, program: TensorProgram, target: Target) -> MethodKernel:
-        """Report on a method's program, which no backend has seen."""
+        """Report on a method's program, prepared for the backend."""
         backend = find_backend(target.backend)
-        prepared = backend.prepare(program, target)
-        predicted = predict(prepared, target, backend.native_trees(target), strategies())
+        predicted = predict(program, target, backend.native_trees(target), strategies())
         costs = sorted(predicted, key=lambda cost: -cost.seconds)
-        return MethodKernel(method, backend.report(prepared, target), tuple(costs))
+        return MethodKernel(method, backend.report(program, target), tuple(costs))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

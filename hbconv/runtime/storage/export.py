@@ -34,10 +34,8 @@ def find_writer(path: str | os.PathLike[str]) -> Writer:
 def _onnx(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
     from hbconv.backends.onnx import export_onnx
 
-    graph = programs.typed(dtypes)
-    return export_onnx(
-        programs.lowered(graph.tensors, dtypes), graph.only(*graph.tensors), programs.target
-    )
+    stages = programs.compilation(programs.parsed.tensors, dtypes)
+    return export_onnx(stages.lowered, stages.graph, programs.target)
 
 
 def _torchscript(programs: Programs, dtypes: tuple[str, ...]) -> bytes:

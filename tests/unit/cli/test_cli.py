@@ -220,6 +220,7 @@ def test_score_no_rows(capsys, files, table):
         ),
         (["convert", "damaged.cbm", "-o", "o.hbc"], "damaged.cbm is damaged"),
         (["explain", "model.hbc", "--backend", "torhc"], "Did you mean 'torch'"),
+        (["explain", "model.hbc", "--stage", "lowerd"], "Did you mean 'lowered'"),
         (["explain", "damaged.hbc"], "This is not a model file of hbconv"),
     ],
 )
@@ -252,6 +253,17 @@ def test_explain_shows_plan_and_graphs(capsys, files):
     assert {"plan", "before", "after"} <= json.loads(
         run(capsys, "explain", files / "model.hbc", "--json")[1]
     ).keys()
+
+
+def test_explain_stops_at_a_stage(capsys, files):
+    path = converted(capsys, files)
+    code, out, _ = run(capsys, "explain", path, "--stage", "lowered")
+    assert code == 0
+    assert out.startswith("predict, lowered")
+    assert "%0 = input x" in out
+    report = json.loads(run(capsys, "explain", path, "--stage", "typed", "--json")[1])
+    assert report["stage"] == "typed"
+    assert "columns" in report["texts"]["model"]
 
 
 def test_explain_reports_the_kernels(capsys, files):

@@ -1,0 +1,172 @@
+"""The compiler on one page: each stage, from the graph of the parsers to what a backend runs.
+
+========= =============================================================== ======================
+stage     what it makes                                                   function
+========= =============================================================== ======================
+parsed    the model as a graph of containers                              ``hbconv.parse.parse``
+typed     the same, over columns of the dtypes at hand                    ``with_dtypes``
+optimized the same, rewritten by rules to a fixed point                   ``optimize``
+planned   the same, with one strategy for each forest                     ``choose_strategies``
+guarded   where each check is answered                                    ``guard_rows``
+lowered   the outputs as one tensor program, and what feeds it            ``lower_guarded``
+prepared  the program in the backend's primitives, or refused by name     ``prepare``
+emitted   the compiled program                                            ``emit``
+========= =============================================================== ======================
+
+``Planned`` runs the stages that all methods share, and ``Compilation`` the others. Each stage runs
+when it is first asked for, so that ``explain``, ``export`` and ``convert`` stop where they need to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from hbconv.backends import Artifact, find_backend
+from hbconv.containers import Graph
+from hbconv.containers.analysis.guard import Guard, find_guard
+from hbconv.lower import DENSE, Lowered, Padding, lower
+from hbconv.optimize import optimize, optimize_exactly
+from hbconv.optimize.plan import Plan, make_plan
+from hbconv.target import Target
+from hbconv.tensor import TensorProgram
+
+__all__ = [
+    "Compilation",
+    "Planned",
+    "choose_strategies",
+    "emit",
+    "guard_rows",
+    "lower_guarded",
+    "prepare",
+    "with_dtypes",
+]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The stages that all methods share.
+
+    Parameters
+    ----------
+    parsed : Graph
+    dtypes : tuple of str
+        Dtype of each column.
+    target : Target
+    sparse : bool
+        Rows come as a sparse matrix.
+    """
+
+    parsed: Graph
+    dtypes: tuple[str, ...]
+    target: Target
+    sparse: bool = False
+
+    @cached_property
+    def typed(self) -> Graph:
+        """The graph over columns of these dtypes."""
+        return with_dtypes(self.parsed, self.dtypes, sparse=self.sparse)
+
+    @cached_property
+    def optimized(self) -> Graph:
+        """The graph as the rules leave it."""
+        return optimize(self.typed)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The strategy of each forest."""
+        return choose_strategies(self.optimized, self.target)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The optimized graph with its strategies chosen."""
+        return self.plan.apply(self.optimized)
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """The stages of some methods, compiled as one program.
+
+    Parameters
+    ----------
+    planned : Planned
+    methods : tuple of str
+    padding : Padding
+        How sparse rows come.
+    """
+
+    planned: Planned
+    methods: tuple[str, ...]
+    padding: Padding = DENSE
+
+    @property
+    def target(self) -> Target:
+        """What is compiled for."""
+        return self.planned.target
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The planned graph with these methods alone."""
+        return self.planned.graph.only(*self.methods)
+
+    @cached_property
+    def guard(self) -> Guard:
+        """Where each check is answered."""
+        return guard_rows(self.graph, self.target, self.padding)
+
+    @cached_property
+    def lowered(self) -> Lowered:
+        """The methods as a program that no backend has seen."""
+        return lower_guarded(self.graph, self.guard, self.target, self.padding)
+
+    @cached_property
+    def prepared(self) -> TensorProgram:
+        """The program as the backend will emit it."""
+        return prepare(self.lowered, self.target)
+
+    def emitted(self, stored: Mapping[str, bytes] | None = None) -> Artifact:
+        """Compile the program, or read back what the backend stored of it."""
+        if stored:
+            backend = find_backend(self.target.backend)
+            return backend.load(stored, self.lowered.program, self.target)
+        return emit(self.prepared, self.target)
+
+
+def with_dtypes(parsed: Graph, dtypes: tuple[str, ...], *, sparse: bool = False) -> Graph:
+    """Give the columns their dtypes, from which the types of all nodes follow."""
+    graph = parsed.for_rows(sparse=sparse)
+    return graph.with_schema(graph.schema.with_dtypes(dtypes))
+
+
+def choose_strategies(graph: Graph, target: Target) -> Plan:
+    """Choose the cheapest strategy for each forest, or the one that the target forces."""
+    return make_plan(graph, target, find_backend(target.backend))
+
+
+def guard_rows(graph: Graph, target: Target, padding: Padding = DENSE) -> Guard:
+    """Decide where each check is answered.
+
+    The program flags rows itself where that costs no memory, and is as exact as on the host.
+    """
+    tiled = find_backend(target.backend).tiled
+    return find_guard(graph, flags=tiled and target.precision == "exact" and padding == DENSE)
+
+
+def lower_guarded(graph: Graph, guard: Guard, target: Target, padding: Padding = DENSE) -> Lowered:
+    """Write the outputs as one program, with the flags of the guard beside them."""
+    inside = optimize_exactly(graph, [check.node for check in guard.inside])
+    proof = () if guard.finite_output is None else (guard.finite_output,)
+    return lower(graph, target.precision, padding, flags=(*inside, *proof))
+
+
+def prepare(lowered: Lowered, target: Target) -> TensorProgram:
+    """Rewrite the program into primitives that the backend emits, or raise BackendError."""
+    return find_backend(target.backend).prepare(lowered.program, target)
+
+
+def emit(program: TensorProgram, target: Target) -> Artifact:
+    """Compile a prepared program."""
+    backend = find_backend(target.backend)
+    backend.require_packages()
+    return backend.emit(program, target)
