@@ -1,4 +1,4 @@
-"""Graphs and plans as JSON and named arrays, and back."""
+"""Graphs as JSON and named arrays, and back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from hbconv.containers import NODES, Node, topological
 from hbconv.errors import StoreError
 from hbconv.forest import Forest, Slopes, Tables
 from hbconv.forest_check import check_forest
-from hbconv.optimize import plan
 from hbconv.runtime.storage.annotations import fields_of, fits
 from hbconv.target import Target
 
@@ -57,7 +56,7 @@ def decode(document: Mapping[str, Any], arrays: Arrays) -> Any:
 
 @cache
 def _classes() -> dict[str, type]:
-    """Frozen dataclasses that may stand in a graph or plan, by name. No other class is ever made from a file."""
+    """Frozen dataclasses that may stand in a graph, by name. No other class is ever made from a file."""
     modules = [
         importlib.import_module(m.name)
         for m in pkgutil.walk_packages(hbconv.containers.__path__, "hbconv.containers.")
@@ -68,7 +67,7 @@ def _classes() -> dict[str, type]:
         "Tables": Tables,
         "Target": Target,
     }
-    for module in [*modules, plan]:
+    for module in modules:
         found |= {
             name: cls
             for name, cls in vars(module).items()
