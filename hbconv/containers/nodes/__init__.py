@@ -17,7 +17,6 @@ from hbconv.containers.nodes.codes import (
     CategoryCodes,
     CategoryNumbers,
     FindCode,
-    MissingBetween,
     OneHot,
     Recode,
 )
@@ -30,7 +29,7 @@ from hbconv.containers.nodes.inputs import Codes, Columns, Entries, FillText, Ha
 from hbconv.containers.nodes.linear import Linear, OrderedLinear
 from hbconv.containers.nodes.lookups import LookupRows, LookupSum, WeightedLookup
 from hbconv.containers.nodes.matching_pursuit import MatchingPursuit
-from hbconv.containers.nodes.missing import Impute, IsMissing
+from hbconv.containers.nodes.missing import Impute, IsMissing, MissingBetween
 from hbconv.containers.nodes.neighbor_graphs import Held, Scatter, ShortestPaths
 from hbconv.containers.nodes.neighbors import (
     Barycentric,

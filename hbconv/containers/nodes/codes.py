@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.array import Array, numbers
+from hbconv.array import Array
 from hbconv.containers.interval import Interval, largest_constant
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.inputs import Codes, Columns
@@ -23,7 +23,6 @@ __all__ = [
     "CategoryCodes",
     "CategoryNumbers",
     "FindCode",
-    "MissingBetween",
     "OneHot",
     "Recode",
 ]
@@ -203,46 +202,6 @@ class CategoryCodes(Node):
             one,
             b.where(is_category, category + b.constant(float(FIRST_CODE), "float64"), zero),
         )
-
-
-@container
-class MissingBetween(Node):
-    """NaN (or ``fill``) where a value is from ``low`` to ``high``, both included, column by column; bounds of NaN leave a column as it is.
-
-    The bounds are compared in x's dtype.
-    """
-
-    x: Node
-    low: Array
-    high: Array
-    fill: float = float("nan")
-
-    @staticmethod
-    def of(
-        x: Node, low: npt.ArrayLike, high: npt.ArrayLike, fill: float = float("nan")
-    ) -> MissingBetween:
-        """Scalars stand for all columns."""
-        lows, highs = (
-            Array(np.broadcast_to(numbers(bound, np.float64), (x.type.width,)))
-            for bound in (low, high)
-        )
-        return MissingBetween(x, lows, highs, fill)
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(
-            self,
-            x=Select(self.x, columns),
-            low=Array(self.low.data[columns.data]),
-            high=Array(self.high.data[columns.data]),
-        )
-
-    def infer(self) -> Type:
-        return Type(self.x.type.width, self.x.type.dtype)
-
-    def lower(self, b: Builder, *inputs: Value) -> Value:
-        (x,) = inputs
-        low, high = (b.constant(bound, x.dtype) for bound in (self.low, self.high))
-        return b.where((x >= low) & (x <= high), b.constant(self.fill, x.dtype), x)
 
 
 @container

@@ -1,4 +1,4 @@
-"""Impute and IsMissing: missing values replaced, and missing values shown."""
+"""Missing values: find them, fill them, or make them of values in an interval."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from hbconv.array import Array
+from hbconv.array import Array, numbers
 from hbconv.containers.interval import Interval, largest_constant
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.wiring import Select
@@ -17,7 +18,7 @@ from hbconv.errors import InputError
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["Impute", "IsMissing"]
+__all__ = ["Impute", "IsMissing", "MissingBetween"]
 
 
 @container
@@ -76,6 +77,46 @@ class IsMissing(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return _is_missing(b, inputs[0], self.missing)
+
+
+@container
+class MissingBetween(Node):
+    """NaN (or ``fill``) where a value is from ``low`` to ``high``, both included, column by column; bounds of NaN leave a column as it is.
+
+    The bounds are compared in x's dtype.
+    """
+
+    x: Node
+    low: Array
+    high: Array
+    fill: float = float("nan")
+
+    @staticmethod
+    def of(
+        x: Node, low: npt.ArrayLike, high: npt.ArrayLike, fill: float = float("nan")
+    ) -> MissingBetween:
+        """Scalars stand for all columns."""
+        lows, highs = (
+            Array(np.broadcast_to(numbers(bound, np.float64), (x.type.width,)))
+            for bound in (low, high)
+        )
+        return MissingBetween(x, lows, highs, fill)
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(
+            self,
+            x=Select(self.x, columns),
+            low=Array(self.low.data[columns.data]),
+            high=Array(self.high.data[columns.data]),
+        )
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, self.x.type.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        (x,) = inputs
+        low, high = (b.constant(bound, x.dtype) for bound in (self.low, self.high))
+        return b.where((x >= low) & (x <= high), b.constant(self.fill, x.dtype), x)
 
 
 def _is_missing(b: Builder, x: Value, missing: float) -> Value:

@@ -30,7 +30,13 @@ from hbconv.parse.checks.soundness import require_sound
 from hbconv.parse.common.probabilities import beside_complement
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
-from hbconv.parse.xgboost.inputs import booster_schema, model_schema, wrapper_schema, xgboost_rows
+from hbconv.parse.xgboost.inputs import (
+    booster_rows,
+    booster_schema,
+    model_schema,
+    wrapper_rows,
+    wrapper_schema,
+)
 from hbconv.parse.xgboost.model_file import XGBoostLinear, XGBoostModel, read_xgboost_bytes
 from hbconv.parse.xgboost.objectives import predictions
 
@@ -81,7 +87,7 @@ def parse_booster(step: Step) -> dict[str, Output]:
 def parse_regressor(step: Step) -> dict[str, Output]:
     """Answer as the booster does, with the trees up to the best iteration."""
     model = _read_wrapper(step)
-    margin, outputs = _scores(_wrapper_rows(step, model), model, inplace=True)
+    margin, outputs = _scores(wrapper_rows(step, model), model, inplace=True)
     return {"predict": _answer(predictions(margin, model.objective)), **outputs}
 
 
@@ -89,7 +95,7 @@ def parse_regressor(step: Step) -> dict[str, Output]:
 def parse_classifier(step: Step) -> dict[str, Output]:
     """Take the likeliest class; labels are always 0, 1..."""
     model = _read_wrapper(step)
-    margin, outputs = _scores(_wrapper_rows(step, model), model, inplace=True)
+    margin, outputs = _scores(wrapper_rows(step, model), model, inplace=True)
     return {**_labelled(step, margin, predictions(margin, model.objective)), **outputs}
 
 
@@ -121,9 +127,7 @@ def _labelled(step: Step, margin: Node, p: Node) -> dict[str, Output]:
 
 
 def _booster_outputs(step: Step, model: XGBoostModel) -> dict[str, Output]:
-    margin, outputs = _scores(
-        step.require_finite(xgboost_rows(step, model), allow_nan=True), model, inplace=False
-    )
+    margin, outputs = _scores(booster_rows(step, model), model, inplace=False)
     return {"predict": _answer(predictions(margin, model.objective)), **outputs}
 
 
@@ -159,20 +163,6 @@ def _read_wrapper(step: Step) -> XGBoostModel:
     model = read_xgboost_bytes(bytes(step.estimator.get_booster().save_raw("ubj")))
     best = getattr(step.estimator, "best_iteration", None)
     return _between(step, model, step.iterations or (None if best is None else (0, best + 1)))
-
-
-def _wrapper_rows(step: Step, model: XGBoostModel) -> Node:
-    """Trees predict in place, which takes infinity; a linear booster predicts from a DMatrix."""
-    missing = step.estimator.missing
-    if any(model.categories) and not np.isnan(missing):
-        raise step.refuse(
-            "missing",
-            missing,
-            "XGBoost would compare it with codes of categories: replace it by NaN, and fit with missing=nan.",
-        )
-    x = xgboost_rows(step, model, missing)
-    takes_infinity = not isinstance(model.booster, XGBoostLinear) or np.isinf(missing)
-    return x if takes_infinity else step.require_finite(x, allow_nan=True)
 
 
 def _between(step: Step, model: XGBoostModel, iterations: tuple[int, int] | None) -> XGBoostModel:

@@ -1,4 +1,4 @@
-"""The float32 matrix that XGBoost makes of rows: codes of categories, missing values."""
+"""The float32 rows that XGBoost reads: codes of categories, and what counts as missing."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from hbconv.containers import (
 )
 from hbconv.parse.common.text_columns import text_column
 from hbconv.parse.step import Step, select
-from hbconv.parse.xgboost.model_file import Categories, XGBoostModel
+from hbconv.parse.xgboost.model_file import Categories, XGBoostLinear, XGBoostModel
 
-__all__ = ["booster_schema", "model_schema", "wrapper_schema", "xgboost_rows"]
+__all__ = ["booster_rows", "booster_schema", "model_schema", "wrapper_rows", "wrapper_schema"]
 
 _EXACT = 2**53
 """Whole numbers beyond are not told apart as float64, which a column with missing values holds."""
@@ -61,16 +61,45 @@ def _schema(names: Any, n_features: int, *, listed: bool) -> Schema:
     return replace(schema, conventions=conventions, finds="names in order")
 
 
-def xgboost_rows(step: Step, model: XGBoostModel, missing: float = np.nan) -> Node:
-    """Return the step's input as float32, NaN for what counts as missing and for missing categories."""
+def booster_rows(step: Step, model: XGBoostModel) -> Node:
+    """Return the rows that ``Booster.predict`` reads from a DMatrix, which refuses infinity."""
+    return step.require_finite(_float_rows(step, model), allow_nan=True)
+
+
+def wrapper_rows(step: Step, model: XGBoostModel) -> Node:
+    """Return the rows that an estimator with scikit-learn's interface reads.
+
+    Values equal to its parameter ``missing``, which is NaN or a number, become NaN.
+    Trees predict in place, which takes infinity; a linear booster predicts from a DMatrix.
+    """
+    missing = step.estimator.missing
+    _refuse_categories_beside_missing(step, model)
+    x = _float_rows(step, model)
+    if not np.isnan(missing):
+        x = MissingBetween.of(x, np.float32(missing), np.float32(missing))
+    takes_infinity = not isinstance(model.booster, XGBoostLinear) or np.isinf(missing)
+    return x if takes_infinity else step.require_finite(x, allow_nan=True)
+
+
+def _refuse_categories_beside_missing(step: Step, model: XGBoostModel) -> None:
+    missing = step.estimator.missing
+    if any(model.categories) and not np.isnan(missing):
+        raise step.refuse(
+            "missing",
+            missing,
+            "XGBoost would compare it with codes of categories: replace it by NaN, and fit with missing=nan.",
+        )
+
+
+def _float_rows(step: Step, model: XGBoostModel) -> Node:
+    """Return the step's input as float32, NaN for missing categories and for what a sparse matrix leaves out."""
     if not (isinstance(step.x, Columns) and step.x.schema.conventions.absent_missing):
-        why = "takes for missing what a sparse matrix leaves out, and other steps for zero"
-        step.require_dense(why)
-    given = MissingBetween.of(step.x, 0, 0) if step.sparse else step.x
-    x = _coded(step, model) if any(model.categories) else Cast(given, "float32")
-    return (
-        x if np.isnan(missing) else MissingBetween.of(x, np.float32(missing), np.float32(missing))
-    )
+        step.require_dense(
+            "takes for missing what a sparse matrix leaves out, and other steps for zero"
+        )
+    if any(model.categories):
+        return _coded(step, model)
+    return Cast(MissingBetween.of(step.x, 0, 0) if step.sparse else step.x, "float32")
 
 
 def _coded(step: Step, model: XGBoostModel) -> Node:
