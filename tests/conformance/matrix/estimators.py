@@ -1,21 +1,27 @@
-"""The table: every estimator that hbconv parses, each in several settings. Each module of ``cases`` holds some of them."""
+"""The table: every estimator that hbconv parses, each in several settings.
+
+The cases of an estimator stand in ``cases`` where its parser stands in ``hbconv.parse``.
+"""
 
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from pathlib import Path
 
 from matrix.case import Case
 
-__all__ = ["CASES", "first_settings"]
+__all__ = ["CASES", "CASES_OF", "first_settings"]
 
-_MODULES = (
-    importlib.import_module(f"matrix.cases.{found.name}")
-    for found in pkgutil.iter_modules([str(Path(__file__).parent / "cases")])
-)
+_ROOT = Path(__file__).parent / "cases"
 
-CASES: tuple[Case, ...] = tuple(case for module in _MODULES for case in module.CASES)
+CASES_OF: dict[str, tuple[Case, ...]] = {
+    name: importlib.import_module(f"matrix.cases.{name}").CASES
+    for path in sorted(_ROOT.rglob("*.py"))
+    if (name := ".".join(path.relative_to(_ROOT).with_suffix("").parts))
+}
+"""The cases of each module, such as ``"sklearn.impute.knn"``."""
+
+CASES: tuple[Case, ...] = tuple(case for cases in CASES_OF.values() for case in cases)
 
 
 def first_settings() -> tuple[Case, ...]:

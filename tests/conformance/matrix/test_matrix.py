@@ -9,11 +9,12 @@ import pytest
 from matrix.case import Case, as_dtype
 from matrix.compare import answers, compare
 from matrix.compiled import compiled
-from matrix.estimators import CASES, first_settings
+from matrix.estimators import CASES, CASES_OF, first_settings
 
 from hbconv.backends import backend_names
 from hbconv.errors import InputError
 from hbconv.parse import parser_names
+from hbconv.parse.registry import find_entry
 
 EVERY_SETTING = ("reference", "torch")
 """Backends that run every setting; the others, slower to compile, run the first of each estimator that is not read as another is."""
@@ -34,6 +35,13 @@ def _pairs() -> list[Any]:
 def test_table_has_every_estimator() -> None:
     """No parser without a row, no row without a parser."""
     assert {case.estimator for case in CASES} == set(parser_names())
+
+
+@pytest.mark.parametrize("module", CASES_OF)
+def test_cases_stand_where_their_parser_does(module: str) -> None:
+    """A module of cases has the name of the module of parsers, or of its folder."""
+    parsers = {find_entry(case.estimator).parse.__module__ for case in CASES_OF[module]}
+    assert {f"{p}.".startswith(f"hbconv.parse.{module}.") for p in parsers} == {True}
 
 
 def test_settings_are_named_once() -> None:
