@@ -1,4 +1,7 @@
-"""Contenders side by side on one model: made, their answers compared, timed by turns. What ``trees.py`` and ``operators.py`` share."""
+"""Compare contenders on one model: make them, compare their answers, time them by turns.
+
+``trees.py`` and ``operators.py`` share this.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,12 @@ from timing import interleaved, machine, spread, use_threads, versions
 __all__ = ["compare", "options", "save"]
 
 TOLERANCE = 1e-4
-"""Difference to the source, relative to values above one, beyond which a row's answer is wrong: more than float32 sums of hundreds of trees explain."""
-FEW = 1e-3
-"""Share of wrong rows from which a contender is."""
+"""Difference to the source, relative to values above one, beyond which a row's answer is wrong.
+
+float32 sums of hundreds of trees explain less.
+"""
+WRONG_SHARE = 1e-3
+"""A contender is wrong if a larger share of its rows is wrong."""
 
 
 def options(
@@ -77,7 +83,7 @@ def compare(subjects: Sequence[Subject], chosen: argparse.Namespace) -> list[dic
 
 
 def save(figures: list[dict[str, Any]], chosen: argparse.Namespace) -> None:
-    """Write the figures, and on what they were measured, where the command line says."""
+    """Write the figures, the machine and the versions to the file of ``--json``."""
     if chosen.json:
         facts = {
             "machine": machine(),
@@ -93,7 +99,8 @@ def run(subject: Subject, setting: Setting, chosen: argparse.Namespace) -> list[
     print(
         f"\n{subject.name}: {subject.about}; {setting.threads} thread{'s' * (setting.threads > 1)}"
     )
-    made, checks = {}, {}
+    made: dict[str, Contender] = {}
+    checks: dict[str, dict[str, Any]] = {}
     for found in contenders(setting, chosen.peers):
         if not isinstance(found, Contender):
             print(f"  {found[0]:<20} left out: {found[1]}")
@@ -122,21 +129,23 @@ def run(subject: Subject, setting: Setting, chosen: argparse.Namespace) -> list[
 def check(fitted: Fitted, made: Mapping[str, Contender], found: Contender) -> dict[str, Any]:
     """Compare the answers to a thousand rows with those of the first contender."""
     x = fitted.rows(1000)
-    expected, given = answer(next(iter(made.values())).call(x)), answer(found.call(x))
+    first = next(iter(made.values()))
+    expected = answer(first.call(x))
+    given = answer(found.call(x))
     if expected.shape != given.shape:
         return {"difference": np.inf, "wrong": True, "seconds_to_make": found.seconds}
     difference = np.abs(given - expected) / np.maximum(1, np.abs(expected))
-    wrong = bool((difference > TOLERANCE).any(axis=1).mean() > FEW)
+    wrong = bool((difference > TOLERANCE).any(axis=1).mean() > WRONG_SHARE)
     return {"difference": float(difference.max()), "wrong": wrong, "seconds_to_make": found.seconds}
 
 
 def verdict(found: Mapping[str, Any]) -> str:
-    """Say how right it is."""
+    """Describe the result of a check."""
     return f"{'WRONG, ' if found['wrong'] else ''}largest difference {found['difference']:.1e}"
 
 
 def predicted(figures: list[dict[str, Any]], name: str, rows: int) -> float:
-    """Seconds that a call takes, judged by the most rows timed so far."""
+    """Predict the seconds of a call from the figure with the most rows so far."""
     return max(
         (
             figure["median"] / figure["rows"] * rows
@@ -150,7 +159,7 @@ def predicted(figures: list[dict[str, Any]], name: str, rows: int) -> float:
 def time_rows(
     setting: Setting, made: Mapping[str, Contender], rows: int, seconds: float
 ) -> list[dict[str, Any]]:
-    """Time calls of so many rows, and print a line for each contender."""
+    """Time calls of ``rows`` rows, and print a line for each contender."""
     x = setting.fitted.rows(rows)
     times = interleaved({name: found.call for name, found in made.items()}, x, seconds)
     facts = {"model": setting.fitted.name, "rows": rows, "threads": setting.threads}
@@ -158,7 +167,9 @@ def time_rows(
     for figure in figures:
         ratio = figures[0]["median"] / figure["median"]
         print(
-            f"  {figure['contender']:<20} {rows:>9,} rows {figure['median'] / rows * 1e9:>12,.0f} ns a row {figure['median'] * 1e6:>14,.1f} us a call "
+            f"  {figure['contender']:<20} {rows:>9,} rows",
+            f"{figure['median'] / rows * 1e9:>12,.0f} ns a row",
+            f"{figure['median'] * 1e6:>14,.1f} us a call",
             f"({figure['lower'] * 1e6:,.1f} to {figure['upper'] * 1e6:,.1f}) {ratio:>7.1f}x",
             flush=True,
         )

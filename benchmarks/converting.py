@@ -1,10 +1,14 @@
-"""Time conversions to tvm in seconds of the processor: with nothing cached, one method and its first answers or all methods; then found in the cache.
+"""Time conversions to tvm, in seconds of the processor.
 
-    taskset -c 0 python benchmarks/converting.py [--models lightgbm-31 ...] [--imputers 32 64 100] [--folder DIR] [--json FILE]
+    taskset -c 0 python benchmarks/converting.py [--models lightgbm-31 ...]
+        [--imputers 32 64 100] [--folder DIR] [--json FILE]
 
-Each conversion runs in a process of its own, which has imported TVM and converted another model before; passes of
-the garbage collector over what is from before are left out. Imputers are IterativeImputers of so
-many columns, five neighbours and three rounds.
+Three cases are timed: one method and its first answers with nothing cached, all methods with
+nothing cached, and all methods found in the cache.
+
+Each conversion runs in a process of its own, which imports TVM and converts another model first.
+The garbage collector does not look at objects from before. ``--imputers`` adds IterativeImputers
+of that many columns, with five neighbours and three rounds.
 """
 
 from __future__ import annotations
@@ -89,7 +93,7 @@ def converted(subject: str | int, folder: Path, cache: str, all_methods: bool) -
     )
     os.environ["HBCONV_CACHE"] = cache
     gc.collect()
-    gc.freeze()  # else, now and then, a pass over all that was imported is counted
+    gc.freeze()  # otherwise a pass over all imported objects is sometimes counted
     began = time.process_time()
     compiled = hbconv.convert(model, backend="tvm", sample=x[:5] if all_methods else None)
     if not all_methods:

@@ -1,9 +1,11 @@
-"""Time how long a deep random forest takes to convert, and what memory that needs, backend by backend.
+"""Measure time and memory of converting a deep random forest, for each backend.
 
-    python benchmarks/deep_forests.py [--rows 25000] [--backends reference torch ...] [--strategy NAME] [--json FILE]
+    python benchmarks/deep_forests.py [--rows 25000] [--backends reference torch ...]
+        [--strategy NAME] [--json FILE]
 
-The forest is fitted to noise, so its trees grow as far as they may. Each backend compiles all methods; the first time
-includes what is imported. Peak memory is the process's so far, so only its growth from one line to the next tells.
+The forest is fitted to noise, so its trees grow as far as they may. Each backend compiles all
+methods. The first time includes imports. Peak memory is that of the process so far: compare its
+growth from one line to the next.
 """
 
 from __future__ import annotations
@@ -33,19 +35,19 @@ def main() -> None:
     options.add_argument("--json", type=Path)
     chosen = options.parse_args()
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((chosen.rows, 20), dtype=np.float32), rng.integers(0, 2, chosen.rows)
+    X = rng.standard_normal((chosen.rows, 20), dtype=np.float32)
+    y = rng.integers(0, 2, chosen.rows)
     model = RandomForestClassifier(100, max_features=3, random_state=0, n_jobs=2).fit(X, y)
     trees = [member.tree_ for member in model.estimators_]
-    nodes, depth = sum(tree.node_count for tree in trees), max(tree.max_depth for tree in trees)
+    nodes = sum(tree.node_count for tree in trees)
+    depth = max(tree.max_depth for tree in trees)
     print(f"{nodes:,} nodes, depth {depth}")
     figures = []
     for backend in chosen.backends:
         began = time.perf_counter()
         converted = hbconv.convert(model, backend=backend, strategy=chosen.strategy, sample=X[:10])
-        seconds, peak = (
-            time.perf_counter() - began,
-            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        )
+        seconds = time.perf_counter() - began
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         same = bool(
             np.array_equal(converted.predict_proba(X[:1000]), model.predict_proba(X[:1000]))
         )
@@ -60,7 +62,8 @@ def main() -> None:
             }
         )
         print(
-            f"{backend:<12} {strategy:<24} {seconds:6.2f} s  {peak:8,.0f} MiB  {'equal' if same else 'DIFFERENT'}",
+            f"{backend:<12} {strategy:<24} {seconds:6.2f} s  {peak:8,.0f} MiB ",
+            "equal" if same else "DIFFERENT",
             flush=True,
         )
     if chosen.json:

@@ -1,8 +1,9 @@
-"""Time how long a column of categories takes to become codes, in every form in which tables hold it.
+"""Time how long a column of categories takes to become codes, for each kind of table.
 
     taskset -c 0 python benchmarks/encoding.py [--rows 1000000] [--categories 1000] [--json FILE]
 
-Beside it the same column through the OneHotEncoder that the categories came from. Medians of repeated runs, in milliseconds of the processor.
+The last line is the same column through the OneHotEncoder that the categories came from.
+Figures are medians of repeated runs, in milliseconds of the processor.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SOURCE = "scikit-learn, objects"
 
 
 def forms(words: np.ndarray) -> dict[str, Any]:
-    """Tables of one column in every form."""
+    """Return a table of one column for each kind of table."""
     arrow = pa.array(words)
     return {
         "Arrow string": pa.table({"t": arrow}),
@@ -46,7 +47,7 @@ def forms(words: np.ndarray) -> dict[str, Any]:
 
 
 def milliseconds(call: Callable[[], Any], repeat: int) -> list[float]:
-    """Time a call, after one that does not count."""
+    """Time a call after a first one that is not timed."""
     call()
     times = []
     for _ in range(repeat):

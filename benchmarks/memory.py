@@ -1,9 +1,11 @@
-"""Measure the memory that scoring takes at its peak, beside the peers: in one call, and by batches of 10,000 rows.
+"""Measure the peak memory of scoring beside the peers: in one call, and by batches.
 
-    python benchmarks/memory.py [--models lightgbm-31 ...] [--rows 1000000] [--batch 10000] [--folder DIR] [--json FILE]
+    python benchmarks/memory.py [--models lightgbm-31 ...] [--rows 1000000] [--batch 10000]
+        [--folder DIR] [--json FILE]
 
-Each contender runs in a process of its own, with the rows in memory and a place for the answers. What counts is how far the process's resident
-memory grows above that while it scores: temporaries, and an answer in one piece. Linux only, which tells the peak and lets it be set back.
+Each contender runs in a process of its own, with the rows in memory and a place for the answers.
+The figure is how far the resident memory of the process grows above that while it scores:
+temporaries, and an answer in one piece. This needs Linux, which reports the peak and resets it.
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ def measure(chosen: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]
     for model in chosen.models:
         SUBJECTS[model].fitted(folder)
         print(
-            f"\n{model}: {SUBJECTS[model].about}; MiB at the peak for {chosen.rows:,} rows in one call, and by {chosen.batch:,}"
+            f"\n{model}: {SUBJECTS[model].about}; MiB at the peak for {chosen.rows:,} rows",
+            f"in one call, and by {chosen.batch:,}",
         )
         for peer in chosen.peers:
             found = [
@@ -89,7 +92,7 @@ def measure(chosen: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]
 def score(
     model: str, peer: str, folder: Path, rows: int, batch: int, compile_limit: float
 ) -> float | str:
-    """Score by batches; return the MiB of growth at the peak, or why there is none."""
+    """Score by batches; return the growth at the peak in MiB, or the reason of a refusal."""
     use_threads(1)
     fitted = SUBJECTS[model].fitted(folder)
     (found,) = contenders(Setting(fitted, 1, compile_limit), [peer])
@@ -106,9 +109,9 @@ def score(
 
 
 def growth(run: Any) -> float:
-    """Return how many MiB resident memory grows at most while a function runs."""
-    ctypes.CDLL(None).malloc_trim(0)  # what was freed before shall not hide what is taken now
-    Path("/proc/self/clear_refs").write_text("5")  # sets the peak back to what is resident now
+    """Return the largest growth of resident memory while a function runs, in MiB."""
+    ctypes.CDLL(None).malloc_trim(0)  # freed memory must not hide what is taken now
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak to the resident memory
     before = resident("VmRSS")
     run()
     return (resident("VmHWM") - before) / 1024

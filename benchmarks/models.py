@@ -1,7 +1,8 @@
 """The models that the benchmarks of trees time: what they are fitted to, and how.
 
-Besides the models of the tables in docs/performance.md, families named after the published benchmarks whose shapes they have (features, trees,
-depth, classes; the values are drawn): ``lleaves-*``, ``hummingbird-*``, ``fil-*`` (nvForest's suite), ``intel-*``.
+Some are the models of the tables in docs/performance.md. The others are named after published
+benchmarks whose shapes they have (features, trees, depth, classes): ``lleaves-*``,
+``hummingbird-*``, ``fil-*`` (nvForest's suite), ``intel-*``. The values are drawn.
 """
 
 from __future__ import annotations
@@ -44,10 +45,11 @@ class Subject:
     fit: Fit
 
     def fitted(self, folder: Path) -> Fitted:
-        """Fit it, or read what was fitted before."""
+        """Fit the model, or read it if it was fitted before."""
         import joblib
 
-        data, path = self.draw(), folder / f"{self.name}.joblib"
+        data = self.draw()
+        path = folder / f"{self.name}.joblib"
         if not path.exists():
             joblib.dump(self.fit(data.X, data.y), path)
         model = joblib.load(path)
@@ -62,7 +64,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted model, the method to time, float32 rows, and a folder where peers may keep what they compile."""
+    """A fitted model, the method to time, float32 rows, and a folder for compiled files."""
 
     name: str
     model: Any
@@ -76,7 +78,7 @@ class Fitted:
         return type(self.model).__module__.partition(".")[0]
 
     def rows(self, count: int) -> Any:
-        """Return so many rows, repeated where there are fewer."""
+        """Return ``count`` rows; repeat them if there are fewer."""
         return np.resize(self.X, (count, self.X.shape[1]))
 
 
@@ -109,7 +111,10 @@ def xgboost(trees: int, depth: int) -> Fit:
 
 
 def sklearn(name: str, **parameters: Any) -> Fit:
-    """Fit an ensemble of scikit-learn by the start of its class's name; a deep forest to the first 20,000 rows."""
+    """Fit an ensemble of scikit-learn, named by the start of its class name.
+
+    A deep forest is fitted to the first 20,000 rows.
+    """
 
     def fit(X: Any, y: Any) -> Any:
         from sklearn import ensemble
@@ -125,7 +130,8 @@ def sklearn(name: str, **parameters: Any) -> Fit:
 
 def _main() -> Iterator[Subject]:
     """Yield the models of the tables."""
-    higgs, covtype = partial(generated.make, "higgs"), partial(generated.make, "covtype")
+    higgs = partial(generated.make, "higgs")
+    covtype = partial(generated.make, "covtype")
     quarter = partial(generated.numbers, 28, categories=7)
     yield Subject(
         "lightgbm-8", "LightGBM, 500 trees of 8 leaves, depth 3", higgs, lightgbm(500, 8, 3)
@@ -208,10 +214,8 @@ def _hummingbird() -> Iterator[Subject]:
 def _fil() -> Iterator[Subject]:
     """Yield nvForest's suite of features, depths and numbers of trees."""
     for features, depth, trees in product((8, 32, 128, 512), (2, 4, 8, 16, 32), (16, 128, 1024)):
-        draw, fit = (
-            partial(generated.numbers, features, rows=20_000),
-            sklearn("RandomForest", n_estimators=trees, max_depth=depth),
-        )
+        draw = partial(generated.numbers, features, rows=20_000)
+        fit = sklearn("RandomForest", n_estimators=trees, max_depth=depth)
         yield Subject(
             f"fil-{features}-{depth}-{trees}",
             f"random forest, {features} features, {trees} trees of depth {depth}",
@@ -223,9 +227,15 @@ def _fil() -> Iterator[Subject]:
 def _intel() -> Iterator[Subject]:
     """Yield the shapes of oneDAL's benchmarks: 1,000 iterations, as many trees for each class."""
     shapes = {
-        "abalone": (8, 0), "airline-ohe": (692, 2), "higgs1m": (28, 2), "letters": (16, 26), "mortgage": (45, 0), "msrank": (137, 5),
-        "plasticc": (60, 14), "santander": (200, 2),
-    }  # fmt: skip
+        "abalone": (8, 0),
+        "airline-ohe": (692, 2),
+        "higgs1m": (28, 2),
+        "letters": (16, 26),
+        "mortgage": (45, 0),
+        "msrank": (137, 5),
+        "plasticc": (60, 14),
+        "santander": (200, 2),
+    }
     for name, (features, classes) in shapes.items():
         draw = partial(generated.numbers, features, classes, rows=20_000)
         yield Subject(

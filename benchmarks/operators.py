@@ -1,8 +1,11 @@
-"""Time single operators of scikit-learn beside its own, by turns in one process: the operators of tables 11 and 12 of the Hummingbird paper (OSDI'20).
+"""Time single operators of scikit-learn beside the library itself, by turns in one process.
 
-    taskset -c 0 python benchmarks/operators.py [--models LogisticRegression ...] [--rows 1 1000000] [--json FILE]
+    taskset -c 0 python benchmarks/operators.py [--models LogisticRegression ...]
+        [--rows 1 1000000] [--json FILE]
 
-Like the paper's, the data has 20 features, 3 classes and, to fit to, the 150 rows of Iris; other rows of the same kind are scored, all of them float32.
+The operators are those of tables 11 and 12 of the Hummingbird paper (OSDI'20). As in the paper,
+the data has 20 features and 3 classes, and 150 rows to fit to, as many as Iris has. Other rows of
+the same kind are scored, all of them float32.
 """
 
 from __future__ import annotations
@@ -26,10 +29,20 @@ PEERS = (
     "hbconv tvm fast",
 )
 OPERATORS = (
-    linear_model.LogisticRegression(), linear_model.SGDClassifier(), svm.LinearSVC(), svm.NuSVC(), svm.SVC(), naive_bayes.BernoulliNB(),
-    neural_network.MLPClassifier(max_iter=2000), tree.DecisionTreeClassifier(), preprocessing.Binarizer(), preprocessing.MinMaxScaler(),
-    preprocessing.Normalizer(), preprocessing.PolynomialFeatures(), preprocessing.StandardScaler(),
-)  # fmt: skip
+    linear_model.LogisticRegression(),
+    linear_model.SGDClassifier(),
+    svm.LinearSVC(),
+    svm.NuSVC(),
+    svm.SVC(),
+    naive_bayes.BernoulliNB(),
+    neural_network.MLPClassifier(max_iter=2000),
+    tree.DecisionTreeClassifier(),
+    preprocessing.Binarizer(),
+    preprocessing.MinMaxScaler(),
+    preprocessing.Normalizer(),
+    preprocessing.PolynomialFeatures(),
+    preprocessing.StandardScaler(),
+)
 
 
 def fit(operator: Any, X: Any, y: Any) -> Any:

@@ -29,7 +29,7 @@ from hbconv.parse import parse
 
 
 def models(trees: int, leaves: int) -> dict[str, Any]:
-    """Unfitted ensembles whose trees grow to the given number of leaves."""
+    """Return unfitted ensembles whose trees grow to the given number of leaves."""
     silent = {
         "iterations": trees,
         "learning_rate": 0.01,
@@ -81,7 +81,8 @@ def main() -> None:
     options.add_argument("--json", type=Path)
     chosen = options.parse_args()
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((3000, 10)), rng.standard_normal(3000)
+    X = rng.standard_normal((3000, 10))
+    y = rng.standard_normal(3000)
     figures = []
     for name, model in models(chosen.trees, chosen.leaves).items():
         model.fit(X, y)
@@ -103,7 +104,8 @@ def main() -> None:
             }
         )
         print(
-            f"{name:<28} {leaves:>8,} leaves  {median(times):.2f} s ({min(times):.2f} to {max(times):.2f})"
+            f"{name:<28} {leaves:>8,} leaves ",
+            f"{median(times):.2f} s ({min(times):.2f} to {max(times):.2f})",
         )
     if chosen.json:
         chosen.json.write_text(json.dumps(figures, indent=2), encoding="utf-8")

@@ -1,6 +1,7 @@
-"""Who is timed: each contender makes, of a fitted model, a function from a float32 matrix to the answer of the model's method.
+"""The contenders: each makes a function from a float32 matrix to the answer of a fitted model.
 
-Every one is optional: what is not installed, or refuses a model, says so. The positive class alone is answered where a library does so.
+Every contender is optional: it says if it is not installed, or if it refuses a model. Some
+libraries answer the positive class alone.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Setting:
         return self.fitted.rows(5)
 
     def compiled(self, suffix: str, code: str, *arguments: Any) -> Path:
-        """Run code in a process of its own that writes the file ``sys.argv[1]``, unless it did so before."""
+        """Run code in a new process that writes the file ``sys.argv[1]``, unless it is there."""
         path = self.fitted.folder / f"{self.fitted.name}{suffix}"
         if not path.exists():
             if not self.compile_limit:
@@ -65,7 +66,7 @@ class Contender:
 
 
 def run_within(limit: float, code: str, *arguments: Any) -> None:
-    """Run Python code in a process of its own, and end it with all it started when its time is over."""
+    """Run Python code in a new process; after ``limit`` seconds end it and its children."""
     command = [sys.executable, "-c", code, *map(str, arguments)]
     with subprocess.Popen(
         command, process_group=0, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -76,13 +77,12 @@ def run_within(limit: float, code: str, *arguments: Any) -> None:
             os.killpg(process.pid, signal.SIGKILL)
             raise Unavailable(f"compiling takes longer than {limit:.0f} s") from None
     if process.returncode:
-        raise Unavailable(
-            f"compiling failed: {errors.strip().splitlines()[-1] if errors.strip() else process.returncode}"
-        )
+        last_line = errors.strip().splitlines()[-1:]
+        raise Unavailable(f"compiling failed: {(last_line or [process.returncode])[0]}")
 
 
 def contenders(setting: Setting, names: list[str]) -> Iterator[Contender | tuple[str, str]]:
-    """Make each, or say why not: a contender, or a name and a reason."""
+    """Yield each contender, or its name and the reason why it is left out."""
     for name in names:
         began = time.perf_counter()
         try:
@@ -110,7 +110,8 @@ def booster(setting: Setting) -> Any:
 
 def source(setting: Setting) -> Call:
     """Call the library that fitted the model, by the shortest way it documents."""
-    own, threads = booster(setting), setting.threads
+    own = booster(setting)
+    threads = setting.threads
     if setting.fitted.library == "lightgbm":
         return lambda x: own.predict(x, num_threads=threads)
     if setting.fitted.library == "xgboost":
@@ -128,17 +129,16 @@ def onnxruntime(setting: Setting, precision: str = "exact") -> Call:
 
     import hbconv
 
-    path, method = (
-        setting.fitted.folder / f"{setting.fitted.name}-{precision}.onnx",
-        setting.fitted.method,
-    )
+    path = setting.fitted.folder / f"{setting.fitted.name}-{precision}.onnx"
+    method = setting.fitted.method
     hbconv.convert(
         setting.model, backend="onnx", precision=precision, sample=setting.sample
     ).export(path)
     whole = onnx.load(path)
     part = onnx.utils.Extractor(whole).extract_model([i.name for i in whole.graph.input], [method])
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = setting.threads, 1
+    options.intra_op_num_threads = setting.threads
+    options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(
         part.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
@@ -147,7 +147,10 @@ def onnxruntime(setting: Setting, precision: str = "exact") -> Call:
 
 
 def onedal(setting: Setting) -> Call:
-    """Convert to oneDAL's gradient boosting; scikit-learn's ensembles by way of treelite, as its documentation advises."""
+    """Convert to oneDAL's gradient boosting.
+
+    scikit-learn's ensembles go by way of treelite, as oneDAL's documentation advises.
+    """
     import daal4py
 
     daal4py.daalinit(setting.threads)
@@ -163,7 +166,11 @@ def lleaves(setting: Setting, single: bool = False) -> Call:
         raise Unavailable("reads LightGBM's models only")
     text = setting.fitted.folder / f"{setting.fitted.name}.txt"
     booster(setting).save_model(text)
-    code = "import sys, lleaves; lleaves.Model(sys.argv[2]).compile(cache=sys.argv[1], use_fp64=sys.argv[3] == '0')"
+    code = """if True:
+        import sys, lleaves
+        model = lleaves.Model(sys.argv[2])
+        model.compile(cache=sys.argv[1], use_fp64=sys.argv[3] == '0')
+    """
     cache = setting.compiled("-single.lleaves" if single else ".lleaves", code, text, int(single))
     model = lleaves.Model(str(text))
     model.compile(cache=str(cache), use_fp64=not single)
@@ -197,7 +204,11 @@ def tl2cgen(setting: Setting) -> Call:
 
     stored = setting.fitted.folder / f"{setting.fitted.name}.treelite"
     as_treelite(setting).serialize(stored)
-    code = "import sys, treelite, tl2cgen; tl2cgen.export_lib(treelite.Model.deserialize(sys.argv[2]), 'gcc', sys.argv[1], {'parallel_comp': 8})"
+    code = """if True:
+        import sys, treelite, tl2cgen
+        model = treelite.Model.deserialize(sys.argv[2])
+        tl2cgen.export_lib(model, 'gcc', sys.argv[1], {'parallel_comp': 8})
+    """
     predictor = tl2cgen.Predictor(setting.compiled(".so", code, stored), nthread=setting.threads)
     return lambda x: predictor.predict(tl2cgen.DMatrix(x, dtype="float32"))
 
@@ -224,7 +235,7 @@ def hbconv_backend(backend: str, precision: str = "exact") -> Callable[[Setting]
 
 
 def bound(setting: Setting) -> Call:
-    """Make the barest call of the compiled model, for as many rows as come."""
+    """Bind low-latency calls of the compiled model, one for each number of rows."""
     import hbconv
 
     model = hbconv.convert(
@@ -260,6 +271,6 @@ PEERS: dict[str, Callable[[Setting], Call]] = {
 
 
 def answer(values: Any) -> np.ndarray:
-    """Return an answer in one form: a column for each number, of two classes the second alone."""
+    """Return an answer as a matrix; for two classes it holds the second one alone."""
     matrix = np.asarray(values, np.float64).reshape(len(values), -1)
     return matrix[:, 1:] if matrix.shape[1] == 2 else matrix

@@ -1,7 +1,8 @@
 """Pipelines of scikit-learn, drawn from a seed: what ``pipelines.py`` times.
 
-Every model takes its turn; what stands before it is drawn: an imputer, a scaler, then polynomial terms, a selector or a
-projection. One pipeline in three reads a pandas table with columns of text, through a ColumnTransformer.
+Every model takes its turn. The steps before it are drawn: an imputer, a scaler, then polynomial
+terms, a selector or a projection. One pipeline in three reads a pandas table with columns of text,
+through a ColumnTransformer.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ ENCODERS: dict[str, Factory] = {
     "TargetEncoder": lambda: preprocessing.TargetEncoder(random_state=0),
 }
 WIDE = frozenset({"KBinsDiscretizer", "SplineTransformer"})
-"""Scalers that make many columns of one: no polynomial terms follow, nor many columns come before."""
+"""Scalers that make many columns of one: they get few columns, and no polynomial terms follow."""
 
 
 def cases(count: int, rows: int, seed: int = 0) -> Iterator[Case]:
@@ -187,10 +188,8 @@ def _case(number: str, name: str, model: Factory, rows: int, rng: np.random.Gene
         if "Classifier" in name or name in CLASSIFIERS or name == "KMeans"
         else "regressor"
     )
-    imputer, scaler = (
-        _drawn(IMPUTERS, rng, 0.5),
-        _drawn(SCALERS, rng, 1.0 if name == "no model" else 0.8),
-    )
+    imputer = _drawn(IMPUTERS, rng, 0.5)
+    scaler = _drawn(SCALERS, rng, 1.0 if name == "no model" else 0.8)
     middle = _drawn(
         {k: f for k, f in MIDDLES.items() if scaler not in WIDE or k != "PolynomialFeatures"},
         rng,
@@ -223,7 +222,8 @@ def _case(number: str, name: str, model: Factory, rows: int, rng: np.random.Gene
         "table" if encoder else "",
         f"{len(set(y))} classes" if task == "classifier" else "",
     ]
-    made = f"{number} {' + '.join(filter(None, (imputer, scaler, encoder, middle, name)))} ({', '.join(filter(None, about))})"
+    parts = " + ".join(filter(None, (imputer, scaler, encoder, middle, name)))
+    made = f"{number} {parts} ({', '.join(filter(None, about))})"
     return Case(
         made,
         make_pipeline(*steps, model()),
@@ -234,7 +234,7 @@ def _case(number: str, name: str, model: Factory, rows: int, rng: np.random.Gene
 
 
 def _drawn(pool: dict[str, Factory], rng: np.random.Generator, share: float) -> str:
-    """Return one of the names, or none with what is left of the share."""
+    """Return one of the names with probability ``share``, else an empty text."""
     chosen = str(rng.choice(list(pool)))
     return chosen if rng.random() < share else ""
 
@@ -242,7 +242,7 @@ def _drawn(pool: dict[str, Factory], rng: np.random.Generator, share: float) -> 
 def _numbers(
     rows: int, width: int, dtype: str, task: str, *, missing: bool, rng: np.random.Generator
 ) -> tuple[Any, Any]:
-    """Draw correlated columns of different scales, every fourth skewed, and what is to be predicted from them."""
+    """Draw correlated columns of different scales, every fourth skewed, and a target."""
     hidden = rng.standard_normal((rows, 5))
     x = hidden @ rng.standard_normal((5, width)) + rng.standard_normal((rows, width))
     score = x[:, :5] @ rng.standard_normal(5) + x[:, 0] * x[:, 1] + rng.standard_normal(rows)
@@ -259,7 +259,7 @@ def _numbers(
 
 
 def _table(x: Any, y: Any, rng: np.random.Generator) -> tuple[pd.DataFrame, list[str]]:
-    """Return the columns as a table with names, three of texts beside them; plain objects or categories of pandas."""
+    """Return a table of the columns and three text columns, as objects or pandas categories."""
     table = pd.DataFrame(x, columns=[f"number_{i}" for i in range(x.shape[1])])
     dtype = str(rng.choice(("object", "category")))
     for size in (4, 20, 150):

@@ -1,10 +1,14 @@
-"""Time generated pipelines beside scikit-learn, in one process on one thread, and show the speed-up as a distribution.
+"""Time generated pipelines beside scikit-learn, and show the speed-up as a distribution.
 
-    taskset -c 0 python benchmarks/pipelines.py [--count 140] [--rows 10000 1] [--only REGEX] [--json FILE]
+    taskset -c 0 python benchmarks/pipelines.py [--count 140] [--rows 10000 1] [--only REGEX]
+        [--json FILE]
 
-The source and the compiled model answer in turn, the same rows; figures are medians, the first calls not counted. Answers
-are compared before: of each pipeline at least 999 rows in 1,000 must agree. (Where a tree stands behind a product of matrices,
-the last bit of a sum can send a row to another leaf.) Everything is counted, from the user's array or table to the answer.
+The source and the compiled model answer the same rows by turns, in one process on one thread.
+Figures are medians; the first calls are not counted. Everything is counted, from the user's array
+or table to the answer.
+
+Answers are compared first: at least 999 rows in 1,000 must agree. Where a tree stands behind a
+product of matrices, the last bit of a sum can send a row to another leaf.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ GOAL = 3.0
 def figures(
     case: Case, sizes: list[int], seconds: float, backend: str = "auto"
 ) -> Iterator[dict[str, Any]]:
-    """Fit a pipeline, compile it, compare the answers, then yield what each method takes for each number of rows."""
+    """Fit and compile a pipeline, compare answers, and time each method for each batch size."""
     source = case.pipeline.fit(case.X, case.y)
     began = time.perf_counter()
     model = hbconv.convert(source, backend=backend, sample=case.X[:5])
@@ -45,20 +49,28 @@ def figures(
         for m in METHODS
         if m in model.methods and not (m == "transform" and "predict" in model.methods)
     ):
-        theirs, ours = getattr(source, method), getattr(model, method)
+        theirs = getattr(source, method)
+        ours = getattr(model, method)
         agree = agreement(theirs(case.rows), ours(case.rows))
         converted = time.perf_counter() - began
         for rows in sizes:
             times = in_turn(theirs, ours, case.rows[:rows], seconds)
             yield {
-                "name": case.name, "method": method, "rows": rows, "agree": agree, "converted": converted,
-                "source": times[0], "hbconv": times[1], "speed_up": times[0] / times[1],
-            }  # fmt: skip
+                "name": case.name,
+                "method": method,
+                "rows": rows,
+                "agree": agree,
+                "converted": converted,
+                "source": times[0],
+                "hbconv": times[1],
+                "speed_up": times[0] / times[1],
+            }
 
 
 def agreement(want: Any, got: Any) -> float:
-    """Return the share of rows whose answers are equal, or within rounding of the source's dtype."""
-    want, got = np.asarray(want), np.asarray(got)
+    """Return the share of rows whose answers agree within the rounding of their dtype."""
+    want = np.asarray(want)
+    got = np.asarray(got)
     if want.dtype.kind != "f":
         return float(np.mean(want == got))
     scale = np.maximum(1.0, np.abs(want).reshape(len(want), -1).max(axis=1)).reshape(
@@ -71,7 +83,7 @@ def agreement(want: Any, got: Any) -> float:
 def in_turn(
     theirs: Callable[[Any], Any], ours: Callable[[Any], Any], rows: Any, seconds: float
 ) -> tuple[float, float]:
-    """Return the median seconds of a call of each; they take turns for about the given number of seconds each, at least five times."""
+    """Return the median seconds of a call of each, called by turns at least five times."""
     times: tuple[list[float], list[float]] = ([], [])
     calls = (theirs, ours)
     for call in calls:
@@ -96,15 +108,21 @@ def report(found: list[dict[str, Any]]) -> None:
             f"{q}%: {np.quantile(gains, q / 100):.1f}" for q in (0, 5, 10, 25, 50, 75, 90, 100)
         )
         print(
-            f"\n{method}, {rows:,} rows, {len(some)} pipelines: {np.mean(gains >= GOAL):.0%} at least {GOAL:g} times, {np.sum(gains < 1)} slower; {shown}"
+            f"\n{method}, {rows:,} rows, {len(some)} pipelines:",
+            f"{np.mean(gains >= GOAL):.0%} at least {GOAL:g} times,",
+            f"{np.sum(gains < 1)} slower; {shown}",
         )
         for f in (f for f in some if f["speed_up"] < GOAL):
-            print(
-                f"  {f['speed_up']:6.2f}x  {f['source'] * 1e3:9.2f} -> {f['hbconv'] * 1e3:9.2f} ms  {f['name']}"
-            )
+            print(f"  {speed_up(f)}  {f['name']}")
     for f in found:
         if f["agree"] < AGREE:
             print(f"differs in {1 - f['agree']:.2%} of the rows: {f['method']} of {f['name']}")
+
+
+def speed_up(figure: dict[str, Any]) -> str:
+    """Print the ratio and both times of a figure."""
+    times = f"{figure['source'] * 1e3:10.3f} -> {figure['hbconv'] * 1e3:10.3f} ms"
+    return f"{figure['speed_up']:7.2f}x  {times}"
 
 
 def main() -> None:
@@ -128,7 +146,7 @@ def main() -> None:
         for f in figures(case, chosen.rows, chosen.seconds, chosen.backend):
             found.append(f)
             print(
-                f"{f['speed_up']:7.2f}x  {f['source'] * 1e3:10.3f} -> {f['hbconv'] * 1e3:10.3f} ms  {f['method']:<14}{f['rows']:>7,} rows  {f['name']}",
+                f"{speed_up(f)}  {f['method']:<14}{f['rows']:>7,} rows  {f['name']}",
                 flush=True,
             )
     report(found)

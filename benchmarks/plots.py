@@ -1,6 +1,7 @@
-"""Draw the figures of ``trees.py``: a row of panels for each batch size, and a panel for each model.
+"""Draw the figures of ``trees.py``: a row of panels for each batch size, a panel for each model.
 
-python benchmarks/plots.py results.json [more.json ...] picture.svg [--rows 1 20000] [--models NAME ...]
+    python benchmarks/plots.py results.json [more.json ...] picture.svg [--rows 1 20000]
+        [--models NAME ...]
 
 The suffix of the picture chooses the format: ``.svg`` or ``.png``.
 """
@@ -24,7 +25,7 @@ LABELS = {
     "hbconv tvm bound": "hbconv, bind()",
     "hbconv torchscript": "hbconv as TorchScript",
 }
-"""What a contender is called, in the order of the bars; of several with one name, the fastest is drawn."""
+"""Names of contenders, in the order of the bars; of several with one name the fastest counts."""
 
 TITLES = {
     "lightgbm-8": "8 leaves a tree",
@@ -94,7 +95,7 @@ def draw(figures: list[Figure], models: list[str], rows: list[int]) -> Any:
 
 
 def pyplot() -> Any:
-    """Return matplotlib's drawing module, set up so that text stays text and runs give equal files."""
+    """Return matplotlib's drawing module; text stays text, and equal figures give equal files."""
     import matplotlib as mpl
 
     mpl.use("agg")

@@ -1,8 +1,11 @@
-"""Time a program cut in every way: how far what is chosen is from the best height of tiles and blocks, and for trees from the best form and groups.
+"""Time a program under every schedule, and compare the chosen one with the best.
 
     taskset -c 0 python benchmarks/schedules.py [--models trees-31 ...] [--rows 20000] [--json FILE]
 
-All schedules of a model are timed by turns on its compiled program alone, so without the checks of ``predict``. Figures are medians.
+Schedules differ in the rows of a tile and of a block. Those of trees also differ in the kernel
+(bit planes or bytes) and in the trees that are evaluated together. All schedules of a model are
+timed by turns on its compiled program alone, without the checks of ``predict``. Figures are
+medians.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.backends.tvm.trees.bitwise.emit import BitSelect
 from hbconv.backends.tvm.trees.bitwise.planes import ROWS
 from hbconv.backends.tvm.trees.bytewise.emit import ByteSelect
+from hbconv.forest import Forest
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 from hbconv_datasets import generated
@@ -78,15 +82,17 @@ def main() -> None:
 
 
 def run(name: str, chosen: argparse.Namespace) -> list[dict[str, Any]]:
-    """Time one model cut in every way: first by tiles and blocks, then, with the tile that is chosen, by forms and groups of trees."""
+    """Time one model by tiles and blocks, then with the chosen tile by kernels and groups."""
     about, fit = FITS[name]
     with TemporaryDirectory() as temporary:
         fitted = Subject(name, about, partial(generated.make, "higgs", 10_000), fit).fitted(
             chosen.folder or Path(temporary)
         )
-    model, machine = hbconv.convert(fitted.model, backend="tvm"), Machine.host()
+    model = hbconv.convert(fitted.model, backend="tvm")
+    machine = Machine.host()
     program = model.programs.prepared((fitted.method,), model.dtypes)
-    own, rows = Schedule.construct(program, machine), fitted.rows(chosen.rows)
+    own = Schedule.construct(program, machine)
+    rows = fitted.rows(chosen.rows)
     trees = bool({"tree_scores", "tree_leaves"} & set(program.primitives))
     print(f"\n{name}: {about}; ns a row, {chosen.rows:,} rows; {own.tile} x {own.block} is chosen")
     found = []
@@ -110,7 +116,10 @@ def run(name: str, chosen: argparse.Namespace) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Cut:
-    """A way to cut a program: its schedule, and for trees a form and how many are evaluated together; what is chosen where there is no form."""
+    """A schedule, and for trees a kernel and how many are evaluated together.
+
+    Without ``form``, both are those that hbconv chooses.
+    """
 
     schedule: Schedule
     form: str = ""
@@ -128,14 +137,14 @@ class Cut:
 
 
 def heights(own: Schedule, trees: bool) -> list[Cut]:
-    """List what is chosen, then other tiles and blocks: programs without trees are not cut into blocks."""
+    """List the chosen schedule, then other tiles, and for trees other blocks."""
     blocks = BLOCKS if trees else (own.block,)
     cut = (Schedule(tile, min(tile, block), own.lanes) for tile, block in product(TILES, blocks))
     return list(dict.fromkeys(map(Cut, (own, *cut))))
 
 
 def forms(own: Schedule) -> list[Cut]:
-    """List what is chosen, then forms and groups, of bytes for several blocks."""
+    """List the chosen schedule, then kernels and groups; bytes for several blocks."""
     planes = [Cut(own, "planes", group) for group in GROUPS if own.block == ROWS]
     return [
         Cut(own),
@@ -148,23 +157,26 @@ def forms(own: Schedule) -> list[Cut]:
 
 
 def compiled(program: TensorProgram, cut: Cut, machine: Machine, target: Target) -> TvmArtifact:
-    """Compile a program cut in a way, past the caches where they do not know of it."""
+    """Compile a program under a schedule; avoid caches whose keys do not hold the kernel."""
     if not cut.form:
         return compile_program(program, cut.schedule, machine, target)
     make_part.cache_clear()
-    find = lambda _, forest, dtype: FORMS[cut.form](forest, make_bins(forest, dtype), cut.group)  # noqa: E731
+
+    def find(_: int, forest: Forest, dtype: str) -> Any:
+        return FORMS[cut.form](forest, make_bins(forest, dtype), cut.group)
+
     with patch.object(select, "find_select", find), patch.dict(os.environ, {"HBCONV_CACHE": ""}):
         return compile_program(program, cut.schedule, machine, target)
 
 
 def print_figures(figures: Sequence[dict[str, Any]]) -> None:
-    """Print medians, the best last, and how many times that what is chosen takes."""
+    """Print medians, the best last, and the ratio of the chosen one to the best."""
     order = sorted(figures, key=lambda figure: -figure["median"])
     for f in order:
         form = f"{f['form']}, {f['group']} trees together" if f["form"] else "as chosen"
-        print(
-            f"  {f['tile']:>5} x {f['block']:<4} {form:<28} {f['median'] / f['rows'] * 1e9:>9,.1f}{'  *' if f['chosen'] else ''}"
-        )
+        ns_a_row = f["median"] / f["rows"] * 1e9
+        mark = "  *" if f["chosen"] else ""
+        print(f"  {f['tile']:>5} x {f['block']:<4} {form:<28} {ns_a_row:>9,.1f}{mark}")
     print(
         f"  {figures[0]['median'] / order[-1]['median']:.2f} times the best is what is chosen (*)",
         flush=True,

@@ -1,11 +1,12 @@
-"""Time every tree strategy on a backend, beside what the cost model predicts; ``--fit`` derives the prices anew.
+"""Time every tree strategy on a backend beside the cost model; ``--fit`` derives its prices.
 
     python benchmarks/strategies.py --backend torch
     python benchmarks/strategies.py --backend torch --fit --json prices.json
 
-``--fit`` finds the prices of ``hbconv/cost_model.py``: non-negative least squares of the relative errors, with the
-counts of ``Work`` as coefficients, over the forests and numbers of rows below. On the CPU the clock is the process's own,
-with one thread, so that other work on the machine disturbs little.
+``--fit`` finds the prices of ``hbconv/cost_model.py`` by non-negative least squares of the
+relative errors. The counts of ``Work`` are the coefficients, over the forests and numbers of rows
+below. On the CPU the clock is the process's own, with one thread, so that other work on the machine
+disturbs little.
 """
 
 from __future__ import annotations
@@ -65,11 +66,11 @@ class Timing:
 
     @property
     def kernel(self) -> str:
-        """What its prices are those of."""
+        """The kernel that its prices belong to."""
         return self.strategy if self.native else "primitives"
 
     def again(self, prices: Prices, target: Target) -> Timing:
-        """Predict by other prices."""
+        """Return the same timing, predicted by other prices."""
         return replace(self, predicted=prices.seconds(self.work, target.replace(rows=self.rows)))
 
 
@@ -122,7 +123,8 @@ def time_forest(
     shape: tuple[int, int | None, int | None], target: Target, longest: float
 ) -> Iterator[Timing]:
     """Time each strategy that may be used; one where the backend runs them all by one operator."""
-    forest, backend = train(*shape), find_backend(target.backend)
+    forest = train(*shape)
+    backend = find_backend(target.backend)
     x = (
         np.random.default_rng(1)
         .standard_normal((target.rows, forest.n_features))
@@ -163,9 +165,10 @@ def time_forest(
 def train(
     n_trees: int, max_depth: int | None, max_leaves: int | None, n_features: int = 28
 ) -> Forest:
-    """Fit a random forest to noise, whose trees grow as far as they may, and take its Forest."""
+    """Return the Forest of a random forest fitted to noise, so that trees grow fully."""
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((3000, n_features)).astype(np.float32), rng.standard_normal(3000)
+    X = rng.standard_normal((3000, n_features)).astype(np.float32)
+    y = rng.standard_normal(3000)
     model = RandomForestRegressor(
         n_trees, max_depth=max_depth, max_leaf_nodes=max_leaves, max_features=5, random_state=0
     ).fit(X, y)
@@ -175,7 +178,10 @@ def train(
 def time_strategy(
     forest: Forest, strategy: str, chunks: list[npt.NDArray[Any]], target: Target
 ) -> float:
-    """Least time of several for all chunks of rows, in seconds of the processor (of the wall on a GPU)."""
+    """Return the least of several times for all chunks of rows, in seconds.
+
+    They are seconds of the processor, and on a GPU of the wall clock.
+    """
     clock = time.process_time if target.device == "cpu" else time.perf_counter
     b = Builder()
     leaves = b.op(
@@ -194,7 +200,7 @@ def time_strategy(
 
 
 def fit(timings: list[Timing], target: Target) -> Prices:
-    """Find the prices, none negative, of the least relative error; a kernel of the backend's own has but one."""
+    """Find the non-negative prices of least relative error; a native kernel has one price."""
     tile = find_prices(target, timings[0].strategy, native=timings[0].native).tile
     if timings[0].native:
         return Prices(
@@ -215,24 +221,23 @@ def fit(timings: list[Timing], target: Target) -> Prices:
         for t in timings
     ]
     matrix = np.array(counts)
-    scale = np.where(
-        matrix.any(axis=0), matrix.max(axis=0), 1
-    )  # a unit that none of the timings uses costs nothing
+    # A unit that none of the timings uses costs nothing.
+    scale = np.where(matrix.any(axis=0), matrix.max(axis=0), 1)
     found, _ = nnls(matrix / scale, np.ones(len(timings)))
     return replace(Prices(*(found / scale).tolist()), tile=tile)
 
 
 def print_timings(timings: list[Timing]) -> None:
-    """Print the strategies of each case, the fastest first, and how the one the plan would take does."""
+    """Print the strategies of each case, the fastest first, and compare the plan's choice."""
     for (forest, rows), group in groupby(timings, key=lambda t: (t.forest, t.rows)):
         ranked = sorted(group, key=lambda t: t.seconds)
         chosen = min(ranked, key=lambda t: t.predicted)
-        print(
-            f"\n{forest}, {rows} rows: chosen {chosen.strategy}, {chosen.seconds / ranked[0].seconds:.2f} times the best"
-        )
+        ratio = chosen.seconds / ranked[0].seconds
+        print(f"\n{forest}, {rows} rows: chosen {chosen.strategy}, {ratio:.2f} times the best")
         for t in ranked:
             print(
-                f"  {t.strategy:<24}{t.seconds * 1e3:10.3f} ms  predicted {t.predicted * 1e3:10.3f} ms{'  native' if t.native else ''}"
+                f"  {t.strategy:<24}{t.seconds * 1e3:10.3f} ms ",
+                f"predicted {t.predicted * 1e3:10.3f} ms{'  native' if t.native else ''}",
             )
 
 

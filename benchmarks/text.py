@@ -1,9 +1,11 @@
-"""Time a linear model of texts beside scikit-learn, in one process on one thread: tokens, tf-idf weights and scores, all counted.
+"""Time a linear model of texts beside scikit-learn, in one process on one thread.
 
-    taskset -c 0 python benchmarks/text.py [--features 131072] [--topics 20] [--rows 1 10000] [--longest 1] [--json FILE]
+    taskset -c 0 python benchmarks/text.py [--features 131072] [--topics 20] [--rows 1 10000]
+        [--longest 1] [--json FILE]
 
-The documents are generated: 100 words on average, drawn by Zipf's law. Figures are medians with their spread; machines drift, so
-quote ratios of one run. ``tokens alone`` is what the host does before a program runs.
+Tokens, tf-idf weights and scores are all counted. The documents are generated: 100 words on
+average, drawn by Zipf's law. Figures are medians with their spread; machines drift, so quote ratios
+of one run. ``tokens alone`` is the work of the host before a program runs.
 """
 
 from __future__ import annotations
@@ -34,20 +36,22 @@ from hbconv_datasets import texts
 
 
 def trained(features: int, topics: int, longest: int) -> tuple[Pipeline, Any]:
-    """Fit on 20,000 documents of a language of more words than features; return the model, and documents it has not seen."""
+    """Fit on 20,000 documents; return the model, and documents that it has not seen.
+
+    The language has more words than the model has features.
+    """
     train, test = texts.documents(30_000, topics, words=4 * features).split(1 / 3)
     vectorizer = TfidfVectorizer(max_features=features, ngram_range=(1, longest))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # It need not converge.
-        return make_pipeline(vectorizer, LogisticRegression(max_iter=15)).fit(
-            train.X, train.y
-        ), test.X
+        model = make_pipeline(vectorizer, LogisticRegression(max_iter=15)).fit(train.X, train.y)
+    return model, test.X
 
 
 def contenders(
     model: Pipeline, sample: Any, backends: list[str]
 ) -> dict[str, Callable[[Any], Any]]:
-    """Functions from documents to probabilities, by name; the first is the source."""
+    """Return functions from documents to probabilities, by name; the first is the source."""
     calls: dict[str, Callable[[Any], Any]] = {
         "scikit-learn": model.predict_proba,
         "scikit-learn, tokens alone": model[:-1].transform,
@@ -57,7 +61,8 @@ def contenders(
         converted = hbconv.convert(model, backend=backend)
         wrong = np.abs(converted.predict_proba(sample) - model.predict_proba(sample)).max()
         print(
-            f"{backend}: converted in {time.perf_counter() - began:.2f} s, largest difference {wrong:.1e}"
+            f"{backend}: converted in {time.perf_counter() - began:.2f} s,",
+            f"largest difference {wrong:.1e}",
         )
         calls[f"hbconv {backend}"] = converted.predict_proba
         calls.setdefault(
@@ -83,9 +88,11 @@ def main() -> None:
     torch.set_num_threads(1)
     model, documents = trained(chosen.features, chosen.topics, chosen.longest)
     print(f"{len(model[0].vocabulary_):,} features, {chosen.topics} topics")
-    calls, figures = contenders(model, documents[:1000], chosen.backends), []
+    calls = contenders(model, documents[:1000], chosen.backends)
+    figures = []
     for rows in chosen.rows:
-        x, source = np.resize(documents, rows), 0.0
+        x = np.resize(documents, rows)
+        source = 0.0
         for name, call in calls.items():
             times = timed(call, x, chosen.seconds, least=3)
             source = source or median(times)
@@ -99,8 +106,10 @@ def main() -> None:
                 }
             )
             print(
-                f"{name:<26} {rows:>7,} rows  {median(times) / rows * 1e6:>10,.1f} us a row  {median(times) * 1e3:>10,.2f} ms a call "
-                f"({min(times) * 1e3:,.2f} to {max(times) * 1e3:,.2f})  {source / median(times):>6.1f}x"
+                f"{name:<26} {rows:>7,} rows  {median(times) / rows * 1e6:>10,.1f} us a row ",
+                f"{median(times) * 1e3:>10,.2f} ms a call",
+                f"({min(times) * 1e3:,.2f} to {max(times) * 1e3:,.2f}) ",
+                f"{source / median(times):>6.1f}x",
             )
     if chosen.json:
         chosen.json.write_text(

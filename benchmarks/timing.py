@@ -1,4 +1,4 @@
-"""What the benchmarks share: repeated calls, timed alone or by turns, and the machine they ran on."""
+"""Time repeated calls, alone or by turns, and describe the machine."""
 
 from __future__ import annotations
 
@@ -17,17 +17,31 @@ __all__ = ["in_new_process", "interleaved", "machine", "spread", "timed", "use_t
 
 Result = TypeVar("Result")
 
-TURN = 2e-3
-"""Seconds that a contender calls on for when it is its turn: short calls come in runs, with their caches warm."""
-MOST = 20_000
+TURN_SECONDS = 2e-3
+"""Seconds of a turn: short calls come in runs, with warm caches."""
+MOST_CALLS = 20_000
 PACKAGES = (
-    "apache-tvm", "daal4py", "hbconv", "lightgbm", "lleaves", "numpy", "onnxruntime", "scikit-learn", "scikit-learn-intelex", "tl2cgen", "torch",
-    "treelite", "xgboost",
-)  # fmt: skip
+    "apache-tvm",
+    "daal4py",
+    "hbconv",
+    "lightgbm",
+    "lleaves",
+    "numpy",
+    "onnxruntime",
+    "scikit-learn",
+    "scikit-learn-intelex",
+    "tl2cgen",
+    "torch",
+    "treelite",
+    "xgboost",
+)
 
 
 def timed(call: Callable[[Any], Any], rows: Any, seconds: float, least: int = 5) -> list[float]:
-    """Time repeated calls, after one that is not timed, for about the given number of seconds, at least so many."""
+    """Time repeated calls for about ``seconds``, at least ``least`` of them.
+
+    A first call is not timed.
+    """
     call(rows)
     times: list[float] = []
     while len(times) < least or (sum(times) < seconds and len(times) < 2000):
@@ -40,7 +54,9 @@ def timed(call: Callable[[Any], Any], rows: Any, seconds: float, least: int = 5)
 def interleaved(
     calls: Mapping[str, Callable[[Any], Any]], rows: Any, seconds: float, least: int = 5
 ) -> dict[str, list[float]]:
-    """Time several callables by turns, so that a machine that drifts slows all of them; each as ``timed`` does.
+    """Time several callables by turns, so that a machine that drifts slows all of them.
+
+    Each is timed as ``timed`` does.
 
     Returns
     -------
@@ -57,7 +73,8 @@ def interleaved(
         waiting = [
             name
             for name in waiting
-            if len(times[name]) < least or (sum(times[name]) < seconds and len(times[name]) < MOST)
+            if len(times[name]) < least
+            or (sum(times[name]) < seconds and len(times[name]) < MOST_CALLS)
         ]
     return times
 
@@ -71,7 +88,7 @@ def in_new_process(function: Callable[..., Result], *arguments: Any) -> Result:
 def turn(call: Callable[[Any], Any], rows: Any) -> list[float]:
     """Time calls for the length of a turn, at least one."""
     times: list[float] = []
-    while not times or sum(times) < TURN:
+    while not times or sum(times) < TURN_SECONDS:
         began = time.perf_counter()
         call(rows)
         times.append(time.perf_counter() - began)
@@ -97,7 +114,7 @@ def use_threads(count: int) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """Describe the processor: its name, cores, vector instructions and caches as Linux tells them."""
+    """Describe the processor as Linux does: name, cores, vector instructions, caches."""
     lines = (
         Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         if Path("/proc/cpuinfo").exists()

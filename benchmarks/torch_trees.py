@@ -1,8 +1,10 @@
-"""Time trees on torch and TorchScript beside their source, for few rows and many; and beside Hummingbird, where it can be imported.
+"""Time trees on torch and TorchScript beside their source and Hummingbird.
 
-taskset -c 0 python benchmarks/torch_trees.py [--trees 500] [--leaves 31] [--depth -1] [--rows 1 100 1000]
+    taskset -c 0 python benchmarks/torch_trees.py [--trees 500] [--leaves 31] [--depth -1]
+        [--rows 1 100 1000]
 
-Hummingbird is timed by each of its strategies that fits. Machines drift: quote ratios of one run.
+Hummingbird is timed if it can be imported, with each of its strategies that fits the model.
+Machines drift: quote ratios of one run.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from hbconv_datasets import generated
 
 
 def contenders(model: LGBMClassifier, sample: Any) -> dict[str, Callable[[Any], Any]]:
-    """Functions from rows to probabilities, by name; Hummingbird by each of its strategies that fits."""
+    """Return functions from rows to probabilities, by name."""
     calls: dict[str, Callable[[Any], Any]] = {
         "lightgbm": lambda x: model.booster_.predict(x, num_threads=1)
     }
@@ -79,7 +81,8 @@ def main() -> None:
         for name, call in calls.items():
             seconds = median(timed(call, x, chosen.seconds))
             print(
-                f"{name:<28} {rows:>6,} rows {seconds * 1e6:>10,.1f} us a call {seconds / rows * 1e9:>10,.0f} ns a row"
+                f"{name:<28} {rows:>6,} rows {seconds * 1e6:>10,.1f} us a call",
+                f"{seconds / rows * 1e9:>10,.0f} ns a row",
             )
 
 

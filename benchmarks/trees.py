@@ -1,10 +1,13 @@
-"""Time tree ensembles beside their peers, by turns in one process: the source library, ONNX Runtime, oneDAL, lleaves, treelite, and hbconv's backends.
+"""Time tree ensembles on hbconv's backends beside their peers, by turns in one process.
 
-    taskset -c 0 python benchmarks/trees.py [--models lightgbm-8 ...] [--rows 1 20000] [--threads 1] [--folder DIR] [--json FILE]
+    taskset -c 0 python benchmarks/trees.py [--models lightgbm-8 ...] [--rows 1 20000]
+        [--threads 1] [--folder DIR] [--json FILE]
     python benchmarks/trees.py --list
 
-Everything is counted, from a row-major float32 matrix to the answer. Answers are compared with the source's before anything is timed. Figures are
-medians with their quartiles; machines drift, so quote ratios of one run.
+The peers are the source library, ONNX Runtime, oneDAL, lleaves, treelite and tl2cgen. Everything
+is counted, from a row-major float32 matrix to the answer. Answers are compared with the source's
+before anything is timed. Figures are medians with their quartiles; machines drift, so quote ratios
+of one run.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ def main() -> None:
 
 
 def print_goals(figures: list[dict[str, Any]]) -> None:
-    """Print how many times the fastest right peer the compiled kernels do, by model and rows."""
+    """Print the ratio of the fastest peer to the compiled kernels, by model and rows."""
     print(
         "\n"
         + " ".join(

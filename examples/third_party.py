@@ -1,9 +1,10 @@
-"""Convert a pipeline of your own estimators: a transformer and a classifier that follow scikit-learn's interface, each with its parser.
+"""Convert a pipeline of your own estimators: a transformer and a classifier, each with its parser.
 
     python examples/third_party.py
 
-A parser is an ordinary function: it is given a ``Step``, reads the fitted attributes of ``step.estimator``, and says with
-containers what becomes of ``step.x``. Nothing else is needed, for any backend. Exits with 1 when a converted model differs.
+The estimators follow scikit-learn's interface. A parser is an ordinary function: it gets a
+``Step``, reads the fitted attributes of ``step.estimator``, and returns nodes over ``step.x``.
+That is all, for any backend. The program exits with 1 if a converted model differs.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class CentroidClassifier(ClassifierMixin, BaseEstimator):
 # For classes that others import, a plain name such as "mypackage.Winsorizer".
 @hbconv.parses(f"{__name__}.Winsorizer")
 def parse_winsorizer(step: Step) -> Node:
-    """Return a node: what ``transform`` gives. Rows with NaN or infinity are refused, as ``validate_data`` does."""
+    """Return the node of ``transform``; refuse NaN and infinity, as ``validate_data`` does."""
     return Clip.of(as_float64(step), step.estimator.low_, step.estimator.high_)
 
 
