@@ -95,10 +95,8 @@ def _typed(graph: Graph) -> Schema:
 
 
 def _traits(estimator: Any, outputs: dict[str, Output], schema: Schema) -> Traits:
-    kind, classes = (
-        _kind(estimator, outputs),
-        outputs["predict"].classes if "predict" in outputs else None,
-    )
+    kind = _kind(estimator, outputs)
+    classes = outputs["predict"].classes if "predict" in outputs else None
     if "transform" not in outputs:
         return Traits(type(estimator).__name__, kind, classes)
     return Traits(

@@ -19,14 +19,12 @@ def read_schema(estimator: object, n_features: int | None = None) -> Schema:
     entry = find_parser(estimator)
     require_fitted(estimator, type(estimator).__name__)
     columns = entry.features(estimator) if entry.features is not None else None
+    if isinstance(columns, Schema):
+        return columns
+    if isinstance(columns, int):
+        return Schema.matrix(columns)
     if columns is not None:
-        return (
-            columns
-            if isinstance(columns, Schema)
-            else Schema.matrix(columns)
-            if isinstance(columns, int)
-            else _as_sklearn(columns)
-        )
+        return _as_sklearn(columns)
     names: Sequence[Any] | None = getattr(estimator, "feature_names_in_", None)
     if names is not None:
         return _as_sklearn(names)

@@ -61,7 +61,8 @@ def parse_catboost_json(data: bytes) -> Graph:
         model = read_catboost_json(data)
         schema = _schema(model.inputs.names)
         step = Step(None, Columns.of(schema), "CatBoost")
-        scores, classifies = _scores(step, model), model.objective in CLASSIFIERS
+        scores = _scores(step, model)
+        classifies = model.objective in CLASSIFIERS
         outputs = (
             classified(step, scores)
             if classifies
@@ -148,7 +149,8 @@ def _leaf_numbers(estimator: Any) -> list[list[int]]:
 
 def _leaves(steps: Sequence[tuple[int, int]], leaf_of: Sequence[int]) -> list[int]:
     """Follow a tree's steps from a node to its left and to its right child; a step of 0 ends in the node's own leaf."""
-    found, waiting = [], [(0, True)]
+    found = []
+    waiting = [(0, True)]
     while waiting:
         node, goes_on = waiting.pop()
         left, right = steps[node]

@@ -89,7 +89,8 @@ def _model(
     trees: tuple[int, int] | None,
     leaf_numbers: Sequence[Sequence[int]] | None,
 ) -> CatBoostModel:
-    info, (scale, bias) = document["model_info"], document["scale_and_bias"]
+    info = document["model_info"]
+    scale, bias = document["scale_and_bias"]
     bias = finite_numbers(bias if isinstance(bias, list) else [bias])
     inputs = Inputs.of(document["features_info"])
     all_trees = document["oblivious_trees"] if "oblivious_trees" in document else document["trees"]
@@ -157,7 +158,8 @@ def _decoded(value: Any) -> Any:
 def _objective(info: Mapping[str, Any]) -> str:
     params = _decoded(info.get("params")) or {}
     loss = params.get("loss_function") or _decoded(info.get("loss_function")) or {}
-    name, flat = str(loss.get("type", "")), params.get("flat_params", {})
+    name = str(loss.get("type", ""))
+    flat = params.get("flat_params", {})
     if str(flat.get("loss_function", name)).partition(":")[0] != name:
         raise ConversionError(
             f"The CatBoost model is damaged: its loss_function is {name}, and {flat['loss_function']!r:.50} in flat_params."

@@ -43,7 +43,8 @@ EACH = ("MultiLogloss", "MultiCrossEntropy")
 TWO = ("Logloss", "CrossEntropy")
 """Objectives of two classes with one score."""
 
-SOFTMAX, AGAINST_REST = "MultiClass", "MultiClassOneVsAll"
+SOFTMAX = "MultiClass"
+AGAINST_REST = "MultiClassOneVsAll"
 """Objectives of a score for each class."""
 
 CLASSIFIERS = (*EACH, *TWO, SOFTMAX, AGAINST_REST)
@@ -111,12 +112,8 @@ class Scores:
 
 def prediction_of(objective: str) -> str:
     """Name the type of prediction that CatBoostRegressor makes by default."""
-    return (
-        "Exponent"
-        if objective in ("Poisson", "Tweedie")
-        else UNCERTAIN
-        if objective == UNCERTAIN
-        else "RawFormulaVal"
+    return {"Poisson": "Exponent", "Tweedie": "Exponent", UNCERTAIN: UNCERTAIN}.get(
+        objective, "RawFormulaVal"
     )
 
 

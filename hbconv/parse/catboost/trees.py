@@ -135,15 +135,14 @@ def _tests(splits: Sequence[Mapping[str, Any]], inputs: Inputs) -> _Tests:
             "The CatBoost model is damaged: a split is not the one that its split_index names."
         )
     number = [split.get("float_feature_index", -1) for split in splits]
-    feature, table = np.array(number, np.int64), np.full(len(splits), -1)
+    feature = np.array(number, np.int64)
+    table = np.full(len(splits), -1)
     threshold = np.array([split.get("border", 0.0) for split in splits], np.float32)
     tables: dict[tuple[int, int], int] = {}
     for i in np.flatnonzero(feature < 0).tolist():
-        feature[i], value = (
-            inputs.column_of_category[splits[i]["cat_feature_index"]],
-            int(splits[i]["value"]),
-        )
-        table[i] = tables.setdefault((int(feature[i]), value), len(tables))
+        column = inputs.column_of_category[splits[i]["cat_feature_index"]]
+        feature[i] = column
+        table[i] = tables.setdefault((column, int(splits[i]["value"])), len(tables))
     default_left = ~np.array([*inputs.nan_right, *(True for _ in inputs.categories)], np.bool_)[
         feature
     ]
@@ -158,7 +157,8 @@ def _tests(splits: Sequence[Mapping[str, Any]], inputs: Inputs) -> _Tests:
 
 def _is_known(split: Mapping[str, Any], inputs: Inputs) -> bool:
     """Whether a split says the same twice: CatBoost goes by its index alone."""
-    index, kind = split["split_index"], split["split_type"]
+    index = split["split_index"]
+    kind = split["split_type"]
     feature, value = (
         ("float_feature_index", "border")
         if kind == "FloatFeature"
@@ -226,11 +226,9 @@ def _symmetric(trees: Sequence[Tree], inputs: Inputs, outputs: int) -> FlatTrees
     ).reshape(-1, outputs)
     within = np.arange(len(values)) - np.repeat(first_leaf, 2**depths)
     roots = np.where(depths > 0, first_test, ~first_leaf)
-    feature, threshold, default_left = (
-        tests.feature[split_of],
-        tests.threshold[split_of],
-        tests.default_left[split_of],
-    )
+    feature = tests.feature[split_of]
+    threshold = tests.threshold[split_of]
+    default_left = tests.default_left[split_of]
     return FlatTrees(
         feature, threshold, default_left, left, right, roots, values, within, tests.tables(split_of)
     )

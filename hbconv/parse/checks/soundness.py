@@ -88,13 +88,10 @@ def _has_squares(points: npt.NDArray[Any]) -> bool:
 
 def require_labels(output: Output) -> None:
     """Refuse class labels of which there are fewer than an output gives codes."""
-    labels = (
-        output.classes
-        if isinstance(output.classes, tuple)
-        else (output.classes,)
-        if isinstance(output.classes, Array)
-        else ()
-    )
+    classes = output.classes
+    if classes is None:
+        return
+    labels = (classes,) if isinstance(classes, Array) else classes
     for node, own in zip(_each(output.node, len(labels)), labels, strict=False):
         if own.data.ndim != 1:
             raise _misfit(output.node, f"has class labels of shape {own.shape}")

@@ -183,7 +183,8 @@ def _variance_of_dot_product(step: Step, kernel: Any, x: Node) -> Node:  # noqa:
 
 def _variance_of_pairwise(step: Step, kernel: Any, x: Node) -> Node:
     """Take the row's product with itself, in those metrics that start from it."""
-    pairwise, x = _pairwise_of(step, kernel), Cast(x, "float64")
+    pairwise = _pairwise_of(step, kernel)
+    x = Cast(x, "float64")
     if pairwise.name in ("rbf", "laplacian", "chi2", "additive_chi2"):
         return _same(step, kernel, x, value=lambda _: float(pairwise.name != "additive_chi2"))
     if pairwise.name == "cosine":

@@ -18,7 +18,8 @@ __all__ = ["kernel_matrix"]
 
 def kernel_matrix(step: Step, points: Any, **parameters: Any) -> Node:
     """Kernel of the rows and each point; rows that are a kernel already stay as they are."""
-    kernel, x = step.estimator.kernel, step.require_finite()
+    kernel = step.estimator.kernel
+    x = step.require_finite()
     if kernel in ("precomputed", "chi2", "additive_chi2") or is_process_kernel(kernel):
         step.refuse_sparse("has a kernel that takes no sparse matrix")
     if is_process_kernel(kernel):

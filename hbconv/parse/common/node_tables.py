@@ -62,12 +62,12 @@ class NodeTable:
         ends = np.concatenate([[0], np.cumsum(self.sizes, dtype=np.int64)])
         first, last, _ = trees.indices(len(self.sizes))
         nodes = slice(ends[first], ends[max(first, last)])
-        feature, threshold, default_left = (
-            self.feature[nodes],
-            self.threshold[nodes],
-            self.default_left[nodes],
-        )
-        left, right, values = self.left[nodes], self.right[nodes], self.values[nodes]
+        feature = self.feature[nodes]
+        threshold = self.threshold[nodes]
+        default_left = self.default_left[nodes]
+        left = self.left[nodes]
+        right = self.right[nodes]
+        values = self.values[nodes]
         return NodeTable(
             self.sizes[trees],
             feature,
@@ -189,10 +189,8 @@ def _reordered(slopes: Slopes, order: Ints, dtype: Any) -> Slopes:
     counts = np.diff(slopes.start.data)[order]
     start = np.concatenate([[0], np.cumsum(counts)])
     terms = np.arange(start[-1]) + np.repeat(slopes.start.data[order] - start[:-1], counts)
-    feature, coefficient = (
-        Array.of(slopes.feature.data[terms], np.int32),
-        Array.of(slopes.coefficient.data[terms], dtype),
-    )
+    feature = Array.of(slopes.feature.data[terms], np.int32)
+    coefficient = Array.of(slopes.coefficient.data[terms], dtype)
     return Slopes(
         Array.of(slopes.constant.data[order], dtype),
         Array.of(start, np.int32),
@@ -215,7 +213,8 @@ def _left_to_right(trees: FlatTrees) -> tuple[Ints, Ints]:
             trees.right[level], leaves_under
         )
     first_leaf = np.concatenate([[0], np.cumsum(_leaves(trees.roots, leaves_under))])
-    place, start = np.full(len(trees.leaf_id), -1, np.int64), np.zeros(len(trees.left), np.int64)
+    place = np.full(len(trees.leaf_id), -1, np.int64)
+    start = np.zeros(len(trees.left), np.int64)
 
     def put(children: Ints, places: Ints) -> None:
         leaf = children < 0
@@ -237,7 +236,8 @@ def _leaves(children: Ints, leaves_under: Ints) -> Ints:
 
 def _levels(trees: FlatTrees) -> list[Ints]:
     """List the tests by depth; raise unless each test, and each leaf at most, is reached once."""
-    levels, reached = [trees.roots[trees.roots >= 0]], 0
+    levels = [trees.roots[trees.roots >= 0]]
+    reached = 0
     while len(levels[-1]):
         level = levels[-1]
         reached += len(level)

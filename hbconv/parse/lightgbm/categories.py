@@ -109,7 +109,9 @@ class CategorySets:
         on_category = self.tests >= 0
         of_set = np.zeros(self.count, np.int64)
         of_set[self.tests[on_category]] = column[on_category]
-        of_listed, categories, column = of_set[self.owner], self.categories.copy(), column.copy()
+        of_listed = of_set[self.owner]
+        categories = self.categories.copy()
+        column = column.copy()
         sizes = category_sizes(
             n_columns,
             np.concatenate([column[on_category], of_listed]),
@@ -123,7 +125,8 @@ class CategorySets:
             if 4 * len(listed) < sizes.data[place]:
                 categories[here] = np.searchsorted(listed, categories[here])
                 column[on_category & (column == place)] = n_columns + len(sparse)
-                sparse, lists = [*sparse, place], [*lists, Array(listed)]
+                sparse = [*sparse, place]
+                lists = [*lists, Array(listed)]
         counts = np.bincount(self.owner, minlength=self.count)
         tables = category_tables(
             self.tests, counts, categories, listed_left=True, nan_left=False, other_left=False

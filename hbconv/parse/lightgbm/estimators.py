@@ -104,7 +104,8 @@ def parse_booster(step: Step) -> dict[str, Output]:
 
     A booster in training has the sigmoid's factor as it was given; once trained or read, the six digits that the text keeps.
     """
-    model, exact = _read(step, step.estimator), step.estimator.params.get("sigmoid")
+    model = _read(step, step.estimator)
+    exact = step.estimator.params.get("sigmoid")
     if (
         exact is not None
         and "sigmoid" in model.options
@@ -131,26 +132,30 @@ def parse_regressor(step: Step) -> dict[str, Output]:
 def parse_classifier(step: Step) -> dict[str, Output]:
     """Take the larger probability; a custom objective has none, and all methods give raw scores."""
     answers = _answers(step, _read_wrapper(step))
-    p, raw = answers["predict"], answers["raw_scores"]
+    p = answers["predict"]
+    raw = answers["raw_scores"]
     if hasattr(step.estimator, "decision_function"):
         answers["decision_function"] = raw
     if callable(step.estimator.objective_):
         return {**answers, "predict_proba": p}
-    two, classes = p.node.type.width == 1, Array(step.estimator.classes_)
-    one = two and len(classes) == 1  # no probability of it is above a half
-    label = (
-        ConstantRows(p.node, Array.of([0], np.int32))
-        if one
-        else Compare.of(p.node, "gt", 0.5, "int32")
-        if two
-        else ArgMax(p.node)
-    )
+    two = p.node.type.width == 1
+    classes = Array(step.estimator.classes_)
+    label = _label_codes(p.node, len(classes))
     probabilities = beside_complement(p.node) if two else p.node
     return {
         **answers,
         "predict": Output(label, Labels(classes)),
         "predict_proba": Output(probabilities),
     }
+
+
+def _label_codes(p: Node, n_classes: int) -> Node:
+    """Return the position of the larger probability; ``p`` has one column for two classes."""
+    if p.type.width > 1:
+        return ArgMax(p)
+    if n_classes == 1:  # its only probability is never above a half
+        return ConstantRows(p, Array.of([0], np.int32))
+    return Compare.of(p, "gt", 0.5, "int32")
 
 
 def _answers(step: Step, model: LightGBMModel) -> dict[str, Output]:

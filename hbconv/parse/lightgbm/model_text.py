@@ -100,8 +100,10 @@ def _require_sizes(sizes: list[str], blocks: list[str]) -> None:
 def _model(
     settings: dict[str, str], blocks: list[str], text: str, iterations: tuple[int, int] | None
 ) -> LightGBMModel:
-    names, infos = settings["feature_names"].split(" "), settings["feature_infos"].split(" ")
-    width, outputs = int(settings["max_feature_idx"]) + 1, int(settings["num_tree_per_iteration"])
+    names = settings["feature_names"].split(" ")
+    infos = settings["feature_infos"].split(" ")
+    width = int(settings["max_feature_idx"]) + 1
+    outputs = int(settings["num_tree_per_iteration"])
     if not len(names) == len(infos) == width:
         raise ConversionError(
             DAMAGED.format(

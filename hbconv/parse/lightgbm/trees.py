@@ -23,7 +23,10 @@ DAMAGED = "The LightGBM model text is damaged: {}."
 ZERO = float(np.float32(1e-35))
 """Values this near zero are zero to LightGBM's predictor."""
 
-CATEGORICAL, DEFAULT_LEFT, MISSING_ZERO, MISSING_NAN = 1, 2, 4, 8
+CATEGORICAL = 1
+DEFAULT_LEFT = 2
+MISSING_ZERO = 4
+MISSING_NAN = 8
 """Bits of ``decision_type``."""
 
 PLAIN, NO_ZEROS, CATEGORY = range(3)
@@ -77,19 +80,16 @@ def read_trees(trees: Sequence[Tree], n_features: int, n_outputs: int) -> tuple[
     """
     leaves = np.array([int(tree["num_leaves"]) for tree in trees], dtype=np.int64)
     _require_sizes(trees, leaves)
-    feature, threshold = (
-        _joined(trees, "split_feature", np.int64),
-        _joined(trees, "threshold", np.float64),
-    )
-    decision, values = (
-        _joined(trees, "decision_type", np.int64),
-        _joined(trees, "leaf_value", np.float64),
-    )
+    feature = _joined(trees, "split_feature", np.int64)
+    threshold = _joined(trees, "threshold", np.float64)
+    decision = _joined(trees, "decision_type", np.int64)
+    values = _joined(trees, "leaf_value", np.float64)
     if np.any((feature < 0) | (feature >= n_features)):
         raise ConversionError(
             DAMAGED.format(f"a test reads a column that does not exist (there are {n_features})")
         )
-    slopes, kind = _slopes(trees, leaves, values), _kinds(feature, threshold, decision)
+    slopes = _slopes(trees, leaves, values)
+    kind = _kinds(feature, threshold, decision)
     multiplied = np.unique(slopes.feature.data) if slopes else np.zeros(0, np.int64)
     column, source, kinds = _columns(feature, kind, multiplied, n_features)
     tables, column, codes = _category_sets(trees, leaves, threshold, kind == CATEGORY).tables(
@@ -106,7 +106,8 @@ def read_trees(trees: Sequence[Tree], n_features: int, n_outputs: int) -> tuple[
                 f"a linear leaf reads a column that does not exist (there are {n_features})"
             )
         )
-    first_leaf, first_test = np.cumsum(leaves) - leaves, np.cumsum(leaves - 1) - (leaves - 1)
+    first_leaf = np.cumsum(leaves) - leaves
+    first_test = np.cumsum(leaves - 1) - (leaves - 1)
     flat = FlatTrees(
         feature=column,
         threshold=_past_zero(threshold),
@@ -162,10 +163,8 @@ def _children(within: Ints, leaves: Ints) -> Ints:
     tests = leaves - 1
     if np.any((within >= np.repeat(tests, tests)) | (within < -np.repeat(leaves, tests))):
         raise ConversionError(DAMAGED.format("a child is in no tree, or in another"))
-    first_test, first_leaf = (
-        np.repeat(np.cumsum(tests) - tests, tests),
-        np.repeat(np.cumsum(leaves) - leaves, tests),
-    )
+    first_test = np.repeat(np.cumsum(tests) - tests, tests)
+    first_leaf = np.repeat(np.cumsum(leaves) - leaves, tests)
     return np.where(within >= 0, within + first_test, within - first_leaf)
 
 
@@ -216,7 +215,8 @@ def _columns(
     """
     wanted = feature * 3 + kind
     pairs = np.unique(np.concatenate([wanted, multiplied * 3 + PLAIN]))
-    source, kinds = pairs // 3, pairs % 3
+    source = pairs // 3
+    kinds = pairs % 3
     extra = np.diff(source, prepend=-1) == 0
     place = np.where(extra, n_features - 1 + np.cumsum(extra), source)
     own = np.full(n_features, PLAIN)
@@ -234,10 +234,8 @@ def _category_sets(
     """Read the sets; a test on categories has the number of its set in place of a threshold."""
     sets = np.array([int(tree["num_cat"]) for tree in trees], dtype=np.int64)
     with_sets = [tree for tree in trees if int(tree["num_cat"])]
-    bounds, words = (
-        _joined(with_sets, "cat_boundaries", np.int64),
-        _joined(with_sets, "cat_threshold", np.int64),
-    )
+    bounds = _joined(with_sets, "cat_boundaries", np.int64)
+    words = _joined(with_sets, "cat_threshold", np.int64)
     sizes = np.diff(bounds)[np.diff(bounds) > 0] if len(bounds) else bounds
     if (
         len(bounds) != sets.sum() + len(with_sets)
@@ -247,10 +245,8 @@ def _category_sets(
         raise ConversionError(
             DAMAGED.format("cat_boundaries or cat_threshold has the wrong length")
         )
-    within, available = (
-        np.where(on_category, threshold, 0).astype(np.int64),
-        np.repeat(sets, leaves - 1),
-    )
+    within = np.where(on_category, threshold, 0).astype(np.int64)
+    available = np.repeat(sets, leaves - 1)
     if np.any(on_category & ((within < 0) | (within >= available))):
         raise ConversionError(
             DAMAGED.format("a test is about a set of categories that does not exist")
@@ -266,7 +262,8 @@ def _slopes(trees: Sequence[Tree], leaves: Ints, values: Floats) -> Slopes | Non
         return None
     chosen = [tree for tree, is_linear in zip(trees, linear, strict=True) if is_linear]
     of_linear = np.repeat(linear, leaves)
-    constant, counts = values.copy(), np.zeros(len(values), np.int64)
+    constant = values.copy()
+    counts = np.zeros(len(values), np.int64)
     counts[of_linear] = _spaced(chosen, "num_features", np.int64, int(of_linear.sum()))
     constant[of_linear] = _spaced(chosen, "leaf_const", np.float64, int(of_linear.sum()))
     feature, coefficient = (

@@ -68,7 +68,8 @@ def _calibrated(step: Step, pair: Any, i: int) -> Node:
 
 def _class_by_class(step: Step, pair: Any, scores: Node) -> Node:
     """Calibrate each class against the others; classes that a classifier was not fitted on have probability 0."""
-    calibrate, n_classes = _CALIBRATORS[pair.method], len(pair.classes)
+    calibrate = _CALIBRATORS[pair.method]
+    n_classes = len(pair.classes)
     columns = [Select(scores, Array.of([j], np.int32)) for j in range(scores.type.width)]
     each = concat(
         [
@@ -107,7 +108,8 @@ _CALIBRATORS: dict[str, Callable[[Step, Any, Node], Node]] = {
 
 def _with_temperature(step: Step, pair: Any, scores: Node, method: str) -> Node:
     """Take the softmax of logits divided by a temperature."""
-    logits, (calibrator,) = _logits(step.require_finite(scores), method), pair.calibrators
+    logits = _logits(step.require_finite(scores), method)
+    (calibrator,) = pair.calibrators
     if logits.type.width != len(pair.classes):
         raise step.refuse(
             "method",

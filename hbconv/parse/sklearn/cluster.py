@@ -47,7 +47,8 @@ def _closeness(x: Node, centers: npt.NDArray[Any]) -> Node:
 @parses("sklearn.cluster.KMeans", "sklearn.cluster.MiniBatchKMeans")
 def parse_k_means(step: Step) -> dict[str, Output]:
     """Nearest centre, and the distances to all."""
-    x, centers = step.require_finite(), step.estimator.cluster_centers_
+    x = step.require_finite()
+    centers = step.estimator.cluster_centers_
     return {
         "predict": Output(ArgMax(_closeness(x, centers)), VECTOR),
         "transform": Output(_distances(x, centers)),
@@ -57,7 +58,8 @@ def parse_k_means(step: Step) -> dict[str, Output]:
 @parses("sklearn.cluster.BisectingKMeans")
 def parse_bisecting_k_means(step: Step) -> dict[str, Output]:
     """Go down the tree of clusters, at each the nearer half's way: a label counts the turns to it, and that of the right ones alone has them all."""
-    est, x = step.estimator, step.require_finite()
+    est = step.estimator
+    x = step.require_finite()
     inner = _inner_clusters(est._bisecting_tree)
     labels: Node = ConstantRows(x, Array(np.zeros(1, np.int32)))
     if inner:
@@ -85,7 +87,8 @@ def _ways(inner: list[Any]) -> npt.NDArray[np.float64]:
     """For each bisected cluster and label: 1 where the way to the label turns right, -1 where left, 0 where it does not come by."""
     ways = np.zeros((len(inner), len(inner) + 1))
     for row, cluster in zip(ways, inner, strict=True):
-        row[_labels(cluster.left)], row[_labels(cluster.right)] = -1.0, 1.0
+        row[_labels(cluster.left)] = -1.0
+        row[_labels(cluster.right)] = 1.0
     return ways
 
 
@@ -101,7 +104,8 @@ def _labels(cluster: Any) -> list[int]:
 @parses("sklearn.cluster.Birch")
 def parse_birch(step: Step) -> dict[str, Output]:
     """Label of the nearest subcluster, and the distances to all of them."""
-    est, x = step.estimator, step.require_finite()
+    est = step.estimator
+    x = step.require_finite()
     if not np.allclose((est.subcluster_centers_**2).sum(axis=1), est._subcluster_norms):
         raise step.damaged("_subcluster_norms are not those of subcluster_centers_")
     labels = LookupRows(
@@ -147,8 +151,10 @@ _POOLS = {
 @parses("sklearn.cluster.FeatureAgglomeration")
 def parse_feature_agglomeration(step: Step) -> Node:
     """Make each cluster of columns one: their mean, which the source computes in float64, or another function of numpy's."""
-    est, x = step.estimator, step.require_finite()
-    function, labels = est.pooling_func, np.asarray(est.labels_)
+    est = step.estimator
+    x = step.require_finite()
+    function = est.pooling_func
+    labels = np.asarray(est.labels_)
     if not np.array_equal(np.unique(labels), np.arange(labels.max() + 1)):
         raise step.damaged(f"labels_ leaves out a cluster below its largest, {labels.max()}")
     groups = [np.flatnonzero(labels == label) for label in np.unique(labels)]

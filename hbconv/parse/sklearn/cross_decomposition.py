@@ -14,7 +14,8 @@ from hbconv.parse.step import Step
 )
 def parse_partial_least_squares(step: Step) -> dict[str, Output]:
     """Project scaled rows; predict from rows that are centred alone, since the coefficients hold the scale."""
-    est, x = step.estimator, step.require_finite(Cast(step.x, "float"))
+    est = step.estimator
+    x = step.require_finite(Cast(step.x, "float"))
     scores = Linear.of(_scaled(step, x), est.x_rotations_)
     prediction = Linear.of(Affine.in_place(x, sub=est._x_mean), est.coef_.T, est.intercept_)
     return {

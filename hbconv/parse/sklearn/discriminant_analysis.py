@@ -46,7 +46,8 @@ def parse_linear_discriminant_analysis(step: Step) -> dict[str, Output]:
 
 
 def _discriminants(step: Step) -> Node:
-    est, x = step.estimator, step.x
+    est = step.estimator
+    x = step.x
     centred = Affine.of(promoted(x, est.xbar_), sub=est.xbar_) if est.solver == "svd" else x
     return Linear.of(centred, est.scalings_[:, : est._max_components])
 

@@ -47,7 +47,8 @@ def parse_dummy_classifier(step: Step) -> dict[str, Output]:
         (est.classes_, est.class_prior_) if several else ([est.classes_], [est.class_prior_])
     )
     chosen = _chosen(step, classes, priors)
-    codes, labels = _rows(step, np.array(chosen, np.int32)), tuple(map(Array, classes))
+    codes = _rows(step, np.array(chosen, np.int32))
+    labels = tuple(map(Array, classes))
     each = [_rows(step, p) for p in _probabilities(step, chosen, priors)]
     with np.errstate(divide="ignore"):
         logarithms = [_rows(step, np.log(p.values.data)) for p in each]

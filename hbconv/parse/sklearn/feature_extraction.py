@@ -141,7 +141,8 @@ def _texts(step: Step) -> Texts:
     for parameter in ("analyzer", "strip_accents"):
         if callable(getattr(est, parameter)):
             raise step.refuse(parameter, getattr(est, parameter), _OWN_FUNCTION)
-    unit, (shortest, longest) = step.require("analyzer", "word", "char", "char_wb"), est.ngram_range
+    unit = step.require("analyzer", "word", "char", "char_wb")
+    shortest, longest = est.ngram_range
     if not 1 <= shortest <= longest:
         raise step.refuse(
             "ngram_range", est.ngram_range, "Its bounds must be at least 1, the smaller first."

@@ -69,7 +69,8 @@ def _prior(step: Step) -> dict[str, Output]:
 @parses("sklearn.gaussian_process.GaussianProcessClassifier", features=_columns)
 def parse_gaussian_process_classifier(step: Step) -> dict[str, Output]:
     """One process for two classes; for more, one for each class or for each two of them."""
-    est, classes = step.estimator, Array(step.estimator.classes_)
+    est = step.estimator
+    classes = Array(step.estimator.classes_)
     step.require_finite()
     if len(classes) == 2:
         p = _probability(step, est.base_estimator_)

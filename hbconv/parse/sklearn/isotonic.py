@@ -37,7 +37,8 @@ def isotonic_prediction(step: Step, isotonic: Any, x: Node) -> Node:
 
     In float64 the source interpolates with ``numpy.interp``; in float32 with scipy, whose pieces hold their right ends.
     """
-    knots, values = isotonic.X_thresholds_, isotonic.y_thresholds_
+    knots = isotonic.X_thresholds_
+    values = isotonic.y_thresholds_
     built: Any = getattr(isotonic, "f_", None)  # the source interpolates by what it made of them
     if (
         built is not None

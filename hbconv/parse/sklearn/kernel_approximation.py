@@ -86,7 +86,8 @@ def _cosines(est: Any, x: Node, scale: float) -> Node:
 @parses("sklearn.kernel_approximation.AdditiveChi2Sampler")
 def parse_additive_chi2_sampler(step: Step) -> dict[str, Output]:
     """``sqrt(x h)``, then cosines and sines of ``j h log(x)`` of decreasing size; all are zero where x is."""
-    est, x = step.estimator, step.require_finite()
+    est = step.estimator
+    x = step.require_finite()
     step.check(
         Compare.of(x, "lt", 0.0),
         f"Negative values in data passed to AdditiveChi2Sampler (step {step.where!r}).",
@@ -107,7 +108,8 @@ def parse_additive_chi2_sampler(step: Step) -> dict[str, Output]:
 @parses("sklearn.kernel_approximation.PolynomialCountSketch")
 def parse_polynomial_count_sketch(step: Step) -> Node:
     """Convolve the sketches of all degrees: multiply their Fourier transforms. A sketch and its transform are one product."""
-    est, x = step.estimator, Cast(step.require_finite(), "float64")
+    est = step.estimator
+    x = Cast(step.require_finite(), "float64")
     cosines, sines = _waves(est.n_components)
     sketches = [
         _sketch(est, indexes, signs, x.type.width)

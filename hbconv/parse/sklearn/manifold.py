@@ -26,7 +26,8 @@ _MOST = 50
 @parses("sklearn.manifold.Isomap")
 def parse_isomap(step: Step) -> Node:
     """Project the shortest ways to all rows fitted on, as kernel PCA does with a kernel: minus half their squares."""
-    est, x = step.estimator, step.require_finite()
+    est = step.estimator
+    x = step.require_finite()
     if est.n_neighbors is None:
         raise step.refuse(
             "radius",
@@ -42,7 +43,8 @@ def parse_isomap(step: Step) -> Node:
 @parses("sklearn.manifold.LocallyLinearEmbedding")
 def parse_locally_linear_embedding(step: Step) -> Node:
     """Place a row as its neighbours make it up; the weights have the dtype of float rows."""
-    est, x = step.estimator, step.require_finite()
+    est = step.estimator
+    x = step.require_finite()
     if est.n_neighbors > _MOST:
         raise step.refuse(
             "n_neighbors",

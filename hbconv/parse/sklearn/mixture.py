@@ -49,9 +49,11 @@ def parse_gaussian_mixture(step: Step) -> dict[str, Output]:
 
 def _distances(step: Step) -> Node:
     """Squared distances to the means in the metric of each component."""
-    est, x = step.estimator, step.require_finite()
+    est = step.estimator
+    x = step.require_finite()
     kind = step.require("covariance_type", "full", "tied", "diag", "spherical")
-    means, root = est.means_, est.precisions_cholesky_
+    means = est.means_
+    root = est.precisions_cholesky_
     if kind in ("full", "tied"):
         roots = root if kind == "full" else [root] * len(means)
         return CastLike(

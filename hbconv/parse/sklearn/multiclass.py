@@ -41,7 +41,8 @@ def _columns(estimator: Any) -> Any:
 @parses("sklearn.multiclass.OneVsRestClassifier", features=_columns)
 def parse_one_vs_rest_classifier(step: Step) -> Outputs:
     """Take the class of the largest score; for several labels a row each is decided by itself."""
-    est, members = step.estimator, _members(step, step.x)
+    est = step.estimator
+    members = _members(step, step.x)
     scores = concat(_scores(step, members))
     outputs = {"predict": _decide(step, scores)}
     if all("predict_proba" in member for member in members):
@@ -94,10 +95,8 @@ def parse_one_vs_one_classifier(step: Step) -> Outputs:
         )
     members = _members(step, columns_of_array(step.x, range(step.x.type.width)))
     winners = concat([_winner(step, member["predict"]) for member in members])
-    scores, classes = (
-        PairVotes(winners, concat(_scores(step, members)), len(est.classes_)),
-        Array(est.classes_),
-    )
+    scores = PairVotes(winners, concat(_scores(step, members)), len(est.classes_))
+    classes = Array(est.classes_)
     if len(classes) > 2:
         return {
             "predict": Output(ArgMax(scores), Labels(classes)),
@@ -123,7 +122,8 @@ def _winner(step: Step, predict: Output) -> Node:
 @parses("sklearn.multiclass.OutputCodeClassifier", features=_columns)
 def parse_output_code_classifier(step: Step) -> Outputs:
     """Take the class whose code is nearest to the scores: the least ``|code|**2 - 2 * scores @ code``, the first of equals."""
-    est, code = step.estimator, step.estimator.code_book_
+    est = step.estimator
+    code = step.estimator.code_book_
     scores = Cast(concat(_scores(step, _members(step, step.x))), "float64")
     nearness = Linear.of(scores, 2.0 * code.T, -np.einsum("ij,ij->i", code, code))
     return {"predict": Output(ArgMax(nearness), Labels(Array(est.classes_)))}

@@ -26,8 +26,11 @@ from hbconv.parse.step import Step
 @parses("sklearn.naive_bayes.GaussianNB")
 def parse_gaussian_nb(step: Step) -> dict[str, Output]:
     """``log prior - sum(log(2 pi var)) / 2 - sum((x - mean) ** 2 / var) / 2`` for each class."""
-    est, x = step.estimator, step.require_finite()
-    means, variances, n_classes = est.theta_, est.var_, len(est.classes_)
+    est = step.estimator
+    x = step.require_finite()
+    means = est.theta_
+    variances = est.var_
+    n_classes = len(est.classes_)
     repeated = Select(
         promoted(x, means, variances),
         Array.of(np.tile(np.arange(x.type.width), n_classes), np.int32),
@@ -65,7 +68,8 @@ def parse_complement_nb(step: Step) -> dict[str, Output]:
 @parses("sklearn.naive_bayes.BernoulliNB")
 def parse_bernoulli_nb(step: Step) -> dict[str, Output]:
     """Count the features present, and those absent by the logarithm of their not being there."""
-    est, x = step.estimator, step.require_finite()
+    est = step.estimator
+    x = step.require_finite()
     present: Node = x if est.binarize is None else _binarized(x, est.binarize)
     with np.errstate(divide="ignore", invalid="ignore"):
         absent = np.log(1 - np.exp(est.feature_log_prob_))
@@ -84,7 +88,8 @@ def _binarized(x: Node, threshold: float) -> Node:
 @parses("sklearn.naive_bayes.CategoricalNB")
 def parse_categorical_nb(step: Step) -> dict[str, Output]:
     """Look up the logarithm of each category's probability. Values are cut to whole numbers; categories never seen are refused."""
-    est, x = step.estimator, step.require_finite()
+    est = step.estimator
+    x = step.require_finite()
     sizes = Array(np.array([table.shape[1] for table in est.feature_log_prob_], dtype=np.float64))
     step.check(
         Compare.of(x, "le", -1.0),

@@ -68,7 +68,8 @@ def _decide(step: Step, p: Node) -> Output:
 
 def _forward(step: Step) -> Node:
     """All layers: the hidden ones share an activation, the last has its own."""
-    x, est = step.require_finite(), step.estimator
+    x = step.require_finite()
+    est = step.estimator
     last = est.n_layers_ - 2
     for layer, (weights, bias) in enumerate(zip(est.coefs_, est.intercepts_, strict=True)):
         x = Linear.of(x, weights, bias)
@@ -87,5 +88,6 @@ def _activate(step: Step, x: Node, parameter: str) -> Node:
 @parses("sklearn.neural_network.BernoulliRBM")
 def parse_bernoulli_rbm(step: Step) -> Node:
     """Sigmoid of the hidden units' input. ``score_samples`` is left out: it flips an entry of each row at random."""
-    est, x = step.estimator, step.require_finite(Cast(step.x, "float"))
+    est = step.estimator
+    x = step.require_finite(Cast(step.x, "float"))
     return Map(Linear.of(x, est.components_.T, est.intercept_hidden_), "sigmoid")

@@ -99,11 +99,8 @@ def parse_feature_union(step: Step) -> dict[str, Output]:
     parts = [(name, t) for name, t in step.estimator.transformer_list if not is_keyword(t, "drop")]
     outputs = [transform_part(step, name, transformer, step.x) for name, transformer in parts]
     forms = {o.returns_sparse for o in outputs}
-    return {
-        "transform": join_parts(
-            step, outputs, sparse=True if True in forms else None if None in forms else False
-        )
-    }
+    sparse = next((form for form in (True, None) if form in forms), False)
+    return {"transform": join_parts(step, outputs, sparse=sparse)}
 
 
 def transform_part(step: Step, name: str, transformer: object, x: Node) -> Output:

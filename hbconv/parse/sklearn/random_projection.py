@@ -14,7 +14,8 @@ from hbconv.parse.step import Step
 )
 def parse_random_projection(step: Step) -> dict[str, Output]:
     """Project; a sparse matrix by sparse components stays sparse unless ``dense_output``."""
-    est, x = step.estimator, step.require_finite(Cast(step.x, "float"))
+    est = step.estimator
+    x = step.require_finite(Cast(step.x, "float"))
     stays_sparse = hasattr(est.components_, "toarray") and not est.dense_output
     projected = Linear.of(x, dense(est.components_).T)
     return {"transform": Output(projected, sparse_form(stays_sparse and step.sparse, "given"))}

@@ -61,7 +61,8 @@ def _columns(est: Any) -> int | None:
 def parse_svc(step: Step) -> dict[str, Output]:
     """Decide between each two classes: positive scores are for the first."""
     est = step.estimator
-    n_classes, classes = len(est.classes_), Array(est.classes_)
+    n_classes = len(est.classes_)
+    classes = Array(est.classes_)
     _refuse_other_form(step)
     pairs = Linear.of(_kernel(step), _pair_weights(est), est._intercept_)
     decision = _decision(step, pairs, n_classes)
@@ -153,7 +154,8 @@ def _squared_distances(x: Node, vectors: Floats, gamma: float) -> Node:
 
 def _pair_weights(est: Any) -> Floats:
     """Weights of the support vectors in the score of each pair: row j - 1 of the coefficients holds class i against j, row i class j against i."""
-    coefficients, ends = dense(est._dual_coef_), np.cumsum([0, *est._n_support])
+    coefficients = dense(est._dual_coef_)
+    ends = np.cumsum([0, *est._n_support])
     of_class = [slice(first, last) for first, last in pairwise(ends)]
     weights = np.zeros((ends[-1], len(est._intercept_)))
     for pair, (i, j) in enumerate(combinations(range(len(of_class)), 2)):
@@ -164,7 +166,8 @@ def _pair_weights(est: Any) -> Floats:
 
 def _votes(pairs: Node, n_classes: int) -> Node:
     """Count the pairs that each class wins; a score that is not positive is a vote for the second."""
-    weights, bias = np.zeros((pairs.type.width, n_classes)), np.zeros(n_classes)
+    weights = np.zeros((pairs.type.width, n_classes))
+    bias = np.zeros(n_classes)
     for pair, (i, j) in enumerate(combinations(range(n_classes), 2)):
         weights[pair, [i, j]] = 1.0, -1.0
         bias[j] += 1.0
@@ -196,7 +199,8 @@ def _decision(step: Step, pairs: Node, n_classes: int) -> Node:
 
 def _probabilities(step: Step, pairs: Node, n_classes: int) -> Node:
     """Couple ``1 / (1 + exp(A * score + B))`` of all pairs."""
-    a, b = step.estimator._probA, step.estimator._probB
+    a = step.estimator._probA
+    b = step.estimator._probB
     if not len(a):
         raise step.refuse(
             "probability", True, "It was fitted with probability=False: fit it again."

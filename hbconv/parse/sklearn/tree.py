@@ -38,7 +38,8 @@ __all__ = ["classified_fractions", "leaf_outputs", "read_trees", "tree_forest", 
 @parses("sklearn.tree.DecisionTreeClassifier", "sklearn.tree.ExtraTreeClassifier")
 def parse_tree_classifier(step: Step) -> dict[str, Output]:
     """Class fractions of the leaf; predict takes the largest."""
-    x, forest = tree_input(step, step.estimator), tree_forest(step, [step.estimator])
+    x = tree_input(step, step.estimator)
+    forest = tree_forest(step, [step.estimator])
     return {
         **classified_fractions(step, TreeEnsemble(x, forest)),
         **_leaf_outputs_of_one(step, x, forest),
@@ -48,7 +49,8 @@ def parse_tree_classifier(step: Step) -> dict[str, Output]:
 @parses("sklearn.tree.DecisionTreeRegressor", "sklearn.tree.ExtraTreeRegressor")
 def parse_tree_regressor(step: Step) -> dict[str, Output]:
     """Value of the leaf, a column for each target."""
-    x, forest = tree_input(step, step.estimator), tree_forest(step, [step.estimator])
+    x = tree_input(step, step.estimator)
+    forest = tree_forest(step, [step.estimator])
     return {
         "predict": Output(
             TreeEnsemble(x, forest), VECTOR if step.estimator.n_outputs_ == 1 else MATRIX

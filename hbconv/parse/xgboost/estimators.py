@@ -100,7 +100,8 @@ def parse_classifier(step: Step) -> dict[str, Output]:
 
 
 def _labelled(step: Step, margin: Node, p: Node) -> dict[str, Output]:
-    known, softmax = step.estimator.n_classes_, step.estimator.objective == "multi:softmax"
+    known = step.estimator.n_classes_
+    softmax = step.estimator.objective == "multi:softmax"
     classes = np.arange(max(known, 2))
     if p.type.width > 1 and known == 2:
         return {"predict": Output(Compare.of(p, "gt", 0.5, "float64")), "predict_proba": Output(p)}
@@ -134,24 +135,19 @@ def _booster_outputs(step: Step, model: XGBoostModel) -> dict[str, Output]:
 def _scores(x: Node, model: XGBoostModel, *, inplace: bool) -> tuple[Node, dict[str, Output]]:
     """Return the margins, and the methods that return them and the leaves."""
     if isinstance(model.booster, XGBoostLinear):
-        bias = (
-            model.booster.bias + model.margin[0]
-        )  # XGBoost starts every output of a linear booster from the first margin
+        # XGBoost starts every output of a linear booster from the first margin.
+        bias = model.booster.bias + model.margin[0]
         margin: Node = OrderedLinear(x, Array(model.booster.weights), Array(bias))
         return margin, {"raw_scores": _answer(margin)}
-    forest, sizes = model.booster.forest(model.margin, inplace=inplace), model.booster.sizes
+    forest = model.booster.forest(model.margin, inplace=inplace)
+    sizes = model.booster.sizes
     x = CategoryCodes(x, sizes) if sizes.data.any() else x
     margin = TreeEnsemble(x, forest)
-    leaves = (
-        {
-            "apply": Output(
-                TreeLeaves(x, forest), VECTOR if forest.n_trees == 1 else MATRIX, dtype="float32"
-            )
-        }
-        if forest.n_trees
-        else {}
-    )
-    return margin, {"raw_scores": _answer(margin), **leaves}
+    outputs = {"raw_scores": _answer(margin)}
+    if forest.n_trees:
+        form = VECTOR if forest.n_trees == 1 else MATRIX
+        outputs["apply"] = Output(TreeLeaves(x, forest), form, dtype="float32")
+    return margin, outputs
 
 
 def _answer(node: Node) -> Output:

@@ -84,19 +84,15 @@ def _decode(data: bytes) -> Any:
 
 
 def _model(learner: Mapping[str, Any]) -> XGBoostModel:
-    booster, param, objective = (
-        learner["gradient_booster"],
-        learner["learner_model_param"],
-        learner["objective"]["name"],
-    )
+    booster = learner["gradient_booster"]
+    param = learner["learner_model_param"]
+    objective = learner["objective"]["name"]
     if objective not in LINKS:
         raise _refusal("objective", objective, f"hbconv handles {', '.join(LINKS)}.")
     if booster["name"] not in _BOOSTERS:
         raise _refusal("booster", booster["name"], f"hbconv handles {', '.join(_BOOSTERS)}.")
-    n_features, n_outputs = (
-        int(param["num_feature"]),
-        max(int(param["num_class"]), int(param.get("num_target", 1)), 1),
-    )
+    n_features = int(param["num_feature"])
+    n_outputs = max(int(param["num_class"]), int(param.get("num_target", 1)), 1)
     if not (0 <= n_features <= MOST_COLUMNS and n_outputs <= MOST_COLUMNS):
         raise ConversionError(
             f"The XGBoost model is damaged: num_feature={n_features}, {n_outputs} outputs; hbconv takes up to {MOST_COLUMNS}."
@@ -106,10 +102,8 @@ def _model(learner: Mapping[str, Any]) -> XGBoostModel:
         margins(scores, objective) if _linked(booster, param) else scores, (n_outputs,)
     )
     cats = booster.get("gbtree", booster)["model"].get("cats", {})
-    names, categories = (
-        tuple(learner.get("feature_names", ())),
-        tuple(map(_categories, cats.get("enc", ()))),
-    )
+    names = tuple(learner.get("feature_names", ()))
+    categories = tuple(map(_categories, cats.get("enc", ())))
     if len(names) not in (0, n_features) or len(categories) not in (0, n_features):
         raise ConversionError(
             f"The XGBoost model is damaged: {len(names)} names and {len(categories)} lists of categories for {n_features} features."
@@ -175,8 +169,6 @@ def _categories(encoding: Mapping[str, Any]) -> Categories:
             value=True,
             hint="XGBoost garbles categories of text beyond ASCII. Name them in ASCII before fitting.",
         )
-    text, ends = (
-        values.astype(np.uint8).tobytes().decode(),
-        np.asarray(encoding["offsets"], np.int64).tolist(),
-    )
+    text = values.astype(np.uint8).tobytes().decode()
+    ends = np.asarray(encoding["offsets"], np.int64).tolist()
     return tuple(text[start:end] for start, end in pairwise(ends))

@@ -49,7 +49,8 @@ def base_scores(text: str) -> Floats:
 
 def margins(scores: Floats, objective: str) -> Floats:
     """Make of base scores what sums start from."""
-    one, link = np.float32(1), LINKS[objective]
+    one = np.float32(1)
+    link = LINKS[objective]
     if link == "logit":
         return np.array(
             [-_log(one / p - one) for p in np.clip(scores, _EDGE, one - _EDGE)], np.float32
@@ -68,7 +69,8 @@ def _log(x: np.float32) -> np.float32:
         logf = ctypes.CDLL(None).logf
     except (AttributeError, OSError, TypeError):
         return np.float32(math.log(x))
-    logf.argtypes, logf.restype = [ctypes.c_float], ctypes.c_float
+    logf.argtypes = [ctypes.c_float]
+    logf.restype = ctypes.c_float
     return np.float32(logf(x))
 
 

@@ -51,7 +51,8 @@ class XGBoostTrees:
         Dart scales each leaf by its tree's weight. XGBoost's in-place prediction, which the scikit-learn wrappers use, first
         adds the margin to a tree's leaf and takes it off again, in float32.
         """
-        values, table = self.nodes.values, self.nodes
+        values = self.nodes.values
+        table = self.nodes
         if self.weights is not None:
             first = np.repeat(margin[self.target], table.sizes)[:, None]
             values = ((first + values) - first if inplace else values) * np.repeat(
@@ -88,7 +89,8 @@ def read_trees(
         weights is None or len(weights) == len(trees),
         "weight_drop has another length than the trees, as after booster[::2] of a dart",
     )
-    nodes, sets = _table(trees), _read_sets(trees)
+    nodes = _table(trees)
+    sets = _read_sets(trees)
     if sets.nodes.size:
         _require(
             sets.nodes.max() < len(nodes.feature),
@@ -211,14 +213,10 @@ def _read_sets(trees: Sequence[Mapping[str, Any]]) -> _Sets:
         )
         return own + np.repeat(np.cumsum(sizes) - sizes, each)
 
-    nodes, counts = (
-        counted("categories_nodes", "left_children"),
-        _joined(trees, "categories_sizes", np.int64),
-    )
-    start, categories = (
-        counted("categories_segments", "categories"),
-        _joined(trees, "categories", np.int64),
-    )
+    nodes = counted("categories_nodes", "left_children")
+    counts = _joined(trees, "categories_sizes", np.int64)
+    start = counted("categories_segments", "categories")
+    categories = _joined(trees, "categories", np.int64)
     _require(
         len(nodes) == len(counts) == len(start),
         "the arrays of its sets of categories differ in length",

@@ -48,7 +48,8 @@ class _Reader:
     """The bytes and a position in them."""
 
     def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
+        self.data = data
+        self.at = 0
 
     def take(self, size: int) -> bytes:
         if size < 0 or self.at + size > len(self.data):

@@ -59,7 +59,8 @@ def codes(n: int, most: int = 4) -> np.ndarray:
 
 def odd_codes(n: int) -> np.ndarray:
     """Small whole numbers, some of them never fitted, some no whole numbers at all."""
-    x, rng = codes(n), np.random.default_rng(n)
+    x = codes(n)
+    rng = np.random.default_rng(n)
     return np.where(
         rng.random(x.shape) < 0.1,
         rng.choice([7.0, -1.0, 1.5, np.nextafter(2.0, 3.0), -0.0, 1e300], x.shape),
@@ -125,7 +126,8 @@ def kernel(n: int | None = None) -> np.ndarray:
 
 def distances(n: int | None = None) -> np.ndarray:
     """Distances between rows and the fitted ones."""
-    x, fitted = normalized(FITTED if n is None else rows(n, large=30.0)), normalized(FITTED)
+    x = normalized(FITTED if n is None else rows(n, large=30.0))
+    fitted = normalized(FITTED)
     return np.sqrt(((x[:, None] - fitted[None]) ** 2).sum(axis=2))
 
 

@@ -84,14 +84,16 @@ REGRESSORS = [
     tree.DecisionTreeRegressor(max_depth=2),
     make_pipeline(preprocessing.StandardScaler(), linear_model.Ridge()),
 ]
-SCALE, REDUCE = ("scale", preprocessing.StandardScaler()), ("reduce", decomposition.PCA(2))
+SCALE = ("scale", preprocessing.StandardScaler())
+REDUCE = ("reduce", decomposition.PCA(2))
 KERNELS = [
     kernels.RBF(2.0), kernels.RBF(np.arange(1.0, WIDTH + 1)), kernels.Matern(3.0, nu=0.5), kernels.Matern(3.0, nu=1.5), kernels.Matern(3.0, nu=2.5),
     kernels.Matern(3.0, nu=0.8), kernels.Matern(3.0, nu=np.inf), kernels.RationalQuadratic(2.0, 0.5), kernels.DotProduct(0.5), kernels.ConstantKernel(2.0),
     kernels.ExpSineSquared(2.0, 3.0), kernels.PairwiseKernel(metric="rbf"), kernels.CompoundKernel([kernels.RBF(2.0)]),
     2.0 * kernels.RBF(3.0) + kernels.WhiteKernel(0.5), kernels.RBF(3.0) ** 2, kernels.Exponentiation(kernels.DotProduct(), 2),
 ]  # fmt: skip
-SHARES3, SHARES = [0.2, 0.3, 0.5], [np.full(3, 1 / 3), [0.2, 0.3, 0.5]]
+SHARES3 = [0.2, 0.3, 0.5]
+SHARES = [np.full(3, 1 / 3), [0.2, 0.3, 0.5]]
 WEIGHTS = ["balanced", {"low": 1.0, "middle": 2.0, "high": 0.5}]
 INITIAL = FITTED[:3]
 ANOVA = [

@@ -20,11 +20,9 @@ from sklearn.utils import all_estimators
 
 __all__ = ["Subject", "classes", "subject"]
 
-LOGISTIC, TREE, RIDGE = (
-    linear_model.LogisticRegression(),
-    tree.DecisionTreeClassifier(max_depth=3),
-    linear_model.Ridge(),
-)
+LOGISTIC = linear_model.LogisticRegression()
+TREE = tree.DecisionTreeClassifier(max_depth=3)
+RIDGE = linear_model.Ridge()
 SMALL = {"n_estimators": 3}
 
 START: dict[str, dict[str, Any]] = {
@@ -104,10 +102,8 @@ TARGET = {
 }  # fmt: skip
 """Target; of three texts for classifiers and selectors, a value for regressors, where nothing is said."""
 
-LABELS, NUMBERS = (
-    ("two", "two_bool", "three", "three_text", "labels"),
-    ("value", "values", "positive", "count"),
-)
+LABELS = ("two", "two_bool", "three", "three_text", "labels")
+NUMBERS = ("value", "values", "positive", "count")
 
 
 @dataclass(frozen=True)
@@ -137,7 +133,8 @@ class Subject:
 
     def fitted(self) -> Any:
         """Fit a copy; a small model need not converge."""
-        model, x = base.clone(self.estimator), self._x()
+        model = base.clone(self.estimator)
+        x = self._x()
         y = target(self.y)[:SIZE].copy() if self.y else None
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")

@@ -102,7 +102,8 @@ def changes(name: str) -> Iterator[Change]:
 
 def combinations(name: str, count: int) -> Iterator[Change]:
     """The subject with several parameters changed at once."""
-    start, rng = subject(name), np.random.default_rng(zlib.crc32(name.encode()))
+    start = subject(name)
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
     for _ in range(count):
         chosen = {
             p: found[rng.integers(len(found))]

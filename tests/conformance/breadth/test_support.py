@@ -17,7 +17,8 @@ from hbconv.target import Target
 from hbconv.tensor import Builder
 
 ROOT = Path(__file__).parents[3]
-DATA, PAGE = ROOT / "hbconv/support.json", ROOT / "docs/support.md"
+DATA = ROOT / "hbconv/support.json"
+PAGE = ROOT / "docs/support.md"
 
 CASES = {name: case for name, case in estimators().items() if isinstance(case, Case)}
 

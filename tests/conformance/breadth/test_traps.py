@@ -27,7 +27,8 @@ BACKENDS = available_backends()
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 4)) * [1.0, 3.0, 0.5, 2.0] + [0.0, 5.0, 0.0, -1.0]
 VALUE = X[:, 0] - X[:, 1] / 3 + X[:, 2] + 0.2 * RNG.normal(size=150)
-TWO, THREE = np.where(VALUE > -1.5, "yes", "no"), np.digitize(VALUE, [-2.5, -0.5])
+TWO = np.where(VALUE > -1.5, "yes", "no")
+THREE = np.digitize(VALUE, [-2.5, -0.5])
 COLOURS = np.array(["red", "blue", "Zürich", "日本"], dtype=object)[RNG.integers(0, 4, 150)]
 TABLE = pd.DataFrame({"colour": COLOURS, "size": RNG.choice(["S", "M"], 150), "x": X[:, 0]})
 

@@ -26,7 +26,8 @@ def values(estimator: Any, parameter: str) -> list[Any]:
 
     A parameter of the fit alone gets one; every other what its constraints name and what is made for it by hand.
     """
-    name, now = type(estimator).__name__, estimator.get_params(deep=False)[parameter]
+    name = type(estimator).__name__
+    now = estimator.get_params(deep=False)[parameter]
     if (name, parameter) not in MADE and parameter in FIT_ONLY:
         found = [FIT_ONLY[parameter]]
     else:

@@ -59,7 +59,8 @@ def compare_values(case: Case, method: str, x: Any, got: np.ndarray) -> float:
 
 def _near(case: Case, method: str, x: Any, got: np.ndarray, want: np.ndarray) -> float:
     if got.dtype == object:  # As ONNX Runtime returns text of any width.
-        got, want = got.astype(str).astype(object), want.astype(str).astype(object)
+        got = got.astype(str).astype(object)
+        want = want.astype(str).astype(object)
     assert (got.shape, got.dtype) == (want.shape, want.dtype), (
         method,
         got.shape,
@@ -78,7 +79,8 @@ def _near(case: Case, method: str, x: Any, got: np.ndarray, want: np.ndarray) ->
     if method.endswith(
         "log_proba"
     ):  # The logarithm of a probability near 0 magnifies its rounding without bound.
-        got, want = np.exp(got), np.exp(want)
+        got = np.exp(got)
+        want = np.exp(want)
     same = (got == want) | (np.isnan(got) & np.isnan(want))
     with np.errstate(invalid="ignore"):
         share = np.where(

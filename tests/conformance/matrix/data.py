@@ -36,7 +36,8 @@ def fit_rows() -> np.ndarray:
 @cache
 def targets() -> dict[str, np.ndarray]:
     """Targets of every kind, by name."""
-    x, noise = fit_rows(), np.random.default_rng(1).normal(size=SIZE)
+    x = fit_rows()
+    noise = np.random.default_rng(1).normal(size=SIZE)
     value = x[:, 0] - 2 * x[:, 2] + 3 * x[:, 4] + 0.1 * x[:, 5] + 5 * x[:, 6] + noise
     band = np.digitize(value, np.quantile(value, [0.3, 0.7]))
     return {
@@ -64,7 +65,8 @@ def target(name: str) -> np.ndarray:
 
 def with_missing(x: np.ndarray, share: float = 0.15) -> np.ndarray:
     """Return a copy in which some entries of the odd columns are NaN."""
-    x, rng = x.copy(), np.random.default_rng(len(x) + 7)
+    x = x.copy()
+    rng = np.random.default_rng(len(x) + 7)
     x[:, 1::2][rng.random(x[:, 1::2].shape) < share] = np.nan
     return x
 

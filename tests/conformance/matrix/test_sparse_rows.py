@@ -126,7 +126,8 @@ def _compare(case: Case, method: str, values: Rows, make: Any) -> None:
         return
     if hasattr(want, "tocsr"):
         assert type(got) is type(want)
-    got, want = dense(got), dense(want)
+    got = dense(got)
+    want = dense(want)
     assert (got.shape, got.dtype) == (want.shape, want.dtype)
     if want.dtype.kind != "f":
         np.testing.assert_array_equal(got, want)

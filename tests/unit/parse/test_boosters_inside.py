@@ -128,9 +128,11 @@ def assert_agrees(model, rows):
     """Every method of the source, within what float32 inside explains; XGBoost's results are of float32."""
     converted = hbconv.convert(model, backend="reference")
     for method in (m for m in methods(model) if m in converted.methods):
-        want, got = quietly(model, method, rows), getattr(converted, method)(rows)
+        want = quietly(model, method, rows)
+        got = getattr(converted, method)(rows)
         assert isinstance(got, list | Iterator) == isinstance(want, list), method
-        got, want = dense(got), dense(want)
+        got = dense(got)
+        want = dense(want)
         assert (got.shape, got.dtype) == (want.shape, want.dtype), method
         if want.dtype.kind == "f":
             np.testing.assert_allclose(got, want, rtol=2e-6, atol=1e-7, err_msg=method)
@@ -194,7 +196,8 @@ def test_columns_by_the_names_that_scikit_learn_gives_them(first, voting):
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
 def test_whole_numbers_are_read_as_the_strictest_member_reads_them(library):
     """LightGBM alone reads an array of ints as float32, a linear model beside it does not."""
-    x, rows = (X * 10).astype(np.int64), np.array([[2**24 + 1, 1, 2, 3], [1, 2, 3, 4]])
+    x = (X * 10).astype(np.int64)
+    rows = np.array([[2**24 + 1, 1, 2, 3], [1, 2, 3, 4]])
     both = fit(VotingRegressor([("a", REGRESSORS[library]), ("b", Ridge())]), x, VALUE)
     assert_agrees(both, rows)
     assert_agrees(fit(VotingRegressor([("a", REGRESSORS[library])]), x, VALUE), rows)

@@ -55,7 +55,8 @@ def test_answers_as_the_source_without_a_fit(name):
     )
     model = hbconv.convert(source, backend="reference", **known)
     for method in model.methods:
-        got, want = dense(getattr(model, method)(rows)), dense(getattr(source, method)(rows))
+        got = dense(getattr(model, method)(rows))
+        want = dense(getattr(source, method)(rows))
         np.testing.assert_allclose(got, want, rtol=1e-12)
         assert got.dtype == want.dtype
 
@@ -94,7 +95,8 @@ def test_a_vector_becomes_a_frame_of_one_column(library):
         IsotonicRegression(out_of_bounds="clip").set_output(transform=library).fit(X[:, 0], X[:, 1])
     )
     model = hbconv.convert(source, "reference")
-    got, want = model.transform(X[:, 0]), source.transform(X[:, 0])
+    got = model.transform(X[:, 0])
+    want = source.transform(X[:, 0])
     assert type(got) is type(want)
     assert list(got.columns) == list(want.columns)
     np.testing.assert_array_equal(got.to_numpy(), want.to_numpy())

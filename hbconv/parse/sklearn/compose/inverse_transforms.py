@@ -73,7 +73,8 @@ def _function_transformer(step: Step, x: Node) -> Node:
 
 def _power_transformer(step: Step, x: Node) -> Node:
     """Each column in float64, rounded to x's dtype."""
-    est, x = step.estimator, _numbers(step, x)
+    est = step.estimator
+    x = _numbers(step, x)
     x = inverse_transform(step, est._scaler, x) if est.standardize else x
     invert = {"yeo-johnson": _inverse_yeo_johnson, "box-cox": _inverse_box_cox}[
         step.require("method", "yeo-johnson", "box-cox")
@@ -112,7 +113,8 @@ def _inverse_yeo_johnson(x: Node, power: float) -> Node:
 
 def _quantile_transformer(step: Step, x: Node) -> Node:
     """Interpolate each column's quantiles; shares within 1e-7 of 0 and 1, where they are normal, count as these."""
-    est, x = step.estimator, _numbers(step, x)
+    est = step.estimator
+    x = _numbers(step, x)
     share: Node = Cast(x, "float64")
     if step.require("output_distribution", "uniform", "normal") == "normal":
         share = Affine.of(Map(Affine.of(share, div=np.sqrt(2.0)), "erf"), add=1.0, mul=0.5)

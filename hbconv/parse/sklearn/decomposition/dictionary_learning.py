@@ -33,7 +33,8 @@ def parse_sparse_coder(step: Step) -> Node:
 
 
 def _encoded(step: Step, dictionary: np.ndarray[Any, Any]) -> Node:
-    est, x = step.estimator, Cast(step.require_finite(), "float")
+    est = step.estimator
+    x = Cast(step.require_finite(), "float")
     if dictionary.dtype.kind != "f" or dictionary.dtype.itemsize < 4:
         dictionary = dictionary.astype(np.float64)
     code = (

@@ -71,14 +71,16 @@ def _log_likelihood(step: Step, x: Node, precision: npt.NDArray[Any]) -> Node:
 @parses("sklearn.decomposition.FastICA")
 def parse_fast_ica(step: Step) -> Node:
     """Centre in place where it whitens, then unmix."""
-    est, x = step.estimator, step.require_finite(Cast(step.x, "float"))
+    est = step.estimator
+    x = step.require_finite(Cast(step.x, "float"))
     return Linear.of(Affine.in_place(x, sub=est.mean_) if est.whiten else x, est.components_.T)
 
 
 @parses("sklearn.decomposition.FactorAnalysis")
 def parse_factor_analysis(step: Step) -> dict[str, Output]:
     """Find the expected factors of each row (Bishop, Pattern Recognition and Machine Learning, 12.66), and its likelihood."""
-    est, x = step.estimator, step.require_finite()
+    est = step.estimator
+    x = step.require_finite()
     loadings = est.components_ / est.noise_variance_
     covariance = np.linalg.inv(np.eye(len(loadings)) + loadings @ est.components_.T)
     factors = Linear.of(Linear.of(_centred(step, x), loadings.T), covariance)
@@ -94,7 +96,8 @@ def parse_sparse_pca(step: Step) -> Node:
 
     One row gives one row here; the source, for that number of rows alone, gives a vector.
     """
-    est, x = step.estimator, step.require_finite()
+    est = step.estimator
+    x = step.require_finite()
     components = est.components_
     gram = components @ components.T + est.ridge_alpha * np.eye(
         len(components), dtype=components.dtype

@@ -15,7 +15,8 @@ def parse_nmf(step: Step) -> Node:
     With ``tol=0`` rounds that change nothing any more are all that the source leaves out; else it ends them all at once, by
     the sum over the rows. Its other solver starts from their mean.
     """
-    est, components = step.estimator, step.estimator.components_
+    est = step.estimator
+    components = step.estimator.components_
     if est.solver != "cd":
         raise step.refuse(
             "solver",
@@ -26,7 +27,8 @@ def parse_nmf(step: Step) -> Node:
         hint = "The source stops by the sum over all rows, so that each answer depends on the others. Set tol=0 on the fitted estimator: components stay."
         raise step.refuse("tol", est.tol, hint)
     step.require("shuffle", False)
-    x, dtype = step.require_finite(Cast(step.x, "float")), components.dtype.name
+    x = step.require_finite(Cast(step.x, "float"))
+    dtype = components.dtype.name
     step.check(
         IsOtherDtype(x, dtype),
         f"{step.name} (step {step.where!r}) was fitted on {dtype} and takes no other floats.",

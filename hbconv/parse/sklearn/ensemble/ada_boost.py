@@ -56,7 +56,8 @@ def parse_ada_boost_classifier(step: Step) -> dict[str, Output]:
 def parse_ada_boost_regressor(step: Step) -> dict[str, Output]:
     """Median of what the members predict, by their weights."""
     step.require_finite()
-    predictions, weights = _predictions(step), step.estimator.estimator_weights_
+    predictions = _predictions(step)
+    weights = step.estimator.estimator_weights_
     if weights.dtype.kind != "f" or not len(weights) == np.size(weights) >= predictions.type.width:
         raise step.damaged(
             f"estimator_weights_ is {weights.dtype} of shape {weights.shape}, for {predictions.type.width} estimators_"
@@ -77,13 +78,15 @@ def _ballot(est: Any) -> tuple[Numbers, Numbers, Numbers]:
 
     Of two classes the second is enough: votes for the first are the opposite, to the last bit.
     """
-    n, weights = len(est.classes_), est.estimator_weights_[: len(est.estimators_)]
+    n = len(est.classes_)
+    weights = est.estimator_weights_[: len(est.estimators_)]
     return np.arange(n == 2, n), weights, -1 / (n - 1) * weights
 
 
 def _votes(step: Step) -> tuple[Node, Node]:
     """Sum of all members' votes, and the sums after each member."""
-    est, outputs = step.estimator, _members(step)
+    est = step.estimator
+    outputs = _members(step)
     candidates, for_it, against = _ballot(est)
     codes = concat([class_codes(step, output["predict"], est.classes_) for output in outputs])
     stages = RunningSums(
@@ -95,7 +98,8 @@ def _votes(step: Step) -> tuple[Node, Node]:
 def _tree_votes(step: Step) -> tuple[Node, Node]:
     """Likewise, where the trees are read as one forest whose leaves vote; the stages count what the leaves predict."""
     est = step.estimator
-    members, (candidates, for_it, against) = est.estimators_, _ballot(est)
+    members = est.estimators_
+    candidates, for_it, against = _ballot(est)
     x = tree_input(step, members[0])
     labels = [
         np.searchsorted(est.classes_, m.classes_)[m.tree_.value[:, 0].argmax(axis=1)]
@@ -132,7 +136,8 @@ def _answers(step: Step, sums: Node, weight: float) -> dict[str, Output]:
 
 
 def _staged(step: Step, sums: Node, weights: Numbers) -> dict[str, Output]:
-    classes, stages = Array(step.estimator.classes_), len(weights)
+    classes = Array(step.estimator.classes_)
+    stages = len(weights)
     scores, codes, probabilities = _decide(sums, weights, len(classes))
     width = sums.type.width // stages
     return {
@@ -167,7 +172,8 @@ def _predictions(step: Step) -> Node:
     """Put what the members predict side by side."""
     members = step.estimator.estimators_
     if are_trees(step):
-        x, trees = tree_input(step, members[0]), read_trees([member.tree_ for member in members])
+        x = tree_input(step, members[0])
+        trees = read_trees([member.tree_ for member in members])
         forest = assemble(
             trees,
             np.zeros(len(members)),

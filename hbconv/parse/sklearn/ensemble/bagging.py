@@ -92,7 +92,8 @@ def _total(outputs: list[Output]) -> Output:
 
 def _forest(step: Step, values: list[Numbers]) -> tuple[Node, Forest]:
     """Close one forest of all trees, each over its own columns, and number its leaves. Rows are checked in those columns alone."""
-    members, columns = step.estimator.estimators_, step.estimator.estimators_features_
+    members = step.estimator.estimators_
+    columns = step.estimator.estimators_features_
     tree_input(
         replace(step, x=columns_of_array(step.x, np.unique(np.concatenate(columns)))), members[0]
     )
@@ -120,10 +121,8 @@ def _tree_sums(step: Step) -> dict[str, Output]:
 def _sums(step: Step) -> dict[str, Output]:
     """Add up over members, of which each may know some of the classes alone; no decisions where members give several widths of them."""
     est = step.estimator
-    outputs, classes = (
-        read_members(step, est.estimators_features_),
-        [member.classes_ for member in est.estimators_],
-    )
+    outputs = read_members(step, est.estimators_features_)
+    classes = [member.classes_ for member in est.estimators_]
     fractions = [
         _fractions(step, output, known) for output, known in zip(outputs, classes, strict=True)
     ]

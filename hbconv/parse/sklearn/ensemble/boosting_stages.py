@@ -95,8 +95,11 @@ def classified(step: Step, boosted: Boosted, positive: str) -> dict[str, Output]
 
     ``positive`` is the comparison with zero that a score of the second of two classes passes.
     """
-    raw, staged, stages = boosted.raw, boosted.staged, boosted.stages
-    classes, outputs = Array(step.estimator.classes_), raw.type.width
+    raw = boosted.raw
+    staged = boosted.staged
+    stages = boosted.stages
+    classes = Array(step.estimator.classes_)
+    outputs = raw.type.width
 
     def codes(scores: Node, groups: int) -> Node:
         return (

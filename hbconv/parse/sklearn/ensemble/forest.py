@@ -17,7 +17,8 @@ from hbconv.parse.step import Step
 def parse_forest_classifier(step: Step) -> dict[str, Output]:
     """Sum the trees' class fractions in float64, divide by their number; predict takes the largest mean."""
     members = step.estimator.estimators_
-    x, forest = tree_input(step, members[0]), tree_forest(step, members)
+    x = tree_input(step, members[0])
+    forest = tree_forest(step, members)
     return {
         **classified_fractions(step, Affine.of(TreeEnsemble(x, forest), div=len(members))),
         **leaf_outputs(x, forest, members),
@@ -28,7 +29,8 @@ def parse_forest_classifier(step: Step) -> dict[str, Output]:
 def parse_forest_regressor(step: Step) -> dict[str, Output]:
     """Sum the trees' values in float64, divide by their number."""
     members = step.estimator.estimators_
-    x, forest = tree_input(step, members[0]), tree_forest(step, members)
+    x = tree_input(step, members[0])
+    forest = tree_forest(step, members)
     mean = Affine.of(TreeEnsemble(x, forest), div=len(members))
     return {
         "predict": Output(mean, VECTOR if step.estimator.n_outputs_ == 1 else MATRIX),

@@ -78,7 +78,8 @@ def _boosted(step: Step, first_scores: Callable[[Step, Node], Node]) -> tuple[No
 
 def _constant_scores(step: Step, x: Node) -> Node | None:
     """First scores that are the same for every row; None where they are not."""
-    est, init = step.estimator, step.estimator.init_
+    est = step.estimator
+    init = step.estimator.init_
     strategies = CONSTANT_INITS.get(type(init).__name__)
     if strategies and init.strategy not in strategies:
         raise step.refuse(

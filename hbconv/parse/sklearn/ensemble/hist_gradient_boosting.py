@@ -69,7 +69,8 @@ def _with_categories(step: Step) -> Node:
 
 def _codes(step: Step) -> Node:
     """Recode the encoder's categories to the codes of the forest's tables."""
-    est, tables = step.estimator, []
+    est = step.estimator
+    tables = []
     for j, categories in enumerate(est.categories_):
         codes = FIRST_CODE + np.arange(len(categories))
         codes[codes == FIRST_CODE + est._missing_indices.get(j, -1)] = MISSING

@@ -23,7 +23,8 @@ def parse_isolation_forest(step: Step) -> dict[str, Output]:
     The decision is taken by the sum itself, which is exact on every backend as a power is not.
     """
     est = step.estimator
-    paths, expected = _paths(step), _expected(est)
+    paths = _paths(step)
+    expected = _expected(est)
     ratio = Affine.of(paths, div=expected) if expected else Affine.of(paths, mul=0.0, add=1.0)
     scores = Affine.of(Map(Affine.of(ratio, mul=-1.0), "exp2"), mul=-1.0)
     outlier = Compare.of(paths, "lt", _least_inlier(est.offset_, expected), "float64")
@@ -36,7 +37,8 @@ def parse_isolation_forest(step: Step) -> dict[str, Output]:
 
 def _paths(step: Step) -> Node:
     """Sum of the depths of the leaves reached, and of the paths expected below them."""
-    est, width = step.estimator, step.x.type.width
+    est = step.estimator
+    width = step.x.type.width
     lengths = zip(est._decision_path_lengths, est._average_path_length_per_tree, strict=True)
     values = [(depth + below - 1.0)[:, None] for depth, below in lengths]
     columns = None if est._max_features == width else est.estimators_features_

@@ -18,11 +18,9 @@ from hbconv.parse.step import Step
 def parse_random_trees_embedding(step: Step) -> dict[str, Output]:
     """Give each leaf a column, one where a row reaches it. A leaf that the encoder has not seen is refused, as in the source."""
     est = step.estimator
-    x, forest, encoder = (
-        tree_input(step, est.estimators_[0]),
-        tree_forest(step, est.estimators_),
-        est.one_hot_encoder_,
-    )
+    x = tree_input(step, est.estimators_[0])
+    forest = tree_forest(step, est.estimators_)
+    encoder = est.one_hot_encoder_
     codes = TreeLeaves(x, replace(forest, leaf_id=_known(forest, encoder.categories_)))
     if np.any(codes.forest.leaf_id.data < 0):
         step.check(

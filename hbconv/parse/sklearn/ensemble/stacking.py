@@ -107,10 +107,8 @@ def _decode(step: Step, outputs: Outputs) -> Outputs:
 
 def _decode_each(step: Step, outputs: Outputs) -> Outputs:
     """Labels of several columns; of a list of probabilities the source takes the first class of each, of an array it can make nothing."""
-    codes, p = (
-        Cast(as_numbers(step, outputs["predict"]), "int32"),
-        outputs.pop("predict_proba", None),
-    )
+    codes = Cast(as_numbers(step, outputs["predict"]), "int32")
+    p = outputs.pop("predict_proba", None)
     if p is not None and p.widths:
         firsts = np.cumsum([0, *p.widths[:-1]])
         outputs["predict_proba"] = Output(Select(as_numbers(step, p), Array.of(firsts, np.int32)))

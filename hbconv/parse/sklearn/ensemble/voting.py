@@ -56,7 +56,8 @@ def _probabilities(step: Step, members: list[dict[str, Output]]) -> tuple[Node, 
 
 
 def _votes(step: Step, members: list[dict[str, Output]]) -> tuple[Node, dict[str, Output]]:
-    n_classes, given = len(step.estimator.classes_), _weights(step)
+    n_classes = len(step.estimator.classes_)
+    given = _weights(step)
     weights = [1.0] * len(members) if given is None else given
     if min(weights) < 0:
         raise step.refuse(

@@ -26,7 +26,8 @@ from hbconv.parse.step import Conditions, Step, concat
 @parses("sklearn.impute.IterativeImputer")
 def parse_iterative_imputer(step: Step) -> Node:
     """Impute each column at first, then predict it by each estimator of the fitted sequence."""
-    est, x = step.estimator, Cast(step.x, "float")
+    est = step.estimator
+    x = Cast(step.x, "float")
     step.require("sample_posterior", False)
     if not isinstance(est.missing_values, int | float | np.number):
         raise step.refuse("missing_values", est.missing_values, "hbconv handles NaN and numbers.")
@@ -52,7 +53,8 @@ def _predicted(step: Step, filled: Node, missing: Node) -> Node:
     )
     if not empty.any():
         _refuse_all_missing(step, missing)
-    filled, missing = Together(filled), Together(missing)
+    filled = Together(filled)
+    missing = Together(missing)
     columns = [_column(filled, j) for j in range(filled.type.width)]
     for i, (j, neighbors, estimator) in enumerate(est.imputation_sequence_):
         if not empty[j]:

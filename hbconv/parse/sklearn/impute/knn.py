@@ -66,7 +66,8 @@ def _missing(step: Step) -> float:
 
 def _column(step: Step, x: Node, distances: Node, fitted: npt.NDArray[Any], j: int) -> Node:
     """Return one column with its missing values filled, in x's dtype."""
-    column, donors = Select(x, Array.of([j], np.int32)), np.flatnonzero(~np.isnan(fitted[:, j]))
+    column = Select(x, Array.of([j], np.int32))
+    donors = np.flatnonzero(~np.isnan(fitted[:, j]))
     if not len(donors):
         return CastLike(ConstantRows(x, Array(np.zeros(1))), x)
     values = fitted[donors, j]
@@ -88,10 +89,8 @@ def _column(step: Step, x: Node, distances: Node, fitted: npt.NDArray[Any], j: i
 
 def _weights(step: Step, distances: Node) -> Node:
     """Return how much each donor counts: nothing where it shares no known value with the row."""
-    unknown, nothing = (
-        IsMissing(distances),
-        ConstantRows(distances, Array(np.zeros(distances.type.width))),
-    )
+    unknown = IsMissing(distances)
+    nothing = ConstantRows(distances, Array(np.zeros(distances.type.width)))
     if step.estimator.weights == "distance":
         return Choose(unknown, nothing, InverseDistances(distances))
     return Choose(unknown, nothing, ConstantRows(distances, Array(np.ones(distances.type.width))))

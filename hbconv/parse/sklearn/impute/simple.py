@@ -93,7 +93,8 @@ def _refuse_sparse_zeros(step: Step) -> None:
 
 def _filled(step: Step, columns: list[int], *, is_text: bool) -> Node:
     est = step.estimator
-    x, fill = _columns(step, columns), est.statistics_[columns]
+    x = _columns(step, columns)
+    fill = est.statistics_[columns]
     if is_text:
         return FillText(x, tuple(fill.tolist()), _missing_texts(step))
     if est._fit_dtype.kind == "O":

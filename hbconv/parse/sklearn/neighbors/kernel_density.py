@@ -38,7 +38,8 @@ def parse_kernel_density(step: Step) -> dict[str, Output]:
             )
     refuse_no_metric(step, est.metric)
     x = step.require_finite(Cast(step.x, "float64"))
-    points, width = np.asarray(est.tree_.data, dtype=np.float64), step.x.type.width
+    points = np.asarray(est.tree_.data, dtype=np.float64)
+    width = step.x.type.width
     surrogate = read_metric(step, x, points, est.metric, est.metric_params or {})
     ratios = Affine.of(surrogate.to_distance(surrogate.node), div=est.bandwidth_)
     bumps = _KERNELS[step.require("kernel", *_KERNELS)](ratios)
@@ -83,7 +84,8 @@ def _log_sphere(width: int) -> float:
 
 def _log_cosine(width: int) -> float:
     """Logarithm of the integral of ``r^(d - 1) cos(pi r / 2)`` over r from 0 to 1, by parts; the source's own sum, NaN where that is negative."""
-    total, term = 0.0, 2.0 / pi
+    total = 0.0
+    term = 2.0 / pi
     for k in range(1, width + 1, 2):
         total += term
         term *= -(width - k) * (width - k - 1) * (2.0 / pi) ** 2

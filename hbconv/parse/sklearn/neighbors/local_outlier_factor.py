@@ -50,7 +50,8 @@ def _scores(step: Step, neighbors: Neighbors) -> Node:
 
     Distances have the dtype of float rows.
     """
-    est, count = step.estimator, neighbors.positions.type.width
+    est = step.estimator
+    count = neighbors.positions.type.width
     distances = CastLike(neighbors.distances, Cast(step.x, "float"))
     reach = LookupRows(neighbors.positions, Array(est._distances_fit_X_[:, count - 1 : count]))
     mean = Affine.of(GroupSums(Maximum((distances, reach)), 1), div=count, add=1e-10)

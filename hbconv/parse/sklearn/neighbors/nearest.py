@@ -81,7 +81,8 @@ class Neighbors:
 
 def fitted_rows(estimator: Any) -> npt.NDArray[Any]:
     """Return the rows fitted on, also those that came as a sparse matrix; ValueError where a search tree, which the source asks, holds others."""
-    rows, tree = dense(estimator._fit_X), getattr(estimator, "_tree", None)
+    rows = dense(estimator._fit_X)
+    tree = getattr(estimator, "_tree", None)
     if tree is not None and not np.array_equal(np.asarray(tree.data), rows):
         raise ValueError("_fit_X does not hold the rows of _tree")
     return rows
@@ -97,11 +98,9 @@ def read_surrogate(step: Step, estimator: Any, x: Node) -> Surrogate:
         )
     if estimator.metric == "precomputed":
         return given_distances(step, estimator, x)
-    rows, metric, brute = (
-        fitted_rows(estimator),
-        estimator.effective_metric_,
-        estimator._fit_method == "brute",
-    )
+    rows = fitted_rows(estimator)
+    metric = estimator.effective_metric_
+    brute = estimator._fit_method == "brute"
     if not brute or metric not in _SPARSE_METRICS:
         step.refuse_sparse(
             f"searches by {estimator._fit_method!r} and {metric!r}, which take no sparse matrix"
@@ -168,7 +167,8 @@ def _smallest(node: Node, count: int) -> tuple[Node, Node]:
     ):
         smallest = Nearest(node, count)
         return smallest, EntriesAt(node, smallest)
-    x, points = Cast(node.x, "float64"), Array.of(node.points, "float64")
+    x = Cast(node.x, "float64")
+    points = Array.of(node.points, "float64")
     positions = NearestPoints(x, points, count)
     return positions, SquaresAt(x, positions, points)
 

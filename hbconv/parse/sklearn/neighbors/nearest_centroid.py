@@ -28,7 +28,8 @@ from hbconv.parse.step import Step
 def parse_nearest_centroid(step: Step) -> dict[str, Output]:
     """Classes that are equally likely before are told by the distance alone; probabilities come with the Euclidean one."""
     est = step.estimator
-    x, classes = step.require_finite(), Array(est.classes_)
+    x = step.require_finite()
+    classes = Array(est.classes_)
     metric = step.require("metric", "euclidean", "manhattan")
     scores = _scores(step, x, metric)
     nearest = np.isclose(est.class_prior_, 1 / len(classes)).all()

@@ -75,7 +75,8 @@ def parse_radius_transformer(step: Step) -> dict[str, Output]:
 def parse_radius_regressor(step: Step) -> dict[str, Output]:
     """Average the targets of the neighbours; a row without any gets NaN, or what NaN is as one of the targets' ints."""
     targets = np.asarray(step.estimator._y)
-    table, weights = targets.reshape(len(targets), -1), _weights(step)
+    table = targets.reshape(len(targets), -1)
+    weights = _weights(step)
     with np.errstate(invalid="ignore"):
         nothing = np.full_like(table[0], np.nan).astype(np.float64)
     total = GroupSums(weights, 1)

@@ -43,7 +43,8 @@ def parse_k_bins_discretizer(step: Step) -> dict[str, Output]:
 @parses("sklearn.preprocessing.PolynomialFeatures")
 def parse_polynomial_features(step: Step) -> dict[str, Output]:
     """List the terms by degree; the source multiplies the columns of a term from last to first, of a sparse matrix from first to last."""
-    est, x = step.estimator, step.require_finite()
+    est = step.estimator
+    x = step.require_finite()
     choose = combinations if est.interaction_only else combinations_with_replacement
     degrees = range(max(1, est._min_degree), est._max_degree + 1)
     terms = list(chain.from_iterable(choose(range(x.type.width), d) for d in degrees))

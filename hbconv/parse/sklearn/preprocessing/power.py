@@ -40,7 +40,8 @@ def _box_cox(step: Step, x: Node, lambdas: npt.NDArray[Any]) -> Node:
     powers = _powers(lambdas, 1e-19)
     with np.errstate(divide="ignore", over="ignore"):
         ends = np.exp(_LARGEST / powers.data)
-    low, high = np.where(powers.data < 0, ends, 0.0), np.where(powers.data > 0, ends, np.inf)
+    low = np.where(powers.data < 0, ends, 0.0)
+    high = np.where(powers.data > 0, ends, np.inf)
     step.check(IsOutside.of(x, low, high), f"Powers of the input overflow (step {step.where!r}).")
     return BoxCox(Cast(x, "float64"), powers)
 

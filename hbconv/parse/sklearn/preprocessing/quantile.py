@@ -31,7 +31,8 @@ _BOUND = 1e-7
 @parses("sklearn.preprocessing.QuantileTransformer")
 def parse_quantile_transformer(step: Step) -> dict[str, Output]:
     """Map values to shares, then shares to a normal distribution; entries that a sparse matrix leaves out stay zero."""
-    est, x = step.estimator, step.require_finite(Cast(step.x, "float"), allow_nan=True)
+    est = step.estimator
+    x = step.require_finite(Cast(step.x, "float"), allow_nan=True)
     shares = CastLike(_shares(step, x), x)
     normal = step.require("output_distribution", "uniform", "normal") == "normal"
     node: Node = CastLike(_normal(shares), x) if normal else shares
@@ -58,12 +59,11 @@ def _at_the_bounds(step: Step, x: Node, shares: Node) -> Node:
     low, high = (Array(step.estimator.quantiles_[end].astype(np.float64)) for end in (0, -1))
     zeros, ones = (ConstantRows(x, Array(np.full(x.type.width, value))) for value in (0.0, 1.0))
     if step.estimator.output_distribution == "uniform":
-        is_low, is_high = Compare(x, "eq", low), Compare(x, "eq", high)
+        is_low = Compare(x, "eq", low)
+        is_high = Compare(x, "eq", high)
     else:
-        is_low, is_high = (
-            Compare(Affine.of(x, sub=_BOUND), "lt", low),
-            Compare(Affine.of(x, add=_BOUND), "gt", high),
-        )
+        is_low = Compare(Affine.of(x, sub=_BOUND), "lt", low)
+        is_high = Compare(Affine.of(x, add=_BOUND), "gt", high)
     return Choose(is_low, zeros, Choose(is_high, ones, shares))
 
 

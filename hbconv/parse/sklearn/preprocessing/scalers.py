@@ -17,7 +17,8 @@ from hbconv.parse.step import Step
 @parses("sklearn.preprocessing.StandardScaler")
 def parse_standard_scaler(step: Step) -> dict[str, Output]:
     """Subtract ``mean_``, divide by ``scale_``; either may be off. Both are rounded to the input's dtype first."""
-    x, est = step.require_finite(allow_nan=True), step.estimator
+    x = step.require_finite(allow_nan=True)
+    est = step.estimator
     scaled = Affine.in_place(x, **({} if est.scale_ is None else {"mul": 1 / est.scale_}))
     steps: dict[str, npt.ArrayLike] = {}
     if est.with_mean:
@@ -31,7 +32,8 @@ def parse_standard_scaler(step: Step) -> dict[str, Output]:
 @parses("sklearn.preprocessing.MaxAbsScaler")
 def parse_max_abs_scaler(step: Step) -> dict[str, Output]:
     """Divide by ``scale_``."""
-    x, scale = step.require_finite(allow_nan=True), np.asarray(step.estimator.scale_)
+    x = step.require_finite(allow_nan=True)
+    scale = np.asarray(step.estimator.scale_)
     clip = getattr(step.estimator, "clip", False)
     node = step.by_form(Affine.in_place(x, div=scale), Affine.in_place(x, mul=1.0 / scale))
     return _in_form(step, Clip.of(node, -1.0, 1.0) if clip else node)
@@ -48,7 +50,8 @@ def parse_min_max_scaler(step: Step) -> Node:
 @parses("sklearn.preprocessing.RobustScaler", takes_sparse=True)
 def parse_robust_scaler(step: Step) -> dict[str, Output]:
     """Subtract ``center_``, divide by ``scale_``; either may be off. A sparse matrix the source only scales."""
-    x, est = step.require_finite(allow_nan=True), step.estimator
+    x = step.require_finite(allow_nan=True)
+    est = step.estimator
     scaled = Affine.in_place(x, **({"mul": 1.0 / est.scale_} if est.with_scaling else {}))
     steps: dict[str, npt.ArrayLike] = {}
     if est.with_centering:
@@ -69,7 +72,8 @@ def parse_normalizer(step: Step) -> dict[str, Output]:
 @parses("sklearn.preprocessing.Binarizer")
 def parse_binarizer(step: Step) -> dict[str, Output]:
     """Compare with the threshold, which numpy rounds to the input's dtype unless it is a numpy scalar."""
-    x, threshold = step.require_finite(), step.estimator.threshold
+    x = step.require_finite()
+    threshold = step.estimator.threshold
     constant = Array(np.full(x.type.width, threshold, dtype=np.float64))
     if threshold < 0:
         step.refuse_sparse(

@@ -140,7 +140,8 @@ def _slopes(step: Step, bounds: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _periodic(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
     """Bring values into the base interval; all values of a column without length become zero."""
-    offset, has_length = Affine.of(x, sub=low), high > low
+    offset = Affine.of(x, sub=low)
+    has_length = high > low
     periods = np.where(has_length, high - low, 1.0)
     limit = np.where(has_length, Modulo.LIMIT * periods, np.inf)
     step.check(

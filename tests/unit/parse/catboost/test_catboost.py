@@ -58,7 +58,8 @@ def convert(model, **options):
 def same(converted, model, rows, *methods, ulp=FUNCTION):
     """Assert equal answers; probabilities and their logarithms within units."""
     for method in methods or converted.methods:
-        got, want = dense(getattr(converted, method)(rows)), dense(quietly(model, method, rows))
+        got = dense(getattr(converted, method)(rows))
+        want = dense(quietly(model, method, rows))
         assert_units(method, got, want, ulp * method.endswith("proba"))
 
 
@@ -79,7 +80,8 @@ def test_categories_between_numbers(order, policy):
 def test_categories_in_every_form():
     frame = table()
     model = listed(frame)
-    converted, want = convert(model), model.predict(frame)
+    converted = convert(model)
+    want = model.predict(frame)
     for colour in ("category", "string", object):
         for size in ("int8", "category", object, str):
             np.testing.assert_array_equal(

@@ -45,7 +45,8 @@ def booster_of(model):
 
 def assert_raw_and_leaves(model, rows):
     """Leaf numbers and raw scores, bit for bit."""
-    forest, booster = forest_of(parse(model)), booster_of(model)
+    forest = forest_of(parse(model))
+    booster = booster_of(model)
     np.testing.assert_array_equal(
         forest.leaf_id.data[forest.leaves(rows)], booster.predict(rows, pred_leaf=True)
     )

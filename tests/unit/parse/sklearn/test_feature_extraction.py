@@ -222,10 +222,8 @@ def test_refuses_values_that_the_model_behind_refuses(value: Any) -> None:
 def test_counts_repeated_texts_of_a_mapping_as_one_entry() -> None:
     """The source leaves two entries in one place, which its matrix means to be added."""
     estimator = DictVectorizer().fit([{"genre": ["drama", "war"]}])
-    got, want = (
-        convert(estimator).transform([{"genre": ["war", "war"]}]),
-        estimator.transform([{"genre": ["war", "war"]}]),
-    )
+    got = convert(estimator).transform([{"genre": ["war", "war"]}])
+    want = estimator.transform([{"genre": ["war", "war"]}])
     assert (got.nnz, want.nnz) == (1, 2)
     np.testing.assert_array_equal(got.toarray(), want.toarray())
 
@@ -240,7 +238,8 @@ def test_weighs_dense_counts_as_sparse_ones() -> None:
         csr_matrix(counts),
         csr_matrix(counts.astype(np.float32)),
     ):
-        got, want = convert(estimator).transform(x), estimator.transform(x)
+        got = convert(estimator).transform(x)
+        want = estimator.transform(x)
         assert got.dtype == want.dtype
         np.testing.assert_allclose(
             got.toarray(), want.toarray(), rtol=1e-6 if got.dtype == np.float32 else 1e-13

@@ -118,7 +118,8 @@ def test_points_themselves_are_at_distance_zero() -> None:
 def test_additive_chi2_of_zero_is_zero(dtype: str) -> None:
     source = AdditiveChi2Sampler(sample_steps=3).fit(POSITIVE)
     rows = np.array([[0.0, -0.0, 1e-42, 1.0], [5.0, 1e-5, 1e38, 0.0]], dtype=dtype)
-    got, want = converted(source).transform(rows), source.transform(rows)
+    got = converted(source).transform(rows)
+    want = source.transform(rows)
     assert got.dtype == want.dtype
     np.testing.assert_allclose(got, want, rtol=1e-4 if dtype == "float32" else 1e-12)
     with pytest.raises(InputError, match="Negative values"):

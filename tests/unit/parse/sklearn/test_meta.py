@@ -55,12 +55,14 @@ def assert_agrees(model, rows=ROWS):
     """Every method the model has answers as the source does; returns the converted model."""
     converted = hbconv.convert(model, backend="reference")
     for method in converted.methods:
-        want, got = quietly(model, method, rows), getattr(converted, method)(rows)
+        want = quietly(model, method, rows)
+        got = getattr(converted, method)(rows)
         assert (isinstance(got, list), hasattr(got, "toarray")) == (
             isinstance(want, list),
             hasattr(want, "toarray"),
         )
-        want, got = dense(want), dense(got)
+        want = dense(want)
+        got = dense(got)
         assert (got.shape, got.dtype) == (want.shape, want.dtype), method
         if want.dtype.kind == "f":
             np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12, err_msg=method)
@@ -414,10 +416,8 @@ def test_predictions_are_checked_before_they_are_inverted():
     model = TransformedTargetRegressor(LinearRegression(), func=np.log, inverse_func=np.exp).fit(
         X, np.exp(9 * VALUE)
     )
-    converted, rows = (
-        hbconv.convert(model, backend="reference"),
-        np.concatenate([ROWS, [[1e308, 0, 0, 0]]]),
-    )
+    converted = hbconv.convert(model, backend="reference")
+    rows = np.concatenate([ROWS, [[1e308, 0, 0, 0]]])
     with pytest.raises(ValueError, match="infinity"):
         quietly(model, "predict", rows)
     with pytest.raises(InputError, match="infinity"):

@@ -72,10 +72,8 @@ def test_a_union_that_contains_a_pipeline():
 
 def test_a_union_whose_parts_read_rows_that_nobody_changed():
     """PCA and scaler read the same rows, and the caller's array stays as it was."""
-    model, rows = (
-        FeatureUnion([("a", PCA(2)), ("b", StandardScaler())]).fit(X),
-        X.astype(np.float32),
-    )
+    model = FeatureUnion([("a", PCA(2)), ("b", StandardScaler())]).fit(X)
+    rows = X.astype(np.float32)
     before = rows.copy()
     first = hbconv.convert(model, backend="torch").transform(rows)
     np.testing.assert_array_equal(rows, before)

@@ -59,10 +59,8 @@ def test_categories_are_cut_to_whole_numbers() -> None:
 def test_a_category_of_zero_probability() -> None:
     with np.errstate(all="ignore"):
         source = CategoricalNB(alpha=0.0, force_alpha=True, min_categories=4).fit(CATEGORIES, Y)
-        got, want = (
-            converted(source).predict_log_proba(np.array([[3, 0, 0]])),
-            source.predict_log_proba(np.array([[3, 0, 0]])),
-        )
+        got = converted(source).predict_log_proba(np.array([[3, 0, 0]]))
+        want = source.predict_log_proba(np.array([[3, 0, 0]]))
     np.testing.assert_array_equal(got, want)
 
 
@@ -135,7 +133,8 @@ def test_the_solver_without_discriminants_has_no_transform() -> None:
 
 
 def test_whole_numbers_cut_the_distances_of_a_mixture_as_in_the_source() -> None:
-    source, rows = GaussianMixture(2, random_state=0).fit(X), np.array([[1, 2, 0], [0, -1, 3]])
+    source = GaussianMixture(2, random_state=0).fit(X)
+    rows = np.array([[1, 2, 0], [0, -1, 3]])
     np.testing.assert_allclose(
         converted(source).score_samples(rows), source.score_samples(rows), rtol=1e-12
     )

@@ -123,7 +123,8 @@ def test_missing_values_only_where_the_source_takes_them(model):
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
 @pytest.mark.parametrize("cls", [RandomForestRegressor, DecisionTreeRegressor])
 def test_values_beyond_float32_are_refused(cls, value):
-    model, rows = small(cls).fit(X, TARGET), X[:3].copy()
+    model = small(cls).fit(X, TARGET)
+    rows = X[:3].copy()
     rows[1, 2] = value
     with (
         pytest.raises(ValueError, match="infinity or a value too large"),

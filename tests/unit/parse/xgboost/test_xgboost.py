@@ -38,8 +38,10 @@ def answers_as_booster(model, booster, rows, ulp=0):
 
 def assert_raw_and_leaves(model, rows):
     """Leaf numbers and margins, bit for bit."""
-    forest, narrow = forest_of(parse(model)), rows.astype(np.float32)
-    leaves, finite = forest.leaf_id.data[forest.leaves(narrow)], ~np.isinf(narrow).any(axis=1)
+    forest = forest_of(parse(model))
+    narrow = rows.astype(np.float32)
+    leaves = forest.leaf_id.data[forest.leaves(narrow)]
+    finite = ~np.isinf(narrow).any(axis=1)
     np.testing.assert_array_equal(
         leaves[finite], model.apply(rows[finite]).reshape(-1, forest.n_trees)
     )
@@ -175,7 +177,8 @@ def test_dart_sums_differ_between_wrapper_and_booster():
     model = xgb.XGBRegressor(**{**SMALL, "n_estimators": 40}, booster="dart", rate_drop=0.5).fit(
         X, TARGET
     )
-    wrapper, booster = model.predict(X), model.get_booster().predict(xgb.DMatrix(X))
+    wrapper = model.predict(X)
+    booster = model.get_booster().predict(xgb.DMatrix(X))
     assert not np.array_equal(wrapper, booster)
     np.testing.assert_array_equal(score(model, X), wrapper)
     np.testing.assert_array_equal(score(model.get_booster(), X), booster)
@@ -188,7 +191,8 @@ def test_single_leaf_trees_and_one_tree():
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
 def test_a_matrix_refuses_infinity_and_in_place_prediction_does_not(value):
-    model, rows = xgb.XGBRegressor(**SMALL).fit(X, TARGET), X[:4].copy()
+    model = xgb.XGBRegressor(**SMALL).fit(X, TARGET)
+    rows = X[:4].copy()
     rows[1, 2] = value
     assert_same(model, rows, "predict")
     with pytest.raises(xgb.core.XGBoostError, match="contains `inf`"):
@@ -306,7 +310,8 @@ def test_another_missing_value(missing, dtype):
 def test_raw_scores_and_leaves_of_boosters():
     for objective, target in {"multi:softprob": LABELS, "binary:logistic": LABELS == 1}.items():
         model = xgb.XGBClassifier(**SMALL, objective=objective, num_parallel_tree=2).fit(X, target)
-        booster, rows = model.get_booster(), rows_of(model, infinite=False)
+        booster = model.get_booster()
+        rows = rows_of(model, infinite=False)
         data = xgb.DMatrix(rows)
         np.testing.assert_array_equal(
             score(booster, rows, "raw_scores"), booster.predict(data, output_margin=True)
@@ -324,7 +329,8 @@ def test_raw_scores_and_leaves_of_boosters():
 def test_some_iterations(parameters, chosen):
     model = xgb.XGBClassifier(**SMALL, **parameters).fit(X, LABELS)
     rows = rows_of(model, infinite=False)
-    graph, booster = parse(model, iterations=chosen), model.get_booster()
+    graph = parse(model, iterations=chosen)
+    booster = model.get_booster()
     np.testing.assert_array_equal(
         score(graph, rows, "raw_scores"),
         model.predict(rows, output_margin=True, iteration_range=chosen),

@@ -12,7 +12,8 @@ from sklearn import covariance
 
 def covariances() -> Iterator[Case]:
     """Estimators of a covariance matrix."""
-    c, case = covariance, partial(Case, same_as="EmpiricalCovariance")
+    c = covariance
+    case = partial(Case, same_as="EmpiricalCovariance")
     yield Case("sklearn.covariance.EmpiricalCovariance", "default", fit(c.EmpiricalCovariance()))
     yield Case(
         "sklearn.covariance.EmpiricalCovariance",

@@ -12,10 +12,8 @@ from sklearn import discriminant_analysis
 def discriminants() -> Iterator[Case]:
     """Linear and quadratic, by every solver."""
     name = "sklearn.discriminant_analysis.{}".format
-    linear, quadratic = (
-        discriminant_analysis.LinearDiscriminantAnalysis,
-        discriminant_analysis.QuadraticDiscriminantAnalysis,
-    )
+    linear = discriminant_analysis.LinearDiscriminantAnalysis
+    quadratic = discriminant_analysis.QuadraticDiscriminantAnalysis
     predicts = ("predict", "predict_proba", "predict_log_proba", "decision_function")
     yield Case(name("LinearDiscriminantAnalysis"), "three text", fit(linear(), "three_text"))
     yield Case(name("LinearDiscriminantAnalysis"), "two, float32", fit(linear(), "two", "float32"))

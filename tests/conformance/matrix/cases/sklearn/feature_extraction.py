@@ -17,15 +17,11 @@ from sklearn.preprocessing import MaxAbsScaler
 
 def vectorizers() -> Iterator[Case]:
     """Texts to sparse rows."""
-    name, case = (
-        "sklearn.feature_extraction.text.{}".format,
-        partial(Case, kind="elementwise", rows=documents),
-    )
-    count, weigh, hashed = (
-        text.CountVectorizer,
-        text.TfidfVectorizer,
-        partial(text.HashingVectorizer, n_features=64),
-    )
+    name = "sklearn.feature_extraction.text.{}".format
+    case = partial(Case, kind="elementwise", rows=documents)
+    count = text.CountVectorizer
+    weigh = text.TfidfVectorizer
+    hashed = partial(text.HashingVectorizer, n_features=64)
     yield case(name("CountVectorizer"), "words", fit_texts(count()))
     yield case(
         name("CountVectorizer"),
@@ -90,11 +86,10 @@ def vectorizers() -> Iterator[Case]:
 
 def features() -> Iterator[Case]:
     """Mappings and sequences to sparse rows."""
-    name, case = (
-        "sklearn.feature_extraction.{}".format,
-        partial(Case, kind="elementwise", rows=mappings),
-    )
-    mapped, hashed = feature_extraction.DictVectorizer, feature_extraction.FeatureHasher
+    name = "sklearn.feature_extraction.{}".format
+    case = partial(Case, kind="elementwise", rows=mappings)
+    mapped = feature_extraction.DictVectorizer
+    hashed = feature_extraction.FeatureHasher
     yield case(name("DictVectorizer"), "sparse", fit_texts(mapped(), mappings))
     yield case(
         name("DictVectorizer"),

@@ -15,7 +15,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 def selectors() -> Iterator[Case]:
     """Feature selectors."""
-    name, s = "sklearn.feature_selection.{}".format, feature_selection
+    name = "sklearn.feature_selection.{}".format
+    s = feature_selection
     yield Entries(name("SelectKBest"), "3", fit(s.SelectKBest(s.f_classif, k=3), "three"))
     yield Entries(name("SelectKBest"), "all", fit(s.SelectKBest(s.f_regression, k="all"), "value"))
     yield Entries(

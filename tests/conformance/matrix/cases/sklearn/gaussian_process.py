@@ -17,7 +17,8 @@ from sklearn.gaussian_process import kernels
 
 def processes() -> Iterator[Case]:
     """Gaussian processes over every kernel."""
-    g, k = gaussian_process, kernels
+    g = gaussian_process
+    k = kernels
     case = partial(Case, "sklearn.gaussian_process.GaussianProcessRegressor", rows=MODERATE)
     regressor = partial(g.GaussianProcessRegressor, optimizer=None, alpha=0.1)
     several = {

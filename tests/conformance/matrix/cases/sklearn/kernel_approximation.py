@@ -16,7 +16,8 @@ from sklearn import (
 
 def approximations() -> Iterator[Case]:
     """Features whose products approximate a kernel."""
-    k, name = kernel_approximation, "sklearn.kernel_approximation.{}".format
+    k = kernel_approximation
+    name = "sklearn.kernel_approximation.{}".format
     case = partial(Case, name("Nystroem"), rows=MODERATE)
     yield case("rbf", fit_few(k.Nystroem(n_components=10, random_state=0, gamma=0.05)))
     yield case(

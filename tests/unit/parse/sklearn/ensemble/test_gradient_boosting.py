@@ -88,7 +88,8 @@ def test_regressors_at_their_thresholds(loss, init, dtype):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e39])
 def test_gradient_boosting_refuses_what_is_not_finite_in_float32(value):
-    model, rows = GradientBoostingRegressor(**SMALL).fit(X, TARGET), X[:3].copy()
+    model = GradientBoostingRegressor(**SMALL).fit(X, TARGET)
+    rows = X[:3].copy()
     rows[1, 2] = value
     with pytest.raises(ValueError, match="Input X contains"), np.errstate(over="ignore"):
         model.predict(rows)

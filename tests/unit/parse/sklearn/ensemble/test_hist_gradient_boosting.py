@@ -173,12 +173,10 @@ def test_every_column_a_category():
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
 def test_infinite_categories_are_refused(value):
-    model, rows = (
-        HistGradientBoostingRegressor(**QUICK, categorical_features=[1]).fit(
-            CATEGORIES, OF_CATEGORIES
-        ),
-        CATEGORIES[:3].copy(),
+    model = HistGradientBoostingRegressor(**QUICK, categorical_features=[1]).fit(
+        CATEGORIES, OF_CATEGORIES
     )
+    rows = CATEGORIES[:3].copy()
     rows[1, 1] = value
     with pytest.raises(ValueError, match="contains infinity"):
         model.predict(rows)
@@ -216,7 +214,8 @@ def test_categories_by_name():
 
 
 def test_categories_behind_other_steps():
-    rows, model = TABLES["text"], HistGradientBoostingRegressor(**QUICK)
+    rows = TABLES["text"]
+    model = HistGradientBoostingRegressor(**QUICK)
     scaled = make_column_transformer(
         (StandardScaler(), ["a", "c"]), remainder="passthrough", verbose_feature_names_out=False
     )

@@ -127,9 +127,11 @@ MORE_WORDS = pd.DataFrame(
 ])  # fmt: skip
 def test_folds_text_into_the_vocabulary(imputer, encoder):
     for columns in (["a"], ["b"], ["c"], ["a", "b", "c"]):
-        train, rows = WORDS[columns], MORE_WORDS[columns]
+        train = WORDS[columns]
+        rows = MORE_WORDS[columns]
         if not isinstance(imputer, SimpleImputer) or not isinstance(imputer.missing_values, float):
-            train, rows = train.replace(np.nan, "x"), rows.replace(np.nan, "x")
+            train = train.replace(np.nan, "x")
+            rows = rows.replace(np.nan, "x")
         pipeline = make_pipeline(imputer, encoder)
         try:
             pipeline.fit(train)

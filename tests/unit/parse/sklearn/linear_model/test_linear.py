@@ -46,7 +46,8 @@ def test_labels_of_any_type(labels: list[Any], as_object: bool) -> None:
         labels = [str(label) for label in labels]
     y = np.array(labels, dtype=object if as_object else None)[(X[:, 0] > 0).astype(int)]
     source = LogisticRegression().fit(X, y)
-    got, want = converted(source).predict(X), source.predict(X)
+    got = converted(source).predict(X)
+    want = source.predict(X)
     assert got.dtype == want.dtype
     assert (got == want).all()
 
@@ -76,7 +77,8 @@ def test_dtypes_mix_as_in_numpy(weights: str, bias: str, rows: str) -> None:
         np.float64(1 / 7).astype(bias),
     )
     x = (10 * X).astype(rows)
-    got, want = converted(model).predict(x), model.predict(x)
+    got = converted(model).predict(x)
+    want = model.predict(x)
     assert got.dtype == want.dtype
     np.testing.assert_allclose(
         got, want, rtol=0, atol=1e-4 if "float32" in (weights, rows) else 1e-13
@@ -107,7 +109,8 @@ def test_perceptron_of_sparse_labels_answers_sparse() -> None:
     model = quick(
         MLPClassifier((3,), max_iter=3), scipy.sparse.csr_array((X[:, :3] > 0).astype(int))
     )
-    got, want = converted(model).predict(X), model.predict(X)
+    got = converted(model).predict(X)
+    want = model.predict(X)
     assert scipy.sparse.issparse(got)
     assert got.dtype == want.dtype
     assert (got.toarray() == want.toarray()).all()

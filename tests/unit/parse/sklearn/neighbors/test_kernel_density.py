@@ -33,7 +33,8 @@ def log_sums(kernel: str, new: np.ndarray, x: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("kernel", BUMPS)
 def test_sum_of_bumps(kernel, backend):
     """Hostile rows, far from all that was fitted on: densities down to nothing."""
-    x, new = fit_rows(), rows(200, large=100.0)
+    x = fit_rows()
+    new = rows(200, large=100.0)
     estimator = KernelDensity(kernel=kernel, bandwidth=WIDTH).fit(x)
     height = estimator.score_samples(x[:1]) - log_sums(kernel, x[:1], x)
     got = hbconv.convert(estimator, backend=backend).score_samples(new)

@@ -53,7 +53,8 @@ def test_absent_entries_are_no_distances(graph, reader):
     source = fit(GRAPHS[graph], READERS[reader])
     model = hbconv.convert(source, "reference")
     for method in model.methods:
-        got, want = dense(getattr(model, method)(NEAR)), dense(getattr(source, method)(NEAR))
+        got = dense(getattr(model, method)(NEAR))
+        want = dense(getattr(source, method)(NEAR))
         np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
 
 

@@ -13,7 +13,8 @@ from hbconv.errors import InputError
 
 def same(source: object, y: object) -> np.ndarray:
     """Assert that a converted model transforms y as the source does."""
-    got, want = hbconv.convert(source, backend="reference").transform(y), source.transform(y)
+    got = hbconv.convert(source, backend="reference").transform(y)
+    want = source.transform(y)
     assert (got.shape, got.dtype) == (want.shape, want.dtype)
     np.testing.assert_array_equal(got, want)
     return got

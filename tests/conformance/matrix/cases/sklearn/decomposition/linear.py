@@ -46,7 +46,8 @@ def factors() -> Iterator[Case]:
     yield Case(
         name("FactorAnalysis"), "all factors", fit(decomposition.FactorAnalysis(random_state=0))
     )
-    sparse, batches = decomposition.SparsePCA, decomposition.MiniBatchSparsePCA
+    sparse = decomposition.SparsePCA
+    batches = decomposition.MiniBatchSparsePCA
     yield Case(
         name("SparsePCA"),
         "three components",

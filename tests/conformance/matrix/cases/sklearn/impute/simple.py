@@ -51,7 +51,8 @@ def _fit_empty_column(estimator: Any) -> Any:
 
 def features() -> Iterator[Case]:
     """Polynomials and bins."""
-    name, p = "sklearn.preprocessing.{}".format, preprocessing
+    name = "sklearn.preprocessing.{}".format
+    p = preprocessing
     yield Entries(name("PolynomialFeatures"), "2", fit(p.PolynomialFeatures(2)))
     yield Entries(
         name("PolynomialFeatures"),

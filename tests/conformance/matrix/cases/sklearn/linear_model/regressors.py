@@ -72,7 +72,8 @@ def regressors() -> Iterator[Case]:
 
 def relatives() -> Iterator[Case]:
     """Regressors that predict as LinearRegression does, however they fit."""
-    m, case = linear_model, partial(Case, same_as="LinearRegression")
+    m = linear_model
+    case = partial(Case, same_as="LinearRegression")
     more = {
         "ARDRegression": {}, "BayesianRidge": {}, "ElasticNetCV": {"cv": 2, "alphas": 3}, "HuberRegressor": {}, "Lars": {}, "LarsCV": {"cv": 2},
         "LassoCV": {"cv": 2, "alphas": 3}, "LassoLars": {"alpha": 0.1}, "LassoLarsCV": {"cv": 2}, "LassoLarsIC": {}, "OrthogonalMatchingPursuit": {},

@@ -26,7 +26,8 @@ def metrics() -> Iterator[Case]:
     yield case("power 0.5", fit(nearest(p=0.5, algorithm="brute")))
     yield case("power 3, weights", fit(nearest(p=3, metric_params=weights)))
     yield case("weights", fit(nearest(metric_params=weights, algorithm="ball_tree")))
-    inverse, variance = np.linalg.inv(np.cov(fit_rows().T)), fit_rows().var(axis=0)
+    inverse = np.linalg.inv(np.cov(fit_rows().T))
+    variance = fit_rows().var(axis=0)
     for metric, params in {"seuclidean": {"V": variance}, "mahalanobis": {"VI": inverse}}.items():
         yield case(metric, fit(nearest(metric=metric, metric_params=params)))
     for metric in ("cosine", "sqeuclidean", "nan_euclidean"):
@@ -56,7 +57,8 @@ def voters() -> Iterator[Case]:
         partial(Case, NAME(name), rows=NEAR)
         for name in ("KNeighborsClassifier", "KNeighborsRegressor")
     )
-    vote, average = neighbors.KNeighborsClassifier, neighbors.KNeighborsRegressor
+    vote = neighbors.KNeighborsClassifier
+    average = neighbors.KNeighborsRegressor
     yield classifier("default", fit(vote(), "three_text"))
     yield classifier("distance, Manhattan", fit(vote(7, weights="distance", p=1), "three"))
     yield classifier(

@@ -44,7 +44,8 @@ def within_a_radius() -> Iterator[Case]:
         partial(Case, NAME(name), rows=NEAR)
         for name in ("RadiusNeighborsClassifier", "RadiusNeighborsRegressor")
     )
-    vote, average = neighbors.RadiusNeighborsClassifier, neighbors.RadiusNeighborsRegressor
+    vote = neighbors.RadiusNeighborsClassifier
+    average = neighbors.RadiusNeighborsRegressor
     yield classifier(
         "outliers are a class", fit(vote(5.0, outlier_label="most_frequent"), "three_text")
     )

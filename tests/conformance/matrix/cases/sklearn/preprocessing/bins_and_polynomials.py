@@ -13,7 +13,8 @@ from sklearn import preprocessing
 
 def features() -> Iterator[Case]:
     """Polynomials and bins."""
-    name, p = "sklearn.preprocessing.{}".format, preprocessing
+    name = "sklearn.preprocessing.{}".format
+    p = preprocessing
     yield Entries(name("PolynomialFeatures"), "2", fit(p.PolynomialFeatures(2)))
     yield Entries(
         name("PolynomialFeatures"),

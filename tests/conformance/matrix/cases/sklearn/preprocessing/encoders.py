@@ -35,13 +35,12 @@ def seen_text(n: int) -> Any:
 
 def encoders() -> Iterator[Case]:
     """Encoders of numbers and of text."""
-    name, p = "sklearn.preprocessing.{}".format, preprocessing
+    name = "sklearn.preprocessing.{}".format
+    p = preprocessing
     counts = draw(np.random.default_rng(0), 200)[:, [0]].repeat(WIDTH, axis=1)
     text = fit_table()[["colour", "size"]]
-    one_hot, ordinal = (
-        partial(Entries, name("OneHotEncoder")),
-        partial(Entries, name("OrdinalEncoder")),
-    )
+    one_hot = partial(Entries, name("OneHotEncoder"))
+    ordinal = partial(Entries, name("OrdinalEncoder"))
     yield one_hot(
         "text, unknown ignored",
         lambda: p.OneHotEncoder(handle_unknown="ignore").fit(text),

@@ -13,7 +13,8 @@ from sklearn import preprocessing
 
 def scalers() -> Iterator[Case]:
     """Scalers, which keep the input's dtype."""
-    name, p = "sklearn.preprocessing.{}".format, preprocessing
+    name = "sklearn.preprocessing.{}".format
+    p = preprocessing
     yield Entries(name("StandardScaler"), "default", fit(p.StandardScaler()))
     yield Entries(name("StandardScaler"), "no mean", fit(p.StandardScaler(with_mean=False)))
     yield Entries(
