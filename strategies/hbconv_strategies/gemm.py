@@ -16,8 +16,8 @@ from hbconv.forest import Forest
 from hbconv.strategy import Refusal
 from hbconv.target import Target
 from hbconv.tensor import Builder, Value
-from hbconv.tensor.tests import prepare_tests
-from hbconv_strategies._tests import VALUE, fixed_leaves, refuse_memory, tests_work
+from hbconv.tensor.splits import prepare_splits
+from hbconv_strategies._splits import VALUE_BYTES, fixed_leaves, refuse_memory, splits_work
 
 __all__ = ["check", "lower", "work"]
 
@@ -35,7 +35,7 @@ def check(forest: Forest, target: Target) -> Refusal | None:
 def work(forest: Forest) -> Work:
     """Count: trees padded to the tests and the leaves of the largest."""
     trees, tests, leaves = _padded(forest)
-    prepared = tests_work(forest)
+    prepared = splits_work(forest)
     if not tests:
         return Work(operators=1, elementwise=trees, temporaries=4 * trees)
     return Work(
@@ -46,9 +46,9 @@ def work(forest: Forest) -> Work:
         visits=trees * tests * leaves,
         tables=prepared.tables
         + 4 * trees * (tests * leaves + tests + leaves)
-        + trees * tests * VALUE,
+        + trees * tests * VALUE_BYTES,
         temporaries=prepared.temporaries
-        + trees * max(tests * (VALUE + 1), 5 * tests, 4 * (tests + leaves), 8 * leaves),
+        + trees * max(tests * (VALUE_BYTES + 1), 5 * tests, 4 * (tests + leaves), 8 * leaves),
     )
 
 
@@ -57,7 +57,7 @@ def lower(forest: Forest, x: Value, b: Builder) -> Value:
     trees, tests, leaves = _padded(forest)
     if not tests:
         return fixed_leaves(forest, x, b)
-    prepared = prepare_tests(forest, x, b)
+    prepared = prepare_splits(forest, x, b)
     slots = _slots(forest, tests)
     filled = slots >= 0
     column = np.where(filled, prepared.column[slots], 0)

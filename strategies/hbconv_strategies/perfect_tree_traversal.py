@@ -14,8 +14,8 @@ from hbconv.forest import Forest
 from hbconv.strategy import Refusal
 from hbconv.target import Target
 from hbconv.tensor import Builder, Value
-from hbconv.tensor.tests import Tests, prepare_tests
-from hbconv_strategies._tests import VALUE, fixed_leaves, refuse_memory, tests_work
+from hbconv.tensor.splits import Splits, prepare_splits
+from hbconv_strategies._splits import VALUE_BYTES, fixed_leaves, refuse_memory, splits_work
 
 __all__ = ["check", "lower", "work"]
 
@@ -36,7 +36,7 @@ def check(forest: Forest, target: Target) -> Refusal | None:
 
 def work(forest: Forest) -> Work:
     """Count: the first level reads fixed columns, each level below looks up column and threshold."""
-    trees, below, prepared = forest.n_trees, forest.depth - 1, tests_work(forest)
+    trees, below, prepared = forest.n_trees, forest.depth - 1, splits_work(forest)
     if not forest.n_tests:
         return Work(operators=1, elementwise=trees, temporaries=4 * trees)
     return Work(
@@ -45,8 +45,8 @@ def work(forest: Forest) -> Work:
         takes=trees,
         reads=trees * (3 * below + 1),
         visits=trees * forest.depth,
-        tables=prepared.tables + (trees << forest.depth) * (8 + VALUE),
-        temporaries=prepared.temporaries + trees * (8 + 2 * VALUE),
+        tables=prepared.tables + (trees << forest.depth) * (8 + VALUE_BYTES),
+        temporaries=prepared.temporaries + trees * (8 + 2 * VALUE_BYTES),
     )
 
 
@@ -54,7 +54,7 @@ def lower(forest: Forest, x: Value, b: Builder) -> Value:
     """Walk ``forest.depth`` levels, then read the leaf."""
     if not forest.n_tests:
         return fixed_leaves(forest, x, b)
-    tests = prepare_tests(forest, x, b)
+    tests = prepare_splits(forest, x, b)
     node = forest.roots.data
     column, threshold = _level(tests, node)
     left = b.take(tests.x, column) <= b.constant(threshold)
@@ -70,7 +70,7 @@ def lower(forest: Forest, x: Value, b: Builder) -> Value:
 
 
 def _level(
-    tests: Tests, node: npt.NDArray[np.int32]
+    tests: Splits, node: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.floating]]:
     """Column and threshold at each place of a level; under a leaf, a test that never holds."""
     inner, test = node >= 0, np.maximum(node, 0)

@@ -15,8 +15,8 @@ from hbconv.forest import Forest
 from hbconv.strategy import Refusal
 from hbconv.target import Target
 from hbconv.tensor import Builder, Value
-from hbconv.tensor.tests import prepare_tests
-from hbconv_strategies._tests import VALUE, fixed_leaves, refuse_memory, tests_work
+from hbconv.tensor.splits import prepare_splits
+from hbconv_strategies._splits import VALUE_BYTES, fixed_leaves, refuse_memory, splits_work
 
 __all__ = ["check", "lower", "work"]
 
@@ -32,7 +32,7 @@ def work(forest: Forest) -> Work:
     """Count: each test is read, decided and selects; a child below is read once, a leaf beside tests laid out first."""
     if not forest.n_tests:
         return Work(operators=1, elementwise=forest.n_trees, temporaries=4 * forest.n_trees)
-    levels, prepared = _levels(forest), tests_work(forest)
+    levels, prepared = _levels(forest), splits_work(forest)
     groups = [_children(forest, level) for level in levels]
     pools = [len(_beside(group)) for group in groups[1:]] + [len(_beside((forest.roots.data,)))]
     inner = [codes for group in groups for codes in group if (codes >= 0).any()] + [
@@ -49,7 +49,7 @@ def work(forest: Forest) -> Work:
         elementwise=prepared.elementwise + 2 * forest.n_tests + laid,
         takes=forest.n_tests + sum(map(len, inner)),
         visits=forest.n_tests,
-        tables=prepared.tables + forest.n_tests * (12 + VALUE) + 4 * forest.n_leaves,
+        tables=prepared.tables + forest.n_tests * (12 + VALUE_BYTES) + 4 * forest.n_leaves,
         temporaries=prepared.temporaries + 25 * max(map(len, levels)) + 8 * forest.n_trees,
     )
 
@@ -58,7 +58,7 @@ def lower(forest: Forest, x: Value, b: Builder) -> Value:
     """Choose leaf numbers from the deepest tests up to the roots."""
     if not forest.n_tests:
         return fixed_leaves(forest, x, b)
-    tests = prepare_tests(forest, x, b)
+    tests = prepare_splits(forest, x, b)
     place = np.zeros(forest.n_tests, np.int32)
     below: Value | None = None
     for level in _levels(forest):

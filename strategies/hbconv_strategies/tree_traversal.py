@@ -18,8 +18,13 @@ from hbconv.forest import Forest
 from hbconv.strategy import Refusal
 from hbconv.target import Target
 from hbconv.tensor import Builder, Value
-from hbconv.tensor.tests import prepare_thresholds
-from hbconv_strategies._tests import VALUE, fixed_leaves, refuse_memory, thresholds_work
+from hbconv.tensor.splits import prepare_threshold_splits
+from hbconv_strategies._splits import (
+    VALUE_BYTES,
+    fixed_leaves,
+    refuse_memory,
+    threshold_splits_work,
+)
 
 __all__ = ["check", "lower", "work"]
 
@@ -31,7 +36,7 @@ def check(forest: Forest, target: Target) -> Refusal | None:
 
 def work(forest: Forest) -> Work:
     """Count: the first level reads fixed columns, each level below looks up column, threshold and child, and a table's place."""
-    trees, below, prepared = forest.n_trees, forest.depth - 1, thresholds_work(forest)
+    trees, below, prepared = forest.n_trees, forest.depth - 1, threshold_splits_work(forest)
     if not forest.n_tests:
         return Work(operators=1, elementwise=trees, temporaries=4 * trees)
     listed = int(forest.tables is not None)
@@ -42,8 +47,10 @@ def work(forest: Forest) -> Work:
         takes=trees,
         reads=trees * (4 * below + 1 + listed * (1 + 3 * below)),
         visits=trees * forest.depth,
-        tables=prepared.tables + (trees + 2 * forest.n_tests) * (12 + VALUE + 8 * listed) + entries,
-        temporaries=prepared.temporaries + trees * (8 + 2 * VALUE + 10 * listed),
+        tables=prepared.tables
+        + (trees + 2 * forest.n_tests) * (12 + VALUE_BYTES + 8 * listed)
+        + entries,
+        temporaries=prepared.temporaries + trees * (8 + 2 * VALUE_BYTES + 10 * listed),
     )
 
 
@@ -51,7 +58,7 @@ def lower(forest: Forest, x: Value, b: Builder) -> Value:
     """Walk ``forest.depth`` levels, then read the leaf."""
     if not forest.n_tests:
         return fixed_leaves(forest, x, b)
-    tests = prepare_thresholds(forest, x, b)
+    tests = prepare_threshold_splits(forest, x, b)
     node = np.concatenate(
         [forest.roots.data, np.stack([forest.right.data, forest.left.data], axis=1).ravel()]
     )

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.tensor.category_tables import decide_tables, with_tables_as_columns
 from hbconv.tensor.leaves import sum_leaves
 from hbconv.tensor.rewrite import rewrite_program
-from hbconv.tensor.tables import decide_tables, with_decided_tables
 
 if TYPE_CHECKING:
     from hbconv.backends.onnx.writer import GraphWriter, Tensor
@@ -38,7 +38,7 @@ def _fit_scores(b: Builder, x: Value, forest: Forest, strategy: str) -> Value:
     if forest.n_tests == 0:
         return b.op("expand", x, b.constant(forest.scores(_row(forest))[0]))
     if forest.tables:
-        x, forest = b.concat([x, decide_tables(forest, x, b)]), with_decided_tables(forest)
+        x, forest = b.concat([x, decide_tables(forest, x, b)]), with_tables_as_columns(forest)
     if (
         forest.values.shape[1] > 1
         or np.promote_types(x.dtype, forest.accumulate) != forest.accumulate
@@ -51,7 +51,7 @@ def _fit_leaves(b: Builder, x: Value, forest: Forest, strategy: str) -> Value:
     if forest.n_tests == 0:
         return b.op("expand", x, b.constant(forest.leaves(_row(forest))[0]))
     if forest.tables:
-        x, forest = b.concat([x, decide_tables(forest, x, b)]), with_decided_tables(forest)
+        x, forest = b.concat([x, decide_tables(forest, x, b)]), with_tables_as_columns(forest)
     return b.op("tree_leaves", x, forest=forest, strategy=strategy)
 
 

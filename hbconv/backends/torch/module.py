@@ -14,7 +14,7 @@ from hbconv.backends.torch.functions import DTYPES, FUNCTIONS, PREPARED
 from hbconv.errors import InputError
 from hbconv.tensor import PRIMITIVES, Builder, Constant, Input, Op, TensorProgram
 from hbconv.tensor.program import Instruction
-from hbconv.tensor.tests import Tests, prepare_tests
+from hbconv.tensor.splits import Splits, prepare_splits
 
 __all__ = ["Loop", "TensorModule"]
 
@@ -207,9 +207,9 @@ def _trees(op: Op, dtype: str) -> Trees:
     b = Builder()
     x = b.input("x", dtype, forest.n_features)
     tests = (
-        prepare_tests(forest, x, b)
+        prepare_splits(forest, x, b)
         if forest.n_tests
-        else Tests(x, forest.feature.data, forest.threshold.data.astype(dtype))
+        else Splits(x, forest.feature.data, forest.threshold.data.astype(dtype))
     )
     columns = None if tests.x is x else _Writer(b.program({"x": tests.x})).body()
     return Trees(

@@ -10,7 +10,7 @@ from hbconv.array import Array
 from hbconv.forest import Forest
 from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["decide_tables", "with_decided_tables"]
+__all__ = ["decide_tables", "with_tables_as_columns"]
 
 
 def decide_tables(forest: Forest, x: Value, b: Builder) -> Value:
@@ -23,7 +23,7 @@ def decide_tables(forest: Forest, x: Value, b: Builder) -> Value:
     return b.lookup(b.constant((~tables.goes_left.data).astype(x.dtype)), entry)
 
 
-def with_decided_tables(forest: Forest) -> Forest:
+def with_tables_as_columns(forest: Forest) -> Forest:
     """Return the forest over its columns and those of ``decide_tables``, with nothing but thresholds."""
     if forest.tables is None:
         return forest

@@ -1,0 +1,97 @@
+"""Parts shared by the strategies: prepared splits, forests without splits, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbconv.cost_model import Work
+from hbconv.forest import Forest
+from hbconv.strategy import Refusal
+from hbconv.target import Target
+from hbconv.tensor import Builder, Value
+from hbconv.tensor.splits import PLAIN, find_nan_rules
+
+__all__ = [
+    "VALUE_BYTES",
+    "fixed_leaves",
+    "refuse_memory",
+    "splits_work",
+    "threshold_splits_work",
+]
+
+VALUE_BYTES = 8
+"""Most bytes of a feature value."""
+
+
+def splits_work(forest: Forest) -> Work:
+    """Count what ``prepare_splits`` writes."""
+    work = threshold_splits_work(forest)
+    if not forest.tables:
+        return work
+    tables = forest.tables.count
+    columns = len(_rules(forest)) * forest.n_features
+    return Work(
+        operators=work.operators + 6,
+        elementwise=work.elementwise + 4 * tables + columns,
+        takes=tables,
+        reads=tables,
+        tables=work.tables + VALUE_BYTES * len(forest.tables.goes_left) + 8 * tables,
+        temporaries=work.temporaries + tables * (2 * VALUE_BYTES + 12) + VALUE_BYTES * columns,
+    )
+
+
+def threshold_splits_work(forest: Forest) -> Work:
+    """Count what ``prepare_threshold_splits`` writes.
+
+    Per feature: NaN replaced (isnan and where), a copy for each rule that needs one (one isnan for
+    all), and the columns of all rules joined.
+    """
+    replaced = not np.isnan(find_nan_rules(forest, "float32")[0]).all()
+    rules = _rules(forest)
+    copies = len(rules) - (PLAIN in rules)
+    joined = len(rules) if len(rules) > 1 else 0
+    if not replaced and not copies:
+        return Work()
+    operators = 2 * replaced + (1 + copies if copies else 0)
+    return Work(
+        operators=operators + (joined > 0),
+        elementwise=forest.n_features * (operators + joined),
+        tables=VALUE_BYTES * forest.n_features * replaced,
+        temporaries=forest.n_features * (VALUE_BYTES * (replaced + copies + joined) + 1),
+    )
+
+
+def _rules(forest: Forest) -> list[int]:
+    """List the rules for NaN that some split follows."""
+    return [int(rule) for rule in np.unique(find_nan_rules(forest, "float32")[1])]
+
+
+def fixed_leaves(forest: Forest, x: Value, b: Builder) -> Value:
+    """Return the leaves of a forest without splits: the same for every row."""
+    return b.op("expand", x, b.constant(~forest.roots.data))
+
+
+def refuse_memory(work: Work, target: Target, tables: str, temporaries: str) -> Refusal | None:
+    """Refuse work that needs more memory than the target allows, and say how much."""
+    if work.tables > target.memory:
+        return Refusal(f"needs {_bytes(work.tables)} for {tables}, allowed {_bytes(target.memory)}")
+    rows = work.rows_at_once(target)
+    needed = work.tables + work.temporaries * rows
+    if needed <= target.memory:
+        return None
+    allowed = _bytes(target.memory)
+    return Refusal(f"needs {_bytes(needed)} for {temporaries} of {rows} rows, allowed {allowed}")
+
+
+def _bytes(count: int) -> str:
+    """Write a number of bytes with its unit.
+
+    Examples
+    --------
+    >>> _bytes(3_100_000_000), _bytes(50_000_000), _bytes(512)
+    ('3.1 GB', '50.0 MB', '0.5 kB')
+    """
+    size, unit = next(
+        (s, u) for s, u in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if count >= s or u == "kB"
+    )
+    return f"{count / size:.1f} {unit}"
