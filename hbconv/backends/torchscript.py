@@ -1,18 +1,23 @@
-"""Backend ``torchscript``: the module of backend ``torch``, traced; its file runs wherever torch does, hbconv or not."""
+"""Backend ``torchscript``: the module of backend ``torch``, traced.
+
+Its file runs wherever torch does, with or without hbconv.
+"""
 
 from __future__ import annotations
 
 import io
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from hbconv.backends.base import Artifact
 from hbconv.backends.torch import Torch, TorchArtifact, find_device
-from hbconv.backends.torch.forest import Trees
-from hbconv.backends.torch.module import Loop, TensorModule
+from hbconv.backends.torch.forest import ForestModule
+from hbconv.backends.torch.module import LoopModule, TensorModule
 from hbconv.errors import StoreError
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
@@ -23,15 +28,21 @@ FILE = "model.pt"
 
 
 def without_deprecation(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Call a function of ``torch.jit``, which says of itself that it is deprecated; it has no successor for these files."""
+    """Call a function of ``torch.jit`` without its deprecation warning.
+
+    It has no successor that writes these files.
+    """
     with warnings.catch_warnings():
         for category in (DeprecationWarning, FutureWarning):
             warnings.filterwarnings("ignore", message=r"`?torch\.jit", category=category)
         return function(*arguments, **options)
 
 
+trace = partial(without_deprecation, torch.jit.trace, check_trace=False)
+
+
 class TorchScriptArtifact(TorchArtifact):
-    """A traced module; what runs has its constants written in, which would not follow the module to a device."""
+    """A traced module. ``call`` is frozen: its constants do not follow the module to a device."""
 
     def __init__(
         self, module: torch.jit.ScriptModule, program: TensorProgram, target: Target
@@ -40,69 +51,61 @@ class TorchScriptArtifact(TorchArtifact):
         self.call = without_deprecation(torch.jit.freeze, module.eval())
 
     def files(self) -> dict[str, bytes]:
-        """``model.pt``, for ``torch.jit.load``."""
+        """Return ``model.pt``, for ``torch.jit.load``."""
         buffer = io.BytesIO()
         without_deprecation(torch.jit.save, self.module, buffer)
         return {FILE: buffer.getvalue()}
 
 
-class _ScriptedLoop(torch.nn.Module):
-    """A Loop as TorchScript holds it: one body, run in turns."""
+class _ScriptedLoop(nn.Module):
+    """A LoopModule for TorchScript: one traced body, run again and again."""
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: LoopModule) -> None:
         super().__init__()
         self.steps = loop.steps
-        self.body = without_deprecation(
-            torch.jit.trace, loop.body, loop.example(), check_trace=False
-        )
+        self.body = trace(loop.body, loop.example())
 
-    def forward(self, state: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
+    def forward(self, state: Tensor, given: Tensor) -> Tensor:
         for _ in range(self.steps):
-            before, state = state, self.body(state, given)
+            before = state
+            state = self.body(before, given)
             if torch.equal(before, state):
                 break
         return state
 
 
-class _ScriptedTrees(torch.nn.Module):
-    """Trees as TorchScript holds them: what is done with one row, with many, and with very many."""
+class _ScriptedForest(nn.Module):
+    """A ForestModule for TorchScript: traced for one row and for many, in chunks."""
 
-    def __init__(self, trees: Trees) -> None:
+    def __init__(self, forest: ForestModule) -> None:
         super().__init__()
-        self.rows = trees.rows
-        self.one = without_deprecation(
-            torch.jit.trace, trees.one, trees.example()[:1], check_trace=False
-        )
-        self.many = without_deprecation(
-            torch.jit.trace, trees.many, trees.example(), check_trace=False
-        )
+        self.rows = forest.rows
+        self.one = trace(forest.one, forest.example()[:1])
+        self.many = trace(forest.many, forest.example())
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         if x.size(0) == 1:
-            answer: torch.Tensor = self.one(x)
+            output: Tensor = self.one(x)
         elif x.size(0) <= self.rows:
-            answer = self.many(x)
+            output = self.many(x)
         else:
-            answer = torch.cat([self.many(part) for part in torch.split(x, self.rows)])
-        return answer
+            output = torch.cat([self.many(chunk) for chunk in torch.split(x, self.rows)])
+        return output
 
 
-_SCRIPTED: dict[type[torch.nn.Module], Callable[[Any], torch.nn.Module]] = {
-    Loop: _ScriptedLoop,
-    Trees: _ScriptedTrees,
+_SCRIPTED: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
+    LoopModule: _ScriptedLoop,
+    ForestModule: _ScriptedForest,
 }
-"""What a trace would write out step by step, or for one number of rows."""
+"""Modules that a trace would unroll, or fix to one number of rows, and what replaces them."""
 
 
 def _script_children(module: TensorModule) -> None:
-    """Replace them by scripted ones, which a trace keeps as they are."""
+    """Replace such modules by scripted ones, which a trace keeps as they are."""
     for name, child in list(module.body.named_children()):
         if type(child) in _SCRIPTED:
-            setattr(
-                module.body,
-                name,
-                without_deprecation(torch.jit.script, _SCRIPTED[type(child)](child)),
-            )
+            scripted = without_deprecation(torch.jit.script, _SCRIPTED[type(child)](child))
+            setattr(module.body, name, scripted)
 
 
 class TorchScript(Torch):
@@ -115,20 +118,23 @@ class TorchScript(Torch):
         module = TensorModule(program).to(find_device(target)).eval()
         with torch.no_grad():
             _script_children(module)
-            traced = without_deprecation(
-                torch.jit.trace, module, module.example(), check_trace=False
-            )
+            traced = trace(module, module.example())
         return TorchScriptArtifact(traced, program, target)
 
     def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:
-        """Load the traced module onto the device; trace again where none is stored, StoreError where it cannot be read."""
+        """Load the traced module onto the device; trace again if none is stored.
+
+        Raises
+        ------
+        StoreError
+            Torch cannot read the stored module.
+        """
         if FILE not in files:
             return self.compile(program, target)
         device = find_device(target)
+        buffer = io.BytesIO(files[FILE])
         try:
-            traced = without_deprecation(
-                torch.jit.load, io.BytesIO(files[FILE]), map_location=device
-            )
+            traced = without_deprecation(torch.jit.load, buffer, map_location=device)
         except RuntimeError as error:
             raise StoreError(
                 f"torch {torch.__version__} cannot read the stored {FILE}: {error}"

@@ -1,4 +1,4 @@
-"""A forest as a module: its columns prepared, one row or many taken down its trees, the leaves' values added in order."""
+"""A forest as a torch module: prepared columns, trees for one row or many, sums in order."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from hbconv.backends.torch.tree_modules import Descent, Next, Select, Walk
+from hbconv.backends.torch.tree_select import SelectManyRows, SelectOneRow
+from hbconv.backends.torch.tree_traversal import TraverseManyRows, TraverseOneRow
 from hbconv.forest import Forest
 from hbconv.target import Target
 
-__all__ = ["NATIVE", "Trees"]
+__all__ = ["NATIVE", "ForestModule"]
 
 NATIVE: dict[str, tuple[Any, Any]] = {
-    "select": (Next, Select),
-    "perfect_tree_traversal": (Walk, Descent),
+    "select": (SelectOneRow, SelectManyRows),
+    "perfect_tree_traversal": (TraverseOneRow, TraverseManyRows),
 }
-"""What runs each strategy: for one row, and for many."""
+"""The modules of each strategy: for one row, and for many."""
 
 
-class Leaves(nn.Module):
-    """The leaves' numbers, (rows, trees)."""
+class LeafNumbers(nn.Module):
+    """The leaf that each tree reaches: (n_rows, trees)."""
 
     numbers: Tensor
 
@@ -33,13 +34,13 @@ class Leaves(nn.Module):
         self.register_buffer("numbers", torch.tensor(leaves, dtype=torch.int64))
 
     def forward(self, at: Tensor) -> Tensor:
-        """Look them up for places (trees,) of one row or (trees, rows)."""
+        """Look up places: (trees,) for one row, or (trees, n_rows)."""
         numbers = self.numbers.index_select(0, at.flatten())
         return numbers.unsqueeze(0) if at.dim() == 1 else numbers.view(at.shape).t().contiguous()
 
 
-class Sums(nn.Module):
-    """The leaves' values added to the outputs, tree after tree, from the start: (rows, outputs)."""
+class LeafSums(nn.Module):
+    """The leaf values added to the outputs, tree after tree, from the start: (n_rows, outputs)."""
 
     values: Tensor
     start: Tensor
@@ -54,54 +55,57 @@ class Sums(nn.Module):
         self.register_buffer("target", torch.tensor(forest.target.data, dtype=torch.int64))
 
     def forward(self, at: Tensor) -> Tensor:
-        """Add for places (trees,) of one row or (trees, rows); ``index_add`` on the CPU adds one term after another."""
+        """Add up at places: (trees,) for one row, or (trees, n_rows).
+
+        ``index_add`` on the CPU adds one term after another.
+        """
         terms = self.values.index_select(0, at.flatten())
         if self.width > 1:
-            rows = at.shape[1] if at.dim() == 2 else 1
-            start = self.start.repeat(rows).unsqueeze(0)
-            return start.index_add_(
-                0, torch.zeros_like(self.target), terms.view(at.shape[0], start.shape[1])
-            ).view(rows, self.width)
+            return self._add_vectors(at, terms)
         if at.dim() == 1:
             return self.start.index_add(0, self.target, terms).unsqueeze(0)
-        return (
-            self.start.unsqueeze(1)
-            .repeat(1, at.shape[1])
-            .index_add_(0, self.target, terms.view(at.shape))
-            .t()
-        )
+        start = self.start.unsqueeze(1).repeat(1, at.shape[1])
+        return start.index_add_(0, self.target, terms.view(at.shape)).t()
+
+    def _add_vectors(self, at: Tensor, terms: Tensor) -> Tensor:
+        """Add up leaves of one value for each output."""
+        rows = at.shape[1] if at.dim() == 2 else 1
+        start = self.start.repeat(rows).unsqueeze(0)
+        terms = terms.view(at.shape[0], start.shape[1])
+        total = start.index_add_(0, torch.zeros_like(self.target), terms)
+        return total.view(rows, self.width)
 
 
-class Part(nn.Module):
-    """What is done with as many rows as are taken at once: columns prepared, then the trees."""
+class PreparedTrees(nn.Module):
+    """Trees behind the module that prepares the columns of their splits, if they need one."""
 
     def __init__(self, columns: nn.Module | None, trees: nn.Module) -> None:
         super().__init__()
-        self.columns, self.trees = columns, trees
+        self.columns = columns
+        self.trees = trees
 
 
-class OneRow(Part):
+class OneRow(PreparedTrees):
     """A single row, as a vector."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Answer for x (1, columns)."""
-        answer: Tensor = self.trees((self.columns(x) if self.columns else x).flatten())
-        return answer
+        """Return the output for x (1, columns)."""
+        output: Tensor = self.trees((self.columns(x) if self.columns else x).flatten())
+        return output
 
 
-class ManyRows(Part):
+class ManyRows(PreparedTrees):
     """Rows side by side."""
 
-    def forward(self, x: Tensor, whole: bool = False) -> Tensor:
-        """Answer for x (rows, columns); ``whole`` where the rows may be very many."""
-        answer: Tensor = self.trees(
-            (self.columns(x) if self.columns else x).t().contiguous(), whole
-        )
-        return answer
+    def forward(self, x: Tensor, unbounded: bool = False) -> Tensor:
+        """Return the output for x (n_rows, columns); ``unbounded`` allows any number of rows."""
+        prepared = self.columns(x) if self.columns else x
+        output: Tensor = self.trees(prepared.t().contiguous(), unbounded)
+        return output
 
 
-class Trees(nn.Module):
-    """The sums of a forest, or its leaves. One row is taken by other means than many, and very many in parts.
+class ForestModule(nn.Module):
+    """The sums of a forest, or its leaves. One row has a module of its own; many come in chunks.
 
     Parameters
     ----------
@@ -111,9 +115,9 @@ class Trees(nn.Module):
     scores : bool
         Sums, rather than leaves.
     columns : nn.Module or None
-        Makes the columns that the tests read.
-    column, threshold : array, shape (n_tests,)
-        The tests over them: a row goes left where ``x[column] <= threshold``.
+        Prepares the columns that the splits read.
+    column, threshold : array, shape (n_splits,)
+        The splits over them: a row goes left where ``x[column] <= threshold``.
     """
 
     def __init__(
@@ -127,30 +131,30 @@ class Trees(nn.Module):
     ) -> None:
         super().__init__()
         one, many = NATIVE[strategy if forest.n_tests else "select"]
-        answer = partial(Sums, forest) if scores else Leaves
-        trees = many(forest, column, threshold, answer)
-        self.one, self.many = (
-            OneRow(columns, one(forest, column, threshold, answer)),
-            ManyRows(columns, trees),
-        )
-        self.rows, self.width, self.dtype = (
-            Target().rows_at_once(trees.bytes_per_row),
-            forest.n_features,
-            getattr(torch, threshold.dtype.name),
-        )
+        make_output = partial(LeafSums, forest) if scores else LeafNumbers
+        trees = many(forest, column, threshold, make_output)
+        self.one = OneRow(columns, one(forest, column, threshold, make_output))
+        self.many = ManyRows(columns, trees)
+        self.rows = Target().rows_at_once(trees.bytes_per_row)
+        self.width = forest.n_features
+        self.dtype = getattr(torch, threshold.dtype.name)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Answer for x (rows, columns); who traces or compiles sees one piece that takes any number of rows."""
+        """Return the output for x (n_rows, columns).
+
+        A tracer or compiler sees one module that takes any number of rows.
+        """
         x = x.detach() if x.requires_grad else x
+        output: Tensor
         if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
-            answer: Tensor = self.many(x, True)
+            output = self.many(x, True)
         elif len(x) == 1:
-            answer = self.one(x)
+            output = self.one(x)
         elif len(x) <= self.rows:
-            answer = self.many(x)
+            output = self.many(x)
         else:
-            answer = torch.cat([self.many(part) for part in torch.split(x, self.rows)])
-        return answer
+            output = torch.cat([self.many(chunk) for chunk in torch.split(x, self.rows)])
+        return output
 
     def example(self) -> Tensor:
         """Return two rows, for a tracer."""

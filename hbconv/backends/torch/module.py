@@ -9,21 +9,21 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, fx
 
-from hbconv.backends.torch.forest import Trees
+from hbconv.backends.torch.forest import ForestModule
 from hbconv.backends.torch.functions import DTYPES, FUNCTIONS, PREPARED
 from hbconv.errors import InputError
 from hbconv.tensor import PRIMITIVES, Builder, Constant, Input, Op, TensorProgram
 from hbconv.tensor.program import Instruction
 from hbconv.tensor.splits import Splits, prepare_splits
 
-__all__ = ["Loop", "TensorModule"]
+__all__ = ["LoopModule", "TensorModule"]
 
 
 class TensorModule(torch.nn.Module):
     """A program as a module: its inputs in order, a tensor for one output or a tuple for more.
 
-    Moving it moves its constants. Their dtypes are part of the program, whose thresholds and tables another dtype would
-    change: ``.half()``, ``.double()`` and ``.to(dtype)`` leave them as they are.
+    Moving the module to a device moves its constants. ``.half()``, ``.double()`` and ``.to(dtype)``
+    leave their dtypes: they are part of the program, and another dtype would change thresholds.
 
     Parameters
     ----------
@@ -33,7 +33,8 @@ class TensorModule(torch.nn.Module):
     Attributes
     ----------
     inputs : tuple of Input
-        Names and types of the tensors that ``forward`` takes: (rows, width). For int32, int64 does as well.
+        Names and types of the tensors that ``forward`` takes: (n_rows, width). For int32, it also
+        takes int64.
     output_names : tuple of str
         Names of the results.
     body : torch.fx.GraphModule
@@ -58,10 +59,10 @@ class TensorModule(torch.nn.Module):
         super().__init__()
         self.inputs = program.inputs
         self.output_names = tuple(program.outputs)
-        self.body = _Writer(program).body()
+        self.body = _BodyWriter(program).body()
 
     def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """Compute the outputs; InputError where an input is not of the declared dtype and width."""
+        """Compute the outputs; raise InputError for an input of another dtype or width."""
         if not torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
             for tensor, declared in zip(inputs, self.inputs, strict=True):
                 _check(tensor, declared)
@@ -69,7 +70,7 @@ class TensorModule(torch.nn.Module):
         return result
 
     def example(self) -> tuple[Tensor, ...]:
-        """Return inputs of two rows, for a tracer: of fewer it would keep the number."""
+        """Return inputs of two rows, for a tracer: with fewer it would fix their number."""
         return _example(self, self.inputs)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> TensorModule:
@@ -81,25 +82,29 @@ class TensorModule(torch.nn.Module):
         return self
 
 
-class Loop(torch.nn.Module):
-    """A program repeated on its own result, until nothing changes; a tracer sees all steps."""
+class LoopModule(torch.nn.Module):
+    """A program repeated on its own result, until nothing changes.
+
+    A tracer sees all steps.
+    """
 
     def __init__(self, body: TensorProgram, steps: int) -> None:
         super().__init__()
         self.steps, self.inputs = steps, body.inputs
-        self.body = _Writer(body).body()
+        self.body = _BodyWriter(body).body()
 
     def forward(self, state: Tensor, given: Tensor) -> Tensor:
         """Return the last state."""
         traced = torch.jit.is_tracing() or torch.compiler.is_compiling()  # type: ignore[attr-defined, no-untyped-call]
         for _ in range(self.steps):
-            before, state = state, self.body(state, given)
+            before = state
+            state = self.body(before, given)
             if not traced and torch.equal(before, state):
                 break
         return state
 
     def example(self) -> tuple[Tensor, ...]:
-        """Return a state and what is given, of two rows."""
+        """Return a state and a given matrix of two rows."""
         return _example(self, self.inputs)
 
 
@@ -116,27 +121,33 @@ def _check(tensor: Tensor, declared: Input) -> None:
     if tensor.dtype not in dtypes or tensor.shape[1:] != kind.shape:
         given = f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
         raise InputError(
-            f"Input {declared.name!r} is {given}; the module was compiled for {kind}, where n is any number of rows."
+            f"Input {declared.name!r} is {given}; the module was compiled for {kind}, "
+            "where n is any number of rows."
         )
 
 
-class _Reader(fx.Tracer):
-    """Reads a pickled body, which is stored as code, taking the functions of the table for single operators."""
+class _BodyTracer(fx.Tracer):
+    """Reads a pickled body, which is stored as code.
+
+    Functions of the table are single operators.
+    """
 
     def __init__(self) -> None:
         super().__init__(autowrap_functions=tuple(FUNCTIONS.values()))
 
     def is_leaf_module(self, m: torch.nn.Module, module_qualified_name: str) -> bool:
-        """Call a loop or a forest, rather than read it."""
-        return isinstance(m, Loop | Trees) or super().is_leaf_module(m, module_qualified_name)
+        """Whether a module is called, rather than read: a loop or a forest."""
+        return isinstance(m, LoopModule | ForestModule) or super().is_leaf_module(
+            m, module_qualified_name
+        )
 
 
-class _Writer:
+class _BodyWriter:
     """Writes each instruction as a node of an fx graph, and each constant as a buffer."""
 
     def __init__(self, program: TensorProgram) -> None:
         self.program = program
-        self.root, self.graph = torch.nn.Module(), fx.Graph(tracer_cls=_Reader)
+        self.root, self.graph = torch.nn.Module(), fx.Graph(tracer_cls=_BodyTracer)
         self.nodes: list[fx.Node] = []
 
     def body(self) -> fx.GraphModule:
@@ -154,7 +165,7 @@ class _Writer:
             return self.buffer(name, instruction.value.data)
         if isinstance(instruction, Op) and instruction.body:
             self.root.add_module(
-                f"loop_{name}", Loop(instruction.body, instruction.attributes["steps"])
+                f"loop_{name}", LoopModule(instruction.body, instruction.attributes["steps"])
             )
             return self.graph.call_module(
                 f"loop_{name}", tuple(self.nodes[i] for i in instruction.operands)
@@ -190,7 +201,7 @@ class _Writer:
         return self.graph.get_attr(name)
 
     def own(self, index: int) -> fx.Node:
-        """Return the node of an output, copied where it may lie in an input's or a constant's memory."""
+        """Return the node of an output, copied if it may lie in memory of an input or constant."""
         origin = self.program.instructions[index]
         while isinstance(origin, Op) and PRIMITIVES[origin.primitive].may_alias:
             origin = self.program.instructions[origin.operands[-1]]
@@ -201,7 +212,7 @@ class _Writer:
         )
 
 
-def _trees(op: Op, dtype: str) -> Trees:
+def _trees(op: Op, dtype: str) -> ForestModule:
     """Write a forest over columns of a dtype as a module of its own."""
     forest, strategy = op.attributes["forest"], op.attributes["strategy"]
     b = Builder()
@@ -211,8 +222,8 @@ def _trees(op: Op, dtype: str) -> Trees:
         if forest.n_tests
         else Splits(x, forest.feature.data, forest.threshold.data.astype(dtype))
     )
-    columns = None if tests.x is x else _Writer(b.program({"x": tests.x})).body()
-    return Trees(
+    columns = None if tests.x is x else _BodyWriter(b.program({"x": tests.x})).body()
+    return ForestModule(
         forest, strategy, op.primitive == "tree_scores", columns, tests.column, tests.threshold
     )
 

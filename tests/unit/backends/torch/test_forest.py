@@ -12,7 +12,7 @@ from forests import hostile_rows, random_forest
 
 from hbconv.backends import find_backend
 from hbconv.backends.torch import TensorModule, export_module
-from hbconv.backends.torch.forest import NATIVE, Trees
+from hbconv.backends.torch.forest import NATIVE, ForestModule
 from hbconv.backends.torchscript import without_deprecation
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram
@@ -46,7 +46,7 @@ def check(answers: Any, x: Any) -> None:
 def test_many_rows_are_taken_in_parts(strategy: str) -> None:
     module = TensorModule(program(strategy))
     for trees in module.modules():
-        if isinstance(trees, Trees):
+        if isinstance(trees, ForestModule):
             trees.rows = 64
     for n in (0, 1, 2, 64, 65, 200):
         check(module(torch.tensor(rows(n))), rows(n))

@@ -1,0 +1,201 @@
+"""Strategy ``select`` as torch modules, for one row and for many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from hbconv.backends.torch.tree_decisions import Decisions, MakeOutput, at_most
+from hbconv.forest import Forest
+
+__all__ = ["SelectManyRows", "SelectOneRow"]
+
+MAX_INT_FLOAT32 = 2**24
+"""Integers up to this are exact in float32."""
+
+
+class SelectOneRow(nn.Module):
+    """One row: the successor of every node is selected at once, then read once a level.
+
+    A leaf is its own successor.
+    """
+
+    column: Tensor
+    threshold: Tensor
+    right: Tensor
+    to_left: Tensor
+    ends: Tensor
+    roots: Tensor
+
+    def __init__(
+        self,
+        forest: Forest,
+        column: npt.NDArray[np.int32],
+        threshold: npt.NDArray[Any],
+        make_output: MakeOutput,
+    ) -> None:
+        super().__init__()
+        self.depth = forest.depth
+        left, right, roots = (
+            np.where(c.data >= 0, c.data, forest.n_tests + ~c.data)
+            for c in (forest.left, forest.right, forest.roots)
+        )
+        n_nodes = forest.n_tests + forest.n_leaves
+        numbers = np.float32 if n_nodes <= MAX_INT_FLOAT32 else np.float64
+        leaves = np.arange(forest.n_leaves, dtype=np.int32)
+        self.register_buffer("column", torch.tensor(column, dtype=torch.int64))
+        self.register_buffer("threshold", torch.tensor(threshold))
+        self.register_buffer("right", torch.tensor(right.astype(numbers)))
+        self.register_buffer("to_left", torch.tensor((left - right).astype(numbers)))
+        self.register_buffer("ends", torch.tensor(leaves + forest.n_tests))
+        self.register_buffer("roots", torch.tensor(roots, dtype=torch.int32))
+        self.output = make_output(np.concatenate([np.zeros(forest.n_tests, np.int32), leaves]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the output for a row (columns,)."""
+        left = at_most(x.index_select(0, self.column), self.threshold)
+        left = left if left.dtype == self.right.dtype else left.to(self.right.dtype)
+        selected = torch.addcmul(self.right, left, self.to_left).to(torch.int32)
+        successor = torch.cat([selected, self.ends])
+        at = self.roots
+        for _ in range(self.depth):
+            at = successor.index_select(0, at)
+        output: Tensor = self.output(at)
+        return output
+
+
+class SelectManyRows(nn.Module):
+    """Many rows: leaf numbers selected from the deepest splits up to the roots.
+
+    A leaf number counts within its tree, and is the narrowest integer that holds those of all
+    trees.
+    """
+
+    start: Tensor
+    roots: Tensor
+    codes: Tensor
+
+    def __init__(
+        self,
+        forest: Forest,
+        column: npt.NDArray[np.int32],
+        threshold: npt.NDArray[Any],
+        make_output: MakeOutput,
+    ) -> None:
+        super().__init__()
+        self.decisions = Decisions(column, threshold)
+        self.depth = forest.depth
+        most = int(np.diff(forest.first_leaf.data).max(initial=0))
+        self.dtype, least = (torch.int8, -128) if most <= 256 else (torch.int32, 0)
+        place = np.zeros(forest.n_tests, np.int64)
+        below = 0
+        widest = 0
+        for depth in reversed(range(forest.depth)):
+            level = _Level(forest, depth, place, below)
+            splits = self.decisions.find(level.splits)
+            self.add_module(f"level_{depth}", SelectLevel(level, splits, least, self.dtype))
+            place[level.splits] = np.arange(len(level.splits))
+            below = len(level.splits)
+            widest = max(widest, below)
+        start = forest.first_leaf.data[:-1, None] - least
+        codes = torch.arange(least, least + most).to(self.dtype).unsqueeze(1)
+        roots = _read_at(forest, forest.roots.data, np.arange(forest.n_trees), place, below)
+        self.register_buffer("start", torch.tensor(start, dtype=torch.int32))
+        self.register_buffer("codes", codes)
+        self.register_buffer("roots", torch.tensor(roots))
+        self.output = make_output(np.arange(forest.n_leaves, dtype=np.int32))
+        decided = self.decisions.threshold.numel()
+        code_bytes = codes.element_size()
+        self.bytes_per_row = 5 * decided + 5 * widest * code_bytes + 16 * forest.n_trees
+
+    def forward(self, x: Tensor, unbounded: bool = False) -> Tensor:  # noqa: ARG002
+        """Return the output for x (columns, n_rows)."""
+        decisions = self.decisions(x).to(self.dtype)
+        codes = self.codes.expand(-1, x.shape[1])
+        pool = codes
+        for depth in reversed(range(self.depth)):
+            pool = torch.cat([*self.get_submodule(f"level_{depth}")(decisions, pool), codes])
+        output: Tensor = self.output(self.start + pool.index_select(0, self.roots))
+        return output
+
+
+class _Level:
+    """The splits of a depth, those above other splits first.
+
+    Attributes
+    ----------
+    above : int
+        Number of splits above others.
+    splits : int array, shape (n_splits,)
+    left, right : int array, shape (above,)
+        Positions in the pool of the numbers selected for their children.
+    left_leaf, right_leaf : int array, shape (n_splits - above,)
+        Leaf numbers below the other splits.
+    """
+
+    def __init__(
+        self, forest: Forest, depth: int, place: npt.NDArray[np.int64], below: int
+    ) -> None:
+        splits = np.flatnonzero(forest.depth_of_tests == depth)
+        over = (forest.left.data[splits] >= 0) | (forest.right.data[splits] >= 0)
+        self.above = int(over.sum())
+        self.splits = np.concatenate([splits[over], splits[~over]])
+        tree = forest.tree_of_tests[self.splits]
+        sides = [side.data[self.splits] for side in (forest.left, forest.right)]
+        self.left, self.right = (
+            _read_at(forest, side[: self.above], tree[: self.above], place, below) for side in sides
+        )
+        self.left_leaf, self.right_leaf = (
+            (~side - forest.first_leaf.data[tree])[self.above :] for side in sides
+        )
+
+
+def _read_at(
+    forest: Forest,
+    child: npt.NDArray[np.int32],
+    tree: npt.NDArray[Any],
+    place: npt.NDArray[np.int64],
+    below: int,
+) -> npt.NDArray[np.int64]:
+    """Return the position of each child's leaf number in the pool.
+
+    The pool holds the numbers that the level below selected, then all numbers in order.
+    """
+    selected = place[np.maximum(child, 0)] if len(place) else 0
+    leaf = below + ~child - forest.first_leaf.data[tree]
+    return np.where(child >= 0, selected, leaf).astype(np.int64)
+
+
+class SelectLevel(nn.Module):
+    """The leaf numbers that the splits of a level select."""
+
+    splits: Tensor
+    left: Tensor
+    right: Tensor
+    leaf: Tensor
+    to_left: Tensor
+
+    def __init__(
+        self, level: _Level, splits: npt.NDArray[np.int32], least: int, dtype: torch.dtype
+    ) -> None:
+        super().__init__()
+        self.above = level.above
+        leaf = torch.tensor(level.right_leaf[:, None] + least)
+        to_left = torch.tensor((level.left_leaf - level.right_leaf)[:, None])
+        self.register_buffer("splits", torch.tensor(splits, dtype=torch.int64))
+        self.register_buffer("left", torch.tensor(level.left))
+        self.register_buffer("right", torch.tensor(level.right))
+        self.register_buffer("leaf", leaf.to(dtype))
+        self.register_buffer("to_left", to_left.to(dtype))
+
+    def forward(self, decisions: Tensor, pool: Tensor) -> tuple[Tensor, Tensor]:
+        """Select from the pool for splits above others, and between leaves for the rest."""
+        left = decisions.index_select(0, self.splits)
+        to_left = pool.index_select(0, self.left)
+        to_right = pool.index_select(0, self.right)
+        above = torch.addcmul(to_right, left[: self.above], to_left.sub_(to_right))
+        return above, left[self.above :].mul_(self.to_left).add_(self.leaf)
