@@ -34,7 +34,7 @@ from hbconv.backends.tvm.binary.artifact import TvmArtifact
 from hbconv.backends.tvm.compile import compile_program
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
-from hbconv.backends.tvm.tir.subroutines import make_part
+from hbconv.backends.tvm.tir.subroutines import make_subroutine
 from hbconv.backends.tvm.trees import select
 from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.backends.tvm.trees.bitwise.emit import BitSelect
@@ -160,7 +160,7 @@ def compiled(program: TensorProgram, cut: Cut, machine: Machine, target: Target)
     """Compile a program under a schedule; avoid caches whose keys do not hold the kernel."""
     if not cut.form:
         return compile_program(program, cut.schedule, machine, target)
-    make_part.cache_clear()
+    make_subroutine.cache_clear()
 
     def find(_: int, forest: Forest, dtype: str) -> Any:
         return FORMS[cut.form](forest, make_bins(forest, dtype), cut.group)

@@ -1,59 +1,72 @@
-"""Write the instructions of a program, one after another: values lie in scratch, which is reused as they die."""
+"""Write the instructions of a program in order: values lie in scratch, which is reused."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from contextlib import nullcontext
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
-from tvm import tirx
-from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.ops import elementwise, mathematics, movement
-from hbconv.backends.tvm.ops import reductions as reduce
-from hbconv.backends.tvm.ops import sorting as order
+from hbconv.backends.tvm.ops import elementwise, iterate, mathematics, movement, reductions, sorting
 from hbconv.backends.tvm.ops.nearest import emit as nearest
 from hbconv.backends.tvm.ops.row_major_matmul import scaled
-from hbconv.backends.tvm.passes.outline import cut
-from hbconv.backends.tvm.tir.fused_loop import Chain, Held, chains
-from hbconv.backends.tvm.tir.kernel import Kernel, literal
-from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.tir.subroutines import piece
+from hbconv.backends.tvm.passes.group_elementwise import group_elementwise
+from hbconv.backends.tvm.passes.outline import Section, outline
+from hbconv.backends.tvm.tir.fused_loop import FusedLoop
+from hbconv.backends.tvm.tir.kernel import Kernel
+from hbconv.backends.tvm.tir.memory import InRegister, Place
+from hbconv.backends.tvm.tir.subroutines import outlined
 from hbconv.backends.tvm.trees import choose as trees
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
-__all__ = ["EMITTERS", "Writer"]
+__all__ = ["EMITTERS", "NESTED", "Writer"]
 
 EMITTERS: dict[str, Callable[..., None]] = {
     **elementwise.EMITTERS,
     **mathematics.EMITTERS,
     **movement.EMITTERS,
     **nearest.EMITTERS,
-    **order.EMITTERS,
-    **reduce.EMITTERS,
+    **sorting.EMITTERS,
+    **reductions.EMITTERS,
     **trees.EMITTERS,
 }
+"""``emit(kernel, out, *operands, **attributes)`` of each primitive."""
+NESTED = iterate.EMITTERS
+"""``emit(writer, out, *operands, **attributes)`` of each primitive that holds a program."""
 
 
 class Writer:
-    """Writes the instructions of a program, giving scratch back as soon as a value is last used; ``rows`` are left where the caller has them."""
+    """Writes the instructions of a program, and gives scratch back after a value's last use.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    program : TensorProgram
+    in_rows : frozenset of int
+        Positions of values that are left in the caller's row-major matrix.
+    places : dict of int to Place
+        Where the values so far lie, by position.
+    owner : dict of int to int
+        The position that owns a value's memory: another one for a view.
+    pending : Counter
+        Uses that are still to come of the memory that a position owns.
+    """
 
     def __init__(self, kernel: Kernel, program: TensorProgram) -> None:
-        self.kernel, self.program = kernel, program
-        self.rows: frozenset[int] = frozenset()
+        self.kernel = kernel
+        self.program = program
+        self.in_rows: frozenset[int] = frozenset()
         self.places: dict[int, Place] = {}
         self.owner: dict[int, int] = {}
         self.pending = Counter(
             i for op in program.instructions if isinstance(op, Op) for i in op.operands
         ) + Counter(program.outputs.values())
 
-    def read(self, instruction: Any) -> Place:
+    def read(self, instruction: Input) -> Place:
         """Return where an input lies."""
         raise NotImplementedError
 
-    def give_back(self, name: str, place: Place) -> None:
+    def finish(self, name: str, place: Place) -> None:
         """Copy an output to where it belongs."""
         raise NotImplementedError
 
@@ -66,77 +79,101 @@ class Writer:
         return self.kernel.constant(instruction.value.data)
 
     def write(self) -> None:
-        """Write every instruction in order, those of a long program in pieces."""
+        """Write every instruction in order; sections of a long program become functions."""
         for position, instruction in enumerate(self.program.instructions):
             self.owner[position] = position
             if isinstance(instruction, Constant):
                 self.places[position] = self.constant(instruction)
-        for turns, apart in cut(self.program, self.rows):
-            caller = self.kernel
-            with piece(caller) if apart else nullcontext(caller) as self.kernel:
-                for chain in (c for turn in turns for c in chains(self.program, turn, self.rows)):
-                    self._place(chain)
-                    self._answer(() if apart else chain)
-            self.kernel = caller
-            self._answer(sum(turns, ()) if apart else ())
+        for section in outline(self.program, self.in_rows):
+            if section.outlined:
+                self._write_outlined(section)
+            else:
+                self._write_inline(section)
 
-    def _answer(self, positions: tuple[int, ...]) -> None:
-        """Give back what is an output."""
+    def write_nested(
+        self, body: TensorProgram, inputs: Mapping[str, Place], finish: Callable[[Place], None]
+    ) -> None:
+        """Write a program of one output on given inputs; ``finish`` takes the output."""
+        _Nested(self.kernel, body, inputs, finish).write()
+
+    def _write_inline(self, section: Section) -> None:
+        for positions in self._groups(section):
+            self._write_group(positions)
+            self._finish(positions)
+
+    def _write_outlined(self, section: Section) -> None:
+        """Write a function of its own; its caller finishes outputs, after the call."""
+        caller = self.kernel
+        with outlined(caller) as self.kernel:
+            for positions in self._groups(section):
+                self._write_group(positions)
+        self.kernel = caller
+        self._finish(tuple(i for repetition in section.repetitions for i in repetition))
+
+    def _groups(self, section: Section) -> Iterator[tuple[int, ...]]:
+        for repetition in section.repetitions:
+            yield from group_elementwise(self.program, repetition, self.in_rows)
+
+    def _finish(self, positions: tuple[int, ...]) -> None:
+        """Finish the outputs among some positions."""
         for name in (n for n, index in self.program.outputs.items() if index in positions):
-            self.give_back(name, self.places[self.program.outputs[name]])
+            self.finish(name, self.places[self.program.outputs[name]])
             self._release(self.program.outputs[name])
 
-    def _place(self, positions: tuple[int, ...]) -> None:
-        """Write one instruction, or several in one loop, and give back what was used for the last time."""
-        ops = {
-            position: op
-            for position in positions
-            if isinstance(op := self.program.instructions[position], Op)
-        }
-        if not ops:
-            self.places[positions[0]] = self.read(self.program.instructions[positions[0]])
-        elif len(ops) > 1:
-            self._compute_together(ops)
+    def _write_group(self, positions: tuple[int, ...]) -> None:
+        """Write one instruction, or several in one loop, and release what they read."""
+        first = self.program.instructions[positions[0]]
+        if isinstance(first, Input):
+            self.places[positions[0]] = self.read(first)
+            return
+        instructions = ((position, self.program.instructions[position]) for position in positions)
+        ops = {position: op for position, op in instructions if isinstance(op, Op)}
+        if len(ops) > 1:
+            self._write_fused(ops)
         else:
-            self._compute(positions[0], ops[positions[0]])
+            self._write_op(positions[0], ops[positions[0]])
         for operand in (i for op in ops.values() for i in op.operands):
             self._release(operand)
 
-    def _compute_together(self, ops: dict[int, Op]) -> None:
-        """Write a chain; what is read outside it has memory."""
+    def _write_fused(self, ops: dict[int, Op]) -> None:
+        """Write a fused loop; values that are read outside it have memory."""
         inside = Counter(i for op in ops.values() for i in op.operands)
         for position, op in ops.items():
-            lasting = self.pending[position] > inside[position]
-            self.places[position] = (
-                self.room(position, op) if lasting else Held(op.type.dtype, op.type.shape)
-            )
+            lasts = self.pending[position] > inside[position]
+            register = InRegister(op.type.dtype, op.type.shape)
+            self.places[position] = self.room(position, op) if lasts else register
         shape = next(iter(ops.values())).type.shape
         if not np.prod(shape):
             return
-        with Chain.over_entries(
-            self.kernel, shape, {self.places[i].dtype for i in (*ops, *inside)}
-        ) as chain:
+        dtypes = {self.places[i].dtype for i in (*ops, *inside)}
+        with FusedLoop.open(self.kernel, shape, dtypes) as loop:
             for position, op in ops.items():
-                EMITTERS[op.primitive](
-                    chain,
-                    self.places[position],
-                    *(self.places[i] for i in op.operands),
-                    **op.attributes,
-                )
+                operands = (self.places[i] for i in op.operands)
+                EMITTERS[op.primitive](loop, self.places[position], *operands, **op.attributes)
 
-    def _compute(self, position: int, op: Op) -> None:
+    def _write_op(self, position: int, op: Op) -> None:
         operands = tuple(self.places[i] for i in op.operands)
-        seen = scaled(op.primitive, operands) or movement.view(
+        view = scaled(op.primitive, operands) or movement.view(
             op.primitive, operands, op.attributes
         )
-        if seen is not None:
-            viewed = 1 if op.primitive == "expand" else 0
-            self.places[position], self.owner[position] = seen, self.owner[op.operands[viewed]]
-            self.pending[self.owner[position]] += self.pending[position]
+        if view is not None:
+            self._keep_view(position, op, view)
             return
-        self.places[position] = self.room(position, op)
-        if np.prod(op.type.shape):
-            EMITTERS[op.primitive](self.kernel, self.places[position], *operands, **op.attributes)
+        out = self.places[position] = self.room(position, op)
+        if not np.prod(op.type.shape):
+            return
+        if op.primitive in NESTED:
+            NESTED[op.primitive](self, out, *operands, **op.attributes)
+        else:
+            EMITTERS[op.primitive](self.kernel, out, *operands, **op.attributes)
+
+    def _keep_view(self, position: int, op: Op, view: Place) -> None:
+        """Let a view share the memory of the operand that it views."""
+        viewed = op.operands[1 if op.primitive == "expand" else 0]
+        owner = self.owner[viewed]
+        self.places[position] = view
+        self.owner[position] = owner
+        self.pending[owner] += self.pending[position]
 
     def _release(self, position: int) -> None:
         """Count one use of a value as done."""
@@ -146,44 +183,26 @@ class Writer:
             self.kernel.give(self.places[owner])
 
 
-class _Step(Writer):
-    """The body of an iteration, which reads and writes the state where it lies; ``changed`` tells whether a row's state is another."""
+class _Nested(Writer):
+    """The body of a program inside another one, which reads values of the outer program."""
 
     def __init__(
-        self, kernel: Kernel, program: TensorProgram, state: Place, given: Place, changed: Any
+        self,
+        kernel: Kernel,
+        program: TensorProgram,
+        inputs: Mapping[str, Place],
+        finish: Callable[[Place], None],
     ) -> None:
         super().__init__(kernel, program)
-        self.given, self.changed = {"state": state, "given": given}, changed
-        self.pending.update(
-            i for i, x in enumerate(program.instructions) if isinstance(x, Input)
-        )  # not its own to give back
+        self.inputs = inputs
+        self.finish_output = finish
+        # One more use: an input's memory belongs to the outer program.
+        self.pending.update(i for i, x in enumerate(program.instructions) if isinstance(x, Input))
 
     def read(self, instruction: Input) -> Place:
-        """Return the matrix around the iteration."""
-        return self.given[instruction.name]
+        """Return the value of the outer program."""
+        return self.inputs[instruction.name]
 
-    def give_back(self, name: str, place: Place) -> None:
-        """Overwrite the state, at the end."""
-        state, one = self.given[name], literal(1, "int32", 1)
-        with self.kernel.over(state.shape) as index, self.kernel.rows() as row:
-            after = self.kernel.bind(self.kernel.load(place, index, row))
-            self.changed.set(
-                tirx.Select(
-                    tirx.EQ(self.kernel.load(state, index, row), after), self.changed.get(), one
-                )
-            )
-            self.kernel.store(state, index, row, after)
-
-
-def iterate(
-    k: Kernel, out: Place, state: Place, given: Place, body: TensorProgram, steps: int
-) -> None:
-    """Emit ``iterate``: step after step on the rows of a tile, until none of them changes."""
-    k.map_vectors(out, (state,), lambda value: value)
-    changed = k.variable("int32", literal(1, "int32", 1))
-    with T.serial(steps), T.If(changed.get() > 0), T.Then():
-        changed.set(literal(0, "int32", 1))
-        _Step(k, body, out, given, changed).write()
-
-
-EMITTERS["iterate"] = iterate
+    def finish(self, name: str, place: Place) -> None:  # noqa: ARG002
+        """Let the outer program take the output."""
+        self.finish_output(place)

@@ -12,7 +12,7 @@ from typing import Any
 from tvm import tirx
 
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
-from hbconv.backends.tvm.tir.memory import Place
+from hbconv.backends.tvm.tir.memory import InTable, Place
 
 __all__ = ["EMITTERS", "Kind", "larger", "product", "smaller"]
 
@@ -73,7 +73,7 @@ def library(name: str) -> Emitter:
 
 def power(k: Kernel, out: Place, x: Place, exponent: Place) -> None:
     """Emit ``pow``: by the C mathematics library, but for exponents that two products at most reach: these are within two units in the last place."""
-    exponents = set() if exponent.data is None else set(exponent.data.reshape(-1).tolist())
+    exponents = set(exponent.data.reshape(-1).tolist()) if isinstance(exponent, InTable) else set()
     short = POWERS.get(exponents.pop()) if len(exponents) == 1 else None
     if short is None:
         library("pow")(k, out, x, exponent)

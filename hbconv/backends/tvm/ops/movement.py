@@ -10,8 +10,9 @@ import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
+from hbconv.backends.tvm.passes.views import first_of_run, positions_taken
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
-from hbconv.backends.tvm.tir.memory import Place
+from hbconv.backends.tvm.tir.memory import InScratch, Place
 
 __all__ = ["EMITTERS", "view"]
 
@@ -28,25 +29,18 @@ def view(
 
 
 def _run(x: Place, indices: Place, axis: int) -> Place | None:
-    """Neighbouring entries of an axis with nothing but ones before it."""
-    wanted = _wanted(x, indices, axis)
-    if not len(wanted) or any(d != 1 for d in x.shape[:axis]) or np.any(np.diff(wanted) != 1):
+    """View neighboring entries of an axis."""
+    first = first_of_run(x.shape, indices.known(), axis)
+    if first is None:
         return None
-    return x.view(
-        (*x.shape[:axis], len(wanted), *x.shape[axis + 1 :]),
-        int(wanted[0]) * int(np.prod(x.shape[axis + 1 :])),
-    )
-
-
-def _wanted(x: Place, indices: Place, axis: int) -> npt.NDArray[np.int32]:
-    """Constant positions, those counted from the end made ordinary."""
-    data = indices.known()
-    return np.where(data < 0, data + x.shape[axis], data).astype(np.int32)
+    inner = x.shape[axis + 1 :]
+    shape = (*x.shape[:axis], indices.size, *inner)
+    return x.view(shape, first * int(np.prod(inner)))
 
 
 def take(k: Kernel, out: Place, x: Place, indices: Place, axis: int) -> None:
     """Emit ``take``: copy the entries that a table names."""
-    wanted = k.constant(_wanted(x, indices, axis))
+    wanted = k.constant(positions_taken(x.shape[axis], indices.known()))
     with k.over(out.shape) as index:
         source = k.bind(k.entry(wanted, index[axis]))
         with k.vectors() as row:
@@ -55,8 +49,9 @@ def take(k: Kernel, out: Place, x: Place, indices: Place, axis: int) -> None:
 
 def concat(k: Kernel, out: Place, *xs: Place, axis: int) -> None:
     """Emit ``concat``: copy entry after entry, in one loop where all lie in scratch; many loops would take long to compile."""
-    if all(type(x) is Place and x.data is None and x.buffer is None for x in xs):
-        entries = [x.offset + np.arange(x.size, dtype=np.int32).reshape(x.shape) for x in xs]
+    scratch = [x for x in xs if isinstance(x, InScratch)]
+    if len(scratch) == len(xs):
+        entries = [x.offset + np.arange(x.size, dtype=np.int32).reshape(x.shape) for x in scratch]
         _copy(k, out.view((out.size,)), np.concatenate(entries, axis).ravel())
         return
     start = 0
@@ -73,7 +68,8 @@ def concat(k: Kernel, out: Place, *xs: Place, axis: int) -> None:
 
 def _copy(k: Kernel, out: Place, entries: npt.NDArray[np.int32]) -> None:
     """Copy the given entries of scratch."""
-    places, scratch = k.constant(entries), Place(out.dtype, (int(entries.max()) + 1,))
+    places = k.constant(entries)
+    scratch = InScratch(out.dtype, (int(entries.max()) + 1,), offset=0)
     with k.over(out.shape) as (i,):
         source = k.bind(k.entry(places, i))
         with k.vectors() as row:

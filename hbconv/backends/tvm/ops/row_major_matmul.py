@@ -6,7 +6,7 @@ Arithmetic with constants, such as a scaler's, is done to the entries as they ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,11 @@ from hbconv.backends.tvm.ops.elementwise import Kind
 from hbconv.backends.tvm.ops.matmul import PANEL, STEPS, finished, multiply, panels
 from hbconv.backends.tvm.passes.fuse_products import Step
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
-from hbconv.backends.tvm.tir.memory import Place
+from hbconv.backends.tvm.tir.memory import InTable, Place, RowMajor
 from hbconv.backends.tvm.tir.transpose import live_rows
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
-__all__ = ["Rows", "by_rows", "matmul", "scaled"]
+__all__ = ["find_row_major", "matmul", "scaled"]
 
 MOST = 16
 """Columns of weights up to which this is faster than turning rows into columns."""
@@ -35,23 +35,6 @@ SCALING = {
 """What may be done to entries before a product, over vectors along a row."""
 
 
-@dataclass(frozen=True, eq=False)
-class Rows(Place):
-    """An input left in the caller's row-major matrix, from the tile's first row on, and what is done to its entries.
-
-    ``scaling`` is primitives with a number for each column.
-    """
-
-    matrix: Any = None
-    first: Any = None
-    scaling: tuple[tuple[str, Place], ...] = ()
-
-    @property
-    def size(self) -> int:
-        """Number of entries of scratch."""
-        return 0
-
-
 def _is_multiplied(k: Kernel, program: TensorProgram, matrix: Input) -> bool:
     """Whether all that is done with an input are products with few columns of weights, scaled or not, and a row fills a vector."""
     (width,), dtype = matrix.type.shape, matrix.type.dtype
@@ -62,7 +45,7 @@ def _is_multiplied(k: Kernel, program: TensorProgram, matrix: Input) -> bool:
     )
 
 
-def by_rows(k: Kernel, program: TensorProgram) -> frozenset[int]:
+def find_row_major(k: Kernel, program: TensorProgram) -> frozenset[int]:
     """Return the positions of inputs that are left in the caller's matrix, and of what is done to their entries before a product."""
     found: set[int] = set()
     for position, instruction in enumerate(program.instructions):
@@ -109,19 +92,14 @@ def _is_scaling(program: TensorProgram, op: Op, index: int) -> bool:
     return isinstance(constant, Constant) and constant.value.data.shape in (op.type.shape, (1,))
 
 
-def scaled(primitive: str, operands: tuple[Place, ...]) -> Rows | None:
+def scaled(primitive: str, operands: tuple[Place, ...]) -> RowMajor | None:
     """Return rows with one more thing done to their entries; None where the first operand is something else."""
     x = operands[0]
-    if primitive not in SCALING or not isinstance(x, Rows):
+    if primitive not in SCALING or not isinstance(x, RowMajor):
         return None
-    constant = operands[1].known()
-    return replace(
-        x,
-        scaling=(
-            *x.scaling,
-            (primitive, Place(x.dtype, x.shape, data=np.array(np.broadcast_to(constant, x.shape)))),
-        ),
-    )
+    numbers = np.array(np.broadcast_to(operands[1].known(), x.shape))
+    step = primitive, InTable(x.dtype, x.shape, numbers)
+    return replace(x, scaling=(*x.scaling, step))
 
 
 def _vector(k: Kernel, dtype: str) -> int:
@@ -130,14 +108,14 @@ def _vector(k: Kernel, dtype: str) -> int:
 
 def matmul(k: Kernel, out: Place, x: Place, w: Place, tail: Sequence[Step] = ()) -> None:
     """Emit ``matmul``."""
-    if isinstance(x, Rows):
+    if isinstance(x, RowMajor):
         _multiply(k, out, x, w.known(), tail)
     else:
         multiply(k, out, x, w.known(), tail)
 
 
 def _multiply(
-    k: Kernel, out: Place, x: Rows, weights: npt.NDArray[Any], tail: Sequence[Step]
+    k: Kernel, out: Place, x: RowMajor, weights: npt.NDArray[Any], tail: Sequence[Step]
 ) -> None:
     """Compute the product for some rows at a time, a panel of columns after the other."""
     height = min(_height(columns) for _, _, columns in panels(weights.shape[1]))
@@ -163,7 +141,7 @@ def _height(columns: int) -> int:
 
 
 def _panel(
-    k: Kernel, x: Rows, weights: Place, rows: list[Any], start: Any, columns: int, lanes: int
+    k: Kernel, x: RowMajor, weights: Place, rows: list[Any], start: Any, columns: int, lanes: int
 ) -> list[Any]:
     """Return for each column of a panel the vector of the rows' products."""
     (width,) = x.shape
@@ -187,7 +165,7 @@ def _panel(
     return [_lane_sums(k, [total.get() for total in sums], lanes) for sums in totals]
 
 
-def _entries(k: Kernel, x: Rows, rows: list[Any], position: Any, lanes: int) -> list[Any]:
+def _entries(k: Kernel, x: RowMajor, rows: list[Any], position: Any, lanes: int) -> list[Any]:
     """Read neighbouring entries of each row, and scale them."""
     entries = [x.matrix[row, tirx.Ramp(position, 1, lanes)] for row in rows]
     for primitive, constant in x.scaling:

@@ -1,107 +1,73 @@
-"""Programs that treat each entry of a matrix by itself: their tiles are runs of entries as they lie in memory, not rows."""
+"""Flatten programs that treat every entry of a matrix alike: their tiles are runs of entries."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
-import numpy as np
-from tvm import tirx
-from tvm.tirx.script import builder as T  # noqa: N812
-
-from hbconv.backends.tvm.ops import elementwise, mathematics
-from hbconv.backends.tvm.passes.mark_infinite import MARK, join_marks
-from hbconv.backends.tvm.passes.outline import WHOLE
+from hbconv.backends.tvm.passes.flag_infinite import FLAG_INFINITE, join_flags
+from hbconv.backends.tvm.passes.outline import LARGEST_WHOLE
+from hbconv.backends.tvm.passes.primitive_kinds import ELEMENTWISE, TRANSCENDENTAL
 from hbconv.backends.tvm.target.schedule import Schedule
-from hbconv.backends.tvm.tir.kernel import ANY, Kernel
-from hbconv.backends.tvm.tir.memory import Along, Place, storage
 from hbconv.tensor import Constant, Op, TensorProgram, TensorType
+from hbconv.tensor.program import Instruction
 
-__all__ = ["Flat", "copy_in", "copy_out", "flatten", "lying"]
+__all__ = ["FlatProgram", "flatten"]
 
-ENTRIES, MOST = 1024, 4096
-"""Entries of a tile: about so many, and at most."""
-PRIMITIVES = frozenset({"expand", *elementwise.EMITTERS, *mathematics.EMITTERS})
+TILE_ENTRIES = 1024
+"""Entries of a tile, if the width divides them."""
+MAX_TILE_ENTRIES = 4096
+FLATTENED = {"expand", *ELEMENTWISE, *TRANSCENDENTAL}
+"""Primitives whose result depends on one entry and its column alone."""
 
 
 @dataclass(frozen=True)
-class Flat:
-    """A program whose rows are the entries of matrices of so many columns, and a tile of whole rows."""
+class FlatProgram:
+    """A program over the entries of matrices of ``width`` columns; a tile holds whole rows."""
 
     program: TensorProgram
     width: int
     schedule: Schedule
 
-    def constant(self, place: Place) -> Place:
-        """Repeat a number for each column along the tile."""
-        if place.size == 1:
-            return place
-        return Along(place.dtype, (1,), data=np.resize(place.known(), self.schedule.tile))
 
+def flatten(program: TensorProgram, schedule: Schedule) -> FlatProgram | None:
+    """Return the program over entries, or None if it needs rows.
 
-def flatten(program: TensorProgram, schedule: Schedule) -> Flat | None:
-    """Return the program over entries, where all values have one width and each entry of them depends on that column alone."""
-    program, width = join_marks(program), program.inputs[0].type.shape[0]
+    It needs no rows if all values have one width, and each entry depends on its column alone.
+    """
+    program = join_flags(program)
+    width = program.inputs[0].type.shape[0]
     tile = math.lcm(width, schedule.lanes)
-    constant = any(
-        isinstance(program.instructions[index], Constant) for index in program.outputs.values()
-    )
-    if (
-        constant
-        or len(program.instructions) > WHOLE
-        or not 1 <= tile <= MOST
-        or not all(_is_flat(i, width) for i in program.instructions)
-    ):
+    if not 1 <= tile <= MAX_TILE_ENTRIES or not _fits(program, width):
         return None
-    instructions = tuple(
-        i if isinstance(i, Constant) else replace(i, type=TensorType(i.type.dtype, (1,)))
-        for i in program.instructions
-    )
-    tile *= max(1, ENTRIES // tile)
-    return Flat(
+    tile *= max(1, TILE_ENTRIES // tile)
+    instructions = tuple(_as_entries(i) for i in program.instructions)
+    return FlatProgram(
         replace(program, instructions=instructions), width, Schedule(tile, tile, schedule.lanes)
     )
 
 
-def _is_flat(instruction: Any, width: int) -> bool:
+def _fits(program: TensorProgram, width: int) -> bool:
+    outputs = (program.instructions[index] for index in program.outputs.values())
+    return (
+        len(program.instructions) <= LARGEST_WHOLE
+        and not any(isinstance(output, Constant) for output in outputs)
+        and all(_is_flat(i, width) for i in program.instructions)
+    )
+
+
+def _is_flat(instruction: Instruction, width: int) -> bool:
     if isinstance(instruction, Constant):
         return instruction.value.data.size == 1 or instruction.value.data.shape == (width,)
-    if isinstance(instruction, Op) and instruction.primitive == MARK:
+    if isinstance(instruction, Op) and instruction.primitive == FLAG_INFINITE:
         return True
     return instruction.type.shape == (width,) and (
-        not isinstance(instruction, Op) or instruction.primitive in PRIMITIVES
+        not isinstance(instruction, Op) or instruction.primitive in FLATTENED
     )
 
 
-def lying(matrix: Any, first: Any, dtype: str) -> Place:
-    """Return the entries of a matrix from the first of a tile on, where they lie."""
-    pointer = T.Bind(tirx.reinterpret(T.ptr(storage(dtype)).ty, tirx.address_of(matrix[0, first])))
-    return Place(
-        dtype,
-        (1,),
-        buffer=T.decl_buffer(
-            (ANY,), storage(dtype), data=pointer, align=np.dtype(storage(dtype)).itemsize
-        ),
-    )
-
-
-def copy_in(k: Kernel, place: Place, matrix: Any, first: Any) -> None:
-    """Read a tile of entries."""
-    for row, entries in _runs(k, first):
-        k.store(place, (0,), row, matrix[0, entries])
-
-
-def copy_out(k: Kernel, matrix: Any, first: Any, place: Place) -> None:
-    """Write a tile of entries."""
-    for row, entries in _runs(k, first):
-        T.buffer_store(matrix, k.load(place, (0,), row), [0, entries])
-
-
-def _runs(k: Kernel, first: Any) -> Any:
-    """Loop over whole vectors of live entries, then over the rest: gives where they lie in the tile and in the matrix."""
-    whole = k.bind(k.rows_live // k.lanes)
-    with T.serial(whole) as group:
-        yield tirx.Ramp(group * k.lanes, 1, k.lanes), tirx.Ramp(first + group * k.lanes, 1, k.lanes)
-    with T.serial(k.rows_live - whole * k.lanes) as rest:
-        yield whole * k.lanes + rest, first + whole * k.lanes + rest
+def _as_entries(instruction: Instruction) -> Instruction:
+    """Give a value one column; constants are repeated when they are placed."""
+    if isinstance(instruction, Constant):
+        return instruction
+    return replace(instruction, type=TensorType(instruction.type.dtype, (1,)))

@@ -1,4 +1,4 @@
-"""Pieces: runs of a long program's operators that become functions of their own, since LLVM's time grows faster than a function does."""
+"""Outline sections of a long program: LLVM's time grows faster than the length of a function."""
 
 from __future__ import annotations
 
@@ -6,139 +6,137 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from hbconv.array import Array
-from hbconv.backends.tvm.ops.movement import view
-from hbconv.backends.tvm.tir.memory import Place
+from hbconv.backends.tvm.passes.views import is_view
 from hbconv.tensor import Constant, Op, TensorProgram
 
-__all__ = ["WHOLE", "Piece", "cut", "is_view"]
+__all__ = ["LARGEST_WHOLE", "Section", "outline"]
 
-WHOLE = 100
+LARGEST_WHOLE = 100
 """Operators up to which a program stays one function."""
 LONGEST = 48
-"""Operators of a piece at most."""
-REPEATED = 3
-"""Times that operators must follow each other alike to be cut where they begin again."""
-TOGETHER = 16
-"""Operators that a piece of repeated ones has about."""
+"""Operators of an outlined function at most."""
+MIN_REPETITIONS = 3
+"""Times that a run of operators must occur in a row for a section to begin with it."""
+TARGET_LENGTH = 16
+"""Operators that a section of repeated runs has about."""
 
 
-class Piece(NamedTuple):
-    """Positions of instructions in order, by turns that are alike, and whether they are to be a function of their own."""
+class Section(NamedTuple):
+    """Positions of instructions, one tuple for each repetition of the same operators.
 
-    turns: tuple[tuple[int, ...], ...]
-    apart: bool
+    ``outlined`` says whether they become a function of their own.
+    """
+
+    repetitions: tuple[tuple[int, ...], ...]
+    outlined: bool
 
 
 class _Step(NamedTuple):
-    """An instruction after views that it may read, and what equal code comes from; None for what must stay in the loop over tiles."""
+    """An instruction after the views that it may read.
+
+    Steps of equal ``signature`` make equal code; None marks what must stay in the loop over tiles.
+    """
 
     positions: tuple[int, ...]
-    sign: Hashable
+    signature: Hashable
 
 
-def cut(program: TensorProgram, rows: frozenset[int]) -> Iterator[Piece]:
-    """Cut a program's inputs and operators into pieces; ``rows``, and what multiplies them, stay in the loop over tiles.
+def outline(program: TensorProgram, in_rows: frozenset[int]) -> Iterator[Section]:
+    """Split a program's inputs and operators into sections.
 
-    Where the same operators follow each other again and again, as in rounds of predictions, pieces begin where they do, to share their code.
+    Values of ``in_rows``, and what multiplies them, stay in the loop over tiles. Where a run of
+    operators is repeated, as by rounds of predictions, sections begin with it, to share code.
 
     Examples
     --------
     >>> from hbconv.tensor import Builder
     >>> b = Builder()
     >>> x = b.input("x", "float64", 3)
-    >>> list(cut(b.program({"y": x + x}), frozenset()))
-    [Piece(turns=((0, 1),), apart=False)]
+    >>> list(outline(b.program({"y": x + x}), frozenset()))
+    [Section(repetitions=((0, 1),), outlined=False)]
     """
-    steps = list(_steps(program, rows))
-    if len(steps) <= WHOLE:
-        yield Piece((_joined(steps),), apart=False)
+    steps = list(_steps(program, in_rows))
+    if len(steps) <= LARGEST_WHOLE:
+        yield Section((_joined(steps),), outlined=False)
         return
-    signs, at = [step.sign for step in steps], 0
-    while at < len(steps):
-        turn = _turn(signs, at)
-        length, count = (turn, max(1, TOGETHER // turn)) if turn else (_length(signs, at), 1)
-        starts = range(at, at + length * count, length)
-        yield Piece(
-            tuple(_joined(steps[start : start + length]) for start in starts),
-            apart=length * count > 1,
-        )
-        at = starts.stop
+    signatures = [step.signature for step in steps]
+    begin = 0
+    while begin < len(steps):
+        length, count = _section_at(signatures, begin)
+        starts = range(begin, begin + length * count, length)
+        repetitions = tuple(_joined(steps[start : start + length]) for start in starts)
+        yield Section(repetitions, outlined=length * count > 1)
+        begin = starts.stop
 
 
 def _joined(steps: Sequence[_Step]) -> tuple[int, ...]:
     return tuple(position for step in steps for position in step.positions)
 
 
-def _length(signs: Sequence[Hashable], at: int) -> int:
-    """Return how many steps there are before what is repeated, or stays in the loop."""
-    end = at + 1
+def _section_at(signatures: Sequence[Hashable], begin: int) -> tuple[int, int]:
+    """Return the number of steps that a section repeats, and how often."""
+    run = _repeated_run(signatures, begin)
+    if run:
+        return run, max(1, TARGET_LENGTH // run)
+    return _length(signatures, begin), 1
+
+
+def _length(signatures: Sequence[Hashable], begin: int) -> int:
+    """Return the number of steps before a repeated run, or a step that stays in the loop."""
+    end = begin + 1
     while (
-        end < min(at + LONGEST, len(signs))
-        and None not in signs[at : end + 1]
-        and not _turn(signs, end)
+        end < min(begin + LONGEST, len(signatures))
+        and None not in signatures[begin : end + 1]
+        and not _repeated_run(signatures, end)
     ):
         end += 1
-    return end - at
+    return end - begin
 
 
-def _turn(signs: Sequence[Hashable], at: int) -> int:
-    """Return the number of steps that follow themselves alike for a piece at least, and three times; 0 where there are none."""
-    for turn in range(1, TOGETHER + 1):
-        span = turn * max(REPEATED, TOGETHER // turn)
+def _repeated_run(signatures: Sequence[Hashable], begin: int) -> int:
+    """Return the length of a run that is repeated often enough for a section; 0 if none is."""
+    for run in range(1, TARGET_LENGTH + 1):
+        span = run * max(MIN_REPETITIONS, TARGET_LENGTH // run)
         if (
-            None not in signs[at : at + span]
-            and len(signs) >= at + span
-            and signs[at : at + span - turn] == signs[at + turn : at + span]
+            None not in signatures[begin : begin + span]
+            and len(signatures) >= begin + span
+            and signatures[begin : begin + span - run] == signatures[begin + run : begin + span]
         ):
-            return turn
+            return run
     return 0
 
 
-def _steps(program: TensorProgram, rows: frozenset[int]) -> Iterator[_Step]:
-    """Attach views, which are no code, to the next instruction that is."""
+def _steps(program: TensorProgram, in_rows: frozenset[int]) -> Iterator[_Step]:
+    """Attach views, which need no code, to the next instruction that does."""
     views: list[int] = []
     for position, instruction in enumerate(program.instructions):
         if isinstance(instruction, Constant):
             continue
         views.append(position)
         if not is_view(program, instruction):
-            yield _Step(
-                tuple(views), None if position in rows else _sign(program, instruction, rows)
-            )
+            fixed = position in in_rows
+            yield _Step(tuple(views), None if fixed else _signature(program, instruction, in_rows))
             views.clear()
     yield _Step(tuple(views), None)
 
 
-def is_view(program: TensorProgram, instruction: Any) -> bool:
-    """Whether an instruction names another's memory."""
-    if not isinstance(instruction, Op):
-        return False
-    read = (program.instructions[i] for i in instruction.operands)
-    places = (
-        Place(i.type.dtype, i.type.shape, data=i.value.data if isinstance(i, Constant) else None)
-        for i in read
-    )
-    return view(instruction.primitive, tuple(places), instruction.attributes) is not None
+def _signature(program: TensorProgram, op: Any, in_rows: frozenset[int]) -> Hashable:
+    """Return what determines an operator's code.
 
-
-def _sign(program: TensorProgram, op: Any, rows: frozenset[int]) -> Hashable:
-    """Return what tells operators of other code apart; None for inputs, and for those that call or hold other code, or read rows."""
-    if not isinstance(op, Op) or {"forest", "body"} & set(op.attributes) or rows & set(op.operands):
+    None for inputs, for operators that call or hold other code, and for those that read rows.
+    """
+    if not isinstance(op, Op) or {"forest", "body"} & set(op.attributes):
         return None
-    operands = tuple(
-        (program.instructions[i].type, isinstance(program.instructions[i], Constant))
-        for i in op.operands
-    )
-    return (
-        op.primitive,
-        op.type,
-        operands,
-        tuple((name, _form(value)) for name, value in op.attributes.items()),
-    )
+    if in_rows & set(op.operands):
+        return None
+    read = [program.instructions[i] for i in op.operands]
+    operands = tuple((i.type, isinstance(i, Constant)) for i in read)
+    attributes = tuple((name, _form(value)) for name, value in op.attributes.items())
+    return op.primitive, op.type, operands, attributes
 
 
 def _form(value: Any) -> Hashable:
-    """Return an attribute without the numbers of its arrays, which are data."""
+    """Return an attribute without the numbers of its arrays, which are data and not code."""
     if isinstance(value, Array):
         return value.data.dtype.name, value.data.shape
     return tuple(map(_form, value)) if isinstance(value, tuple | list) else value

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +14,20 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
-from hbconv.backends.tvm.tir.memory import Along, Place, Scratch, Tables, storage
+from hbconv.backends.tvm.tir.memory import (
+    InBuffer,
+    InScratch,
+    InTable,
+    Place,
+    RowVector,
+    Scratch,
+    Tables,
+    in_memory,
+    storage,
+)
 from hbconv.errors import VerificationError
 
-if TYPE_CHECKING:
-    from hbconv.backends.tvm.tir.subroutines import Part
-
-__all__ = ["Kernel", "Register", "code_within", "literal", "whole"]
+__all__ = ["Kernel", "Register", "Subroutine", "code_within", "literal", "whole"]
 
 SCRATCH = ("float32", "float64", "int32", "int64", "uint8", "uint16")
 TABLES = ("float32", "float64", "int32", "int64", "uint8", "uint16")
@@ -65,6 +73,27 @@ class Register:
         return self.buffer[0]
 
 
+@dataclass(frozen=True, eq=False)
+class Subroutine:
+    """A function ``part(rows, pointers...)`` of its own, which calls no other.
+
+    The pointers are those of the places that it is called on, then those of any kernel.
+
+    Parameters
+    ----------
+    structure : tvm_ffi.StructuralKey
+        The function; equal for equal code.
+    numbers : tuple of int or array
+        Its runtime parameters. An array stands for its position in the table of its dtype.
+    scratch : dict of str to int
+        Entries of each dtype that it needs for each row of the tile.
+    """
+
+    structure: Any
+    numbers: tuple[int | npt.NDArray[Any], ...]
+    scratch: dict[str, int]
+
+
 class Kernel:
     """The function under construction, inside the loop over tiles.
 
@@ -78,7 +107,7 @@ class Kernel:
         self.tables = Tables()
         self.scratch = {dtype: Scratch() for dtype in SCRATCH}
         self.numbers: list[int | npt.NDArray[Any]] = []
-        self.parts: dict[Any, str] = {}
+        self.subroutines: dict[Any, str] = {}
         self.rows_live: Any = None
         self._pointers: dict[tuple[str, str], Any] = {}
         self._buffers: dict[tuple[str, str], Any] = {}
@@ -98,21 +127,21 @@ class Kernel:
 
     # Memory.
 
-    def constant(self, data: npt.NDArray[Any]) -> Place:
+    def constant(self, data: npt.NDArray[Any]) -> InTable:
         """Place a constant."""
-        return Place(data.dtype.name, data.shape, data=data)
+        return InTable(data.dtype.name, data.shape, data)
 
-    def take(self, dtype: str, shape: tuple[int, ...]) -> Place:
+    def take(self, dtype: str, shape: tuple[int, ...]) -> InScratch:
         """Take scratch for a value."""
-        return Place(dtype, shape, self.scratch[storage(dtype)].take(int(np.prod(shape))))
+        return InScratch(dtype, shape, self.scratch[storage(dtype)].take(int(np.prod(shape))))
 
     def give(self, place: Place) -> None:
         """Give a value's scratch back."""
-        if place.data is None and place.buffer is None:
+        if isinstance(place, InScratch):
             self.scratch[storage(place.dtype)].give(place.offset, place.size)
 
     @contextmanager
-    def temporary(self, dtype: str, shape: tuple[int, ...]) -> Iterator[Place]:
+    def temporary(self, dtype: str, shape: tuple[int, ...]) -> Iterator[InScratch]:
         """Take scratch for as long as the block lasts."""
         place = self.take(dtype, shape)
         yield place
@@ -158,16 +187,15 @@ class Kernel:
 
     def load(self, place: Place, index: tuple[Any, ...], row: Any) -> Any:
         """Read an entry for one row, or for a vector of rows; ``index`` broadcasts over the place's shape from the right."""
-        if isinstance(place, Along):
-            return (
-                self.entries(place, row.base, lanes(row))
-                if lanes(row) > 1
-                else self.entry(place, row)
-            )
-        if place.data is not None:
+        if isinstance(place, RowVector):
+            if lanes(row) == 1:
+                return self.entry(place, row)
+            return self.entries(place, row.base, lanes(row))
+        if isinstance(place, InTable):
             value = self.entry(place, flat(place.shape, index))
             return tirx.Broadcast(value, lanes(row)) if lanes(row) > 1 else value
-        return self._buffer(place)[self._address(place, flat(place.shape, index), row)]
+        memory = in_memory(place)
+        return self._buffer(memory)[self._address(memory, flat(place.shape, index), row)]
 
     def entry(self, place: Place, position: Any) -> Any:
         """Read one number of a constant, by its flat position."""
@@ -181,16 +209,16 @@ class Kernel:
 
     def store(self, place: Place, index: tuple[Any, ...], row: Any, value: Any) -> None:
         """Write an entry for one row, or for a vector of rows."""
-        T.buffer_store(
-            self._buffer(place), value, [self._address(place, flat(place.shape, index), row)]
-        )
+        memory = in_memory(place)
+        address = self._address(memory, flat(place.shape, index), row)
+        T.buffer_store(self._buffer(memory), value, [address])
 
-    def _buffer(self, place: Place) -> Any:
-        return (
-            self._buffers["scratch", storage(place.dtype)] if place.buffer is None else place.buffer
-        )
+    def _buffer(self, place: InScratch | InBuffer) -> Any:
+        if isinstance(place, InBuffer):
+            return place.buffer
+        return self._buffers["scratch", storage(place.dtype)]
 
-    def _address(self, place: Place, position: Any, row: Any) -> Any:
+    def _address(self, place: InScratch | InBuffer, position: Any, row: Any) -> Any:
         start = (position + self.start(place)) * self.tile
         return tirx.Ramp(start + row.base, row.stride, row.lanes) if lanes(row) > 1 else start + row
 
@@ -208,7 +236,7 @@ class Kernel:
         """Return where a constant lies in the table of its dtype."""
         return self.tables.offset(data)
 
-    def start(self, place: Place) -> Any:
+    def start(self, place: InScratch | InBuffer) -> Any:
         """Return the entry at which a value begins in the scratch of its dtype, or in a buffer of its own."""
         return place.offset
 
@@ -217,25 +245,23 @@ class Kernel:
         self.numbers.append(value)
         return self._buffers["number", "int32"][len(self.numbers) - 1]
 
-    def call(self, part: Part, *places: Place) -> None:
-        """Call a part on places, with scratch and numbers of its own."""
+    def call(self, subroutine: Subroutine, *places: Place) -> None:
+        """Call a subroutine on places, with scratch and runtime parameters of its own."""
         first = len(self.numbers)
-        self.numbers += part.numbers
-        name = self.parts.setdefault(part.structure, f"hbconv_part{len(self.parts)}")
+        self.numbers += subroutine.numbers
+        name = self.subroutines.setdefault(
+            subroutine.structure, f"hbconv_part{len(self.subroutines)}"
+        )
+        begin: dict[tuple[str, str], int] = {("number", "int32"): first}
         with ExitStack() as stack:
-            scratch = {
-                dtype: stack.enter_context(self.temporary(dtype, (size,)))
-                for dtype, size in part.scratch.items()
-            }
-            begin = {("number", "int32"): first} | {
-                ("scratch", dtype): place.offset * self.tile for dtype, place in scratch.items()
-            }
+            for dtype, size in subroutine.scratch.items():
+                scratch = stack.enter_context(self.temporary(dtype, (size,)))
+                begin["scratch", dtype] = scratch.offset * self.tile
             pointers = [
                 tirx.address_of(buffer[begin.get(key, 0)]) for key, buffer in self._buffers.items()
             ]
-            given = [
-                tirx.address_of(self._buffer(place)[place.offset * self.tile]) for place in places
-            ]
+            memory = [in_memory(place) for place in places]
+            given = [tirx.address_of(self._buffer(m)[m.offset * self.tile]) for m in memory]
             T.evaluate(tirx.call_extern("int32", name, self.rows_live, *given, *pointers))
 
     # Patterns that many primitives share.

@@ -10,7 +10,19 @@ import numpy.typing as npt
 
 from hbconv.errors import VerificationError
 
-__all__ = ["Along", "Place", "Scratch", "Tables", "storage"]
+__all__ = [
+    "InBuffer",
+    "InRegister",
+    "InScratch",
+    "InTable",
+    "Place",
+    "RowMajor",
+    "RowVector",
+    "Scratch",
+    "Tables",
+    "in_memory",
+    "storage",
+]
 
 STORAGE = {
     "float32": "float32",
@@ -31,13 +43,17 @@ def storage(dtype: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A value: a constant's data, or entries of scratch, or of a buffer of its own, from ``offset`` on, each of one number for every row of the tile."""
+    """A value of the program, and where its entries lie: each subclass is one kind of place.
+
+    Parameters
+    ----------
+    dtype : str
+    shape : tuple of int
+        Static shape: without the rows.
+    """
 
     dtype: str
     shape: tuple[int, ...]
-    offset: int = 0
-    data: npt.NDArray[Any] | None = None
-    buffer: Any = None
 
     @property
     def size(self) -> int:
@@ -46,23 +62,85 @@ class Place:
 
     def known(self) -> npt.NDArray[Any]:
         """Return the data of a constant."""
-        if self.data is None:
-            raise VerificationError("a value stands where a constant must")
-        return self.data
+        raise VerificationError("a value stands where a constant must")
 
-    def view(self, shape: tuple[int, ...], skip: int = 0) -> Place:
-        """Return the same memory under another shape, some entries on."""
-        data = (
-            None
-            if self.data is None
-            else self.data.reshape(-1)[skip : skip + int(np.prod(shape))].reshape(shape)
-        )
-        return Place(self.dtype, shape, self.offset + skip, data, self.buffer)
+    def view(self, shape: tuple[int, ...], skip: int = 0) -> Place:  # noqa: ARG002
+        """Return the same memory under another shape, ``skip`` entries on."""
+        raise VerificationError(f"a value of {type(self).__name__} has no view")
 
 
 @dataclass(frozen=True, eq=False)
-class Along(Place):
+class InScratch(Place):
+    """Entries of scratch from ``offset`` on, each of one number for every row of the tile."""
+
+    offset: int
+
+    def view(self, shape: tuple[int, ...], skip: int = 0) -> InScratch:
+        """Return the same memory under another shape, ``skip`` entries on."""
+        return InScratch(self.dtype, shape, self.offset + skip)
+
+
+@dataclass(frozen=True, eq=False)
+class InBuffer(Place):
+    """Entries of a buffer of their own from ``offset`` on, each of one number for every row."""
+
+    buffer: Any
+    offset: int = 0
+
+    def view(self, shape: tuple[int, ...], skip: int = 0) -> InBuffer:
+        """Return the same memory under another shape, ``skip`` entries on."""
+        return InBuffer(self.dtype, shape, self.buffer, self.offset + skip)
+
+
+@dataclass(frozen=True, eq=False)
+class InTable(Place):
+    """A constant."""
+
+    data: npt.NDArray[Any]
+
+    def known(self) -> npt.NDArray[Any]:
+        """Return the data."""
+        return self.data
+
+    def view(self, shape: tuple[int, ...], skip: int = 0) -> InTable:
+        """Return the same data under another shape, ``skip`` entries on."""
+        data = self.data.reshape(-1)[skip : skip + int(np.prod(shape))].reshape(shape)
+        return InTable(self.dtype, shape, data)
+
+
+@dataclass(frozen=True, eq=False)
+class RowVector(InTable):
     """A constant with a number of its own for every row of the tile."""
+
+
+@dataclass(frozen=True, eq=False)
+class InRegister(Place):
+    """A value without memory: one register at a time, inside the loop that computes it."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowMajor(Place):
+    """An input left in the caller's row-major matrix, and what is done to its entries.
+
+    Parameters
+    ----------
+    matrix : Buffer of shape (n_rows, width)
+    first : int expression
+        The tile's first row.
+    scaling : tuple of (str, Place)
+        Primitives with a number for each column, in the order in which they are done.
+    """
+
+    matrix: Any
+    first: Any
+    scaling: tuple[tuple[str, Place], ...] = ()
+
+
+def in_memory(place: Place) -> InScratch | InBuffer:
+    """Return a place that entries can be loaded from and stored to."""
+    if not isinstance(place, InScratch | InBuffer):
+        raise VerificationError(f"a value of {type(place).__name__} has no memory of its own")
+    return place
 
 
 @dataclass

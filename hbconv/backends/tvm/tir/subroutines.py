@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -20,33 +19,14 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.tir.entry_point import Entry
-from hbconv.backends.tvm.tir.kernel import ANY, SCRATCH, Kernel
-from hbconv.backends.tvm.tir.memory import Place, storage
+from hbconv.backends.tvm.tir.kernel import ANY, SCRATCH, Kernel, Subroutine
+from hbconv.backends.tvm.tir.memory import InBuffer, InScratch, Place, storage
 from hbconv.tensor import TensorType
 
-__all__ = ["Part", "make_part", "piece"]
+__all__ = ["make_subroutine", "outlined"]
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A function ``part(rows, pointers...)``: pointers to the places that it is called on, then to what any kernel works on. It calls no other.
-
-    Parameters
-    ----------
-    structure : tvm_ffi.StructuralKey
-        The function, equal to those of the same code.
-    numbers : tuple of int or array
-        What it reads as its numbers: of an array where it lies in the table of its dtype.
-    scratch : dict of str to int
-        Entries of each dtype that it needs for each row of the tile.
-    """
-
-    structure: Any
-    numbers: tuple[int | npt.NDArray[Any], ...]
-    scratch: dict[str, int]
-
-
-class _PartKernel(Kernel):
+class _SubroutineKernel(Kernel):
     """The function under construction: where constants lie is not written into its code."""
 
     def __init__(self, schedule: Schedule, machine: Machine) -> None:
@@ -60,7 +40,7 @@ class _PartKernel(Kernel):
         return self._offsets[id(data)]
 
 
-class _PieceKernel(_PartKernel):
+class _OutlinedKernel(_SubroutineKernel):
     """The function under construction, which shares the scratch of its caller: where values lie in it is not written into its code either."""
 
     def __init__(self, caller: Kernel) -> None:
@@ -68,7 +48,7 @@ class _PieceKernel(_PartKernel):
         self.scratch = caller.scratch
         self._starts: dict[Place, Any] = {}
 
-    def start(self, place: Place) -> Any:
+    def start(self, place: InScratch | InBuffer) -> Any:
         """Read where a value begins."""
         if place not in self._starts:
             self._starts[place] = self.number(place.offset)
@@ -76,32 +56,32 @@ class _PieceKernel(_PartKernel):
 
 
 @lru_cache(maxsize=4)
-def make_part(
+def make_subroutine(
     emit: Callable[..., None],
     schedule: Schedule,
     machine: Machine,
     types: tuple[TensorType, ...],
     *arguments: Any,
-) -> Part:
+) -> Subroutine:
     """Write what ``emit(kernel, *places of the types, *arguments)`` does as a function of its own."""
-    kernel = _PartKernel(schedule, machine)
+    kernel = _SubroutineKernel(schedule, machine)
     with IRBuilder() as builder, _function(kernel, types) as places:
         emit(kernel, *places, *arguments)
     scratch = {dtype: kernel.scratch[dtype].size for dtype in SCRATCH}
-    return Part(tvm_ffi.StructuralKey(builder.get()), tuple(kernel.numbers), scratch)
+    return Subroutine(tvm_ffi.StructuralKey(builder.get()), tuple(kernel.numbers), scratch)
 
 
 @contextmanager
-def piece(caller: Kernel) -> Iterator[Kernel]:
+def outlined(caller: Kernel) -> Iterator[Kernel]:
     """Write what follows as a function of its own on the values of the caller, which calls it in the end."""
-    kernel = _PieceKernel(caller)
+    kernel = _OutlinedKernel(caller)
     with IRBuilder() as builder, _function(kernel, ()):
         yield kernel
-    caller.call(Part(tvm_ffi.StructuralKey(builder.get()), tuple(kernel.numbers), {}))
+    caller.call(Subroutine(tvm_ffi.StructuralKey(builder.get()), tuple(kernel.numbers), {}))
 
 
 @contextmanager
-def _function(kernel: Kernel, types: tuple[TensorType, ...]) -> Iterator[list[Place]]:
+def _function(kernel: Kernel, types: tuple[TensorType, ...]) -> Iterator[list[InBuffer]]:
     """Write the head of a part around its body, which gets the places of the given types."""
     with T.prim_func(s_tir=True):
         T.func_name("part")
@@ -116,7 +96,7 @@ def _function(kernel: Kernel, types: tuple[TensorType, ...]) -> Iterator[list[Pl
             for kind, pointer in zip(types, given, strict=True)
         ]
         yield [
-            Place(kind.dtype, kind.shape, buffer=buffer)
+            InBuffer(kind.dtype, kind.shape, buffer)
             for kind, buffer in zip(types, buffers, strict=True)
         ]
         Entry.end()

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from hbconv.backends.tvm.tir.kernel import Kernel
-from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.tir.subroutines import make_part
+from hbconv.backends.tvm.tir.memory import InTable, Place
+from hbconv.backends.tvm.tir.subroutines import make_subroutine
 from hbconv.backends.tvm.trees import oblivious, select
 from hbconv.backends.tvm.trees.single_row import emit as tree_lanes
 from hbconv.backends.tvm.trees.walk import emit as packed_walk
@@ -41,11 +41,11 @@ def leaves(k: Kernel, out: Place, x: Place, forest: Forest, strategy: str) -> No
 
 def _call(k: Kernel, emit: Callable[..., None], out: Place, x: Place, forest: Forest) -> None:
     """Have methods of a model share one part: they differ in what they do with its scores. Calls of a few rows would notice."""
-    if x.data is not None or k.tile <= tree_lanes.ROWS:
+    if isinstance(x, InTable) or k.tile <= tree_lanes.ROWS:
         emit(k, out, x, forest)
         return
     types = (TensorType(out.dtype, out.shape), TensorType(x.dtype, x.shape))
-    k.call(make_part(emit, k.schedule, k.machine, types, forest), out, x)
+    k.call(make_subroutine(emit, k.schedule, k.machine, types, forest), out, x)
 
 
 EMITTERS: dict[str, Callable[..., None]] = {"tree_scores": scores, "tree_leaves": leaves}
