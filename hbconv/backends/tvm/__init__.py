@@ -48,7 +48,7 @@ class Tvm(Backend):
 
     def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:
         """Read the compiled kernel back, or compile again where this machine cannot run it."""
-        from hbconv.backends.tvm.binary.saved import unpack
+        from hbconv.backends.tvm.binary.artifact import unpack
 
         artifact = unpack(files, target.threads)
         return self.compile(program, target) if artifact is None else artifact

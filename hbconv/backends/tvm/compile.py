@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from hbconv.backends.tvm.binary.artifact import Few, Signature, TvmArtifact
+from hbconv.backends.tvm.binary.artifact import Signature, SmallBatchLoop, TvmArtifact
 from hbconv.backends.tvm.binary.cache import Cache
 from hbconv.backends.tvm.binary.cache_key import loop_key
 from hbconv.backends.tvm.binary.guards import make_loop
-from hbconv.backends.tvm.binary.loop import Loop
-from hbconv.backends.tvm.binary.loop_files import pack_loop, unpack_loop
+from hbconv.backends.tvm.binary.loop import Loop, LoopCode, pack_loop, unpack_loop
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.trees.single_row.when import few_rows
@@ -35,10 +34,11 @@ def compile_program(
     inputs = {i.name: (i.type.dtype, i.type.shape) for i in program.inputs}
     types = {name: program.instructions[index].type for name, index in program.outputs.items()}
     outputs = {name: (kind.dtype, kind.shape) for name, kind in types.items()}
-    few = Few(few_rows(program, machine), lambda: compile_loop(program, FEW, machine))
-    return TvmArtifact(
-        compile_loop(program, schedule, machine), Signature(inputs, outputs), target.threads, few
+    batch = compile_loop(program, schedule, machine)
+    small_batch = SmallBatchLoop(
+        few_rows(program, machine), lambda: compile_loop(program, FEW, machine)
     )
+    return TvmArtifact(batch, Signature(inputs, outputs), target.threads, small_batch)
 
 
 def compile_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -> Loop:
@@ -47,7 +47,7 @@ def compile_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -
     files = cache.read(key)
     if files:
         with suppress(Exception):  # whatever is wrong with it, it is built anew
-            return unpack_loop(files)
+            return make_loop(unpack_loop(files))
     loop = _build_loop(program, schedule, machine)
     cache.write(key, pack_loop(loop))
     return loop
@@ -59,4 +59,4 @@ def _build_loop(program: TensorProgram, schedule: Schedule, machine: Machine) ->
 
     written = write_function(program, schedule, machine)
     function, library = build(written.functions, machine)
-    return make_loop(function, written.tables, written.scratch, lambda: library)
+    return make_loop(LoopCode(function, written.tables, written.scratch, library))

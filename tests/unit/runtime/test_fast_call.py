@@ -67,9 +67,9 @@ def test_few_rows_have_a_loop_of_their_own(model, forest):
     program = next(
         program for key, program in model.programs.compiled.items() if key[0] == ("predict_proba",)
     )
-    assert program.artifact.for_few._loop is None
+    assert program.artifact.small_batch._loop is None
     np.testing.assert_array_equal(model.predict_proba(rows(2)), forest.predict_proba(rows(2)))
-    assert program.artifact.for_few._loop is not None
+    assert program.artifact.small_batch._loop is not None
 
 
 def test_answers_last(model):

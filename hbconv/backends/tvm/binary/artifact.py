@@ -1,9 +1,15 @@
-"""TvmArtifact: a compiled program, called on plain numpy arrays from any number of threads."""
+"""Artifacts: compiled programs that run on numpy arrays, from any number of threads.
+
+An artifact is stored as the files of its loops and a description of their arguments.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from threading import RLock
 from typing import Any
@@ -12,27 +18,41 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.base import Arrays, Artifact, Bound
-from hbconv.backends.tvm.binary.loop import Loop
+from hbconv.backends.tvm.binary.guards import make_loop
+from hbconv.backends.tvm.binary.loop import Loop, pack_loop, unpack_loop
 from hbconv.backends.tvm.binary.thread_pool import share
-from hbconv.errors import BackendError
+from hbconv.backends.tvm.target.machine import LEVELS, Machine
+from hbconv.errors import BackendError, StoreError
 
-__all__ = ["Few", "Signature", "TvmArtifact"]
+__all__ = ["Signature", "SmallBatchLoop", "TvmArtifact", "pack", "unpack"]
 
-LIMIT = 2**31 - 1
-"""Row times column must stay below this in one call: indexes are int32."""
-BOUND = 1024
+MAX_INDEX = 2**31 - 1
+"""Row times column stays below this in one call, since positions are int32."""
+MAX_BOUND_ROWS = 1024
 """Rows from which reading and checking them costs little beside computing them."""
-MEMORY = 1 << 20
-"""Bytes that rows may take which are kept for calls to come."""
-SHARE = 1024
-"""Rows for which one more thread is worth its start."""
-WHOLE = 256
-"""What the rows of slices are a multiple of, as tiles mostly are."""
+MAX_BOUND_BYTES = 1 << 20
+"""Bytes that the rows of a bound call may take; they are kept for the calls to come."""
+ROWS_PER_THREAD = 1024
+"""Rows that one more thread is worth its start for."""
+SLICE_STEP = 256
+"""Rows that slices are multiples of, as most tiles are."""
+FORMAT = 7
+"""Version of the calling convention, the tables' layout, and what kernels are trusted with.
+
+Libraries of another version are compiled again.
+"""
+DESCRIPTION = "kernel.json"
+NO_LINKER = (
+    "No linker on this machine can make a library of the compiled kernel. "
+    "The model is stored without it, and loading the model compiles it again, which needs TVM. "
+    "To store the kernel, install ld or a C compiler (gcc, clang) "
+    "and convert the model again in a new process."
+)
 
 
 @dataclass(frozen=True)
 class Signature:
-    """What a program takes and gives: dtype and static shape by name."""
+    """What a program takes and returns: dtype and static shape by name."""
 
     inputs: dict[str, tuple[str, tuple[int, ...]]]
     outputs: dict[str, tuple[str, tuple[int, ...]]]
@@ -40,10 +60,8 @@ class Signature:
     @cached_property
     def widest(self) -> int:
         """Columns of the widest matrix."""
-        return max(
-            (int(np.prod(shape)) for _, shape in (*self.inputs.values(), *self.outputs.values())),
-            default=1,
-        )
+        matrices = (*self.inputs.values(), *self.outputs.values())
+        return max((int(np.prod(shape)) for _, shape in matrices), default=1)
 
     def empty(self, rows: int) -> dict[str, npt.NDArray[Any]]:
         """Return arrays for the outputs."""
@@ -52,18 +70,20 @@ class Signature:
         }
 
 
-class Few:
-    """A loop of its own for few rows at a time, compiled when it is first needed.
+class SmallBatchLoop:
+    """A loop for few rows at a time, compiled at its first use.
 
     Parameters
     ----------
     rows : int
-        Up to how many rows it is the quicker one; 0 where it never is.
+        Rows up to which it is faster than the loop for any number of rows; 0 if it never is.
     compile : callable
     """
 
     def __init__(self, rows: int, compile: Callable[[], Loop]) -> None:  # noqa: A002
-        self.rows, self._compile, self._lock = rows, compile, RLock()
+        self.rows = rows
+        self._compile = compile
+        self._lock = RLock()
         self._loop: Loop | None = None
 
     @property
@@ -81,17 +101,21 @@ class TvmArtifact(Artifact):
     Parameters
     ----------
     batch : Loop
-        For any number of rows.
+        The loop for any number of rows.
     signature : Signature
     threads : int
-        Threads a call may use; each takes its own rows.
-    for_few : Few
+        Threads that a call may use; each takes its own rows.
+    small_batch : SmallBatchLoop
     """
 
-    def __init__(self, batch: Loop, signature: Signature, threads: int, for_few: Few) -> None:
-        self.batch, self.signature, self.threads, self.for_few = batch, signature, threads, for_few
-        many = min(BOUND, MEMORY // (8 * signature.widest))
-        self.sizes = tuple(sorted({for_few.rows, many} - {0})) if len(signature.inputs) == 1 else ()
+    def __init__(
+        self, batch: Loop, signature: Signature, threads: int, small_batch: SmallBatchLoop
+    ) -> None:
+        self.batch = batch
+        self.signature = signature
+        self.threads = threads
+        self.small_batch = small_batch
+        self.sizes = self._bound_sizes()
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Compute the outputs."""
@@ -102,73 +126,141 @@ class TvmArtifact(Artifact):
         return outputs
 
     def bind(self, rows: int) -> Bound | None:
-        """Address places that stay where they are."""
+        """Return a call on memory that stays where it is; None with several inputs."""
         if len(self.signature.inputs) != 1:
             return None
         ((dtype, shape),) = self.signature.inputs.values()
-        outputs = {
-            name: np.zeros_like(output) for name, output in self.signature.empty(rows).items()
-        }
-        (given, *places), run, workspace = self._loop(rows).bind(
-            [np.zeros((rows, *shape), dtype), *outputs.values()]
-        )
-        return Bound(
-            given, dict(zip(outputs, places, strict=True)), run, workspace.address, workspace
-        )
+        empty = self.signature.empty(rows)
+        outputs = {name: np.zeros_like(output) for name, output in empty.items()}
+        matrices = [np.zeros((rows, *shape), dtype), *outputs.values()]
+        (given, *places), run, workspace = self._loop(rows).bind(matrices)
+        results = dict(zip(outputs, places, strict=True))
+        return Bound(given, results, run, workspace.address, workspace)
 
     def files(self) -> dict[str, bytes]:
-        """Return the compiled loops, where a linker is installed to make libraries of them."""
-        from hbconv.backends.tvm.binary.saved import pack
-
+        """Return the files of the compiled loops; none if no linker is installed."""
         return pack(self)
 
+    def _bound_sizes(self) -> tuple[int, ...]:
+        """Return the numbers of rows that a call may be bound for."""
+        if len(self.signature.inputs) != 1:
+            return ()
+        many = min(MAX_BOUND_ROWS, MAX_BOUND_BYTES // (8 * self.signature.widest))
+        return tuple(sorted({self.small_batch.rows, many} - {0}))
+
     def _loop(self, rows: int) -> Loop:
-        return self.for_few.loop if rows <= self.for_few.rows else self.batch
+        return self.small_batch.loop if rows <= self.small_batch.rows else self.batch
 
     def _check(self, name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Refuse what is not as compiled for, since the kernel reads by bare addresses."""
+        """Refuse what the program was not compiled for: the kernel reads bare addresses."""
         dtype, shape = self.signature.inputs[name]
         if array.dtype != dtype or array.shape[1:] != shape:
             raise BackendError(
-                f"Input {name!r} is {array.dtype.name}{list(array.shape)}, the compiled program reads {dtype} rows of {shape[0]} columns."
+                f"Input {name!r} is {array.dtype.name}{list(array.shape)}, "
+                f"the compiled program reads {dtype} rows of {shape[0]} columns."
             )
-        flags = array.flags
-        return (
-            array
-            if flags.c_contiguous and flags.aligned
-            else np.require(array, requirements=["C", "A"])
-        )
+        if array.flags.c_contiguous and array.flags.aligned:
+            return array
+        return np.require(array, requirements=["C", "A"])
 
     def _run_slices(self, loop: Loop, matrices: list[npt.NDArray[Any]], rows: int) -> None:
         """Share the rows among the threads."""
-        threads, most = (
-            min(self.threads, 1 + rows // SHARE),
-            max(1, LIMIT // (self.signature.widest + 1)),
-        )
-        share(
-            [
-                partial(_run_slice, loop, matrices, start, stop)
-                for start, stop in _slices(rows, threads, most)
-            ],
-            threads,
-        )
+        threads = min(self.threads, 1 + rows // ROWS_PER_THREAD)
+        most = max(1, MAX_INDEX // (self.signature.widest + 1))
+        slices = _slices(rows, threads, most)
+        share([partial(_run_slice, loop, matrices, start, stop) for start, stop in slices], threads)
 
 
 def _slices(rows: int, threads: int, most: int) -> Iterator[tuple[int, int]]:
-    """Cut rows into slices, each half of what is left for a thread, so that one whose core others use too takes fewer (Polychronopoulos and Kuck, 1987).
+    """Cut rows into slices of at most ``most`` rows, which threads take one after another.
+
+    Each slice is half of what is left for a thread (Polychronopoulos and Kuck, 1987). So a thread
+    whose core does other work too takes fewer rows.
 
     Examples
     --------
-    >>> list(_slices(5000, 1, 3000)), list(_slices(5000, 2, 3000))
-    ([(0, 3000), (3000, 5000)], [(0, 1280), (1280, 2304), (2304, 3328), (3328, 4352), (4352, 5000)])
+    >>> list(_slices(5000, 1, 3000))
+    [(0, 3000), (3000, 5000)]
+    >>> list(_slices(5000, 2, 3000))
+    [(0, 1280), (1280, 2304), (2304, 3328), (3328, 4352), (4352, 5000)]
     """
     start = 0
     while start < rows:
         left = rows - start
-        even = left if threads == 1 else max(SHARE, -(-left // (2 * threads * WHOLE)) * WHOLE)
+        even = left
+        if threads > 1:
+            even = max(ROWS_PER_THREAD, -(-left // (2 * threads * SLICE_STEP)) * SLICE_STEP)
         yield start, min(start + even, start + most, rows)
         start += min(even, most)
 
 
 def _run_slice(loop: Loop, matrices: list[npt.NDArray[Any]], start: int, stop: int) -> None:
     loop.run(stop - start, [matrix[start:stop] for matrix in matrices])
+
+
+def pack(artifact: TvmArtifact) -> dict[str, bytes]:
+    """Write the files of an artifact; equal artifacts give equal bytes.
+
+    Without a linker it writes none, and warns.
+    """
+    loops = {"batch": artifact.batch}
+    if artifact.small_batch.rows:
+        loops["few"] = artifact.small_batch.loop
+    packed = {name: pack_loop(loop) for name, loop in loops.items()}
+    if not all(packed.values()):
+        warnings.warn(NO_LINKER, UserWarning, stacklevel=2)
+        return {}
+    machine = Machine.host()
+    facts = {
+        "format": FORMAT,
+        "system": sys.platform,
+        "level": machine.level,
+        "extras": sorted(machine.extras),
+        "vector": machine.vector,
+        **asdict(artifact.signature),
+        "few_rows": artifact.small_batch.rows,
+        "loops": list(loops),
+    }
+    files = {
+        f"{name}.{part}": data for name, parts in packed.items() for part, data in parts.items()
+    }
+    return files | {DESCRIPTION: json.dumps(facts).encode()}
+
+
+def unpack(files: Mapping[str, bytes], threads: int) -> TvmArtifact | None:
+    """Read an artifact back; None if this machine or this version of hbconv cannot run it.
+
+    Raises
+    ------
+    StoreError
+        The files are damaged.
+    """
+    try:
+        facts = json.loads(files[DESCRIPTION])
+        if not _can_run(facts):
+            return None
+        loops = {name: make_loop(unpack_loop(_files_of(name, files))) for name in facts["loops"]}
+        signature = Signature(_matrices(facts["inputs"]), _matrices(facts["outputs"]))
+        small_batch = SmallBatchLoop(facts["few_rows"], lambda: loops["few"])
+        return TvmArtifact(loops["batch"], signature, threads, small_batch)
+    except Exception as error:
+        raise StoreError(f"The model's compiled kernel cannot be read: {error}") from error
+
+
+def _files_of(loop: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    prefix = f"{loop}."
+    return {
+        name.removeprefix(prefix): data for name, data in files.items() if name.startswith(prefix)
+    }
+
+
+def _matrices(facts: dict[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
+    return {name: (dtype, tuple(shape)) for name, (dtype, shape) in facts.items()}
+
+
+def _can_run(facts: dict[str, Any]) -> bool:
+    """Whether this version of hbconv and this machine run the libraries."""
+    if facts["format"] != FORMAT or facts["system"] != sys.platform:
+        return False
+    compiled_for = Machine(facts["level"], frozenset(facts["extras"]))
+    return facts["level"] in LEVELS and Machine.host().runs(compiled_for)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
@@ -16,14 +19,15 @@ from tvm.tirx import compilation_pipeline
 
 from hbconv.backends.tvm.binary.cache import Cache
 from hbconv.backends.tvm.binary.cache_key import function_key
-from hbconv.backends.tvm.binary.link import link
-from hbconv.backends.tvm.binary.loop_files import load_library
+from hbconv.backends.tvm.binary.loop import load_library
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.errors import BackendError
 
 __all__ = ["build", "compile_functions"]
 
-PIPELINE, OBJECT = "hbconv_tiles", "kernel.o"
+PIPELINE = "hbconv_tiles"
+OBJECT = "kernel.o"
+COMPILERS = ("cc", "gcc", "clang", "c++", "g++", "clang++")
 LLVM_OPTIONS = [
     "-unroll-threshold-aggressive:uint=20",
     "-unroll-threshold-default:uint=20",
@@ -131,3 +135,34 @@ def _target(machine: Machine) -> Any:
             **triple,
         }
     )
+
+
+def link(compiled: Sequence[Path], library: Path) -> bool:
+    """Write the library; False where no linker is installed, or none can."""
+    return any(
+        _runs([*command, "-o", str(library)])
+        for command in _commands([str(path) for path in compiled])
+    )
+
+
+def _commands(compiled: list[str]) -> Iterator[list[str]]:
+    """Yield what may link: the linker itself, which is quickest, or else a compiler, which knows more of where things lie."""
+    if sys.platform == "linux" and shutil.which("ld"):
+        yield [
+            "ld",
+            "-shared",
+            "--strip-debug",
+            "-z",
+            "noexecstack",
+            "-Bsymbolic",
+            *compiled,
+            "-l:libm.so.6",
+        ]
+    yield from ([name, "-shared", *compiled] for name in COMPILERS if shutil.which(name))
+
+
+def _runs(command: list[str]) -> bool:
+    try:
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0  # noqa: S603
+    except OSError:
+        return False

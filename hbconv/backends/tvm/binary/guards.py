@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.binary.loop import Loop, Matrices, Workspace
+from hbconv.backends.tvm.binary.loop import Loop, LoopCode, Matrices, Workspace
 from hbconv.backends.tvm.tir.memory import LINE
 from hbconv.errors import OptionError, VerificationError
 from hbconv.names import unknown
@@ -32,25 +32,16 @@ ROOM = 1024
 PAGE = mmap.PAGESIZE
 
 
-def make_loop(
-    function: Callable[..., Any],
-    tables: Matrices,
-    scratch: dict[str, int],
-    library: Callable[[], bytes | None],
-) -> Loop:
-    """Return a loop, guarded where the environment variable says so.
+def make_loop(code: LoopCode) -> Loop:
+    """Return a loop, guarded if the environment variable says so.
 
     Raises
     ------
     OptionError
-        The variable says something else, or this system has no such pages.
+        The variable has an unknown value, or this system has no such pages.
     """
     how = _chosen()
-    return (
-        GuardedLoop(how, function, tables, scratch, library)
-        if how
-        else Loop(function, tables, scratch, library)
-    )
+    return GuardedLoop(how, code) if how else Loop(code)
 
 
 @cache
@@ -80,20 +71,12 @@ class GuardedLoop(Loop):
     ----------
     how : str
         Value of the environment variable.
-    function, tables, scratch, library
-        Of the loop.
+    code : LoopCode
     """
 
-    def __init__(
-        self,
-        how: str,
-        function: Callable[..., Any],
-        tables: Matrices,
-        scratch: dict[str, int],
-        library: Callable[[], bytes | None],
-    ) -> None:
+    def __init__(self, how: str, code: LoopCode) -> None:
         self.how = how
-        super().__init__(function, tables, scratch, library)
+        super().__init__(code)
 
     def room(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Copy an array between guards."""

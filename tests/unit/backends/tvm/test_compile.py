@@ -18,7 +18,7 @@ from hbconv.backends import find_backend
 from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.binary import build
-from hbconv.backends.tvm.binary.saved import unpack
+from hbconv.backends.tvm.binary.artifact import unpack
 from hbconv.backends.tvm.target import machine
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.tir.memory import Scratch
@@ -146,7 +146,7 @@ def test_a_stored_kernel_needs_no_tvm(artifact, tmp_path):
     code = """
 import sys, pathlib, numpy as np
 sys.modules["tvm"] = None
-from hbconv.backends.tvm.binary.saved import unpack
+from hbconv.backends.tvm.binary.artifact import unpack
 files = {p.name: p.read_bytes() for p in pathlib.Path(sys.argv[1]).iterdir()}
 print(unpack(files, 1).run({"x": np.zeros((2, 3), np.float32)})["sum"])
 """
@@ -282,7 +282,7 @@ def test_long_chains_take_the_scratch_of_a_few_values():
     for i in range(50):
         x = x * b.constant([i], "float32")
     chained = BACKEND.compile(b.program({"y": x}), Target("tvm"))
-    assert chained.batch.scratch["float32"] == 2 * 4 * 256
+    assert chained.batch.code.scratch["float32"] == 2 * 4 * 256
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from hbconv.backends.tvm.binary import guards
 from hbconv.backends.tvm.binary.guards import BEFORE, BEHIND, CANARIES, GuardedLoop, make_loop
-from hbconv.backends.tvm.binary.loop import Loop
+from hbconv.backends.tvm.binary.loop import Loop, LoopCode
 from hbconv.backends.tvm.compile import FEW
 from hbconv.backends.tvm.target.machine import VECTORS, Machine
 from hbconv.backends.tvm.tir.kernel import Kernel
@@ -35,9 +35,8 @@ def writing(number, offset):
         records = (ctypes.c_int64 * (2 * len(BUFFERS))).from_address(address)
         ctypes.memset(records[2 * number + 1] + offset, 1, 1)
 
-    return GuardedLoop(
-        CANARIES, function, [np.arange(5, dtype=np.int32)], {"uint8": 24}, lambda: None
-    )
+    code = LoopCode(function, [np.arange(5, dtype=np.int32)], {"uint8": 24}, None)
+    return GuardedLoop(CANARIES, code)
 
 
 @pytest.mark.parametrize("far", [0, 63, 1000])
@@ -81,7 +80,7 @@ def test_scratch_holds_leftovers_before_a_call():
         seen.append(ctypes.string_at((ctypes.c_int64 * 4).from_address(address)[3], 8))
         ctypes.memset((ctypes.c_int64 * 4).from_address(address)[3], 0, 8)
 
-    loop = GuardedLoop(CANARIES, function, [], {"uint8": 8}, lambda: None)
+    loop = GuardedLoop(CANARIES, LoopCode(function, [], {"uint8": 8}, None))
     for _ in range(2):
         loop.run(1, [np.zeros((1, 1))])
     assert seen == [b"\xff" * 8] * 2
@@ -91,6 +90,7 @@ TOUCH = """
 import ctypes, sys
 import numpy as np
 from hbconv.backends.tvm.binary.guards import GuardedLoop
+from hbconv.backends.tvm.binary.loop import LoopCode
 
 how, kind, number = sys.argv[1:]
 def function(rows, address):
@@ -100,7 +100,8 @@ def function(rows, address):
         ctypes.memset(at, 1, size)
     else:
         ctypes.string_at(at + size if how == "pages-behind" else at - 1, 1)
-GuardedLoop(how, function, [np.zeros(3)], {"uint8": 8}, lambda: None).run(5, [np.zeros((5, 1))])
+code = LoopCode(function, [np.zeros(3)], {"uint8": 8}, None)
+GuardedLoop(how, code).run(5, [np.zeros((5, 1))])
 """
 
 
@@ -122,7 +123,7 @@ def test_loops_are_guarded_where_the_variable_says_so(monkeypatch):
 
     def made(value):
         monkeypatch.setenv("HBCONV_GUARD", value)
-        return make_loop(lambda rows, address: None, [], {}, lambda: None)
+        return make_loop(LoopCode(lambda rows, address: None, [], {}, None))
 
     assert type(made("")) is Loop
     assert type(made(CANARIES)) is GuardedLoop
