@@ -1,6 +1,7 @@
-"""Products of an input matrix with few columns of weights, straight from its rows: vectors along a row, whose lanes are summed at the end.
+"""Emit products of an input matrix with few columns of weights, straight from its rows.
 
-Arithmetic with constants, such as a scaler's, is done to the entries as they are read.
+Vectors run along a row, and their lanes are summed at the end. Arithmetic with constants, such as
+a scaler's, is applied to the entries as they are read.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.ops.elementwise import Kind
-from hbconv.backends.tvm.ops.matmul import PANEL, STEPS, finished, multiply, panels
+from hbconv.backends.tvm.ops.matmul import STEPS, finish, multiply
+from hbconv.backends.tvm.ops.packed_weights import PANEL, panels
 from hbconv.backends.tvm.passes.fuse_products import Step
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
 from hbconv.backends.tvm.tir.memory import InTable, Place, RowMajor
@@ -24,7 +26,7 @@ from hbconv.tensor import Constant, Input, Op, TensorProgram
 
 __all__ = ["find_row_major", "matmul", "scaled"]
 
-MOST = 16
+MAX_COLUMNS = 16
 """Columns of weights up to which this is faster than turning rows into columns."""
 SUMS = 12
 """Vectors of sums in flight: four of sixteen registers are left for entries and weights."""
@@ -35,18 +37,8 @@ SCALING = {
 """What may be done to entries before a product, over vectors along a row."""
 
 
-def _is_multiplied(k: Kernel, program: TensorProgram, matrix: Input) -> bool:
-    """Whether all that is done with an input are products with few columns of weights, scaled or not, and a row fills a vector."""
-    (width,), dtype = matrix.type.shape, matrix.type.dtype
-    return (
-        dtype.startswith("float")
-        and width >= _vector(k, dtype)
-        and _ends_narrow(program, program.instructions.index(matrix), MOST)
-    )
-
-
 def find_row_major(k: Kernel, program: TensorProgram) -> frozenset[int]:
-    """Return the positions of inputs that are left in the caller's matrix, and of what is done to their entries before a product."""
+    """Return the positions of inputs that stay in rows, and of their scaling before a product."""
     found: set[int] = set()
     for position, instruction in enumerate(program.instructions):
         if isinstance(instruction, Input):
@@ -60,8 +52,22 @@ def find_row_major(k: Kernel, program: TensorProgram) -> frozenset[int]:
     return frozenset(found)
 
 
+def _is_multiplied(k: Kernel, program: TensorProgram, matrix: Input) -> bool:
+    """Whether an input is only read by narrow products, and a row of it fills a vector."""
+    (width,) = matrix.type.shape
+    dtype = matrix.type.dtype
+    return (
+        dtype.startswith("float")
+        and width >= _lanes(k, dtype)
+        and _ends_narrow(program, program.instructions.index(matrix), MAX_COLUMNS)
+    )
+
+
 def _ends_narrow(program: TensorProgram, index: int, most: int) -> bool:
-    """Whether all that is done with a value are such products; what is scaled is so again for each panel of weights, so there may be one."""
+    """Whether a value is only read by products of at most ``most`` columns, scaled or not.
+
+    Scaling is repeated for each panel of weights, so a scaled value may meet one panel only.
+    """
     readers = [
         (position, op)
         for position, op in enumerate(program.instructions)
@@ -93,7 +99,7 @@ def _is_scaling(program: TensorProgram, op: Op, index: int) -> bool:
 
 
 def scaled(primitive: str, operands: tuple[Place, ...]) -> RowMajor | None:
-    """Return rows with one more thing done to their entries; None where the first operand is something else."""
+    """Return rows with one more step of scaling; None if the first operand is not in rows."""
     x = operands[0]
     if primitive not in SCALING or not isinstance(x, RowMajor):
         return None
@@ -102,53 +108,53 @@ def scaled(primitive: str, operands: tuple[Place, ...]) -> RowMajor | None:
     return replace(x, scaling=(*x.scaling, step))
 
 
-def _vector(k: Kernel, dtype: str) -> int:
+def _lanes(k: Kernel, dtype: str) -> int:
     return k.machine.vector // np.dtype(dtype).itemsize
 
 
-def matmul(k: Kernel, out: Place, x: Place, w: Place, tail: Sequence[Step] = ()) -> None:
+def matmul(k: Kernel, out: Place, x: Place, w: Place, epilogue: Sequence[Step] = ()) -> None:
     """Emit ``matmul``."""
     if isinstance(x, RowMajor):
-        _multiply(k, out, x, w.known(), tail)
+        _multiply(k, out, x, w.known(), epilogue)
     else:
-        multiply(k, out, x, w.known(), tail)
+        multiply(k, out, x, w.known(), epilogue)
 
 
 def _multiply(
-    k: Kernel, out: Place, x: RowMajor, weights: npt.NDArray[Any], tail: Sequence[Step]
+    k: Kernel, out: Place, x: RowMajor, weights: npt.NDArray[Any], epilogue: Sequence[Step]
 ) -> None:
-    """Compute the product for some rows at a time, a panel of columns after the other."""
+    """Compute the product for some rows at a time, one panel of columns after the other."""
     height = min(_height(columns) for _, _, columns in panels(weights.shape[1]))
-    lanes, places = _vector(k, x.dtype), k.constant(np.ascontiguousarray(weights.T))
+    kind = Kind(x.dtype, height)
+    table = k.constant(np.ascontiguousarray(weights.T))
     with k.vectors(height) as some:
         rows = [k.bind(x.first + row) for row in live_rows(k, some)]
         for first, count, columns in panels(weights.shape[1]):
             with T.serial(count) as panel:
                 start = k.bind(panel * columns + first)
-                for column, total in enumerate(_panel(k, x, places, rows, start, columns, lanes)):
+                for column, total in enumerate(_panel(k, x, table, rows, start, columns)):
                     index = (k.bind(start + column),)
-                    k.store(
-                        out,
-                        index,
-                        some,
-                        finished(k, tail, Kind(x.dtype, height), total, index, some),
-                    )
+                    k.store(out, index, some, finish(k, epilogue, kind, total, index, some))
 
 
 def _height(columns: int) -> int:
-    """Rows at a time: a power of two, to be summed in pairs."""
+    """Return the rows at a time: a power of two, to be summed in pairs."""
     return 1 << ((SUMS // columns).bit_length() - 1)
 
 
 def _panel(
-    k: Kernel, x: RowMajor, weights: Place, rows: list[Any], start: Any, columns: int, lanes: int
+    k: Kernel, x: RowMajor, weights: Place, rows: list[Any], start: Any, columns: int
 ) -> list[Any]:
-    """Return for each column of a panel the vector of the rows' products."""
+    """Return, for each column of a panel, the vector of the rows' products.
+
+    1. Add whole vectors of entries times weights, for every row and column.
+    2. Add the rest as a vector that ends with the row; entries that were added before are zeros.
+    3. Sum the lanes.
+    """
     (width,) = x.shape
-    totals = [
-        [k.register(x.dtype, literal(0, x.dtype, lanes), lanes) for _ in rows]
-        for _ in range(columns)
-    ]
+    lanes = _lanes(k, x.dtype)
+    zero = literal(0, x.dtype, lanes)
+    totals = [[k.register(x.dtype, zero, lanes) for _ in rows] for _ in range(columns)]
 
     def add(position: Any, skip: int) -> None:
         read = _entries(k, x, rows, position, lanes)
@@ -158,22 +164,20 @@ def _panel(
             for entry, total in zip(entries, sums, strict=True):
                 total.set(total.get() + entry * weight)
 
-    with T.serial(width // lanes) as block:
+    with T.serial(width // lanes) as block:  # 1.
         add(k.bind(block * lanes), 0)
-    if width % lanes:
+    if width % lanes:  # 2.
         add(width - lanes, lanes - width % lanes)
-    return [_lane_sums(k, [total.get() for total in sums], lanes) for sums in totals]
+    return [_lane_sums(k, [total.get() for total in sums], lanes) for sums in totals]  # 3.
 
 
 def _entries(k: Kernel, x: RowMajor, rows: list[Any], position: Any, lanes: int) -> list[Any]:
-    """Read neighbouring entries of each row, and scale them."""
+    """Read neighboring entries of each row, and scale them."""
     entries = [x.matrix[row, tirx.Ramp(position, 1, lanes)] for row in rows]
+    kind = Kind(x.dtype, lanes)
     for primitive, constant in x.scaling:
         operand = k.bind(k.entries(constant, position, lanes))
-        entries = [
-            k.bind(SCALING[primitive](Kind(x.dtype, lanes), k.bind(entry), operand))
-            for entry in entries
-        ]
+        entries = [k.bind(SCALING[primitive](kind, k.bind(entry), operand)) for entry in entries]
     return entries
 
 
@@ -181,16 +185,16 @@ def _without(vector: Any, dtype: str, skip: int, lanes: int) -> Any:
     """Make the first entries of a vector zeros."""
     if not skip:
         return vector
-    return tirx.Shuffle(
-        [vector, literal(0, dtype, lanes)], [lanes + i if i < skip else i for i in range(lanes)]
-    )
+    zeros = literal(0, dtype, lanes)
+    return tirx.Shuffle([vector, zeros], [lanes + i if i < skip else i for i in range(lanes)])
 
 
 def _lane_sums(k: Kernel, vectors: list[Any], lanes: int) -> Any:
-    """Return the vector of the sums of each vector's lanes: neighbours are added until one is left."""
-    joined = k.bind(tirx.Shuffle(vectors, list(range(len(vectors) * lanes))))
+    """Return the vector of the sums of each vector's lanes: neighbors are added pair by pair."""
     size = len(vectors) * lanes
+    joined = k.bind(tirx.Shuffle(vectors, list(range(size))))
     while size > len(vectors):
         even, odd = (tirx.Shuffle([joined], list(range(first, size, 2))) for first in (0, 1))
-        joined, size = k.bind(even + odd), size // 2
+        joined = k.bind(even + odd)
+        size //= 2
     return joined

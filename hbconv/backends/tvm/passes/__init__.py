@@ -1,1 +1,1 @@
-"""Rewrites of a tensor program before it is emitted. They import no TVM."""
+"""Passes rewrite or analyze a tensor program before it is emitted; they import no TVM."""

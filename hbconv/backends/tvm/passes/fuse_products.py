@@ -1,4 +1,7 @@
-"""Fuse what follows a product entry by entry, such as a bias, an activation or a square, into the product, which does it to totals in registers."""
+"""Fuse elementwise steps after a matrix product into it, such as a bias or an activation.
+
+The product applies them to its totals while they are in registers.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,13 @@ __all__ = ["SQUARE", "Step", "fuse_products"]
 Step = tuple[str, Array | None]
 """A primitive and its second operand, a constant; ``SQUARE`` has none."""
 SQUARE = "square"
-STEPS = frozenset({"add", "sub", "mul", "maximum", "minimum"})
+FUSED = frozenset({"add", "sub", "mul", "maximum", "minimum"})
 
 
 def fuse_products(program: TensorProgram) -> TensorProgram:
-    """Give each ``matmul`` the steps that follow it as its attribute ``tail``, while nothing else reads what is between them.
+    """Give each ``matmul`` the steps after it as its ``epilogue``.
+
+    A step is fused if nothing else reads the value that it reads.
 
     Examples
     --------
@@ -29,7 +34,7 @@ def fuse_products(program: TensorProgram) -> TensorProgram:
     >>> print(fuse_products(b.program({"y": b.op("abs", y * y)})))
     %0 = input x : float32[n, 2]
     %1 = constant [[1.], [2.]] : float32[2, 1]
-    %2 = matmul %0 %1 tail=(('add', [3.]), ('square', None)) : float32[n, 1]
+    %2 = matmul %0 %1 epilogue=(('add', [3.]), ('square', None)) : float32[n, 1]
     %3 = constant [3.] : float32[1]
     %4 = abs %2 : float32[n, 1]
     return y=%4
@@ -40,25 +45,29 @@ def fuse_products(program: TensorProgram) -> TensorProgram:
     kept: list[Instruction] = []
     position: dict[int, int] = {}
     for old, instruction in enumerate(program.instructions):
-        step = _step(program, instruction, readers)
-        place = position[instruction.operands[0]] if isinstance(instruction, Op) and step else 0
-        head = kept[place] if step else None
-        if isinstance(head, Op) and head.primitive == "matmul" and head.type == instruction.type:
-            kept[place] = replace(
-                head, attributes={"tail": (*head.attributes.get("tail", ()), step)}
-            )
-            position[old] = place
+        step = _find_step(program, instruction, readers)
+        head = position[instruction.operands[0]] if isinstance(instruction, Op) and step else 0
+        product = kept[head] if step else None
+        if (
+            isinstance(product, Op)
+            and product.primitive == "matmul"
+            and product.type == instruction.type
+        ):
+            epilogue = (*product.attributes.get("epilogue", ()), step)
+            kept[head] = replace(product, attributes={"epilogue": epilogue})
+            position[old] = head
             continue
         position[old] = len(kept)
         kept.append(renumber(instruction, position))
-    return TensorProgram(
-        tuple(kept), {name: position[index] for name, index in program.outputs.items()}
-    )
+    outputs = {name: position[index] for name, index in program.outputs.items()}
+    return TensorProgram(tuple(kept), outputs)
 
 
-def _step(program: TensorProgram, instruction: Instruction, readers: Counter[int]) -> Step | None:
-    """Return what an instruction does to its first operand, which no other reads, and a constant."""
-    if not isinstance(instruction, Op) or instruction.primitive not in STEPS:
+def _find_step(
+    program: TensorProgram, instruction: Instruction, readers: Counter[int]
+) -> Step | None:
+    """Return what an instruction does to its first operand, if no other instruction reads that."""
+    if not isinstance(instruction, Op) or instruction.primitive not in FUSED:
         return None
     first, second = instruction.operands
     if readers[first] != instruction.operands.count(first):

@@ -1,4 +1,4 @@
-"""Primitives that the tile compiler takes as others: each is a few passes over rows that stay in the cache."""
+"""Lower primitives to others: each costs a few more passes over rows that stay in the cache."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def relu(b: Builder, x: Value) -> Value:
 
 
 def logsumexp(b: Builder, x: Value, axis: int) -> Value:
-    """``log(sum(exp(x - top))) + top``; a top that is not finite is not subtracted."""
+    """``log(sum(exp(x - top))) + top``; a ``top`` that is not finite is not subtracted."""
     top = b.reduce("reduce_max", x, axis)
     infinite = b.op("isinf", top) | b.op("isnan", top)
     shift = b.where(infinite, b.constant(np.zeros(()), x.dtype), top)
-    beside = b.reshape(shift, *x.shape[:axis], 1, *x.shape[axis + 1 :])
-    return b.op("log", b.reduce("reduce_sum", b.op("exp", x - beside), axis)) + shift
+    column = b.reshape(shift, *x.shape[:axis], 1, *x.shape[axis + 1 :])
+    return b.op("log", b.reduce("reduce_sum", b.op("exp", x - column), axis)) + shift
 
 
 REWRITES: dict[str, Callable[..., Any]] = {"relu": relu, "logsumexp": logsumexp}

@@ -1,10 +1,12 @@
-"""Screen: how the points that may be nearest to a row are told from the others by one product, in few dimensions, and how far that errs.
+"""Prefilter for nearest points: one product in few dimensions finds the points that may be near.
 
-Projected on some of the points' principal axes, no two lie farther apart than they do. So a point whose projection is farther from a row's than
-some point is from the row is not nearer than that point. Fewer dimensions make the product cheaper, and leave more candidates.
+Projected on some of the points' principal axes, no two points are farther apart than they are.
+A point is not nearer than another one if its projection is farther from the row's projection than
+the other point is from the row. Fewer dimensions make the product cheaper and leave more
+candidates.
 
-The error of a sum of d products is at most about ``d u sum |x_i y_i|``, u being half a unit in the last place (Higham, Accuracy and
-Stability of Numerical Algorithms, 2002, section 3.1).
+The error of a sum of d products is at most about ``d u sum |x_i y_i|``, with u half a unit in the
+last place (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 3.1).
 """
 
 from __future__ import annotations
@@ -17,31 +19,36 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.ops.matmul import PANEL
+from hbconv.backends.tvm.ops.packed_weights import PANEL
 
-__all__ = ["CHAINS", "Screen"]
+__all__ = ["CHAINS", "Prefilter"]
 
 CHAINS = 4
-"""Sums in flight of distances computed in order."""
-BLOCKS = 8
-"""Blocks of points for each that is asked for, of which most hold at most one of those: so the least scores of blocks bound theirs well."""
+"""Sums in flight of distances that are computed in order."""
+BLOCKS_PER_POINT = 8
+"""Blocks of points for each point wanted.
+
+Most blocks hold at most one wanted point, so the least scores of blocks bound theirs well.
+"""
 SAMPLE = 64
 """Points that are tried as rows."""
-MOST = 192
-"""Candidates of a row that are kept, beside twice as many as are asked for; a multiple of CHAINS."""
-WIDEST = 1024
-"""Columns up to which principal axes are looked for."""
-STEP = 8
-"""What numbers of axes are multiples of."""
-CANDIDATE = 160
-"""What listing a candidate takes, in entries of the sum that is its distance."""
-FAR = {"float32": 1e9, "float64": 1e100}
-"""Distances between points, and one by them, within which no square overflows or vanishes."""
+BASE_CANDIDATES = 192
+"""Candidates of a row, beside twice as many as are wanted; a multiple of CHAINS."""
+MAX_WIDTH = 1024
+"""Columns up to which principal axes are computed."""
+RANK_STEP = 8
+"""Numbers of axes are multiples of this."""
+CANDIDATE_COST = 160
+"""Cost of listing a candidate, in terms of the sum that is its distance."""
+MAX_DISTANCE = {"float32": 1e9, "float64": 1e100}
+"""Distances up to this, and from its inverse on, have squares that are normal numbers."""
+MIN_ENOUGH = 0.9
+"""Share of the sample whose candidates must fit half of the room."""
 
 
 @dataclass(frozen=True)
-class Screen:
-    """Points as they are scored: about their mean, scaled so that none is farther from it than 1, and projected.
+class Prefilter:
+    """Points as they are scored: about their mean, scaled to distances up to 1, and projected.
 
     Parameters
     ----------
@@ -50,15 +57,18 @@ class Screen:
     scale : float
         A power of two.
     axes : ndarray of shape (width, rank) or None
-        What rows are multiplied by, in their dtype; None where points keep all dimensions.
+        What rows are multiplied by, in their dtype; None if points keep all dimensions.
     weights : ndarray of shape (blocks, panels, rank, PANEL)
-        ``-2 y`` of each point; zeros for points that fill the last block up.
+        ``-2 y`` of each point; zeros for the padding of the last block.
     norms : ndarray of shape (blocks, panels, PANEL)
-        ``|y|^2``, infinite for those.
+        ``|y|^2``; infinite for the padding.
     margin : float
-        A point as near as another, whose squared distance is d, scores at most ``d + margin (3 + 2 d)``, less the square of the row.
-    wanted, most : int
-        Number of points to be found, and of candidates that are kept.
+        Error bound: a point at squared distance d scores at most ``d + margin (3 + 2 d)``, less
+        the square of the row.
+    wanted : int
+        Number of points to be found.
+    most : int
+        Number of candidates that a row can list.
     """
 
     centre: npt.NDArray[Any]
@@ -71,43 +81,44 @@ class Screen:
     most: int
 
     @classmethod
-    def of(cls, points: npt.NDArray[Any], wanted: int) -> Screen | None:
-        """Return how points are scored at the least cost; None where nothing tells them apart, or they are too few."""
-        with np.errstate(all="ignore"):
-            centre = points.astype(np.float64).mean(axis=0).astype(np.float32).astype(points.dtype)
-            apart = points.astype(np.float64) - centre
-            reach = float(np.sqrt((apart**2).sum(axis=1)).max())
-        if (
-            len(points) < 2 * PANEL * wanted
-            or not 1 / FAR[points.dtype.name] < reach < FAR[points.dtype.name]
-        ):
+    def of(cls, points: npt.NDArray[Any], wanted: int) -> Prefilter | None:
+        """Return the cheapest prefilter; None if none separates the points, or they are few.
+
+        1. Move the points about their mean, rounded to float32, and scale them.
+        2. Rotate them to their principal axes.
+        3. Choose the number of axes and the dtype of the least cost.
+        """
+        centre, reach = _centre_and_reach(points)
+        limit = MAX_DISTANCE[points.dtype.name]
+        if len(points) < 2 * PANEL * wanted or not 1 / limit < reach < limit:
             return None
-        scale, most = 2.0 ** -math.ceil(math.log2(reach)), MOST + -(-2 * wanted // CHAINS) * CHAINS
-        y = apart * scale
-        axes = _principal_axes(y).astype(points.dtype)
-        choices = sorted(
-            _choices(y, y @ axes.astype(np.float64), points.dtype, wanted, most),
-            key=lambda choice: choice[0],
-        )
+        scale = 2.0 ** -math.ceil(math.log2(reach))
+        most = BASE_CANDIDATES + -(-2 * wanted // CHAINS) * CHAINS
+        y = (points.astype(np.float64) - centre) * scale  # 1.
+        axes = _principal_axes(y).astype(points.dtype)  # 2.
+        z = y @ axes.astype(np.float64)
+        choices = list(_choices(y, z, points.dtype, wanted, most))
         if not choices:
             return None
-        _, rank, dtype = choices[0]
+        _, rank, dtype = min(choices, key=lambda choice: choice[0])  # 3.
+        margin = _margin(y.shape[1], rank, points.dtype, dtype)
         chosen = None if rank == y.shape[1] else np.ascontiguousarray(axes[:, :rank])
         projected = y if chosen is None else y @ chosen.astype(np.float64)
-        return cls(
-            centre,
-            scale,
-            chosen,
-            *_scored(projected, wanted, dtype),
-            _margin(y.shape[1], rank, points.dtype, dtype),
-            wanted,
-            most,
-        )
+        weights, norms = _arrange(projected, wanted, dtype)
+        return cls(centre, scale, chosen, weights, norms, margin, wanted, most)
+
+
+def _centre_and_reach(points: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], float]:
+    """Return the mean of the points, and the largest distance from it."""
+    with np.errstate(all="ignore"):
+        centre = points.astype(np.float64).mean(axis=0).astype(np.float32).astype(points.dtype)
+        apart = points.astype(np.float64) - centre
+        return centre, float(np.sqrt((apart**2).sum(axis=1)).max())
 
 
 def _principal_axes(y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return orthonormal axes as columns, those along which points vary most first."""
-    if y.shape[1] > WIDEST:
+    """Return orthonormal axes as columns, in order of falling variance."""
+    if y.shape[1] > MAX_WIDTH:
         return np.eye(y.shape[1])
     axes: npt.NDArray[np.float64] = np.linalg.eigh(y.T @ y)[1][:, ::-1]
     return axes
@@ -120,27 +131,34 @@ def _choices(
     wanted: int,
     most: int,
 ) -> Iterator[tuple[float, int, np.dtype[Any]]]:
-    """Try points as rows: gives the cost, the number of axes and the dtype of each product that leaves most of them few candidates among the others."""
+    """Yield the cost, the number of axes and the dtype of each product that leaves few candidates.
+
+    1. Take some points as rows, and find how far the last of their nearest points is.
+    2. Add axes step by step: distances on them grow towards the whole distance.
+    3. Count the points within the error bound: they would be candidates.
+    """
     count, width = y.shape
     chosen = np.linspace(0, count - 1, SAMPLE).astype(np.int64)
-    distances = _squared_distances(y, chosen)
+    distances = _squared_distances(y, chosen)  # 1.
     last = np.partition(distances, wanted - 1, axis=1)[:, wanted - 1 : wanted]
-    near, done = np.zeros_like(distances), 0
-    for rank in (*range(STEP, width, STEP), width) if width <= WIDEST else (width,):
-        near, done = near + _squared_distances(z[:, done:rank], chosen), rank
+    near = np.zeros_like(distances)
+    done = 0
+    for rank in (*range(RANK_STEP, width, RANK_STEP), width) if width <= MAX_WIDTH else (width,):
+        near = near + _squared_distances(z[:, done:rank], chosen)  # 2.
+        done = rank
         for dtype in {np.dtype(np.float32), given}:
-            found = (near <= last + _margin(width, rank, given, dtype) * (3 + 2 * last)).sum(axis=1)
-            if np.mean(found <= most // 2) > 0.9:
-                products = (
-                    count * rank * dtype.itemsize + (rank < width) * width * rank * given.itemsize
-                ) / 64
-                yield products + found.mean() * (width + CANDIDATE), rank, dtype
+            margin = _margin(width, rank, given, dtype)
+            found = (near <= last + margin * (3 + 2 * last)).sum(axis=1)  # 3.
+            if np.mean(found <= most // 2) > MIN_ENOUGH:
+                projection = (rank < width) * width * rank * given.itemsize
+                products = (count * rank * dtype.itemsize + projection) / 64
+                yield products + found.mean() * (width + CANDIDATE_COST), rank, dtype
 
 
 def _squared_distances(
     y: npt.NDArray[np.float64], chosen: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Return those of some points from all others, infinite from themselves."""
+    """Return the squared distances of some points to all others, infinite to themselves."""
     norms = (y**2).sum(axis=1)
     distances: npt.NDArray[np.float64] = norms[chosen, None] + norms - 2.0 * y[chosen] @ y.T
     distances[np.arange(len(chosen)), chosen] = np.inf
@@ -148,25 +166,26 @@ def _squared_distances(
 
 
 def _margin(width: int, rank: int, given: np.dtype[Any], dtype: np.dtype[Any]) -> float:
-    """Bound the errors of scores, at most ``e (1 + |x|)^2``, and of distances, at most ``f (1 + |x|)^2``, by ``|x|^2 <= 2 + 2 d``.
+    """Bound the errors of scores and distances, by ``|x|^2 <= 2 + 2 d``.
 
-    Rounding x, y, the norm and what is compared adds some units to those of the sums; a quarter more, and a small number, are for what is rounded here
-    and what vanishes. Each coordinate on an axis errs by as much as a sum of ``width`` terms.
+    Scores err by at most ``e (1 + |x|)^2``, distances by at most ``f (1 + |x|)^2``. Rounding x, y,
+    the norm and what is compared adds some units to those of the sums. A quarter more, and a small
+    number, cover what is rounded here and what underflows. Each coordinate on an axis errs as a
+    sum of ``width`` terms does.
     """
-    unit, given_unit = 1.25 * float(np.finfo(dtype).eps) / 2, 1.25 * float(np.finfo(given).eps) / 2
+    unit = 1.25 * float(np.finfo(dtype).eps) / 2
+    given_unit = 1.25 * float(np.finfo(given).eps) / 2
     projection = (width + 8) * math.sqrt(rank) * given_unit if rank < width else 0.0
     return 2 * ((rank + 12) * unit + projection + 2 * (width + 8) * given_unit) + 1e-30
 
 
-def _scored(
+def _arrange(
     y: npt.NDArray[np.float64], wanted: int, dtype: np.dtype[Any]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Lay points out in panels, and these in blocks: gives weights and norms."""
+    """Return weights and norms of points that are arranged in panels, and panels in blocks."""
     count, width = y.shape
-    panels = max(1, count // (PANEL * BLOCKS * wanted))
+    panels = max(1, count // (PANEL * BLOCKS_PER_POINT * wanted))
     filled = np.concatenate([y, np.zeros((-count % (panels * PANEL), width))])
-    norms = np.where(np.arange(len(filled)) < count, (filled**2).sum(axis=1), np.inf).reshape(
-        -1, panels, PANEL
-    )
+    norms = np.where(np.arange(len(filled)) < count, (filled**2).sum(axis=1), np.inf)
     weights = (-2.0 * filled).reshape(-1, panels, PANEL, width).transpose(0, 1, 3, 2)
-    return weights.astype(dtype), norms.astype(dtype)
+    return weights.astype(dtype), norms.reshape(-1, panels, PANEL).astype(dtype)

@@ -11,7 +11,7 @@ from tolerances import OWN, OWN_SIGMOID
 from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.ops.mathematics import FUNCTIONS
-from hbconv.backends.tvm.ops.nearest.tables import Screen
+from hbconv.backends.tvm.ops.nearest.tables import Prefilter
 from hbconv.backends.tvm.target.machine import VARIABLE, Machine
 from hbconv.target import Target
 from hbconv.tensor import Builder
@@ -271,8 +271,8 @@ def test_nearest_points_of_few_dimensions(dtype):
             np.full((2, 40), np.inf),
         ]
     ).astype(dtype)
-    screen = Screen.of(points, 4)
-    assert screen.axes.shape[1] < 40
+    prefilter = Prefilter.of(points, 4)
+    assert prefilter.axes.shape[1] < 40
     b = Builder()
     program = b.program({"y": b.op("nearest", b.input("x", dtype, 40), b.constant(points), k=4)})
     np.testing.assert_array_equal(
