@@ -153,8 +153,10 @@ def _panel(
     """
     (width,) = x.shape
     lanes = _lanes(k, x.dtype)
-    zero = literal(0, x.dtype, lanes)
-    totals = [[k.register(x.dtype, zero, lanes) for _ in rows] for _ in range(columns)]
+    totals = [
+        [k.register(x.dtype, literal(0, x.dtype, lanes), lanes) for _ in rows]
+        for _ in range(columns)
+    ]
 
     def add(position: Any, skip: int) -> None:
         read = _entries(k, x, rows, position, lanes)

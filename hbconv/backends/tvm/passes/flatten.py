@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 from hbconv.backends.tvm.passes.flag_infinite import FLAG_INFINITE, join_flags
 from hbconv.backends.tvm.passes.outline import LARGEST_WHOLE
-from hbconv.backends.tvm.passes.primitive_kinds import ELEMENTWISE, TRANSCENDENTAL
 from hbconv.backends.tvm.target.schedule import Schedule
-from hbconv.tensor import Constant, Op, TensorProgram, TensorType
+from hbconv.tensor import ELEMENTWISE, PRIMITIVES, Constant, Op, TensorProgram, TensorType
 from hbconv.tensor.program import Instruction
 
 __all__ = ["FlatProgram", "flatten"]
@@ -17,8 +16,6 @@ __all__ = ["FlatProgram", "flatten"]
 TILE_ENTRIES = 1024
 """Entries of a tile, if the width divides them."""
 MAX_TILE_ENTRIES = 4096
-FLATTENED = {"expand", *ELEMENTWISE, *TRANSCENDENTAL}
-"""Primitives whose result depends on one entry and its column alone."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +58,13 @@ def _is_flat(instruction: Instruction, width: int) -> bool:
         return instruction.value.data.size == 1 or instruction.value.data.shape == (width,)
     if isinstance(instruction, Op) and instruction.primitive == FLAG_INFINITE:
         return True
-    return instruction.type.shape == (width,) and (
-        not isinstance(instruction, Op) or instruction.primitive in FLATTENED
-    )
+    if instruction.type.shape != (width,):
+        return False
+    return not isinstance(instruction, Op) or _reads_one_entry(instruction.primitive)
+
+
+def _reads_one_entry(primitive: str) -> bool:
+    return primitive == "expand" or PRIMITIVES[primitive].kind in ELEMENTWISE
 
 
 def _as_entries(instruction: Instruction) -> Instruction:

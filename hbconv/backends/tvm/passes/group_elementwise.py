@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from hbconv.backends.tvm.passes.primitive_kinds import CALLED, ELEMENTWISE
 from hbconv.backends.tvm.passes.views import is_view
-from hbconv.tensor import Op, TensorProgram
+from hbconv.tensor import PRIMITIVES, Op, OpKind, TensorProgram
 from hbconv.tensor.program import Instruction
 
 __all__ = ["group_elementwise"]
 
-FUSED = {"take", *ELEMENTWISE - CALLED}
-"""Primitives that a fused loop computes, in vectors."""
 LONGEST = 16
 """Primitives of a group at most: longer loops gain nothing."""
 
@@ -57,11 +54,13 @@ def group_elementwise(
 
 
 def _is_fused(program: TensorProgram, instruction: Instruction) -> bool:
-    return (
-        isinstance(instruction, Op)
-        and instruction.primitive in FUSED
-        and not is_view(program, instruction)
-    )
+    """Whether a fused loop computes an instruction, in its vectors."""
+    if not isinstance(instruction, Op) or is_view(program, instruction):
+        return False
+    if instruction.primitive == "take":
+        return True
+    primitive = PRIMITIVES.get(instruction.primitive)
+    return primitive is not None and primitive.kind is OpKind.ARITHMETIC
 
 
 def _ends(program: TensorProgram, group: list[int], instruction: Instruction, fused: bool) -> bool:
