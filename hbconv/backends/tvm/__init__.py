@@ -21,7 +21,7 @@ class Tvm(Backend):
     """The tile compiler."""
 
     name = "tvm"
-    needs = ("tvm", "tvm_ffi")
+    needs = ("tvm", "tvm_ffi", "platformdirs")
     extra = "tvm"
     emits = frozenset(PRIMITIVES) - frozenset(REWRITES)
     rewrites = REWRITES

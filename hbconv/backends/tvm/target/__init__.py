@@ -1,1 +1,1 @@
-"""What is compiled for: the machine, and how a program is cut for it."""
+"""What kernels are compiled for: the machine, and the schedule that suits it."""

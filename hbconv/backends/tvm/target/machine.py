@@ -1,4 +1,7 @@
-"""Machine: the processor that is compiled for. Never one whose instructions this machine lacks, since that ends the process."""
+"""Machine: the processor that kernels are compiled for.
+
+It never has instructions that this machine lacks: running them would end the process.
+"""
 
 from __future__ import annotations
 
@@ -14,37 +17,29 @@ from hbconv.names import unknown
 
 __all__ = ["LEVELS", "VECTORS", "Machine"]
 
+AVX2 = frozenset({"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"})
+AVX512 = frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"})
 LEVELS: dict[str, frozenset[str]] = {
-    "x86-64-v4": frozenset(
-        {
-            "avx512f",
-            "avx512bw",
-            "avx512dq",
-            "avx512vl",
-            "avx512cd",
-            "avx2",
-            "fma",
-            "bmi1",
-            "bmi2",
-            "f16c",
-            "movbe",
-        }
-    ),
-    "x86-64-v3": frozenset({"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"}),
+    "x86-64-v4": AVX2 | AVX512,
+    "x86-64-v3": AVX2,
     "x86-64": frozenset(),
     "aarch64": frozenset(),
     "generic": frozenset(),
 }
-"""Instruction set levels, best first of each architecture, with the flags that Linux shows for what each needs."""
+"""Micro-architecture levels, best first, with the flags of Linux that each needs.
+
+The flags come from the operating system, which also tells whether it saves wide registers.
+"""
 VECTOR = {"x86-64-v4": 64, "x86-64-v3": 32}
+"""Bytes of a register, where it has more than 16."""
 VECTORS = (16, 32, 64)
-"""Bytes of vectors that kernels may be written in, on any machine: LLVM makes of each as many registers as it takes."""
+"""Bytes of vectors that kernels may be written in, on any machine: LLVM splits longer ones."""
 EXTRAS = ("avx512vbmi",)
-"""Instructions beyond any level that kernels ask for where they are."""
+"""Instructions beyond any level that kernels use if they exist."""
 ARCHITECTURES = {"x86_64": "x86-64", "AMD64": "x86-64", "aarch64": "aarch64", "arm64": "aarch64"}
 VARIABLE = "HBCONV_MACHINE"
 CACHES = (32 << 10, 1 << 20, 32 << 20)
-"""Bytes of the caches where the machine does not tell: a server's of today, for one core."""
+"""Bytes of the caches of a common server, for a machine that does not tell."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +49,15 @@ class Machine:
     Parameters
     ----------
     level : str
-        Its instruction set, one of ``LEVELS``; "generic" is the least that any of its architecture has.
+        Its instruction set, one of ``LEVELS``; "generic" is the base of any architecture.
     extras : frozenset of str
         Instructions beyond the level.
     level1, level2, level3 : int
-        Bytes of the data caches that one core uses, from the nearest on.
+        Bytes of the data caches that one core uses, the nearest first.
     cores : int
     vector : int
-        Bytes of the vectors that kernels are written in: by default of a register of the level. What instructions there are it does not say, ``flags`` do.
+        Bytes of the vectors that kernels are written in, by default a register of the level. It
+        does not tell which instructions exist: ``flags`` does.
     """
 
     level: str = "generic"
@@ -78,14 +74,15 @@ class Machine:
 
     @classmethod
     def host(cls) -> Machine:
-        """Describe this machine, or what the environment variable HBCONV_MACHINE makes of it.
+        """Return this machine, limited by the environment variable HBCONV_MACHINE.
 
-        The variable names a level that kernels may use, bytes of the vectors that they are written in, or both: ``x86-64-v3``, ``/16``, ``x86-64-v3/64``.
+        The variable names a level that kernels may use, bytes of vectors, or both:
+        ``x86-64-v3``, ``/16``, ``x86-64-v3/64``.
 
         Raises
         ------
         OptionError
-            The variable names a level that does not exist, or that this machine does not run, or vectors of other sizes.
+            The level is unknown or this machine does not run it, or the vectors have other sizes.
         """
         return _limited(os.environ.get(VARIABLE, ""))
 
@@ -96,7 +93,7 @@ class Machine:
 
     @property
     def shuffles(self) -> bool:
-        """Whether it has the instructions by which ``shuffles.py`` looks up in registers."""
+        """Whether it has the instructions of ``tir/shuffles.py``, which look up in registers."""
         return "avx2" in self.flags
 
     @property
@@ -113,16 +110,18 @@ class Machine:
 
     @property
     def architecture(self) -> str:
-        """The family of its level."""
+        """The architecture of its level."""
         return self.level.removesuffix("-v4").removesuffix("-v3")
 
     def runs(self, other: Machine) -> bool:
-        """Say whether this machine runs what was compiled for another.
+        """Whether this machine runs what was compiled for another.
 
         Examples
         --------
-        >>> Machine("x86-64-v4").runs(Machine("x86-64-v3")), Machine("x86-64").runs(Machine("x86-64-v3")), Machine("x86-64").runs(Machine("aarch64"))
-        (True, False, False)
+        >>> Machine("x86-64-v4").runs(Machine("x86-64-v3"))
+        True
+        >>> Machine("x86-64").runs(Machine("x86-64-v3")), Machine("x86-64").runs(Machine("aarch64"))
+        (False, False)
         """
         return other.architecture == self.architecture and other.flags <= self.flags
 
@@ -137,6 +136,7 @@ def _limited(named: str) -> Machine:
 
 
 def _of_level(level: str) -> Machine:
+    """Return this machine at a level; its own level if none is named."""
     host = _detected()
     if not level:
         return host
@@ -144,33 +144,33 @@ def _of_level(level: str) -> Machine:
         raise unknown(VARIABLE, level, tuple(LEVELS))
     limited = Machine(level, frozenset(), host.level1, host.level2, host.level3, host.cores)
     if not host.runs(limited):
-        lacks = (
-            ", ".join(sorted(limited.flags - host.flags))
-            or f"its architecture is {host.architecture}"
-        )
+        missing = ", ".join(sorted(limited.flags - host.flags))
         raise OptionError(
-            f"{VARIABLE}={level!r} is more than this machine has ({host.level}); it lacks: {lacks}."
+            f"{VARIABLE}={level!r} is more than this machine has ({host.level}); "
+            f"it lacks: {missing or f'its architecture is {host.architecture}'}."
         )
     return limited
 
 
 @cache
 def _detected() -> Machine:
-    architecture, flags = ARCHITECTURES.get(platform.machine(), "generic"), _flags()
-    level = next(
-        name for name, needed in LEVELS.items() if name.startswith(architecture) and needed <= flags
-    )
+    architecture = ARCHITECTURES.get(platform.machine(), "generic")
+    flags = _flags()
+    levels = (name for name in LEVELS if name.startswith(architecture))
+    level = next(name for name in levels if LEVELS[name] <= flags)
     extras = frozenset(EXTRAS) & flags if level == "x86-64-v4" else frozenset()
-    return Machine(
-        level,
-        extras,
-        *_caches(),
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-    )
+    return Machine(level, extras, *_caches(), _cores())
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _flags() -> frozenset[str]:
-    """Read what the processor and the system support; nothing where they do not tell."""
+    """Read the flags that the processor and the system support; none if they do not tell."""
     try:
         if platform.system() == "Darwin":
             names = ("machdep.cpu.features", "machdep.cpu.leaf7_features")
@@ -181,13 +181,12 @@ def _flags() -> frozenset[str]:
         lines = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
         return frozenset()
-    return frozenset(
-        next((line.split(":", 1)[1].split() for line in lines if line.startswith("flags")), [])
-    )
+    flags = (line.split(":", 1)[1].split() for line in lines if line.startswith("flags"))
+    return frozenset(next(flags, []))
 
 
 def _caches() -> tuple[int, int, int]:
-    """Read the sizes of the data caches; the usual ones where the system does not tell."""
+    """Read the bytes of the data caches; the common sizes if the system does not tell."""
     sizes = dict(enumerate(CACHES, 1))
     for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
         try:

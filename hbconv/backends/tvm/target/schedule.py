@@ -1,4 +1,7 @@
-"""Schedule: how a program is cut for the machine. It changes the speed of a kernel, never its answer."""
+"""Schedule: the sizes of a kernel's loops, chosen for the machine.
+
+A schedule changes the speed of a kernel, never its answer.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,16 @@ from hbconv.tensor import Constant, Op, TensorProgram
 __all__ = ["Schedule"]
 
 TILES = (256, 128, 64)
-"""Heights of tiles, tallest first: tables are read once per tile, so tall tiles read them less."""
-BLOCK = 256
-TALL = (2048, 1024)
-"""Heights of tiles that walk down large trees: what a tree's tables take is read from memory once per tile."""
-NODE = 8
-"""Bytes of a test, and of a leaf, in the tables of a walk."""
+"""Rows of tiles, tallest first: tables are read once per tile, so tall tiles read them less."""
+MAX_BLOCK = 256
+TALL_TILES = (2048, 1024)
+"""Rows of tiles that traverse large trees, whose tables come from memory once per tile."""
+NODE_BYTES = 8
+"""Bytes of a split, and of a leaf, in the tables of a traversal."""
+TILE_SHARE = 4
+"""Part of the second-level cache that a tile may fill; the rest is for tables."""
+TALL_SHARE = 2
+"""Times the second-level cache that a tile may fill where trees gain more by its height."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +36,10 @@ class Schedule:
     tile : int
         Rows whose values are held at once; a multiple of ``block``.
     block : int
-        Rows that a group of trees works on at a time; a multiple of ``lanes``. Their bytes and slots should fit the nearest cache.
+        Rows that a group of trees works on at a time; a multiple of ``lanes``. What they read
+        should fit the first-level cache.
     lanes : int
-        Rows that one vector operation covers; a register or a few.
+        Rows of one vector operation: one register, or a few.
     """
 
     tile: int = 256
@@ -40,35 +48,44 @@ class Schedule:
 
     @classmethod
     def construct(cls, program: TensorProgram, machine: Machine) -> Schedule:
-        """Take the tallest tile whose values fit a quarter of the second-level cache; a taller one where trees gain more by it than what lies farther costs."""
+        """Choose the sizes for a program.
+
+        The tile is the tallest one that fits its share of the second-level cache. It is taller if
+        trees gain more by it than they lose by slower memory.
+        """
         lanes = max(32, machine.vector)
-        row = sum(
-            _row_bytes(i.type.shape, i.type.dtype)
-            for i in program.instructions
-            if not isinstance(i, Constant)
-        )
-        tile = next((t for t in TILES if t * row <= machine.level2 // 4), lanes)
-        taller = TALL if _walked(program) > machine.level2 else TILES if _selected(program) else ()
-        tile = next((t for t in taller if t * row <= 2 * machine.level2), tile)
-        return cls(tile, min(tile, BLOCK), lanes)
+        values = (i.type for i in program.instructions if not isinstance(i, Constant))
+        row_bytes = sum(_row_bytes(type_.shape, type_.dtype) for type_ in values)
+        room = machine.level2 // TILE_SHARE
+        tile = next((t for t in TILES if t * row_bytes <= room), lanes)
+        taller = _tall_tiles(program, machine)
+        tile = next((t for t in taller if t * row_bytes <= TALL_SHARE * machine.level2), tile)
+        return cls(tile, min(tile, MAX_BLOCK), lanes)
+
+
+def _tall_tiles(program: TensorProgram, machine: Machine) -> tuple[int, ...]:
+    """Return the heights that trees gain by; select needs tall tiles for its bit planes."""
+    if _traversed_bytes(program) > machine.level2:
+        return TALL_TILES
+    return TILES if _has_select(program) else ()
 
 
 def _row_bytes(shape: tuple[int, ...], dtype: str) -> int:
     return int(np.prod(shape)) * np.dtype(dtype).itemsize
 
 
-def _selected(program: TensorProgram) -> bool:
-    """Whether all tests of some trees are decided: on bit planes, if tiles are tall enough."""
+def _has_select(program: TensorProgram) -> bool:
+    """Whether some trees run by the strategy ``select``, which decides all splits."""
     return any(
         isinstance(i, Op) and i.attributes.get("strategy") == "select" for i in program.instructions
     )
 
 
-def _walked(program: TensorProgram) -> int:
-    """Bytes of the trees that rows walk down."""
-    walks = [
+def _traversed_bytes(program: TensorProgram) -> int:
+    """Return the bytes of the trees that rows traverse."""
+    forests = [
         i.attributes["forest"]
         for i in program.instructions
         if isinstance(i, Op) and i.attributes.get("strategy", "select") != "select"
     ]
-    return sum(NODE * (forest.n_tests + forest.n_leaves) for forest in walks)
+    return sum(NODE_BYTES * (forest.n_tests + forest.n_leaves) for forest in forests)

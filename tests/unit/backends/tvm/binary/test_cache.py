@@ -206,3 +206,19 @@ def test_keys_tell_programs_schedules_and_machines_apart():
     }
     assert len(keys) == 7
     assert loop_key(scaled(2.0), schedule, machine) in keys
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the variable is that of Linux")
+def test_the_default_folder_is_the_platforms(tmp_path, monkeypatch):
+    monkeypatch.delenv("HBCONV_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert Cache.chosen().folder == tmp_path / "hbconv" / "1"
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch):
+    def no_home(*_, **__):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("HBCONV_CACHE", raising=False)
+    monkeypatch.setattr("platformdirs.user_cache_path", no_home)
+    assert Cache.chosen().folder is None
