@@ -1,4 +1,4 @@
-"""Cells: where a value stands among sorted edges, by one look-up and a few compares, exactly."""
+"""Bucket lookup: find a value's position among sorted edges by one read and a few compares."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import numpy.typing as npt
 __all__ = ["COMPARES", "Cells", "cut"]
 
 COUNTS = (256, 1024, 4096)
-"""Numbers of cells that are tried, the smallest first: tables that stay in the nearest cache."""
+"""Numbers of cells that are tried, the smallest first; their tables fit the nearest cache."""
 COMPARES = 2
-"""Edges that a cell may hold, if nothing else is said."""
+"""Edges that a cell may hold by default."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Cells of equal width over the range of some edges.
+    """Cells (buckets) of equal width over the range of some edges.
 
-    The cell of a value, ``(value - low) * scale`` held between 0 and the last and cut to a whole number, never falls where the
-    value grows, whatever the rounding. So the edges of lower cells are below the value, those of higher cells are not, and
-    only the edges in its own cell are left to compare with.
+    The cell of a value is ``(value - low) * scale``, clamped and truncated. It never falls as the
+    value grows, whatever the rounding. So the edges of lower cells are below the value, those of
+    higher cells are not, and only the edges in its own cell are left to compare with.
 
     Parameters
     ----------
     low, scale : float
-    before : uint16 (cells + 1,)
-        Edges in lower cells; of the entry after the last cell, which is NaN's, all edges.
+    before : ndarray of uint16, shape (n_cells + 1,)
+        Edges in lower cells. The last entry is the cell of NaN: all edges are before it.
     """
 
     low: Any
@@ -42,11 +42,11 @@ class Cells:
 
 
 def cut(edges: npt.NDArray[Any], compares: int = COMPARES) -> Cells | None:
-    """Find the fewest cells of which none holds more than so many edges; None where that takes too many.
+    """Find the fewest cells that hold at most ``compares`` edges each; None if that takes too many.
 
     Parameters
     ----------
-    edges : float (n,)
+    edges : ndarray of float, shape (n_edges,)
         Ascending, without NaN.
     compares : int
         Edges that a cell may hold.
@@ -67,11 +67,8 @@ def cut(edges: npt.NDArray[Any], compares: int = COMPARES) -> Cells | None:
                 return None
             held = np.bincount(_cell_of(edges, finite[0], scale, count - 1), minlength=count)
             if held.max() <= compares:
-                return Cells(
-                    finite[0],
-                    scale,
-                    np.concatenate([[0], np.cumsum(held)[:-1], [len(edges)]]).astype(np.uint16),
-                )
+                before = np.concatenate([[0], np.cumsum(held)[:-1], [len(edges)]])
+                return Cells(finite[0], scale, before.astype(np.uint16))
     return None
 
 

@@ -1,6 +1,7 @@
-"""Elementwise primitives, as numpy defines them, NaN and signed zeros included.
+"""Emit elementwise primitives as numpy defines them, including NaN and signed zeros.
 
-Only ``<  <=  >  >=  ==`` are used on floats, and bools are bytes in memory: so no rewriting of TVM's that forgets NaN applies.
+Floats are compared by ``<  <=  >  >=  ==`` only, and bools are bytes in memory. So none of TVM's
+rewrites that forget NaN applies.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Kind:
 
     @property
     def floating(self) -> bool:
-        """Whether there are NaNs to mind."""
+        """Whether values may be NaN."""
         return self.dtype.startswith("float")
 
     def number(self, value: float) -> Any:
@@ -38,8 +39,9 @@ class Kind:
         return literal(value, self.dtype, self.lanes)
 
     def truth(self, condition: Any) -> Any:
-        """Return bytes of 1 where the condition holds, else 0."""
-        return select(condition, literal(1, "uint8", self.lanes), literal(0, "uint8", self.lanes))
+        """Return bytes of 1 where a condition holds, else 0."""
+        one = literal(1, "uint8", self.lanes)
+        return select(condition, one, literal(0, "uint8", self.lanes))
 
 
 def plain(expression: Callable[..., Any]) -> Emitter:
@@ -52,7 +54,7 @@ def plain(expression: Callable[..., Any]) -> Emitter:
 
 
 def typed(expression: Callable[..., Any]) -> Emitter:
-    """Return the emitter of ``expression(kind, *vectors)``, the kind being the operands'."""
+    """Return the emitter of ``expression(kind, *vectors)``; the kind is that of the operands."""
 
     def emit(k: Kernel, out: Place, *operands: Place) -> None:
         kind = Kind(operands[0].dtype, k.lanes)
@@ -72,7 +74,11 @@ def library(name: str) -> Emitter:
 
 
 def power(k: Kernel, out: Place, x: Place, exponent: Place) -> None:
-    """Emit ``pow``: by the C mathematics library, but for exponents that two products at most reach: these are within two units in the last place."""
+    """Emit ``pow`` by the C mathematics library.
+
+    Exponents that at most two products reach do without: they are within two units in the last
+    place.
+    """
     exponents = set(exponent.data.reshape(-1).tolist()) if isinstance(exponent, InTable) else set()
     short = POWERS.get(exponents.pop()) if len(exponents) == 1 else None
     if short is None:
@@ -101,7 +107,7 @@ def compared(compare: Callable[[Any, Any], Any]) -> Emitter:
 
 
 def shifted(operator: Callable[[Any, Any], Any], beyond: Callable[[Kind, Any], Any]) -> Emitter:
-    """Return the emitter of a shift; for a count outside the word, numpy gives ``beyond(kind, x)``."""
+    """Return the emitter of a shift; a count outside the word gives ``beyond(kind, x)``."""
 
     def expression(kind: Kind, x: Any, count: Any) -> Any:
         zero = kind.number(0)
@@ -112,29 +118,29 @@ def shifted(operator: Callable[[Any, Any], Any], beyond: Callable[[Kind, Any], A
 
 
 def product(kind: Kind, a: Any, b: Any) -> Any:
-    """Multiply, rounding before anything is added: the fence keeps LLVM from fusing the two."""
+    """Multiply and round: the fence keeps LLVM from fusing the product with an addition."""
     if not kind.floating:
         return a * b
     return tirx.call_llvm_pure_intrin(f"{kind.dtype}x{kind.lanes}", "llvm.arithmetic.fence", a * b)
 
 
 def smaller(kind: Kind, a: Any, b: Any) -> Any:
-    """Take the smaller, or NaN if either is."""
+    """Return the smaller value, or NaN if either is NaN."""
     return select(tirx.isnan(a) | (a < b), a, b) if kind.floating else select(a < b, a, b)
 
 
 def larger(kind: Kind, a: Any, b: Any) -> Any:
-    """Take the larger, or NaN if either is."""
+    """Return the larger value, or NaN if either is NaN."""
     return select(tirx.isnan(a) | (a > b), a, b) if kind.floating else select(a > b, a, b)
 
 
 def absolute(kind: Kind, x: Any) -> Any:
-    """Write ``|x|``."""
+    """Return ``|x|``."""
     return tirx.abs(x) if kind.floating else select(x < kind.number(0), kind.number(0) - x, x)
 
 
 def sign(kind: Kind, x: Any) -> Any:
-    """Write -1, 0 or 1; NaN stays NaN."""
+    """Return -1, 0 or 1; NaN stays NaN."""
     zero = kind.number(0)
     return select(
         x > zero,
@@ -151,24 +157,18 @@ def where(k: Kernel, out: Place, condition: Place, x: Place, y: Place) -> None:
 
 
 def cast(k: Kernel, out: Place, x: Place, dtype: str) -> None:
-    """Emit ``cast``; whatever is not zero, NaN too, is true."""
+    """Emit ``cast``; every value but zero is true, NaN too."""
     kind = Kind(x.dtype, k.lanes)
-    if dtype == "bool" != x.dtype:
-        k.map_vectors(
-            out,
-            (x,),
-            lambda value: select(
-                tirx.EQ(value, kind.number(0)),
-                literal(0, "uint8", k.lanes),
-                literal(1, "uint8", k.lanes),
-            ),
-        )
-    else:
-        k.map_vectors(
-            out,
-            (x,),
-            lambda value: value if dtype == x.dtype else tirx.Cast(f"{dtype}x{k.lanes}", value),
-        )
+
+    def convert(value: Any) -> Any:
+        if dtype == x.dtype:
+            return value
+        if dtype != "bool":
+            return tirx.Cast(f"{dtype}x{k.lanes}", value)
+        zero = literal(0, "uint8", k.lanes)
+        return select(tirx.EQ(value, kind.number(0)), zero, literal(1, "uint8", k.lanes))
+
+    k.map_vectors(out, (x,), convert)
 
 
 EMITTERS: dict[str, Emitter] = {

@@ -1,8 +1,9 @@
-"""Exponentials, logarithms and their kin over vectors of rows, within two units in the last place for every argument.
+"""Emit exponentials, logarithms and related functions, within two units in the last place.
 
-Arguments are reduced as by Cody and Waite (Software Manual for the Elementary Functions, 1980), exponents are cut from the numbers'
-bits, logarithms take ``s = f / (2 + f)`` as FDLIBM does (Sun Microsystems, 1993), and what one number cannot hold is carried in a
-second. Products and sums may be fused or not: each step that must be exact is exact either way.
+Arguments are reduced as by Cody and Waite (Software Manual for the Elementary Functions, 1980).
+Exponents are cut from the bits of numbers. Logarithms take ``s = f / (2 + f)`` as FDLIBM does (Sun
+Microsystems, 1993). A second number carries what one number cannot hold. Products and sums may be
+fused or not: each step that must be exact is exact either way.
 """
 
 from __future__ import annotations
@@ -21,21 +22,25 @@ from hbconv.backends.tvm.tir.memory import Place
 __all__ = ["EMITTERS", "FUNCTIONS", "Numbers", "exp", "log1p"]
 
 REGISTERS = 2
-"""Registers of a vector: two chains of dependent operations run beside each other, and their numbers still fit the registers."""
+"""Registers of a vector: two dependency chains overlap, and their values still fit the registers."""
 select = tirx.Select
 
 
 class Numbers:
-    """Vectors of floats at hand: numbers in all lanes, and the bits behind them."""
+    """Vectors of floats of one dtype: numbers in all lanes, and their bits."""
 
     def __init__(self, k: Kernel, dtype: str, lanes: int) -> None:
-        self.dtype, self.lanes, self.format, self.bind = dtype, lanes, FORMATS[dtype], k.bind
+        self.dtype = dtype
+        self.lanes = lanes
+        self.format = FORMATS[dtype]
+        self.bind = k.bind
         self.huge = 1.5 * 2.0**self.format.mantissa
 
     @classmethod
     def of(cls, k: Kernel, dtype: str) -> Numbers:
-        """Return numbers in as many lanes as suit this machine."""
-        return cls(k, dtype, min(k.lanes, REGISTERS * k.machine.vector // np.dtype(dtype).itemsize))
+        """Return vectors of as many lanes as suit this machine."""
+        lanes = REGISTERS * k.machine.vector // np.dtype(dtype).itemsize
+        return cls(k, dtype, min(k.lanes, lanes))
 
     def __call__(self, value: float) -> Any:
         """Return a number in all lanes."""
@@ -65,12 +70,12 @@ class Numbers:
         return value
 
     def rounded(self, x: Any) -> tuple[Any, Any]:
-        """Round to whole numbers: gives them, and themselves plus a number so large that its last bits count ones."""
+        """Return x rounded, and the same plus ``huge``, whose last bits then count ones."""
         shifted = self.bind(x + self(self.huge))
         return self.bind(shifted - self(self.huge)), shifted
 
     def power_of_two(self, shifted: Any) -> Any:
-        """``2**n`` for n of ``rounded``: its last bits become the exponent."""
+        """Return ``2**n`` for the second value of ``rounded``: its last bits become the exponent."""
         return self.floats(
             (self.bits(shifted) << self.word(self.format.mantissa)) + self.word(self.pattern(1.0))
         )
@@ -80,7 +85,10 @@ class Numbers:
 
 
 def _reduced(m: Numbers, x: Any) -> tuple[Any, Any, Any, Any]:
-    """Write x as ``n ln(2) + high - low``, and ``exp(high - low)`` as ``1 + high + rest``: gives n, n shifted, high, rest."""
+    """Write x as ``n ln(2) + high - low``, and ``exp(high - low)`` as ``1 + high + rest``.
+
+    Returns n, n shifted, high, and rest.
+    """
     whole, shifted = m.rounded(x * m(sum(m.format.log2e)))
     high = m.bind(x - whole * m(m.format.ln2[0]))
     low = m.bind(whole * m(m.format.ln2[1]))
@@ -89,20 +97,23 @@ def _reduced(m: Numbers, x: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def _near_power(m: Numbers, x: Any) -> tuple[Any, Any, Any]:
-    """``exp(x)`` as ``value * 2**n``: gives the value, n, and n shifted."""
+    """Write ``exp(x)`` as ``value * 2**n``; returns the value, n, and n shifted."""
     whole, shifted, high, rest = _reduced(m, x)
     near = m.bind(m(1.0) + high)
     return m.bind(near + ((m(1.0) - near) + high + rest)), whole, shifted
 
 
 def inner_exp(m: Numbers, x: Any) -> Any:
-    """``exp`` of what makes neither denormals nor infinities."""
+    """``exp`` of arguments whose results are normal numbers."""
     value, _, shifted = _near_power(m, x)
     return m.bind(value * m.power_of_two(shifted))
 
 
 def exp(m: Numbers, x: Any) -> Any:
-    """``exp``: scaled in two steps, of which the last one alone rounds, for denormals are no powers that bits could name."""
+    """``exp``: the result is scaled in two steps, since the bits of one power end at the denormals.
+
+    Only the last step rounds.
+    """
     below = select(x < m(m.format.underflow), m(m.format.underflow), x)
     value, whole, _ = _near_power(
         m, m.bind(select(below > m(m.format.overflow), m(m.format.overflow), below))
@@ -113,14 +124,18 @@ def exp(m: Numbers, x: Any) -> Any:
 
 
 def expm1(m: Numbers, x: Any) -> Any:
-    """``exp(x) - 1``, as twice ``2**(n - 1) (exp(r) - 1) + (2**(n - 1) - 1/2)``, which does not overflow before its end."""
+    """``exp(x) - 1``, as twice ``2**(n - 1) (exp(r) - 1) + (2**(n - 1) - 1/2)``.
+
+    This does not overflow before its last product.
+    """
     least = -(m.format.mantissa + 3) * math.log(2.0)
     below = select(x < m(least), m(least), x)
     whole, _, high, rest = _reduced(
         m, m.bind(select(below > m(m.format.overflow), m(m.format.overflow), below))
     )
     scale = m.bind(m.power_of_two(m.rounded(whole - m(1.0))[1]))
-    base, step = m.bind(scale - m(0.5)), m.bind(scale * high)
+    base = m.bind(scale - m(0.5))
+    step = m.bind(scale * high)
     near = m.bind(base + step)
     value = (near + ((base - near) + step + scale * rest)) * m(2.0)
     return select(tirx.abs(x) < m(2.0 ** -(m.format.mantissa + 2)), x, value)
@@ -132,19 +147,19 @@ def sigmoid(m: Numbers, x: Any) -> Any:
 
 
 def odd(m: Numbers, x: Any, value: Any) -> Any:
-    """Give a value that is not negative the sign of x."""
+    """Return a non-negative value with the sign of x."""
     sign = m.word(8 * np.dtype(m.dtype).itemsize - 1)
     return m.floats(m.bits(value) | ((m.bits(x) >> sign) << sign))
 
 
 def tanh(m: Numbers, x: Any) -> Any:
     """``tanh``: a polynomial near 0, elsewhere ``1 - 2 / (exp(2 |x|) + 1)``."""
-    size, last = m.bind(tirx.abs(x)), m(float(m.format.mantissa))
+    size = m.bind(tirx.abs(x))
+    last = m(float(m.format.mantissa))
     square = m.bind(size * size)
     near = size + size * (square * m.polynomial(m.format.tanh, square))
-    far = m(1.0) - m(2.0) / (
-        inner_exp(m, m.bind(m(2.0) * select(size > last, last, size))) + m(1.0)
-    )
+    double = m.bind(m(2.0) * select(size > last, last, size))
+    far = m(1.0) - m(2.0) / (inner_exp(m, double) + m(1.0))
     return odd(m, x, select(size < m(0.55), near, far))
 
 
@@ -163,31 +178,37 @@ def erf(m: Numbers, x: Any) -> Any:
 
 
 def _split(m: Numbers, x: Any) -> tuple[Any, Any, Any]:
-    """Write x as ``2**n (1 + f)`` with 1 + f from the root of 1/2 to that of 2: gives n, f, and ``2**-n`` for x that is no denormal."""
-    mantissa, root = m.format.mantissa, m.pattern(math.sqrt(0.5))
-    small = x < m(float(np.finfo(m.dtype).tiny))
-    scaled = m.bind(select(small, x * m(2.0 ** (mantissa + 1)), x))
-    bits = m.bind(m.bits(scaled) + m.word(m.pattern(1.0) - root))
+    """Write x as ``2**n (1 + f)``, with ``1 + f`` between the roots of 1/2 and of 2.
+
+    Returns n, f, and ``2**-n``, which is right unless x is denormal.
+
+    1. Scale denormals to normal numbers.
+    2. Shift the bits, so that exponents change at the root of 1/2, and split them.
+    3. Make each part a float: the exponent counts ones in the last bits of a large number.
+    """
+    mantissa = m.format.mantissa
+    root = m.pattern(math.sqrt(0.5))
     offset = 2**mantissa + m.format.bias
-    exponent = m.floats((bits >> m.word(mantissa)) | m.word(m.pattern(2.0**mantissa)))
+    small = x < m(float(np.finfo(m.dtype).tiny))  # 1.
+    scaled = m.bind(select(small, x * m(2.0 ** (mantissa + 1)), x))
+    bits = m.bind(m.bits(scaled) + m.word(m.pattern(1.0) - root))  # 2.
+    exponent = m.floats((bits >> m.word(mantissa)) | m.word(m.pattern(2.0**mantissa)))  # 3.
     fraction = m.bind((bits & m.word(2**mantissa - 1)) + m.word(root))
     unscale = m.floats(fraction - m.bits(scaled) + m.word(m.pattern(1.0)))
-    return (
-        m.bind(exponent - select(small, m(offset + mantissa + 1), m(offset))),
-        m.bind(m.floats(fraction) - m(1.0)),
-        unscale,
-    )
+    n = m.bind(exponent - select(small, m(offset + mantissa + 1), m(offset)))
+    return n, m.bind(m.floats(fraction) - m(1.0)), unscale
 
 
 def _series(m: Numbers, f: Any) -> tuple[Any, Any]:
-    """``log(1 + f)`` as ``f - (half - series)``, half being ``f**2 / 2``: gives half and series."""
-    s, half = m.bind(f / (m(2.0) + f)), m.bind(m(0.5) * f * f)
+    """Write ``log(1 + f)`` as ``f - (half - series)``, with half ``f**2 / 2``; returns both."""
+    s = m.bind(f / (m(2.0) + f))
+    half = m.bind(m(0.5) * f * f)
     square = m.bind(s * s)
     return half, m.bind(s * (half + square * m.polynomial(m.format.log, square)))
 
 
 def _proper(m: Numbers, x: Any, zero: float, value: Any) -> Any:
-    """Give the logarithm its edges, which lie at the number whose logarithm is that of 0."""
+    """Return a logarithm's value at its edges too; it is -infinity at ``x = zero``."""
     inside = select(x < m(math.inf), value, x)
     return select(x > m(zero), inside, select(tirx.EQ(x, m(zero)), m(-math.inf), m(math.nan)))
 
@@ -201,7 +222,10 @@ def log(m: Numbers, x: Any) -> Any:
 
 
 def log1p(m: Numbers, x: Any) -> Any:
-    """``log(1 + x)``: what ``1 + x`` loses is added to the fraction, and what is lost there to the last terms."""
+    """``log(1 + x)``: what ``1 + x`` loses is added to the fraction.
+
+    What the fraction then loses is added to the last terms.
+    """
     whole = m.bind(m(1.0) + x)
     n, first, unscale = _split(m, whole)
     lost = m.bind(select(x < m(2.0**m.format.mantissa), (x - (whole - m(1.0))) * unscale, m(0.0)))
@@ -216,7 +240,10 @@ def logarithm(
     scale: Callable[[Numbers], tuple[float, float]],
     of_two: Callable[[Numbers], tuple[float, float]],
 ) -> Callable[[Numbers, Any], Any]:
-    """Return the logarithm to a base, from 1 / ln(base) and ln(2) / ln(base), each in two parts whose first products are exact."""
+    """Return the logarithm to a base, from ``1 / ln(base)`` and ``ln(2) / ln(base)``.
+
+    Each is a pair, whose first part has exact products.
+    """
 
     def function(m: Numbers, x: Any) -> Any:
         n, f, _ = _split(m, x)
@@ -224,8 +251,10 @@ def logarithm(
         cut = m.word(m.format.mantissa // 2 + 1)
         high = m.bind(m.floats((m.bits(f - half) >> cut) << cut))
         low = m.bind((f - high) - half + series)
-        (scale_high, scale_low), (two_high, two_low) = scale(m), of_two(m)
-        large, added = m.bind(n * m(two_high)), m.bind(high * m(scale_high))
+        scale_high, scale_low = scale(m)
+        two_high, two_low = of_two(m)
+        large = m.bind(n * m(two_high))
+        added = m.bind(high * m(scale_high))
         total = m.bind(large + added)
         rest = n * m(two_low) + (
             (low + high) * m(scale_low) + (low * m(scale_high) + ((large - total) + added))

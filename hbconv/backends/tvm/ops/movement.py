@@ -1,4 +1,4 @@
-"""Primitives that only move entries: copies, views of other values, and reads at computed positions."""
+"""Emit primitives that move entries: copies, views, and reads at computed positions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["EMITTERS", "view"]
 def view(
     primitive: str, operands: tuple[Place, ...], attributes: Mapping[str, Any]
 ) -> Place | None:
-    """Return the result as a view of an operand's memory, where it is one."""
+    """Return the result as a view of an operand's memory; None if it is not a view."""
     if primitive == "reshape":
         return operands[0].view(tuple(attributes["shape"]))
     if primitive == "expand":
@@ -48,7 +48,10 @@ def take(k: Kernel, out: Place, x: Place, indices: Place, axis: int) -> None:
 
 
 def concat(k: Kernel, out: Place, *xs: Place, axis: int) -> None:
-    """Emit ``concat``: copy entry after entry, in one loop where all lie in scratch; many loops would take long to compile."""
+    """Emit ``concat``: copy every entry.
+
+    If all operands lie in scratch, one loop copies them: many loops would take long to compile.
+    """
     scratch = [x for x in xs if isinstance(x, InScratch)]
     if len(scratch) == len(xs):
         entries = [x.offset + np.arange(x.size, dtype=np.int32).reshape(x.shape) for x in scratch]
@@ -57,12 +60,8 @@ def concat(k: Kernel, out: Place, *xs: Place, axis: int) -> None:
     start = 0
     for x in xs:
         with k.over(x.shape) as index, k.vectors() as row:
-            k.store(
-                out,
-                (*index[:axis], index[axis] + start, *index[axis + 1 :]),
-                row,
-                k.load(x, index, row),
-            )
+            target = (*index[:axis], index[axis] + start, *index[axis + 1 :])
+            k.store(out, target, row, k.load(x, index, row))
         start += x.shape[axis]
 
 
@@ -77,7 +76,7 @@ def _copy(k: Kernel, out: Place, entries: npt.NDArray[np.int32]) -> None:
 
 
 def lookup(k: Kernel, out: Place, table: Place, index: Place) -> None:
-    """Emit ``lookup``: read a table at each row's own position."""
+    """Emit ``lookup``: read a table at the position of each row."""
     entries, rank = table.shape[1:], len(index.shape)
     width = int(np.prod(entries))
     with k.over(out.shape) as at, k.rows() as row:
@@ -89,13 +88,13 @@ def lookup(k: Kernel, out: Place, table: Place, index: Place) -> None:
 
 
 def gather(k: Kernel, out: Place, x: Place, index: Place) -> None:
-    """Emit ``gather``: read each row of x at its own position."""
+    """Emit ``gather``: read each row of ``x`` at the position of that row."""
     with k.over(out.shape) as at, k.rows() as row:
         k.store(out, at, row, k.load(x, (inside(k.load(index, at, row), x.shape[0]),), row))
 
 
 def scatter(k: Kernel, out: Place, tokens: Place, weights: Place, width: int) -> None:
-    """Emit ``scatter``: zeros, then one weight after another, each read and written a row at a time."""
+    """Emit ``scatter``: write zeros, then add one weight after the other, row by row."""
     with k.over(out.shape) as at, k.vectors() as row:
         k.store(out, at, row, literal(0, out.dtype, k.lanes))
     with k.over(tokens.shape) as at, k.rows() as row:
@@ -106,7 +105,7 @@ def scatter(k: Kernel, out: Place, tokens: Place, weights: Place, width: int) ->
 
 
 def inside(position: Any, size: Any) -> Any:
-    """Write a position counted from the end where it is negative, and never one outside memory."""
+    """Return a position that is inside: negative ones count from the end, others are clamped."""
     wrapped = tirx.Select(position < 0, position + size, position)
     return tirx.max(tirx.min(wrapped, size - 1), tirx.IntImm("int32", 0))
 

@@ -1,4 +1,4 @@
-"""Primitives along a static axis: reductions, running sums, matrix products."""
+"""Emit primitives along a static axis: reductions, running sums, matrix products."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from hbconv.backends.tvm.tir.memory import Place, storage
 
 __all__ = ["EMITTERS"]
 
-WIDE = 8
-"""Partial sums of ``reduce_sum``, and the rows of its vectors: all partial sums fit the registers."""
+PARTIAL_SUMS = 8
+"""Partial sums of ``reduce_sum``, and rows of its vectors: all partial sums fit the registers."""
 
 
 def insert(index: tuple[Any, ...], axis: int, position: Any) -> tuple[Any, ...]:
-    """Index the operand, from one of the result and a position on the axis that is gone."""
+    """Return an index of the operand from one of the result and a position on the reduced axis."""
     return (*index[:axis], position, *index[axis:])
 
 
 def fold(
     k: Kernel, out: Place, x: Place, axis: int, step: Callable[..., Any], start: float | None = None
 ) -> None:
-    """Take the entries of an axis in order: ``total = step(kind, total, entry)``, from start or the first entry."""
+    """Fold an axis in order: ``total = step(kind, total, entry)``, from start or the first entry."""
     kind = Kind(storage(out.dtype), k.lanes)
     with k.over(out.shape) as index, k.vectors() as row:
         first = k.load(x, insert(index, axis, 0), row) if start is None else kind.number(start)
@@ -42,35 +42,38 @@ def fold(
 
 
 def add(_: Kind, a: Any, b: Any) -> Any:
-    """Sum of two."""
+    """Return the sum."""
     return a + b
 
 
 def reduce_sum(k: Kernel, out: Place, x: Place, axis: int) -> None:
-    """Emit ``reduce_sum``: many terms as eight partial sums, added in pairs, as numpy does: a rounding error that grows little."""
+    """Emit ``reduce_sum``: many terms as eight partial sums, added in pairs, as numpy does.
+
+    The rounding error then grows little.
+    """
     width = x.shape[axis]
-    if width < WIDE or not out.dtype.startswith("float"):
+    if width < PARTIAL_SUMS or not out.dtype.startswith("float"):
         fold(k, out, x, axis, add, 0)
         return
-    whole = width - width % WIDE
-    with k.over(out.shape) as index, k.vectors(WIDE) as row:
+    whole = width - width % PARTIAL_SUMS
+    with k.over(out.shape) as index, k.vectors(PARTIAL_SUMS) as row:
 
         def entry(i: Any) -> Any:
             return k.load(x, insert(index, axis, i), row)
 
-        partial = [k.register(out.dtype, entry(i), WIDE) for i in range(WIDE)]
-        with T.serial(1, whole // WIDE) as block:
+        partial = [k.register(out.dtype, entry(i), PARTIAL_SUMS) for i in range(PARTIAL_SUMS)]
+        with T.serial(1, whole // PARTIAL_SUMS) as block:
             for i, total in enumerate(partial):
-                total.set(total.get() + entry(block * WIDE + i))
+                total.set(total.get() + entry(block * PARTIAL_SUMS + i))
         a, b, c, d, e, f, g, h = (total.get() for total in partial)
-        whole_sum = k.register(out.dtype, ((a + b) + (c + d)) + ((e + f) + (g + h)), WIDE)
+        whole_sum = k.register(out.dtype, ((a + b) + (c + d)) + ((e + f) + (g + h)), PARTIAL_SUMS)
         with T.serial(whole, width) as i:
             whole_sum.set(whole_sum.get() + entry(i))
         k.store(out, index, row, whole_sum.get())
 
 
 def ordered_logsumexp(k: Kernel, out: Place, x: Place, axis: int) -> None:
-    """Emit ``ordered_logsumexp``: equal terms apart, of which two infinite ones have no difference."""
+    """Emit ``ordered_logsumexp``; equal terms are separate, since infinite ones have no difference."""
     m = Numbers.of(k, x.dtype)
     kind = Kind(x.dtype, m.lanes)
     with k.over(out.shape) as index, k.vectors(m.lanes) as row:
@@ -84,7 +87,7 @@ def ordered_logsumexp(k: Kernel, out: Place, x: Place, axis: int) -> None:
 
 
 def embedding_sum(k: Kernel, out: Place, tokens: Place, weights: Place, table: Place) -> None:
-    """Emit ``embedding_sum``, a row at a time, its table read row by row."""
+    """Emit ``embedding_sum``: row by row, add weighted rows of the table."""
     columns = out.shape[0]
     with k.over(out.shape) as at, k.vectors() as row:
         k.store(out, at, row, literal(0, out.dtype, k.lanes))
@@ -92,16 +95,12 @@ def embedding_sum(k: Kernel, out: Place, tokens: Place, weights: Place, table: P
         token = k.bind(inside(k.load(tokens, at, row), table.shape[0]))
         weight = k.bind(k.load(weights, at, row))
         with T.serial(columns) as j:
-            k.store(
-                out,
-                (j,),
-                row,
-                k.load(out, (j,), row) + weight * k.entry(table, token * columns + j),
-            )
+            term = weight * k.entry(table, token * columns + j)
+            k.store(out, (j,), row, k.load(out, (j,), row) + term)
 
 
 def argmax(k: Kernel, out: Place, x: Place, axis: int) -> None:
-    """Emit ``argmax``: the first NaN, else the first of the largest."""
+    """Emit ``argmax``: the first NaN, or the first of the largest entries."""
     floating = x.dtype.startswith("float")
     with k.over(out.shape) as index, k.vectors() as row:
         best = k.register(x.dtype, k.load(x, insert(index, axis, 0), row))
@@ -111,7 +110,7 @@ def argmax(k: Kernel, out: Place, x: Place, axis: int) -> None:
             better = entry > best.get()
             if floating:
                 better = better | (tirx.isnan(entry) & (best.get() <= best.get()))
-            # An expression is computed where it is used: best, which it reads, changes last.
+            # An expression is computed where it is used, and better reads best: set best last.
             place.set(tirx.Select(better, tirx.Broadcast(i, k.lanes), place.get()))
             best.set(tirx.Select(better, entry, best.get()))
         k.store(out, index, row, place.get())
@@ -129,33 +128,30 @@ def cumsum(k: Kernel, out: Place, x: Place, axis: int) -> None:
 
 
 def difference(_: Kind, a: Any, b: Any) -> Any:
-    """Write ``|a - b|``."""
+    """Return ``|a - b|``."""
     return tirx.abs(a - b)
 
 
 def power(p: float) -> Callable[[Kind, Any, Any], Any]:
-    """Return ``|a - b|^p`` by the C mathematics library, of one row."""
+    """Return ``|a - b|^p`` for one row, by the C mathematics library."""
 
     def term(kind: Kind, a: Any, b: Any) -> Any:
-        return tirx.call_pure_extern(
-            kind.dtype,
-            "powf" if kind.dtype == "float32" else "pow",
-            tirx.abs(a - b),
-            kind.number(p),
-        )
+        name = "powf" if kind.dtype == "float32" else "pow"
+        return tirx.call_pure_extern(kind.dtype, name, tirx.abs(a - b), kind.number(p))
 
     return term
 
 
 def canberra(kind: Kind, a: Any, b: Any) -> Any:
-    """Write ``|a - b| / (|a| + |b|)``, 0 where both are 0."""
+    """Return ``|a - b| / (|a| + |b|)``; 0 if both are 0."""
     size = tirx.abs(a) + tirx.abs(b)
     return tirx.abs(a - b) / tirx.Select(tirx.EQ(size, kind.number(0)), kind.number(1), size)
 
 
 def chi_square(kind: Kind, a: Any, b: Any) -> Any:
-    """Write ``(a - b)^2 / (a + b)``, 0 where the sum is 0."""
-    size, zero = a + b, kind.number(0)
+    """Return ``(a - b)^2 / (a + b)``; 0 if the sum is 0."""
+    size = a + b
+    zero = kind.number(0)
     return tirx.Select(
         tirx.EQ(size, zero),
         zero,
@@ -164,7 +160,7 @@ def chi_square(kind: Kind, a: Any, b: Any) -> Any:
 
 
 def present(kind: Kind, a: Any, b: Any) -> Any:
-    """Write the square of a difference, 0 where it is NaN."""
+    """Return the square of a difference; 0 if it is NaN."""
     return tirx.Select(tirx.isnan(a - b), kind.number(0), product(kind, a - b, a - b))
 
 
@@ -181,22 +177,21 @@ PAIRWISE: dict[str, Callable[[Kind, Any, Any], Any]] = {
 
 
 def pairwise(k: Kernel, out: Place, x: Place, points: Place, kind: str, p: float) -> None:
-    """Emit ``pairwise``: points are to it what columns are to a product."""
+    """Emit ``pairwise`` as a product whose columns are the points."""
     if kind == "power":
         _power_sums(k, out, x, points, p)
         return
-    term, fold_in = PAIRWISE[kind], larger if kind == "largest" else add
-    accumulate(
-        k,
-        out,
-        x,
-        points.known().T,
-        lambda vector, total, a, b: fold_in(vector, total, term(vector, a, b)),
-    )
+    term = PAIRWISE[kind]
+    fold_in = larger if kind == "largest" else add
+
+    def step(vector: Kind, total: Any, a: Any, b: Any) -> Any:
+        return fold_in(vector, total, term(vector, a, b))
+
+    accumulate(k, out, x, points.known().T, step)
 
 
 def _power_sums(k: Kernel, out: Place, x: Place, points: Place, p: float) -> None:
-    """Sum powers by the C mathematics library, a row at a time."""
+    """Sum powers row by row, by the C mathematics library."""
     one, term = Kind(x.dtype, 1), power(p)
     with k.over(out.shape) as (point,), k.rows() as row:
         total = k.variable(x.dtype, one.number(0))

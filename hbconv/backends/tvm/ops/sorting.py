@@ -1,4 +1,4 @@
-"""Primitives that put entries in order: sorting networks over vectors of rows, and searches in constant edges."""
+"""Emit sorts, as networks over vectors of rows, and searches in constant edges."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ __all__ = ["EMITTERS", "before"]
 
 Passed = Callable[[Any, Any], Any]
 FEW_EDGES = 16
-"""Edges up to which counting them all beats a search."""
-IN_CELL = (1, 2, 4, 8)
-"""Edges that a cell may hold: the fewer, the fewer compares, and the more cells."""
+"""Edges up to which comparing with all of them beats a search."""
+EDGES_OF_CELL = (1, 2, 4, 8)
+"""Edges that a cell may hold: fewer edges take fewer compares and more cells."""
 
 
 def before(dtype: str, a: Any, b: Any) -> Any:
-    """Whether a stands strictly before b: NaN stands last."""
-    return (a < b) | ((a <= a) & tirx.isnan(b)) if dtype.startswith("float") else a < b
+    """Whether a sorts strictly before b; NaN sorts last."""
+    if not dtype.startswith("float"):
+        return a < b
+    return (a < b) | ((a <= a) & tirx.isnan(b))  # a <= a unless a is NaN
 
 
 def sort(k: Kernel, out: Place, x: Place, axis: int) -> None:
-    """Emit ``sort``: Batcher's odd-even merging network, a comparator at a time over all rows."""
+    """Emit ``sort``: Batcher's odd-even merging network, one comparator at a time over all rows."""
     width = x.shape[axis]
     k.map_vectors(out, (x,), lambda value: value)
     outer = (*x.shape[:axis], *x.shape[axis + 1 :])
@@ -45,7 +47,7 @@ def sort(k: Kernel, out: Place, x: Place, axis: int) -> None:
 
 
 def _merge(k: Kernel, out: Place, axis: int, outer: tuple[int, ...], run: int, gap: int) -> None:
-    """One stage: compare entries ``gap`` apart that belong to the same pair of sorted runs."""
+    """Write one stage: compare entries ``gap`` apart that belong to one pair of sorted runs."""
     width = out.shape[axis]
     first = gap % run
     pairs = max(0, -(-(width - gap - first) // (2 * gap)))
@@ -64,7 +66,12 @@ def _merge(k: Kernel, out: Place, axis: int, outer: tuple[int, ...], run: int, g
 
 
 def bucketize(k: Kernel, out: Place, x: Place, edges: Place, right: bool) -> None:
-    """Emit ``bucketize``: count the edges passed, one by one when they are few, else those of a cell, else by halving."""
+    """Emit ``bucketize``: count the edges that a value passes.
+
+    1. Few edges are compared with one by one.
+    2. Else, if cells suit the edges, those in the value's cell are compared with.
+    3. Else the edges are searched by halving.
+    """
     real = k.constant((~np.isnan(edges.known())).sum(axis=1).astype(np.int32))
     passed: Passed = (
         (lambda edge, value: edge <= value) if right else (lambda edge, value: edge < value)
@@ -79,7 +86,7 @@ def bucketize(k: Kernel, out: Place, x: Place, edges: Place, right: bool) -> Non
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """The edges of a column without repetition, their cells, and how many edges there are up to each; padded to be compared with."""
+    """The distinct edges of a column, padded with NaN; their cells; and the edges up to each."""
 
     edges: npt.NDArray[Any]
     cells: Cells
@@ -87,9 +94,12 @@ class _Column:
 
 
 def _columns(edges: npt.NDArray[Any]) -> list[_Column]:
-    """Cut the cells of all columns, with as few edges in each as can be; none where some column's edges are too near each other."""
+    """Find the cells of all columns, with as few edges in each as possible.
+
+    Returns none if the edges of some column are too close to each other.
+    """
     lists = [np.unique(column[~np.isnan(column)], return_counts=True) for column in edges]
-    for compares in IN_CELL if edges.dtype.kind == "f" else ():
+    for compares in EDGES_OF_CELL if edges.dtype.kind == "f" else ():
         cells = [
             Cells(0.0, 0.0, np.array([0, len(found)], np.uint16))
             if len(found) <= compares
@@ -125,18 +135,14 @@ def _count(k: Kernel, out: Place, x: Place, edges: Place, real: Place, passed: P
 def _find(
     k: Kernel, out: Place, x: Place, columns: list[_Column], real: Place, passed: Passed
 ) -> None:
-    """Find each value's cell: edges of lower cells are passed, and its own are compared with."""
-    dtype, compares = columns[0].edges.dtype, len(columns[0].edges) - len(columns[0].total) + 1
+    """Find each value's cell: it passes the edges of lower cells, and is compared with its own."""
+    dtype = columns[0].edges.dtype
+    compares = len(columns[0].edges) - len(columns[0].total) + 1  # the padding
     numbers = zip(*((c.cells.low, c.cells.scale, c.cells.last) for c in columns), strict=True)
     places = [k.constant(np.array(of, dtype)) for of in numbers]
-    before, edges, total = (
-        _Lists.of(k, lists)
-        for lists in (
-            [c.cells.before for c in columns],
-            [c.edges for c in columns],
-            [c.total for c in columns],
-        )
-    )
+    before = _Lists.of(k, [c.cells.before for c in columns])
+    edges = _Lists.of(k, [c.edges for c in columns])
+    total = _Lists.of(k, [c.total for c in columns])
     with k.over(out.shape) as index:
         low, scale, last = (k.bind(k.entry(place, index[0])) for place in places)
         with k.rows() as row:
@@ -145,33 +151,25 @@ def _find(
             first = k.bind(tirx.Cast("int32", before.entry(k, index[0], cell)))
             count = first
             for i in range(compares):
-                count = count + tirx.Cast(
-                    "int32", passed(edges.entry(k, index[0], first + i), value)
-                )
-            k.store(
-                out,
-                index,
-                row,
-                tirx.Select(
-                    tirx.isnan(value), k.entry(real, index[0]), total.entry(k, index[0], count)
-                ),
-            )
+                edge = edges.entry(k, index[0], first + i)
+                count = count + tirx.Cast("int32", passed(edge, value))
+            n_edges = k.entry(real, index[0])
+            found = tirx.Select(tirx.isnan(value), n_edges, total.entry(k, index[0], count))
+            k.store(out, index, row, found)
 
 
 @dataclass(frozen=True, eq=False)
 class _Lists:
-    """A list of each column, one after another in a table, and where each begins."""
+    """One list for each column, one after the other in a table, and the begin of each."""
 
     data: Place
     start: Place
 
     @classmethod
     def of(cls, k: Kernel, lists: list[npt.NDArray[Any]]) -> _Lists:
-        """Lay lists side by side."""
-        return cls(
-            k.constant(np.concatenate(lists)),
-            k.constant(np.cumsum([0, *map(len, lists[:-1])]).astype(np.int32)),
-        )
+        """Concatenate lists."""
+        start = np.cumsum([0, *map(len, lists[:-1])]).astype(np.int32)
+        return cls(k.constant(np.concatenate(lists)), k.constant(start))
 
     def entry(self, k: Kernel, column: Any, position: Any) -> Any:
         """Read an entry of a column's list."""
@@ -179,16 +177,15 @@ class _Lists:
 
 
 def _search(k: Kernel, out: Place, x: Place, edges: Place, real: Place, passed: Passed) -> None:
-    """Halving over the edges: a step that would end past them is not taken."""
+    """Search the edges by halving; a step that would end past them is not taken."""
     width = edges.shape[1]
     with k.over(out.shape) as index, k.rows() as row:
         value = k.bind(k.load(x, index, row))
         count = k.variable("int32", literal(0, "int32", 1))
         for step in (1 << bit for bit in reversed(range(width.bit_length()))):
             reached = k.bind(count.get() + step)
-            edge = k.entry(
-                edges, index[0] * width + tirx.min(reached, tirx.IntImm("int32", width)) - 1
-            )
+            last = tirx.min(reached, tirx.IntImm("int32", width)) - 1
+            edge = k.entry(edges, index[0] * width + last)
             count.set(tirx.Select((reached <= width) & passed(edge, value), reached, count.get()))
         k.store(
             out, index, row, tirx.Select(tirx.isnan(value), k.entry(real, index[0]), count.get())

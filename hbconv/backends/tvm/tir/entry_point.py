@@ -1,4 +1,7 @@
-"""The way into a compiled function: two numbers, read as they are. Checks of every argument would take LLVM as long as all the rest."""
+"""The entry of a compiled function: two numbers, read without checks.
+
+Checks of every argument would take LLVM as long as the rest of the function.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,15 @@ from tvm.tirx.script import builder as T  # noqa: N812
 __all__ = ["Entry"]
 
 VALUE = 15
-"""TVM's number for the value in a record of an argument."""
+"""TVM's number of the field ``value`` of an argument's record."""
 PACKED = 1
 """TVM's number for the calling convention of tvm_ffi."""
 
 
 class Entry:
-    """The head of a function ``name(rows, addresses)``, where addresses are records of 16 bytes that end in an address.
+    """The head of a function ``name(rows, addresses)``; made first, it declares the arguments.
 
-    To be made first in a function: nothing else declares its arguments.
+    The addresses are records of 16 bytes, each of which ends in an address.
     """
 
     def __init__(self, name: str) -> None:
@@ -45,7 +48,7 @@ class Entry:
 
     @staticmethod
     def body() -> Any:
-        """Begin what works on the memory behind the pointers, each taken to be memory of its own."""
+        """Begin what works on the memory behind the pointers; LLVM may assume that none overlap."""
         return T.attr(tirx.IntImm("int32", 0), "compute_scope", "tiles")
 
     @staticmethod

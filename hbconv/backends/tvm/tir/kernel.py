@@ -1,4 +1,4 @@
-"""Kernel: writes one TIR function over row tiles. Emitters speak to it in loops, loads and stores."""
+"""Kernel: writes one TIR function over tiles of rows, for emitters of loops, loads and stores."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from hbconv.backends.tvm.tir.memory import (
 )
 from hbconv.errors import VerificationError
 
-__all__ = ["Kernel", "Register", "Subroutine", "code_within", "literal", "whole"]
+__all__ = ["Kernel", "Register", "Subroutine", "code_within", "fitting", "literal"]
 
 SCRATCH = ("float32", "float64", "int32", "int64", "uint8", "uint16")
 TABLES = ("float32", "float64", "int32", "int64", "uint8", "uint16")
 ARGUMENTS = (("table", TABLES), ("number", ("int32",)), ("scratch", SCRATCH))
 ANY = 2**31 - 1
-"""Size of a buffer as far as the kernel knows."""
+"""Declared size of a buffer whose size is unknown."""
 
 
 def literal(value: float, dtype: str, lanes: int) -> Any:
-    """Return a number, in all lanes."""
+    """Return a number in all lanes."""
     scalar = (
         tirx.FloatImm(dtype, float(value))
         if dtype.startswith("float")
@@ -47,17 +47,20 @@ def literal(value: float, dtype: str, lanes: int) -> Any:
 
 
 def code_within(k: Kernel, value: Any, last: Any, dtype: str, lanes: int = 1) -> Any:
-    """Return a value, or a vector of them, as an int from 0 to last; held there before it is converted, for it may be anything, NaN too."""
-    inside, zero = k.bind(tirx.Select(value <= last, value, last)), literal(0, dtype, lanes)
-    return tirx.Cast(
-        "int32" if lanes == 1 else f"int32x{lanes}", tirx.Select(inside >= zero, inside, zero)
-    )
+    """Return a value, or a vector of values, as an int from 0 to ``last``.
+
+    It is clamped before it is converted, since it may be anything, NaN too.
+    """
+    inside = k.bind(tirx.Select(value <= last, value, last))
+    zero = literal(0, dtype, lanes)
+    target = "int32" if lanes == 1 else f"int32x{lanes}"
+    return tirx.Cast(target, tirx.Select(inside >= zero, inside, zero))
 
 
 class Register:
-    """A vector that lives in processor registers: a buffer so small that LLVM never gives it memory.
+    """A variable in processor registers: a buffer so small that LLVM gives it no memory.
 
-    It holds one entry of a vector dtype: TVM would read and write many scalar ones one by one.
+    It has one entry of a vector dtype: TVM would read and write scalar entries one by one.
     """
 
     def __init__(self, dtype: str, lanes: int, value: Any) -> None:
@@ -97,13 +100,35 @@ class Subroutine:
 class Kernel:
     """The function under construction, inside the loop over tiles.
 
-    A value of static shape (d, e) is held as (d, e, tile): an operator is a loop over d and e, and inside it vectors over the
-    rows. Lanes past the last row hold leftovers, which nothing reads by: whatever looks up by a value loops over live rows.
+    A value of static shape (d, e) lies as (d, e, tile): an operator is a loop over d and e, around
+    a loop over vectors of rows. Lanes past the last row hold leftovers, which must not be used as
+    positions: whatever looks up by a value loops over live rows.
+
+    Attributes
+    ----------
+    schedule : Schedule
+    machine : Machine
+    tile : int
+        Rows of a tile.
+    lanes : int
+        Rows of a vector.
+    rows_live : int expression
+        Rows of the tile at hand.
+    tables : Tables
+        Constants so far.
+    scratch : dict of str to Scratch
+        Scratch by dtype.
+    numbers : list of int or array
+        Runtime parameters so far; an array stands for its position in the table of its dtype.
+    subroutines : dict of StructuralKey to str
+        Names of the subroutines that are called.
     """
 
     def __init__(self, schedule: Schedule, machine: Machine) -> None:
-        self.schedule, self.machine = schedule, machine
-        self.tile, self.lanes = schedule.tile, schedule.lanes
+        self.schedule = schedule
+        self.machine = machine
+        self.tile = schedule.tile
+        self.lanes = schedule.lanes
         self.tables = Tables()
         self.scratch = {dtype: Scratch() for dtype in SCRATCH}
         self.numbers: list[int | npt.NDArray[Any]] = []
@@ -113,13 +138,13 @@ class Kernel:
         self._buffers: dict[tuple[str, str], Any] = {}
 
     def take_pointers(self, take: Callable[[str, str], Any]) -> None:
-        """Learn where tables, numbers and scratch lie, from ``take(kind, dtype)``."""
+        """Take pointers to tables, runtime parameters and scratch from ``take(kind, dtype)``."""
         self._pointers = {
             (kind, dtype): take(kind, dtype) for kind, dtypes in ARGUMENTS for dtype in dtypes
         }
 
     def declare_buffers(self) -> None:
-        """Let the body read and write through the pointers."""
+        """Declare buffers at the pointers."""
         self._buffers = {
             key: T.decl_buffer((ANY,), key[1], data=pointer, align=64)
             for key, pointer in self._pointers.items()
@@ -157,11 +182,12 @@ class Kernel:
 
     @contextmanager
     def vectors(self, lanes: int = 0) -> Iterator[Any]:
-        """Loop over the tile a vector at a time: gives the vector of row positions.
+        """Loop over the tile by vectors, and yield the vector of row positions.
 
-        The last vector goes on past the last live row, so vectors must end where the tile does: what lies behind is another value, or nothing.
+        The last vector may extend past the last live row. So vectors must end where the tile does:
+        behind it is another value, or nothing.
         """
-        lanes = whole(lanes or self.lanes, self.tile)
+        lanes = fitting(lanes or self.lanes, self.tile)
         with T.serial((self.rows_live + (lanes - 1)) // lanes) as group:
             yield tirx.Ramp(group * lanes, 1, lanes)
 
@@ -176,17 +202,16 @@ class Kernel:
     def bind(self, value: Any) -> Any:
         """Compute a value once, here.
 
-        A float passes through a register, not a name: what TVM finds out about a name grows with each that it is computed from, and so does its time.
+        A float passes through a register, not a name: TVM's facts about a name grow with every
+        name that it is computed from, and so does its time.
         """
         dtype, _, count = str(value.ty).partition("x")
-        return (
-            Register(dtype, int(count or 1), value).get()
-            if dtype.startswith("float")
-            else T.Bind(value)
-        )
+        if dtype.startswith("float"):
+            return Register(dtype, int(count or 1), value).get()
+        return T.Bind(value)
 
     def load(self, place: Place, index: tuple[Any, ...], row: Any) -> Any:
-        """Read an entry for one row, or for a vector of rows; ``index`` broadcasts over the place's shape from the right."""
+        """Read an entry for one row or a vector of rows; ``index`` broadcasts from the right."""
         if isinstance(place, RowVector):
             if lanes(row) == 1:
                 return self.entry(place, row)
@@ -202,13 +227,13 @@ class Kernel:
         return self._buffers["table", storage(place.dtype)][position + self.offset(place.known())]
 
     def entries(self, place: Place, position: Any, count: int) -> Any:
-        """Read neighbouring numbers of a constant as a vector."""
+        """Read neighboring numbers of a constant as a vector."""
         return self._buffers["table", storage(place.dtype)][
             tirx.Ramp(position + self.offset(place.known()), 1, count)
         ]
 
     def store(self, place: Place, index: tuple[Any, ...], row: Any, value: Any) -> None:
-        """Write an entry for one row, or for a vector of rows."""
+        """Write an entry for one row or a vector of rows."""
         memory = in_memory(place)
         address = self._address(memory, flat(place.shape, index), row)
         T.buffer_store(self._buffer(memory), value, [address])
@@ -230,18 +255,21 @@ class Kernel:
         """Make a register of one number."""
         return Register(dtype, 1, value)
 
-    # Parts, and what is data in them.
+    # Subroutines, and their runtime parameters.
 
     def offset(self, data: npt.NDArray[Any]) -> Any:
-        """Return where a constant lies in the table of its dtype."""
+        """Return the position of a constant in the table of its dtype."""
         return self.tables.offset(data)
 
     def start(self, place: InScratch | InBuffer) -> Any:
-        """Return the entry at which a value begins in the scratch of its dtype, or in a buffer of its own."""
+        """Return the entry of its scratch or buffer that a value begins at."""
         return place.offset
 
     def number(self, value: int | npt.NDArray[Any]) -> Any:
-        """Read a number that models of one kind may differ in, or where a constant lies: it is data, so that they share the code."""
+        """Return a runtime parameter: a number, or the position of a constant in its table.
+
+        It is data, so that models which differ in it share the code.
+        """
         self.numbers.append(value)
         return self._buffers["number", "int32"][len(self.numbers) - 1]
 
@@ -264,43 +292,43 @@ class Kernel:
             given = [tirx.address_of(self._buffer(m)[m.offset * self.tile]) for m in memory]
             T.evaluate(tirx.call_extern("int32", name, self.rows_live, *given, *pointers))
 
-    # Patterns that many primitives share.
+    # Loops that many primitives share.
 
     def map_vectors(
         self, out: Place, operands: tuple[Place, ...], function: Callable[..., Any]
     ) -> None:
-        """Compute every entry of out from the operands' entries there, in vectors."""
+        """Compute every entry of ``out`` from the operands' entries there, in vectors."""
         with self.over(out.shape) as index, self.vectors() as row:
             self.store(out, index, row, function(*(self.load(x, index, row) for x in operands)))
 
     def map_rows(
         self, out: Place, operands: tuple[Place, ...], function: Callable[..., Any]
     ) -> None:
-        """Compute every entry of out from the operands' entries there, a row at a time."""
+        """Compute every entry of ``out`` from the operands' entries there, row by row."""
         with self.over(out.shape) as index, self.rows() as row:
             self.store(out, index, row, function(*(self.load(x, index, row) for x in operands)))
 
 
-def whole(lanes: int, rows: int) -> int:
-    """Return a number of lanes of which so many rows are a multiple.
+def fitting(lanes: int, rows: int) -> int:
+    """Return a number of lanes that divides a number of rows.
 
     Raises
     ------
     VerificationError
-        The last vector would go on past the rows.
+        The last vector would extend past the rows.
     """
     if rows % lanes:
-        raise VerificationError(f"Vectors of {lanes} rows go on past the end of {rows}.")
+        raise VerificationError(f"Vectors of {lanes} rows extend past the end of {rows}.")
     return lanes
 
 
 def lanes(row: Any) -> int:
-    """Return how many rows a row position stands for."""
+    """Return the number of rows of a row position: one, or those of a vector."""
     return int(row.lanes) if isinstance(row, tirx.Ramp) else 1
 
 
 def flat(shape: tuple[int, ...], index: tuple[Any, ...]) -> Any:
-    """Position of an index in row-major order; dimensions of one entry are broadcast."""
+    """Return the position of an index in row-major order; dimensions of one entry broadcast."""
     position: Any = 0
     for extent, i in zip(shape, index[len(index) - len(shape) :], strict=True):
         position = position * extent + (i if extent != 1 else 0)

@@ -1,4 +1,4 @@
-"""Where values lie: constants in tables, the rest in a scratch memory of one tile that is reused as values die."""
+"""Places of values: constants in tables, other values in scratch for one tile, which is reused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STORAGE = {
     "uint8": "uint8",
     "uint16": "uint16",
 }
-"""Dtype in memory of each dtype of a value: a bool is a byte of 0 or 1."""
+"""The dtype in memory of a value's dtype: a bool is a byte of 0 or 1."""
 
 
 def storage(dtype: str) -> str:
@@ -145,13 +145,13 @@ def in_memory(place: Place) -> InScratch | InBuffer:
 
 @dataclass
 class Scratch:
-    """Entries of one dtype handed out and taken back, first fit; ``size`` is the most ever in use."""
+    """Entries of one dtype, allocated by first fit; ``size`` is the most ever in use."""
 
     size: int = 0
     free: list[tuple[int, int]] = field(default_factory=list)
 
     def take(self, count: int) -> int:
-        """Hand out entries: the first gap that is wide enough, else new ones."""
+        """Allocate entries: the first gap that is wide enough, or new ones."""
         for position, (start, width) in enumerate(self.free):
             if width >= count:
                 self.free[position : position + 1] = (
@@ -162,7 +162,7 @@ class Scratch:
         return self.size - count
 
     def give(self, start: int, count: int) -> None:
-        """Take entries back, joining neighbouring gaps."""
+        """Free entries, and join neighboring gaps."""
         gaps: list[tuple[int, int]] = []
         for begin, width in sorted([*self.free, (start, count)]):
             if gaps and sum(gaps[-1]) == begin:
@@ -173,18 +173,18 @@ class Scratch:
 
 
 LINE = 64
-"""Bytes of a line of the cache."""
+"""Bytes of a cache line."""
 
 
 class Tables:
-    """The constants of a program, one after another by dtype, each from a line of the cache on."""
+    """The constants of a program: one table for each dtype, aligned to cache lines."""
 
     def __init__(self) -> None:
         self._parts: dict[str, list[npt.NDArray[Any]]] = {}
         self._offset: dict[int, tuple[int, npt.NDArray[Any]]] = {}
 
     def offset(self, data: npt.NDArray[Any]) -> int:
-        """Return where the data begins in the table of its dtype, adding it when it is new."""
+        """Return the position of data in the table of its dtype; new data are added."""
         if id(data) not in self._offset:
             parts = self._parts.setdefault(storage(data.dtype.name), [])
             self._offset[id(data)] = sum(len(p) for p in parts), data
@@ -195,5 +195,5 @@ class Tables:
         return self._offset[id(data)][0]
 
     def packed(self, dtype: str) -> npt.NDArray[Any]:
-        """All constants of one dtype; never empty, since a kernel's arguments may not be."""
+        """Return the table of one dtype; never empty, since an argument of a kernel may not be."""
         return np.concatenate([*self._parts.get(dtype, []), np.zeros(1, dtype)])

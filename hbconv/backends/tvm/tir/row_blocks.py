@@ -1,4 +1,4 @@
-"""Blocks: the rows of a tile that a group of trees works on at a time, with memory of their own that stays in the nearest cache."""
+"""Blocks: rows of a tile that a group of trees works on at a time, in the nearest cache."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.tir.kernel import Kernel, whole
+from hbconv.backends.tvm.tir.kernel import Kernel, fitting
 
 __all__ = ["Block", "blocks"]
 
@@ -31,9 +31,12 @@ class Block:
 
     @contextmanager
     def vectors(self, lanes: int = 0, together: int = 1) -> Iterator[Any]:
-        """Loop over the block some vectors at a time: gives the first of them. A block is never empty."""
+        """Loop over the block by ``together`` vectors, and yield the first of them.
+
+        A block is never empty, so one step needs no loop.
+        """
         lanes = lanes or self.k.lanes
-        step = whole(lanes * together, self.k.schedule.block)
+        step = fitting(lanes * together, self.k.schedule.block)
         if step == self.k.schedule.block:
             yield tirx.Ramp(tirx.IntImm("int32", 0), 1, lanes)
             return
@@ -41,12 +44,10 @@ class Block:
             yield tirx.Ramp(group * step, 1, lanes)
 
     def in_tile(self, row: Any) -> Any:
-        """Return a row of the block, or a vector of rows, as one of the tile."""
-        return (
-            tirx.Ramp(self.first + row.base, row.stride, row.lanes)
-            if isinstance(row, tirx.Ramp)
-            else self.first + row
-        )
+        """Return a row of the block, or a vector of rows, as a position in the tile."""
+        if isinstance(row, tirx.Ramp):
+            return tirx.Ramp(self.first + row.base, row.stride, row.lanes)
+        return self.first + row
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""Shuffles: bytes and words looked up in registers. All that kernels ask of one instruction set by name is here, for machines that have it."""
+"""Shuffles: look up bytes and words in registers.
+
+This file has all that kernels ask of one instruction set by name (AVX2).
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,18 @@ from hbconv.backends.tvm.tir.kernel import Kernel, literal
 __all__ = ["BYTES", "HALF", "WORDS", "find_bytes", "find_words", "index_of", "twice"]
 
 BYTES, WORDS = 32, 8
-"""Bytes, and words of 32 bits, of the vectors that shuffles work on, however long other vectors are."""
+"""Bytes, and words of 32 bits, of the vectors that shuffles work on."""
 HALF = 16
-"""Bytes of the table that one shuffle of bytes looks up in."""
+"""Bytes of the table of one shuffle of bytes."""
 OUTSIDE = 0x70
-"""What makes of a number from 16 on one that a shuffle gives zero for, and leaves the lowest bits of others."""
+"""Added to a number from 16 on, it sets the highest bit, for which a shuffle returns zero.
+
+The lowest bits of smaller numbers, which a shuffle looks up by, stay.
+"""
 
 
 def index_of(number: Any, part: int) -> Any:
-    """Return bytes that look zero up, unless the number is in this part of a table: sixteen entries of it."""
+    """Return indices into one part of a table, of 16 entries; numbers of other parts give zero."""
     inside = number - literal(part * HALF, "uint8", BYTES) if part else number
     return tirx.call_llvm_pure_intrin(
         f"uint8x{BYTES}", f"llvm.uadd.sat.v{BYTES}i8", inside, literal(OUTSIDE, "uint8", BYTES)
@@ -37,6 +43,6 @@ def find_words(table: Any, index: Any) -> Any:
 
 
 def twice(k: Kernel, half: Any) -> Any:
-    """Repeat sixteen bytes: shuffles look up in each half of a vector apart."""
+    """Repeat sixteen bytes: shuffles look up in each half of a vector separately."""
     half = k.bind(half)
     return tirx.Shuffle([half, half], [tirx.IntImm("int32", i) for i in range(BYTES)])

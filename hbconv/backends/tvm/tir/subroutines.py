@@ -1,6 +1,7 @@
-"""Parts: functions that a program calls for a tile, compiled apart, so that all programs that have one in common share its code.
+"""Write functions that a program calls for a tile, which are compiled separately.
 
-Where its constants lie, and how many of what they hold, a part reads from its numbers, which are data: models of one kind share it too.
+Programs that have a subroutine in common share its code. A subroutine reads the positions and
+sizes of its constants from runtime parameters, which are data: models of one kind share it too.
 """
 
 from __future__ import annotations
@@ -27,21 +28,24 @@ __all__ = ["make_subroutine", "outlined"]
 
 
 class _SubroutineKernel(Kernel):
-    """The function under construction: where constants lie is not written into its code."""
+    """The function under construction; its code does not contain positions of constants."""
 
     def __init__(self, schedule: Schedule, machine: Machine) -> None:
         super().__init__(schedule, machine)
         self._offsets: dict[int, Any] = {}
 
     def offset(self, data: npt.NDArray[Any]) -> Any:
-        """Read where a constant lies."""
+        """Read the position of a constant."""
         if id(data) not in self._offsets:
             self._offsets[id(data)] = self.number(data)
         return self._offsets[id(data)]
 
 
 class _OutlinedKernel(_SubroutineKernel):
-    """The function under construction, which shares the scratch of its caller: where values lie in it is not written into its code either."""
+    """The function under construction, on its caller's scratch.
+
+    Its code does not contain positions in scratch either.
+    """
 
     def __init__(self, caller: Kernel) -> None:
         super().__init__(caller.schedule, caller.machine)
@@ -49,7 +53,7 @@ class _OutlinedKernel(_SubroutineKernel):
         self._starts: dict[Place, Any] = {}
 
     def start(self, place: InScratch | InBuffer) -> Any:
-        """Read where a value begins."""
+        """Read the entry that a value begins at."""
         if place not in self._starts:
             self._starts[place] = self.number(place.offset)
         return self._starts[place]
@@ -63,7 +67,7 @@ def make_subroutine(
     types: tuple[TensorType, ...],
     *arguments: Any,
 ) -> Subroutine:
-    """Write what ``emit(kernel, *places of the types, *arguments)`` does as a function of its own."""
+    """Write ``emit(kernel, *places, *arguments)`` as a function; the places have the given types."""
     kernel = _SubroutineKernel(schedule, machine)
     with IRBuilder() as builder, _function(kernel, types) as places:
         emit(kernel, *places, *arguments)
@@ -73,7 +77,7 @@ def make_subroutine(
 
 @contextmanager
 def outlined(caller: Kernel) -> Iterator[Kernel]:
-    """Write what follows as a function of its own on the values of the caller, which calls it in the end."""
+    """Write what follows as a function on the values of the caller, which calls it at the end."""
     kernel = _OutlinedKernel(caller)
     with IRBuilder() as builder, _function(kernel, ()):
         yield kernel
@@ -82,7 +86,7 @@ def outlined(caller: Kernel) -> Iterator[Kernel]:
 
 @contextmanager
 def _function(kernel: Kernel, types: tuple[TensorType, ...]) -> Iterator[list[InBuffer]]:
-    """Write the head of a part around its body, which gets the places of the given types."""
+    """Write the head of a function around its body, and yield the places of the given types."""
     with T.prim_func(s_tir=True):
         T.func_name("part")
         T.func_attr({"tirx.noalias": True})

@@ -1,4 +1,4 @@
-"""Row-major matrices into tiles held feature-major and back: square blocks, transposed in registers."""
+"""Transpose row-major matrices to tiles of columns and back: square blocks, in registers."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from hbconv.tensor import Constant, Input, Op, TensorProgram
 
 __all__ = ["columns_used", "live_rows", "read_columns", "write_rows"]
 
-WHOLE = 4
-"""Bytes of the smallest numbers that blocks are made of; smaller ones go one by one."""
+MIN_BYTES = 4
+"""Bytes of the smallest numbers that blocks are made of; smaller ones are copied one by one."""
 
 
 def side(k: Kernel, dtype: str, width: int) -> int:
-    """Rows and columns of a block: as many as a register holds, and no more than there are columns, or rows in a tile."""
+    """Return the rows and columns of a block: a full register, at most the columns or the tile."""
     size = np.dtype(storage(dtype)).itemsize
-    largest = min(k.machine.vector // size, width, k.tile) if size >= WHOLE else 1
+    largest = min(k.machine.vector // size, width, k.tile) if size >= MIN_BYTES else 1
     return 1 << (max(largest, 1).bit_length() - 1)
 
 
 def starts(columns: Iterable[int], width: int, size: int) -> list[int]:
-    """First columns of blocks that hold the given columns, in order; blocks may overlap and end with the last column.
+    """Return the first columns of blocks that hold the given columns, in order.
+
+    Blocks may overlap, and end with the last column.
 
     Examples
     --------
@@ -42,7 +44,10 @@ def starts(columns: Iterable[int], width: int, size: int) -> list[int]:
 
 
 def transposed(vectors: list[Any]) -> list[Any]:
-    """Transpose a square of vectors: for each bit, swap that bit of the row's number with that of the lane's (Eklundh, 1972)."""
+    """Transpose a square of vectors (Eklundh, 1972).
+
+    Each step swaps one bit of the row's number with that bit of the lane's number.
+    """
     size = len(vectors)
     gap = size // 2
     while gap:
@@ -57,13 +62,14 @@ def transposed(vectors: list[Any]) -> list[Any]:
 
 
 def live_rows(k: Kernel, rows: Any) -> list[Any]:
-    """Rows of a vector of them: past the last live one it is named again."""
+    """Return the rows of a vector; those past the last live row are that row again."""
     return [T.Bind(tirx.min(rows.base + i, k.rows_live - 1)) for i in range(int(rows.lanes))]
 
 
 def columns_used(program: TensorProgram, matrix: Input) -> list[int]:
-    """Return the columns of an input that its readers take; all of them where one reads it whole."""
-    index, (width,) = program.instructions.index(matrix), matrix.type.shape
+    """Return the columns of an input that its readers take; all if one reads it whole."""
+    index = program.instructions.index(matrix)
+    (width,) = matrix.type.shape
     readers = [op for op in program.instructions if isinstance(op, Op) and index in op.operands]
     if index in program.outputs.values() or any(op.primitive != "take" for op in readers):
         return list(range(width))
@@ -74,14 +80,14 @@ def columns_used(program: TensorProgram, matrix: Input) -> list[int]:
 
 
 def _first_column(k: Kernel, found: list[int], block: Any, width: int, size: int) -> Any:
-    """Where a block begins: computed for blocks side by side, else read from a table."""
+    """Return the first column of a block: computed if blocks are adjacent, else from a table."""
     if found == starts(range(width), width, size):
         return k.bind(tirx.min(block * size, tirx.IntImm("int32", width - size)))
     return k.bind(k.entry(k.constant(np.array(found, dtype=np.int32)), block))
 
 
 def read_columns(k: Kernel, place: Place, matrix: Any, first: Any, columns: Iterable[int]) -> None:
-    """Read rows of a matrix from the given one on, at least the given columns of them."""
+    """Read the tile's rows of a matrix, from row ``first`` on: at least the given columns."""
     (width,) = place.shape
     size = side(k, place.dtype, width)
     found = starts(columns, width, size)
@@ -100,7 +106,7 @@ def read_columns(k: Kernel, place: Place, matrix: Any, first: Any, columns: Iter
 
 
 def write_rows(k: Kernel, matrix: Any, first: Any, place: Place) -> None:
-    """Write rows of a matrix from the given one on."""
+    """Write the tile's rows of a matrix, from row ``first`` on."""
     (width,) = place.shape
     size = side(k, place.dtype, width)
     if size == 1:
@@ -112,6 +118,6 @@ def write_rows(k: Kernel, matrix: Any, first: Any, place: Place) -> None:
         with k.over((-(-width // size),)) as (block,):
             column = k.bind(tirx.min(block * size, tirx.IntImm("int32", width - size)))
             held = [k.bind(k.load(place, (column + i,), some)) for i in range(size)]
-            # Backwards, so that the last live row is written after those that stand in for it.
+            # Backwards, so that the last live row is written after the leftovers in its place.
             for row, vector in reversed(list(zip(rows, transposed(held), strict=True))):
                 T.buffer_store(matrix, vector, [first + row, tirx.Ramp(column, 1, size)])

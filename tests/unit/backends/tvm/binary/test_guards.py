@@ -134,7 +134,7 @@ def test_loops_are_guarded_where_the_variable_says_so(monkeypatch):
 @pytest.mark.parametrize("lanes", [3, 16, 32])
 def test_vectors_that_go_on_past_the_tile_are_not_written(lanes):
     with (
-        pytest.raises(VerificationError, match="go on past the end of 8"),
+        pytest.raises(VerificationError, match="extend past the end of 8"),
         Kernel(FEW, Machine()).vectors(lanes),
     ):
         pass
