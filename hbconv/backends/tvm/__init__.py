@@ -1,4 +1,7 @@
-"""Backend ``tvm``: the whole program as one compiled loop over tiles of rows. TVM itself is imported at the first compile."""
+"""Backend ``tvm``: compile a program to one loop over tiles of rows.
+
+TVM itself is imported at the first compile.
+"""
 
 from __future__ import annotations
 
@@ -28,26 +31,28 @@ class Tvm(Backend):
     tiled = True
 
     def native_trees(self, target: Target) -> frozenset[str]:  # noqa: ARG002
-        """Strategies run by table-driven kernels."""
+        """Return the strategies that table-driven kernels run."""
         return NATIVE
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
         """Compile the program to one function."""
         from hbconv.backends.tvm.compile import compile_program
 
-        program, machine = fuse_products(program), Machine.host()
+        program = fuse_products(program)
+        machine = Machine.host()
         return compile_program(program, Schedule.construct(program, machine), machine, target)
 
     def report(self, program: TensorProgram, target: Target) -> KernelReport:  # noqa: ARG002
-        """Write the function, and count."""
+        """Write the function, and count what it holds."""
         self.require_packages()
         from hbconv.backends.tvm.report import report_kernel
 
-        program, machine = fuse_products(program), Machine.host()
+        program = fuse_products(program)
+        machine = Machine.host()
         return report_kernel(program, Schedule.construct(program, machine), machine)
 
     def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:
-        """Read the compiled kernel back, or compile again where this machine cannot run it."""
+        """Read the compiled kernel back, or compile again if this machine cannot run it."""
         from hbconv.backends.tvm.binary.artifact import unpack
 
         artifact = unpack(files, target.threads)

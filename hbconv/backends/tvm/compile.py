@@ -1,4 +1,4 @@
-"""Compile a prepared program: write its function, build it, bind it to its tables."""
+"""Compile a prepared program: write its function, build it, and attach its tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["FEW", "compile_loop", "compile_program"]
 
 
 FEW = Schedule(tile=8, block=8, lanes=8)
-"""For one row to a few: the smallest tile of which each vector fills a register."""
+"""The schedule for few rows: the smallest tile whose vectors fill a register."""
 
 
 def compile_program(
@@ -42,11 +42,12 @@ def compile_program(
 
 
 def compile_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -> Loop:
-    """Take one function from the cache, or write and build it."""
-    cache, key = Cache.chosen(), loop_key(program, schedule, machine)
+    """Take a loop from the cache, or write and build it."""
+    cache = Cache.chosen()
+    key = loop_key(program, schedule, machine)
     files = cache.read(key)
     if files:
-        with suppress(Exception):  # whatever is wrong with it, it is built anew
+        with suppress(Exception):  # whatever is wrong with the files, the loop is built anew
             return make_loop(unpack_loop(files))
     loop = _build_loop(program, schedule, machine)
     cache.write(key, pack_loop(loop))

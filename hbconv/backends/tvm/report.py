@@ -1,4 +1,4 @@
-"""Count what a program's tile function holds, reads and writes, without compiling it."""
+"""Count what a program's function holds, reads and writes, without compiling it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ def _inputs(program: TensorProgram) -> Iterator[tuple[int, Input]]:
 
 
 def _columns_read(program: TensorProgram, position: int) -> frozenset[int]:
-    """Columns of an input that something reads: trees read those they test, ``take`` those it names, all else every one."""
+    """Return the columns of an input that are read.
+
+    Trees read the columns of their splits, ``take`` those that it names, anything else all.
+    """
     every = frozenset(range(int(np.prod(program.instructions[position].type.shape))))
     if position in program.outputs.values():
         return every
@@ -88,4 +91,5 @@ def _bytes(forest: Forest, dtype: str) -> str:
     bins = make_bins(forest, dtype)
     plain, sets = len(bins.first), bins.sets.count
     categories = f", and {sets:,} sets of categories are decided" if sets else ""
-    return f"{len(bins.feature):,} features of {dtype} are binned to {plain:,} columns of bytes{categories}"
+    features = f"{len(bins.feature):,} features of {dtype}"
+    return f"{features} are binned to {plain:,} columns of bytes{categories}"

@@ -1,1 +1,1 @@
-"""Compiled code: built, kept, loaded, called."""
+"""Compiled code: build it, cache it, load it, and call it."""

@@ -1,4 +1,4 @@
-"""Compile a TIR function: a short pipeline of TVM passes, then LLVM."""
+"""Compile TIR functions by a short pipeline of TVM and by LLVM, and link them to a library."""
 
 from __future__ import annotations
 
@@ -34,15 +34,20 @@ LLVM_OPTIONS = [
     "-enable-epilogue-vectorization:bool=false",
     "-vectorize-slp:bool=false",
 ]
-"""Loops stay loops: unrolling them gains nothing measurable here, and makes LLVM four times as slow.
+"""Options that keep the code as it was written.
 
-Straight code stays as written: joining the sums of a matrix product into one vector wider than any register makes it twenty times as slow.
+Loops stay loops: unrolling gains nothing measurable here, and makes LLVM four times as slow.
+Straight code stays scalar: joining the sums of a matrix product into one vector that is wider than
+any register makes the product twenty times as slow.
 """
 
 
 @cache
 def _pipeline() -> str:
-    """Register the pipeline. It has none of TVM's simplifiers, which forget NaN (``x == x`` is not always true)."""
+    """Register the pipeline, and return its name.
+
+    It has none of TVM's simplifiers, which forget NaN: ``x == x`` is not always true.
+    """
     passes = [
         tirx.transform.FlattenBuffer(),
         tirx.transform.VerifyMemory(),
@@ -64,14 +69,13 @@ def _pipeline() -> str:
 def build(
     functions: Mapping[str, Any], machine: Machine
 ) -> tuple[Callable[..., Any], bytes | None]:
-    """Compile for this machine, and return the function ``main``, and its shared library; None where no linker is installed.
+    """Compile for this machine; return the function ``main``, and its shared library.
 
-    Programs of one structure, whose tables differ in content only, share both; programs that have parts in common, these.
+    The library is None if no linker is installed. Programs of one structure, whose tables differ
+    in content only, share both. Programs with common subroutines share the code of these.
     """
-    return _build(
-        tuple((name, tvm_ffi.StructuralKey(function)) for name, function in functions.items()),
-        machine,
-    )
+    structures = ((name, tvm_ffi.StructuralKey(function)) for name, function in functions.items())
+    return _build(tuple(structures), machine)
 
 
 @lru_cache(maxsize=64)
@@ -85,17 +89,20 @@ def _build(
             path.write_bytes(_object(*structure, machine))
         data = library.read_bytes() if link(objects, library) else None
     if data is not None:
-        with suppress(OSError, RuntimeError):  # where temporary files may not be run
+        with suppress(OSError, RuntimeError):  # if temporary files may not be executed
             return load_library(data), data
-    return compile_functions({name: structure.key for name, structure in structures}, machine)[
-        "main"
-    ], data
+    functions = {name: structure.key for name, structure in structures}
+    return compile_functions(functions, machine)["main"], data
 
 
 @lru_cache(maxsize=256)
 def _object(name: str, structure: Any, machine: Machine) -> bytes:
-    """Take the object file of one function from the cache, or compile it: a model retrained finds the code of the one before."""
-    cache, key = Cache.chosen(), function_key(name, tvm.ir.save_json(structure.key), machine)
+    """Take the object file of one function from the cache, or compile it.
+
+    A retrained model finds the code of the model before.
+    """
+    cache = Cache.chosen()
+    key = function_key(name, tvm.ir.save_json(structure.key), machine)
     kept = (cache.read(key) or {}).get(OBJECT)
     if kept is not None:
         return kept
@@ -113,40 +120,37 @@ def _compiled(name: str, structure: Any, machine: Machine) -> bytes:
 
 def compile_functions(functions: Mapping[str, Any], machine: Machine) -> Any:
     """Compile for any machine."""
+    module = tvm.IRModule(dict(functions))
     try:
-        return tvm.compile(
-            tvm.IRModule(dict(functions)), target=_target(machine), tir_pipeline=_pipeline()
-        )
+        return tvm.compile(module, target=_target(machine), tir_pipeline=_pipeline())
     except Exception as error:
         raise BackendError(f"TVM could not compile the program: {error}") from error
 
 
 def _target(machine: Machine) -> Any:
-    extras = [f"+{name}" for name in sorted(machine.extras)]
-    triple = (
-        {"mtriple": machine.triple} if machine.architecture != Machine.host().architecture else {}
-    )
-    return tvm.target.Target(
-        {
-            "kind": "llvm",
-            "mcpu": machine.processor,
-            "mattr": extras,
-            "cl-opt": LLVM_OPTIONS,
-            **triple,
-        }
-    )
+    """Return TVM's target; it names the system only for machines of another architecture."""
+    facts: dict[str, Any] = {
+        "kind": "llvm",
+        "mcpu": machine.processor,
+        "mattr": [f"+{name}" for name in sorted(machine.extras)],
+        "cl-opt": LLVM_OPTIONS,
+    }
+    if machine.architecture != Machine.host().architecture:
+        facts["mtriple"] = machine.triple
+    return tvm.target.Target(facts)
 
 
 def link(compiled: Sequence[Path], library: Path) -> bool:
-    """Write the library; False where no linker is installed, or none can."""
-    return any(
-        _runs([*command, "-o", str(library)])
-        for command in _commands([str(path) for path in compiled])
-    )
+    """Write a shared library; return False if no linker is installed, or none succeeds."""
+    commands = _link_commands([str(path) for path in compiled])
+    return any(_succeeds([*command, "-o", str(library)]) for command in commands)
 
 
-def _commands(compiled: list[str]) -> Iterator[list[str]]:
-    """Yield what may link: the linker itself, which is quickest, or else a compiler, which knows more of where things lie."""
+def _link_commands(compiled: list[str]) -> Iterator[list[str]]:
+    """Yield commands that may link: the linker, which is quickest, then compilers.
+
+    A compiler knows more about where the system's libraries are.
+    """
     if sys.platform == "linux" and shutil.which("ld"):
         yield [
             "ld",
@@ -161,8 +165,9 @@ def _commands(compiled: list[str]) -> Iterator[list[str]]:
     yield from ([name, "-shared", *compiled] for name in COMPILERS if shutil.which(name))
 
 
-def _runs(command: list[str]) -> bool:
+def _succeeds(command: list[str]) -> bool:
     try:
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0  # noqa: S603
+        ran = subprocess.run(command, capture_output=True, check=False)  # noqa: S603
     except OSError:
         return False
+    return ran.returncode == 0

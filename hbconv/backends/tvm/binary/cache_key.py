@@ -1,4 +1,7 @@
-"""Keys in the cache: digests of all that an entry is made from. That of a compiled loop needs no TVM to compute."""
+"""Keys of the cache: digests of all that an entry is made from.
+
+The key of a compiled loop needs no TVM.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,12 @@ PACKAGES = ("apache-tvm", "apache-tvm-ffi", "numpy")
 
 
 def loop_key(program: TensorProgram, schedule: Schedule, machine: Machine) -> str:
-    """Return the digest of a program with its constants, of how it is cut, for what machine, and by which code."""
+    """Return the digest of a program with its constants, its schedule, the machine and the code."""
     return _digest((program, schedule, machine))
 
 
 def function_key(name: str, text: str, machine: Machine) -> str:
-    """Return the digest of a function, written out as a text without loss."""
+    """Return the digest of a function, of which ``text`` is the whole."""
     return _digest((name, text, machine))
 
 
@@ -40,8 +43,9 @@ def _digest(value: Any) -> str:
 
 @cache
 def _code() -> str:
-    """Digest what makes a loop of a program: the modules of this backend and those it computes with, and the packages."""
-    backend, package = Path(__file__).parents[1], Path(__file__).parents[3]
+    """Digest the code that compiles: the modules of this backend, those it uses, the packages."""
+    backend = Path(__file__).parents[1]
+    package = Path(__file__).parents[3]
     digest = hashlib.sha256(repr([sys.platform, *map(_version, PACKAGES)]).encode())
     for path in (*sorted(backend.rglob("*.py")), package / "forest.py"):
         digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
@@ -56,13 +60,13 @@ def _version(package: str) -> str:
 
 
 def _parts(value: Any) -> Iterator[bytes]:
-    """Write a value as bytes that tell it from any other."""
+    """Yield bytes that differ for different values."""
     if isinstance(value, Array):
         yield value.key.encode()
     elif is_dataclass(value):
         yield f"{type(value).__name__}(".encode()
         for field in fields(value):
-            # Where a primitive comes from changes nothing.
+            # The source of a primitive changes no code.
             yield from _parts(getattr(value, field.name)) if field.name != "source" else ()
     elif isinstance(value, Mapping):
         yield from _parts(tuple(value.items()))

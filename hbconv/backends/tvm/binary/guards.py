@@ -1,7 +1,8 @@
-"""Guards: what kernels read and write between canaries, or beside pages that may not be touched, so that no access beyond it goes unnoticed.
+"""Guards: detect reads and writes of kernels outside their buffers, for tests.
 
-For tests. The environment variable HBCONV_GUARD says how, when the first kernel is made: ``canaries`` tells what was written beyond a buffer,
-``pages-behind`` and ``pages-before`` end the process (SIGSEGV) at whatever is read or written beyond its end, or its beginning.
+The environment variable HBCONV_GUARD chooses how, when the first kernel is made. ``canaries``
+reports writes outside a buffer. ``pages-behind`` and ``pages-before`` end the process (SIGSEGV) at
+any access beyond the end of a buffer, or before its beginning.
 """
 
 from __future__ import annotations
@@ -24,9 +25,13 @@ from hbconv.names import unknown
 __all__ = ["GuardedLoop", "make_loop"]
 
 VARIABLE = "HBCONV_GUARD"
-CANARIES, BEHIND, BEFORE = "canaries", "pages-behind", "pages-before"
-CANARY, LEFTOVER = 0xA5, 0xFF
-"""Bytes beside a buffer, and in scratch before a call: floats that are not numbers, and -1."""
+CANARIES = "canaries"
+BEHIND = "pages-behind"
+BEFORE = "pages-before"
+CANARY = 0xA5
+"""The byte beside a buffer."""
+LEFTOVER = 0xFF
+"""The byte in scratch before a call: floats are then NaN, and ints are -1."""
 ROOM = 1024
 """Bytes of canaries on either side of a buffer: twice the longest vector of rows."""
 PAGE = mmap.PAGESIZE
@@ -46,18 +51,20 @@ def make_loop(code: LoopCode) -> Loop:
 
 @cache
 def _chosen() -> str:
-    how, known = os.environ.get(VARIABLE, ""), (CANARIES, BEHIND, BEFORE)
+    how = os.environ.get(VARIABLE, "")
+    known = (CANARIES, BEHIND, BEFORE)
     if how not in ("", *known):
         raise unknown(VARIABLE, how, known)
     if how in (BEHIND, BEFORE) and not hasattr(mmap, "MAP_ANONYMOUS"):
         raise OptionError(
-            f"{VARIABLE}={how!r} needs pages that may not be touched, which this system has not; {CANARIES!r} needs none."
+            f"{VARIABLE}={how!r} needs protected pages, which this system does not have; "
+            f"{CANARIES!r} needs none."
         )
     return how
 
 
 class _Side(NamedTuple):
-    """What is beside a buffer."""
+    """The bytes on one side of a buffer."""
 
     name: str
     address: int
@@ -65,7 +72,7 @@ class _Side(NamedTuple):
 
 
 class GuardedLoop(Loop):
-    """A loop that works on guarded copies of what it is given, and finds leftovers in its scratch at each call.
+    """A loop on guarded copies of its arguments, whose scratch has leftovers before each call.
 
     Parameters
     ----------
@@ -90,7 +97,7 @@ class GuardedLoop(Loop):
         return copy
 
     def run(self, rows: int, matrices: Matrices) -> None:
-        """Read copies of inputs and write copies of outputs, which are then copied back."""
+        """Run on copies of inputs and outputs, and copy the outputs back."""
         places, run, workspace = self.bind(matrices)
         run(rows, workspace.address)
         for given, place in zip(matrices, places, strict=True):
@@ -100,7 +107,7 @@ class GuardedLoop(Loop):
     def bind(
         self, matrices: Matrices
     ) -> tuple[list[npt.NDArray[Any]], Callable[[int, int], Any], Workspace]:
-        """Return places for inputs and outputs, and what computes them and looks at the guards."""
+        """Return places of inputs and outputs, and a function that runs and checks the guards."""
         places, run, workspace = super().bind(matrices)
         leftovers = [scratch.view(np.uint8) for scratch in workspace.scratch]
         sides = [
@@ -127,24 +134,22 @@ class GuardedLoop(Loop):
         return places, watched, workspace
 
     def _edges(self, size: int) -> tuple[int, int]:
-        """Return how many canaries are before and behind a buffer of so many bytes; pages are filled up with them."""
+        """Return the numbers of canaries before and behind a buffer; they pad pages."""
         rest = -size % PAGE
         return {CANARIES: (ROOM, ROOM), BEHIND: (rest, 0), BEFORE: (0, rest)}[self.how]
 
     def _sides(self, kind: str, arrays: Matrices) -> Iterator[_Side]:
-        """Say where canaries are."""
+        """Yield both sides of each buffer."""
         for number, array in enumerate(arrays):
-            what, address, (start, end) = (
-                f"{kind} {number}, {array.dtype}{list(array.shape)}",
-                array.ctypes.data,
-                self._edges(array.nbytes),
-            )
+            what = f"{kind} {number}, {array.dtype}{list(array.shape)}"
+            address = array.ctypes.data
+            start, end = self._edges(array.nbytes)
             yield _Side(f"before the beginning of {what}", address - start, bytes([CANARY]) * start)
             yield _Side(f"past the end of {what}", address + array.nbytes, bytes([CANARY]) * end)
 
 
 def _between_pages(size: int) -> npt.NDArray[np.uint8]:
-    """Return whole pages between two that may not be touched."""
+    """Return whole pages between two protected pages."""
     space = mmap.mmap(-1, size + 2 * PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     pages = np.frombuffer(space, np.uint8)
     protect = ctypes.CDLL(None, use_errno=True).mprotect

@@ -1,7 +1,8 @@
-"""One pool of threads for all calls of a process: made at the first call that shares its work, and anew after a fork.
+"""One pool of threads for all calls of a process, made at its first use, and anew after a fork.
 
-The threads of ``concurrent.futures`` would not do. They stop when the main thread has ended, while others go on. And to
-wake them takes locks: a signal handler or a finalizer that shares work while its thread holds them would wait forever.
+The threads of ``concurrent.futures`` do not suit. They stop when the main thread ends, while others
+go on. And waking them takes locks: a signal handler or a finalizer that shares work while its
+thread holds these locks would wait forever.
 """
 
 from __future__ import annotations
@@ -19,18 +20,20 @@ Task = Callable[[], None]
 
 
 def share(tasks: Sequence[Task], threads: int) -> None:
-    """Run tasks that are independent of each other, on so many threads, of which one is the caller's: each takes the next when it is done with one.
+    """Run independent tasks on ``threads`` threads, one of which is the caller's.
 
-    The caller does all of it where no other thread has time, or none can be started. It raises what a task raised.
+    Each thread takes the next task when it is done with one. The caller runs all tasks if no other
+    thread has time, or none can be started. It raises what a task raised.
 
     Examples
     --------
     >>> done = []
-    >>> share([lambda: done.append("a"), lambda: done.append("b"), lambda: done.append("c")], threads=2)
+    >>> share([partial(done.append, letter) for letter in "abc"], threads=2)
     >>> sorted(done)
     ['a', 'b', 'c']
     """
-    waiting, others = iter(tasks), min(threads, len(tasks)) - 1
+    waiting = iter(tasks)
+    others = min(threads, len(tasks)) - 1
     if others < 1:
         return _run(waiting)
     ended = SimpleQueue[BaseException | None]()
@@ -55,7 +58,7 @@ def _run(tasks: Iterator[Task]) -> None:
 def _help(
     seats: Iterator[int], tasks: Iterator[Task], ended: SimpleQueue[BaseException | None]
 ) -> None:
-    """Run tasks too, where there is a seat: the caller takes all that are free when nothing is left to do."""
+    """Run tasks too, if there is a seat: the caller takes the free seats when no task is left."""
     if next(seats, None) is None:
         return
     try:
@@ -67,18 +70,17 @@ def _help(
 
 
 class _Pool:
-    """Threads that wait for work without a sound, no more than the processor has cores; started one by one, as work comes."""
+    """Threads that wait for work, at most one for each core; each is started when work comes."""
 
     def __init__(self) -> None:
         self._work: SimpleQueue[Task] = SimpleQueue()
         self._unstarted = [self._serve] * (os.cpu_count() or 1)
 
     def put(self, task: Task) -> None:
-        """Give one thread something to do."""
+        """Queue a task for one thread."""
         self._work.put(task)
-        with suppress(
-            IndexError, RuntimeError
-        ):  # all run; or the interpreter ends, and starts none
+        # All threads run already, or the interpreter ends and starts none.
+        with suppress(IndexError, RuntimeError):
             _thread.start_new_thread(self._unstarted.pop(), ())
 
     def _serve(self) -> None:

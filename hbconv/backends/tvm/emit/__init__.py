@@ -1,1 +1,1 @@
-"""From a tensor program to one TIR function."""
+"""Write a tensor program as one TIR function."""

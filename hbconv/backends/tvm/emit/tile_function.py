@@ -1,4 +1,4 @@
-"""Turn a TensorProgram into one function: for each tile of rows, read inputs, run every primitive, write outputs."""
+"""Write a program as one function: for each tile, read inputs, compute, write outputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,16 @@ __all__ = ["TileFunction", "write_function"]
 
 @dataclass(frozen=True)
 class TileFunction:
-    """TIR functions by name, the one to call first, and what to call it with: its tables, and how many entries of scratch of each dtype."""
+    """TIR functions, and what the entry function is called with.
+
+    Parameters
+    ----------
+    functions : dict of str to PrimFunc
+        By name; the first is the entry.
+    tables : tuple of arrays
+    scratch : dict of str to int
+        Entries of each dtype.
+    """
 
     functions: dict[str, Any]
     tables: tuple[npt.NDArray[Any], ...]
@@ -36,7 +45,10 @@ class TileFunction:
 
 
 def write_function(program: TensorProgram, schedule: Schedule, machine: Machine) -> TileFunction:
-    """Write the function ``main(rows, addresses)``: addresses of inputs, outputs, tables and scratch, in this order."""
+    """Write the function ``main(rows, addresses)``.
+
+    The addresses are those of inputs, outputs, tables and scratch, in this order.
+    """
     flat = flatten(program, schedule)
     if flat:
         program, schedule = flat.program, flat.schedule
@@ -56,10 +68,8 @@ def write_function(program: TensorProgram, schedule: Schedule, machine: Machine)
             else:
                 _write_tiles(kernel, program, entry.rows, inputs, outputs)
         entry.end()
-    numbers = np.array(
-        [*(n if isinstance(n, int) else kernel.tables.offset(n) for n in kernel.numbers), 0],
-        np.int32,
-    )
+    parameters = [n if isinstance(n, int) else kernel.tables.offset(n) for n in kernel.numbers]
+    numbers = np.array([*parameters, 0], np.int32)  # an argument may not be empty
     tables = (*(kernel.tables.packed(dtype) for dtype in TABLES), numbers)
     subroutines = {
         name: structure.key.with_attr("global_symbol", name)
@@ -83,7 +93,7 @@ def _write_tiles(
 
 
 def _matrix(pointer: Any, kind: TensorType) -> Any:
-    """Let the body read or write a row-major matrix of any height and alignment."""
+    """Declare a row-major matrix of any height and alignment."""
     shape = (ANY, int(np.prod(kind.shape)))
     return T.decl_buffer(
         shape, storage(kind.dtype), data=pointer, align=np.dtype(kind.dtype).itemsize
@@ -91,7 +101,7 @@ def _matrix(pointer: Any, kind: TensorType) -> Any:
 
 
 class _Tile(Writer):
-    """The body of the loop over tiles: rows are turned into columns, and back."""
+    """The body of the loop over tiles: inputs are transposed to columns, outputs to rows."""
 
     def __init__(
         self,
@@ -108,16 +118,16 @@ class _Tile(Writer):
         self.in_rows = find_row_major(kernel, program)
 
     def read(self, instruction: Input) -> Place:
-        """Turn rows into columns, but for an input that is only multiplied."""
-        kind, matrix = instruction.type, self.inputs[instruction.name]
+        """Transpose rows to columns; an input that is only multiplied stays in rows."""
+        kind = instruction.type
+        matrix = self.inputs[instruction.name]
         if self.program.instructions.index(instruction) in self.in_rows:
             return RowMajor(kind.dtype, kind.shape, matrix, self.first)
         place = self.kernel.take(kind.dtype, kind.shape)
-        read_columns(
-            self.kernel, place, matrix, self.first, columns_used(self.program, instruction)
-        )
+        columns = columns_used(self.program, instruction)
+        read_columns(self.kernel, place, matrix, self.first, columns)
         return place
 
     def finish(self, name: str, place: Place) -> None:
-        """Turn columns into rows."""
+        """Transpose columns to rows."""
         write_rows(self.kernel, self.outputs[name], self.first, place.view((place.size,)))

@@ -1,1 +1,1 @@
-"""How each primitive is emitted, trees left out."""
+"""Emitters of primitives, except those of trees."""

@@ -22,7 +22,7 @@ from hbconv.backends.tvm.tir.memory import Place
 __all__ = ["EMITTERS", "FUNCTIONS", "Numbers", "exp", "log1p"]
 
 REGISTERS = 2
-"""Registers of a vector: two dependency chains overlap, and their values still fit the registers."""
+"""Registers of a vector: two dependency chains overlap, and all values still fit."""
 select = tirx.Select
 
 
@@ -75,7 +75,7 @@ class Numbers:
         return self.bind(shifted - self(self.huge)), shifted
 
     def power_of_two(self, shifted: Any) -> Any:
-        """Return ``2**n`` for the second value of ``rounded``: its last bits become the exponent."""
+        """Return ``2**n`` for ``rounded(n)[1]``: its last bits become the exponent."""
         return self.floats(
             (self.bits(shifted) << self.word(self.format.mantissa)) + self.word(self.pattern(1.0))
         )

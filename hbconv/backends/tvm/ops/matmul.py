@@ -1,4 +1,4 @@
-"""Emit matrix products and their like: blocks of rows by columns, whose totals stay in registers."""
+"""Emit matrix products and similar sums: blocks of rows by columns, with totals in registers."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def insert(index: tuple[Any, ...], axis: int, position: Any) -> tuple[Any, ...]:
 def fold(
     k: Kernel, out: Place, x: Place, axis: int, step: Callable[..., Any], start: float | None = None
 ) -> None:
-    """Fold an axis in order: ``total = step(kind, total, entry)``, from start or the first entry."""
+    """Fold an axis: ``total = step(kind, total, entry)``, from ``start`` or the first entry."""
     kind = Kind(storage(out.dtype), k.lanes)
     with k.over(out.shape) as index, k.vectors() as row:
         first = k.load(x, insert(index, axis, 0), row) if start is None else kind.number(start)
@@ -73,7 +73,7 @@ def reduce_sum(k: Kernel, out: Place, x: Place, axis: int) -> None:
 
 
 def ordered_logsumexp(k: Kernel, out: Place, x: Place, axis: int) -> None:
-    """Emit ``ordered_logsumexp``; equal terms are separate, since infinite ones have no difference."""
+    """Emit ``ordered_logsumexp``; equal infinite terms are apart: they have no difference."""
     m = Numbers.of(k, x.dtype)
     kind = Kind(x.dtype, m.lanes)
     with k.over(out.shape) as index, k.vectors(m.lanes) as row:

@@ -1,4 +1,4 @@
-"""Instructions that only rename memory: a reshape, an expansion, or a run of neighboring entries."""
+"""Find views: instructions that only rename memory, and need no code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["first_of_run", "is_view", "positions_taken"]
 
 
 def is_view(program: TensorProgram, instruction: Any) -> bool:
-    """Whether an instruction names memory of one of its operands, so that it needs no code."""
+    """Whether an instruction is a reshape, an expansion, or a run of neighboring entries."""
     if not isinstance(instruction, Op):
         return False
     if instruction.primitive != "take":

@@ -1,1 +1,1 @@
-"""The builder of TIR functions."""
+"""Builders of TIR functions."""

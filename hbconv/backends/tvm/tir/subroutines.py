@@ -67,7 +67,7 @@ def make_subroutine(
     types: tuple[TensorType, ...],
     *arguments: Any,
 ) -> Subroutine:
-    """Write ``emit(kernel, *places, *arguments)`` as a function; the places have the given types."""
+    """Write ``emit(kernel, *places, *arguments)`` as a function, on places of the given types."""
     kernel = _SubroutineKernel(schedule, machine)
     with IRBuilder() as builder, _function(kernel, types) as places:
         emit(kernel, *places, *arguments)

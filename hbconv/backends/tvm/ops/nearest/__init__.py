@@ -1,1 +1,1 @@
-"""How the nearest points are emitted."""
+"""Emitters of nearest points."""

@@ -27,7 +27,7 @@ NO_POINT = 2**31 - 1
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """The rows of a vector, as they are given (``rows``) and as they are scored (``coordinates``)."""
+    """The rows of a vector: as they are given, and as they are scored (``coordinates``)."""
 
     rows: Place
     coordinates: Place
