@@ -8,7 +8,7 @@ from hbconv.backends.tvm.binary.artifact import Signature, SmallBatchLoop, TvmAr
 from hbconv.backends.tvm.binary.cache import Cache
 from hbconv.backends.tvm.binary.cache_key import loop_key
 from hbconv.backends.tvm.binary.guards import make_loop
-from hbconv.backends.tvm.binary.loop import Loop, LoopCode, pack_loop, unpack_loop
+from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode, pack_loop, unpack_loop
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.trees.single_row.when import few_rows
@@ -41,7 +41,7 @@ def compile_program(
     return TvmArtifact(batch, Signature(inputs, outputs), target.threads, small_batch)
 
 
-def compile_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -> Loop:
+def compile_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -> CompiledLoop:
     """Take a loop from the cache, or write and build it."""
     cache = Cache.chosen()
     key = loop_key(program, schedule, machine)
@@ -54,7 +54,7 @@ def compile_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -
     return loop
 
 
-def _build_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -> Loop:
+def _build_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -> CompiledLoop:
     from hbconv.backends.tvm.binary.build import build
     from hbconv.backends.tvm.emit.tile_function import write_function
 

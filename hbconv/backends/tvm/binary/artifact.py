@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from hbconv.backends.base import Arrays, Artifact, Bound
 from hbconv.backends.tvm.binary.guards import make_loop
-from hbconv.backends.tvm.binary.loop import Loop, pack_loop, unpack_loop
+from hbconv.backends.tvm.binary.loop import CompiledLoop, pack_loop, unpack_loop
 from hbconv.backends.tvm.binary.thread_pool import share
 from hbconv.backends.tvm.target.machine import LEVELS, Machine
 from hbconv.errors import BackendError, StoreError
@@ -80,14 +80,14 @@ class SmallBatchLoop:
     compile : callable
     """
 
-    def __init__(self, rows: int, compile: Callable[[], Loop]) -> None:  # noqa: A002
+    def __init__(self, rows: int, compile: Callable[[], CompiledLoop]) -> None:  # noqa: A002
         self.rows = rows
         self._compile = compile
         self._lock = RLock()
-        self._loop: Loop | None = None
+        self._loop: CompiledLoop | None = None
 
     @property
-    def loop(self) -> Loop:
+    def loop(self) -> CompiledLoop:
         """The loop."""
         with self._lock:
             if self._loop is None:
@@ -100,7 +100,7 @@ class TvmArtifact(Artifact):
 
     Parameters
     ----------
-    batch : Loop
+    batch : CompiledLoop
         The loop for any number of rows.
     signature : Signature
     threads : int
@@ -109,7 +109,7 @@ class TvmArtifact(Artifact):
     """
 
     def __init__(
-        self, batch: Loop, signature: Signature, threads: int, small_batch: SmallBatchLoop
+        self, batch: CompiledLoop, signature: Signature, threads: int, small_batch: SmallBatchLoop
     ) -> None:
         self.batch = batch
         self.signature = signature
@@ -148,7 +148,7 @@ class TvmArtifact(Artifact):
         many = min(MAX_BOUND_ROWS, MAX_BOUND_BYTES // (8 * self.signature.widest))
         return tuple(sorted({self.small_batch.rows, many} - {0}))
 
-    def _loop(self, rows: int) -> Loop:
+    def _loop(self, rows: int) -> CompiledLoop:
         return self.small_batch.loop if rows <= self.small_batch.rows else self.batch
 
     def _check(self, name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -163,7 +163,7 @@ class TvmArtifact(Artifact):
             return array
         return np.require(array, requirements=["C", "A"])
 
-    def _run_slices(self, loop: Loop, matrices: list[npt.NDArray[Any]], rows: int) -> None:
+    def _run_slices(self, loop: CompiledLoop, matrices: list[npt.NDArray[Any]], rows: int) -> None:
         """Share the rows among the threads."""
         threads = min(self.threads, 1 + rows // ROWS_PER_THREAD)
         most = max(1, MAX_INDEX // (self.signature.widest + 1))
@@ -194,7 +194,7 @@ def _slices(rows: int, threads: int, most: int) -> Iterator[tuple[int, int]]:
         start += min(even, most)
 
 
-def _run_slice(loop: Loop, matrices: list[npt.NDArray[Any]], start: int, stop: int) -> None:
+def _run_slice(loop: CompiledLoop, matrices: list[npt.NDArray[Any]], start: int, stop: int) -> None:
     loop.run(stop - start, [matrix[start:stop] for matrix in matrices])
 
 

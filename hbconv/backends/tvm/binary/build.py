@@ -37,8 +37,8 @@ LLVM_OPTIONS = [
 """Options that keep the code as it was written.
 
 Loops stay loops: unrolling gains nothing measurable here, and makes LLVM four times as slow.
-Straight code stays scalar: joining the sums of a matrix product into one vector that is wider than
-any register makes the product twenty times as slow.
+Straight code stays scalar: a matrix product whose sums are joined to a vector wider than any
+register is twenty times as slow.
 """
 
 

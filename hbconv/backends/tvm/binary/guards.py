@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.binary.loop import Loop, LoopCode, Matrices, Workspace
+from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode, Matrices, Workspace
 from hbconv.backends.tvm.tir.memory import LINE
 from hbconv.errors import OptionError, VerificationError
 from hbconv.names import unknown
@@ -37,7 +37,7 @@ ROOM = 1024
 PAGE = mmap.PAGESIZE
 
 
-def make_loop(code: LoopCode) -> Loop:
+def make_loop(code: LoopCode) -> CompiledLoop:
     """Return a loop, guarded if the environment variable says so.
 
     Raises
@@ -46,7 +46,7 @@ def make_loop(code: LoopCode) -> Loop:
         The variable has an unknown value, or this system has no such pages.
     """
     how = _chosen()
-    return GuardedLoop(how, code) if how else Loop(code)
+    return GuardedLoop(how, code) if how else CompiledLoop(code)
 
 
 @cache
@@ -71,7 +71,7 @@ class _Side(NamedTuple):
     canaries: bytes
 
 
-class GuardedLoop(Loop):
+class GuardedLoop(CompiledLoop):
     """A loop on guarded copies of its arguments, whose scratch has leftovers before each call.
 
     Parameters

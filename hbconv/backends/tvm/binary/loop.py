@@ -17,7 +17,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Loop", "LoopCode", "Matrices", "Workspace", "load_library", "pack_loop", "unpack_loop"]
+__all__ = [
+    "CompiledLoop",
+    "LoopCode",
+    "Matrices",
+    "Workspace",
+    "load_library",
+    "pack_loop",
+    "unpack_loop",
+]
 
 Matrices = Sequence[npt.NDArray[Any]]
 LIBRARY = "kernel.so"
@@ -49,7 +57,7 @@ class LoopCode:
     library: bytes | None
 
 
-class Loop:
+class CompiledLoop:
     """A compiled function over rows, with its tables in aligned memory."""
 
     def __init__(self, code: LoopCode) -> None:
@@ -98,7 +106,7 @@ class Workspace:
         Address of the records that the function reads.
     """
 
-    def __init__(self, loop: Loop, n_matrices: int) -> None:
+    def __init__(self, loop: CompiledLoop, n_matrices: int) -> None:
         self.scratch = tuple(
             loop.room(np.zeros(size, dtype)) for dtype, size in loop.code.scratch.items()
         )
@@ -131,7 +139,7 @@ def aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return copy
 
 
-def pack_loop(loop: Loop) -> dict[str, bytes]:
+def pack_loop(loop: CompiledLoop) -> dict[str, bytes]:
     """Return the files of a loop, none if it has no library; equal loops give equal bytes."""
     from safetensors.numpy import save
 

@@ -9,7 +9,7 @@ import numpy as np
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.emit.program import Writer
+from hbconv.backends.tvm.emit.program import ProgramWriter
 from hbconv.backends.tvm.ops.flag_rows import flag_rows
 from hbconv.backends.tvm.passes.flag_infinite import FLAG_INFINITE
 from hbconv.backends.tvm.passes.flatten import FlatProgram
@@ -38,7 +38,7 @@ def write_entries(
             _FullTile(k, flat, first, inputs, outputs).write()
 
 
-class _EntryTile(Writer):
+class _EntryTile(ProgramWriter):
     """The body for a tile of entries."""
 
     is_full: bool

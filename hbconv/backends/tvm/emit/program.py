@@ -19,7 +19,7 @@ from hbconv.backends.tvm.tir.subroutines import outlined
 from hbconv.backends.tvm.trees import choose as trees
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
-__all__ = ["EMITTERS", "NESTED", "Writer"]
+__all__ = ["EMITTERS", "NESTED", "ProgramWriter"]
 
 EMITTERS: dict[str, Callable[..., None]] = {
     **elementwise.EMITTERS,
@@ -35,7 +35,7 @@ NESTED = iterate.EMITTERS
 """``emit(writer, out, *operands, **attributes)`` of each primitive that holds a program."""
 
 
-class Writer:
+class ProgramWriter:
     """Writes the instructions of a program, and gives scratch back after a value's last use.
 
     Attributes
@@ -183,7 +183,7 @@ class Writer:
             self.kernel.give(self.places[owner])
 
 
-class _Nested(Writer):
+class _Nested(ProgramWriter):
     """The body of a program inside another one, which reads values of the outer program."""
 
     def __init__(

@@ -12,12 +12,12 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.emit.entry_tiles import write_entries
-from hbconv.backends.tvm.emit.program import Writer
+from hbconv.backends.tvm.emit.program import ProgramWriter
 from hbconv.backends.tvm.ops.row_major_matmul import find_row_major
 from hbconv.backends.tvm.passes.flatten import flatten
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
-from hbconv.backends.tvm.tir.entry_point import Entry
+from hbconv.backends.tvm.tir.entry_point import EntryPoint
 from hbconv.backends.tvm.tir.kernel import ANY, SCRATCH, TABLES, Kernel
 from hbconv.backends.tvm.tir.memory import Place, RowMajor, storage
 from hbconv.backends.tvm.tir.transpose import columns_used, read_columns, write_rows
@@ -55,7 +55,7 @@ def write_function(program: TensorProgram, schedule: Schedule, machine: Machine)
     kernel = Kernel(schedule, machine)
     types = {name: program.instructions[index].type for name, index in program.outputs.items()}
     with IRBuilder() as builder, T.prim_func(s_tir=True):
-        entry = Entry("main")
+        entry = EntryPoint("main")
         sources = {i.name: entry.pointer(storage(i.type.dtype)) for i in program.inputs}
         targets = {name: entry.pointer(storage(kind.dtype)) for name, kind in types.items()}
         kernel.take_pointers(lambda _, dtype: entry.pointer(dtype))
@@ -100,7 +100,7 @@ def _matrix(pointer: Any, kind: TensorType) -> Any:
     )
 
 
-class _Tile(Writer):
+class _Tile(ProgramWriter):
     """The body of the loop over tiles: inputs are transposed to columns, outputs to rows."""
 
     def __init__(

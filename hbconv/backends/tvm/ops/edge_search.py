@@ -21,8 +21,8 @@ class Cells:
     """Cells (buckets) of equal width over the range of some edges.
 
     The cell of a value is ``(value - low) * scale``, clamped and truncated. It never falls as the
-    value grows, whatever the rounding. So the edges of lower cells are below the value, those of
-    higher cells are not, and only the edges in its own cell are left to compare with.
+    value grows, whatever the rounding. So the edges of lower cells are below the value, and those
+    of higher cells are not. Only the edges in its own cell are left to compare with.
 
     Parameters
     ----------

@@ -12,10 +12,10 @@ from hbconv.backends.tvm.tir.kernel import Kernel, Register, literal
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.tensor import TensorProgram
 
-__all__ = ["EMITTERS", "ProgramWriter"]
+__all__ = ["EMITTERS", "BodyWriter"]
 
 
-class ProgramWriter(Protocol):
+class BodyWriter(Protocol):
     """What writes a program, and programs nested in it."""
 
     kernel: Kernel
@@ -27,7 +27,7 @@ class ProgramWriter(Protocol):
 
 
 def iterate(
-    w: ProgramWriter, out: Place, state: Place, given: Place, body: TensorProgram, steps: int
+    w: BodyWriter, out: Place, state: Place, given: Place, body: TensorProgram, steps: int
 ) -> None:
     """Emit ``iterate``: step after step on the rows of a tile, until none of them changes."""
     k = w.kernel

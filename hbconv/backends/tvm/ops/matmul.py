@@ -12,7 +12,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.ops.elementwise import Kind, larger, product, smaller
 from hbconv.backends.tvm.ops.packed_weights import all_inputs, pack, panels, used_inputs
-from hbconv.backends.tvm.passes.fuse_products import SQUARE, Step
+from hbconv.backends.tvm.passes.fuse_products import SQUARE, EpilogueStep
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
 
@@ -43,7 +43,7 @@ def height(k: Kernel, dtype: str, columns: int) -> int:
 
 
 def multiply(
-    k: Kernel, out: Place, x: Place, weights: npt.NDArray[Any], epilogue: Sequence[Step]
+    k: Kernel, out: Place, x: Place, weights: npt.NDArray[Any], epilogue: Sequence[EpilogueStep]
 ) -> None:
     """Compute ``x @ weights``, and the epilogue; zeros at the ends of a block are skipped."""
 
@@ -54,7 +54,12 @@ def multiply(
 
 
 def finish(
-    k: Kernel, epilogue: Sequence[Step], kind: Kind, total: Any, index: tuple[Any, ...], row: Any
+    k: Kernel,
+    epilogue: Sequence[EpilogueStep],
+    kind: Kind,
+    total: Any,
+    index: tuple[Any, ...],
+    row: Any,
 ) -> Any:
     """Apply the epilogue to the total of one column."""
     value = k.bind(total)
@@ -76,7 +81,7 @@ def _multiply_panels(
     weights: npt.NDArray[Any],
     term: Term,
     spans: Spans,
-    epilogue: Sequence[Step],
+    epilogue: Sequence[EpilogueStep],
 ) -> None:
     """Let every panel of weights pass the rows of the tile once."""
     batches = math.prod(weights.shape[:-2])
@@ -96,7 +101,7 @@ def _multiply_run(
     spans: npt.NDArray[np.int32],
     first: int,
     term: Term,
-    epilogue: Sequence[Step],
+    epilogue: Sequence[EpilogueStep],
 ) -> None:
     """Multiply by a run of panels of equal width.
 

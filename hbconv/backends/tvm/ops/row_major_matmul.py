@@ -18,7 +18,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.ops.elementwise import Kind
 from hbconv.backends.tvm.ops.matmul import STEPS, finish, multiply
 from hbconv.backends.tvm.ops.packed_weights import PANEL, panels
-from hbconv.backends.tvm.passes.fuse_products import Step
+from hbconv.backends.tvm.passes.fuse_products import EpilogueStep
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
 from hbconv.backends.tvm.tir.memory import InTable, Place, RowMajor
 from hbconv.backends.tvm.tir.transpose import live_rows
@@ -112,7 +112,9 @@ def _lanes(k: Kernel, dtype: str) -> int:
     return k.machine.vector // np.dtype(dtype).itemsize
 
 
-def matmul(k: Kernel, out: Place, x: Place, w: Place, epilogue: Sequence[Step] = ()) -> None:
+def matmul(
+    k: Kernel, out: Place, x: Place, w: Place, epilogue: Sequence[EpilogueStep] = ()
+) -> None:
     """Emit ``matmul``."""
     if isinstance(x, RowMajor):
         _multiply(k, out, x, w.known(), epilogue)
@@ -121,7 +123,7 @@ def matmul(k: Kernel, out: Place, x: Place, w: Place, epilogue: Sequence[Step] =
 
 
 def _multiply(
-    k: Kernel, out: Place, x: RowMajor, weights: npt.NDArray[Any], epilogue: Sequence[Step]
+    k: Kernel, out: Place, x: RowMajor, weights: npt.NDArray[Any], epilogue: Sequence[EpilogueStep]
 ) -> None:
     """Compute the product for some rows at a time, one panel of columns after the other."""
     height = min(_height(columns) for _, _, columns in panels(weights.shape[1]))

@@ -12,9 +12,9 @@ from hbconv.array import Array
 from hbconv.tensor import Constant, Op, TensorProgram
 from hbconv.tensor.program import Instruction, renumber
 
-__all__ = ["SQUARE", "Step", "fuse_products"]
+__all__ = ["SQUARE", "EpilogueStep", "fuse_products"]
 
-Step = tuple[str, Array | None]
+EpilogueStep = tuple[str, Array | None]
 """A primitive and its second operand, a constant; ``SQUARE`` has none."""
 SQUARE = "square"
 FUSED = frozenset({"add", "sub", "mul", "maximum", "minimum"})
@@ -65,7 +65,7 @@ def fuse_products(program: TensorProgram) -> TensorProgram:
 
 def _find_step(
     program: TensorProgram, instruction: Instruction, readers: Counter[int]
-) -> Step | None:
+) -> EpilogueStep | None:
     """Return what an instruction does to its first operand, if no other instruction reads that."""
     if not isinstance(instruction, Op) or instruction.primitive not in FUSED:
         return None

@@ -10,7 +10,7 @@ from typing import Any
 from tvm import ir, tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-__all__ = ["Entry"]
+__all__ = ["EntryPoint"]
 
 VALUE = 15
 """TVM's number of the field ``value`` of an argument's record."""
@@ -18,7 +18,7 @@ PACKED = 1
 """TVM's number for the calling convention of tvm_ffi."""
 
 
-class Entry:
+class EntryPoint:
     """The head of a function ``name(rows, addresses)``; made first, it declares the arguments.
 
     The addresses are records of 16 bytes, each of which ends in an address.

@@ -15,13 +15,13 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.tir.memory import (
+    ConstantTables,
     InBuffer,
     InScratch,
     InTable,
     Place,
     RowVector,
     Scratch,
-    Tables,
     in_memory,
     storage,
 )
@@ -100,7 +100,7 @@ class Subroutine:
 class Kernel:
     """The function under construction, inside the loop over tiles.
 
-    A value of static shape (d, e) lies as (d, e, tile): an operator is a loop over d and e, around
+    A value of static shape (d, e) lies as (d, e, tile). An operator is a loop over d and e, around
     a loop over vectors of rows. Lanes past the last row hold leftovers, which must not be used as
     positions: whatever looks up by a value loops over live rows.
 
@@ -114,7 +114,7 @@ class Kernel:
         Rows of a vector.
     rows_live : int expression
         Rows of the tile at hand.
-    tables : Tables
+    tables : ConstantTables
         Constants so far.
     scratch : dict of str to Scratch
         Scratch by dtype.
@@ -129,7 +129,7 @@ class Kernel:
         self.machine = machine
         self.tile = schedule.tile
         self.lanes = schedule.lanes
-        self.tables = Tables()
+        self.tables = ConstantTables()
         self.scratch = {dtype: Scratch() for dtype in SCRATCH}
         self.numbers: list[int | npt.NDArray[Any]] = []
         self.subroutines: dict[Any, str] = {}

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from hbconv.errors import VerificationError
 
 __all__ = [
+    "ConstantTables",
     "InBuffer",
     "InRegister",
     "InScratch",
@@ -19,7 +20,6 @@ __all__ = [
     "RowMajor",
     "RowVector",
     "Scratch",
-    "Tables",
     "in_memory",
     "storage",
 ]
@@ -176,7 +176,7 @@ LINE = 64
 """Bytes of a cache line."""
 
 
-class Tables:
+class ConstantTables:
     """The constants of a program: one table for each dtype, aligned to cache lines."""
 
     def __init__(self) -> None:

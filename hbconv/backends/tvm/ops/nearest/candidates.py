@@ -26,7 +26,7 @@ NO_POINT = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
-class Query:
+class QueryRows:
     """The rows of a vector: as they are given, and as they are scored (``coordinates``)."""
 
     rows: Place
@@ -34,11 +34,11 @@ class Query:
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class PointScores:
     """Scores of every point, and the smallest ones.
 
-    ``points`` has every score, ``panels`` the least of each panel, ``block`` the least of the
-    block so far, and ``best`` those of the best blocks, in order.
+    ``points`` has every score, and ``panels`` the least of each panel. ``block`` has the least of
+    the block so far, and ``best`` those of the best blocks, in order.
     """
 
     points: Place
@@ -48,7 +48,7 @@ class Scores:
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class ScoreBounds:
     """Points are listed that score more than ``above`` and at most ``most``.
 
     A score is a squared distance less ``square``, the square of the row's coordinates.
@@ -60,7 +60,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, eq=False)
-class Lists:
+class PointLists:
     """Listed points of each row: how many (``count``), which, and how far they are.
 
     ``lost`` is 1 if some point of a row found no room.
@@ -89,10 +89,10 @@ class Candidates:
     x : Place
         The rows of the tile.
     points : Place
-    query : Query
-    scores : Scores
-    bounds : Bounds
-    lists : Lists
+    query : QueryRows
+    scores : PointScores
+    bounds : ScoreBounds
+    lists : PointLists
     """
 
     lanes: int
@@ -100,10 +100,10 @@ class Candidates:
     room: int
     x: Place
     points: Place
-    query: Query
-    scores: Scores
-    bounds: Bounds
-    lists: Lists
+    query: QueryRows
+    scores: PointScores
+    bounds: ScoreBounds
+    lists: PointLists
 
     @classmethod
     @contextmanager
@@ -134,10 +134,10 @@ class Candidates:
                 prefilter.most,
                 x,
                 points,
-                Query(*query),
-                Scores(*scores),
-                Bounds(*bounds),
-                Lists(*lists),
+                QueryRows(*query),
+                PointScores(*scores),
+                ScoreBounds(*bounds),
+                PointLists(*lists),
             )
 
     def begin(self, k: Kernel, out: Place, coordinates: Place, row: Any) -> None:

@@ -5,8 +5,8 @@ A point is not nearer than another one if its projection is farther from the row
 the other point is from the row. Fewer dimensions make the product cheaper and leave more
 candidates.
 
-The error of a sum of d products is at most about ``d u sum |x_i y_i|``, with u half a unit in the
-last place (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 3.1).
+The error of a sum of d products is at most about ``d u sum |x_i y_i|``; u is half a unit in the
+last place. Source: Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 3.1.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pytest
 
 from hbconv.backends.tvm.binary import guards
 from hbconv.backends.tvm.binary.guards import BEFORE, BEHIND, CANARIES, GuardedLoop, make_loop
-from hbconv.backends.tvm.binary.loop import Loop, LoopCode
+from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode
 from hbconv.backends.tvm.compile import FEW
 from hbconv.backends.tvm.target.machine import VECTORS, Machine
 from hbconv.backends.tvm.tir.kernel import Kernel
@@ -125,7 +125,7 @@ def test_loops_are_guarded_where_the_variable_says_so(monkeypatch):
         monkeypatch.setenv("HBCONV_GUARD", value)
         return make_loop(LoopCode(lambda rows, address: None, [], {}, None))
 
-    assert type(made("")) is Loop
+    assert type(made("")) is CompiledLoop
     assert type(made(CANARIES)) is GuardedLoop
     with pytest.raises(OptionError, match=r"HBCONV_GUARD 'canary'. Did you mean 'canaries'"):
         made("canary")
