@@ -1,7 +1,8 @@
-"""Seeded generators: the six published benchmark shapes, matrices of any shape, and a table of mixed columns.
+"""Seeded generators: six published benchmark shapes, matrices of any shape, a mixed table.
 
-Shapes: number of features, kind of columns, task and class balance of the tree benchmarks of the Hummingbird paper
-(OSDI'20, section 6.1.1). Values are drawn; a seed always gives the same table.
+The shapes are those of the tree benchmarks of the Hummingbird paper (OSDI'20, section 6.1.1):
+number of features, kind of columns, task and class balance. Values are drawn; a seed always gives
+the same table.
 """
 
 from __future__ import annotations
@@ -62,15 +63,18 @@ def numbers(
     classes : int
         Classes of the target, of equal size; 0 makes it a number.
     categories : int
-        Columns, those nearest to the target, that hold one of 32 categories of equal size, numbered in no order. They come first.
+        Columns that hold one of 32 categories of equal size, numbered in no order. They come
+        first, and are those nearest to the target.
     rows, seed : int
         Number of rows; state of the generator.
 
     Examples
     --------
     >>> data = numbers(5, classes=3, categories=2, rows=300)
-    >>> data.X.shape, data.task, np.bincount(data.y).tolist(), np.unique(data.X[:, 0]).size, np.unique(data.X[:, 2]).size
-    ((300, 5), 'multiclass', [100, 100, 100], 32, 300)
+    >>> data.X.shape, data.task, np.bincount(data.y).tolist()
+    ((300, 5), 'multiclass', [100, 100, 100])
+    >>> np.unique(data.X[:, 0]).size, np.unique(data.X[:, 2]).size
+    (32, 300)
     """
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((rows, features), np.float32)
@@ -92,7 +96,7 @@ def _parts(values: npt.NDArray[Any], count: int) -> npt.NDArray[np.int64]:
 
 
 def _score(x: Matrix, rng: Generator) -> npt.NDArray[np.float64]:
-    """Smooth, partly interacting function of the first columns, standardised: what the targets are made from."""
+    """Return a smooth, standardised score of the first columns; targets are made from it."""
     width = min(x.shape[1], 12)
     head = x[:, :width].astype(np.float64)
     head = (head - head.mean(axis=0)) / (head.std(axis=0) + 1e-9)
@@ -153,8 +157,13 @@ def _airline(rows: int, rng: Generator) -> Dataset:
 
 
 _SHAPES: dict[str, Callable[[int, Generator], Dataset]] = {
-    "fraud": _fraud, "year": _year, "covtype": _covtype, "epsilon": _epsilon, "higgs": _higgs, "airline": _airline,
-}  # fmt: skip
+    "fraud": _fraud,
+    "year": _year,
+    "covtype": _covtype,
+    "epsilon": _epsilon,
+    "higgs": _higgs,
+    "airline": _airline,
+}
 
 NAMES = tuple(_SHAPES)
 """Names that ``make`` knows."""
@@ -164,10 +173,10 @@ _CITIES = tuple(f"{a}{b}{c}" for a in "ABDL" for b in "EIO" for c in "NRTX")
 
 
 def mixed_table(rows: int = 100_000, seed: int = 0) -> Dataset:
-    """Draw a pandas table of 14 numeric and 4 text columns with missing values, and a binary target.
+    """Draw a pandas table of 14 numeric and 4 text columns, and a binary target.
 
-    Eight columns are float64 with 5 to 20 % NaN, four are float32, two are integers; the text columns have 10, 48, 3 and
-    200 values, and two of them miss 3 % of theirs.
+    Eight columns are float64 with 5 to 20 % NaN, four are float32, and two are integers. The text
+    columns have 10, 48, 3 and 200 values; two of them miss 3 % of theirs.
 
     Examples
     --------
@@ -186,7 +195,8 @@ def mixed_table(rows: int = 100_000, seed: int = 0) -> Dataset:
         columns[f"signal_{i}"] = rng.standard_normal(rows, np.float32)
     columns["age"] = rng.integers(18, 90, rows)
     columns["visits"] = rng.poisson(3.0, rows)
-    carrier, city = rng.integers(0, len(_CARRIERS), rows), rng.integers(0, len(_CITIES), rows)
+    carrier = rng.integers(0, len(_CARRIERS), rows)
+    city = rng.integers(0, len(_CITIES), rows)
     columns["carrier"] = _with_missing(np.array(_CARRIERS, object)[carrier], rng)
     columns["city"] = _with_missing(np.array(_CITIES, object)[city], rng)
     columns["tier"] = np.array(["basic", "plus", "premium"], object)[rng.integers(0, 3, rows)]
@@ -194,9 +204,13 @@ def mixed_table(rows: int = 100_000, seed: int = 0) -> Dataset:
         rng.integers(0, 200, rows)
     ]
     score = (
-        np.nan_to_num(columns["amount_0"]) / 20 + columns["signal_0"] * columns["signal_1"] + (columns["age"] > 45) * 1.5
-        + (carrier % 3) - (city % 5) / 2 + rng.standard_normal(rows)
-    )  # fmt: skip
+        np.nan_to_num(columns["amount_0"]) / 20
+        + columns["signal_0"] * columns["signal_1"]
+        + (columns["age"] > 45) * 1.5
+        + (carrier % 3)
+        - (city % 5) / 2
+        + rng.standard_normal(rows)
+    )
     return Dataset(
         "mixed_table", pd.DataFrame(columns), (score > np.median(score)).astype(np.int64), "binary"
     )

@@ -1,4 +1,4 @@
-"""The original data sets, downloaded through scikit-learn when asked for. Nothing here runs on import."""
+"""Download the original data sets through scikit-learn; nothing here runs on import."""
 
 from __future__ import annotations
 

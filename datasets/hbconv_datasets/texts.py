@@ -1,6 +1,7 @@
-"""Seeded generators of texts: documents on topics, and a table that holds numbers, categories and a text in each row.
+"""Seeded generators of texts: documents on topics, and a table with a text in each row.
 
-Words are made of syllables, the frequent ones short, and drawn by Zipf's law; every topic has some of its own.
+Words are made of syllables, and frequent words are short. They are drawn by Zipf's law, and every
+topic has some words of its own.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ def documents(
 
 
 def listings(rows: int = 10_000, seed: int = 0) -> Dataset:
-    """Draw a pandas table of flats to let: numbers with missing values, categories, a description; and whether each was let.
+    """Draw a pandas table of flats to let, and whether each was let.
+
+    It holds numbers with missing values, categories and a description.
 
     Examples
     --------
@@ -68,7 +71,8 @@ def listings(rows: int = 10_000, seed: int = 0) -> Dataset:
 
     rng = np.random.default_rng(seed)
     liked = rng.integers(0, 2, rows)
-    rooms, district = rng.integers(1, 7, rows), rng.integers(0, 12, rows)
+    rooms = rng.integers(1, 7, rows)
+    district = rng.integers(0, 12, rows)
     area = 18.0 * rooms + rng.gamma(4.0, 5.0, rows)
     rent = area * (8 + district) * rng.lognormal(0.0, 0.2, rows)
     heating = np.array(["gas", "district heating", "heat pump", "Öl"], object)[
