@@ -1,21 +1,17 @@
-# Two commands do everything on a machine that has Python 3.11 or newer:
-#   make demo    trains, converts, verifies and times real pipelines on every backend
-#   make test    lints, type-checks and tests the project
-# Both make their own virtual environment first. The full batteries, of trees (an hour) and of every parameter of scikit-learn (hours):
-#   make battery
-# Damaged model files of every format, so many of them, of which none may crash, hang or end in an error without a name (hours):
-#   make fuzz COUNT=100000
-# What kernels read and write beyond their memory: their tests between pages that may not be touched (an hour), and 500 processes that must not die:
-#   make memory
-#   make processes
-# Every case of the matrix, exported to every kind of file and run by its bare runtime (an hour):
-#   make exports
-# All of scikit-learn's own tests, with every answer asked of hbconv too (hours):
-#   make foreign
-# The same for a few rows under valgrind, where that is installed:
-#   make memcheck
-# The table of what each backend supports (hbconv/support.json, docs/support.md), asked anew:
-#   make support
+# Two commands do everything on a machine that has Python 3.11 or newer.
+# Each makes its own virtual environment first.
+#   make demo       train, convert, verify and time real pipelines on every backend
+#   make test       lint, check types and test the project
+#
+# Longer runs:
+#   make battery    hundreds of models of trees, every parameter of scikit-learn (hours)
+#   make fuzz       COUNT damaged model files of every format; none may crash or hang (hours)
+#   make memory     tests of kernels between pages that may not be touched (an hour)
+#   make processes  500 processes that answer and end; none may die
+#   make exports    every case of the matrix, exported and run by its bare runtime (an hour)
+#   make foreign    scikit-learn's own tests, with every answer asked of hbconv too (hours)
+#   make memcheck   calls of a few rows under valgrind, where that is installed
+#   make support    ask anew what each backend supports (hbconv/support.json, docs/support.md)
 
 PYTHON ?= python3
 VENV ?= .venv
