@@ -29,24 +29,31 @@ class Refusal:
 class Strategy(Protocol):
     """One algorithm for finding the leaf that each tree of a forest reaches.
 
-    A strategy module defines these three functions at its top level; the module's name is the strategy's.
+    A strategy module defines these three functions at its top level. The module's name is that of
+    the strategy.
     """
 
     __name__: str
 
     def check(self, forest: Forest, target: Target) -> Refusal | None:
-        """Say why it may not be used, or None."""
+        """Return why it may not be used for the forest, or None."""
 
     def work(self, forest: Forest) -> Work:
         """Count what ``lower`` writes for the forest."""
 
     def lower(self, forest: Forest, x: Value, b: Builder) -> Value:
-        """Write primitives giving the leaf of each tree, numbered over the forest: int32 (rows, n_trees)."""
+        """Write primitives that find the leaf of each tree: int32 (n_rows, n_trees).
+
+        Leaves are numbered over the forest.
+        """
 
 
 @cache
 def strategies() -> dict[str, Strategy]:
-    """All strategies by name: the modules of the package ``hbconv_strategies``, helpers (``_name``) left out."""
+    """Return all strategies by name: the modules of ``hbconv_strategies``, without helpers.
+
+    The name of a helper begins with an underscore.
+    """
     package = importlib.import_module("hbconv_strategies")
     names = sorted(
         m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_")
@@ -62,7 +69,7 @@ def find_strategy(name: str) -> Strategy:
 
 
 def lower_trees(program: TensorProgram, native: frozenset[str]) -> TensorProgram:
-    """Write the trees as plain primitives, except where the backend runs their strategy natively."""
+    """Write the trees as plain primitives, except those whose strategy is native."""
 
     def tree_leaves(b: Builder, x: Value, **trees: Any) -> Value:
         if trees["strategy"] in native:

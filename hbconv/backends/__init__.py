@@ -12,7 +12,7 @@ __all__ = ["Artifact", "Backend", "backend_names", "find_backend"]
 
 @cache
 def backend_names() -> tuple[str, ...]:
-    """Return the names of all backends: the modules here, helpers (``_name``) left out."""
+    """Return the names of all backends: the modules of this package, without helpers."""
     return tuple(
         sorted(
             m.name

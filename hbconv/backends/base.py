@@ -1,4 +1,4 @@
-"""What a backend is: a table of the primitives it emits, those it wants rewritten, those it refuses and why."""
+"""The protocol of backends: tables of primitives emitted, rewritten and refused."""
 
 from __future__ import annotations
 
@@ -25,19 +25,22 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class Bound:
-    """A program with places for its input and outputs, used again at each call: for one thread at a time.
+    """A program with buffers for its input and outputs, which calls use again and again.
+
+    One thread at a time may use it.
 
     Parameters
     ----------
-    given : ndarray of shape (rows, columns)
-        To be written, up to as many rows as will be computed.
+    given : ndarray of shape (n_rows, columns)
+        The caller writes the rows to be computed here.
     outputs : mapping of str to ndarray
-        To be read.
+        The caller reads the results here.
     run : callable
         ``run(rows, address)`` computes the first rows.
     address : int
+        Argument of ``run``.
     kept : object
-        The memory behind the address.
+        Owner of the memory at the address.
     """
 
     given: npt.NDArray[Any]
@@ -52,40 +55,44 @@ class Artifact(ABC):
 
     @abstractmethod
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
-        """Compute the outputs, in the order of the program's, for C-contiguous inputs of any row count."""
+        """Compute the outputs, in the program's order, for C-contiguous inputs of any length."""
 
     sizes: tuple[int, ...] = ()
-    """Numbers of rows, ascending, that it is worth binding for: a call of fewer takes the first that holds it. None: of more rows, or none at all."""
+    """Numbers of rows that are worth binding for, ascending; empty if none is.
+
+    A call takes the first size that holds its rows.
+    """
 
     def bind(self, rows: int) -> Bound | None:  # noqa: ARG002
-        """Give the only input and the outputs places of their own, for up to so many rows; None where that saves nothing."""
+        """Bind to buffers for up to so many rows; return None if that saves no time."""
         return None
 
     def files(self) -> dict[str, bytes]:
-        """Return what to store with a saved model; nothing when compiling again is as good."""
+        """Return the files to store with a saved model; none if compiling again is as good."""
         return {}
 
 
 @dataclass(frozen=True)
 class KernelReport:
-    """What the kernel that a backend makes of a whole program holds, reads and writes.
+    """Sizes of the kernel that a backend makes of a whole program.
 
     Parameters
     ----------
     machine : str
-        Level of the processor it is for.
+        Level of the processor that it is for.
     kernels : int
-        Kernels that a call runs, one after the other.
+        Kernels that a call runs, one after another.
     tile, block, lanes : int
-        Rows held at once; rows that a group of trees works on at a time; rows of one vector operation.
+        Rows in scratch memory at once; rows that a group of trees works on at a time; rows of one
+        vector operation.
     bytes_read, bytes_written : int
-        Of a row: input columns that something reads, outputs.
+        Bytes per row of the input columns in use, and of the outputs.
     table_bytes : int
-        Constants, which every tile reads: the most, since walks pass by the tests that no row of the tile comes to.
+        Bytes of constants. A tile reads at most so many: a walk skips splits that no row reaches.
     scratch_bytes : int
-        Values of one tile.
+        Bytes of the values of one tile.
     trees : tuple of str
-        Which kernel runs each tree operator, and in what form its tests read a row.
+        The kernel of each tree operator, and the form in which its splits read a row.
     """
 
     machine: str
@@ -101,10 +108,14 @@ class KernelReport:
 
     def __str__(self) -> str:
         kernels = "1 kernel" if self.kernels == 1 else f"{self.kernels} kernels"
+        sizes = f"tiles of {self.tile:,} rows, blocks of {self.block:,}, vectors of {self.lanes}"
+        moved = f"{self.bytes_read:,} bytes of a row read, {self.bytes_written:,} written"
+        tables = f"{self.table_bytes:,} bytes of tables for each tile"
+        per_row = f"{self.table_bytes / self.tile:,.0f} a row"
         lines = [
-            f"{kernels} for {self.machine}: tiles of {self.tile:,} rows, blocks of {self.block:,}, vectors of {self.lanes}",
-            f"{self.bytes_read:,} bytes of a row read, {self.bytes_written:,} written; no other memory grows with the rows",
-            f"{self.table_bytes:,} bytes of tables for each tile, {self.table_bytes / self.tile:,.0f} a row; {self.scratch_bytes:,} bytes of scratch in all",
+            f"{kernels} for {self.machine}: {sizes}",
+            f"{moved}; no other memory grows with the rows",
+            f"{tables}, {per_row}; {self.scratch_bytes:,} bytes of scratch in all",
         ]
         return "\n".join([*lines, *self.trees])
 
@@ -117,15 +128,19 @@ class Backend(ABC):
     name : str
         Its name, that of its module.
     needs : tuple of str
-        Packages it imports, and ``extra``: the hbconv extra that installs them.
+        Packages that it imports.
+    extra : str
+        The hbconv extra that installs them.
     emits : mapping or frozenset
-        Primitives it emits (as it likes: a table of functions, or names).
+        Primitives that it emits: a table of functions, or names.
     rewrites : mapping of str to function
         Primitives written as others first: ``function(builder, *operands, **attributes)``.
     refuses : mapping of str to str
-        Primitives it cannot do, each with the reason. A primitive in none of the three fails a test.
+        Primitives that it cannot run, each with the reason. A primitive in none of the three tables
+        fails a test.
     tiled : bool
-        It holds the values of a few rows at a time: no batch is too long for it, and what a program computes besides its answers costs no memory.
+        It holds the values of a few rows at a time. So it takes batches of any length, and values
+        that are not outputs need no memory for all rows.
     """
 
     name: ClassVar[str]
@@ -138,35 +153,36 @@ class Backend(ABC):
     tiled: ClassVar[bool] = False
 
     def native_trees(self, target: Target) -> frozenset[str]:  # noqa: ARG002
-        """Strategies whose ``tree_scores`` and ``tree_leaves`` it runs itself, not as plain primitives."""
+        """Return the strategies that it runs by kernels of its own, not as plain primitives."""
         return frozenset()
 
     def refuse_trees(self, strategy: str, forest: Forest, target: Target) -> Refusal | None:  # noqa: ARG002
-        """Say why a native strategy may not be used for a forest, or None."""
+        """Return why a native strategy may not be used for a forest, or None."""
         return None
 
     def remarks(self, forest: Forest, target: Target) -> tuple[str, ...]:  # noqa: ARG002
-        """Say what of these trees it does otherwise than by its own kernel, and why."""
+        """List the parts of a forest that its own kernel does not run, with the reason."""
         return ()
 
     @abstractmethod
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
-        """Compile a program that holds only primitives this backend emits."""
+        """Compile a program whose primitives this backend emits."""
 
     def report(self, program: TensorProgram, target: Target) -> KernelReport:  # noqa: ARG002
-        """Count what the kernel of a prepared program holds, reads and writes.
+        """Report the sizes of the kernel of a prepared program.
 
         Raises
         ------
         BackendError
-            It makes no kernel: it runs operator after operator.
+            The backend makes no kernel: it runs operator after operator.
         """
         raise BackendError(
-            f"Backend {self.name!r} runs operator after operator, so there is no kernel to report on. Use backend='tvm'."
+            f"Backend {self.name!r} runs operator after operator, "
+            "so there is no kernel to report on. Use backend='tvm'."
         )
 
     def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:  # noqa: ARG002
-        """Rebuild an artifact from what it stored; by default, compile again."""
+        """Rebuild an artifact from its stored files; by default, compile again."""
         return self.compile(program, target)
 
     def compile(self, program: TensorProgram, target: Target) -> Artifact:
@@ -175,17 +191,28 @@ class Backend(ABC):
         return self.emit(self.prepare(program, target), target)
 
     def prepare(self, program: TensorProgram, target: Target) -> TensorProgram:
-        """Rewrite the program into primitives this backend emits, or say why it cannot."""
+        """Rewrite the program into primitives that this backend emits.
+
+        Raises
+        ------
+        BackendError
+            A primitive is refused, or in no table yet.
+        """
         program = self._rewritten(program, target)
         for primitive in self._missing(program):
             reason = self.refuses.get(primitive, "hbconv has not written it yet")
             raise BackendError(
-                f"Backend {self.name!r} cannot run {primitive!r}: {reason}. Use another backend, such as backend='torch'."
+                f"Backend {self.name!r} cannot run {primitive!r}: {reason}. "
+                "Use another backend, such as backend='torch'."
             )
         return verify_program(program)
 
     def status(self, program: TensorProgram, target: Target) -> str:
-        """Say how it runs a program: ``native``, ``lowered`` (some primitives written as others first), ``cannot`` or ``not yet``, and why."""
+        """Return how it runs a program.
+
+        ``native``; ``lowered``, if some primitives are written as others first; ``cannot`` with the
+        reason; or ``not yet`` with the primitive.
+        """
         rewritten = self._rewritten(program, target)
         for primitive in self._missing(rewritten):
             return (
@@ -211,10 +238,14 @@ class Backend(ABC):
         missing = [p for p in self.needs if importlib.util.find_spec(p) is None]
         if missing:
             raise MissingPackageError(
-                f"Backend {self.name!r} needs {', '.join(missing)}. Install with: pip install 'hbconv[{self.extra}]'"
+                f"Backend {self.name!r} needs {', '.join(missing)}. "
+                f"Install with: pip install 'hbconv[{self.extra}]'"
             )
 
 
 def contiguous(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return x itself if it is C-contiguous, aligned and writeable, else a copy (some runtimes demand all three)."""
+    """Return x itself if it is C-contiguous, aligned and writeable, else a copy.
+
+    Some runtimes demand all three.
+    """
     return np.require(x, requirements=["C", "A", "W"])

@@ -1,4 +1,7 @@
-"""Backend ``reference``: numpy, an instruction at a time. Slow and obvious: the oracle of every other backend."""
+"""Backend ``reference``: numpy, an instruction at a time.
+
+Slow and obvious: every other backend is tested against it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ __all__ = ["Reference", "ReferenceArtifact", "evaluate"]
 
 
 class ReferenceArtifact(Artifact):
-    """A program and nothing more."""
+    """A program, interpreted at each call."""
 
     def __init__(self, program: TensorProgram) -> None:
         self.program = program
@@ -33,7 +36,7 @@ class Reference(Backend):
     emits = PRIMITIVES
 
     def native_trees(self, target: Target) -> frozenset[str]:  # noqa: ARG002
-        """All: the forest itself says which leaf a row reaches."""
+        """Return all strategies: ``Forest`` finds the leaf that a row reaches."""
         return frozenset(strategies())
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:  # noqa: ARG002

@@ -39,23 +39,26 @@ RULES: tuple[Rule, ...] = (
     fold_one_hot_into_linear,
     inject_selection,
 )
-"""The rules, in the order they are tried at each node: columns are dropped before arithmetic is folded, and folding
-comes before injection so that the folded weights say which columns matter."""
+"""The rules, in the order they are tried at each node.
+
+Columns are dropped before arithmetic is folded. Folding comes before injection, since the folded
+weights show which columns matter.
+"""
 
 ROUNDING = frozenset(
     {"fold_affine_into_linear", "fold_linear_into_linear", "fold_one_hot_into_linear"}
 )
-"""Rules that round otherwise than the source, within its dtype's tolerance."""
+"""Rules that round differently from the source model, within the tolerance of its dtype."""
 
 _ROUNDS = 100
 
 
 def optimize(graph: Graph, rules: Sequence[Rule] = RULES) -> Graph:
-    """Apply the rules bottom-up, again and again, until none applies. The checks of the input stay as they were.
+    """Apply the rules bottom-up, again and again, until none applies.
 
-    Rules go by the types of the columns at hand: a graph over columns of other dtypes is optimized anew.
-
-    Equal sub-expressions become one on the way, because nodes are compared by content:
+    The checks of the input stay as they are. Rules depend on the dtypes of the columns, so a graph
+    over columns of other dtypes is optimized anew. Equal sub-expressions become one on the way,
+    because nodes are compared by content:
 
     >>> from hbconv.containers import Columns, Concat, Map, Output, Schema
     >>> x = Columns.of(Schema.matrix(2))
@@ -72,14 +75,17 @@ def optimize(graph: Graph, rules: Sequence[Rule] = RULES) -> Graph:
 
 
 def optimize_exactly(graph: Graph, nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """Return nodes over a graph's input as the rules that keep every bit leave them, so that they share what they can with its outputs."""
+    """Optimize nodes over a graph's input by the bit-exact rules alone.
+
+    They then share equal sub-expressions with the graph's outputs.
+    """
     outputs = {str(position): Output(node) for position, node in enumerate(nodes)}
     exact = [rule for rule in RULES if rule.__name__ not in ROUNDING]
     return optimize(replace(graph, outputs=outputs), exact).output_roots
 
 
 def _round(graph: Graph, rules: Sequence[Rule]) -> Graph:
-    """Try every rule once at every node; before a threshold, only those that keep every bit."""
+    """Try every rule once at every node; before a threshold, only the bit-exact ones."""
     decisive = _before_thresholds(graph)
     mapping: dict[Node, Node] = {}
     for original in graph.nodes():
@@ -96,7 +102,7 @@ def _round(graph: Graph, rules: Sequence[Rule]) -> Graph:
 
 
 def _before_thresholds(graph: Graph) -> set[Node]:
-    """Nodes whose last bit can send a row to another leaf, bin or category."""
+    """Find the nodes whose last bit can send a row to another leaf, bin or category."""
     thresholds = tuple(
         x
         for n in graph.nodes()
@@ -107,14 +113,15 @@ def _before_thresholds(graph: Graph) -> set[Node]:
 
 
 def applied_rules(graph: Graph) -> list[str]:
-    """Say which rules ``optimize`` applies, in order, and at which step of the source.
+    """List the rules that ``optimize`` applies, in order, each with its step in the source model.
 
     Examples
     --------
     >>> from hbconv.array import Array
     >>> from hbconv.containers import Columns, Output, Schema, Select
     >>> x = Columns.of(Schema.table(["a", "b"]))
-    >>> applied_rules(Graph(x.schema, {"transform": Output(Select(x, Array([1]), source="SelectKBest"))}))
+    >>> selected = Select(x, Array([1]), source="SelectKBest")
+    >>> applied_rules(Graph(x.schema, {"transform": Output(selected)}))
     ['push_selection at SelectKBest']
     """
     applied: list[str] = []

@@ -1,4 +1,4 @@
-"""The plan: which strategy for each forest, what it is predicted to cost, and why the others were not taken."""
+"""The plan: the strategy chosen for each forest, all predicted costs, and all refusals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Choice", "Plan", "make_plan", "show_plan"]
 
 @dataclass(frozen=True)
 class Choice:
-    """What was decided for one forest.
+    """The decision for one forest.
 
     Parameters
     ----------
@@ -30,13 +30,13 @@ class Choice:
     costs : mapping of str to float
         Predicted seconds for ``target.rows`` rows, of each strategy that may be used.
     refusals : mapping of str to str
-        Reason of each that may not.
+        The reason, for each strategy that may not.
     native : bool
-        The backend runs these trees by a kernel of its own, not as plain primitives.
+        The backend runs these trees by its own kernel, not as plain primitives.
     forced : bool
         The target named the strategy.
     remarks : tuple of str
-        What the backend does otherwise than by its own kernel, and why.
+        Parts that the backend does not run by its own kernel, with the reason.
     """
 
     source: str
@@ -126,13 +126,13 @@ def _choose(forest: Forest, source: str, target: Target, backend: Backend) -> Ch
     }
     if target.strategy in refusals:
         hint = f"Leave strategy out to take {' or '.join(costs)}." if costs else ""
-        raise BackendError(
-            f"Strategy {target.strategy!r} cannot be used for the trees of {_step(source)}: it {refusals[target.strategy]}. {hint}".strip()
-        )
+        refused = f"Strategy {target.strategy!r} cannot be used for the trees of {_step(source)}"
+        raise BackendError(f"{refused}: it {refusals[target.strategy]}. {hint}".strip())
     if not costs:
         reasons = "; ".join(f"{name} {reason}" for name, reason in refusals.items())
         raise BackendError(
-            f"No strategy can be used for the trees of {_step(source)}: {reasons}. Allow more with memory=."
+            f"No strategy can be used for the trees of {_step(source)}: {reasons}. "
+            "Allow more with memory=."
         )
     chosen = target.strategy or min(costs, key=costs.__getitem__)
     return Choice(
@@ -141,7 +141,7 @@ def _choose(forest: Forest, source: str, target: Target, backend: Backend) -> Ch
 
 
 def _native_choice(forest: Forest, source: str, target: Target) -> Choice:
-    """Of a backend that runs all strategies by one operator of its own: they are names for the same thing."""
+    """Choose for a backend that runs every strategy by the same operator of its own."""
     name = target.strategy or "tree_traversal"
     work = find_strategy("tree_traversal").work(forest)
     cost = find_prices(target, "tree_traversal", native=True).seconds(work, target)
@@ -149,16 +149,19 @@ def _native_choice(forest: Forest, source: str, target: Target) -> Choice:
 
 
 def show_plan(plan: Plan) -> str:
-    """Print a plan: a heading for each forest, then a line for each strategy, the cheapest first.
+    """Print a plan: a heading for each forest, then a line for each strategy, cheapest first.
 
     Examples
     --------
     >>> import numpy as np
     >>> from hbconv.array import Array
     >>> none, leaf = Array(np.zeros(0, np.int32)), Array(np.zeros(1, np.int32))
-    >>> forest = Forest(none, Array(np.zeros(0)), Array(np.zeros(0, bool)), none, none, Array.of([-1], "int32"), Array.of([0, 1], "int32"),
-    ...                 Array([[1.0]]), leaf, Array([0.0]), False, 4, leaf)
-    >>> print(show_plan(Plan(((forest, Choice("RandomForestRegressor", "select", {"gemm": 2e-3, "select": 1e-3}, {"other": "needs 3.1 GB"})),))))
+    >>> root, first_leaf = Array.of([-1], "int32"), Array.of([0, 1], "int32")
+    >>> forest = Forest(none, Array(np.zeros(0)), Array(np.zeros(0, bool)), none, none, root,
+    ...                 first_leaf, Array([[1.0]]), leaf, Array([0.0]), False, 4, leaf)
+    >>> costs, refusals = {"gemm": 2e-3, "select": 1e-3}, {"other": "needs 3.1 GB"}
+    >>> choice = Choice("RandomForestRegressor", "select", costs, refusals)
+    >>> print(show_plan(Plan(((forest, choice),))))
     RandomForestRegressor: 1 trees, 0 tests, depth 0 -> select (the cheapest)
       select                          1.000 ms predicted
       gemm                            2.000 ms predicted

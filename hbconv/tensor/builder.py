@@ -94,7 +94,7 @@ class Builder:
         return "float32" if self.precision == "fast" and name == "float64" else name
 
     def input(self, name: str, dtype: str, width: int) -> Value:
-        """Declare a matrix the program reads."""
+        """Declare a matrix that the program reads."""
         kind = TensorType(dtype, (width,))
         return self._append(Input(name, kind), ("input", name))
 
@@ -108,7 +108,10 @@ class Builder:
         )
 
     def op(self, primitive: str, *operands: Value, **attributes: Any) -> Value:
-        """Append a primitive; one of a constant alone (a cast, a reshape) is computed at once, as if for a single row."""
+        """Append a primitive.
+
+        One of a constant alone, such as a cast, is computed at once, as if for a single row.
+        """
         kind = PRIMITIVES[primitive].infer(*(v.type for v in operands), **attributes)
         first = self._instructions[operands[0].index]
         if isinstance(first, Constant) and not kind.rows:
@@ -199,7 +202,10 @@ class Builder:
         given: Value,
         write: Callable[[Builder, Value, Value], Value],
     ) -> Value:
-        """Repeat ``state = write(builder, state, given)`` on matrices, so many times; write uses the builder that it is given."""
+        """Append ``state = write(builder, state, given)``, repeated ``steps`` times on matrices.
+
+        ``write`` must use the builder that it is passed.
+        """
         inner = Builder(self.precision)
         inner.source = self.source
         after = write(

@@ -1,4 +1,4 @@
-"""A forest's tests on categories, decided before its trees are walked."""
+"""The categorical splits of a forest, decided by table before its trees are traversed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ __all__ = ["decide_tables", "with_tables_as_columns"]
 
 
 def decide_tables(forest: Forest, x: Value, b: Builder) -> Value:
-    """Look the rows up in every table, (rows, n_tables) of x's dtype: 0 where a row goes left, 1 where it does not."""
+    """Look each row up in every table: 0 where it goes left, 1 where it goes right.
+
+    Returns
+    -------
+    Value of x's dtype, shape (n_rows, n_tables)
+    """
     tables = forest.tables
     if tables is None:
         raise ValueError("The forest has no tables")
@@ -24,7 +29,10 @@ def decide_tables(forest: Forest, x: Value, b: Builder) -> Value:
 
 
 def with_tables_as_columns(forest: Forest) -> Forest:
-    """Return the forest over its columns and those of ``decide_tables``, with nothing but thresholds."""
+    """Return the forest without categorical splits, over its columns and then those of the tables.
+
+    The columns of the tables are those that ``decide_tables`` writes.
+    """
     if forest.tables is None:
         return forest
     listed = forest.on_category

@@ -1,4 +1,4 @@
-"""What the leaves reached add up to, as primitives: scalar leaves, vectors, and leaves that are linear models."""
+"""Sums of the leaves reached, as primitives: scalars, vectors, and linear models."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ __all__ = ["sum_leaves", "sum_linear_leaves"]
 def sum_leaves(forest: Forest, leaves: Value, b: Builder) -> Value:
     """Add up the values of the leaves reached, tree after tree, from the start value.
 
-    The start value stands in the sum as a first term, so the additions are the source's, in its order. Where every
-    output has equally many trees, all outputs are summed at once: (rows, iterations, outputs) over the iterations.
+    The start value is the first term, so the additions are those of the source model, in its order.
+    If every output has equally many trees, all outputs are summed at once: (n_rows, iterations,
+    outputs) over the iterations.
     """
     if not forest.n_trees:
         return b.op("expand", leaves, b.constant(forest.start))
@@ -37,29 +38,35 @@ def sum_linear_leaves(forest: Forest, leaves: Value, x: Value, b: Builder) -> Va
 
 
 def _linear(slopes: Slopes, leaves: Value, x: Value, plain: Value, b: Builder) -> Value:
-    """Value of each leaf: its terms are padded with -0.0 times a column of ones, which changes no sum."""
+    """Compute the value of each leaf reached.
+
+    1. Lay the terms of each leaf out in a row of a table.
+    2. Pad it with -0.0 times a column of ones, which changes no sum.
+    3. Add the terms to the leaf's constant, one after another.
+    4. Where a feature is NaN, take the leaf's plain value.
+    """
     counts = np.diff(slopes.start.data)
     if not counts.any():
         return b.lookup(b.constant(slopes.constant), leaves)
     shape = (len(counts), int(counts.max()))
     leaf = np.repeat(np.arange(len(counts)), counts)
     turn = np.arange(len(leaf)) - slopes.start.data[leaf]
-    feature, coefficient = (
-        np.full(shape, x.shape[0], np.int32),
-        np.full(shape, -0.0, slopes.coefficient.dtype),
-    )
-    feature[leaf, turn], coefficient[leaf, turn] = slopes.feature.data, slopes.coefficient.data
+    feature = np.full(shape, x.shape[0], np.int32)
+    coefficient = np.full(shape, -0.0, slopes.coefficient.dtype)
+    feature[leaf, turn] = slopes.feature.data  # 1
+    coefficient[leaf, turn] = slopes.coefficient.data
 
-    ones = b.op("expand", x, b.constant(np.ones(1), x.dtype))
+    ones = b.op("expand", x, b.constant(np.ones(1), x.dtype))  # 2
     values = b.gather(b.concat([x, ones]), b.lookup(b.constant(feature), leaves))
     terms = b.lookup(b.constant(coefficient), leaves) * values
     first = b.reshape(b.lookup(b.constant(slopes.constant), leaves), *leaves.shape, 1)
-    total = b.reduce("ordered_sum", b.concat([first, terms], axis=1), axis=1)
-    return b.where(b.reduce("reduce_any", b.op("isnan", values), axis=1), plain, total)
+    total = b.reduce("ordered_sum", b.concat([first, terms], axis=1), axis=1)  # 3
+    missing = b.reduce("reduce_any", b.op("isnan", values), axis=1)
+    return b.where(missing, plain, total)  # 4
 
 
 def _sum_terms(forest: Forest, terms: Value, b: Builder) -> Value:
-    """Add up a value of each tree, (rows, trees), to the outputs that the trees add to."""
+    """Add one value of each tree, (n_rows, trees), to the outputs that the trees belong to."""
     trees = np.argsort(forest.target.data, kind="stable")
     counts = np.bincount(forest.target.data, minlength=forest.n_outputs)
     if len(set(counts.tolist())) == 1:
@@ -77,6 +84,6 @@ def _sum_terms(forest: Forest, terms: Value, b: Builder) -> Value:
 
 
 def _ordered_sum(terms: Value, start: npt.NDArray[Any], b: Builder) -> Value:
-    """Sum terms (rows, n, outputs) over n, from the start (outputs,)."""
+    """Sum terms (n_rows, n, outputs) over n, from the start (outputs,)."""
     first = b.op("expand", terms, b.constant(start[None]))
     return b.reduce("ordered_sum", b.concat([first, terms]), axis=0)

@@ -1,4 +1,4 @@
-"""Rewrite a TensorProgram: some primitives written as others."""
+"""Rewrite a TensorProgram: replace some primitives by others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def rewrite_program(
 ) -> TensorProgram:
     """Replay a program, replacing each primitive named in rules by what its rule writes.
 
-    A rule is called as ``rule(builder, *operands, **attributes)`` and returns the value that takes the result's place.
+    A rule is called as ``rule(builder, *operands, **attributes)``. It returns the new result.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Check that a TensorProgram keeps its own rules."""
+"""Check that a TensorProgram is well formed."""
 
 import math
 
@@ -8,13 +8,15 @@ from hbconv.tensor.program import Constant, Op, TensorProgram
 
 __all__ = ["verify_program"]
 
-_MOST = 2**31 - 1
+MAX_ROW_ENTRIES = 2**31 - 1
+"""Entries of a row that int32 can count."""
 
 
 def verify_program(program: TensorProgram) -> TensorProgram:
     """Return the program, or raise VerificationError.
 
-    Operands precede their use, types are what the primitives infer, constants hold what they declare, outputs exist.
+    Operands precede their use. Types are those that the primitives infer. Constants have the dtype
+    and shape that they declare. Outputs exist.
     """
     for position, instruction in enumerate(program.instructions):
         if isinstance(instruction, Constant):
@@ -40,7 +42,7 @@ def _verify_op(program: TensorProgram, position: int, op: Op) -> None:
     inferred = PRIMITIVES[op.primitive].infer(*types, **op.attributes)
     _require(inferred == op.type, position, f"type {op.type} where {inferred} is inferred")
     _require(
-        math.prod(op.type.shape) <= _MOST,
+        math.prod(op.type.shape) <= MAX_ROW_ENTRIES,
         position,
         f"{op.type} has more entries in a row than int32 counts",
     )

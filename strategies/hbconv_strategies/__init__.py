@@ -1,1 +1,1 @@
-"""Tree strategies: one algorithm a module, found by module name. See strategies/README.md."""
+"""Tree strategies, one algorithm a module, found by name. See strategies/README.md."""

@@ -1,9 +1,12 @@
-"""GEMM: every test decided, then a batched matrix product of decisions and paths finds the leaf whose path was taken.
+"""GEMM: decide every split, then find the leaf whose path was taken by a matrix product.
 
-Over a tree's tests, the path matrix has +1 where a leaf lies to the left, -1 to the right, 0 where the test is not
-above it. ``decisions @ paths`` minus the number of lefts on the path is 0 for the leaf reached and negative for all
-others, so its argmax is the leaf. Work grows with trees x tests x leaves: for shallow trees, and where matrix products
-are cheap.
+The path matrix of a tree has a row for each split and a column for each leaf: +1 where the leaf
+lies to the left, -1 to the right, 0 where the split is not above it. ``decisions @ paths`` minus
+the number of lefts on the path is 0 for the leaf reached, and negative for all others. So its
+argmax is the leaf.
+
+Work grows with trees x splits x leaves: for shallow trees, and where matrix products are cheap.
+Source: Nakandala et al., "A Tensor Compiler for Unified Machine Learning Prediction Serving", 2020.
 """
 
 from __future__ import annotations
@@ -21,19 +24,19 @@ from hbconv_strategies._splits import VALUE_BYTES, fixed_leaves, refuse_memory, 
 
 __all__ = ["check", "lower", "work"]
 
-_EXACT = 2**24
+MAX_COUNT_FLOAT32 = 2**24
 """Counts below this are exact in float32."""
 
 
 def check(forest: Forest, target: Target) -> Refusal | None:
     """Refuse large trees: their path matrices, or the products of a chunk, do not fit."""
-    if forest.depth >= _EXACT:
+    if forest.depth >= MAX_COUNT_FLOAT32:
         return Refusal(f"paths of {forest.depth} tests cannot be counted in float32")
     return refuse_memory(work(forest), target, "its path matrices", "the decisions and matches")
 
 
 def work(forest: Forest) -> Work:
-    """Count: trees padded to the tests and the leaves of the largest."""
+    """Count for trees padded to the splits and leaves of the largest."""
     trees, tests, leaves = _padded(forest)
     prepared = splits_work(forest)
     if not tests:
@@ -53,7 +56,7 @@ def work(forest: Forest) -> Work:
 
 
 def lower(forest: Forest, x: Value, b: Builder) -> Value:
-    """Decide, multiply, compare."""
+    """Write the decisions, the product, and the argmax."""
     trees, tests, leaves = _padded(forest)
     if not tests:
         return fixed_leaves(forest, x, b)
@@ -71,13 +74,13 @@ def lower(forest: Forest, x: Value, b: Builder) -> Value:
 
 
 def _padded(forest: Forest) -> tuple[int, int, int]:
-    """Trees, and the tests and leaves of the largest tree."""
+    """Return the number of trees, and the numbers of splits and leaves of the largest tree."""
     leaves = int(np.diff(forest.first_leaf.data).max(initial=0))
     return forest.n_trees, max(leaves - 1, 0), leaves
 
 
 def _slots(forest: Forest, tests: int) -> npt.NDArray[np.intp]:
-    """Test in each slot of each tree, -1 in spare slots: (n_trees, tests)."""
+    """Return the split in each slot of each tree, -1 in spare slots: (n_trees, splits)."""
     order = np.argsort(forest.tree_of_tests, kind="stable")
     tree = forest.tree_of_tests[order]
     first = np.searchsorted(tree, np.arange(forest.n_trees))
@@ -89,20 +92,31 @@ def _slots(forest: Forest, tests: int) -> npt.NDArray[np.intp]:
 def _paths(
     forest: Forest, slots: npt.NDArray[np.intp], leaves: int
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Path matrices (n_trees, tests, leaves), and the lefts on the way to each leaf, out of reach for spare leaves."""
+    """Return the path matrices, and the number of lefts on the path to each leaf.
+
+    Returns
+    -------
+    paths : float32 array, shape (n_trees, splits, leaves)
+    lefts : float32 array, shape (n_trees, leaves)
+        More than there can be for a spare leaf, so that no row reaches it.
+    """
     first, middle, last = (
         np.where(slots >= 0, bound[slots] - forest.first_leaf.data[:-1, None], 0)[..., None]
         for bound in _spans(forest)
     )
     leaf = np.arange(leaves)
-    to_left, to_right = (first <= leaf) & (leaf < middle), (middle <= leaf) & (leaf < last)
+    to_left = (first <= leaf) & (leaf < middle)
+    to_right = (middle <= leaf) & (leaf < last)
     spare = leaf >= np.diff(forest.first_leaf.data)[:, None]
     paths = to_left.astype(np.float32) - to_right
     return paths, np.where(spare, np.float32(leaves), to_left.sum(axis=1, dtype=np.float32))
 
 
 def _spans(forest: Forest) -> tuple[npt.NDArray[np.int32], ...]:
-    """First leaf below each test, first leaf to its right, and the leaf after the last: leaves stand left to right."""
+    """Return, for each split, the first leaf below, the first to the right, and one past the last.
+
+    The leaves of a tree are numbered from left to right.
+    """
     first, middle, last = (np.zeros(forest.n_tests, np.int32) for _ in range(3))
     for depth in reversed(range(forest.depth)):
         level = np.flatnonzero(forest.depth_of_tests == depth)

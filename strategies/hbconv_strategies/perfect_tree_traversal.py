@@ -1,7 +1,9 @@
-"""Perfect tree traversal: trees padded to perfect ones of the forest's depth, so that the next place is ``2 * at + left``.
+"""Perfect tree traversal: pad trees to perfect ones, so that the next place is ``2 * at + left``.
 
-At level d all trees stand in one row of ``trees * 2**d`` places; a leaf above the last level is padded by tests that
-never hold and by copies of itself. One lookup a level less than tree traversal; tables grow as 2**depth.
+Level d of all trees is one row of ``trees * 2**d`` places. A leaf above the last level is padded by
+splits that never hold, and by copies of itself. Each level takes one lookup less than tree
+traversal; tables grow as 2**depth.
+Source: Nakandala et al., "A Tensor Compiler for Unified Machine Learning Prediction Serving", 2020.
 """
 
 from __future__ import annotations
@@ -19,15 +21,16 @@ from hbconv_strategies._splits import VALUE_BYTES, fixed_leaves, refuse_memory, 
 
 __all__ = ["check", "lower", "work"]
 
-_PLACES = 2**31
+MAX_PLACES = 2**31
 """Places that an int32 can number."""
 
 
 def check(forest: Forest, target: Target) -> Refusal | None:
     """Refuse deep forests: their padded trees do not fit."""
-    if forest.n_trees << forest.depth >= _PLACES:
+    if forest.n_trees << forest.depth >= MAX_PLACES:
         return Refusal(
-            f"{forest.n_trees} trees padded to depth {forest.depth} have {forest.n_trees} * 2**{forest.depth} leaves, more than int32 can number"
+            f"{forest.n_trees} trees padded to depth {forest.depth} have "
+            f"{forest.n_trees} * 2**{forest.depth} leaves, more than int32 can number"
         )
     return refuse_memory(
         work(forest), target, f"trees padded to depth {forest.depth}", "the places of all trees"
@@ -35,8 +38,13 @@ def check(forest: Forest, target: Target) -> Refusal | None:
 
 
 def work(forest: Forest) -> Work:
-    """Count: the first level reads fixed columns, each level below looks up column and threshold."""
-    trees, below, prepared = forest.n_trees, forest.depth - 1, splits_work(forest)
+    """Count the work.
+
+    The first level reads fixed columns; each level below looks up column and threshold.
+    """
+    trees = forest.n_trees
+    below = forest.depth - 1
+    prepared = splits_work(forest)
     if not forest.n_tests:
         return Work(operators=1, elementwise=trees, temporaries=4 * trees)
     return Work(
@@ -51,7 +59,7 @@ def work(forest: Forest) -> Work:
 
 
 def lower(forest: Forest, x: Value, b: Builder) -> Value:
-    """Walk ``forest.depth`` levels, then read the leaf."""
+    """Write ``forest.depth`` steps down, then read the leaf."""
     if not forest.n_tests:
         return fixed_leaves(forest, x, b)
     tests = prepare_splits(forest, x, b)
@@ -72,12 +80,12 @@ def lower(forest: Forest, x: Value, b: Builder) -> Value:
 def _level(
     tests: Splits, node: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.floating]]:
-    """Column and threshold at each place of a level; under a leaf, a test that never holds."""
-    inner, test = node >= 0, np.maximum(node, 0)
+    """Return column and threshold at each place of a level; under a leaf, the split never holds."""
+    inner = node >= 0
+    split = np.maximum(node, 0)
     never = np.array(np.nan, tests.threshold.dtype)
-    return np.where(inner, tests.column[test], np.int32(0)), np.where(
-        inner, tests.threshold[test], never
-    )
+    column = np.where(inner, tests.column[split], np.int32(0))
+    return column, np.where(inner, tests.threshold[split], never)
 
 
 def _children(forest: Forest, node: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:

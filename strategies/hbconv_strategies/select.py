@@ -1,8 +1,11 @@
-"""Select: every test decided, then leaf numbers chosen bottom-up: ``leaf = where(x <= t, leaf_left, leaf_right)``.
+"""Select: decide every split, then choose leaf numbers from the bottom up.
 
-All tests of one depth are done at once, over all trees, from the deepest level up; a level needs nothing but the level
-below it and the numbers of its own leaves. Only compares, selects and reads at fixed places: nothing depends on the
-data but the values, so it vectorises everywhere. Work grows with the number of tests.
+``leaf = where(x <= threshold, leaf_left, leaf_right)``. All splits of one depth, over all trees,
+are one operation, from the deepest level up. A level needs only the level below it and the numbers
+of its own leaves.
+
+It compares, selects, and reads at fixed places. No address depends on the data, so it vectorizes
+everywhere. Work grows with the number of splits.
 """
 
 from __future__ import annotations
@@ -29,7 +32,11 @@ def check(forest: Forest, target: Target) -> Refusal | None:
 
 
 def work(forest: Forest) -> Work:
-    """Count: each test is read, decided and selects; a child below is read once, a leaf beside tests laid out first."""
+    """Count the work.
+
+    Each split is read, decided, and selects. A child that is a split is read once. A leaf in a
+    group with splits is laid out first.
+    """
     if not forest.n_tests:
         return Work(operators=1, elementwise=forest.n_trees, temporaries=4 * forest.n_trees)
     levels, prepared = _levels(forest), splits_work(forest)
@@ -55,7 +62,7 @@ def work(forest: Forest) -> Work:
 
 
 def lower(forest: Forest, x: Value, b: Builder) -> Value:
-    """Choose leaf numbers from the deepest tests up to the roots."""
+    """Write the choices, from the deepest splits up to the roots."""
     if not forest.n_tests:
         return fixed_leaves(forest, x, b)
     tests = prepare_splits(forest, x, b)
@@ -69,7 +76,7 @@ def lower(forest: Forest, x: Value, b: Builder) -> Value:
 
 
 def _levels(forest: Forest) -> list[npt.NDArray[np.intp]]:
-    """List the tests of each depth, deepest first."""
+    """List the splits of each depth, deepest first."""
     return [
         np.flatnonzero(forest.depth_of_tests == depth) for depth in reversed(range(forest.depth))
     ]
@@ -82,7 +89,10 @@ def _children(forest: Forest, level: npt.NDArray[np.intp]) -> tuple[Codes, Codes
 def _leaves_of(
     groups: tuple[Codes, ...], below: Value | None, place: Codes, x: Value, b: Builder
 ) -> list[Value]:
-    """Leaf number of each child: fixed for a leaf, else what the level below chose for the test at ``place``."""
+    """Write the leaf number of each child.
+
+    That of a leaf is fixed. That of a split is the choice of the level below, at ``place``.
+    """
     if below is None:
         return [b.constant(~codes) for codes in groups]
     beside = _beside(groups)
@@ -102,7 +112,10 @@ def _leaves_of(
 
 
 def _beside(groups: tuple[Codes, ...]) -> Codes:
-    """Leaves that stand in a group with tests, ascending: a group of leaves alone needs no place among values."""
+    """Return the leaves in groups that also hold splits, ascending.
+
+    A group of leaves alone is a constant.
+    """
     return np.sort(
         ~np.concatenate(
             [np.zeros(0, np.int32), *(codes[codes < 0] for codes in groups if (codes >= 0).any())]

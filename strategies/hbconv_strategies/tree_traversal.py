@@ -1,7 +1,10 @@
-"""Tree traversal: all trees walk down one level at a time, a table of nodes saying where each goes next.
+"""Tree traversal: step down one level of all trees at a time, by one table of nodes.
 
-The nodes of all trees stand in one table, the two children of a test side by side, the right one first, so that the next
-place is ``child[at] + left``. A leaf is its own child, and its test never holds. Work grows with trees x depth.
+The two children of a split stand side by side in the table, the right one first. So the next place
+is ``child[at] + left``. A leaf is its own child, and its split never holds.
+
+Work grows with trees x depth.
+Source: Nakandala et al., "A Tensor Compiler for Unified Machine Learning Prediction Serving", 2020.
 """
 
 from __future__ import annotations
@@ -30,13 +33,19 @@ __all__ = ["check", "lower", "work"]
 
 
 def check(forest: Forest, target: Target) -> Refusal | None:
-    """Refuse where the walk takes too much memory."""
+    """Refuse if the traversal takes too much memory."""
     return refuse_memory(work(forest), target, "its table of nodes", "the places of all trees")
 
 
 def work(forest: Forest) -> Work:
-    """Count: the first level reads fixed columns, each level below looks up column, threshold and child, and a table's place."""
-    trees, below, prepared = forest.n_trees, forest.depth - 1, threshold_splits_work(forest)
+    """Count the work.
+
+    The first level reads fixed columns. Each level below looks up column, threshold and child, and
+    the place of a category table.
+    """
+    trees = forest.n_trees
+    below = forest.depth - 1
+    prepared = threshold_splits_work(forest)
     if not forest.n_tests:
         return Work(operators=1, elementwise=trees, temporaries=4 * trees)
     listed = int(forest.tables is not None)
@@ -55,14 +64,16 @@ def work(forest: Forest) -> Work:
 
 
 def lower(forest: Forest, x: Value, b: Builder) -> Value:
-    """Walk ``forest.depth`` levels, then read the leaf."""
+    """Write ``forest.depth`` steps down, then read the leaf."""
     if not forest.n_tests:
         return fixed_leaves(forest, x, b)
     tests = prepare_threshold_splits(forest, x, b)
     node = np.concatenate(
         [forest.roots.data, np.stack([forest.right.data, forest.left.data], axis=1).ravel()]
     )
-    inner, test, place = node >= 0, np.maximum(node, 0), np.arange(len(node), dtype=np.int32)
+    inner = node >= 0
+    test = np.maximum(node, 0)
+    place = np.arange(len(node), dtype=np.int32)
     child = np.where(inner, forest.n_trees + 2 * node, place)
     threshold = np.where(inner, tests.threshold[test], np.array(np.nan, tests.threshold.dtype))
     column = np.where(inner, tests.column[test], np.int32(0))
@@ -75,7 +86,9 @@ def lower(forest: Forest, x: Value, b: Builder) -> Value:
         lambda table: b.constant(table[roots]),
     )
     at = b.cast(left, "int32") + b.constant(child[roots])
-    columns, thresholds, children = b.constant(column), b.constant(threshold), b.constant(child)
+    columns = b.constant(column)
+    thresholds = b.constant(threshold)
+    children = b.constant(child)
     for _ in range(forest.depth - 1):
         value = b.gather(tests.x, b.lookup(columns, at))
         left = decide(value, b.lookup(thresholds, at), partial(_read, b, at))
@@ -90,9 +103,11 @@ def _read(b: Builder, at: Value, table: npt.NDArray[Any]) -> Value:
 def _decider(
     forest: Forest, test: npt.NDArray[Any], b: Builder
 ) -> Callable[[Value, Value, Callable[[npt.NDArray[Any]], Value]], Value]:
-    """Return what decides the tests reached: ``decide(value, threshold, read)``, where ``read(table)`` reads a table of the nodes there.
+    """Return the function that decides the splits reached: ``decide(value, threshold, read)``.
 
-    The threshold of a test on a category never holds; all other nodes have a table of one entry that never holds.
+    ``read(table)`` reads an array over the nodes at the places reached. The threshold of a
+    categorical split never holds. All other nodes have a category table of one entry, which never
+    holds.
     """
     tables = forest.tables
     if tables is None:

@@ -1,1 +1,1 @@
-"""One rule a file: the file, its function and its golden carry the same name. ``optimize.RULES`` holds the order."""
+"""The rules, one a file: file, function and golden have one name. ``RULES`` holds the order."""

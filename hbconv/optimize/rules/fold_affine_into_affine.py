@@ -8,7 +8,9 @@ __all__ = ["fold_affine_into_affine"]
 
 
 def fold_affine_into_affine(node: Node) -> Node | None:
-    """One pass instead of two. The steps and their order stay, so the answer is the same to the last bit.
+    """Make one pass over the columns instead of two.
+
+    Bit-exact: the steps and their order stay.
 
     Examples
     --------

@@ -11,20 +11,22 @@ from hbconv.containers import Affine, Concat, Linear, Node
 __all__ = ["fold_affine_into_linear"]
 
 MAX_OFFSET = 100.0
-"""An offset this many scales from zero would cost two digits to cancellation: such a scaler stays."""
+"""Most scales that an offset may be from zero: beyond, cancellation would cost two digits."""
 
 
 def fold_affine_into_linear(node: Node) -> Node | None:
-    """Scale the weights and shift the bias instead of the columns; also where the scaled columns are one part of several.
+    """Scale the weights and shift the bias, instead of scaling and shifting the columns.
 
-    Rounds differently from the source (within its dtype's tolerance), so it is done only into sums of products, never
-    before a threshold. Weights narrower than the answer stay: rounding the scaled ones would cost it half its digits.
+    The scaled columns may be one part of several. Rounds differently from the source model, within
+    the tolerance of its dtype, so it is never done before a threshold. Weights narrower than the
+    output stay: rounding the scaled weights would cost half of its digits.
 
     Examples
     --------
     >>> from hbconv.containers import Columns, Schema, show_rule
     >>> x = Columns.of(Schema.table(["a", "b"]))
-    >>> show_rule(fold_affine_into_linear, Linear.of(Affine.of(x, sub=[1.0, 2.0], div=[2.0, 4.0]), [6.0, 8.0]))
+    >>> scaled = Affine.of(x, sub=[1.0, 2.0], div=[2.0, 4.0])
+    >>> show_rule(fold_affine_into_linear, Linear.of(scaled, [6.0, 8.0]))
     linear(affine(columns(a, b), sub [1., 2.], div [2., 4.]), [[6.], [8.]] + [0.])
     -> linear(columns(a, b), [[3.], [2.]] + [-7.])
     """
@@ -35,7 +37,8 @@ def fold_affine_into_linear(node: Node) -> Node | None:
         return None
     scales, offsets = zip(*(_scale_and_offset(part) for part in parts), strict=True)
     weights = node.weights.data.astype(np.float64)
-    scaled, shift = weights * np.concatenate(scales)[:, None], np.concatenate(offsets) @ weights
+    scaled = weights * np.concatenate(scales)[:, None]
+    shift = np.concatenate(offsets) @ weights
     inner = tuple(part.x if isinstance(part, Affine) and _folds(part) else part for part in parts)
     x = replace(node.x, xs=inner) if isinstance(node.x, Concat) else inner[0]
     return replace(

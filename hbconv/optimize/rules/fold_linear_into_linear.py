@@ -11,21 +11,24 @@ __all__ = ["fold_linear_into_linear"]
 
 
 def fold_linear_into_linear(node: Node) -> Node | None:
-    """Multiply the two matrices now, where one product then costs no more than two.
+    """Multiply the two matrices now, if one product then costs no more than two.
 
-    Matrices that are both narrower than the answer stay: rounding their product would cost it half its digits.
+    Matrices that are both narrower than the output stay: rounding their product would cost half of
+    its digits.
 
     Examples
     --------
     >>> from hbconv.containers import Columns, Schema, show_rule
     >>> x = Columns.of(Schema.table(["a", "b"]))
-    >>> show_rule(fold_linear_into_linear, Linear.of(Linear.of(x, [[1.0], [2.0]], 1.0), [[3.0]], 4.0))
+    >>> projection = Linear.of(x, [[1.0], [2.0]], 1.0)
+    >>> show_rule(fold_linear_into_linear, Linear.of(projection, [[3.0]], 4.0))
     linear(linear(columns(a, b), [[1.], [2.]] + [1.]), [[3.]] + [4.])
     -> linear(columns(a, b), [[3.], [6.]] + [7.])
     """
     if not (isinstance(node, Linear) and isinstance(node.x, Linear)):
         return None
-    inner, outer = node.x.weights.data, node.weights.data
+    inner = node.x.weights.data
+    outer = node.weights.data
     dtype = np.result_type(inner, outer)
     if dtype != node.type.dtype:
         return None

@@ -16,18 +16,21 @@ def fold_one_hot_into_linear(node: Node) -> Node | None:
     """Look up each category's row of weights instead of multiplying a row of zeros and one 1.
 
     1. The model reads the encoding alone: the bias goes into the first table.
-    2. It reads the encoding beside other columns: those keep the product, and the two results are added.
+    2. The model reads other columns too: they keep the product, and the two results are added.
 
-    Adds in another order than the source (within its dtype's tolerance).
+    Adds in another order than the source model, within the tolerance of its dtype.
 
     Examples
     --------
     >>> from hbconv.containers import Codes, Columns, Schema, Vocabulary, show_rule
     >>> schema = Schema.table(["city", "age"])
     >>> city = OneHot(Codes(schema, 0, Vocabulary(("x", "y"))), (2,))
-    >>> show_rule(fold_one_hot_into_linear, Linear.of(Concat((city, Columns(schema, Array([1])))), [3.0, 4.0, 5.0], 6.0))
-    linear(concat(one_hot(codes(city  2 categories), width 2), columns(age), width 3), [[3.], [4.], [5.]] + [6.])
-    -> add(linear(columns(age), [[5.]] + [6.]), lookup_sum(codes(city  2 categories), tables of 3  width 1))
+    >>> both = Linear.of(Concat((city, Columns(schema, Array([1])))), [3.0, 4.0, 5.0], 6.0)
+    >>> show_rule(fold_one_hot_into_linear, both)
+    linear(concat(one_hot(codes(city  2 categories), width 2), columns(age), width 3),
+           [[3.], [4.], [5.]] + [6.])
+    -> add(linear(columns(age), [[5.]] + [6.]),
+           lookup_sum(codes(city  2 categories), tables of 3  width 1))
     """
     if not isinstance(node, Linear):
         return None
@@ -55,7 +58,10 @@ def fold_one_hot_into_linear(node: Node) -> Node | None:
 def _lookup(
     node: Linear, encoding: OneHot, weights: npt.NDArray[Any], bias: npt.NDArray[Any]
 ) -> LookupSum:
-    """Tables of the weights of each code column, a row for the unknown code before them; the bias in every row of the first."""
+    """Write the look-up: for each code column a table of its weights, first those of no category.
+
+    Every row of the first table holds the bias too.
+    """
     blocks = np.split(weights.astype(node.type.dtype), np.cumsum(encoding.sizes)[:-1])
     tables = [
         np.concatenate([np.zeros((1, block.shape[1]), block.dtype), block]) for block in blocks

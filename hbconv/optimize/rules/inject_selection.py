@@ -1,4 +1,4 @@
-"""Inject a column selection where a model ignores columns: zero weights, features that no tree tests."""
+"""Inject a column selection where a model ignores columns."""
 
 from dataclasses import replace
 
@@ -12,10 +12,11 @@ __all__ = ["inject_selection"]
 
 
 def inject_selection(node: Node) -> Node | None:
-    """Read only the columns that the answer depends on.
+    """Read only the columns that the output depends on.
 
-    1. Linear: rows of weights that are all zero (the source refuses infinite values, so zero times x is zero).
-    2. Trees: features that no test reads.
+    1. Linear: rows of weights that are all zero. The source model refuses infinite values, so zero
+       times x is zero.
+    2. Trees: features that no split reads.
     3. Polynomial: columns that no term multiplies.
 
     Examples

@@ -1,4 +1,4 @@
-"""Push a column selection towards the input, so that columns nobody reads are never computed."""
+"""Push a column selection towards the input, so that unread columns are never computed."""
 
 from hbconv.containers import Node, Select, source
 
@@ -6,10 +6,11 @@ __all__ = ["push_selection"]
 
 
 def push_selection(node: Node) -> Node | None:
-    """Let what is selected from compute only the selected columns.
+    """Let the selected node compute only the selected columns.
 
-    Selections pass one-to-one containers, merge into leaves and other selections, and are absorbed by the constants of
-    Linear, OneHot and Polynomial. What mixes columns (Normalize, Softmax) blocks them. Bit-exact.
+    Selections pass one-to-one containers, and merge into leaves and other selections. The constants
+    of Linear, OneHot and Polynomial absorb them. A node that mixes columns, such as Normalize or
+    Softmax, blocks them. Bit-exact.
 
     Examples
     --------

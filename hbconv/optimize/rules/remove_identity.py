@@ -8,13 +8,13 @@ __all__ = ["remove_identity"]
 
 
 def remove_identity(node: Node) -> Node | None:
-    """Replace a node by its input where every input row comes out as it was.
+    """Replace a node by its input if it changes no row.
 
     1. Select of all columns in order.
-    2. Affine whose steps are all ``+ 0``, ``- 0``, ``* 1`` or ``/ 1``: what stays is the conversion to float.
+    2. Affine of steps ``+ 0``, ``- 0``, ``* 1`` and ``/ 1`` alone: the conversion to float stays.
     3. Concat of one part, and parts of no width.
-    4. Cast to the dtype its input has, for the column dtypes at hand.
-    5. Clip between infinities: what stays is the conversion to float.
+    4. Cast to the dtype that its input has, for the column dtypes at hand.
+    5. Clip between infinities: the conversion to float stays.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Primitives that stand for a whole forest, until a strategy or a backend's kernel replaces them."""
+"""Primitives of a whole forest, which a strategy or a backend's own kernel replaces."""
 
 from hbconv.forest import Forest
 from hbconv.tensor.primitive import OpKind, define
