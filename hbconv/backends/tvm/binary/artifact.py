@@ -210,8 +210,16 @@ def pack(artifact: TvmArtifact) -> dict[str, bytes]:
     if not all(packed.values()):
         warnings.warn(NO_LINKER, UserWarning, stacklevel=2)
         return {}
+    facts = _describe(artifact) | {"loops": list(loops)}
+    files = {
+        f"{name}.{part}": data for name, parts in packed.items() for part, data in parts.items()
+    }
+    return files | {DESCRIPTION: json.dumps(facts).encode()}
+
+
+def _describe(artifact: TvmArtifact) -> dict[str, Any]:
     machine = Machine.host()
-    facts = {
+    return {
         "format": FORMAT,
         "system": sys.platform,
         "level": machine.level,
@@ -219,12 +227,7 @@ def pack(artifact: TvmArtifact) -> dict[str, bytes]:
         "vector": machine.vector,
         **asdict(artifact.signature),
         "few_rows": artifact.small_batch.rows,
-        "loops": list(loops),
     }
-    files = {
-        f"{name}.{part}": data for name, parts in packed.items() for part, data in parts.items()
-    }
-    return files | {DESCRIPTION: json.dumps(facts).encode()}
 
 
 def unpack(files: Mapping[str, bytes], threads: int) -> TvmArtifact | None:

@@ -70,6 +70,10 @@ class _Side(NamedTuple):
     address: int
     canaries: bytes
 
+    def is_touched(self) -> bool:
+        """Whether something was written there."""
+        return ctypes.string_at(self.address, len(self.canaries)) != self.canaries
+
 
 class GuardedLoop(CompiledLoop):
     """A loop on guarded copies of its arguments, whose scratch has leftovers before each call.
@@ -116,17 +120,14 @@ class GuardedLoop(CompiledLoop):
             *self._sides("scratch", workspace.scratch),
         ]
 
+        called = ", ".join(f"{place.dtype}{list(place.shape)}" for place in places)
+
         def watched(rows: int, address: int) -> None:
             for scratch in leftovers:
                 scratch.fill(LEFTOVER)
             run(rows, address)
-            touched = [
-                side.name
-                for side in sides
-                if ctypes.string_at(side.address, len(side.canaries)) != side.canaries
-            ]
+            touched = [side.name for side in sides if side.is_touched()]
             if touched:
-                called = ", ".join(f"{place.dtype}{list(place.shape)}" for place in places)
                 raise VerificationError(
                     f"The kernel called for {rows} rows on {called} wrote {' and '.join(touched)}."
                 )

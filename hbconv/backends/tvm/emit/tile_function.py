@@ -14,7 +14,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.emit.entry_tiles import write_entries
 from hbconv.backends.tvm.emit.program import ProgramWriter
 from hbconv.backends.tvm.ops.row_major_matmul import find_row_major
-from hbconv.backends.tvm.passes.flatten import flatten
+from hbconv.backends.tvm.passes.flatten import FlatProgram, flatten
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.tir.entry_point import EntryPoint
@@ -50,36 +50,45 @@ def write_function(program: TensorProgram, schedule: Schedule, machine: Machine)
     The addresses are those of inputs, outputs, tables and scratch, in this order.
     """
     flat = flatten(program, schedule)
-    if flat:
-        program, schedule = flat.program, flat.schedule
-    kernel = Kernel(schedule, machine)
-    types = {name: program.instructions[index].type for name, index in program.outputs.items()}
-    with IRBuilder() as builder, T.prim_func(s_tir=True):
-        entry = EntryPoint("main")
-        sources = {i.name: entry.pointer(storage(i.type.dtype)) for i in program.inputs}
-        targets = {name: entry.pointer(storage(kind.dtype)) for name, kind in types.items()}
-        kernel.take_pointers(lambda _, dtype: entry.pointer(dtype))
-        with entry.body():
-            inputs = {i.name: _matrix(sources[i.name], i.type) for i in program.inputs}
-            outputs = {name: _matrix(targets[name], kind) for name, kind in types.items()}
-            kernel.declare_buffers()
-            if flat:
-                write_entries(kernel, flat, T.Bind(entry.rows * flat.width), inputs, outputs)
-            else:
-                _write_tiles(kernel, program, entry.rows, inputs, outputs)
-        entry.end()
-    parameters = [n if isinstance(n, int) else kernel.tables.offset(n) for n in kernel.numbers]
-    numbers = np.array([*parameters, 0], np.int32)  # an argument may not be empty
-    tables = (*(kernel.tables.packed(dtype) for dtype in TABLES), numbers)
+    kernel = Kernel(flat.schedule if flat else schedule, machine)
+    with IRBuilder() as builder:
+        _write_main(kernel, program, flat)
     subroutines = {
         name: structure.key.with_attr("global_symbol", name)
         for structure, name in kernel.subroutines.items()
     }
-    return TileFunction(
-        {"__tvm_ffi_main": builder.get(), **subroutines},
-        tables,
-        {dtype: kernel.scratch[dtype].size * schedule.tile for dtype in SCRATCH},
-    )
+    scratch = {dtype: kernel.scratch[dtype].size * kernel.tile for dtype in SCRATCH}
+    return TileFunction({"__tvm_ffi_main": builder.get(), **subroutines}, _tables(kernel), scratch)
+
+
+def _write_main(k: Kernel, program: TensorProgram, flat: FlatProgram | None) -> None:
+    """Write the entry function: its arguments, and the loop over tiles."""
+    program = flat.program if flat else program
+    types = {name: program.instructions[index].type for name, index in program.outputs.items()}
+    with T.prim_func(s_tir=True):
+        entry = EntryPoint("main")
+        sources = {i.name: entry.pointer(storage(i.type.dtype)) for i in program.inputs}
+        targets = {name: entry.pointer(storage(kind.dtype)) for name, kind in types.items()}
+        k.take_pointers(lambda _, dtype: entry.pointer(dtype))
+        with entry.body():
+            inputs = {i.name: _matrix(sources[i.name], i.type) for i in program.inputs}
+            outputs = {name: _matrix(targets[name], kind) for name, kind in types.items()}
+            k.declare_buffers()
+            if flat:
+                write_entries(k, flat, T.Bind(entry.rows * flat.width), inputs, outputs)
+            else:
+                _write_tiles(k, program, entry.rows, inputs, outputs)
+        entry.end()
+
+
+def _tables(k: Kernel) -> tuple[npt.NDArray[Any], ...]:
+    """Return the tables of constants, and that of the runtime parameters; none is empty.
+
+    Positions of constants are taken first: that may add constants to the tables.
+    """
+    parameters = [n if isinstance(n, int) else k.tables.offset(n) for n in k.numbers]
+    numbers = np.array([*parameters, 0], np.int32)
+    return (*(k.tables.packed(dtype) for dtype in TABLES), numbers)
 
 
 def _write_tiles(

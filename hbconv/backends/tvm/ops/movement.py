@@ -29,7 +29,7 @@ def view(
 
 
 def _run(x: Place, indices: Place, axis: int) -> Place | None:
-    """View neighboring entries of an axis."""
+    """View neighbouring entries of an axis."""
     first = first_of_run(x.shape, indices.known(), axis)
     if first is None:
         return None
@@ -77,7 +77,8 @@ def _copy(k: Kernel, out: Place, entries: npt.NDArray[np.int32]) -> None:
 
 def lookup(k: Kernel, out: Place, table: Place, index: Place) -> None:
     """Emit ``lookup``: read a table at the position of each row."""
-    entries, rank = table.shape[1:], len(index.shape)
+    entries = table.shape[1:]
+    rank = len(index.shape)
     width = int(np.prod(entries))
     with k.over(out.shape) as at, k.rows() as row:
         position = inside(k.load(index, at[:rank], row), k.number(table.shape[0]))

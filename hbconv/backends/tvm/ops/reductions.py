@@ -79,7 +79,8 @@ def ordered_logsumexp(k: Kernel, out: Place, x: Place, axis: int) -> None:
     with k.over(out.shape) as index, k.vectors(m.lanes) as row:
         total = k.register(x.dtype, k.load(x, insert(index, axis, 0), row), m.lanes)
         with T.serial(1, x.shape[axis]) as i:
-            so_far, term = k.bind(total.get()), k.bind(k.load(x, insert(index, axis, i), row))
+            so_far = k.bind(total.get())
+            term = k.bind(k.load(x, insert(index, axis, i), row))
             ratio = k.bind(exp(m, k.bind(m(0.0) - tirx.abs(so_far - term))))
             more = larger(kind, so_far, term) + log1p(m, ratio)
             total.set(tirx.Select(tirx.EQ(so_far, term), term + m(math.log(2.0)), more))
@@ -192,7 +193,8 @@ def pairwise(k: Kernel, out: Place, x: Place, points: Place, kind: str, p: float
 
 def _power_sums(k: Kernel, out: Place, x: Place, points: Place, p: float) -> None:
     """Sum powers row by row, by the C mathematics library."""
-    one, term = Kind(x.dtype, 1), power(p)
+    one = Kind(x.dtype, 1)
+    term = power(p)
     with k.over(out.shape) as (point,), k.rows() as row:
         total = k.variable(x.dtype, one.number(0))
         with T.serial(x.shape[0]) as i:

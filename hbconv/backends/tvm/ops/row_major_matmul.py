@@ -176,7 +176,7 @@ def _panel(
 
 
 def _entries(k: Kernel, x: RowMajor, rows: list[Any], position: Any, lanes: int) -> list[Any]:
-    """Read neighboring entries of each row, and scale them."""
+    """Read neighbouring entries of each row, and scale them."""
     entries = [x.matrix[row, tirx.Ramp(position, 1, lanes)] for row in rows]
     kind = Kind(x.dtype, lanes)
     for primitive, constant in x.scaling:
@@ -194,7 +194,7 @@ def _without(vector: Any, dtype: str, skip: int, lanes: int) -> Any:
 
 
 def _lane_sums(k: Kernel, vectors: list[Any], lanes: int) -> Any:
-    """Return the vector of the sums of each vector's lanes: neighbors are added pair by pair."""
+    """Return the vector of the sums of each vector's lanes: neighbours are added pair by pair."""
     size = len(vectors) * lanes
     joined = k.bind(tirx.Shuffle(vectors, list(range(size))))
     while size > len(vectors):

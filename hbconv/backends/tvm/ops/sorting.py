@@ -118,24 +118,29 @@ def _columns(edges: npt.NDArray[Any]) -> list[_Column]:
 
 
 def _count(k: Kernel, out: Place, x: Place, edges: Place, real: Place, passed: Passed) -> None:
-    one, zero = literal(1, "int32", k.lanes), literal(0, "int32", k.lanes)
+    """Compare with every edge."""
+    one = literal(1, "int32", k.lanes)
+    zero = literal(0, "int32", k.lanes)
     with k.over(out.shape) as index, k.vectors() as row:
         value = k.bind(k.load(x, index, row))
         count = k.register("int32", zero)
         with T.serial(edges.shape[1]) as edge:
-            count.set(
-                count.get()
-                + tirx.Select(passed(k.load(edges, (*index, edge), row), value), one, zero)
-            )
-        k.store(
-            out, index, row, tirx.Select(tirx.isnan(value), k.load(real, index, row), count.get())
-        )
+            passes = passed(k.load(edges, (*index, edge), row), value)
+            count.set(count.get() + tirx.Select(passes, one, zero))
+        n_edges = k.load(real, index, row)
+        k.store(out, index, row, tirx.Select(tirx.isnan(value), n_edges, count.get()))
 
 
 def _find(
     k: Kernel, out: Place, x: Place, columns: list[_Column], real: Place, passed: Passed
 ) -> None:
-    """Find each value's cell: it passes the edges of lower cells, and is compared with its own."""
+    """Count by cells.
+
+    1. Compute the cell of the value.
+    2. It passes all edges of lower cells, so the count begins with these.
+    3. Compare it with the edges of its own cell.
+    4. Look up the count with repeated edges. NaN passes all edges.
+    """
     dtype = columns[0].edges.dtype
     compares = len(columns[0].edges) - len(columns[0].total) + 1  # the padding
     numbers = zip(*((c.cells.low, c.cells.scale, c.cells.last) for c in columns), strict=True)
@@ -147,13 +152,13 @@ def _find(
         low, scale, last = (k.bind(k.entry(place, index[0])) for place in places)
         with k.rows() as row:
             value = k.bind(k.load(x, index, row))
-            cell = code_within(k, k.bind((value - low) * scale), last, dtype.name)
-            first = k.bind(tirx.Cast("int32", before.entry(k, index[0], cell)))
+            cell = code_within(k, k.bind((value - low) * scale), last, dtype.name)  # 1.
+            first = k.bind(tirx.Cast("int32", before.entry(k, index[0], cell)))  # 2.
             count = first
-            for i in range(compares):
+            for i in range(compares):  # 3.
                 edge = edges.entry(k, index[0], first + i)
                 count = count + tirx.Cast("int32", passed(edge, value))
-            n_edges = k.entry(real, index[0])
+            n_edges = k.entry(real, index[0])  # 4.
             found = tirx.Select(tirx.isnan(value), n_edges, total.entry(k, index[0], count))
             k.store(out, index, row, found)
 

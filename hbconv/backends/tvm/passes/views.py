@@ -13,7 +13,7 @@ __all__ = ["first_of_run", "is_view", "positions_taken"]
 
 
 def is_view(program: TensorProgram, instruction: Any) -> bool:
-    """Whether an instruction is a reshape, an expansion, or a run of neighboring entries."""
+    """Whether an instruction is a reshape, an expansion, or a run of neighbouring entries."""
     if not isinstance(instruction, Op):
         return False
     if instruction.primitive != "take":
@@ -32,7 +32,7 @@ def positions_taken(extent: int, indices: npt.NDArray[Any]) -> npt.NDArray[np.in
 
 
 def first_of_run(shape: tuple[int, ...], indices: npt.NDArray[Any], axis: int) -> int | None:
-    """Return the first of neighboring positions; None if they are scattered or the axis is inner.
+    """Return the first of neighbouring positions; None if they are scattered or the axis is inner.
 
     Examples
     --------

@@ -227,7 +227,7 @@ class Kernel:
         return self._buffers["table", storage(place.dtype)][position + self.offset(place.known())]
 
     def entries(self, place: Place, position: Any, count: int) -> Any:
-        """Read neighboring numbers of a constant as a vector."""
+        """Read neighbouring numbers of a constant as a vector."""
         return self._buffers["table", storage(place.dtype)][
             tirx.Ramp(position + self.offset(place.known()), 1, count)
         ]

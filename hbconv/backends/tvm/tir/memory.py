@@ -162,7 +162,7 @@ class Scratch:
         return self.size - count
 
     def give(self, start: int, count: int) -> None:
-        """Free entries, and join neighboring gaps."""
+        """Free entries, and join neighbouring gaps."""
         gaps: list[tuple[int, int]] = []
         for begin, width in sorted([*self.free, (start, count)]):
             if gaps and sum(gaps[-1]) == begin:

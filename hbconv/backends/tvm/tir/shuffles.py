@@ -13,8 +13,10 @@ from hbconv.backends.tvm.tir.kernel import Kernel, literal
 
 __all__ = ["BYTES", "HALF", "WORDS", "find_bytes", "find_words", "index_of", "twice"]
 
-BYTES, WORDS = 32, 8
-"""Bytes, and words of 32 bits, of the vectors that shuffles work on."""
+BYTES = 32
+"""Bytes of the vectors that shuffles work on."""
+WORDS = 8
+"""Words of 32 bits of these vectors."""
 HALF = 16
 """Bytes of the table of one shuffle of bytes."""
 OUTSIDE = 0x70
