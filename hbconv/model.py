@@ -18,8 +18,8 @@ from hbconv.errors import BackendError, HbconvError, OptionError
 from hbconv.names import unknown
 from hbconv.optimize.plan import Plan
 from hbconv.pipeline import Planned
-from hbconv.runtime.bound import bound_call
 from hbconv.runtime.call import call, grouped
+from hbconv.runtime.fast_call import FastCall, bind_call, find_fast_call
 from hbconv.runtime.inputs.category_codes import over_arrays
 from hbconv.runtime.inputs.dataframes import read_frame
 from hbconv.runtime.inputs.read import read_table
@@ -28,7 +28,6 @@ from hbconv.runtime.options import check_options
 from hbconv.runtime.programs import Key, Programs
 from hbconv.runtime.report.explanation import Explanation
 from hbconv.runtime.report.stage import StageReport, report_stage
-from hbconv.runtime.shortcuts import Shortcut, find_shortcut
 from hbconv.runtime.storage import export
 from hbconv.runtime.storage import model_file as store
 from hbconv.target import Target
@@ -68,7 +67,7 @@ class Model:
         )
         self.reads = Reads.of(parsed)
         self.programs = Programs(parsed, target, files)
-        self._shortcuts: dict[tuple[str, np.dtype[Any]], Shortcut | None] = {}
+        self._fast_calls: dict[tuple[str, np.dtype[Any]], FastCall | None] = {}
         self._over_arrays: Model | None = None
 
     # What it is.
@@ -173,8 +172,8 @@ class Model:
 
     def _method(self, name: str) -> Callable[[Any], Any]:
         def method(X: Any) -> Any:  # noqa: N803
-            shortcut = self._shortcuts.get((name, X.dtype)) if type(X) is np.ndarray else None
-            found = None if shortcut is None else shortcut(X)
+            fast = self._fast_calls.get((name, X.dtype)) if type(X) is np.ndarray else None
+            found = None if fast is None else fast(X)
             return self._call(name, X) if found is None else found
 
         method.__name__, method.__qualname__ = name, f"Model.{name}"
@@ -197,8 +196,8 @@ class Model:
         if self.schema.conventions.tables_only and self.reading(x) is not self:
             return getattr(self.reading(x), name)(x)
         found = call(self.parsed, self.programs, self.reads, name, x)
-        if type(x) is np.ndarray and (name, x.dtype) not in self._shortcuts:
-            self._shortcuts[name, x.dtype] = find_shortcut(
+        if type(x) is np.ndarray and (name, x.dtype) not in self._fast_calls:
+            self._fast_calls[name, x.dtype] = find_fast_call(
                 self.parsed, self.programs, self.reads, name, x.dtype.name
             )
         return found
@@ -217,7 +216,7 @@ class Model:
             )
         if transform is not None:
             chosen = replace(self.parsed.traits, container=replace(container, library=transform))
-            self.parsed, self._shortcuts, self._over_arrays = (
+            self.parsed, self._fast_calls, self._over_arrays = (
                 replace(self.parsed, traits=chosen),
                 {},
                 None,
@@ -280,7 +279,7 @@ class Model:
             raise unknown("method", method, self.methods)
         if dtype not in (None, "float32", "float64", "int64"):
             raise unknown("dtype", dtype, ("float32", "float64", "int64"))
-        return bound_call(
+        return bind_call(
             self.programs, method, (dtype,) * self.n_features_in_ if dtype else self.dtypes, rows
         )
 

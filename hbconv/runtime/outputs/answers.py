@@ -26,7 +26,7 @@ from hbconv.containers import (
     Vector,
 )
 
-__all__ = ["answer", "copier", "in_form", "in_order", "join"]
+__all__ = ["answer", "decoder", "in_form", "in_order", "join"]
 
 
 def answer(output: Output, values: Any) -> Any:
@@ -55,8 +55,8 @@ def answer(output: Output, values: Any) -> Any:
     return _array(form, output.dtype, values)
 
 
-def copier(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
-    """Return what gives ``answer`` of a copy of values, decided beforehand as far as can be."""
+def decoder(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
+    """Return a function that gives ``answer`` of a copy of values, decided beforehand as far as can be."""
     output = output.for_rows(sparse=False)
     form = output.form
     dtype = output.dtype

@@ -325,7 +325,7 @@ def compiled(name, backend):
     model = hbconv.convert(sources()[name], backend=backend)
     if name in ("numbers", "trees"):
         for dtype in ("float32", "float64", "int64"):
-            model.predict(ROWS.astype(dtype))  # so that later calls take the shortcut
+            model.predict(ROWS.astype(dtype))  # so that later calls are fast ones
     return model
 
 

@@ -1,0 +1,305 @@
+"""Fast calls: a plain matrix goes straight to the compiled program.
+
+They pass by all that reads and joins rows of other kinds. ``FastCall`` is checked: it answers
+``model.predict(X)`` where its row guard needs no second look. ``bind_call`` makes the unchecked
+calls of ``Model.bind``. Both compute in memory that they use again, or in fresh arrays.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.backends.base import Bound
+from hbconv.containers import Graph, Output
+from hbconv.errors import InputError, OptionError
+from hbconv.lower import DENSE, FLAGGED, Feed
+from hbconv.runtime.inputs.arrays import numeric
+from hbconv.runtime.inputs.matrices import read_matrix
+from hbconv.runtime.inputs.reading import reads_rows
+from hbconv.runtime.inputs.table import Reads
+from hbconv.runtime.outputs.answers import answer, decoder
+from hbconv.runtime.outputs.dataframes import library_of
+from hbconv.runtime.programs import Program, Programs
+
+__all__ = ["FastCall", "bind_call", "find_fast_call"]
+
+Matrix = npt.NDArray[Any]
+Call = Callable[[Matrix], Any]
+
+
+@dataclass(frozen=True)
+class MatrixProgram:
+    """A program whose only input is a matrix of numbers.
+
+    Parameters
+    ----------
+    program : Program
+    feed : Feed
+        Its input.
+    method : str
+    output : Output
+    width : int
+        Columns of the matrices that are given.
+    """
+
+    program: Program
+    feed: Feed
+    method: str
+    output: Output
+    width: int
+
+    @staticmethod
+    def of(program: Program, graph: Graph, method: str) -> MatrixProgram | None:
+        """Return None for a program that reads text, sparse rows, or several matrices."""
+        lowered = program.lowered
+        feed = lowered.feeds[0]
+        if len(lowered.feeds) > 1 or not isinstance(feed, Feed) or lowered.sparse:
+            return None
+        width = len(graph.schema.columns)
+        return MatrixProgram(program, feed, method, graph.outputs[method], width)
+
+    @property
+    def columns(self) -> list[int] | None:
+        """Columns that are read; None for all, which need no copy."""
+        if self.feed.columns == tuple(range(self.width)):
+            return None
+        return list(self.feed.columns)
+
+
+class FastCall:
+    """A method for matrices of one dtype, checked.
+
+    It answers only what needs no second look: rows that its guard does not doubt, a few, or any
+    number where the program proves them. It leaves the others to ``call``.
+
+    Each thread has memory of its own. A signal handler or a finalizer may call in the midst of
+    another call: it uses the same memory and takes the next turn. The other call sees so, and
+    begins again.
+
+    Parameters
+    ----------
+    matrix : MatrixProgram
+    graph : Graph
+        As parsed.
+    """
+
+    def __init__(self, matrix: MatrixProgram, graph: Graph) -> None:
+        guard = matrix.program.guard
+        self._matrix = matrix
+        self._sizes = matrix.program.artifact.sizes
+        self._frames = graph.traits.container if matrix.method == "transform" else None
+        self._square = guard.bound**2 if guard.bound else None
+        self._guarded = bool(guard.inside)
+        self._many = _in_fresh_arrays(matrix, flags=True) if guard.proven else None
+        self._decode = decoder(matrix.output)
+        self._local = threading.local()
+
+    def __call__(self, x: Matrix) -> Any:
+        """Answer, or return None where ``call`` must."""
+        try:
+            answering: Call | None = self._local.calls[x.shape]
+        except (AttributeError, KeyError):
+            answering = self._find_call(x.shape)
+        if self._frames is not None and library_of(self._frames):
+            return None
+        return None if answering is None else answering(x)
+
+    def _find_call(self, shape: tuple[int, ...]) -> Call | None:
+        """Return what answers rows of this shape in this thread; None if only ``call`` does."""
+        if len(shape) != 2 or shape[1] != self._matrix.width or not shape[0]:
+            return None
+        if shape[0] > self._sizes[-1]:
+            return self._many if shape[0] <= self._matrix.program.chunk else None
+        if not hasattr(self._local, "calls"):
+            self._local.bounds = {}
+            self._local.turns = [0]
+            self._local.calls = {}
+        made = self._in_place(shape[0])
+        self._local.calls[shape] = made
+        return made
+
+    def _in_place(self, rows: int) -> Call:
+        """Return a call in the memory that serves the smallest size these rows fit in."""
+        size = next(size for size in self._sizes if rows <= size)
+        bounds: dict[int, Bound | None] = self._local.bounds
+        if size not in bounds:
+            bounds[size] = self._matrix.program.artifact.bind(size)
+        bound = bounds[size]
+        assert bound is not None  # noqa: S101  (sizes are those that can be bound)
+        flagged = bound.outputs[FLAGGED][:rows] if self._guarded else None
+        turns = self._local.turns
+        return _in_place(self._matrix, bound, rows, self._decode, turns, self._square, flagged)
+
+
+def find_fast_call(
+    graph: Graph, programs: Programs, reads: Reads, method: str, dtype: str
+) -> FastCall | None:
+    """Return the fast call of a method that has answered a matrix of this dtype, if there is one."""
+    conventions = graph.schema.conventions
+    if graph.schema.named or reads.text or reads.entries:
+        return None
+    if conventions.tables_only or conventions.items or conventions.sequence:
+        return None
+    dtypes = (dtype,) * len(graph.schema.columns)
+    program = programs.compiled.get(((method,), dtypes, DENSE))
+    if program is None:  # as of ints that are read as floats
+        return None
+    matrix = MatrixProgram.of(program, graph, method)
+    needs_host = program.guard.host or program.guard.warnings
+    if matrix is None or needs_host or not program.artifact.sizes:
+        return None
+    return FastCall(matrix, graph)
+
+
+def bind_call(programs: Programs, method: str, dtypes: tuple[str, ...], rows: int | None) -> Call:
+    """Return a call that looks at no values, for matrices of so many rows, or of any number.
+
+    Raises
+    ------
+    OptionError
+        The program reads more than one matrix of numbers.
+    """
+    matrix = MatrixProgram.of(programs.program((method,), dtypes), programs.parsed, method)
+    if matrix is None:
+        raise OptionError(
+            "A call can be bound for a matrix of numbers of one dtype alone; this model reads text, or columns of several dtypes."
+        )
+    bound = None if rows is None else matrix.program.artifact.bind(rows)
+    if bound is None or rows is None:
+        return _fitted(_in_fresh_arrays(matrix), (rows, matrix.width), np.dtype(matrix.feed.dtype))
+    shape = (rows, matrix.width)
+    values = bound.outputs[method]
+    lasting = answer(matrix.output, values)
+    if matrix.columns is None and type(lasting) is np.ndarray and np.shares_memory(lasting, values):
+        return _with_lasting_answer(bound, shape, lasting)
+    decode = partial(answer, matrix.output)
+    return _fitted(_in_place(matrix, bound, rows, decode, [0]), shape, bound.given.dtype)
+
+
+def _in_place(
+    matrix: MatrixProgram,
+    bound: Bound,
+    rows: int,
+    decode: Call,
+    turns: list[int],
+    square: float | None = None,
+    flagged: npt.NDArray[np.bool_] | None = None,
+) -> Call:
+    """Return a call that computes in memory of its own, which it uses again.
+
+    Parameters
+    ----------
+    decode : callable
+        Makes the answer of the values in this memory.
+    turns : list of one int
+        How many turns were taken in this memory, by all calls that share it.
+    square : float, optional
+        Largest sum of squares of rows that are ordinary. The call returns None for others.
+    flagged : ndarray of bool, optional
+        Where the program flags rows. The call returns None if one is.
+    """
+    given = bound.given[:rows]
+    values = bound.outputs[matrix.method][:rows]
+    run = bound.run
+    address = bound.address
+    columns = matrix.columns
+    vdot = np.vdot
+
+    def call(x: Matrix, kept: Bound = bound) -> Any:  # noqa: ARG001
+        # A small sum of squares says that no value is large or NaN; vdot does not warn of others.
+        if square is not None and not vdot(x, x) <= square:
+            return None
+        while True:
+            turns[0] = turn = turns[0] + 1
+            given[...] = x if columns is None else x[:, columns]
+            run(rows, address)
+            found = None if flagged is not None and flagged.any() else decode(values)
+            if turns[0] == turn:
+                return found
+
+    return call
+
+
+def _with_lasting_answer(bound: Bound, shape: tuple[int, int], lasting: Matrix) -> Call:
+    """Return a call for fitting matrices whose answer lies in the same array each time."""
+    given = bound.given
+    run = bound.run
+    address = bound.address
+    dtype = given.dtype
+    rows = shape[0]
+    ndarray = np.ndarray
+    turn = 0
+
+    def call(x: Matrix, kept: Bound = bound) -> Any:  # noqa: ARG001
+        nonlocal turn
+        if type(x) is not ndarray or x.shape != shape or x.dtype is not dtype:
+            x = _fitting(x, shape, dtype)
+        while True:
+            turn = mine = turn + 1
+            given[...] = x
+            run(rows, address)
+            if turn == mine:
+                return lasting
+
+    return call
+
+
+def _in_fresh_arrays(matrix: MatrixProgram, *, flags: bool = False) -> Call:
+    """Return a call that computes in fresh arrays; if the program flags a row, it returns None."""
+    name = matrix.feed.name
+    dtype = np.dtype(matrix.feed.dtype)
+    columns = matrix.columns
+    run = matrix.program.artifact.run
+
+    def call(x: Matrix) -> Any:
+        given = np.ascontiguousarray(x if columns is None else x[:, columns], dtype)
+        values = run({name: given})
+        if flags and values[FLAGGED].any():
+            return None
+        return answer(matrix.output, values[matrix.method])
+
+    return call
+
+
+def _fitted(call: Call, shape: tuple[int | None, int], dtype: np.dtype[Any]) -> Call:
+    """Return a call that makes matrices fit, or raises InputError."""
+    rows, width = shape
+
+    def fitted(x: Matrix) -> Any:
+        plain = type(x) is np.ndarray and x.dtype is dtype and x.ndim == 2
+        if not plain or x.shape[1] != width or rows not in (None, len(x)):
+            x = _fitting(x, shape, dtype)
+        return call(x)
+
+    return fitted
+
+
+@reads_rows
+def _fitting(x: Any, shape: tuple[int | None, int], dtype: np.dtype[Any]) -> Matrix:
+    """Return x as a matrix of this shape whose numbers the dtype holds, or raise InputError.
+
+    Otherwise numpy would repeat rows, or cut numbers off.
+    """
+    rows, width = shape
+    matrix = read_matrix(x)
+    if not isinstance(matrix, np.ndarray):
+        raise InputError(
+            "X is a sparse matrix, and this call was bound for arrays. Give X.toarray()."
+        )
+    if matrix.shape != (len(matrix) if rows is None else rows, width):
+        raise InputError(
+            f"X has the shape {matrix.shape}; this call was bound for ({'any' if rows is None else rows}, {width})."
+        )
+    numbers = numeric(matrix, "X")
+    if not np.can_cast(numbers.dtype, dtype, "same_kind"):
+        raise InputError(
+            f"X has dtype {matrix.dtype}; this call was bound for {dtype}, which would cut numbers off. Bind it with dtype={numbers.dtype.name!r}."
+        )
+    return numbers
