@@ -61,12 +61,19 @@ class Model:
         dtypes: tuple[str, ...] | None = None,
         files: Mapping[Key, Mapping[str, bytes]] | None = None,
     ) -> None:
-        self.parsed, self.target = parsed, target
+        self.parsed = parsed
         self.dtypes = dtypes or tuple(
             "string" if d == "string" else "float32" for d in parsed.schema.dtypes
         )
         self.reads = Reads.of(parsed)
-        self.programs = Programs(parsed, target, files)
+        self._compile_for(target, files)
+
+    def _compile_for(
+        self, target: Target, files: Mapping[Key, Mapping[str, bytes]] | None = None
+    ) -> None:
+        """Begin anew with the programs of a target."""
+        self.target = target
+        self.programs = Programs(self.parsed, target, files)
         self._fast_calls: dict[tuple[str, np.dtype[Any]], FastCall | None] = {}
         self._over_arrays: Model | None = None
 
@@ -216,11 +223,9 @@ class Model:
             )
         if transform is not None:
             chosen = replace(self.parsed.traits, container=replace(container, library=transform))
-            self.parsed, self._fast_calls, self._over_arrays = (
-                replace(self.parsed, traits=chosen),
-                {},
-                None,
-            )
+            self.parsed = replace(self.parsed, traits=chosen)
+            self._fast_calls = {}
+            self._over_arrays = None
         return self
 
     def compile(self, sample: Any) -> Model:
@@ -316,7 +321,7 @@ class Model:
 
     def to(self, device: str) -> Model:
         """Move to a device; returns the model itself."""
-        self.__dict__.update(self.for_target(device=str(device)).__dict__)
+        self._compile_for(check_options(self.target.replace(device=str(device))))
         return self
 
     def for_target(self, **changes: Any) -> Model:

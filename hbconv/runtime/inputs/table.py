@@ -146,9 +146,12 @@ class Table:
     blocks: tuple[Block, ...] = ()
     entries: Mapping[tuple[int, Extractor] | None, EntryRows] = field(default_factory=dict)
     padding: Padding = DENSE
-    _fed: dict[Feed | CodesFeed, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
+    # What programs were given, made once for each table: one that is made from another begins anew.
+    _fed: dict[Feed | CodesFeed, npt.NDArray[Any]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
     _padded: dict[EntriesFeed, tuple[npt.NDArray[np.int32], npt.NDArray[Any]]] = field(
-        default_factory=dict, repr=False
+        default_factory=dict, init=False, repr=False, compare=False
     )
 
     @reads_rows
@@ -206,7 +209,7 @@ class Table:
             tuple(block.part(rows) for block in self.blocks),
             {key: made.part(rows) for key, made in self.entries.items()},
         )
-        return replace(self, columns=columns, blocks=blocks, entries=entries, _fed={}, _padded={})
+        return replace(self, columns=columns, blocks=blocks, entries=entries)
 
     def column(self, position: int) -> Data:
         """Return one column of the schema."""

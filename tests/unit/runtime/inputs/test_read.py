@@ -346,3 +346,11 @@ def test_text_columns_feed_codes():
         table = read_table(np.array([[1.0, "y"], [2.0, "z"], [3.0, None]], dtype=object), reads)
     assert table.dtypes == ("float64", "string")
     assert table.feed(CodesFeed((leaf,)))[:, 0].tolist() == [1, -1, 2]
+
+
+def test_tables_made_of_others_keep_nothing_of_what_these_fed():
+    reads = Reads(Schema.matrix(WIDTH), frozenset(range(WIDTH)), frozenset())
+    table = read_table(NUMBERS, reads)
+    feed = Feed("x", "float64", (2, 0))
+    assert table.feed(feed) is table.feed(feed)
+    np.testing.assert_array_equal(table.part(slice(2, 4)).feed(feed), NUMBERS[2:, [2, 0]])
