@@ -262,13 +262,11 @@ def _feeds(graph: Graph, nodes: list[Node], padding: Padding) -> tuple[AnyFeed, 
         for i, leaf in enumerate(leaves)
     ]
     if padding.matrix:
-        return (
-            EntriesFeed("x", "int64" if dtypes[0] == "int16" else dtypes[0], size, len(dtypes)),
-        )
+        return (EntriesFeed("x", dtypes[0], size, len(dtypes)),)
     used = _used(n for n in nodes if isinstance(n, Columns))
     if len(set(dtypes)) == 1 and dtypes[0] != "string" and (used or not (codes or leaves)):
         used = tuple(range(len(dtypes)))
-    fed = {c: "int64" if dtypes[c] == "int16" else dtypes[c] for c in used if dtypes[c] != "string"}
+    fed = {c: dtypes[c] for c in used if dtypes[c] != "string"}
     planes = sorted(set(fed.values()))
     feeds: list[AnyFeed] = []
     for dtype in planes:

@@ -240,7 +240,7 @@ class Model:
             self.reading(sample).compile(sample)
             return self
         table = read_table(sample, self.reads)
-        self.dtypes = tuple("int64" if d == "int16" else d for d in table.dtypes)
+        self.dtypes = self.parsed.schema.with_dtypes(table.dtypes).dtypes
         for method in self.parsed.tensors:
             for _, part in grouped(self.programs, method, table):
                 self.programs.program((method,), part.dtypes, part.padding)

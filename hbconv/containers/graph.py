@@ -19,7 +19,7 @@ from hbconv.errors import VerificationError
 
 __all__ = ["Check", "Graph", "Traits", "verify_graph"]
 
-_COLUMNS = frozenset({"float32", "float64", "int16", "int64", "string"})
+_COLUMNS = frozenset({"float32", "float64", "int64", "string"})
 _VALUES = frozenset({"float32", "float64", "int32", "int64", "bool", "string"})
 _ANSWERS = frozenset(
     {

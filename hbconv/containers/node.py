@@ -113,9 +113,9 @@ class Node:
         return self.infer()
 
     @cached_property
-    def beside(self) -> str:
-        """Dtype as which it counts beside others: int16 for small ints, beside which numpy keeps float32; else its own."""
-        return self.type.dtype
+    def weak_int(self) -> bool:
+        """Whether the values are small ints, beside which numpy keeps float32."""
+        return False
 
     @property
     def name(self) -> str:

@@ -1,6 +1,6 @@
 """Types of the container DAG: what flows (Type), and what the user feeds (Schema)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -9,7 +9,19 @@ import numpy as np
 
 from hbconv.errors import ConversionError
 
-__all__ = ["MOST_COLUMNS", "Column", "Conventions", "Finds", "Schema", "Type"]
+__all__ = [
+    "MOST_COLUMNS",
+    "WEAK_INT",
+    "Column",
+    "Conventions",
+    "Finds",
+    "Schema",
+    "Type",
+    "common_dtype",
+]
+
+WEAK_INT = "int16"
+"""Dtype by which a table tells that a column holds bools or ints of up to 16 bits."""
 
 MOST_COLUMNS = 2**22
 """Columns that a model may read: a damaged one would ask for more memory than there is."""
@@ -32,10 +44,24 @@ class Type:
 
 @dataclass(frozen=True)
 class Column:
-    """One input column. Dtype is float32, float64, int64 or string; or int16: ints beside which numpy keeps float32."""
+    """One input column.
+
+    Parameters
+    ----------
+    name : str
+    dtype : {"float32", "float64", "int64", "string"}
+    weak_int : bool
+        The ints are small, so that numpy keeps float32 where they stand beside it.
+    """
 
     name: str
     dtype: str = "float64"
+    weak_int: bool = False
+
+    def of(self, dtype: str) -> "Column":
+        """Return the same column of the dtype that a table tells."""
+        weak = dtype == WEAK_INT
+        return replace(self, dtype="int64" if weak else dtype, weak_int=weak)
 
 
 @dataclass(frozen=True)
@@ -136,13 +162,32 @@ class Schema:
         """Return the same columns with other dtypes."""
         return replace(
             self,
-            columns=tuple(replace(c, dtype=d) for c, d in zip(self.columns, dtypes, strict=True)),
+            columns=tuple(c.of(d) for c, d in zip(self.columns, dtypes, strict=True)),
         )
 
     def common_dtype(self, indices: Sequence[int]) -> str:
         """Dtype numpy gives the chosen columns together; "string" when one of them is text."""
-        dtypes = {self.columns[i].dtype for i in indices}
-        if "string" in dtypes:
-            return "string"
-        common = np.result_type(*dtypes).name if dtypes else "float64"
-        return "int64" if common == "int16" else common
+        chosen = [self.columns[i] for i in indices]
+        return common_dtype((column.dtype, column.weak_int) for column in chosen)[0]
+
+
+def common_dtype(members: Iterable[tuple[str, bool]]) -> tuple[str, bool]:
+    """Return the dtype that numpy gives columns together, and whether it is a weak int.
+
+    Parameters
+    ----------
+    members : iterable of (str, bool)
+        Dtype of each, and whether it is a weak int. One of text makes the whole text.
+
+    Examples
+    --------
+    >>> common_dtype([("float32", False), ("int64", True)])
+    ('float32', False)
+    >>> common_dtype([("float32", False), ("int64", False)])
+    ('float64', False)
+    """
+    dtypes = {WEAK_INT if weak else dtype for dtype, weak in members}
+    if "string" in dtypes:
+        return "string", False
+    common = np.result_type(*dtypes).name if dtypes else "float64"
+    return ("int64", True) if common == WEAK_INT else (common, False)

@@ -54,13 +54,9 @@ class Columns(Node):
         )
 
     @cached_property
-    def beside(self) -> str:
-        small = (
-            not self.dtype
-            and bool(self.columns)
-            and all(self.schema.dtypes[i] == "int16" for i in self.columns)
-        )
-        return "int16" if small else self.type.dtype
+    def weak_int(self) -> bool:
+        chosen = [self.schema.columns[i] for i in self.columns]
+        return not self.dtype and bool(chosen) and all(column.weak_int for column in chosen)
 
     def narrowed(self, columns: Array) -> Node:
         """Fewer columns may have a narrower common dtype; a Cast keeps that of all."""

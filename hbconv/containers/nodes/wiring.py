@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers.interval import LARGEST, Interval, union
 from hbconv.containers.node import Node, container
-from hbconv.containers.schema import Type
+from hbconv.containers.schema import Type, common_dtype
 from hbconv.tensor.sparse_rows import SparseRows
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ class Select(Node):
         return Select(self.x, Array(self.indices.data[columns.data]))
 
     @cached_property
-    def beside(self) -> str:
-        return self.x.beside
+    def weak_int(self) -> bool:
+        return self.x.weak_int
 
     def infer(self) -> Type:
         return Type(len(self.indices), self.x.type.dtype)
@@ -83,14 +83,15 @@ class Concat(Node):
         return Select(self.xs[owner], Array(columns - first))
 
     @cached_property
-    def beside(self) -> str:
-        dtypes = {x.beside for x in self.xs}
-        return "string" if "string" in dtypes else np.result_type(*dtypes).name
+    def _common(self) -> tuple[str, bool]:
+        return common_dtype((x.type.dtype, x.weak_int) for x in self.xs)
+
+    @cached_property
+    def weak_int(self) -> bool:
+        return self._common[1]
 
     def infer(self) -> Type:
-        return Type(
-            sum(x.type.width for x in self.xs), "int64" if self.beside == "int16" else self.beside
-        )
+        return Type(sum(x.type.width for x in self.xs), self._common[0])
 
     def interval(self, *inputs: Interval) -> Interval:
         return union(*inputs)
@@ -128,8 +129,8 @@ class Together(Node):
     x: Node
 
     @cached_property
-    def beside(self) -> str:
-        return self.x.beside
+    def weak_int(self) -> bool:
+        return self.x.weak_int
 
     def infer(self) -> Type:
         return self.x.type

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.containers.schema import WEAK_INT
 from hbconv.errors import InputError
 from hbconv.lower import DENSE, WRITTEN
 from hbconv.runtime.inputs.arrays import dtype_name, numeric, require_numbers
@@ -164,7 +165,7 @@ def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads:
     columns = given | {i: numeric(array, reads.where(i)) for i, array in arrays.items()}
     dtypes |= {i: _small_or_own(array, columns[i]) for i, array in arrays.items()}
     if "float32" not in dtypes.values():
-        dtypes = {i: "int64" if dtype == "int16" else dtype for i, dtype in dtypes.items()}
+        dtypes = {i: "int64" if dtype == WEAK_INT else dtype for i, dtype in dtypes.items()}
     every = tuple(dtypes.get(i, "string") for i in range(len(reads.schema.columns)))
     _require_converted(
         reads,
@@ -180,9 +181,9 @@ def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads:
 
 
 def _small_or_own(given: npt.NDArray[Any], numbers: Any) -> str:
-    """Return a column's dtype; int16 for bools and ints of up to 16 bits, which leave a float32 beside them float32."""
+    """Return a column's dtype; ``WEAK_INT`` for bools and ints of up to 16 bits, which leave a float32 beside them float32."""
     small = given.dtype.kind in "bui" and given.dtype.itemsize <= 2
-    return "int16" if small else dtype_name(numbers.dtype)
+    return WEAK_INT if small else dtype_name(numbers.dtype)
 
 
 def _array(data: Data) -> npt.NDArray[Any]:
