@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 
-__all__ = ["Forest", "Slopes", "Tables"]
+__all__ = ["CategoryTables", "Forest", "Slopes"]
 
 
 @dataclass(frozen=True)
-class Tables:
+class CategoryTables:
     """The decisions of tests on categories: a table of bools for each, one after another.
 
     A test with a table reads a code, a whole number from 0, and goes left where ``goes_left[start[table] + min(code, last)]``
@@ -126,7 +126,7 @@ class Forest:
         Width of the input.
     leaf_id : Array of int32, shape (n_leaves,)
         The source library's own number of each leaf, within its tree.
-    tables : Tables or None
+    tables : CategoryTables or None
         Of the tests on categories; their thresholds mean nothing.
     slopes : Slopes or None
         Of leaves that are linear models, in scalar trees.
@@ -145,7 +145,7 @@ class Forest:
     strict: bool
     n_features: int
     leaf_id: Array
-    tables: Tables | None = field(default=None, kw_only=True)
+    tables: CategoryTables | None = field(default=None, kw_only=True)
     slopes: Slopes | None = field(default=None, kw_only=True)
 
     @property

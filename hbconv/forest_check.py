@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.forest import Forest, Slopes, Tables
+from hbconv.forest import CategoryTables, Forest, Slopes
 
 __all__ = ["ForestError", "check_forest"]
 
@@ -136,7 +136,7 @@ def _leaves(children: Ints, of_tests: Ints) -> Ints:
     return leaves
 
 
-def _check_tables(tables: Tables, forest: Forest) -> None:
+def _check_tables(tables: CategoryTables, forest: Forest) -> None:
     _of_length(forest.n_tests, {"tables.of_test": tables.of_test}, "int32")
     entries = _length(tables.goes_left, "tables.goes_left", "bool")
     _check_offsets(tables.start, entries, "tables.start")

@@ -88,7 +88,7 @@ class Lowered:
 
     program: TensorProgram
     feeds: tuple[AnyFeed, ...]
-    sparse: Mapping[str, int] = field(default_factory=dict)
+    sparse_widths: Mapping[str, int] = field(default_factory=dict)
 
 
 def lower(
@@ -138,7 +138,7 @@ def _lower(
     inputs = {feed.name: _declare(b, feed) for feed in feeds}
     values: dict[Node, Written] = {}
     for node in nodes:
-        b.source = node.source
+        b.source = node.step
         values[node] = _lower_node(b, node, feeds, inputs, [values[n] for n in node.inputs])
         _require_as_inferred(b, node, values[node])
     return b, feeds, values
@@ -153,7 +153,7 @@ def _require_as_inferred(b: Builder, node: Node, value: Written) -> None:
     )
     if found != (node.type.width, b.dtype(node.type.dtype)):
         raise VerificationError(
-            f"{node.name} of step {node.source!r}: {found} where {node.type} is inferred"
+            f"{node.name} of step {node.step!r}: {found} where {node.type} is inferred"
         )
 
 
@@ -205,7 +205,7 @@ def _lower_columns(
     if node.type.dtype == "string":
         raise UnsupportedError(
             "text columns",
-            node.source,
+            node.step,
             hint="Encode text columns (OneHotEncoder, OrdinalEncoder) before other steps.",
         )
     if not node.columns:

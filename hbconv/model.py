@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Container, Graph, NamesOut, Schema
+from hbconv.containers import FrameFormat, Graph, NamesOut, Schema
 from hbconv.errors import BackendError, HbconvError, OptionError
 from hbconv.names import unknown
 from hbconv.optimize.plan import Plan
@@ -169,8 +169,8 @@ class Model:
             and graph.traits.names_out is not None
         ):
             return partial(self._feature_names_out, graph.traits.names_out)
-        if graph is not None and name == "set_output" and graph.traits.container is not None:
-            return partial(self._set_output, graph.traits.container)
+        if graph is not None and name == "set_output" and graph.traits.frame_format is not None:
+            return partial(self._set_output, graph.traits.frame_format)
         of = f" of {graph.traits.estimator}" if graph is not None else ""
         raise AttributeError(f"This Model{of} has no attribute {name!r}")
 
@@ -215,14 +215,16 @@ class Model:
         """Return the names of the columns that ``transform`` returns."""
         return np.array(names.of(input_features, self.schema), dtype=object)
 
-    def _set_output(self, container: Container, *, transform: str | None = None) -> Model:
+    def _set_output(self, frame_format: FrameFormat, *, transform: str | None = None) -> Model:
         """Choose what ``transform`` returns: ``"default"``, ``"pandas"`` or ``"polars"``; None changes nothing."""
         if transform not in (None, "default", "pandas", "polars"):
             raise OptionError(
                 f"transform={transform!r} is no output that hbconv knows. Choose 'default', 'pandas' or 'polars'."
             )
         if transform is not None:
-            chosen = replace(self.parsed.traits, container=replace(container, library=transform))
+            chosen = replace(
+                self.parsed.traits, frame_format=replace(frame_format, library=transform)
+            )
             self.parsed = replace(self.parsed, traits=chosen)
             self._fast_calls = {}
             self._over_arrays = None

@@ -5,7 +5,7 @@ prints. The classes stand by theme in ``nodes/``; all of them are imported from 
 """
 
 from hbconv.containers import nodes
-from hbconv.containers.feature_names import Container, NamesOut
+from hbconv.containers.feature_names import FrameFormat, NamesOut
 from hbconv.containers.forms import (
     MATRIX,
     VECTOR,
@@ -29,10 +29,10 @@ from hbconv.containers.graph import Check, Graph, Traits, verify_graph
 from hbconv.containers.node import (
     NODES,
     Node,
+    at_step,
     container,
-    current_source,
+    current_step,
     rewrite,
-    source,
     topological,
 )
 from hbconv.containers.nodes import *  # noqa: F403
@@ -49,10 +49,10 @@ __all__ = [
     "Blocks",
     "Check",
     "Column",
-    "Container",
     "Conventions",
     "Cube",
     "Form",
+    "FrameFormat",
     "Graph",
     "LabelColumns",
     "Labels",
@@ -71,12 +71,12 @@ __all__ = [
     "Type",
     "Vector",
     "Vocabulary",
+    "at_step",
     "container",
-    "current_source",
+    "current_step",
     "rewrite",
     "show",
     "show_rule",
-    "source",
     "sparse_form",
     "topological",
     "verify_graph",

@@ -38,5 +38,5 @@ def dot(graph: Graph) -> str:
 
 def _label(node: Node) -> str:
     detail = node.detail if len(node.detail) <= _LONGEST else node.detail[: _LONGEST - 3] + "..."
-    parts = [node.name, detail, node.source]
+    parts = [node.name, detail, node.step]
     return "\\n".join(p.replace("\\", "\\\\").replace('"', '\\"') for p in parts if p)

@@ -1,4 +1,4 @@
-"""What the source calls the columns that ``transform`` returns, and the container in which it returns them."""
+"""What the source calls the columns that ``transform`` returns, and the format in which it returns them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hbconv.containers.schema import Schema
 from hbconv.errors import InputError
 
-__all__ = ["Container", "NamesOut", "place"]
+__all__ = ["FrameFormat", "NamesOut", "place"]
 
 
 def place(column: int) -> str:
@@ -74,7 +74,7 @@ class NamesOut:
 
 
 @dataclass(frozen=True)
-class Container:
+class FrameFormat:
     """What ``transform`` returns: ``"default"`` for arrays, ``"pandas"``, ``"polars"``, or ``""`` for what scikit-learn's configuration says.
 
     ``names`` are those of a frame's columns.

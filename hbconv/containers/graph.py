@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from hbconv.array import Array
-from hbconv.containers.feature_names import Container, NamesOut
+from hbconv.containers.feature_names import FrameFormat, NamesOut
 from hbconv.containers.forms import MatrixTuple
 from hbconv.containers.node import Node, rewrite, topological
 from hbconv.containers.nodes.inputs import Codes, Columns, Entries
@@ -44,14 +44,14 @@ class Check:
 
     node: Node
     message: str
-    source: str = ""
-    sparse: bool = False
+    step: str = ""
+    sparse_only: bool = False
     """It is asked of rows that come as a sparse matrix alone."""
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What the model repeats of the estimator: its kind, class labels, the names of its output columns and their container.
+    """What the model repeats of the estimator: its kind, class labels, and how transform returns columns.
 
     ``kind`` is "classifier", "regressor", "transformer", another that scikit-learn knows, or "" (such as a ranker).
     """
@@ -60,7 +60,7 @@ class Traits:
     kind: str = ""
     classes: Array | tuple[Array, ...] | None = None
     names_out: NamesOut | None = None
-    container: Container | None = None
+    frame_format: FrameFormat | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Graph:
     outputs: Mapping[str, Output]
     checks: tuple[Check, ...] = ()
     traits: Traits = field(default_factory=Traits)
-    sparse: bool = True
+    accepts_sparse: bool = True
     warnings: tuple[Check, ...] = ()
     why_dense: str = ""
 
@@ -126,7 +126,7 @@ class Graph:
     @cached_property
     def depends_on_form(self) -> bool:
         """Whether anything differs where rows come as a sparse matrix."""
-        return any(check.sparse for check in self.checks) or any(
+        return any(check.sparse_only for check in self.checks) or any(
             isinstance(n, ByForm) for n in topological(self.roots)
         )
 
@@ -142,9 +142,9 @@ class Graph:
         outputs = {name: o.mapped(mapping) for name, o in self.outputs.items()}
         checks, warnings = (
             tuple(
-                replace(c, node=mapping[c.node], sparse=False)
+                replace(c, node=mapping[c.node], sparse_only=False)
                 for c in found
-                if sparse or not c.sparse
+                if sparse or not c.sparse_only
             )
             for found in (self.checks, self.warnings)
         )
@@ -206,9 +206,9 @@ def _verify_output(name: str, output: Output, nodes: set[Node]) -> None:
 
 
 def _verify_traits(graph: Graph) -> None:
-    container, names = graph.traits.container, graph.traits.names_out
-    if container is not None and container.library not in ("", "default", "pandas", "polars"):
-        raise VerificationError(f"frames of {container.library!r:.50}")
+    frame_format, names = graph.traits.frame_format, graph.traits.names_out
+    if frame_format is not None and frame_format.library not in ("", "default", "pandas", "polars"):
+        raise VerificationError(f"frames of {frame_format.library!r:.50}")
     if names is not None and not names.reads <= set(range(len(graph.schema.columns))):
         raise VerificationError("names are made of those of columns that do not exist")
 
@@ -220,4 +220,4 @@ def _is_answer(dtype: str) -> bool:
 
 def _require(condition: bool, node: Node, what: str) -> None:
     if not condition:
-        raise VerificationError(f"{node.name} of step {node.source!r:.100}: {what:.200}")
+        raise VerificationError(f"{node.name} of step {node.step!r:.100}: {what:.200}")

@@ -20,27 +20,27 @@ if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
     from hbconv.tensor.sparse_rows import SparseRows
 
-__all__ = ["NODES", "Node", "container", "current_source", "rewrite", "source", "topological"]
+__all__ = ["NODES", "Node", "at_step", "container", "current_step", "rewrite", "topological"]
 
-_SOURCE: ContextVar[str] = ContextVar("source", default="")
+_STEP: ContextVar[str] = ContextVar("step", default="")
 
 NODES: dict[str, type[Node]] = {}
 """Every container class by name, filled as the classes are defined."""
 
 
-def current_source() -> str:
+def current_step() -> str:
     """Path of the pipeline step being parsed, such as ``"prep/num/StandardScaler"``."""
-    return _SOURCE.get()
+    return _STEP.get()
 
 
 @contextmanager
-def source(path: str) -> Iterator[None]:
+def at_step(path: str) -> Iterator[None]:
     """Nodes made inside belong to the step at path."""
-    token = _SOURCE.set(path)
+    token = _STEP.set(path)
     try:
         yield
     finally:
-        _SOURCE.reset(token)
+        _STEP.reset(token)
 
 
 _N = TypeVar("_N", bound="Node")
@@ -62,7 +62,7 @@ class Node:
     their class, constants and inputs are; the source step does not count.
     """
 
-    source: str = field(default_factory=current_source, kw_only=True, repr=False)
+    step: str = field(default_factory=current_step, kw_only=True, repr=False)
 
     always_finite: ClassVar[bool] = False
     """Whether the output is finite whatever the inputs are, as the scores of trees are."""
@@ -104,7 +104,7 @@ class Node:
     @property
     def detail(self) -> str:
         """What ``show`` prints after the inputs."""
-        constants = (getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "source")
+        constants = (getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "step")
         return " ".join(str(c) for c in constants if not _holds_nodes(c))
 
     @cached_property
@@ -135,7 +135,7 @@ class Node:
         """Digest of class, constants and inputs."""
         parts = [
             type(self).__name__,
-            *(_key(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "source"),
+            *(_key(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "step"),
         ]
         return hashlib.sha256("|".join(parts).encode()).hexdigest()
 

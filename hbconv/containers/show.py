@@ -55,4 +55,4 @@ def _show_schema(graph: Graph) -> str:
 def _show_node(node: Node, number: dict[Node, int]) -> str:
     inputs = "".join(f" %{number[n]}" for n in node.inputs)
     line = f"%{number[node]} {node.name}{inputs}  {node.detail}".rstrip()
-    return f"{line:<70} {node.source}" if node.source else line
+    return f"{line:<70} {node.step}" if node.step else line

@@ -14,7 +14,7 @@ from hbconv.containers import (
     Output,
     TreeEnsemble,
     TreeLeaves,
-    source,
+    at_step,
     topological,
 )
 from hbconv.optimize.rules.fold_affine_into_affine import fold_affine_into_affine
@@ -93,7 +93,7 @@ def _round(graph: Graph, rules: Sequence[Rule]) -> Graph:
         for rule in rules:
             if original in decisive and rule.__name__ in ROUNDING:
                 continue
-            with source(node.source):  # what a rule makes belongs to the step of what it replaces
+            with at_step(node.step):  # what a rule makes belongs to the step of what it replaces
                 node = rule(node) or node
         mapping[original] = node
     return replace(
@@ -120,7 +120,7 @@ def applied_rules(graph: Graph) -> list[str]:
     >>> from hbconv.array import Array
     >>> from hbconv.containers import Columns, Output, Schema, Select
     >>> x = Columns.of(Schema.table(["a", "b"]))
-    >>> selected = Select(x, Array([1]), source="SelectKBest")
+    >>> selected = Select(x, Array([1]), step="SelectKBest")
     >>> applied_rules(Graph(x.schema, {"transform": Output(selected)}))
     ['push_selection at SelectKBest']
     """
@@ -131,7 +131,7 @@ def applied_rules(graph: Graph) -> list[str]:
         def record(node: Node) -> Node | None:
             after = rule(node)
             if after is not None:
-                applied.append(f"{rule.__name__} at {node.source}")
+                applied.append(f"{rule.__name__} at {node.step}")
             return after
 
         return record

@@ -94,7 +94,7 @@ def make_plan(graph: Graph, target: Target, backend: Backend) -> Plan:
     sources: dict[Forest, str] = {}
     for node in graph.nodes():
         if isinstance(node, TreeEnsemble | TreeLeaves):
-            sources.setdefault(node.forest, node.source)
+            sources.setdefault(node.forest, node.step)
     choices = (
         (forest, _choose(forest, source, target, backend)) for forest, source in sources.items()
     )

@@ -15,7 +15,7 @@ from hbconv.names import METHODS
 from hbconv.parse.checks.damage import reading_estimator
 from hbconv.parse.checks.handmade import refuse_handmade
 from hbconv.parse.checks.soundness import require_sound
-from hbconv.parse.feature_names import read_container, read_names_out
+from hbconv.parse.feature_names import read_frame_format, read_names_out
 from hbconv.parse.registry import find_parser, parser_names, parses
 from hbconv.parse.schema import read_schema
 from hbconv.parse.step import Step, parse_step
@@ -53,7 +53,7 @@ def _parsed(estimator: object, n_features: int | None, iterations: tuple[int, in
     refuse_handmade(estimator)
     if iterations is not None:
         _require_truncating(estimator, iterations)
-    step = Step(estimator, Columns.of(schema), sparse=None, iterations=iterations)
+    step = Step(estimator, Columns.of(schema), x_sparse=None, iterations=iterations)
     outputs = parse_step(step)
     ordered = {m: outputs[m] for m in (*METHODS, *outputs) if m in outputs}
     found = step.conditions
@@ -104,7 +104,7 @@ def _traits(estimator: Any, outputs: dict[str, Output], schema: Schema) -> Trait
         kind,
         classes,
         read_names_out(estimator, len(schema.columns)),
-        read_container(estimator),
+        read_frame_format(estimator),
     )
 
 

@@ -1,14 +1,14 @@
-"""Reading what the source calls the columns that ``transform`` returns, and in which container it returns them."""
+"""Reading what the source calls the columns that ``transform`` returns, and in which format it returns them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from hbconv.containers import Container, NamesOut
+from hbconv.containers import FrameFormat, NamesOut
 from hbconv.containers.feature_names import place
 
-__all__ = ["read_container", "read_names_out"]
+__all__ = ["read_frame_format", "read_names_out"]
 
 
 def read_names_out(estimator: Any, width: int) -> NamesOut | None:
@@ -21,7 +21,7 @@ def read_names_out(estimator: Any, width: int) -> NamesOut | None:
     return NamesOut(default, pattern if pattern is not None and pattern != default else (), checked)
 
 
-def read_container(estimator: Any) -> Container | None:
+def read_frame_format(estimator: Any) -> FrameFormat | None:
     """Read how the answer of ``transform`` is wrapped; None where it never is."""
     last = _answering(estimator)
     names = (
@@ -29,7 +29,7 @@ def read_container(estimator: Any) -> Container | None:
     )
     if names is None:
         return None
-    return Container(getattr(last, "_sklearn_output_config", {}).get("transform", ""), names)
+    return FrameFormat(getattr(last, "_sklearn_output_config", {}).get("transform", ""), names)
 
 
 def _names(estimator: Any, given: Sequence[str] | None = None) -> tuple[str, ...] | None:

@@ -23,7 +23,7 @@ from hbconv.containers import (
     Node,
     Output,
     Select,
-    source,
+    at_step,
 )
 from hbconv.errors import ConversionError, NotFittedError, UnsupportedError
 from hbconv.names import METHODS
@@ -65,7 +65,7 @@ class Step:
         What it reads.
     path : str
         Where it stands, such as ``"prep/num/StandardScaler"``.
-    sparse : bool or None
+    x_sparse : bool or None
         The source gives x to this estimator as a sparse matrix, for which some compute otherwise; None: where the rows are one.
     iterations : tuple of int, or None
         First and last (not included) boosting iteration that the user asks for; never set for inner estimators.
@@ -76,7 +76,7 @@ class Step:
     estimator: Any
     x: Node
     path: str = ""
-    sparse: bool | None = False
+    x_sparse: bool | None = False
     iterations: tuple[int, int] | None = None
     conditions: Conditions = field(default_factory=Conditions)
 
@@ -116,14 +116,14 @@ class Step:
 
     def check_sparse(self, node: Node, message: str) -> None:
         """Refuse rows where the bool node is True, if the source gives x as a sparse matrix."""
-        if self.sparse is not False:
+        if self.x_sparse is not False:
             self.conditions.checks.append(
-                Check(node, message, self.where, sparse=self.sparse is None)
+                Check(node, message, self.where, sparse_only=self.x_sparse is None)
             )
 
     def refuse_sparse(self, why: str = "takes no sparse matrix") -> None:
         """Refuse rows that come as a sparse matrix, where x is one then."""
-        if self.sparse is None:
+        if self.x_sparse is None:
             self.require_dense(why)
 
     def require_dense(self, why: str, way_out: str = "Give X.toarray().") -> None:
@@ -133,9 +133,9 @@ class Step:
 
     def by_form(self, dense: Node, sparse: Node) -> Node:
         """Return what the source computes of x in the form in which it gives it."""
-        if self.sparse is None:
+        if self.x_sparse is None:
             return ByForm(dense, sparse)
-        return sparse if self.sparse else dense
+        return sparse if self.x_sparse else dense
 
     def warn(self, node: Node, message: str) -> None:
         """Warn of rows where a column of the bool node is True: ``{columns}`` in the message is a list of these."""
@@ -156,12 +156,12 @@ class Step:
         return node
 
     def child(
-        self, estimator: object, x: Node, name: str, *, sparse: bool | None = False
+        self, estimator: object, x: Node, name: str, *, x_sparse: bool | None = False
     ) -> dict[str, Output]:
         """Parse an inner estimator reading x; name is its part of the path."""
         path = "/".join(p for p in (self.path, name) if p)
         return parse_step(
-            replace(self, estimator=estimator, x=x, path=path, sparse=sparse, iterations=None)
+            replace(self, estimator=estimator, x=x, path=path, x_sparse=x_sparse, iterations=None)
         )
 
     def like(self, name: str) -> dict[str, Output]:
@@ -173,10 +173,10 @@ class Step:
         return self.transform_output(estimator, x, name).node
 
     def transform_output(
-        self, estimator: object, x: Node, name: str, *, sparse: bool | None = False
+        self, estimator: object, x: Node, name: str, *, x_sparse: bool | None = False
     ) -> Output:
         """Parse an inner transformer and return its output: what it makes of x, and how the source returns it."""
-        outputs = self.child(estimator, x, name, sparse=sparse)
+        outputs = self.child(estimator, x, name, x_sparse=x_sparse)
         if "transform" not in outputs:
             raise UnsupportedError(
                 type(estimator).__name__,
@@ -190,7 +190,7 @@ def parse_step(step: Step) -> dict[str, Output]:
     """Find the parser of a step's estimator and run it; a parser that returns a bare node gives ``transform``."""
     entry = find_parser(step.estimator, step.where)
     require_fitted(step.estimator, step.where)
-    with source(step.where):
+    with at_step(step.where):
         outputs = _parsed(entry, step)
     if not (
         step.conditions.why_dense or entry.takes_sparse or _takes_sparse(step.estimator, entry)

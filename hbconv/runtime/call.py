@@ -40,11 +40,11 @@ def call(graph: Graph, programs: Programs, reads: Reads, method: str, x: Any) ->
         if len(groups) == 1
         else in_order(join(answers), np.concatenate([rows for rows, _ in groups]))
     )
-    container = graph.traits.container if method == "transform" else None
-    library = library_of(container)
-    if container is not None and library:
+    frame_format = graph.traits.frame_format if method == "transform" else None
+    library = library_of(frame_format)
+    if frame_format is not None and library:
         typed = graph.with_schema(graph.schema.with_dtypes(table.dtypes))
-        return framed(found, typed.outputs[method], library, container.names, x)
+        return framed(found, typed.outputs[method], library, frame_format.names, x)
     if hasattr(found, "tocsr"):
         return in_form(found, output, x)
     return as_tensors(found, x) if hasattr(x, "detach") else found

@@ -60,7 +60,7 @@ class MatrixProgram:
         """Return None for a program that reads text, sparse rows, or several matrices."""
         lowered = program.lowered
         feed = lowered.feeds[0]
-        if len(lowered.feeds) > 1 or not isinstance(feed, Feed) or lowered.sparse:
+        if len(lowered.feeds) > 1 or not isinstance(feed, Feed) or lowered.sparse_widths:
             return None
         width = len(graph.schema.columns)
         return MatrixProgram(program, feed, method, graph.outputs[method], width)
@@ -94,7 +94,7 @@ class FastCall:
         guard = matrix.program.guard
         self._matrix = matrix
         self._sizes = matrix.program.artifact.sizes
-        self._frames = graph.traits.container if matrix.method == "transform" else None
+        self._frames = graph.traits.frame_format if matrix.method == "transform" else None
         self._square = guard.bound**2 if guard.bound else None
         self._guarded = bool(guard.inside)
         self._many = _in_fresh_arrays(matrix, flags=True) if guard.proven else None

@@ -56,7 +56,7 @@ class Program:
     def run(self, table: Table) -> dict[str, Any]:
         """Compute the methods' values: arrays, and scipy CSR matrices of those that are sparse."""
         values: dict[str, Any] = self.artifact.run(table.inputs(self.lowered.feeds))
-        for name, width in self.lowered.sparse.items():
+        for name, width in self.lowered.sparse_widths.items():
             values[name] = as_csr(
                 values.pop(f"{name}_tokens"), values.pop(f"{name}_weights"), width
             )
@@ -121,7 +121,7 @@ class Programs:
         with self._compiling():
             if (methods, dtypes) not in self._takes_entries:
                 lowered = self.lowered(methods, dtypes, Padding(matrix=True))
-                worthwhile = len(dtypes) >= WIDE or bool(lowered.sparse)
+                worthwhile = len(dtypes) >= WIDE or bool(lowered.sparse_widths)
                 self._takes_entries[methods, dtypes] = (
                     worthwhile and "scatter" not in lowered.program.primitives
                 )

@@ -26,13 +26,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hbconv.testing.judge import Judge
-from hbconv.testing.outcomes import Outcome, Report
+from hbconv.testing.outcomes import Outcome, Outcomes
 from hbconv.testing.watch import asked, watching
 
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["Outcome", "Report", "asking", "assert_same"]
+__all__ = ["Outcome", "Outcomes", "asking", "assert_same"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @contextmanager
-def asking(*backends: str, limit: float = 60.0) -> Iterator[Report]:
+def asking(*backends: str, limit: float = 60.0) -> Iterator[Outcomes]:
     """Ask hbconv too whatever fitted models are asked in the block.
 
     Parameters
@@ -62,10 +62,10 @@ def asking(*backends: str, limit: float = 60.0) -> Iterator[Report]:
 
     Yields
     ------
-    Report
+    Outcomes
         It grows with each call. Models answer and raise as without it.
     """
-    report, judge = Report(), Judge(backends or ("reference",), limit)
+    report, judge = Outcomes(), Judge(backends or ("reference",), limit)
     with watching(lambda call: report.add(judge.outcomes(call))):
         yield report
 

@@ -1,4 +1,4 @@
-"""What became of the calls: one Outcome for each, and the Report that counts them."""
+"""What became of the calls: one Outcome for each, and the Outcomes that counts them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Kind", "Outcome", "Report"]
+__all__ = ["Kind", "Outcome", "Outcomes"]
 
 Kind = Literal["right", "refused", "wrong", "error", "answered", "skipped"]
 
@@ -60,7 +60,7 @@ class Outcome:
 
 
 @dataclass
-class Report:
+class Outcomes:
     """All outcomes; print it for the counts."""
 
     outcomes: list[Outcome] = field(default_factory=list)

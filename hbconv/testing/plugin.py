@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hbconv.testing.judge import Judge
-from hbconv.testing.outcomes import Outcome, Report
+from hbconv.testing.outcomes import Outcome, Outcomes
 from hbconv.testing.watch import Call, watching
 
 
@@ -52,7 +52,7 @@ class Plugin:
         self._test = ""
         self._found: list[Outcome] = []
         self._defects: list[Outcome] = []
-        self._report, self._watching = Report(), ExitStack()
+        self._report, self._watching = Outcomes(), ExitStack()
         self._watching.enter_context(watching(self._ask))
 
     def _ask(self, call: Call) -> None:

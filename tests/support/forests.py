@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.forest import Forest, Slopes, Tables
+from hbconv.forest import CategoryTables, Forest, Slopes
 
 __all__ = ["forests", "hostile_rows", "random_forest", "with_random_slopes"]
 
@@ -107,11 +107,11 @@ def with_random_slopes(forest: Forest, rng: np.random.Generator, most: int = 3) 
     return replace(forest, slopes=Slopes(numbers[0], start, feature, numbers[1]))
 
 
-def _tables(rng: np.random.Generator, listed: npt.NDArray[np.bool_]) -> Tables:
+def _tables(rng: np.random.Generator, listed: npt.NDArray[np.bool_]) -> CategoryTables:
     """Tables of one to 40 entries, a table for each test."""
     sizes = rng.integers(1, 41, int(listed.sum()))
     start = np.concatenate([[0], np.cumsum(sizes)])
-    return Tables(
+    return CategoryTables(
         Array.of(np.where(listed, np.cumsum(listed) - 1, -1), "int32"),
         Array.of(start, "int32"),
         Array(rng.random(start[-1]) < 0.5),

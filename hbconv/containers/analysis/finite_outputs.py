@@ -8,7 +8,7 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import Graph, Node
-from hbconv.containers.nodes.affine import Affine, Step
+from hbconv.containers.nodes.affine import Affine, AffineStep
 from hbconv.containers.nodes.decisions import IsNonFinite
 from hbconv.containers.nodes.elementwise import Map
 from hbconv.containers.nodes.linear import Linear
@@ -77,7 +77,7 @@ def _shows(x: Node, node: Node) -> bool:
     return node == x or node.x == x or _shows(x, node.x)
 
 
-def _keeps_infinite(step: Step) -> bool:
+def _keeps_infinite(step: AffineStep) -> bool:
     size = np.abs(step.constant.data.astype(np.float64))
     return bool(np.all(size < LARGE) and (step.op != "mul" or np.all(size > 1 / LARGE)))
 

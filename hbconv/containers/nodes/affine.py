@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
     from hbconv.tensor.sparse_rows import SparseRows
 
-__all__ = ["Affine", "Step"]
+__all__ = ["Affine", "AffineStep"]
 
 _IDENTITY = {"add": 0.0, "sub": 0.0, "mul": 1.0, "div": 1.0}
 
 
 @dataclass(frozen=True)
-class Step:
+class AffineStep:
     """One operation with a constant per column: ``add``, ``sub``, ``mul`` or ``div``.
 
     ``wide`` computes in the wider dtype of x and the constant and rounds the result to x's, as numpy's in-place operators
@@ -70,14 +70,14 @@ class Affine(Node):
     """
 
     x: Node
-    steps: tuple[Step, ...]
+    steps: tuple[AffineStep, ...]
 
     @staticmethod
     def of(x: Node, **steps: npt.ArrayLike) -> Affine:
         """``Affine.of(x, sub=mean, div=scale)``: scalars stand for all columns."""
         width = x.type.width
         made = tuple(
-            Step(op, Array(np.broadcast_to(numbers(c, np.float64), (width,))))
+            AffineStep(op, Array(np.broadcast_to(numbers(c, np.float64), (width,))))
             for op, c in steps.items()
         )
         return Affine(x, made)
@@ -89,7 +89,7 @@ class Affine(Node):
         return Affine(
             x,
             tuple(
-                Step(op, Array(np.broadcast_to(numbers(c), (width,))), wide=True)
+                AffineStep(op, Array(np.broadcast_to(numbers(c), (width,))), wide=True)
                 for op, c in steps.items()
             ),
         )
@@ -168,13 +168,13 @@ class Affine(Node):
             )
         return rows.with_weights(weights)
 
-    def _changing(self) -> tuple[Step, ...]:
+    def _changing(self) -> tuple[AffineStep, ...]:
         return tuple(
             step for step in self.steps if np.any(step.constant.data != _IDENTITY[step.op])
         )
 
 
-def _apply(b: Builder, step: Step, x: Value, constant: Value) -> Value:
+def _apply(b: Builder, step: AffineStep, x: Value, constant: Value) -> Value:
     if not step.wide:
         return b.op(step.op, x, constant)
     return b.cast(b.op(step.op, *b.promote(x, constant)), x.dtype)

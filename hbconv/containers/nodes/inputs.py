@@ -171,6 +171,6 @@ class FillText(Node):
     def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
         raise UnsupportedError(
             "text columns",
-            self.source,
+            self.step,
             hint="Answers are numbers or labels: encode text (OneHotEncoder, OrdinalEncoder) after filling it.",
         )

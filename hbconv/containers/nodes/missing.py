@@ -57,7 +57,7 @@ class Impute(Node):
             fill = Array.of(self.fill.data.astype(dtype))
         if dtype.startswith("int") and np.any(fill.data != self.fill.data):
             raise InputError(
-                f"Step {self.source!r} fills missing values with {self.fill!r}, which columns of {dtype} cannot hold. Pass floats."
+                f"Step {self.step!r} fills missing values with {self.fill!r}, which columns of {dtype} cannot hold. Pass floats."
             )
         return fill
 

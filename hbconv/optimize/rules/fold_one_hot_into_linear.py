@@ -67,4 +67,4 @@ def _lookup(
         np.concatenate([np.zeros((1, block.shape[1]), block.dtype), block]) for block in blocks
     ]
     tables[0] = tables[0] + bias.astype(node.type.dtype)
-    return LookupSum(encoding.codes, tuple(Array(t) for t in tables), source=node.source)
+    return LookupSum(encoding.codes, tuple(Array(t) for t in tables), step=node.step)

@@ -1,6 +1,6 @@
 """Push a column selection towards the input, so that unread columns are never computed."""
 
-from hbconv.containers import Node, Select, source
+from hbconv.containers import Node, Select, at_step
 
 __all__ = ["push_selection"]
 
@@ -26,5 +26,5 @@ def push_selection(node: Node) -> Node | None:
     """
     if not isinstance(node, Select):
         return None
-    with source(node.x.source):
+    with at_step(node.x.step):
         return node.x.narrowed(node.indices)

@@ -23,7 +23,7 @@ from hbconv.containers import (
     Recode,
     Schema,
     Traits,
-    source,
+    at_step,
     topological,
 )
 from hbconv.errors import UnsupportedError
@@ -52,7 +52,7 @@ def parse_catboost_json(data: bytes) -> Graph:
     ConversionError, UnsupportedError
     """
     with (
-        source("CatBoost"),
+        at_step("CatBoost"),
         reading(
             "This is no CatBoost model (JSON), or it",
             "Save it anew with model.save_model(path, format='json').",

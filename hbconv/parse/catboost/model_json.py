@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import current_source
+from hbconv.containers import current_step
 from hbconv.errors import ConversionError, OptionError, UnsupportedError
 from hbconv.forest import Forest
 from hbconv.parse.catboost.trees import Inputs, read_trees
@@ -147,7 +147,7 @@ def _counted(ctr: Mapping[str, Any]) -> str:
 
 
 def _refusal(parameter: str, value: object, hint: str) -> UnsupportedError:
-    return UnsupportedError("CatBoost", current_source(), parameter, value, hint)
+    return UnsupportedError("CatBoost", current_step(), parameter, value, hint)
 
 
 def _decoded(value: Any) -> Any:

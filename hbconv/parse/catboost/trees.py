@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import current_source
+from hbconv.containers import current_step
 from hbconv.errors import ConversionError, UnsupportedError
-from hbconv.forest import Tables
+from hbconv.forest import CategoryTables
 from hbconv.parse.checks.damage import finite_numbers
 from hbconv.parse.common.node_tables import FlatTrees, NodeTable
 
@@ -62,7 +62,7 @@ class Inputs:
         ] != list(range(len(numeric))):
             hint = "The model lacks features that it was fitted on. Convert the model as it was before drop_unused_features."
             raise UnsupportedError(
-                "CatBoost", current_source(), "feature_names_", sorted(names)[:9], hint
+                "CatBoost", current_step(), "feature_names_", sorted(names)[:9], hint
             )
         known = [f for f in listed if f.get("values")]
         return Inputs(
@@ -94,11 +94,11 @@ class _Tests:
     start: Ints
     goes_left: npt.NDArray[np.bool_]
 
-    def tables(self, tests: Ints) -> Tables | None:
+    def tables(self, tests: Ints) -> CategoryTables | None:
         """Tables of the given splits."""
         if len(self.start) == 1:
             return None
-        return Tables(
+        return CategoryTables(
             Array.of(self.table[tests], np.int32),
             Array.of(self.start, np.int32),
             Array.of(self.goes_left, np.bool_),
@@ -125,7 +125,7 @@ def _tests(splits: Sequence[Mapping[str, Any]], inputs: Inputs) -> _Tests:
     if strange:
         raise UnsupportedError(
             "CatBoost",
-            current_source(),
+            current_step(),
             "split_type",
             min(strange),
             "hbconv handles FloatFeature and OneHotFeature.",

@@ -121,7 +121,7 @@ def _codes(node: Node) -> int:
 
 
 def _misfit(node: Node, what: str) -> ConversionError:
-    at = f" (step {node.source!r})" if node.source else ""
+    at = f" (step {node.step!r})" if node.step else ""
     return ConversionError(
-        f"What {node.source.rpartition('/')[2] or 'the model'}{at} holds {what}. {_WAY_OUT}"
+        f"What {node.step.rpartition('/')[2] or 'the model'}{at} holds {what}. {_WAY_OUT}"
     )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import FIRST_CODE
 from hbconv.errors import UnsupportedError
-from hbconv.forest import Tables
+from hbconv.forest import CategoryTables
 
 __all__ = ["category_sizes", "category_tables"]
 
@@ -31,7 +31,7 @@ def category_tables(
     listed_left: npt.ArrayLike,
     nan_left: npt.ArrayLike,
     other_left: npt.ArrayLike,
-) -> Tables | None:
+) -> CategoryTables | None:
     """Write a table for each set: over the codes that the container CategoryCodes makes, whose sizes are the features' ``category_sizes``.
 
     None where there are no sets.
@@ -73,7 +73,7 @@ def category_tables(
     goes_left = np.repeat(np.broadcast_to(other_left, (len(counts),)), np.diff(start))
     goes_left[start[:-1] + 1] = nan_left
     goes_left[start[owner] + FIRST_CODE + categories] = listed_left
-    return Tables(
+    return CategoryTables(
         Array.of(tests, np.int32), Array.of(start, np.int32), Array.of(goes_left, np.bool_)
     )
 

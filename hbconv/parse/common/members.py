@@ -49,7 +49,7 @@ def read_members(step: Step, columns: Sequence[npt.ArrayLike]) -> list[dict[str,
     for i, (member, own) in enumerate(zip(step.estimator.estimators_, columns, strict=True)):
         outputs.append(
             step.child(
-                member, columns_of_array(step.x, own), f"estimators_[{i}]", sparse=step.sparse
+                member, columns_of_array(step.x, own), f"estimators_[{i}]", x_sparse=step.x_sparse
             )
         )
     _refuse_text_beside_numbers(step, outputs)
@@ -65,7 +65,7 @@ def read_named_members(step: Step) -> list[dict[str, Output]]:
         if not (isinstance(member, str) and member == "drop")
     )
     return [
-        step.child(member, step.x, name, sparse=step.sparse)
+        step.child(member, step.x, name, x_sparse=step.x_sparse)
         for name, member in zip(names, est.estimators_, strict=True)
     ]
 

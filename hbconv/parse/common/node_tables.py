@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.errors import ConversionError
-from hbconv.forest import Forest, Slopes, Tables
+from hbconv.forest import CategoryTables, Forest, Slopes
 from hbconv.forest_check import ForestError, check_forest
 
 __all__ = ["FlatTrees", "NodeTable", "assemble"]
@@ -36,7 +36,7 @@ class FlatTrees:
     roots: Ints
     values: npt.NDArray[Any]
     leaf_id: npt.NDArray[Any]
-    tables: Tables | None = None
+    tables: CategoryTables | None = None
     slopes: Slopes | None = None
 
 
@@ -55,7 +55,7 @@ class NodeTable:
     left: npt.NDArray[Any]
     right: npt.NDArray[Any]
     values: npt.NDArray[Any]
-    tables: Tables | None = None
+    tables: CategoryTables | None = None
 
     def part(self, trees: slice) -> NodeTable:
         """Keep some of the trees, one after another."""
@@ -118,7 +118,7 @@ class NodeTable:
         )
 
 
-def _tables_of(tables: Tables | None, nodes: Any) -> Tables | None:
+def _tables_of(tables: CategoryTables | None, nodes: Any) -> CategoryTables | None:
     return tables and replace(tables, of_test=Array(tables.of_test.data[nodes]))
 
 

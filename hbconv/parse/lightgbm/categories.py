@@ -18,7 +18,7 @@ from hbconv.containers import (
     Node,
     Select,
 )
-from hbconv.forest import Tables
+from hbconv.forest import CategoryTables
 from hbconv.parse.common.category_tables import category_sizes, category_tables
 
 __all__ = ["CategorySets", "Codes"]
@@ -104,7 +104,7 @@ class CategorySets:
             tests, owner, bits % 32 + 32 * (word - (np.cumsum(sizes) - sizes)[owner]), len(sizes)
         )
 
-    def tables(self, column: Ints, n_columns: int) -> tuple[Tables | None, Ints, Codes]:
+    def tables(self, column: Ints, n_columns: int) -> tuple[CategoryTables | None, Ints, Codes]:
         """Write the tables: what is listed goes left. Returns them, the column of each test, and what makes the codes."""
         on_category = self.tests >= 0
         of_set = np.zeros(self.count, np.int64)

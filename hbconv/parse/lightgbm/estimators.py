@@ -28,8 +28,8 @@ from hbconv.containers import (
     Traits,
     TreeEnsemble,
     TreeLeaves,
-    current_source,
-    source,
+    at_step,
+    current_step,
 )
 from hbconv.errors import UnsupportedError
 from hbconv.parse.checks.damage import reading
@@ -82,7 +82,7 @@ def parse_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) ->
     ConversionError, UnsupportedError
     """
     with (
-        source("Booster"),
+        at_step("Booster"),
         reading("The LightGBM model text", "Save it anew with booster.save_model."),
     ):
         model = read_lightgbm_text(text, iterations)
@@ -176,7 +176,7 @@ def _answer(node: Node) -> Output:
 def _transformed(raw: Node, model: LightGBMModel) -> Node:
     if model.objective not in TRANSFORMS:
         hint = f"hbconv handles {', '.join(filter(None, TRANSFORMS))}, and custom ones."
-        raise UnsupportedError("LightGBM", current_source(), "objective", model.objective, hint)
+        raise UnsupportedError("LightGBM", current_step(), "objective", model.objective, hint)
     mean = Affine.of(raw, div=model.iterations) if model.average else raw
     return TRANSFORMS[model.objective](mean, model)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hbconv.containers import current_source
+from hbconv.containers import current_step
 from hbconv.containers.schema import MOST_COLUMNS
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.forest import Forest
@@ -80,7 +80,7 @@ def read_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) -> 
     if settings.get("version") not in _VERSIONS:
         raise UnsupportedError(
             "LightGBM",
-            current_source(),
+            current_step(),
             "version",
             settings.get("version"),
             f"hbconv reads versions {', '.join(_VERSIONS)}.",
@@ -174,7 +174,7 @@ def _categories(infos: list[str], text: str) -> Mapping[int, Sequence[Any]]:
     if first != _match(list(enumerate(infos))[::-1], sizes[::-1])[::-1] or len(first) != len(lists):
         hint = "The model does not tell which columns have dtype category. Fit with unordered categories and categorical_feature='auto'."
         raise UnsupportedError(
-            "LightGBM", current_source(), "pandas_categorical", str(lists)[:60], hint
+            "LightGBM", current_step(), "pandas_categorical", str(lists)[:60], hint
         )
     return dict(zip(first, lists, strict=True))
 

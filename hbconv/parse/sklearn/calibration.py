@@ -54,7 +54,7 @@ def parse_calibrated_classifier(step: Step) -> dict[str, Output]:
 
 def _calibrated(step: Step, pair: Any, i: int) -> Node:
     outputs = step.child(
-        pair.estimator, step.x, f"calibrated_classifiers_[{i}]", sparse=step.sparse
+        pair.estimator, step.x, f"calibrated_classifiers_[{i}]", x_sparse=step.x_sparse
     )
     scores, method = response(step, pair.estimator, outputs, "decision_function", "predict_proba")
     if pair.method == "temperature":

@@ -53,13 +53,13 @@ def parse_recursive_elimination(step: Step) -> dict[str, Output]:
     """Keep the columns, and answer as the estimator fitted on them."""
     selected = _selected(step)
     outputs = passed_on(
-        step, step.child(step.estimator.estimator_, selected, "estimator", sparse=step.sparse)
+        step, step.child(step.estimator.estimator_, selected, "estimator", x_sparse=step.x_sparse)
     )
     return {**outputs, "transform": _kept(step, selected)}
 
 
 def _kept(step: Step, selected: Node) -> Output:
-    return Output(selected, sparse_form(step.sparse, arrays=True))
+    return Output(selected, sparse_form(step.x_sparse, arrays=True))
 
 
 def _selected(step: Step) -> Node:

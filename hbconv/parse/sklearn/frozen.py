@@ -16,4 +16,4 @@ from hbconv.parse.step import Step
 )
 def parse_frozen_estimator(step: Step) -> dict[str, Output]:
     """Answer as the frozen estimator does."""
-    return passed_on(step, step.child(step.estimator.estimator, step.x, "", sparse=step.sparse))
+    return passed_on(step, step.child(step.estimator.estimator, step.x, "", x_sparse=step.x_sparse))

@@ -102,7 +102,7 @@ def parse_additive_chi2_sampler(step: Step) -> dict[str, Output]:
             Multiply((size, Map(Affine.of(logarithm, mul=float(j)), wave)))
             for wave in ("cos", "sin")
         ]
-    return {"transform": Output(CastLike(concat(parts), x), sparse_form(step.sparse))}
+    return {"transform": Output(CastLike(concat(parts), x), sparse_form(step.x_sparse))}
 
 
 @parses("sklearn.kernel_approximation.PolynomialCountSketch")

@@ -40,7 +40,7 @@ def _columns_of_best(search: Any) -> Schema:
 def parse_search(step: Step) -> dict[str, Output]:
     """Answer as the best estimator does."""
     return passed_on(
-        step, step.child(_best(step.estimator, step.where), step.x, "", sparse=step.sparse)
+        step, step.child(_best(step.estimator, step.where), step.x, "", x_sparse=step.x_sparse)
     )
 
 
@@ -75,7 +75,7 @@ def _decide(step: Step, threshold: Any, positive_label: Any) -> dict[str, Output
     """Scores at or above the threshold are of the positive class, the second one unless it is named."""
     est = step.estimator
     inner = _inner(est)
-    outputs = step.child(inner, step.x, "estimator_", sparse=step.sparse)
+    outputs = step.child(inner, step.x, "estimator_", x_sparse=step.x_sparse)
     classes = np.asarray(est.classes_)
     if positive_label is not None and positive_label not in classes:
         raise step.refuse(

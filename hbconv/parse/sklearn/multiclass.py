@@ -134,7 +134,7 @@ def _members(step: Step, x: Node) -> list[Outputs]:
     return [
         _constant(member, x)
         if _is_constant(member)
-        else step.child(member, x, f"estimators_[{i}]", sparse=step.sparse)
+        else step.child(member, x, f"estimators_[{i}]", x_sparse=step.x_sparse)
         for i, member in members
     ]
 

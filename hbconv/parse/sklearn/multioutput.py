@@ -40,7 +40,7 @@ def parse_multi_output_classifier(step: Step) -> dict[str, Output]:
 
 def _members(step: Step) -> list[dict[str, Output]]:
     return [
-        step.child(member, step.x, f"estimators_[{i}]", sparse=step.sparse)
+        step.child(member, step.x, f"estimators_[{i}]", x_sparse=step.x_sparse)
         for i, member in enumerate(step.estimator.estimators_)
     ]
 
@@ -72,7 +72,7 @@ def _chain(step: Step, method: str) -> list[dict[str, Output]]:
     xs: list[Node] = [Cast(step.require_finite(), "float64")]
     members = []
     for i, member in enumerate(step.estimator.estimators_):
-        members.append(step.child(member, concat(xs), f"estimators_[{i}]", sparse=step.sparse))
+        members.append(step.child(member, concat(xs), f"estimators_[{i}]", x_sparse=step.x_sparse))
         xs.append(_link(step, member, members[-1], method))
     return members
 

@@ -54,19 +54,19 @@ def _columns_of_first(pipeline: Any) -> Sequence[str] | int | Schema | None:
 def parse_pipeline(step: Step) -> dict[str, Output]:
     """Pass the value from step to step; the last gives the methods, but for those that a pipeline does not pass on."""
     *before, (name, last) = step.estimator.steps
-    output = Output(step.x, sparse_form(step.sparse, "kept", arrays=True))
+    output = Output(step.x, sparse_form(step.x_sparse, "kept", arrays=True))
     for inner, estimator in before:
         output = (
             output
             if _passes(estimator)
             else step.transform_output(
-                estimator, output.node, inner, sparse=output.returns_sparse
+                estimator, output.node, inner, x_sparse=output.returns_sparse
             ).after(output)
         )
     outputs = (
         {"transform": output}
         if _passes(last)
-        else step.child(last, output.node, name, sparse=output.returns_sparse)
+        else step.child(last, output.node, name, x_sparse=output.returns_sparse)
     )
     return {method: made.after(output) for method, made in outputs.items() if method in PASSED_ON}
 
@@ -108,7 +108,7 @@ def transform_part(step: Step, name: str, transformer: object, x: Node) -> Outpu
     output = (
         _passed(step, x)
         if is_keyword(transformer, "passthrough")
-        else step.transform_output(transformer, x, name, sparse=step.sparse)
+        else step.transform_output(transformer, x, name, x_sparse=step.x_sparse)
     )
     weight = (step.estimator.transformer_weights or {}).get(name)
     if weight is None:
@@ -128,7 +128,7 @@ def _follows_arrays(output: Output) -> bool:
 
 
 def _passed(step: Step, x: Node) -> Output:
-    return Output(x, sparse_form(step.sparse, arrays=True))
+    return Output(x, sparse_form(step.x_sparse, arrays=True))
 
 
 def join_parts(step: Step, outputs: Sequence[Output], *, sparse: bool | None) -> Output:

@@ -18,4 +18,4 @@ def parse_random_projection(step: Step) -> dict[str, Output]:
     x = step.require_finite(Cast(step.x, "float"))
     stays_sparse = hasattr(est.components_, "toarray") and not est.dense_output
     projected = Linear.of(x, dense(est.components_).T)
-    return {"transform": Output(projected, sparse_form(stays_sparse and step.sparse, "given"))}
+    return {"transform": Output(projected, sparse_form(stays_sparse and step.x_sparse, "given"))}

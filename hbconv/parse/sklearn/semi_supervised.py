@@ -34,7 +34,7 @@ def parse_self_training_classifier(step: Step) -> dict[str, Output]:
     """Answer as the classifier that was fitted last, which is given one array."""
     x = columns_of_array(step.x, range(step.x.type.width))
     return passed_on(
-        step, step.child(step.estimator.estimator_, x, "estimator_", sparse=step.sparse)
+        step, step.child(step.estimator.estimator_, x, "estimator_", x_sparse=step.x_sparse)
     )
 
 

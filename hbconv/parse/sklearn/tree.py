@@ -63,7 +63,7 @@ def tree_input(step: Step, tree: Any) -> Node:
     """Round to float32, as the trees do, then refuse what they refuse: infinity, and NaN unless the tree handles it."""
     x = Cast(step.x, "float32")
     return step.require_finite(
-        x, allow_nan=not step.sparse and bool(tree._support_missing_values(np.zeros(0)))
+        x, allow_nan=not step.x_sparse and bool(tree._support_missing_values(np.zeros(0)))
     )
 
 

@@ -23,7 +23,7 @@ from hbconv.containers import (
     Traits,
     TreeEnsemble,
     TreeLeaves,
-    source,
+    at_step,
 )
 from hbconv.parse.checks.damage import reading
 from hbconv.parse.checks.soundness import require_sound
@@ -51,7 +51,7 @@ def parse_xgboost_bytes(data: bytes) -> Graph:
     ConversionError, UnsupportedError
     """
     with (
-        source("Booster"),
+        at_step("Booster"),
         reading(
             "This is no XGBoost model (JSON or UBJSON), or it",
             "Save it anew with booster.save_model.",

@@ -99,7 +99,7 @@ def _float_rows(step: Step, model: XGBoostModel) -> Node:
         )
     if any(model.categories):
         return _coded(step, model)
-    return Cast(MissingBetween.of(step.x, 0, 0) if step.sparse else step.x, "float32")
+    return Cast(MissingBetween.of(step.x, 0, 0) if step.x_sparse else step.x, "float32")
 
 
 def _coded(step: Step, model: XGBoostModel) -> Node:

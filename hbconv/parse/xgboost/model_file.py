@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import current_source
+from hbconv.containers import current_step
 from hbconv.containers.schema import MOST_COLUMNS
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.parse.checks.damage import decode_json
@@ -72,7 +72,7 @@ def read_xgboost_bytes(data: bytes) -> XGBoostModel:
         A file format, booster or objective that hbconv has no exact form for.
     """
     if data[:4] in (b"binf", b"bs64"):
-        raise UnsupportedError("XGBoost", current_source(), "raw_format", "deprecated", _OLD_FORMAT)
+        raise UnsupportedError("XGBoost", current_step(), "raw_format", "deprecated", _OLD_FORMAT)
     return _model(_decode(data)["learner"])
 
 
@@ -119,7 +119,7 @@ def _model(learner: Mapping[str, Any]) -> XGBoostModel:
 
 
 def _refusal(parameter: str, value: object, hint: str) -> UnsupportedError:
-    return UnsupportedError("XGBoost", current_source(), parameter, value, hint)
+    return UnsupportedError("XGBoost", current_step(), parameter, value, hint)
 
 
 def _linked(booster: Mapping[str, Any], param: Mapping[str, Any]) -> bool:

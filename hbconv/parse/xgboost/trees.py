@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array, numbers
 from hbconv.errors import ConversionError
-from hbconv.forest import Forest, Tables
+from hbconv.forest import CategoryTables, Forest
 from hbconv.parse.common.category_tables import category_sizes, category_tables
 from hbconv.parse.common.node_tables import NodeTable, assemble
 
@@ -188,7 +188,7 @@ class _Sets:
         np.maximum.at(largest, np.repeat(np.arange(len(self.nodes)), self.counts), self.categories)
         return largest
 
-    def tables(self, default_left: npt.NDArray[np.bool_]) -> Tables | None:
+    def tables(self, default_left: npt.NDArray[np.bool_]) -> CategoryTables | None:
         """Write the tables: a category of the set goes right, every other left, NaN as the node says."""
         set_of = np.full(len(default_left), -1)
         set_of[self.nodes] = np.arange(len(self.nodes))

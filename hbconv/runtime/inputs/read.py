@@ -72,7 +72,7 @@ def read_table(x: Any, reads: Reads) -> Table:
         raise InputError(
             f"A sparse matrix holds numbers alone, and {reads.owner} reads text. Give a table, or an array of objects."
         )
-    if hasattr(x, "tocsr") and not reads.sparse:
+    if hasattr(x, "tocsr") and not reads.reads_sparse:
         raise InputError(
             reads.why_dense or f"A step of {reads.owner} takes no sparse matrix. Give X.toarray()."
         )

@@ -42,7 +42,7 @@ class Reads:
     text: frozenset[int]
     owner: str = "The model"
     categories: frozenset[int] = frozenset()
-    sparse: bool = True
+    reads_sparse: bool = True
     entries: tuple[tuple[int, Extractor], ...] = ()
     objects: frozenset[int] = frozenset()
     """Columns whose objects must all be numbers: the source tells objects apart, and a text or None from the number that it stands for."""
@@ -73,7 +73,7 @@ class Reads:
             text,
             graph.traits.estimator or "The model",
             text | coded,
-            graph.sparse,
+            graph.accepts_sparse,
             entries,
             objects,
             graph.why_dense,

@@ -1,4 +1,4 @@
-"""Answers in the container that was asked for: frames of pandas or polars, tensors for tensors."""
+"""Answers in the format that was asked for: frames of pandas or polars, tensors for tensors."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Columns, Container, Node, Output, Select
+from hbconv.containers import Columns, FrameFormat, Node, Output, Select
 from hbconv.errors import InputError
 
 __all__ = ["as_tensors", "framed", "library_of"]
 
 
-def library_of(container: Container | None) -> str:
+def library_of(frame_format: FrameFormat | None) -> str:
     """Return the library whose frames ``transform`` returns, or nothing; scikit-learn's own configuration is asked where it is loaded."""
-    if container is None:
+    if frame_format is None:
         return ""
     sklearn = sys.modules.get("sklearn")
-    chosen = container.library or (
+    chosen = frame_format.library or (
         sklearn.get_config()["transform_output"] if sklearn is not None else "default"
     )
     return "" if chosen == "default" else chosen

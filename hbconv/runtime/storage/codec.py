@@ -18,7 +18,7 @@ import hbconv.containers
 from hbconv.array import Array
 from hbconv.containers import NODES, Node, topological
 from hbconv.errors import StoreError
-from hbconv.forest import Forest, Slopes, Tables
+from hbconv.forest import CategoryTables, Forest, Slopes
 from hbconv.forest_check import check_forest
 from hbconv.runtime.storage.annotations import fields_of, fits
 from hbconv.target import Target
@@ -64,7 +64,7 @@ def _classes() -> dict[str, type]:
     found: dict[str, type] = {
         "Forest": Forest,
         "Slopes": Slopes,
-        "Tables": Tables,
+        "CategoryTables": CategoryTables,
         "Target": Target,
     }
     for module in modules:

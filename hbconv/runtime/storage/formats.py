@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 __all__ = ["FORMAT", "upgraded"]
@@ -10,10 +9,21 @@ __all__ = ["FORMAT", "upgraded"]
 FORMAT = 2
 """Number of the format written; files of a larger number are refused.
 
-Format 2 (after 0.1.0) gives an ``Output`` one form in place of eleven fields.
+Format 2 (after 0.1.0) gives an ``Output`` one form in place of eleven fields, and some classes
+and fields other names (``_CLASSES``, ``_FIELDS``).
 """
 
 Entry = dict[str, Any]
+
+_CLASSES = {"Container": "FrameFormat", "Step": "AffineStep", "Tables": "CategoryTables"}
+"""Classes of format 1 by their names then."""
+
+_FIELDS = {
+    "Check": {"sparse": "sparse_only"},
+    "Graph": {"sparse": "accepts_sparse"},
+    "Traits": {"container": "frame_format"},
+}
+"""Fields of format 1 by class, and their names today."""
 
 
 def upgraded(value: Any, written: int) -> Any:
@@ -33,8 +43,20 @@ def upgraded(value: Any, written: int) -> Any:
     if not isinstance(value, dict):
         return value
     entry = {key: upgraded(item, written) for key, item in value.items()}
-    upgrade = _UPGRADES.get(entry.get("is", ""))
-    return entry if upgrade is None else upgrade(entry)
+    if not isinstance(entry.get("is"), str):
+        return entry
+    if entry["is"] == "Output":
+        return _output(entry)
+    return _renamed(entry)
+
+
+def _renamed(entry: Entry) -> Entry:
+    """Give the class and the fields the names of today; the path of a step stood in ``source``."""
+    fields = _FIELDS.get(entry["is"], {})
+    new = {fields.get(name, name): item for name, item in entry.items()}
+    if "source" in new:
+        new["step"] = new.pop("source")
+    return {**new, "is": _CLASSES.get(entry["is"], entry["is"])}
 
 
 def _output(entry: Entry) -> Entry:
@@ -90,6 +112,3 @@ def _one_array(entry: Entry) -> Entry:
     if "tuple" in classes:
         return {"is": "LabelColumns", "tables": classes}
     return {"is": "Labels", "classes": classes, "vector": entry["vector"]}
-
-
-_UPGRADES: dict[str, Callable[[Entry], Entry]] = {"Output": _output}

@@ -32,10 +32,10 @@ def graph_of(*forests):
     schema = Schema.matrix(4, "float32")
     x = Columns.of(schema)
     outputs = {
-        f"predict{i}": Output(TreeEnsemble(x, forest, source=f"step{i}"))
+        f"predict{i}": Output(TreeEnsemble(x, forest, step=f"step{i}"))
         for i, forest in enumerate(forests)
     }
-    return Graph(schema, {**outputs, "apply": Output(TreeLeaves(x, forests[0], source="step0"))})
+    return Graph(schema, {**outputs, "apply": Output(TreeLeaves(x, forests[0], step="step0"))})
 
 
 def strategies_in(graph):

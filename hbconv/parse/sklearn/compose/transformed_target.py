@@ -17,7 +17,7 @@ def parse_transformed_target_regressor(step: Step) -> dict[str, Output]:
     """Invert what was done to the target; a target of one dimension is predicted as one."""
     est = step.estimator
     predicted = as_numbers(
-        step, step.child(est.regressor_, step.x, "regressor_", sparse=step.sparse)["predict"]
+        step, step.child(est.regressor_, step.x, "regressor_", x_sparse=step.x_sparse)["predict"]
     )
     target = inverse_transform(step, est.transformer_, predicted)
     return {

@@ -107,7 +107,7 @@ def _regressor_scores(step: Step, x: Node) -> Node:
 def _initial(step: Step, x: Node, method: str) -> Output:
     """Parse the first estimator, which reads what the trees read."""
     init = step.estimator.init_
-    output = step.child(init, x, "init", sparse=step.sparse).get(method)
+    output = step.child(init, x, "init", x_sparse=step.x_sparse).get(method)
     if output is None or output.classes is not None or output.widths:
         raise step.refuse("init", init, f"Its {method} must give numbers, for one output.")
     return output

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import FIRST_CODE, Cast, Concat, ConstantRows, Node, Output, Recode, Schema
-from hbconv.forest import Tables
+from hbconv.forest import CategoryTables
 from hbconv.parse.common.category_tables import category_tables
 from hbconv.parse.common.node_tables import NodeTable
 from hbconv.parse.common.text_columns import columns_of
@@ -90,7 +90,7 @@ def _table(trees: list[Any]) -> NodeTable:
     )
 
 
-def _sets(trees: list[Any], nodes: npt.NDArray[Any]) -> Tables | None:
+def _sets(trees: list[Any], nodes: npt.NDArray[Any]) -> CategoryTables | None:
     """Categories of a set go left, known ones that are not in it right, unknown ones where missing values go."""
     bits = np.concatenate([tree.raw_left_cat_bitsets for tree in trees])
     first = np.cumsum([0, *(len(tree.raw_left_cat_bitsets) for tree in trees)])[:-1]

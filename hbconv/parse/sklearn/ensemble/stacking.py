@@ -56,7 +56,7 @@ def _final(step: Step, answers: Output) -> Outputs:
         step.estimator.final_estimator_,
         answers.node,
         "final_estimator_",
-        sparse=answers.returns_sparse,
+        x_sparse=answers.returns_sparse,
     )
 
 
@@ -68,7 +68,7 @@ def _answers(step: Step) -> Output:
     passes = [_passed_through(step, columns)] if est.passthrough else []
     return Output(
         concat([*columns, *passes]),
-        sparse_form(bool(passes) and step.sparse, "kept", arrays=True),
+        sparse_form(bool(passes) and step.x_sparse, "kept", arrays=True),
     )
 
 

@@ -53,7 +53,7 @@ def parse_simple_imputer(step: Step) -> dict[str, Output]:
     dtype = "object" if is_object else None
     return {
         "transform": Output(
-            node, sparse_form(step.sparse, "csc", arrays=est.indicator_ is None), dtype
+            node, sparse_form(step.x_sparse, "csc", arrays=est.indicator_ is None), dtype
         )
     }
 
@@ -76,7 +76,7 @@ def parse_missing_indicator(step: Step) -> dict[str, Output]:
         message = f"Columns that had no missing values when fitting have some now, among columns {fresh} (step {step.where!r})."
         step.check(_mask(step, fresh, is_text=is_text), message)
     _refuse_sparse_zeros(step)
-    sparse = step.sparse if est.sparse == "auto" else bool(est.sparse)
+    sparse = step.x_sparse if est.sparse == "auto" else bool(est.sparse)
     return {
         "transform": Output(
             _mask(step, est.features_.tolist(), is_text=is_text), sparse_form(sparse, "csc")

@@ -69,5 +69,5 @@ def parse_tweedie_regressor(step: Step) -> dict[str, Output]:
 @parses("sklearn.linear_model.RANSACRegressor")
 def parse_ransac_regressor(step: Step) -> dict[str, Output]:
     """Predict as ``estimator_``, the regressor fitted on the inliers."""
-    outputs = step.child(step.estimator.estimator_, step.x, "estimator_", sparse=step.sparse)
+    outputs = step.child(step.estimator.estimator_, step.x, "estimator_", x_sparse=step.x_sparse)
     return {"predict": outputs["predict"]}

@@ -132,7 +132,7 @@ def nearest(step: Step, estimator: Any, x: Node, count: int) -> Neighbors:
             estimator.metric,
             "Many rows are equally far under it, and the source takes some as its search meets them.",
         )
-    if estimator.metric == "precomputed" and step.sparse and isinstance(x, Scatter):
+    if estimator.metric == "precomputed" and step.x_sparse and isinstance(x, Scatter):
         return _first(step, x, count)
     surrogate = read_surrogate(step, estimator, x)
     if count > surrogate.node.type.width:
@@ -140,7 +140,7 @@ def nearest(step: Step, estimator: Any, x: Node, count: int) -> Neighbors:
             "n_neighbors", count, f"It was fitted on {surrogate.node.type.width} rows."
         )
     positions, found = _smallest(surrogate.node, count)
-    if estimator.metric == "precomputed" and step.sparse:
+    if estimator.metric == "precomputed" and step.x_sparse:
         require_neighbors(step, x, found)
     return Neighbors(positions, surrogate.to_distance(found))
 

@@ -22,7 +22,7 @@ _GRAPHS = "A graph has entries for neighbours alone. hbconv reads it straight fr
 
 def given_distances(step: Step, estimator: Any, x: Node) -> Surrogate:
     """Return the distances that an estimator with ``metric="precomputed"`` is given; to rows that a graph does not hold they are infinite."""
-    if step.sparse:
+    if step.x_sparse:
         return Surrogate(_graph(step, x), of_distance=_finite)
     step.require_dense("takes the entries of a sparse matrix alone for neighbours", _MEND)
     distances = promoted(x, np.zeros(0, estimator._fit_X.dtype))

@@ -56,7 +56,7 @@ def parse_polynomial_features(step: Step) -> dict[str, Output]:
     node = step.by_form(
         *(Polynomial(x, _table(each, est._max_degree)) for each in (backward, terms))
     )
-    return {"transform": Output(node, sparse_form(step.sparse, "given"))}
+    return {"transform": Output(node, sparse_form(step.x_sparse, "given"))}
 
 
 def _require_full(step: Step, terms: int) -> None:

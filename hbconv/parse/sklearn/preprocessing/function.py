@@ -43,7 +43,7 @@ def parse_function_transformer(step: Step) -> dict[str, Output]:
     layout: Layout = "csr" if est.validate else "kept"
     return {
         "transform": Output(
-            apply_function(step, "func", x), sparse_form(step.sparse, layout, arrays=True)
+            apply_function(step, "func", x), sparse_form(step.x_sparse, layout, arrays=True)
         )
     }
 

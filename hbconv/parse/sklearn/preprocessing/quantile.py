@@ -42,7 +42,7 @@ def parse_quantile_transformer(step: Step) -> dict[str, Output]:
             f"A sparse matrix must hold no negative values (step {step.where!r}).",
         )
     node = step.by_form(node, Choose(Compare.of(x, "eq", 0.0), x, node))
-    return {"transform": Output(node, sparse_form(step.sparse, "csc", arrays=True))}
+    return {"transform": Output(node, sparse_form(step.x_sparse, "csc", arrays=True))}
 
 
 def _shares(step: Step, x: Node) -> Node:

@@ -86,4 +86,4 @@ def parse_binarizer(step: Step) -> dict[str, Output]:
 
 def _in_form(step: Step, node: Node, layout: Layout = "given") -> dict[str, Output]:
     """Return rows in the form in which they came."""
-    return {"transform": Output(node, sparse_form(step.sparse, layout, arrays=True))}
+    return {"transform": Output(node, sparse_form(step.x_sparse, layout, arrays=True))}

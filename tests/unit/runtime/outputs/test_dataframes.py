@@ -140,7 +140,7 @@ def test_a_stored_model_keeps_its_container(tmp_path):
     ):
         assert type(other.transform(NUMBERS)) is (
             pd.DataFrame
-            if other.backend == "reference" and other.parsed.traits.container.library == "pandas"
+            if other.backend == "reference" and other.parsed.traits.frame_format.library == "pandas"
             else pl.DataFrame
         )
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.forest import Forest, Tables
+from hbconv.forest import CategoryTables, Forest
 
 __all__ = ["MOST_CLASSES", "CategorySets", "Group", "find_sets"]
 
@@ -112,7 +112,7 @@ def find_sets(forest: Forest) -> CategorySets:
 
 
 def _grouped(
-    tables: Tables, feature: int, numbers: Ints
+    tables: CategoryTables, feature: int, numbers: Ints
 ) -> Iterator[tuple[list[list[int]], Group]]:
     """Yield the groups of a feature, with the tables that each of their sets stands for."""
     alike: dict[bytes, list[int]] = {}
@@ -129,7 +129,7 @@ def _grouped(
 
 
 def _split(
-    tables: Tables, feature: int, sets: list[list[int]]
+    tables: CategoryTables, feature: int, sets: list[list[int]]
 ) -> Iterator[tuple[list[list[int]], Group]]:
     """Halve sets that tell more classes apart than a byte does: one set alone has two."""
     group = _group(tables, feature, np.array([same[0] for same in sets]))
@@ -141,7 +141,7 @@ def _split(
     yield from _split(tables, feature, sets[half:])
 
 
-def _group(tables: Tables, feature: int, numbers: Ints) -> Group:
+def _group(tables: CategoryTables, feature: int, numbers: Ints) -> Group:
     """Find the classes of the codes at which some table does not say what it says to all codes beyond; those others are a class."""
     sizes = tables.last[numbers] + 1
     code = np.concatenate([np.arange(size) for size in sizes])

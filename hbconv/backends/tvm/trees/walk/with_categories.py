@@ -12,7 +12,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel, code_within, literal
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.forest import Forest, Tables
+from hbconv.forest import CategoryTables, Forest
 
 __all__ = ["leaves", "scores"]
 
@@ -127,7 +127,7 @@ def _stepper(k: Kernel, planes: Place, forest: Forest) -> Callable[[Any, Any], A
     return step
 
 
-def _looker(k: Kernel, dtype: str, tables: Tables) -> Callable[[Any, Any], Any]:
+def _looker(k: Kernel, dtype: str, tables: CategoryTables) -> Callable[[Any, Any], Any]:
     """Return what looks a value up in a test's table; a test on a threshold has one of a single entry that never holds."""
     table = tables.of_test.data
     starts = k.constant(np.where(table >= 0, tables.start.data[table] + 1, 0).astype(np.int32))

@@ -16,7 +16,7 @@ from hbconv.backends.tvm.trees.bitwise.category_planes import make_set_tables
 from hbconv.backends.tvm.trees.bitwise.emit import BitSelect
 from hbconv.backends.tvm.trees.bitwise.planes import BYTES, make_masks
 from hbconv.backends.tvm.trees.categories.tables import MOST_CLASSES, find_sets
-from hbconv.forest import Tables
+from hbconv.forest import CategoryTables
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
@@ -41,7 +41,9 @@ def categorical(n_codes=40, n_categorical=2, repeat=3):
     start = np.cumsum(np.append(0, sizes[own]))
     return replace(
         forest,
-        tables=Tables(Array.of(of_test, "int32"), Array.of(start, "int32"), Array(goes_left)),
+        tables=CategoryTables(
+            Array.of(of_test, "int32"), Array.of(start, "int32"), Array(goes_left)
+        ),
     )
 
 
