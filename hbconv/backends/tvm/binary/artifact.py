@@ -159,7 +159,8 @@ class TvmArtifact(Artifact):
                 f"Input {name!r} is {array.dtype.name}{list(array.shape)}, "
                 f"the compiled program reads {dtype} rows of {shape[0]} columns."
             )
-        if array.flags.c_contiguous and array.flags.aligned:
+        flags = array.flags
+        if flags.c_contiguous and flags.aligned:
             return array
         return np.require(array, requirements=["C", "A"])
 
