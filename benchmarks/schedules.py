@@ -35,19 +35,17 @@ from hbconv.backends.tvm.compile import compile_program
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.tir.subroutines import make_subroutine
-from hbconv.backends.tvm.trees import select
-from hbconv.backends.tvm.trees.bins.tables import make_bins
-from hbconv.backends.tvm.trees.bitwise.emit import BitSelect
-from hbconv.backends.tvm.trees.bitwise.planes import ROWS
-from hbconv.backends.tvm.trees.bytewise.emit import ByteSelect
-from hbconv.forest import Forest
+from hbconv.backends.tvm.trees import choose
+from hbconv.backends.tvm.trees.bitwise.emit import Bitwise
+from hbconv.backends.tvm.trees.bitwise.masks import PLANE_ROWS
+from hbconv.backends.tvm.trees.bytewise.emit import Bytewise
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 from hbconv_datasets import generated
 
 TILES = (64, 128, 256, 512, 1024, 2048, 4096)
 BLOCKS = (64, 128, 256, 512)
-FORMS = {"planes": BitSelect, "bytes": ByteSelect}
+FORMS = {"planes": Bitwise, "bytes": Bytewise}
 GROUPS = (4, 8, 16, 32)
 """Trees evaluated together."""
 FITS: dict[str, tuple[str, Fit]] = {
@@ -145,7 +143,7 @@ def heights(own: Schedule, trees: bool) -> list[Cut]:
 
 def forms(own: Schedule) -> list[Cut]:
     """List the chosen schedule, then kernels and groups; bytes for several blocks."""
-    planes = [Cut(own, "planes", group) for group in GROUPS if own.block == ROWS]
+    planes = [Cut(own, "planes", group) for group in GROUPS if own.block == PLANE_ROWS]
     return [
         Cut(own),
         *planes,
@@ -161,11 +159,11 @@ def compiled(program: TensorProgram, cut: Cut, machine: Machine, target: Target)
     if not cut.form:
         return compile_program(program, cut.schedule, machine, target)
     make_subroutine.cache_clear()
-
-    def find(_: int, forest: Forest, dtype: str) -> Any:
-        return FORMS[cut.form](forest, make_bins(forest, dtype), cut.group)
-
-    with patch.object(select, "find_select", find), patch.dict(os.environ, {"HBCONV_CACHE": ""}):
+    kernel = FORMS[cut.form](cut.group)
+    with (
+        patch.object(choose, "find_kernel", lambda _: kernel),
+        patch.dict(os.environ, {"HBCONV_CACHE": ""}),
+    ):
         return compile_program(program, cut.schedule, machine, target)
 
 

@@ -11,7 +11,7 @@ from hbconv.backends.tvm.binary.guards import make_loop
 from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode, pack_loop, unpack_loop
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
-from hbconv.backends.tvm.trees.single_row.when import few_rows
+from hbconv.backends.tvm.trees.single_row.row_limit import single_row_limit
 from hbconv.errors import BackendError
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
@@ -36,7 +36,7 @@ def compile_program(
     outputs = {name: (kind.dtype, kind.shape) for name, kind in types.items()}
     batch = compile_loop(program, schedule, machine)
     small_batch = SmallBatchLoop(
-        few_rows(program, machine), lambda: compile_loop(program, FEW, machine)
+        single_row_limit(program, machine), lambda: compile_loop(program, FEW, machine)
     )
     return TvmArtifact(batch, Signature(inputs, outputs), target.threads, small_batch)
 

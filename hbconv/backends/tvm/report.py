@@ -10,10 +10,9 @@ from hbconv.backends.base import KernelReport
 from hbconv.backends.tvm.emit.tile_function import write_function
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
-from hbconv.backends.tvm.trees import select
-from hbconv.backends.tvm.trees.bins.tables import make_bins
+from hbconv.backends.tvm.trees.bins.tables import Bins
 from hbconv.backends.tvm.trees.choose import find_kernel
-from hbconv.forest import Forest
+from hbconv.backends.tvm.trees.tree_kernel import TreeTask
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
 __all__ = ["report_kernel"]
@@ -41,7 +40,7 @@ def report_kernel(program: TensorProgram, schedule: Schedule, machine: Machine) 
             size * np.dtype(dtype).itemsize for dtype, size in written.scratch.items()
         ),
         trees=tuple(
-            _trees(program, op, schedule.tile)
+            _trees(program, op, schedule, machine)
             for op in program.instructions
             if isinstance(op, Op) and "forest" in op.attributes
         ),
@@ -74,21 +73,17 @@ def _columns_of(program: TensorProgram, op: Op, every: frozenset[int]) -> frozen
     return frozenset(indices.value.data.tolist()) if isinstance(indices, Constant) else every
 
 
-def _trees(program: TensorProgram, op: Op, tile: int) -> str:
-    """Say which kernel runs a tree operator, and in what form its tests read the row."""
-    forest, strategy, dtype = (
-        op.attributes["forest"],
-        op.attributes["strategy"],
-        program.instructions[op.operands[0]].type.dtype,
-    )
-    kernel = find_kernel(tile, forest, strategy)
-    form = _bytes(forest, dtype) if kernel is select else f"tests read {dtype}"
-    return f"{op.primitive}: {strategy} runs as {kernel.__name__.rpartition('.')[2]}; {form}"
+def _trees(program: TensorProgram, op: Op, schedule: Schedule, machine: Machine) -> str:
+    """Say which kernel runs a tree operator, and in what form its splits read the row."""
+    dtype = program.instructions[op.operands[0]].type.dtype
+    task = TreeTask(op.attributes["forest"], dtype, op.attributes["strategy"], schedule, machine)
+    kernel = find_kernel(task)
+    form = _bytes(task.bins, dtype) if kernel.binned else f"tests read {dtype}"
+    return f"{op.primitive}: {task.strategy} runs as {kernel.name}; {form}"
 
 
-def _bytes(forest: Forest, dtype: str) -> str:
-    """Count the columns of bytes that select makes of a row."""
-    bins = make_bins(forest, dtype)
+def _bytes(bins: Bins, dtype: str) -> str:
+    """Count the columns of bytes that a kernel makes of a row."""
     plain, sets = len(bins.first), bins.sets.count
     categories = f", and {sets:,} sets of categories are decided" if sets else ""
     features = f"{len(bins.feature):,} features of {dtype}"

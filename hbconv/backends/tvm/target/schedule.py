@@ -25,6 +25,8 @@ TILE_SHARE = 4
 """Part of the second-level cache that a tile may fill; the rest is for tables."""
 TALL_SHARE = 2
 """Times the second-level cache that a tile may fill where trees gain more by its height."""
+MAX_FEW_ROWS = 8
+"""Rows of a tile up to which trees are evaluated one row at a time."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,11 @@ class Schedule:
     tile: int = 256
     block: int = 256
     lanes: int = 32
+
+    @property
+    def few_rows(self) -> bool:
+        """Whether a tile has too few rows for vectors over rows."""
+        return self.tile <= MAX_FEW_ROWS
 
     @classmethod
     def construct(cls, program: TensorProgram, machine: Machine) -> Schedule:

@@ -1,51 +1,77 @@
-"""Tree ensembles: which kernel runs which strategy."""
+"""Tree ensembles: the kernels there are, and the one that runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import InTable, Place
 from hbconv.backends.tvm.tir.subroutines import make_subroutine
-from hbconv.backends.tvm.trees import oblivious, select
-from hbconv.backends.tvm.trees.single_row import emit as tree_lanes
-from hbconv.backends.tvm.trees.walk import emit as packed_walk
-from hbconv.backends.tvm.trees.walk import with_categories as walk
+from hbconv.backends.tvm.trees.bitwise.emit import Bitwise
+from hbconv.backends.tvm.trees.bytewise.emit import Bytewise
+from hbconv.backends.tvm.trees.category_walk.emit import CategoryWalk
+from hbconv.backends.tvm.trees.oblivious.emit import Oblivious
+from hbconv.backends.tvm.trees.single_row.emit import SingleRow
+from hbconv.backends.tvm.trees.tree_kernel import TreeKernel, TreeTask
+from hbconv.backends.tvm.trees.tree_order import Trees
+from hbconv.backends.tvm.trees.walk.emit import Walk
 from hbconv.forest import Forest
 from hbconv.tensor import TensorType
 
-__all__ = ["EMITTERS", "find_kernel"]
+__all__ = ["EMITTERS", "KERNELS", "find_kernel"]
+
+KERNELS: tuple[TreeKernel, ...] = (
+    SingleRow(),
+    Oblivious(),
+    Bitwise(),
+    Bytewise(),
+    CategoryWalk(),
+    Walk(),
+)
+"""The first that fits runs."""
+
+Emit = Callable[[Kernel, Place, Place, TreeTask], None]
 
 
-def find_kernel(tile: int, forest: Forest, strategy: str) -> Any:
-    """Choose a module: a tile of few rows has too few for lanes, and a walk looks a test's table up as it reaches it."""
-    if tile <= tree_lanes.ROWS:
-        return tree_lanes
-    if oblivious.level_tests(forest) is not None:
-        return oblivious
-    if strategy == "select":
-        return select
-    return walk if forest.tables else packed_walk
+def find_kernel(task: TreeTask) -> TreeKernel:
+    """Ask the kernels, in their order."""
+    return next(kernel for kernel in KERNELS if kernel.fits(task))
 
 
 def scores(k: Kernel, out: Place, x: Place, forest: Forest, strategy: str) -> None:
-    """Emit ``tree_scores``."""
-    _call(k, find_kernel(k.tile, forest, strategy).scores, out, x, forest)
+    """Emit ``tree_scores``: sums in the source's order."""
+    _emit(k, out, x, TreeTask(forest, x.dtype, strategy, k.schedule, k.machine), _add_leaves)
 
 
 def leaves(k: Kernel, out: Place, x: Place, forest: Forest, strategy: str) -> None:
-    """Emit ``tree_leaves``."""
-    _call(k, find_kernel(k.tile, forest, strategy).leaves, out, x, forest)
+    """Emit ``tree_leaves``: the number of the leaf that a row reaches in each tree."""
+    _emit(k, out, x, TreeTask(forest, x.dtype, strategy, k.schedule, k.machine), _write_leaves)
 
 
-def _call(k: Kernel, emit: Callable[..., None], out: Place, x: Place, forest: Forest) -> None:
-    """Have methods of a model share one part: they differ in what they do with its scores. Calls of a few rows would notice."""
-    if isinstance(x, InTable) or k.tile <= tree_lanes.ROWS:
-        emit(k, out, x, forest)
+def _emit(k: Kernel, out: Place, x: Place, task: TreeTask, emit: Emit) -> None:
+    """Emit a subroutine, which all methods of a model share: they differ in what they do with it.
+
+    A call takes longer than it saves where a tile has few rows, and cannot pass a constant.
+    """
+    if isinstance(x, InTable) or task.schedule.few_rows:
+        emit(k, out, x, task)
         return
     types = (TensorType(out.dtype, out.shape), TensorType(x.dtype, x.shape))
-    k.call(make_subroutine(emit, k.schedule, k.machine, types, forest), out, x)
+    k.call(make_subroutine(emit, k.schedule, k.machine, types, task), out, x)
+
+
+def _add_leaves(k: Kernel, out: Place, x: Place, task: TreeTask) -> None:
+    kernel = find_kernel(task)
+    trees = Trees.by_output(task.forest, kernel.group(task), kernel.numbers(task))
+    with kernel.form.adding(k, out, task.forest, trees) as add:
+        kernel.find_leaves(k, x, kernel.tables(task, trees), add)
+
+
+def _write_leaves(k: Kernel, out: Place, x: Place, task: TreeTask) -> None:
+    kernel = find_kernel(task)
+    trees = Trees.by_number(task.forest, kernel.group(task), kernel.numbers(task))
+    with kernel.form.writing(k, out, task.forest, trees) as write:
+        kernel.find_leaves(k, x, kernel.tables(task, trees), write)
 
 
 EMITTERS: dict[str, Callable[..., None]] = {"tree_scores": scores, "tree_leaves": leaves}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
@@ -12,196 +14,172 @@ from hbconv.backends.tvm.ops.edge_search import COMPARES
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block
-from hbconv.backends.tvm.trees.bins.tables import BIAS, FEW_EDGES, Bins
+from hbconv.backends.tvm.trees.bins.tables import MAX_EDGES_COUNTED, SIGNED_BYTE_BIAS, Bins
+from hbconv.backends.tvm.trees.byte_columns import ByteColumns
 
-__all__ = ["Columns", "write_bins"]
+__all__ = ["write_bins"]
 
-
-class Columns:
-    """The columns of bytes of a tile, those of a block side by side."""
-
-    def __init__(self, k: Kernel, place: Place) -> None:
-        self.k, self.place, self.count = k, place, place.shape[0]
-
-    def store(self, block: Block, column: Any, row: Any, value: Any) -> None:
-        """Write bytes of a column for a row of a block, or a vector of rows."""
-        self.k.store(self.place, (0,), self._at(self.begin(block, column), row), value)
-
-    def load(self, begin: Any, row: Any) -> Any:
-        """Read bytes of the column that begins there."""
-        return self.k.load(self.place, (0,), self._at(begin, row))
-
-    def begin(self, block: Block, column: Any) -> Any:
-        """Return where a column of a block begins."""
-        return block.first * self.count + column * self.k.schedule.block
-
-    def _at(self, begin: Any, row: Any) -> Any:
-        return (
-            tirx.Ramp(begin + row.base, row.stride, row.lanes)
-            if isinstance(row, tirx.Ramp)
-            else begin + row
-        )
+Ints = npt.NDArray[np.int64]
+Find = Callable[[Any, Any], None]
+"""``find(i, source)`` writes the bins of the i-th of some features, which is column ``source``."""
 
 
-def write_bins(k: Kernel, columns: Columns, block: Block, x: Place, bins: Bins) -> None:
+def write_bins(k: Kernel, columns: ByteColumns, block: Block, x: Place, bins: Bins) -> None:
     """Turn the values of each feature into its columns."""
-    with k.temporary("int32", (1,)) as count:
-        for finder, features in _finders(bins):
-            if len(features):
-                _write_features(k, columns, block, x, bins, count, finder, features)
-
-
-def _finders(bins: Bins) -> list[tuple[Any, Any]]:
-    """How the place of a value among its edges is found, with the features that it is for."""
     celled = np.array([cells is not None for cells in bins.cells], bool)
-    few = bins.edge_count <= FEW_EDGES
-    return [
-        (_count_edges, np.flatnonzero(few)),
-        (_find_cell, np.flatnonzero(celled & ~few)),
-        (_search, np.flatnonzero(~celled & ~few)),
-    ]
+    few = bins.edge_count <= MAX_EDGES_COUNTED
+    with k.temporary("int32", (1,)) as count:
+        writer = _BinWriter(k, columns, block, x, bins, count)
+        writer.write(np.flatnonzero(few), writer.count_edges)
+        writer.write(np.flatnonzero(celled & ~few), writer.look_up_cells)
+        writer.write(np.flatnonzero(~celled & ~few), writer.search)
 
 
-def _write_features(
-    k: Kernel,
-    columns: Columns,
-    block: Block,
-    x: Place,
-    bins: Bins,
-    count: Place,
-    finder: Any,
-    features: Any,
-) -> None:
-    feature, first, missing = (
-        k.constant(t) for t in (bins.feature[features], bins.first, bins.missing)
-    )
-    begin, end = (
-        k.constant(bins.column_start[:-1][features]),
-        k.constant(bins.column_start[1:][features]),
-    )
-    find = finder(k, block, x, bins, count, features)
-    with k.over((k.number(len(features)),)) as (i,):
-        source = k.bind(k.entry(feature, i))
-        find(i, source)
-        column_begin = k.bind(k.entry(begin, i))
-        with T.serial(k.entry(end, i) - column_begin) as j:
-            column = k.bind(column_begin + j)
-            below = k.bind(k.entry(first, column))
-            nan = k.bind(k.entry(missing, column))
-            with T.If(nan < 0):
-                with T.Then(), block.vectors() as row:
-                    columns.store(block, column, row, _byte(k, k.load(count, (0,), row), below))
-                with T.Else(), block.vectors() as row:
-                    is_nan = tirx.isnan(k.load(x, (source,), block.in_tile(row)))
-                    position = tirx.Select(
-                        is_nan, tirx.Broadcast(nan, k.lanes), k.load(count, (0,), row)
-                    )
-                    columns.store(block, column, row, _byte(k, position, below))
+class _BinWriter:
+    """Writes the columns of a block; ``count`` holds the bins of one feature."""
 
+    def __init__(
+        self, k: Kernel, columns: ByteColumns, block: Block, x: Place, bins: Bins, count: Place
+    ) -> None:
+        self.k = k
+        self.columns = columns
+        self.block = block
+        self.x = x
+        self.bins = bins
+        self.count = count
 
-def _byte(k: Kernel, position: Any, below: Any) -> Any:
-    """Write a bin as a byte of the column that begins after ``below`` edges."""
-    inside = tirx.max(
-        tirx.min(position - tirx.Broadcast(below, k.lanes), literal(255, "int32", k.lanes)),
-        literal(0, "int32", k.lanes),
-    )
-    return tirx.Cast(f"uint8x{k.lanes}", inside ^ literal(BIAS, "int32", k.lanes))
+    def write(self, features: Ints, finder: Callable[[Ints], Find]) -> None:
+        """Write the columns of some features, whose bins are found in one way."""
+        if not len(features):
+            return
+        k, bins = self.k, self.bins
+        feature = k.constant(bins.feature[features])
+        start = k.constant(bins.column_start[:-1][features])
+        end = k.constant(bins.column_start[1:][features])
+        first = k.constant(bins.first)
+        missing = k.constant(bins.missing)
+        find = finder(features)
+        with k.over((k.number(len(features)),)) as (i,):
+            source = k.bind(k.entry(feature, i))
+            find(i, source)
+            begin = k.bind(k.entry(start, i))
+            with T.serial(k.entry(end, i) - begin) as j:
+                column = k.bind(begin + j)
+                below = k.bind(k.entry(first, column))
+                self._write_column(column, source, below, k.bind(k.entry(missing, column)))
 
+    def _write_column(self, column: Any, source: Any, below: Any, missing: Any) -> None:
+        """Write a column that begins after ``below`` edges; the bin of NaN is -1 for the last."""
+        k = self.k
+        with T.If(missing < 0):
+            with T.Then(), self.block.vectors() as row:
+                bin_ = k.load(self.count, (0,), row)
+                self.columns.store(self.block, column, row, _byte(k, bin_, below))
+            with T.Else(), self.block.vectors() as row:
+                is_nan = tirx.isnan(self._value(source, row))
+                nan_bin = tirx.Broadcast(missing, k.lanes)
+                bin_ = tirx.Select(is_nan, nan_bin, k.load(self.count, (0,), row))
+                self.columns.store(self.block, column, row, _byte(k, bin_, below))
 
-def _count_edges(k: Kernel, block: Block, x: Place, bins: Bins, count: Place, features: Any) -> Any:
-    """Count the edges that a value lies right of."""
-    one, zero = literal(1, "int32", k.lanes), literal(0, "int32", k.lanes)
-    edges, start, size = (
-        k.constant(bins.edges),
-        k.constant(bins.edge_start[:-1][features]),
-        k.constant(bins.edge_count[features]),
-    )
+    def _value(self, source: Any, row: Any) -> Any:
+        return self.k.load(self.x, (source,), self.block.in_tile(row))
 
-    def find(i: Any, source: Any) -> None:
-        begin, edge_count = k.bind(k.entry(start, i)), k.bind(k.entry(size, i))
-        with block.vectors() as row:
-            value = k.bind(k.load(x, (source,), block.in_tile(row)))
-            total = k.register("int32", zero)
-            with T.serial(edge_count) as edge:
-                total.set(
-                    total.get()
-                    + tirx.Select(
-                        value <= tirx.Broadcast(k.entry(edges, begin + edge), k.lanes), zero, one
-                    )
-                )
-            k.store(count, (0,), row, total.get())
+    def count_edges(self, features: Ints) -> Find:
+        """Count the edges that a value lies right of."""
+        k = self.k
+        one, zero = literal(1, "int32", k.lanes), literal(0, "int32", k.lanes)
+        edges = k.constant(self.bins.edges)
+        start = k.constant(self.bins.edge_start[:-1][features])
+        size = k.constant(self.bins.edge_count[features])
 
-    return find
+        def find(i: Any, source: Any) -> None:
+            begin = k.bind(k.entry(start, i))
+            edge_count = k.bind(k.entry(size, i))
+            with self.block.vectors() as row:
+                value = k.bind(self._value(source, row))
+                total = k.register("int32", zero)
+                with T.serial(edge_count) as edge:
+                    threshold = tirx.Broadcast(k.entry(edges, begin + edge), k.lanes)
+                    total.set(total.get() + tirx.Select(value <= threshold, zero, one))
+                k.store(self.count, (0,), row, total.get())
 
+        return find
 
-def _find_cell(k: Kernel, block: Block, x: Place, bins: Bins, count: Place, features: Any) -> Any:
-    """Look up how many edges lie below a value's cell, and compare with those in it."""
-    cells = [bins.cells[i] for i in features]
-    low, scale, last = (
-        k.constant(np.array([getattr(c, name) for c in cells], x.dtype))
-        for name in ("low", "scale", "last")
-    )
-    before = k.constant(np.concatenate([c.before for c in cells if c]))
-    table = k.constant(np.cumsum([0, *(len(c.before) for c in cells if c)], dtype=np.int32))
-    edges, start = k.constant(bins.edges), k.constant(bins.edge_start[:-1][features])
+    def look_up_cells(self, features: Ints) -> Find:
+        """Look up how many edges lie below a value's cell, and compare with those in it.
 
-    def find(i: Any, source: Any) -> None:
-        begin, entry, after = (
-            k.bind(k.entry(start, i)),
-            k.bind(k.entry(table, i)),
-            k.bind(k.entry(table, i + 1) - 1),
+        1. The cell is ``(value - low) * scale``, held between 0 and the last; NaN has the entry
+           after it.
+        2. The table of ``before`` tells the edges below the cell; a cell holds two edges at most.
+        """
+        k, x = self.k, self.x
+        cells = [self.bins.cells[i] for i in features]
+        low, scale, last = (
+            k.constant(np.array([getattr(c, name) for c in cells], x.dtype))
+            for name in ("low", "scale", "last")
         )
-        origin, factor, end = (
-            k.bind(tirx.Broadcast(k.entry(t, i), k.lanes)) for t in (low, scale, last)
-        )
+        before = k.constant(np.concatenate([c.before for c in cells if c]))
+        table = k.constant(np.cumsum([0, *(len(c.before) for c in cells if c)], dtype=np.int32))
+        edges = k.constant(self.bins.edges)
+        start = k.constant(self.bins.edge_start[:-1][features])
         zero = literal(0, x.dtype, k.lanes)
-        with block.vectors() as row:
-            value = k.bind(k.load(x, (source,), block.in_tile(row)))
-            position = k.bind((value - origin) * factor)
-            inside = k.bind(tirx.Select(position <= end, position, end))
-            cell = tirx.Cast(
-                f"int32x{k.lanes}", tirx.Select(inside >= zero, inside, zero)
-            ) + tirx.Broadcast(entry, k.lanes)
-            k.store(
-                count,
-                (0,),
-                row,
-                tirx.Select(tirx.isnan(value), tirx.Broadcast(after, k.lanes), cell),
+
+        def find(i: Any, source: Any) -> None:
+            begin = k.bind(k.entry(start, i))
+            entry = k.bind(k.entry(table, i))
+            nan_entry = k.bind(k.entry(table, i + 1) - 1)
+            origin, factor, end = (
+                k.bind(tirx.Broadcast(k.entry(t, i), k.lanes)) for t in (low, scale, last)
             )
-        with block.rows() as row:
-            below = k.bind(tirx.Cast("int32", k.entry(before, k.load(count, (0,), row))))
-            value = k.bind(k.load(x, (source,), block.in_tile(row)))
-            right = [
-                tirx.Cast("int32", value > k.entry(edges, begin + below + i))
-                for i in range(COMPARES)
-            ]
-            k.store(count, (0,), row, sum(right, below))
+            with self.block.vectors() as row:  # 1
+                value = k.bind(self._value(source, row))
+                position = k.bind((value - origin) * factor)
+                inside = k.bind(tirx.Select(position <= end, position, end))
+                inside = tirx.Select(inside >= zero, inside, zero)
+                cell = tirx.Cast(f"int32x{k.lanes}", inside) + tirx.Broadcast(entry, k.lanes)
+                nan_cell = tirx.Broadcast(nan_entry, k.lanes)
+                k.store(self.count, (0,), row, tirx.Select(tirx.isnan(value), nan_cell, cell))
+            with self.block.rows() as row:  # 2
+                cell = k.load(self.count, (0,), row)
+                below = k.bind(tirx.Cast("int32", k.entry(before, cell)))
+                value = k.bind(self._value(source, row))
+                right = [
+                    tirx.Cast("int32", value > k.entry(edges, begin + below + edge))
+                    for edge in range(COMPARES)
+                ]
+                k.store(self.count, (0,), row, sum(right, below))
 
-    return find
+        return find
+
+    def search(self, features: Ints) -> Find:
+        """Halve: one less than a power of two edges make every step stay among them."""
+        k = self.k
+        edges = k.constant(self.bins.edges)
+        start = k.constant(self.bins.edge_start[:-1][features])
+        counts = self.bins.edge_count[features].tolist()
+        halves = k.constant(np.array([1 << (n.bit_length() - 1) for n in counts], np.int32))
+
+        def find(i: Any, source: Any) -> None:
+            begin = k.bind(k.entry(start, i))
+            with self.block.vectors() as row:
+                k.store(self.count, (0,), row, literal(0, "int32", k.lanes))
+            half = k.variable("int32", k.entry(halves, i))
+            with T.While(half.get() > 0):
+                step = k.bind(half.get())
+                with self.block.rows() as row:
+                    position = k.bind(k.load(self.count, (0,), row))
+                    edge = k.entry(edges, begin + position + step - 1)
+                    left = self._value(source, row) <= edge
+                    onward = tirx.Select(left, tirx.IntImm("int32", 0), step)
+                    k.store(self.count, (0,), row, position + onward)
+                half.set(step // 2)
+
+        return find
 
 
-def _search(k: Kernel, block: Block, x: Place, bins: Bins, count: Place, features: Any) -> Any:
-    """Halve: one less than a power of two edges make every step stay among them."""
-    edges, start = k.constant(bins.edges), k.constant(bins.edge_start[:-1][features])
-    halves = k.constant(
-        np.array([1 << (int(n).bit_length() - 1) for n in bins.edge_count[features]], np.int32)
-    )
-
-    def find(i: Any, source: Any) -> None:
-        begin = k.bind(k.entry(start, i))
-        with block.vectors() as row:
-            k.store(count, (0,), row, literal(0, "int32", k.lanes))
-        half = k.variable("int32", k.entry(halves, i))
-        with T.While(half.get() > 0):
-            step = k.bind(half.get())
-            with block.rows() as row:
-                position = k.bind(k.load(count, (0,), row))
-                left = k.load(x, (source,), block.in_tile(row)) <= k.entry(
-                    edges, begin + position + step - 1
-                )
-                k.store(
-                    count, (0,), row, position + tirx.Select(left, tirx.IntImm("int32", 0), step)
-                )
-            half.set(step // 2)
-
-    return find
+def _byte(k: Kernel, bin_: Any, below: Any) -> Any:
+    """Return bins as bytes of the column that begins after ``below`` edges."""
+    in_column = bin_ - tirx.Broadcast(below, k.lanes)
+    at_most = tirx.min(in_column, literal(255, "int32", k.lanes))
+    inside = tirx.max(at_most, literal(0, "int32", k.lanes))
+    return tirx.Cast(f"uint8x{k.lanes}", inside ^ literal(SIGNED_BYTE_BIAS, "int32", k.lanes))

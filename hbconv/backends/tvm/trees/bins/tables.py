@@ -1,4 +1,8 @@
-"""Bins: a forest's thresholds as bytes, exactly. A test asks only on which side of a threshold a value lies."""
+"""Bins: a forest's thresholds as bytes, exactly.
+
+A split asks only on which side of a threshold a value lies. So a value may be replaced by the
+number of thresholds below it.
+"""
 
 from __future__ import annotations
 
@@ -12,44 +16,61 @@ from hbconv.backends.tvm.ops.edge_search import COMPARES, Cells, cut
 from hbconv.backends.tvm.trees.categories.tables import CategorySets, find_sets
 from hbconv.forest import Forest
 
-__all__ = ["BIAS", "FEW_EDGES", "SEGMENT", "Bins", "make_bins"]
+__all__ = [
+    "LEFT_BYTE",
+    "MAX_EDGES_COUNTED",
+    "RIGHT_BYTE",
+    "SIGNED_BYTE_BIAS",
+    "THRESHOLDS_PER_COLUMN",
+    "Bins",
+    "make_bins",
+]
 
-SEGMENT = 255
+THRESHOLDS_PER_COLUMN = 255
 """Thresholds that a column of bytes tells apart."""
-BIAS = 128
-"""Bytes are kept less 128, as signed ones: AVX2 compares no others."""
-FEW_EDGES = 15
+SIGNED_BYTE_BIAS = 128
+"""Bytes are stored less 128, as signed ones: AVX2 compares no others."""
+LEFT_BYTE, RIGHT_BYTE = 0 ^ SIGNED_BYTE_BIAS, 255 ^ SIGNED_BYTE_BIAS
+"""What the column of a category set holds for a row that goes left or right."""
+MAX_EDGES_COUNTED = 15
 """Edges up to which counting them all beats a look-up."""
+
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """How values become bytes, and what each test asks of them.
+    """How values become bytes, and what each split asks of them.
 
-    The bin of a value is the number of its feature's edges it lies right of, ``not x <= edge``. That of NaN is the column's own; a feature has
-    one for all its tests if those where NaN goes right stand before those where it goes left, as they do where NaN counts as zero. A column holds
-    ``clip(bin - first, 0, 255)``, so that any number of edges fits, 255 to a column. A test goes right where ``column > place``.
+    The edges of a feature are its thresholds. The bin of a value is the number of edges it lies
+    right of, ``not x <= edge``. A column holds ``clip(bin - first, 0, 255)``, so that any number of
+    edges fits, 255 to a column. A split goes right where ``column > threshold_bin``.
+
+    NaN has a bin in each column. A feature has one for all its splits if those where NaN goes right
+    stand before those where it goes left, as they do where NaN counts as zero. Else it has columns
+    for either side.
 
     Parameters
     ----------
-    feature : int32 (n,)
+    feature : int32 (n_features,)
         Features that are binned.
-    edges : float (m,)
-        Their edges, ascending, each list padded with infinity to one less than a power of two, and by as many as a cell may
-        hold. NaN, of which all lies right, comes first.
-    edge_start : int32 (n + 1,)
-    edge_count : int32 (n,)
-        How many are no padding.
+    edges : float (n_edges,)
+        Their edges, ascending. Each list is padded with infinity, to one less than a power of two
+        at least, and by as many as a cell may hold. NaN, of which all lies right, comes first.
+    edge_start : int32 (n_features + 1,)
+    edge_count : int32 (n_features,)
+        How many edges are no padding.
     cells : tuple of Cells or None
         How to find a value among many edges; None where it must be searched.
-    column_start : int32 (n + 1,)
+    column_start : int32 (n_features + 1,)
         Columns of each feature.
-    first : int32 (c,)
-    missing : int32 (c,)
+    first : int32 (n_columns,)
+    missing : int32 (n_columns,)
         Bin of NaN, -1 where it lies right of all edges.
-    column, place : int32 (n_tests,)
+    column, threshold_bin : int32 (n_splits,)
     sets : CategorySets
-        Of the tests on categories. Each has a column after the others, 0 where a row goes left and 255 where not: its place is 0.
+        Of the categorical splits. Each has a column after the others, 0 where a row goes left and
+        255 where not: its threshold is 0.
     """
 
     feature: npt.NDArray[np.int32]
@@ -61,76 +82,149 @@ class Bins:
     first: npt.NDArray[np.int32]
     missing: npt.NDArray[np.int32]
     column: npt.NDArray[np.int32]
-    place: npt.NDArray[np.int32]
+    threshold_bin: npt.NDArray[np.int32]
     sets: CategorySets
 
     @property
     def columns(self) -> int:
-        """Number of columns; one where nothing is tested, for trees of a single leaf to read."""
+        """Number of columns; one where nothing is split, for trees of a single leaf to read."""
         return max(1, len(self.first) + self.sets.count)
 
 
 def make_bins(forest: Forest, dtype: str) -> Bins:
     """Sort the thresholds of each feature, for values of the given dtype."""
-    plain = np.flatnonzero(~forest.on_category)
-    tested, index, side, lists = (
-        forest.feature.data[plain],
-        np.zeros(len(plain), np.int64),
-        np.zeros(len(plain), np.int64),
-        [],
-    )
-    thresholds, features, default_left = (
-        forest.less_equal_thresholds(dtype)[plain],
-        np.unique(tested),
-        forest.default_left.data[plain],
-    )
-    for feature in features:
-        tests = np.flatnonzero(tested == feature)
-        edges, index[tests] = _rank(thresholds[tests])
-        side[tests] = default_left[tests] if _mixed(index[tests], default_left[tests]) else 0
-        lists.append(edges)
-    padded = [_padded(edges) for edges in lists]
-    # A column for each segment, and for each side of NaN where they are mixed, feature by feature: one number tells them apart, which sorts fast.
-    segments = int(index.max(initial=0)) // SEGMENT + 1
-    key = (np.searchsorted(features, tested) * segments + index // SEGMENT) * 2 + side
-    keys, own = np.unique(key, return_inverse=True)
-    missing, group = np.zeros(2 * len(lists), np.int64), key // (2 * segments) * 2 + side
-    np.maximum.at(missing, group, np.where(default_left, 0, index + 1))
-    missing = np.where(missing == np.repeat([len(edges) for edges in lists], 2), -1, missing)
-    column, place = (np.zeros(forest.n_tests, np.int32) for _ in range(2))
-    column[plain], place[plain], sets = own, index % SEGMENT, find_sets(forest)
-    column[forest.on_category] = len(keys) + sets.of_test[forest.on_category]
+    splits = np.flatnonzero(~forest.on_category)
+    ranked = _rank(forest, splits, dtype)
+    columns = _find_columns(ranked, forest.default_left.data[splits])
+    sets = find_sets(forest)
+    column = np.zeros(forest.n_tests, np.int32)
+    column[splits] = columns.of_split
+    column[forest.on_category] = len(columns.first) + sets.of_test[forest.on_category]
+    threshold_bin = np.zeros(forest.n_tests, np.int32)
+    threshold_bin[splits] = ranked.index % THRESHOLDS_PER_COLUMN
+    padded = [_padded(edges) for edges in ranked.edges]
     return Bins(
-        feature=features.astype(np.int32),
+        feature=ranked.features.astype(np.int32),
         edges=np.concatenate([np.zeros(0, dtype), *padded]),
         edge_start=np.cumsum([0, *map(len, padded)], dtype=np.int32),
-        edge_count=np.array([len(edges) for edges in lists], np.int32),
-        cells=tuple(
-            cut(edges) if len(edges) > FEW_EDGES and not np.isnan(edges[0]) else None
-            for edges in lists
-        ),
-        column_start=np.searchsorted(keys // (2 * segments), np.arange(len(lists) + 1)).astype(
-            np.int32
-        ),
-        first=(keys // 2 % segments * SEGMENT).astype(np.int32),
-        missing=missing[keys // (2 * segments) * 2 + keys % 2].astype(np.int32),
+        edge_count=np.array([len(edges) for edges in ranked.edges], np.int32),
+        cells=tuple(map(_cells_of, ranked.edges)),
+        column_start=columns.start.astype(np.int32),
+        first=columns.first.astype(np.int32),
+        missing=columns.missing.astype(np.int32),
         column=column,
-        place=place,
+        threshold_bin=threshold_bin,
         sets=sets,
     )
 
 
-def _rank(thresholds: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int_]]:
-    """Return the edges, and the place of each threshold among them."""
+@dataclass(frozen=True, eq=False)
+class _Ranked:
+    """Thresholds by their rank.
+
+    Parameters
+    ----------
+    features : int (n_features,)
+        Those that are split on thresholds, ascending.
+    edges : list of float (n_edges,)
+        Different thresholds of each, ascending, NaN first.
+    feature_index : int64 (n_splits,)
+        Each split's feature, by its position in ``features``.
+    index : int64 (n_splits,)
+        Each split's threshold, by its position among the edges of its feature.
+    side : int64 (n_splits,)
+        Where NaN goes, for features that need columns for either side; else 0.
+    """
+
+    features: npt.NDArray[Any]
+    edges: list[npt.NDArray[Any]]
+    feature_index: Ints
+    index: Ints
+    side: Ints
+
+
+def _rank(forest: Forest, splits: Ints, dtype: str) -> _Ranked:
+    feature = forest.feature.data[splits]
+    thresholds = forest.less_equal_thresholds(dtype)[splits]
+    default_left = forest.default_left.data[splits]
+    features = np.unique(feature)
+    index = np.zeros(len(splits), np.int64)
+    side = np.zeros(len(splits), np.int64)
+    lists = []
+    for each in features:
+        own = np.flatnonzero(feature == each)
+        edges, index[own] = _rank_feature(thresholds[own])
+        side[own] = default_left[own] if _needs_sides(index[own], default_left[own]) else 0
+        lists.append(edges)
+    return _Ranked(features, lists, np.searchsorted(features, feature), index, side)
+
+
+def _rank_feature(thresholds: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int_]]:
+    """Return the edges, and the position of each threshold among them."""
     never = np.isnan(thresholds)
     edges = np.unique(thresholds[~never])
-    places = np.where(never, 0, np.searchsorted(edges, thresholds) + never.any())
-    return np.concatenate([np.full(int(never.any()), np.nan, edges.dtype), edges]), places
+    positions = np.where(never, 0, np.searchsorted(edges, thresholds) + never.any())
+    return np.concatenate([np.full(int(never.any()), np.nan, edges.dtype), edges]), positions
 
 
-def _mixed(index: npt.NDArray[np.int64], default_left: npt.NDArray[np.bool_]) -> bool:
+def _needs_sides(index: Ints, default_left: npt.NDArray[np.bool_]) -> bool:
     """Whether NaN goes left at some edge and right at one not below it."""
     return bool(default_left.any() and (index[~default_left] >= index[default_left].min()).any())
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """The columns of bytes.
+
+    Parameters
+    ----------
+    of_split : int64 (n_splits,)
+    start : int64 (n_features + 1,)
+        Columns of each feature.
+    first : int64 (n_columns,)
+        Edges before each column.
+    missing : int64 (n_columns,)
+        Bin of NaN, -1 for the last.
+    """
+
+    of_split: Ints
+    start: Ints
+    first: Ints
+    missing: Ints
+
+
+def _find_columns(ranked: _Ranked, default_left: npt.NDArray[np.bool_]) -> _Columns:
+    """Give each feature a column for each segment of 255 edges, and for each side of NaN.
+
+    1. One integer names a feature, a segment and a side, which sorts fast: ``(feature * segments +
+       segment) * 2 + side``.
+    2. A feature and a side, ``feature * 2 + side``, have one bin of NaN: right of all edges where
+       NaN goes right.
+    3. A bin of NaN right of all edges is written as -1.
+    """
+    segments = int(ranked.index.max(initial=0)) // THRESHOLDS_PER_COLUMN + 1
+    segment = ranked.index // THRESHOLDS_PER_COLUMN
+    key = (ranked.feature_index * segments + segment) * 2 + ranked.side  # 1
+    keys, of_split = np.unique(key, return_inverse=True)
+    n_features = len(ranked.edges)
+    missing = np.zeros(2 * n_features, np.int64)  # 2
+    feature_side = ranked.feature_index * 2 + ranked.side
+    np.maximum.at(missing, feature_side, np.where(default_left, 0, ranked.index + 1))
+    n_edges = np.repeat([len(edges) for edges in ranked.edges], 2)  # 3
+    missing = np.where(missing == n_edges, -1, missing)
+    feature = keys // (2 * segments)
+    return _Columns(
+        of_split=of_split,
+        start=np.searchsorted(feature, np.arange(n_features + 1)),
+        first=keys // 2 % segments * THRESHOLDS_PER_COLUMN,
+        missing=missing[feature * 2 + keys % 2],
+    )
+
+
+def _cells_of(edges: npt.NDArray[Any]) -> Cells | None:
+    if len(edges) <= MAX_EDGES_COUNTED or np.isnan(edges[0]):
+        return None
+    return cut(edges)
 
 
 def _padded(edges: npt.NDArray[Any]) -> npt.NDArray[Any]:

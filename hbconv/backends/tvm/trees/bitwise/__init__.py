@@ -1,1 +1,1 @@
-"""Trees by logic on bit planes."""
+"""Trees by select on bit planes."""

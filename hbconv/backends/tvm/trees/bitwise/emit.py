@@ -1,31 +1,26 @@
-"""Trees by select on bit planes: every test of every tree for 256 rows at once. The model is data; the code is a few loops."""
+"""Emit trees by select on bit planes: every split of every tree for 256 rows at once.
+
+The model is data; the code is a few loops.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.array import Array
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.tir.row_blocks import blocks
-from hbconv.backends.tvm.trees.bins.emit import Columns, write_bins
-from hbconv.backends.tvm.trees.bins.tables import Bins
+from hbconv.backends.tvm.tir.row_blocks import Block, blocks
+from hbconv.backends.tvm.trees.bins.emit import write_bins
 from hbconv.backends.tvm.trees.bitwise.category_planes import write_sets
-from hbconv.backends.tvm.trees.bitwise.leaf_splits import cut_trees
-from hbconv.backends.tvm.trees.bitwise.planes import (
-    BYTES,
-    ROWS,
-    Planes,
-    transposed_bits,
-    write_masks,
-)
+from hbconv.backends.tvm.trees.bitwise.masks import PLANE_BYTES, PLANE_ROWS, make_masks
+from hbconv.backends.tvm.trees.bitwise.planes import Planes, transposed_bits, write_masks
 from hbconv.backends.tvm.trees.bitwise.tables import (
     BOTH,
     EITHER,
@@ -33,93 +28,136 @@ from hbconv.backends.tvm.trees.bitwise.tables import (
     LOPSIDED,
     BitTables,
     Shape,
+    choose_group,
     make_bit_tables,
     words_of,
 )
-from hbconv.backends.tvm.trees.bytewise.emit import COLUMNS, Finish
+from hbconv.backends.tvm.trees.byte_columns import ByteColumns, byte_columns, shifted
 from hbconv.backends.tvm.trees.categories.emit import write_classes
-from hbconv.forest import Forest
+from hbconv.backends.tvm.trees.leaves import by_block
+from hbconv.backends.tvm.trees.leaves.by_block import BlockLeaves
+from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
+from hbconv.backends.tvm.trees.tree_order import Trees
 
-__all__ = ["BitSelect"]
+__all__ = ["Bitwise"]
+
+PLANES_ALLOCATED = 1024
+"""Memory is for a multiple of so many planes: models that differ by a few share a kernel."""
+MAX_MASKS_PER_SPLIT = 1.25
+"""Masks for each split up to which they are sooner made than as many splits decided on bytes."""
+MAX_MASKS_PER_SET = 100
+"""The same for each category set, which on bytes is looked up row by row."""
+MAX_LEAVES = 256
+"""Leaves of a tree that a byte tells apart."""
 
 Vector = Any
-Ints = npt.NDArray[np.int64]
-
-PLANES = 1024
-"""Planes that memory is laid out for: a multiple, so that models that differ by a few share a kernel."""
 
 
-class BitSelect:
-    """How a forest is evaluated on bit planes.
+@dataclass(frozen=True)
+class Bitwise(TreeKernel):
+    """Decides all splits of a forest on planes, then joins planes to the codes of leaves.
 
     Parameters
     ----------
-    forest : Forest
-    bins : Bins
-    group : int
-        Trees evaluated together.
+    trees_together : int
+        Trees of a group; 0 for as many as suit the forest.
     """
 
-    def __init__(self, forest: Forest, bins: Bins, group: int) -> None:
-        self.forest, self.bins, self.group, self.number = (
-            forest,
-            bins,
-            group,
-            cut_trees(forest).codes(forest.n_leaves),
-        )
+    trees_together: int = 0
 
-    def evaluate(self, k: Kernel, x: Place, trees: Ints, finish: Finish) -> None:
-        """Bin the rows of a block, decide all tests, then run the program a group of trees at a time; ``finish`` gets the codes of their leaves."""
-        bins, tables = self.bins, _tables(self.forest, self.bins, Array(trees), self.group)
-        starts, count, plain = (
-            k.constant(tables.group_start),
-            tables.masks.count + tables.slots,
-            len(bins.first),
-        )
+    name: ClassVar[str] = "bitwise"
+    form: ClassVar[LeafForm] = by_block
+    binned: ClassVar[bool] = True
+
+    def fits(self, task: TreeTask) -> bool:
+        """Ask for a strategy that decides all splits, small trees and repeated thresholds.
+
+        A plane for each threshold pays only then; one for a category set pays always. They must fit
+        half of the second-level cache.
+        """
+        if task.strategy != "select" or task.schedule.block != PLANE_ROWS:
+            return False
+        n_masks = make_masks(task.bins).first_set
+        worth = MAX_MASKS_PER_SPLIT * task.forest.n_tests
+        worth += MAX_MASKS_PER_SET * task.bins.sets.count
+        largest = int(np.diff(task.forest.first_leaf.data).max(initial=1))
+        in_cache = n_masks * PLANE_BYTES <= task.machine.level2 // 2
+        return largest <= MAX_LEAVES and in_cache and n_masks <= worth
+
+    def group(self, task: TreeTask) -> int:
+        """Return how many trees are evaluated together."""
+        return self.trees_together or choose_group(task.forest)
+
+    def numbers(self, task: TreeTask) -> npt.NDArray[np.int64]:
+        """Return the code of each leaf: a bit for each split of the leaves of its tree."""
+        return task.leaf_splits.codes(task.forest.n_leaves)
+
+    def tables(self, task: TreeTask, trees: Trees) -> BitTables:
+        """Return the program over planes."""
+        return make_bit_tables(task.forest, task.bins, task.leaf_splits, trees)
+
+    def find_leaves(self, k: Kernel, x: Place, tables: BitTables, hand_over: BlockLeaves) -> None:
+        """Bin the rows of a block, decide all splits, then run the program group by group."""
+        bins = tables.bins
+        starts = k.constant(tables.group_start)
+        count = tables.masks.count + tables.slots
+        allocated = -(-count // PLANES_ALLOCATED) * PLANES_ALLOCATED
         with (
-            k.temporary(
-                "uint8", (-(-(plain + len(bins.sets.groups)) // COLUMNS) * COLUMNS,)
-            ) as bytes_,
-            k.temporary("uint8", (-(-count // PLANES) * PLANES * BYTES // k.tile,)) as place,
-            k.temporary("uint8", (self.group,)) as codes,
+            byte_columns(k, len(bins.first) + len(bins.sets.groups)) as columns,
+            k.temporary("uint8", (allocated * PLANE_BYTES // k.tile,)) as place,
+            k.temporary("uint8", (tables.group,)) as codes,
             blocks(k) as block,
         ):
-            columns, planes = Columns(k, bytes_), Planes(k, place)
-            write_bins(k, columns, block, x, bins)
-            write_masks(k, columns, block, planes, tables.masks)
-            if bins.sets.groups:
-                write_classes(k, columns, block, x, bins.sets, plain)
-                write_sets(k, columns, block, planes, plain, tables.sets)
-            run = _runner(k, planes, tables)
-            with k.over((k.number(tables.groups),)) as (group,):
+            planes = Planes(k, place)
+            _decide(k, columns, block, x, planes, tables)
+            runner = _Runner(k, planes, tables)
+            with k.over((k.number(tables.n_groups),)) as (group,):
                 begin = k.bind(k.entry(starts, group))
                 with T.serial(k.entry(starts, group + 1) - begin) as i:
-                    run(begin + i)
-                _write_codes(k, planes, tables, group * self.group, codes)
-                finish(
-                    group, block, lambda tree, row: k.load(codes, (0,), _shifted(row, tree * ROWS))
+                    runner.run(begin + i)
+                _write_codes(k, planes, tables, group * tables.group, codes)
+                hand_over(
+                    group,
+                    block,
+                    lambda tree, row: k.load(codes, (0,), shifted(row, tree * PLANE_ROWS)),
                 )
 
 
-@lru_cache(maxsize=2)
-def _tables(forest: Forest, bins: Bins, trees: Array, group: int) -> BitTables:
-    """Make the tables once for all methods of a model, which are compiled one after another: one that numbers leaves has a forest of its own."""
-    return make_bit_tables(forest, bins, trees.data, group)
+def _decide(
+    k: Kernel, columns: ByteColumns, block: Block, x: Place, planes: Planes, tables: BitTables
+) -> None:
+    """Write the outcomes of all splits of a block."""
+    bins = tables.bins
+    write_bins(k, columns, block, x, bins)
+    write_masks(k, columns, block, planes, tables.masks)
+    if bins.sets.groups:
+        write_classes(k, columns, block, x, bins.sets, len(bins.first))
+        write_sets(k, columns, block, planes, len(bins.first), tables.sets)
 
 
-def _runner(k: Kernel, planes: Planes, tables: BitTables) -> Callable[[Any], None]:
-    """Return what emits a run: the nodes of one shape, one after another."""
-    runs, words = k.constant(tables.runs), k.constant(tables.words)
+class _Runner:
+    """Emits a run: the nodes of one shape, one after another."""
 
-    def run(number: Any) -> None:
-        shape, first, count = (k.bind(k.entry(runs, number * 3 + i)) for i in range(3))
-        _choose(
-            shape,
-            list(enumerate(tables.shapes)),
-            lambda each: _emit_all(k, planes, words, first, count, each),
-        )
+    def __init__(self, k: Kernel, planes: Planes, tables: BitTables) -> None:
+        self.k = k
+        self.planes = planes
+        self.shapes = list(enumerate(tables.shapes))
+        self.runs = k.constant(tables.runs)
+        self.words = k.constant(tables.words)
 
-    return run
+    def run(self, number: Any) -> None:
+        """Emit the run of a number."""
+        k = self.k
+        shape, first, count = (k.bind(k.entry(self.runs, number * 3 + i)) for i in range(3))
+        _choose(shape, self.shapes, lambda each: self._emit_all(first, count, each))
+
+    def _emit_all(self, first: Any, count: Any, shape: Shape) -> None:
+        k = self.k
+        width = words_of(shape)
+        with T.serial(count) as i:
+            begin = first + i * width
+            words = [k.bind(k.entry(self.words, begin + word)) for word in range(width)]
+            _emit(k, self.planes, shape, *words)
 
 
 def _choose(number: Any, shapes: list[tuple[int, Shape]], emit: Callable[[Shape], None]) -> None:
@@ -133,19 +171,6 @@ def _choose(number: Any, shapes: list[tuple[int, Shape]], emit: Callable[[Shape]
         if others:
             with T.Else():
                 _choose(number, others, emit)
-
-
-def _emit_all(
-    k: Kernel, planes: Planes, words: Place, first: Any, count: Any, shape: Shape
-) -> None:
-    width = words_of(shape)
-    with T.serial(count) as i:
-        _emit(
-            k,
-            planes,
-            shape,
-            *(k.bind(k.entry(words, first + i * width + word)) for word in range(width)),
-        )
 
 
 def _emit(k: Kernel, planes: Planes, shape: Shape, result: Any, *operands: Any) -> None:
@@ -164,20 +189,21 @@ def _computed(k: Kernel, planes: Planes, shape: Shape, first: Any, *others: Any)
         decided = planes.load(others[0])
         return [before & decided if shape == BOTH else before | decided]
     if shape == FUSED:
-        left, right = _part(k, planes, *others[:3]), _part(k, planes, *others[3:])
+        left = _side(k, planes, *others[:3])
+        right = _side(k, planes, *others[3:])
     else:
         left, right = ([planes.load(side, i) for i in range(int(shape))] for side in others)
     return [*(k.bind(_chosen(k, before, *pair)) for pair in zip(left, right, strict=True)), before]
 
 
-def _part(k: Kernel, planes: Planes, before: Any, left: Any, right: Any) -> list[Vector]:
+def _side(k: Kernel, planes: Planes, before: Any, left: Any, right: Any) -> list[Vector]:
     """Compute a side of two planes."""
     decided = k.bind(planes.load(before))
     return [k.bind(_chosen(k, decided, planes.load(left), planes.load(right))), decided]
 
 
 def _chosen(k: Kernel, before: Vector, left: Vector, right: Vector) -> Vector:
-    """Take the left plane's bits of rows before the cut, and the right one's of others."""
+    """Take the left plane's bits of rows before the split, and the right one's of others."""
     right = k.bind(right)
     return ((left ^ right) & before) ^ right
 
@@ -194,35 +220,30 @@ def _join_lopsided(
     right_alone: Any,
 ) -> None:
     """Join sides of different numbers of planes: what is missing counts as zeros."""
-    before, begin = k.bind(planes.load(first)), k.bind(both * BYTES)
+    before = k.bind(planes.load(first))
+    begin = k.bind(both * PLANE_BYTES)
     with T.serial(both) as i:
-        at = k.bind(i * BYTES)
-        planes.store(
-            result + at, _chosen(k, before, planes.load(left + at), planes.load(right + at))
-        )
+        at = k.bind(i * PLANE_BYTES)
+        sides = planes.load(left + at), planes.load(right + at)
+        planes.store(result + at, _chosen(k, before, *sides))
     with T.serial(left_alone) as i:
-        at = k.bind(begin + i * BYTES)
+        at = k.bind(begin + i * PLANE_BYTES)
         planes.store(result + at, planes.load(left + at) & before)
     with T.serial(right_alone) as i:
-        at = k.bind(begin + i * BYTES)
+        at = k.bind(begin + i * PLANE_BYTES)
         planes.store(result + at, planes.load(right + at) & ~before)
-    planes.store(result + (both + left_alone + right_alone) * BYTES, before)
+    planes.store(result + (both + left_alone + right_alone) * PLANE_BYTES, before)
 
 
 def _write_codes(
     k: Kernel, planes: Planes, tables: BitTables, first_tree: Any, codes: Place
 ) -> None:
     """Turn the planes of the codes of a group's trees into bytes."""
-    numbers, bits = k.constant(tables.codes), tables.codes.shape[1]
+    numbers = k.constant(tables.codes)
+    bits = tables.codes.shape[1]
     with T.serial(codes.shape[0]) as tree:
         first = k.bind((first_tree + tree) * bits)
-        held = [k.bind(planes.load(k.entry(numbers, first + i))) for i in range(bits)]
-        for q, vector in enumerate(transposed_bits(k, held)):
-            k.store(codes, (0,), tirx.Ramp(tree * ROWS + q * BYTES, 1, BYTES), vector)
-
-
-def _shifted(row: Any, by: Any) -> Any:
-    """Return a row, or a vector of rows, some rows on."""
-    return (
-        tirx.Ramp(row.base + by, row.stride, row.lanes) if isinstance(row, tirx.Ramp) else row + by
-    )
+        code = [k.bind(planes.load(k.entry(numbers, first + i))) for i in range(bits)]
+        for q, vector in enumerate(transposed_bits(k, code)):
+            begin = tree * PLANE_ROWS + q * PLANE_BYTES
+            k.store(codes, (0,), tirx.Ramp(begin, 1, PLANE_BYTES), vector)

@@ -1,4 +1,8 @@
-"""The program over bit planes that a forest becomes: its joins and steps in an order in which what is read has been written, as rows of numbers."""
+"""The program over bit planes that a forest becomes, as rows of numbers.
+
+A forest is joins of planes, and steps that decide what lies before a split of leaves. They stand in
+an order in which what is read has been written.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,24 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.trees.bins.tables import Bins
-from hbconv.backends.tvm.trees.bitwise.category_planes import SetTables, make_set_tables
-from hbconv.backends.tvm.trees.bitwise.leaf_splits import Cuts, cut_trees
-from hbconv.backends.tvm.trees.bitwise.planes import BYTES, Masks, make_masks
+from hbconv.backends.tvm.trees.bitwise.leaf_splits import LeafSplits
+from hbconv.backends.tvm.trees.bitwise.masks import PLANE_BYTES, Masks, make_masks
+from hbconv.backends.tvm.trees.bitwise.set_tables import SetTables, make_set_tables
 from hbconv.backends.tvm.trees.list_scheduling import assign_slots, in_runs, lay_out
+from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.forest import Forest
 
-__all__ = ["BOTH", "EITHER", "BitTables", "Shape", "group_of", "make_bit_tables", "words_of"]
+__all__ = [
+    "BOTH",
+    "EITHER",
+    "FUSED",
+    "LOPSIDED",
+    "BitTables",
+    "Shape",
+    "choose_group",
+    "make_bit_tables",
+    "words_of",
+]
 
 Shape: TypeAlias = "int | str"
 """A join of so many planes on either side, or one of the following."""
@@ -28,23 +43,28 @@ LOPSIDED = "lopsided"
 FUSED = 2
 """Planes of sides that are computed with their join: one is decided, from two others."""
 ZEROS = 0
-"""The plane of what lies before no cut."""
-GROUPS = (16, 8, 4)
+"""The plane of what lies before no split."""
+GROUP_SIZES = (16, 8, 4)
 """Trees evaluated together: the more, the longer the runs of one shape."""
-LEAVES = 1500
-"""Leaves of such trees up to which what is between them, about a plane a leaf, stays in the nearest caches."""
+MAX_LEAVES_TOGETHER = 1500
+"""Leaves of such trees up to which what is between them stays in the nearest caches.
+
+That is about a plane a leaf.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class BitTables:
     """A forest as a program over planes: those of the masks, then slots.
 
-    For each join and step there are words: where its result begins, the plane of what lies before its cut, then, for each side, where it begins, or what it is
-    computed from (before its cut, left, right). A lopsided join adds how many planes both sides, the left one alone and the right one alone have.
-    Of a step the words are the result and two planes.
+    For each join and step there are words: where its result begins, the plane of what lies before
+    its split, then, for each side, where it begins, or what it is computed from (before its split,
+    left, right). A lopsided join adds how many planes both sides, the left one alone and the right
+    one alone have. Of a step the words are the result and two planes.
 
     Parameters
     ----------
+    bins : Bins
     masks : Masks
     sets : SetTables
     shapes : tuple of Shape
@@ -54,58 +74,69 @@ class BitTables:
         Joins of one shape, one after another: position of the shape, first word, number of joins.
     group_start : int32 (n_groups + 1,)
         First run of each group of trees.
+    group : int
+        Trees of a group.
     slots : int
         Planes of slots; those of classes have been there before.
-    codes : int32 (n_trees, bits)
+    codes : int32 (n_places, n_bits)
         Planes of the code of each tree's leaf, the lowest bit first.
     """
 
+    bins: Bins
     masks: Masks
     sets: SetTables
     shapes: tuple[Shape, ...]
     words: npt.NDArray[np.int32]
     runs: npt.NDArray[np.int32]
     group_start: npt.NDArray[np.int32]
+    group: int
     slots: int
     codes: npt.NDArray[np.int32]
 
     @property
-    def groups(self) -> int:
+    def n_groups(self) -> int:
         """Number of groups."""
         return len(self.group_start) - 1
 
 
-def make_bit_tables(forest: Forest, bins: Bins, trees: Ints, group: int) -> BitTables:
-    """Write the program for the trees in the given order, -1 standing for none; their number is a multiple of ``group``."""
-    masks, cuts = make_masks(bins), cut_trees(forest)
-    mask, sets = masks.of_tests(bins), make_set_tables(bins.sets, masks.first_set)
-    nodes = _Nodes.of(cuts, forest, trees, group)
+def make_bit_tables(forest: Forest, bins: Bins, splits: LeafSplits, trees: Trees) -> BitTables:
+    """Write the program for the trees, in their order.
+
+    1. Find the nodes, joins and steps, and an order of them.
+    2. Give each result slots after the planes of the masks; the last entry stands for zeros.
+    3. Write the words of the nodes, shape by shape, and lay them out in the order.
+    """
+    masks = make_masks(bins)
+    sets = make_set_tables(bins.sets, masks.first_set)
+    nodes = _Nodes.of(splits, forest, trees)  # 1
     order = in_runs(nodes.kind, nodes.parent, nodes.group)
-    slot, slots = assign_slots(order, nodes.parent, nodes.planes, nodes.group)
-    planes = _Planes(
-        cuts, nodes, np.append(masks.count + slot, ZEROS) * BYTES, np.append(mask, ZEROS) * BYTES
-    )
-    words = [
+    slot, slots = assign_slots(order, nodes.parent, nodes.planes, nodes.group)  # 2
+    result = np.append(masks.count + slot, ZEROS) * PLANE_BYTES
+    mask = np.append(masks.of_tests(bins), ZEROS) * PLANE_BYTES
+    planes = _Planes(splits, nodes, result, mask)
+    words = [  # 3
         planes.words(shape, np.flatnonzero(nodes.kind == i)) for i, shape in enumerate(nodes.shapes)
     ]
-    flat, runs, group_start = lay_out(words, nodes.kind, nodes.group, order, len(trees) // group)
+    n_groups = len(trees.order) // trees.group
+    flat, runs, group_start = lay_out(words, nodes.kind, nodes.group, order, n_groups)
     return BitTables(
-        masks,
-        sets,
-        nodes.shapes,
-        flat.astype(np.int32),
-        runs,
-        group_start,
-        max(slots, sets.most),
-        planes.codes(trees).astype(np.int32),
+        bins=bins,
+        masks=masks,
+        sets=sets,
+        shapes=nodes.shapes,
+        words=flat.astype(np.int32),
+        runs=runs,
+        group_start=group_start,
+        group=trees.group,
+        slots=max(slots, sets.max_class_planes),
+        codes=planes.codes(trees.order).astype(np.int32),
     )
 
 
-def group_of(forest: Forest) -> int:
+def choose_group(forest: Forest) -> int:
     """Return how many trees to evaluate together."""
-    return next(
-        (size for size in GROUPS if size * forest.n_leaves <= LEAVES * forest.n_trees), GROUPS[-1]
-    )
+    most = MAX_LEAVES_TOGETHER * forest.n_trees
+    return next((size for size in GROUP_SIZES if size * forest.n_leaves <= most), GROUP_SIZES[-1])
 
 
 def words_of(shape: Shape) -> int:
@@ -121,10 +152,27 @@ def words_of(shape: Shape) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Nodes:
-    """The joins, of windows that are no part of another's, then the steps.
+    """The joins, of ranges that are no part of another's, then the steps.
 
-    ``window`` is that of a join, or whose cut a step helps to decide; ``join`` numbers the join of a window, or that of which it is a part, and ``decided``
-    its last step (-1: none). ``parent`` reads a node's result of so many ``planes``, ``before`` is the step before a step.
+    Parameters
+    ----------
+    shapes : tuple of Shape
+    kind, group : int64 (n_nodes,)
+        Position of the shape, and group of the tree.
+    parent : int64 (n_nodes,)
+        The node that reads a node's result, -1 for none.
+    planes : int64 (n_nodes,)
+        Planes of the result.
+    range : int64 (n_nodes,)
+        Of a join; or whose split a step helps to decide.
+    join : int64 (n_ranges + 1,)
+        The join of a range, or that of which it is a part.
+    decided : int64 (n_ranges,)
+        Its last step, -1 for none.
+    before : int64 (n_nodes,)
+        The step before a step, -1 for none.
+    test : int64 (n_nodes,)
+        That of a step.
     """
 
     shapes: tuple[Shape, ...]
@@ -132,116 +180,127 @@ class _Nodes:
     group: Ints
     parent: Ints
     planes: Ints
-    window: Ints
+    range: Ints
     join: Ints
     decided: Ints
     before: Ints
-    step: Ints
+    test: Ints
 
     @staticmethod
-    def of(cuts: Cuts, forest: Forest, trees: Ints, size: int) -> _Nodes:
-        turn = np.zeros(forest.n_trees + 1, np.int64)
-        turn[trees] = np.arange(len(trees))
-        part = (cuts.bits == FUSED) & (np.append(cuts.bits, 0)[cuts.parent] == FUSED + 1)
-        own = np.flatnonzero((cuts.bits > 1) & ~part)
-        join = np.full(len(cuts.bits) + 1, -1)
+    def of(splits: LeafSplits, forest: Forest, trees: Trees) -> _Nodes:
+        """Find the nodes.
+
+        1. A range of two bits is computed with its parent, if that has three: it has no node.
+        2. The other ranges of more than one bit have joins, numbered first.
+        3. Steps follow, in a chain for each range; the last one decides the range's split.
+        """
+        part = (splits.bits == FUSED) & (np.append(splits.bits, 0)[splits.parent] == FUSED + 1)  # 1
+        own = np.flatnonzero((splits.bits > 1) & ~part)  # 2
+        join = np.full(len(splits.bits) + 1, -1)
         join[own] = np.arange(len(own))
-        join[:-1][part] = join[cuts.parent[part]]
-        steps = np.arange(len(cuts.step_window)) + len(own)
-        follows = np.append(False, cuts.step_window[1:] == cuts.step_window[:-1])[: len(steps)]
-        last = ~np.append(follows[1:], False)[: len(steps)]
-        decided = np.full(len(cuts.bits), -1)
-        decided[cuts.step_window[last]] = steps[last]
-        window = np.concatenate([own, cuts.step_window])
-        shapes, kind = _kinds(cuts, own)
+        join[:-1][part] = join[splits.parent[part]]
+        n_steps = len(splits.step_range)  # 3
+        steps = np.arange(n_steps) + len(own)
+        follows = np.append(False, splits.step_range[1:] == splits.step_range[:-1])[:n_steps]
+        last = ~np.append(follows[1:], False)[:n_steps]
+        decided = np.full(len(splits.bits), -1)
+        decided[splits.step_range[last]] = steps[last]
+        ranges = np.concatenate([own, splits.step_range])
+        place = np.zeros(forest.n_trees + 1, np.int64)
+        place[trees.order] = np.arange(len(trees.order))
+        shapes, kind = _kinds(splits, own)
+        none = np.full(len(own), -1)
+        read_by = np.where(last, join[splits.step_range], steps + 1)
         return _Nodes(
             shapes=shapes,
-            kind=np.concatenate([kind, len(shapes) - 2 + cuts.step_either]),
-            group=turn[forest.tree_of_tests[cuts.test[window]]] // size,
-            parent=np.concatenate(
-                [join[cuts.parent[own]], np.where(last, join[cuts.step_window], steps + 1)]
-            ),
-            planes=np.concatenate([cuts.bits[own], np.ones(len(steps), np.int64)]),
-            window=window,
+            kind=np.concatenate([kind, len(shapes) - 2 + splits.step_either]),
+            group=place[forest.tree_of_tests[splits.test[ranges]]] // trees.group,
+            parent=np.concatenate([join[splits.parent[own]], read_by]),
+            planes=np.concatenate([splits.bits[own], np.ones(n_steps, np.int64)]),
+            range=ranges,
             join=join,
             decided=decided,
-            before=np.concatenate([np.full(len(own), -1), np.where(follows, steps - 1, -1)]),
-            step=np.concatenate([np.full(len(own), -1), cuts.step_test]),
+            before=np.concatenate([none, np.where(follows, steps - 1, -1)]),
+            test=np.concatenate([none, splits.step_test]),
         )
 
 
-def _kinds(cuts: Cuts, own: Ints) -> tuple[tuple[Shape, ...], Ints]:
-    """Name all shapes of trees of so many bits, and return the positions of those of the given windows."""
-    bits = np.append(cuts.bits, 0)
-    most, planes = max(int(bits.max()), FUSED + 1), bits[own] - 1
-    lopsided = (planes > FUSED) & (bits[cuts.left[own]] != bits[cuts.right[own]])
+def _kinds(splits: LeafSplits, own: Ints) -> tuple[tuple[Shape, ...], Ints]:
+    """Name all shapes of trees of so many bits, and return the positions of those of some ranges."""
+    bits = np.append(splits.bits, 0)
+    most = max(int(bits.max()), FUSED + 1)
+    planes = bits[own] - 1
+    lopsided = (planes > FUSED) & (bits[splits.left[own]] != bits[splits.right[own]])
     return (*range(1, most), LOPSIDED, BOTH, EITHER), np.where(lopsided, most, planes) - 1
 
 
 @dataclass(frozen=True, eq=False)
 class _Planes:
-    """Where planes begin: ``result`` the first of each node, ``mask`` that of each test; the last of either are zeros."""
+    """Where planes begin: ``result`` the first of each node, ``mask`` that of each test.
 
-    cuts: Cuts
+    The last entry of either is the plane of zeros.
+    """
+
+    splits: LeafSplits
     nodes: _Nodes
     result: Ints
     mask: Ints
 
     def words(self, shape: Shape, nodes: Ints) -> Ints:
         """Write the words of the nodes of a shape."""
-        return np.stack(
-            [self.result[nodes], *self._operands(shape, nodes, self.nodes.window[nodes])], axis=1
-        )
+        operands = self._operands(shape, nodes, self.nodes.range[nodes])
+        return np.stack([self.result[nodes], *operands], axis=1)
 
-    def _operands(self, shape: Shape, nodes: Ints, window: Ints) -> list[Ints]:
-        left, right = self.cuts.left[window], self.cuts.right[window]
+    def _operands(self, shape: Shape, nodes: Ints, ranges: Ints) -> list[Ints]:
+        left = self.splits.left[ranges]
+        right = self.splits.right[ranges]
         if shape in (BOTH, EITHER):
             before = self.nodes.before[nodes]
-            return [
-                self.mask[self.nodes.step[nodes]],
-                np.where(before >= 0, self.result[before], self.mask[self.cuts.test[window]]),
-            ]
+            at_split = self.mask[self.splits.test[ranges]]
+            decided = np.where(before >= 0, self.result[before], at_split)
+            return [self.mask[self.nodes.test[nodes]], decided]
         if shape == FUSED:
-            return [self._decided(window), *self._part(left), *self._part(right)]
-        sides = [self._decided(window), self._of(left), self._of(right)]
+            return [self._decided(ranges), *self._part(left), *self._part(right)]
+        sides = [self._decided(ranges), self._of(left), self._of(right)]
         return [*sides, *self._counts(left, right)] if shape == LOPSIDED else sides
 
-    def _decided(self, windows: Ints) -> Ints:
-        """Return the plane of what lies before the cut."""
-        step = self.nodes.decided[windows]
-        return np.where(step >= 0, self.result[step], self.mask[self.cuts.test[windows]])
+    def _decided(self, ranges: Ints) -> Ints:
+        """Return the plane of what lies before the split."""
+        step = self.nodes.decided[ranges]
+        return np.where(step >= 0, self.result[step], self.mask[self.splits.test[ranges]])
 
-    def _part(self, windows: Ints) -> list[Ints]:
-        """Return what a side is computed from: one of fewer planes is the right one of a cut that nothing lies before."""
-        bits = self._bits(windows)
-        before = np.where(bits == FUSED, self._decided(windows), ZEROS)
-        left, right = (
-            np.where(bits == FUSED, side[windows], windows)
-            for side in (self.cuts.left, self.cuts.right)
-        )
+    def _part(self, ranges: Ints) -> list[Ints]:
+        """Return what a side is computed from.
+
+        One of fewer planes is the right side of a split that nothing lies before.
+        """
+        full = self._bits(ranges) == FUSED
+        before = np.where(full, self._decided(ranges), ZEROS)
+        left = np.where(full, self.splits.left[ranges], ranges)
+        right = np.where(full, self.splits.right[ranges], ranges)
         return [before, self._of(left), self._of(right)]
 
-    def _of(self, windows: Ints) -> Ints:
-        """Return the first plane of windows: one of two leaves is told by its test, one of a single leaf by none."""
-        return np.where(
-            self._bits(windows) > 1,
-            self.result[self.nodes.join[windows]],
-            self.mask[np.append(self.cuts.test, -1)[windows]],
-        )
+    def _of(self, ranges: Ints) -> Ints:
+        """Return the first plane of ranges.
+
+        One of two leaves is told by its test, one of a single leaf by none.
+        """
+        by_test = self.mask[np.append(self.splits.test, -1)[ranges]]
+        return np.where(self._bits(ranges) > 1, self.result[self.nodes.join[ranges]], by_test)
 
     def _counts(self, left: Ints, right: Ints) -> list[Ints]:
         """Count the planes of both sides, of the left one alone and of the right one alone."""
-        some, others = self._bits(left), self._bits(right)
-        both = np.minimum(some, others)
-        return [both, some - both, others - both]
+        left_bits = self._bits(left)
+        right_bits = self._bits(right)
+        both = np.minimum(left_bits, right_bits)
+        return [both, left_bits - both, right_bits - both]
 
-    def _bits(self, windows: Ints) -> Ints:
-        return np.append(self.cuts.bits, 0)[windows]
+    def _bits(self, ranges: Ints) -> Ints:
+        return np.append(self.splits.bits, 0)[ranges]
 
-    def codes(self, trees: Ints) -> Ints:
+    def codes(self, order: Ints) -> Ints:
         """Return the planes of the codes of trees; zeros past the bits of a tree."""
-        root = np.append(self.cuts.root, -1)[trees]
-        bit = np.arange(self.cuts.bits.max(initial=0))
-        return np.where(
-            bit < self._bits(root)[:, None], self._of(root)[:, None] + bit * BYTES, ZEROS
-        )
+        root = np.append(self.splits.root, -1)[order]
+        bit = np.arange(self.splits.bits.max(initial=0))
+        planes = self._of(root)[:, None] + bit * PLANE_BYTES
+        return np.where(bit < self._bits(root)[:, None], planes, ZEROS)

@@ -1,176 +1,208 @@
-"""Trees by select: every test of every tree, bottom-up, for a register of rows at once. The model is data; the code is a few loops."""
+"""Emit trees by select on bytes: every split of every tree, bottom-up, for many rows at once.
+
+The model is data; the code is a few loops.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.array import Array
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block, blocks
-from hbconv.backends.tvm.trees.bins.emit import Columns, write_bins
+from hbconv.backends.tvm.trees.bins.emit import write_bins
 from hbconv.backends.tvm.trees.bins.tables import Bins
+from hbconv.backends.tvm.trees.byte_columns import ByteColumns, byte_columns, shifted
 from hbconv.backends.tvm.trees.bytewise.macro_nodes import LEAF, SLOT, Shape, fields, reads_slots
-from hbconv.backends.tvm.trees.bytewise.tables import KINDS, ByteTables, make_byte_tables
-from hbconv.backends.tvm.trees.categories.emit import write_classes, write_said
-from hbconv.forest import Forest
+from hbconv.backends.tvm.trees.bytewise.tables import (
+    KINDS,
+    ByteTables,
+    choose_group,
+    make_byte_tables,
+)
+from hbconv.backends.tvm.trees.categories.emit import write_classes, write_decisions
+from hbconv.backends.tvm.trees.leaves import by_block
+from hbconv.backends.tvm.trees.leaves.by_block import BlockLeaves
+from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
+from hbconv.backends.tvm.trees.tree_order import Trees
 
-__all__ = ["COLUMNS", "ByteSelect", "Finish"]
+__all__ = ["Bytewise"]
 
-TOGETHER = 8
+VECTORS_TOGETHER = 8
 """Vectors of rows that a macro node is computed for before the next is read."""
+WORD_BYTES = 4
 
-COLUMNS = 64
-"""Columns of bytes that memory is laid out for: a multiple, so that models that differ by a few share a kernel."""
-
-Finish = Callable[[Any, Block, Callable[[Any, Any], Any]], None]
-
-
-Ints = npt.NDArray[np.int64]
+Word = Callable[[], Any]
+"""Reads the next word of a macro node."""
+Number = Callable[[Any], Any]
+"""Computes the leaf numbers of a vector of rows."""
 
 
-class ByteSelect:
-    """How a forest is evaluated on bytes.
+@dataclass(frozen=True)
+class Bytewise(TreeKernel):
+    """Decides splits on bytes, in small subtrees that stay in registers.
 
     Parameters
     ----------
-    forest : Forest
-    bins : Bins
-    group : int
-        Trees evaluated together.
+    trees_together : int
+        Trees of a group; 0 for as many as suit the forest.
     """
 
-    def __init__(self, forest: Forest, bins: Bins, group: int) -> None:
-        self.forest, self.bins, self.group = forest, bins, group
-        self.number = np.arange(forest.n_leaves) - np.repeat(
-            forest.first_leaf.data[:-1], np.diff(forest.first_leaf.data)
-        )
+    trees_together: int = 0
 
-    def evaluate(self, k: Kernel, x: Place, trees: Ints, finish: Finish) -> None:
-        """Bin the rows, then run the program a group of trees at a time, for every block, so that a group's tables are read once."""
-        bins, tables = self.bins, _tables(self.forest, self.bins, Array(trees), self.group)
-        size, starts, first = k.schedule.block, k.constant(tables.group_start), len(bins.first)
-        count = bins.columns + len(bins.sets.groups)
+    name: ClassVar[str] = "bytewise"
+    form: ClassVar[LeafForm] = by_block
+    binned: ClassVar[bool] = True
+
+    def fits(self, task: TreeTask) -> bool:
+        """Ask for a strategy that decides all splits."""
+        return task.strategy == "select"
+
+    def group(self, task: TreeTask) -> int:
+        """Return how many trees are evaluated together."""
+        return self.trees_together or choose_group(task.forest)
+
+    def numbers(self, task: TreeTask) -> npt.NDArray[np.int64]:
+        """Return the place of each leaf in its tree, left to right."""
+        first = task.forest.first_leaf.data
+        first_of_tree: npt.NDArray[np.int64] = np.repeat(first[:-1], np.diff(first))
+        return np.arange(task.forest.n_leaves) - first_of_tree
+
+    def tables(self, task: TreeTask, trees: Trees) -> ByteTables:
+        """Return the program over slots."""
+        return make_byte_tables(task.forest, task.bins, trees)
+
+    def find_leaves(self, k: Kernel, x: Place, tables: ByteTables, hand_over: BlockLeaves) -> None:
+        """Bin the rows of a tile, then run the program group by group.
+
+        A group runs for every block, so that its tables are read once.
+        """
+        bins = tables.bins
+        size = k.schedule.block
+        starts = k.constant(tables.group_start)
         with (
-            k.temporary("uint8", (-(-count // COLUMNS) * COLUMNS,)) as bytes_,
+            byte_columns(k, bins.columns + len(bins.sets.groups)) as columns,
             k.temporary(tables.dtype, (-(-tables.slots * size // k.tile),)) as slots,
         ):
-            columns = Columns(k, bytes_)
             with blocks(k) as block:
-                write_bins(k, columns, block, x, bins)
-                if bins.sets.groups:
-                    write_classes(k, columns, block, x, bins.sets, first + bins.sets.count)
-                    write_said(k, columns, block, bins.sets, first)
-            run = _runner(k, columns, slots, tables)
-            with k.over((k.number(tables.groups),)) as (group,), blocks(k) as block:
+                _write_columns(k, columns, block, x, bins)
+            runner = _Runner(k, columns, slots, tables)
+            with k.over((k.number(tables.n_groups),)) as (group,), blocks(k) as block:
                 begin = k.bind(k.entry(starts, group))
                 with T.serial(k.entry(starts, group + 1) - begin) as i:
-                    run(begin + i, block)
-                finish(
-                    group, block, lambda tree, row: k.load(slots, (0,), _shifted(row, tree * size))
+                    runner.run(begin + i, block)
+                hand_over(
+                    group, block, lambda tree, row: k.load(slots, (0,), shifted(row, tree * size))
                 )
 
 
-@lru_cache(maxsize=2)
-def _tables(forest: Forest, bins: Bins, trees: Array, group: int) -> ByteTables:
-    """Make the tables once for all methods of a model, which are compiled one after another: one that numbers leaves has a forest of its own."""
-    return make_byte_tables(forest, bins, trees.data, group)
+def _write_columns(k: Kernel, columns: ByteColumns, block: Block, x: Place, bins: Bins) -> None:
+    """Write the bytes that splits compare: of thresholds, then of sets, then of classes."""
+    write_bins(k, columns, block, x, bins)
+    if bins.sets.groups:
+        first = len(bins.first)
+        write_classes(k, columns, block, x, bins.sets, first + bins.sets.count)
+        write_decisions(k, columns, block, bins.sets, first)
 
 
-def _runner(
-    k: Kernel, columns: Columns, slots: Place, tables: ByteTables
-) -> Callable[[Any, Block], None]:
-    """Return what emits a run: the macro nodes of one shape, one after another."""
-    runs, words = k.constant(tables.runs), k.constant(tables.words)
+class _Runner:
+    """Emits a run: the macro nodes of one shape, one after another."""
 
-    def run(number: Any, block: Block) -> None:
-        shape, first, count = (k.bind(k.entry(runs, number * 3 + i)) for i in range(3))
-        for used in tables.kinds:
-            node = _MacroNode(k, columns, slots, tables.dtype, KINDS[used], block)
-            with T.If(tirx.EQ(shape, used)), T.Then(), T.serial(count) as i:
-                node.emit(words, k.bind(first + i * node.width))
+    def __init__(self, k: Kernel, columns: ByteColumns, slots: Place, tables: ByteTables) -> None:
+        self.k = k
+        self.columns = columns
+        self.slots = slots
+        self.kinds = tables.kinds
+        self.runs = k.constant(tables.runs)
+        self.words = k.constant(tables.words)
 
-    return run
+    def run(self, number: Any, block: Block) -> None:
+        """Emit the run of a number, for all rows of a block."""
+        k = self.k
+        kind, first, count = (k.bind(k.entry(self.runs, number * 3 + i)) for i in range(3))
+        for used in self.kinds:
+            node = _MacroNode(k, self.columns, self.slots, KINDS[used], block)
+            with T.If(tirx.EQ(kind, used)), T.Then(), T.serial(count) as i:
+                node.emit(self.words, k.bind(first + i * node.width))
 
 
 class _MacroNode:
     """Emits one macro node for all rows of a block."""
 
     def __init__(
-        self, k: Kernel, columns: Columns, slots: Place, dtype: str, shape: Shape, block: Block
+        self, k: Kernel, columns: ByteColumns, slots: Place, shape: Shape, block: Block
     ) -> None:
-        self.k, self.columns, self.slots, self.dtype, self.shape, self.block = (
-            k,
-            columns,
-            slots,
-            dtype,
-            shape,
-            block,
-        )
+        self.k = k
+        self.columns = columns
+        self.slots = slots
+        self.dtype = slots.dtype
+        self.shape = shape
+        self.block = block
         self.width = 1 + len(list(fields(shape)))
 
     def emit(self, words: Place, first: Any) -> None:
         """Write the loop over rows, for the node whose words begin there."""
-        size, positions = self.k.schedule.block, iter(range(self.width))
+        k = self.k
+        positions = iter(range(self.width))
 
         def word() -> Any:
-            return self.k.entry(words, first + next(positions))
+            return k.entry(words, first + next(positions))
 
-        result = self.k.bind(word() * size)
+        result = k.bind(word() * k.schedule.block)
         number = self._part(self.shape, word)
-        together = min(TOGETHER, self.k.schedule.block // self.k.lanes)
+        together = min(VECTORS_TOGETHER, k.schedule.block // k.lanes)
         with self.block.vectors(together=together) as row:
-            for turn in range(together):
-                rows = _shifted(row, turn * self.k.lanes)
-                self.k.store(self.slots, (0,), _shifted(rows, result), number(rows))
+            for vector in range(together):
+                rows = shifted(row, vector * k.lanes)
+                k.store(self.slots, (0,), shifted(rows, result), number(rows))
 
-    def _part(self, shape: Shape, word: Callable[[], Any]) -> Callable[[Any], Any]:
-        """Read the words of a part, and return what computes its number for a vector of rows."""
+    def _part(self, shape: Shape, word: Word) -> Number:
+        """Read the words of a part, and return what computes its number."""
         k = self.k
+        if shape == SLOT:
+            return self._slot(word)
         if not isinstance(shape, tuple):
-            return self._slot(word) if shape == SLOT else lambda _: literal(0, self.dtype, k.lanes)
+            return lambda _: literal(0, self.dtype, k.lanes)
         column = k.bind(self.columns.begin(self.block, word()))
-        place = k.bind(_splat(word(), "int8", k.lanes))
-        count = (
-            k.bind(_splat(word(), self.dtype, k.lanes))
-            if reads_slots(shape[0])
-            else literal(_leaves(shape[0]), self.dtype, k.lanes)
-        )
-        left, right = (self._part(child, word) for child in shape)
+        threshold = k.bind(_repeated(word(), "int8", k.lanes))
+        leaves_left = self._leaves_left(shape[0], word)
+        left = self._part(shape[0], word)
+        right = self._part(shape[1], word)
 
         def number(row: Any) -> Any:
+            byte = tirx.reinterpret(f"int8x{k.lanes}", self.columns.load(column, row))
             # In this order the processor compares with the column where it lies in memory.
-            goes_left = place > tirx.reinterpret(f"int8x{k.lanes}", self.columns.load(column, row))
-            return tirx.Select(
-                goes_left, left(row), count if shape[1] == LEAF else right(row) + count
-            )
+            goes_left = threshold > byte
+            from_left = left(row)
+            from_right = leaves_left if shape[1] == LEAF else right(row) + leaves_left
+            return tirx.Select(goes_left, from_left, from_right)
 
         return number
 
-    def _slot(self, word: Callable[[], Any]) -> Callable[[Any], Any]:
+    def _leaves_left(self, left: Shape, word: Word) -> Any:
+        """Count the leaves of the left part: a word tells where slots are read."""
+        k = self.k
+        if reads_slots(left):
+            return k.bind(_repeated(word(), self.dtype, k.lanes))
+        return literal(_count_leaves(left), self.dtype, k.lanes)
+
+    def _slot(self, word: Word) -> Number:
         begin = self.k.bind(word() * self.k.schedule.block)
-        return lambda row: self.k.load(self.slots, (0,), _shifted(row, begin))
+        return lambda row: self.k.load(self.slots, (0,), shifted(row, begin))
 
 
-def _leaves(shape: Shape) -> int:
-    return sum(map(_leaves, shape)) if isinstance(shape, tuple) else 1
+def _count_leaves(shape: Shape) -> int:
+    return sum(map(_count_leaves, shape)) if isinstance(shape, tuple) else 1
 
 
-def _shifted(row: Any, by: Any) -> Any:
-    """Return a row, or a vector of rows, some rows on."""
-    return (
-        tirx.Ramp(row.base + by, row.stride, row.lanes) if isinstance(row, tirx.Ramp) else row + by
-    )
-
-
-def _splat(word: Any, dtype: str, lanes: int) -> Any:
-    return tirx.reinterpret(
-        f"{dtype}x{lanes}", tirx.Broadcast(word, lanes * np.dtype(dtype).itemsize // 4)
-    )
+def _repeated(word: Any, dtype: str, lanes: int) -> Any:
+    """Spread a word, which holds a small number several times, over a vector."""
+    n_words = lanes * np.dtype(dtype).itemsize // WORD_BYTES
+    return tirx.reinterpret(f"{dtype}x{lanes}", tirx.Broadcast(word, n_words))

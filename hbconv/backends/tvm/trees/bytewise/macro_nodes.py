@@ -1,4 +1,7 @@
-"""Macro nodes: small subtrees that a kernel computes as one, so that what lies between their tests never leaves the registers."""
+"""Macro nodes: small subtrees that a kernel computes as one.
+
+What lies between their splits never leaves the registers.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,17 @@ import numpy.typing as npt
 
 from hbconv.forest import Forest
 
-__all__ = ["LEAF", "PAIR", "SHAPES", "SLOT", "Macros", "Shape", "cover", "fields", "reads_slots"]
+__all__ = [
+    "LEAF",
+    "PAIR",
+    "SHAPES",
+    "SLOT",
+    "MacroNodes",
+    "Shape",
+    "cover",
+    "fields",
+    "reads_slots",
+]
 
 Ints = npt.NDArray[np.int32]
 Shape: TypeAlias = "Literal['leaf', 'slot'] | tuple[Shape, Shape]"
@@ -32,23 +45,24 @@ SHAPES: tuple[Shape, ...] = (
     (SLOT, LEAF),
     PAIR,
 )
-"""Each a test with its two children: a leaf, a test inside the macro node, or a slot, where another macro node left its number.
+"""Each a split with its two children: a leaf, a split inside the macro node, or a slot.
 
-The largest first: the first that fits is taken. The last nine fit any test between them, so every tree is covered.
+A slot is where another macro node left its number. The largest stand first: the first that fits is
+taken. The last nine fit any split between them, so every tree is covered.
 """
 
 
 @dataclass(frozen=True, eq=False)
-class Macros:
+class MacroNodes:
     """The macro nodes of one shape.
 
     Parameters
     ----------
     shape : Shape
-    tests : int32 (n, tests of the shape)
-        The tests of each, parents before children, left before right: the first is the root.
-    slots : int32 (n, slots of the shape)
-        The tests whose numbers it reads, left before right: roots of other macro nodes.
+    tests : int32 (n_nodes, n_splits_of_shape)
+        The splits of each, parents before children, left before right: the first is the root.
+    slots : int32 (n_nodes, n_slots_of_shape)
+        The splits whose numbers it reads, left before right: roots of other macro nodes.
     """
 
     shape: Shape
@@ -62,14 +76,14 @@ def fields(shape: Shape) -> Iterator[str]:
     Examples
     --------
     >>> list(fields((SLOT, LEAF)))
-    ['column', 'place', 'leaves_left', 'slot']
+    ['column', 'threshold', 'leaves_left', 'slot']
     >>> list(fields((LEAF, SLOT)))
-    ['column', 'place', 'slot']
+    ['column', 'threshold', 'slot']
     """
     if shape == SLOT:
         yield "slot"
     if isinstance(shape, tuple):
-        yield from ("column", "place")
+        yield from ("column", "threshold")
         if reads_slots(shape[0]):
             yield "leaves_left"
         yield from fields(shape[0])
@@ -81,8 +95,8 @@ def reads_slots(shape: Shape) -> bool:
     return any(map(reads_slots, shape)) if isinstance(shape, tuple) else shape == SLOT
 
 
-def cover(forest: Forest) -> list[Macros]:
-    """Cut the trees into macro nodes from their roots down: an entry for each of SHAPES."""
+def cover(forest: Forest) -> list[MacroNodes]:
+    """Cover the trees with macro nodes from their roots down: an entry for each of SHAPES."""
     found: list[list[tuple[Ints, Ints]]] = [[] for _ in SHAPES]
     roots = forest.roots.data[forest.roots.data >= 0]
     while len(roots):
@@ -94,33 +108,33 @@ def cover(forest: Forest) -> list[Macros]:
             below.append(slots.ravel())
             roots = roots[~fits]
         roots = np.concatenate(below)
-    return [
-        Macros(shape, *(np.concatenate(column) for column in zip(*parts, strict=True)))
-        if parts
-        else _none(shape)
-        for shape, parts in zip(SHAPES, found, strict=True)
-    ]
+    return [_joined(shape, parts) for shape, parts in zip(SHAPES, found, strict=True)]
 
 
-def _none(shape: Shape) -> Macros:
+def _joined(shape: Shape, parts: list[tuple[Ints, Ints]]) -> MacroNodes:
     count = list(fields(shape)).count
-    return Macros(
-        shape, np.zeros((0, count("column")), np.int32), np.zeros((0, count("slot")), np.int32)
-    )
+    tests = [np.zeros((0, count("column")), np.int32), *(tests for tests, _ in parts)]
+    slots = [np.zeros((0, count("slot")), np.int32), *(slots for _, slots in parts)]
+    return MacroNodes(shape, np.concatenate(tests), np.concatenate(slots))
 
 
 def _fits(forest: Forest, shape: Shape, codes: Ints) -> npt.NDArray[np.bool_]:
-    """Whether the subtree of each child code is of a shape; a test above two leaves is left to its parent's macro node."""
+    """Whether the subtree of each child is of a shape.
+
+    A split above two leaves is no slot: it is left to its parent's macro node.
+    """
     if shape == LEAF:
         return codes < 0
     test = np.maximum(codes, 0)
-    left, right = forest.left.data[test], forest.right.data[test]
+    left = forest.left.data[test]
+    right = forest.right.data[test]
     if shape == SLOT:
         return (codes >= 0) & ((left >= 0) | (right >= 0))
     return (codes >= 0) & _fits(forest, shape[0], left) & _fits(forest, shape[1], right)  # type: ignore[arg-type]
 
 
 def _parts(forest: Forest, shape: Shape, roots: Ints) -> tuple[Ints, Ints]:
+    """Return the splits and the slots of macro nodes of a shape, given their roots."""
     tests: list[Ints] = []
     slots: list[Ints] = []
 
@@ -133,7 +147,8 @@ def _parts(forest: Forest, shape: Shape, roots: Ints) -> tuple[Ints, Ints]:
             visit(part[1], forest.right.data[codes])
 
     visit(shape, roots)
-    return tuple(
-        np.stack(part, axis=1) if part else np.zeros((len(roots), 0), np.int32)
-        for part in (tests, slots)
-    )  # type: ignore[return-value]
+    return _stacked(tests, len(roots)), _stacked(slots, len(roots))
+
+
+def _stacked(columns: list[Ints], n_rows: int) -> Ints:
+    return np.stack(columns, axis=1) if columns else np.zeros((n_rows, 0), np.int32)

@@ -1,4 +1,4 @@
-"""Emit what category sets read: the classes of a block's codes, and what all sets say to one row."""
+"""Emit category sets: map codes to classes for a block of rows, or decide all sets for one row."""
 
 from __future__ import annotations
 
@@ -12,76 +12,82 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.tir.kernel import Kernel, code_within
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block
-from hbconv.backends.tvm.trees.bins.emit import Columns
-from hbconv.backends.tvm.trees.bins.tables import BIAS
+from hbconv.backends.tvm.trees.bins.tables import LEFT_BYTE, RIGHT_BYTE
+from hbconv.backends.tvm.trees.byte_columns import ByteColumns
 from hbconv.backends.tvm.trees.categories.tables import CategorySets
 
-__all__ = ["say", "write_classes", "write_said"]
+__all__ = ["decide_sets", "write_classes", "write_decisions"]
 
 
 def write_classes(
-    k: Kernel, columns: Columns, block: Block, x: Place, sets: CategorySets, first: int
+    k: Kernel, columns: ByteColumns, block: Block, x: Place, sets: CategorySets, first: int
 ) -> None:
-    """Look the classes of codes up, to the columns from ``first`` on: one for each group."""
-    feature, start, class_of = (
-        k.constant(t) for t in (sets.feature, sets.code_start, sets.class_of)
-    )
-    with k.temporary("int32", (1,)) as place, k.over((k.number(len(sets.groups)),)) as (group,):
-        source, begin = k.bind(k.entry(feature, group)), k.bind(k.entry(start, group))
-        last = k.bind(
-            tirx.Broadcast(tirx.Cast(x.dtype, k.entry(start, group + 1) - begin - 1), k.lanes)
-        )
+    """Write the class of each code: a column for each group of sets, from column ``first`` on."""
+    feature = k.constant(sets.feature)
+    start = k.constant(sets.code_start)
+    class_of = k.constant(sets.class_of)
+    with k.temporary("int32", (1,)) as entries, k.over((k.number(len(sets.groups)),)) as (group,):
+        source = k.bind(k.entry(feature, group))
+        begin = k.bind(k.entry(start, group))
+        last_code = tirx.Cast(x.dtype, k.entry(start, group + 1) - begin - 1)
+        last = k.bind(tirx.Broadcast(last_code, k.lanes))
         with block.vectors() as row:
             value = k.bind(k.load(x, (source,), block.in_tile(row)))
-            k.store(
-                place,
-                (0,),
-                row,
-                code_within(k, value, last, x.dtype, k.lanes) + tirx.Broadcast(begin, k.lanes),
-            )
+            code = code_within(k, value, last, x.dtype, k.lanes)
+            k.store(entries, (0,), row, code + tirx.Broadcast(begin, k.lanes))
         with block.rows() as row:
-            columns.store(
-                block, k.number(first) + group, row, k.entry(class_of, k.load(place, (0,), row))
-            )
+            column = k.number(first) + group
+            class_ = k.entry(class_of, k.load(entries, (0,), row))
+            columns.store(block, column, row, class_)
 
 
-def write_said(k: Kernel, columns: Columns, block: Block, sets: CategorySets, first: int) -> None:
-    """Look up what each set says to the classes, to the columns from ``first`` on; those of the classes follow them."""
-    said, begin = (k.constant(t) for t in sets.by_class(0 ^ BIAS, 255 ^ BIAS))
-    start, classes = k.constant(sets.start), k.number(first + sets.count)
+def write_decisions(
+    k: Kernel, columns: ByteColumns, block: Block, sets: CategorySets, first: int
+) -> None:
+    """Write what each set decides: a column for each set, from column ``first`` on.
+
+    The columns of the classes follow those of the sets.
+    """
+    decisions, begin = (k.constant(t) for t in sets.by_class(LEFT_BYTE, RIGHT_BYTE))
+    start = k.constant(sets.start)
+    classes = k.number(first + sets.count)
     with k.over((k.number(len(sets.groups)),)) as (group,):
-        first_set, first_entry = k.bind(k.entry(start, group)), k.bind(k.entry(begin, group))
-        count, class_column = (
-            k.bind(k.entry(start, group + 1) - first_set),
-            k.bind(columns.begin(block, classes + group)),
-        )
+        first_set = k.bind(k.entry(start, group))
+        first_entry = k.bind(k.entry(begin, group))
+        count = k.bind(k.entry(start, group + 1) - first_set)
+        class_column = k.bind(columns.begin(block, classes + group))
         with T.serial(count) as i, block.rows() as row:
-            entry = first_entry + i + tirx.Cast("int32", columns.load(class_column, row)) * count
-            columns.store(block, k.number(first) + first_set + i, row, k.entry(said, entry))
+            column = k.number(first) + first_set + i
+            class_ = tirx.Cast("int32", columns.load(class_column, row))
+            decision = k.entry(decisions, first_entry + i + class_ * count)
+            columns.store(block, column, row, decision)
 
 
-def say(
+def decide_sets(
     k: Kernel,
     x: Place,
     row: Any,
     sets: CategorySets,
-    left: int,
-    right: int,
+    sides: tuple[int, int],
     store: Callable[[Any, Any], None],
 ) -> None:
-    """Have what each set says to a row, in bytes, given to ``store(set, byte)``."""
-    said, begin = (k.constant(t) for t in sets.by_class(left, right))
-    feature, code_start, class_of, start = (
-        k.constant(t) for t in (sets.feature, sets.code_start, sets.class_of, sets.start)
-    )
+    """Decide all sets for one row.
+
+    Calls ``store(set, byte)`` for each, where the byte is the first of ``sides`` if the row goes
+    left, and the second if it goes right.
+    """
+    decisions, begin = (k.constant(t) for t in sets.by_class(*sides))
+    feature = k.constant(sets.feature)
+    code_start = k.constant(sets.code_start)
+    class_of = k.constant(sets.class_of)
+    start = k.constant(sets.start)
     last = k.constant((np.diff(sets.code_start) - 1).astype(x.dtype))
     with k.over((len(sets.groups),)) as (group,):
-        code = code_within(
-            k, k.load(x, (k.entry(feature, group),), row), k.bind(k.entry(last, group)), x.dtype
-        )
+        value = k.load(x, (k.entry(feature, group),), row)
+        code = code_within(k, value, k.bind(k.entry(last, group)), x.dtype)
         class_ = k.bind(tirx.Cast("int32", k.entry(class_of, k.entry(code_start, group) + code)))
         first = k.bind(k.entry(start, group))
         count = k.bind(k.entry(start, group + 1) - first)
         entry = k.bind(k.entry(begin, group) + class_ * count)
         with T.serial(count) as i:
-            store(first + i, k.entry(said, entry + i))
+            store(first + i, k.entry(decisions, entry + i))

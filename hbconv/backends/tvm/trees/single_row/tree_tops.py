@@ -1,4 +1,4 @@
-"""Emit tops: for one row, the tests at the top of many trees at once, and the ends that the row comes to."""
+"""Emit tree tops: for one row, the splits at the top of many trees at once."""
 
 from __future__ import annotations
 
@@ -14,105 +14,114 @@ from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.shuffles import HALF, find_bytes, index_of, twice
 from hbconv.backends.tvm.trees.single_row.row_bins import RowWriter
 from hbconv.backends.tvm.trees.single_row.row_columns import RowColumns
-from hbconv.backends.tvm.trees.single_row.tables import LANES, WIDE, Tops
+from hbconv.backends.tvm.trees.single_row.top_tables import (
+    TREES_PER_GROUP,
+    TREES_PER_VECTOR,
+    VECTORS_PER_GROUP,
+    TreeTops,
+)
 
-__all__ = ["EndFinder", "ends_of"]
+__all__ = ["ExitFinder", "finding_exits"]
+
+WORDS_PER_SPLIT = 4
+"""Bytes of a split in the table of words: column, threshold, first exit, right child's exit."""
 
 
 @contextmanager
-def ends_of(k: Kernel, tops: Tops, arranged: RowColumns) -> Iterator[EndFinder]:
-    """Take memory for the bytes of a row, and for the ends it comes to."""
-    bytes_, trees = -(-len(arranged.order) // HALF) * HALF, tops.groups * LANES * WIDE
+def finding_exits(k: Kernel, tops: TreeTops, columns: RowColumns) -> Iterator[ExitFinder]:
+    """Take memory for the bytes of a row, and for the exits it comes to."""
+    n_bytes = -(-len(columns.order) // HALF) * HALF
+    n_trees = tops.groups * TREES_PER_GROUP
     with (
-        k.temporary("uint8", (bytes_ // k.tile,)) as columns,
-        k.temporary("uint8", (trees // k.tile,)) as numbers,
+        k.temporary("uint8", (n_bytes // k.tile,)) as bytes_,
+        k.temporary("uint8", (n_trees // k.tile,)) as exits,
     ):
-        yield EndFinder(k, tops, arranged, columns, numbers)
+        yield ExitFinder(k, tops, columns, bytes_, exits)
 
 
-class EndFinder:
-    """Finds the ends that a row comes to."""
+class ExitFinder:
+    """Finds the exits that a row comes to."""
 
     def __init__(
-        self, k: Kernel, tops: Tops, arranged: RowColumns, bytes_: Place, numbers: Place
+        self, k: Kernel, tops: TreeTops, columns: RowColumns, bytes_: Place, exits: Place
     ) -> None:
-        self.k, self.tops, self.arranged, self.bytes, self.numbers = (
-            k,
-            tops,
-            arranged,
-            bytes_,
-            numbers,
-        )
-        self.words, self.columns = k.constant(tops.words), k.constant(tops.columns)
-        self.group_start, self.end_start = k.constant(tops.group_start), k.constant(tops.end_start)
+        self.k = k
+        self.tops = tops
+        self.columns = columns
+        self.bytes = bytes_
+        self.exits = exits
+        self.words = k.constant(tops.words)
+        self.any_row = k.constant(tops.columns)
+        self.group_start = k.constant(tops.group_start)
+        self.exit_start = k.constant(tops.exit_start)
 
     def find(self, row: Any, x: Place) -> None:
-        """Find the ends of all trees for a row."""
-        writer, columns = (
-            RowWriter(self.k, self.bytes, row, x, self.arranged),
-            len(self.arranged.order),
-        )
-        plain = writer.write()
-        if columns == self.arranged.n_plain:
-            self._pass_all(columns, self.words, 4)
+        """Find the exits of all trees for a row; only a row with NaN reads the twins."""
+        writer = RowWriter(self.k, self.bytes, row, x, self.columns)
+        n_columns = len(self.columns.order)
+        n_plain = self.columns.n_plain
+        no_nan = writer.write()
+        if n_columns == n_plain:
+            self._pass_all(n_plain, self.words, WORDS_PER_SPLIT)
             return
-        with T.If(plain):
+        with T.If(no_nan):
             with T.Then():
-                self._pass_all(self.arranged.n_plain, self.words, 4)
+                self._pass_all(n_plain, self.words, WORDS_PER_SPLIT)
             with T.Else():
                 writer.write_twins()
-                self._pass_all(columns, self.columns, 1)
+                self._pass_all(n_columns, self.any_row, 1)
 
-    def end(self, tree: Any) -> Any:
-        """Return where the end of a tree stands in the list of all ends."""
-        number = self.k.load(self.numbers, (0,), tree)
-        return self.k.bind(self.k.entry(self.end_start, tree) + tirx.Cast("int32", number))
+    def exit(self, place: Any) -> Any:
+        """Return where the exit of the tree at a place stands in the list of all exits."""
+        number = self.k.load(self.exits, (0,), place)
+        return self.k.bind(self.k.entry(self.exit_start, place) + tirx.Cast("int32", number))
 
-    def _pass_all(self, count: int, columns: Place, stride: int) -> None:
-        """Pass the tests of all groups; their columns, so many of them, are told by every ``stride``-th word."""
-        k, width = self.k, LANES * WIDE
-        tables = [k.bind(self._table(part)) for part in range(-(-count // HALF))]
+    def _pass_all(self, n_columns: int, columns: Place, words_per_split: int) -> None:
+        """Pass the splits of all groups, whose columns are the first of so many words a split."""
+        k = self.k
+        tables = [k.bind(self._table(part)) for part in range(-(-n_columns // HALF))]
         with k.over((self.tops.groups,)) as (group,):
-            at = [k.variable(f"uint8x{LANES}", literal(0, "uint8", LANES)) for _ in range(WIDE)]
+            at = [
+                k.variable(f"uint8x{TREES_PER_VECTOR}", literal(0, "uint8", TREES_PER_VECTOR))
+                for _ in range(VECTORS_PER_GROUP)
+            ]
             begin = k.bind(k.entry(self.group_start, group))
             with T.serial(k.entry(self.group_start, group + 1) - begin) as i:
-                for turn, place in enumerate(at):
+                for vector, exits in enumerate(at):
                     slot = k.bind(begin + i)
-                    column = k.bind(
-                        k.entries(columns, slot * (stride * width) + turn * LANES, LANES)
-                    )
+                    first_lane = vector * TREES_PER_VECTOR
+                    word = slot * (words_per_split * TREES_PER_GROUP) + first_lane
+                    column = k.bind(k.entries(columns, word, TREES_PER_VECTOR))
+                    value = _looked_up(k, tables, column)
                     self._pass(
-                        _looked_up(k, tables, column), slot * (4 * width) + turn * LANES, place
+                        value, slot * (WORDS_PER_SPLIT * TREES_PER_GROUP) + first_lane, exits
                     )
-            for turn, place in enumerate(at):
-                k.store(
-                    self.numbers,
-                    (0,),
-                    tirx.Ramp(group * width + turn * LANES, 1, LANES),
-                    place.get(),
-                )
+            for vector, exits in enumerate(at):
+                first = group * TREES_PER_GROUP + vector * TREES_PER_VECTOR
+                k.store(self.exits, (0,), tirx.Ramp(first, 1, TREES_PER_VECTOR), exits.get())
 
     def _pass(self, value: Any, slot: Any, at: Any) -> None:
-        """Pass one test of each tree of a vector."""
+        """Pass one split of each tree of a vector."""
         k = self.k
-        place, first, after = (
-            k.bind(k.entries(self.words, slot + word * LANES * WIDE, LANES)) for word in (1, 2, 3)
+        threshold, first, right = (
+            k.bind(k.entries(self.words, slot + word * TREES_PER_GROUP, TREES_PER_VECTOR))
+            for word in (1, 2, 3)
         )
-        moves = tirx.And(_signed(value) > _signed(place), tirx.EQ(at.get(), first))
-        at.set(tirx.Select(moves, after, at.get()))
+        moves = tirx.And(_signed(value) > _signed(threshold), tirx.EQ(at.get(), first))
+        at.set(tirx.Select(moves, right, at.get()))
 
     def _table(self, part: int) -> Any:
-        """Load the columns of a part."""
+        """Load sixteen columns."""
         return twice(self.k, self.k.load(self.bytes, (0,), tirx.Ramp(part * HALF, 1, HALF)))
 
 
 def _looked_up(k: Kernel, tables: list[Any], column: Any) -> Any:
     """Look columns up in all parts: a shuffle gives zero for those of other parts."""
-    found = literal(0, "uint8", LANES)
+    found = literal(0, "uint8", TREES_PER_VECTOR)
     for part, table in enumerate(tables):
         found = found | k.bind(find_bytes(table, index_of(column, part)))
     return found
 
 
 def _signed(bytes_: Any) -> Any:
-    return tirx.reinterpret(f"int8x{LANES}", bytes_)
+    return tirx.reinterpret(f"int8x{TREES_PER_VECTOR}", bytes_)

@@ -1,1 +1,1 @@
-"""Trees by traversal."""
+"""Trees by traversal, many rows side by side."""

@@ -1,4 +1,4 @@
-"""Select on bit planes: trees cut by their leaves, and the program over planes that they become, run here in numpy."""
+"""Select on bit planes: trees split by their leaves, and the program over planes that they become, run here in numpy."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from forests import hostile_rows, random_forest
 
 from hbconv.array import Array
 from hbconv.backends.tvm import BACKEND
-from hbconv.backends.tvm.trees import select
+from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.trees.bins.tables import make_bins
-from hbconv.backends.tvm.trees.bitwise.emit import BitSelect
-from hbconv.backends.tvm.trees.bitwise.leaf_splits import cut_trees
-from hbconv.backends.tvm.trees.bitwise.planes import BYTES
+from hbconv.backends.tvm.trees.bitwise import emit as bitwise
+from hbconv.backends.tvm.trees.bitwise.leaf_splits import split_leaves
+from hbconv.backends.tvm.trees.bitwise.masks import PLANE_BYTES
 from hbconv.backends.tvm.trees.bitwise.tables import (
     BOTH,
     EITHER,
@@ -21,6 +22,9 @@ from hbconv.backends.tvm.trees.bitwise.tables import (
     make_bit_tables,
     words_of,
 )
+from hbconv.backends.tvm.trees.choose import find_kernel
+from hbconv.backends.tvm.trees.tree_kernel import TreeTask
+from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.forest import Forest
 from hbconv.target import Target
 from hbconv.tensor import Builder
@@ -83,10 +87,10 @@ SHAPES = [
 
 
 @pytest.mark.parametrize(("lean", "leaves"), SHAPES)
-def test_cuts_tell_leaves_apart_by_as_few_bits_as_can(lean, leaves):
+def test_splits_tell_leaves_apart_by_as_few_bits_as_can(lean, leaves):
     forest = grown(np.random.default_rng(0), 3, leaves, lean)
-    cuts = cut_trees(forest)
-    codes = cuts.codes(forest.n_leaves).reshape(3, leaves)
+    splits = split_leaves(forest)
+    codes = splits.codes(forest.n_leaves).reshape(3, leaves)
     assert all(len(set(tree)) == leaves for tree in codes.tolist())
     assert codes.max() < 2 ** int(np.ceil(np.log2(leaves)))
 
@@ -99,12 +103,12 @@ def planes_of(forest, bins, tables, x):
         forest.default_left.data,
         x[:, forest.feature.data] <= forest.threshold.data,
     )
-    planes[tables.masks.start[bins.column] + bins.place + 1] = goes_left.T
+    planes[tables.masks.start[bins.column] + bins.threshold_bin + 1] = goes_left.T
     return planes
 
 
 def computed(planes, shape, words):
-    before, *others = words // BYTES
+    before, *others = words // PLANE_BYTES
     if shape in (BOTH, EITHER):
         return [
             planes[before] & planes[others[0]]
@@ -131,18 +135,18 @@ def computed(planes, shape, words):
 
 def run(tables, planes):
     """Yield the code of each tree's leaf."""
-    for group in range(tables.groups):
+    for group in range(tables.n_groups):
         for shape, first, count in tables.runs[
             tables.group_start[group] : tables.group_start[group + 1]
         ]:
             width = words_of(tables.shapes[shape])
             for words in tables.words[first : first + count * width].reshape(count, width):
                 result = computed(planes, tables.shapes[shape], words[1:])
-                assert words[0] // BYTES >= tables.masks.count
-                planes[words[0] // BYTES :][: len(result)] = result
+                assert words[0] // PLANE_BYTES >= tables.masks.count
+                planes[words[0] // PLANE_BYTES :][: len(result)] = result
         for tree in range(group * GROUP, (group + 1) * GROUP):
             yield sum(
-                planes[plane // BYTES].astype(int) << bit
+                planes[plane // PLANE_BYTES].astype(int) << bit
                 for bit, plane in enumerate(tables.codes[tree])
             )
 
@@ -151,12 +155,12 @@ def run(tables, planes):
 def test_the_program_finds_the_leaves(lean, leaves):
     rng = np.random.default_rng(1)
     forest = grown(rng, 19, leaves, lean)
-    bins, trees = make_bins(forest, "float64"), np.append(np.arange(19), np.full(-19 % GROUP, -1))
-    tables, x = (
-        make_bit_tables(forest, bins, trees, GROUP),
-        hostile_rows(rng, forest, "float64", 200),
-    )
-    want = cut_trees(forest).codes(forest.n_leaves)[forest.leaves(x)]
+    bins = make_bins(forest, "float64")
+    splits = split_leaves(forest)
+    codes = splits.codes(forest.n_leaves)
+    tables = make_bit_tables(forest, bins, splits, Trees.by_number(forest, GROUP, codes))
+    x = hostile_rows(rng, forest, "float64", 200)
+    want = codes[forest.leaves(x)]
     got = list(run(tables, planes_of(forest, bins, tables, x)))
     for tree in range(19):
         np.testing.assert_array_equal(got[tree] + np.zeros(200, int), want[:, tree])
@@ -166,7 +170,7 @@ def test_the_program_finds_the_leaves(lean, leaves):
     ("lean", "leaves"), [("chain", 40), ("random", 31), ("random", 200), ("balanced", 8)]
 )
 def test_kernels_on_planes(lean, leaves, monkeypatch):
-    monkeypatch.setattr(select, "MASKS_PER_TEST", 100)
+    monkeypatch.setattr(bitwise, "MAX_MASKS_PER_SPLIT", 100)
     rng = np.random.default_rng(2)
     forest = grown(rng, 21, leaves, lean)
     b = Builder()
@@ -194,7 +198,7 @@ def test_kernels_on_planes(lean, leaves, monkeypatch):
     ],
 )
 def test_planes_serve_all_kinds_of_forests(kinds, monkeypatch):
-    monkeypatch.setattr(select, "MASKS_PER_TEST", 100)
+    monkeypatch.setattr(bitwise, "MAX_MASKS_PER_SPLIT", 100)
     rng = np.random.default_rng(3)
     forest = random_forest(rng, **{"n_trees": 9, "n_features": 4, "max_depth": 5} | kinds)
     b = Builder()
@@ -208,25 +212,17 @@ def test_planes_serve_all_kinds_of_forests(kinds, monkeypatch):
     np.testing.assert_array_equal(artifact.run({"x": x})["scores"], forest.scores(x))
 
 
+def kernel_of(forest):
+    """The name of the kernel that runs select, with 1 MB of second-level cache."""
+    machine = Machine(level2=1 << 20)
+    return find_kernel(TreeTask(forest, "float64", "select", Schedule(), machine)).name
+
+
 def test_planes_are_for_thresholds_tested_often():
-    class Kernel:
-        class schedule:  # noqa: N801
-            block = 256
-
-        class machine:  # noqa: N801
-            level2 = 1 << 20
-
     rng = np.random.default_rng(4)
-    assert isinstance(
-        select.find_select(Kernel, grown(rng, 20, 31, "random"), "float64"), BitSelect
-    )
-    assert not isinstance(
-        select.find_select(Kernel, grown(rng, 20, 31, "random", n_thresholds=10**6), "float64"),
-        BitSelect,
-    )
-    assert not isinstance(
-        select.find_select(Kernel, grown(rng, 5, 300, "random"), "float64"), BitSelect
-    )
+    assert kernel_of(grown(rng, 20, 31, "random")) == "bitwise"
+    assert kernel_of(grown(rng, 20, 31, "random", n_thresholds=10**6)) == "bytewise"
+    assert kernel_of(grown(rng, 5, 300, "random")) == "bytewise"
 
 
 def test_nan_that_counts_as_zero_takes_no_second_column():

@@ -10,12 +10,15 @@ from forests import hostile_rows, random_forest
 
 from hbconv.array import Array
 from hbconv.backends.tvm import BACKEND
-from hbconv.backends.tvm.trees import select
+from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.trees.bins.tables import make_bins
-from hbconv.backends.tvm.trees.bitwise.category_planes import make_set_tables
-from hbconv.backends.tvm.trees.bitwise.emit import BitSelect
-from hbconv.backends.tvm.trees.bitwise.planes import BYTES, make_masks
-from hbconv.backends.tvm.trees.categories.tables import MOST_CLASSES, find_sets
+from hbconv.backends.tvm.trees.bitwise import emit as bitwise
+from hbconv.backends.tvm.trees.bitwise.masks import PLANE_BYTES, make_masks
+from hbconv.backends.tvm.trees.bitwise.set_tables import make_set_tables
+from hbconv.backends.tvm.trees.categories.tables import MAX_CLASSES, find_sets
+from hbconv.backends.tvm.trees.choose import find_kernel
+from hbconv.backends.tvm.trees.tree_kernel import TreeTask
 from hbconv.forest import CategoryTables
 from hbconv.target import Target
 from hbconv.tensor import Builder
@@ -41,9 +44,7 @@ def categorical(n_codes=40, n_categorical=2, repeat=3):
     start = np.cumsum(np.append(0, sizes[own]))
     return replace(
         forest,
-        tables=CategoryTables(
-            Array.of(of_test, "int32"), Array.of(start, "int32"), Array(goes_left)
-        ),
+        tables=CategoryTables(Array.of(of_test, "int32"), Array.of(start, "int32"), Array(goes_left)),
     )
 
 
@@ -53,7 +54,7 @@ def test_sets_say_what_tables_do(n_codes):
     sets, code = find_sets(forest), np.arange(n_codes + 2)
     tests = np.flatnonzero(forest.on_category)
     assert sets.count < len(tests)
-    assert max(len(group.goes_left) for group in sets.groups) <= MOST_CLASSES
+    assert max(len(group.goes_left) for group in sets.groups) <= MAX_CLASSES
     start = sets.start
     for test in tests:
         at = int(np.searchsorted(start, sets.of_test[test], "right")) - 1
@@ -82,9 +83,9 @@ def test_the_program_decides_the_sets(n_codes):
         sets.groups, sets.start, tables.step_start, tables.step_start[1:], strict=False
     ):
         classes = len(group.goes_left)
-        planes = np.zeros((1 + sets.count + tables.most, classes), bool)
+        planes = np.zeros((1 + sets.count + tables.max_class_planes, classes), bool)
         planes[1 + sets.count :][np.arange(classes), np.arange(classes)] = True
-        for result, *terms in tables.words[begin:end] // BYTES:
+        for result, *terms in tables.words[begin:end] // PLANE_BYTES:
             planes[result] = np.logical_xor.reduce(planes[terms])
         np.testing.assert_array_equal(
             planes[1 + first :][: group.goes_left.shape[1]], group.goes_left.T
@@ -96,7 +97,7 @@ def test_the_program_decides_the_sets(n_codes):
     [(1000, 40, 2), (1000, 2000, 3), (-1000, 50, 3), (-1000, 1900, 2)],
 )
 def test_kernels_on_planes_and_on_bytes(masks_per_set, n_codes, n_categorical, monkeypatch):
-    monkeypatch.setattr(select, "MASKS_PER_SET", masks_per_set)
+    monkeypatch.setattr(bitwise, "MAX_MASKS_PER_SET", masks_per_set)
     forest = categorical(n_codes, n_categorical)
     b = Builder()
     scores = b.op(
@@ -112,16 +113,11 @@ def test_kernels_on_planes_and_on_bytes(masks_per_set, n_codes, n_categorical, m
 
 
 def test_sets_are_decided_on_planes_however_many():
-    class Kernel:
-        class schedule:  # noqa: N801
-            block = 256
-
-        class machine:  # noqa: N801
-            level2 = 1 << 12
-
     forest = categorical(2000, n_categorical=3, repeat=1)
-    assert find_sets(forest).count * BYTES > Kernel.machine.level2
-    assert isinstance(select.find_select(Kernel, forest, "float32"), BitSelect)
+    machine = Machine(level2=1 << 12)
+    assert find_sets(forest).count * PLANE_BYTES > machine.level2
+    task = TreeTask(forest, "float32", "select", Schedule(), machine)
+    assert find_kernel(task).name == "bitwise"
 
 
 def test_planes_of_sets_follow_those_of_thresholds():

@@ -12,13 +12,14 @@ from hbconv.array import Array
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.compile import FEW, compile_program
 from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.trees import oblivious
 from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.backends.tvm.trees.bytewise.tables import make_byte_tables
-from hbconv.backends.tvm.trees.single_row import emit as tree_lanes
-from hbconv.backends.tvm.trees.single_row.when import few_rows
-from hbconv.backends.tvm.trees.walk import emit as packed_walk
-from hbconv.backends.tvm.trees.walk.tables import pack_nodes
+from hbconv.backends.tvm.trees.oblivious.tables import find_level_splits
+from hbconv.backends.tvm.trees.packed_nodes.tables import pack_nodes
+from hbconv.backends.tvm.trees.single_row.emit import MAX_STEPS_AT_ONCE
+from hbconv.backends.tvm.trees.single_row.row_limit import single_row_limit
+from hbconv.backends.tvm.trees.tree_order import Trees
+from hbconv.backends.tvm.trees.walk.emit import ROWS_SIDE_BY_SIDE
 from hbconv.forest import Forest
 from hbconv.target import Target
 from hbconv.tensor import Builder
@@ -136,18 +137,15 @@ def perfect_tree(depth, n_features):
 @pytest.mark.parametrize(("depth", "bits"), [(8, 8), (9, 16), (17, 32)])
 def test_leaf_numbers_take_the_bytes_they_need(depth, bits):
     forest = perfect_tree(depth, 4)
-    assert (
-        np.iinfo(
-            make_byte_tables(forest, make_bins(forest, "float64"), np.array([0]), 1).dtype
-        ).bits
-        == bits
-    )
+    trees = Trees.by_number(forest, 1, np.arange(forest.n_leaves))
+    tables = make_byte_tables(forest, make_bins(forest, "float64"), trees)
+    assert np.iinfo(tables.dtype).bits == bits
     check(forest, "float64", rows=(40,), strategies=("select", "tree_traversal"))
 
 
 def test_nodes_of_wide_forests_take_longer_words():
     forest = perfect_tree(15, 30_000)
-    assert pack_nodes(forest, "float32", packed_walk.TOGETHER).word == "int64"
+    assert pack_nodes(forest, "float32", ROWS_SIDE_BY_SIDE).word == "int64"
     check(forest, "float32", rows=(20,), strategies=("tree_traversal",))
 
 
@@ -208,19 +206,19 @@ def oblivious_forest(rng, depths, n_values=1):
 @pytest.mark.parametrize(("dtype", "n_values"), [("float32", 1), ("float64", 3)])
 def test_oblivious_trees(dtype, n_values):
     forest = oblivious_forest(np.random.default_rng(3), [3, 0, 6, 1, 6], n_values)
-    assert len(oblivious.level_tests(forest)) == 16
+    assert len(find_level_splits(forest)) == 16
     check(forest, dtype, strategies=("select",))
     other = replace(
         forest, default_left=Array(forest.default_left.data ^ (np.arange(forest.n_tests) == 20))
     )
-    assert oblivious.level_tests(other) is None
+    assert find_level_splits(other) is None
     check(other, dtype, rows=(33,), strategies=("tree_traversal",))
 
 
 def few_of(forest, strategy, level="x86-64-v3"):
     b = Builder()
     x = b.input("x", "float32", forest.n_features)
-    return few_rows(
+    return single_row_limit(
         b.program({"y": b.op("tree_scores", x, forest=forest, strategy=strategy)}), Machine(level)
     )
 
@@ -242,7 +240,7 @@ def test_few_rows_are_those_for_which_lanes_of_rows_are_a_waste():
 
 def test_paths_of_any_length_are_walked_in_rounds():
     deep = random_forest(np.random.default_rng(2), n_trees=70, n_features=5, max_depth=15)
-    assert deep.depth > tree_lanes.AT_ONCE
+    assert deep.depth > MAX_STEPS_AT_ONCE
     check(deep, "float32", rows=(1, 20), strategies=("tree_traversal",))
 
 

@@ -1,0 +1,120 @@
+"""Category sets as a program over bit planes.
+
+A group has a plane for each class of codes. Each set is another one with a few classes more or
+less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.backends.tvm.trees.bitwise.masks import PLANE_BYTES
+from hbconv.backends.tvm.trees.categories.tables import CategorySets, SetGroup
+
+__all__ = ["WORDS_PER_STEP", "SetTables", "make_set_tables"]
+
+CLASSES_PER_STEP = 3
+"""Classes that one step adds to a set or takes from it."""
+WORDS_PER_STEP = 2 + CLASSES_PER_STEP
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class SetTables:
+    """Sets as a program over planes.
+
+    Parameters
+    ----------
+    bits : int32 (n_groups,)
+        How many tell the classes of a group apart.
+    words : int32 (n_steps, WORDS_PER_STEP)
+        Where the result's plane begins, then what is combined by exclusive or: a plane that has
+        been written, and planes of classes.
+    step_start : int32 (n_groups + 1,)
+        First step of each group.
+    classes : int
+        Where the planes of a group's classes begin; they replace those of the group before.
+    """
+
+    bits: npt.NDArray[np.int32]
+    words: npt.NDArray[np.int32]
+    step_start: npt.NDArray[np.int32]
+    classes: int
+
+    @property
+    def max_class_planes(self) -> int:
+        """Planes of classes that memory is needed for."""
+        return 1 << int(self.bits.max(initial=0)) if len(self.bits) else 0
+
+
+def make_set_tables(sets: CategorySets, first: int) -> SetTables:
+    """Write the program of sets whose planes begin at plane ``first``.
+
+    Plane 0 is zeros, and classes come after the sets.
+    """
+    classes = first + sets.count
+    steps = [
+        _steps(group, int(start) + first, classes)
+        for group, start in zip(sets.groups, sets.start[:-1], strict=True)
+    ]
+    words = np.concatenate([np.zeros((0, WORDS_PER_STEP), np.int64), *steps])
+    return SetTables(
+        bits=np.array([(len(group.goes_left) - 1).bit_length() for group in sets.groups], np.int32),
+        words=(words * PLANE_BYTES).astype(np.int32),
+        step_start=np.cumsum([0, *map(len, steps)], dtype=np.int32),
+        classes=classes * PLANE_BYTES,
+    )
+
+
+def _steps(group: SetGroup, first: int, classes: int) -> Ints:
+    """Write the steps of a group.
+
+    1. Each set begins as the one that differs from it by the fewest classes, or as the empty one.
+    2. Those classes are its terms, a few for each step; a set that differs by none takes one step.
+    3. The first step of a set reads the set that it begins as; later steps read its own plane.
+    """
+    order, nearest = _span(group.goes_left)  # 1
+    empty = np.zeros((len(group.goes_left), 1), bool)
+    goes_left = np.concatenate([group.goes_left, empty], axis=1)
+    rows, terms = np.nonzero((goes_left[:, order] ^ goes_left[:, nearest]).T)
+    count = np.bincount(rows, minlength=len(order))  # 2
+    turn = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
+    needed = np.maximum(1, -(-count // CLASSES_PER_STEP))
+    begin = np.cumsum(needed) - needed
+    words = np.zeros((int(needed.sum()), WORDS_PER_STEP), np.int64)  # 3
+    words[:, :2] = np.repeat(first + order, needed)[:, None]
+    words[begin, 1] = np.where(nearest < len(order), first + nearest, 0)
+    words[begin[rows] + turn // CLASSES_PER_STEP, 2 + turn % CLASSES_PER_STEP] = classes + terms
+    return words
+
+
+def _span(goes_left: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """Return an order of the sets, and for each the one before it that it differs from least.
+
+    The number of sets stands for the empty set. This is a shortest spanning tree (Prim, 1957).
+
+    1. Sets a and b differ by ``|a| + |b| - 2 |a and b|`` classes.
+    2. Each turn adds the waiting set that is nearest to one in the tree.
+    3. The others may be nearer to the one that was added.
+    """
+    size = goes_left.sum(axis=0)
+    members = goes_left.astype(np.float32)
+    n_sets = goes_left.shape[1]
+    apart = size[:, None] + size - 2 * (members.T @ members).astype(np.int64)  # 1
+    distance = size.astype(np.float64)
+    nearest = np.full(n_sets, n_sets)
+    waiting = np.ones(n_sets, bool)
+    order = np.empty(n_sets, np.int64)
+    for turn in range(n_sets):
+        added = int(np.argmin(distance))  # 2
+        order[turn] = added
+        waiting[added] = False
+        distance[added] = np.inf
+        closer = waiting & (apart[added] < distance)  # 3
+        distance[closer] = apart[added][closer]
+        nearest[closer] = added
+    return order, nearest[order]

@@ -1,0 +1,1 @@
+"""Trees with categorical splits, by traversal."""

@@ -1,0 +1,60 @@
+"""Leaves by the row: a kernel finds those of one row in a group of trees, then in the next group.
+
+Such a kernel hands over ``(group, row, leaves)``: the number of the leaf in each tree of the group,
+counted over the forest. A place of a group without a tree gives the number after the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.backends.tvm.tir.kernel import Kernel
+from hbconv.backends.tvm.tir.memory import Place
+from hbconv.backends.tvm.trees.tree_order import Trees
+from hbconv.forest import Forest
+
+__all__ = ["RowLeaves", "adding", "writing"]
+
+RowLeaves = Callable[[Any, Any, list[Any]], None]
+
+
+@contextmanager
+def adding(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Iterator[RowLeaves]:
+    """Add the values of the leaves, tree after tree."""
+    width = forest.values.shape[1]
+    target = k.constant(trees.targets(forest))
+    # Where a place has no tree, -0.0 is added: it changes no sum.
+    no_leaf = np.full(width, -0.0, forest.accumulate)
+    values = k.constant(np.append(forest.values.data.reshape(-1), no_leaf))
+    k.map_vectors(out, (k.constant(forest.start.data),), lambda value: value)
+
+    def add(group: Any, row: Any, leaves: list[Any]) -> None:
+        column = k.bind(k.entry(target, group))
+        with k.over((width,)) as (i,):
+            total = k.load(out, (column + i,), row)
+            for leaf in leaves:
+                total = total + k.entry(values, leaf * width + i)
+            k.store(out, (column + i,), row, total)
+
+    yield add
+
+
+@contextmanager
+def writing(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Iterator[RowLeaves]:
+    """Write the numbers, but for places without a tree."""
+
+    def write(group: Any, row: Any, leaves: list[Any]) -> None:
+        if trees.group == 1:
+            k.store(out, (group,), row, leaves[0].astype("int32"))
+            return
+        for i, leaf in enumerate(leaves):
+            tree = group * trees.group + i
+            with T.If(tree < forest.n_trees), T.Then():
+                k.store(out, (tree,), row, leaf.astype("int32"))
+
+    yield write

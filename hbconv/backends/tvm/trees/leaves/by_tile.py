@@ -1,0 +1,57 @@
+"""Leaves by the tile: a kernel finds those of one tree for all rows of a tile, then the next.
+
+Such a kernel hands over ``find(tree, place, i)`` once, as soon as all that it reads is written.
+That function writes the number of the leaf of each row, counted over the forest, to entry i of a
+place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hbconv.backends.tvm.tir.kernel import Kernel
+from hbconv.backends.tvm.tir.memory import Place
+from hbconv.backends.tvm.trees.tree_order import Trees
+from hbconv.forest import Forest
+
+__all__ = ["TileLeaves", "adding", "writing"]
+
+TileLeaves = Callable[[Callable[[Any, Place, Any], None]], None]
+
+
+@contextmanager
+def adding(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Iterator[TileLeaves]:
+    """Add the values of the leaves, tree after tree."""
+    start = k.constant(forest.start.data)
+    values = k.constant(forest.values.data)
+    target = k.constant(trees.targets(forest))
+    width = forest.values.shape[1]
+
+    def add(find: Callable[[Any, Place, Any], None]) -> None:
+        k.map_vectors(out, (start,), lambda value: value)
+        with k.temporary("int32", (1,)) as found, k.over((forest.n_trees,)) as (tree,):
+            find(tree, found, 0)
+            first = k.bind(k.entry(target, tree))
+            with k.over((width,)) as (i,), k.rows() as row:
+                value = k.entry(values, k.load(found, (0,), row) * width + i)
+                k.store(out, (first + i,), row, k.load(out, (first + i,), row) + value)
+
+    yield add
+
+
+@contextmanager
+def writing(
+    k: Kernel,
+    out: Place,
+    forest: Forest,
+    trees: Trees,  # noqa: ARG001
+) -> Iterator[TileLeaves]:
+    """Have the numbers written to where they belong."""
+
+    def write(find: Callable[[Any, Place, Any], None]) -> None:
+        with k.over((forest.n_trees,)) as (tree,):
+            find(tree, out, tree)
+
+    yield write

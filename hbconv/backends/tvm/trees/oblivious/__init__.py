@@ -1,0 +1,1 @@
+"""Oblivious trees: all splits of a level are the same one."""

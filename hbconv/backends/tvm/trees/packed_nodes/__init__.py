@@ -1,0 +1,1 @@
+"""Nodes packed in two words, for traversals without a branch."""

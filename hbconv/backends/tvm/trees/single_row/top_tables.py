@@ -1,0 +1,202 @@
+"""Tree tops: the first splits of each tree, those of many trees side by side as bytes.
+
+A row passes them without a branch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.backends.tvm.trees.bins.tables import SIGNED_BYTE_BIAS
+from hbconv.backends.tvm.trees.single_row.row_columns import RowColumns
+from hbconv.forest import Forest
+
+__all__ = [
+    "MAX_COLUMNS_SHUFFLED",
+    "TREES_PER_GROUP",
+    "TREES_PER_VECTOR",
+    "VECTORS_PER_GROUP",
+    "TreeTops",
+    "make_tree_tops",
+    "max_top_splits",
+]
+
+TREES_PER_VECTOR = 32
+"""Trees that a vector holds a byte of."""
+VECTORS_PER_GROUP = 2
+"""Vectors that are worked on in turn, so that one waits for its splits while the other steps."""
+TREES_PER_GROUP = TREES_PER_VECTOR * VECTORS_PER_GROUP
+MAX_COLUMNS_SHUFFLED = 128
+"""Columns up to which splits look them up in registers: each sixteen cost a shuffle a split."""
+MAX_SPLITS_WHOLE_TREE = 63
+"""Splits of the largest tree up to which tops are whole trees."""
+MAX_SPLITS_OF_TOP = 31
+"""Splits of a top where they are not.
+
+That is five levels of a full tree. After them a step down each tree costs less than one more level.
+"""
+NEVER_RIGHT = 127
+"""Threshold, as a signed byte, that no column is above."""
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class TreeTops:
+    """The top of each tree: splits that hold its root, and their exits, numbered left to right.
+
+    An exit is a leaf or a further split. A row stands at an exit, at first at the leftmost. A split
+    after all those above it moves the row, where it goes right: from the first exit below the split
+    to the first below its right child. From no other exit, for only a row that stands at the first
+    has come to the split. So the exits of all trees are found by going through the splits once,
+    whatever the shapes of the trees.
+
+    Parameters
+    ----------
+    words : uint8 (n_slots, 4, TREES_PER_GROUP)
+        A split of each tree of a group: column in a row without NaN, threshold (a signed byte),
+        first exit, first exit of the right child.
+    columns : uint8 (n_slots, TREES_PER_GROUP)
+        Column in any row.
+    group_start : int32 (n_groups + 1,)
+        First slot of each group of trees.
+    exits : int64 (n_exits,)
+        What stands there, as a child is encoded: a split, or ``~leaf``.
+    exit_start : int32 (n_places,)
+        First exit of the tree at each place of the order.
+    """
+
+    words: npt.NDArray[np.uint8]
+    columns: npt.NDArray[np.uint8]
+    group_start: npt.NDArray[np.int32]
+    exits: Ints
+    exit_start: npt.NDArray[np.int32]
+
+    @property
+    def groups(self) -> int:
+        """Number of groups."""
+        return len(self.group_start) - 1
+
+    @property
+    def are_whole(self) -> bool:
+        """Whether all exits are leaves."""
+        return bool((self.exits < 0).all())
+
+
+def max_top_splits(largest: int) -> int:
+    """Return how many splits of a tree its top may hold, where the largest tree has so many."""
+    return MAX_SPLITS_WHOLE_TREE if largest <= MAX_SPLITS_WHOLE_TREE else MAX_SPLITS_OF_TOP
+
+
+def make_tree_tops(forest: Forest, columns: RowColumns, order: Ints) -> TreeTops:
+    """Take the splits of each tree, or the first of them level by level.
+
+    1. A tree's splits are ranked level by level; the top takes the first ranks.
+    2. The tree at a place of the order has a lane of a group; a group has as many slots as its
+       largest top has splits.
+    3. Slots without a split keep a threshold that moves no row.
+    """
+    rank, counts = _rank_splits(forest)  # 1
+    most = max_top_splits(int(counts.max(initial=0)))
+    taken = rank < most
+    numbered = _number_exits(forest, taken)
+    places = np.flatnonzero(order >= 0)  # 2
+    place = np.empty(forest.n_trees, np.int64)
+    place[order[places]] = places
+    group, lane = np.divmod(place, TREES_PER_GROUP)
+    slots = np.zeros(-(-len(order) // TREES_PER_GROUP), np.int64)
+    np.maximum.at(slots, group, np.minimum(counts, most))
+    group_start = np.append(0, np.cumsum(slots))
+    words = np.zeros((group_start[-1], 4, TREES_PER_GROUP), np.uint8)  # 3
+    words[:, 1] = NEVER_RIGHT
+    any_row = np.zeros((group_start[-1], TREES_PER_GROUP), np.uint8)
+    splits = np.flatnonzero(taken)
+    tree = forest.tree_of_tests[splits]
+    column = columns.bins.column[splits]
+    threshold = (columns.bins.threshold_bin[splits] - SIGNED_BYTE_BIAS) % 256
+    slot = group_start[group[tree]] + rank[splits]
+    fields: list[npt.NDArray[Any]] = [
+        columns.plain[column],
+        threshold,
+        numbered.first[splits],
+        numbered.right[splits],
+    ]
+    words[slot, :, lane[tree]] = np.stack(fields, axis=1)
+    any_row[slot, lane[tree]] = columns.place[column]
+    return TreeTops(
+        words,
+        any_row,
+        group_start.astype(np.int32),
+        numbered.exits,
+        numbered.exit_start[order].astype(np.int32),
+    )
+
+
+def _rank_splits(forest: Forest) -> tuple[Ints, Ints]:
+    """Return the rank of each split in its tree, level by level, and the splits of each tree."""
+    order = np.lexsort((forest.depth_of_tests, forest.tree_of_tests))
+    counts = np.bincount(forest.tree_of_tests, minlength=forest.n_trees)
+    rank = np.empty(forest.n_tests, np.int64)
+    rank[order] = np.arange(forest.n_tests) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rank, counts
+
+
+@dataclass(frozen=True, eq=False)
+class _Exits:
+    """The exits of all trees.
+
+    Parameters
+    ----------
+    first, right : int64 (n_splits,)
+        First exit below a split, and below its right child, counted in the tree.
+    exits : int64 (n_exits + 1,)
+        What stands there; at last the leaf of no tree.
+    exit_start : int64 (n_trees + 1,)
+        First exit of each tree.
+    """
+
+    first: Ints
+    right: Ints
+    exits: Ints
+    exit_start: Ints
+
+
+def _number_exits(forest: Forest, taken: npt.NDArray[np.bool_]) -> _Exits:
+    """Give a number to each exit of the splits that are taken.
+
+    1. Bottom-up, count the exits below each split; a child that is not taken is one exit.
+    2. Top-down, number the first exit below each split and below its right child.
+    3. Write what stands at each exit: a root that is a leaf, or a child that is not taken.
+    """
+    children = np.stack([forest.left.data, forest.right.data], axis=1).astype(np.int64)
+    roots = forest.roots.data.astype(np.int64)
+    depth = forest.depth_of_tests
+    levels = [np.flatnonzero(taken & (depth == d)) for d in range(forest.depth)]
+    below = np.ones(forest.n_tests, np.int64)
+
+    def count(codes: Ints) -> Ints:
+        return np.where(codes >= 0, np.append(below, 1)[np.maximum(codes, 0)], 1)
+
+    for level in reversed(levels):  # 1
+        below[level] = count(children[level]).sum(axis=1)
+    first = np.zeros(forest.n_tests, np.int64)
+    right = np.zeros(forest.n_tests, np.int64)
+    for level in levels:  # 2
+        right[level] = first[level] + count(children[level, 0])
+        for side, start in enumerate((first, right)):
+            inner = children[level, side] >= 0
+            first[children[level[inner], side]] = start[level[inner]]
+    exit_start = np.cumsum(np.append(0, count(roots)))  # 3
+    exits = np.full(exit_start[-1] + 1, ~forest.n_leaves)
+    exits[exit_start[:-1]] = roots
+    begin = exit_start[forest.tree_of_tests]
+    for side, start in enumerate((first, right)):
+        child = children[:, side]
+        goes_on = (child >= 0) & np.append(taken, False)[np.maximum(child, -1)]
+        stops = taken & ~goes_on
+        exits[(begin + start)[stops]] = child[stops]
+    return _Exits(first, right, exits, exit_start)

@@ -1,0 +1,121 @@
+"""What a tree kernel is: a way to find the leaves that rows reach.
+
+A kernel does not know what its leaves are for. It hands them over in one of three forms
+(``leaves/``: for a tile of rows, for a block of rows, or for one row), and ``choose.py`` makes
+``tree_scores`` and ``tree_leaves`` of that form and any kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.tir.kernel import Kernel
+from hbconv.backends.tvm.tir.memory import Place
+from hbconv.backends.tvm.trees.bins.tables import Bins, make_bins
+from hbconv.backends.tvm.trees.bitwise.leaf_splits import LeafSplits, split_leaves
+from hbconv.backends.tvm.trees.oblivious.tables import find_level_splits
+from hbconv.backends.tvm.trees.tree_order import Trees
+from hbconv.forest import Forest
+
+__all__ = ["HandOver", "LeafForm", "TreeKernel", "TreeTask"]
+
+HandOver = Callable[..., None]
+"""Takes the leaves that a kernel has found; its parameters are those of the kernel's form."""
+
+
+@dataclass(frozen=True)
+class TreeTask:
+    """A forest to evaluate, and all that the choice of a kernel depends on.
+
+    What several steps need to know of the forest is a cached property here.
+
+    Parameters
+    ----------
+    forest : Forest
+    dtype : str
+        Of the values that the splits compare.
+    strategy : str
+    schedule : Schedule
+    machine : Machine
+    """
+
+    forest: Forest
+    dtype: str
+    strategy: str
+    schedule: Schedule
+    machine: Machine
+
+    @cached_property
+    def bins(self) -> Bins:
+        """The thresholds as bytes."""
+        return make_bins(self.forest, self.dtype)
+
+    @cached_property
+    def leaf_splits(self) -> LeafSplits:
+        """The trees halved by their leaves."""
+        return split_leaves(self.forest)
+
+    @cached_property
+    def level_splits(self) -> npt.NDArray[np.int64] | None:
+        """One split of each level of each tree; None where a tree is not oblivious."""
+        return find_level_splits(self.forest)
+
+
+class LeafForm(Protocol):
+    """A form in which kernels hand leaves over: the modules of ``leaves/``.
+
+    Either function yields what a kernel calls with the leaves that it has found.
+    """
+
+    def adding(
+        self, k: Kernel, out: Place, forest: Forest, trees: Trees
+    ) -> AbstractContextManager[HandOver]:
+        """Add the values of the leaves, tree after tree."""
+
+    def writing(
+        self, k: Kernel, out: Place, forest: Forest, trees: Trees
+    ) -> AbstractContextManager[HandOver]:
+        """Write the numbers of the leaves, counted over the forest."""
+
+
+class TreeKernel(Protocol):
+    """A way to find the leaves that rows reach.
+
+    Attributes
+    ----------
+    name : str
+    form : LeafForm
+        How it hands leaves over.
+    binned : bool
+        Whether it compares bytes, not the values themselves.
+    """
+
+    name: ClassVar[str]
+    form: ClassVar[LeafForm]
+    binned: ClassVar[bool] = False
+
+    def fits(self, task: TreeTask) -> bool:
+        """Say whether this is the kernel for a task, where none before it in the list is."""
+
+    def group(self, task: TreeTask) -> int:  # noqa: ARG002
+        """Return how many trees are evaluated together."""
+        return 1
+
+    def numbers(self, task: TreeTask) -> npt.NDArray[np.int64]:
+        """Return the number by which it names each leaf: that over the forest."""
+        return np.arange(task.forest.n_leaves)
+
+    def tables(self, task: TreeTask, trees: Trees) -> Any:
+        """Return what the trees become: numpy arrays, the only part that depends on the model."""
+
+    def find_leaves(self, k: Kernel, x: Place, tables: Any, hand_over: HandOver) -> None:
+        """Emit the loops that find the leaves, and hand them over in this kernel's form."""
