@@ -1,18 +1,18 @@
-"""Types of the columns of a CSV file, which its first block alone does not tell: all values are looked at, as pandas does."""
+"""Types of the columns of a CSV file.
+
+The first block alone does not tell them: all values are looked at, as pandas does.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 from hbconv.cli.formats import blocks, reading
 
-if TYPE_CHECKING:
-    from hbconv.cli.tables import TableFile
-
-__all__ = ["settled"]
+__all__ = ["narrowest_schema"]
 
 WIDER = {"null": "int64", "int64": "double"}
 """The type that a column takes next when a value does not fit; text where none is named, which holds all."""
@@ -21,11 +21,12 @@ WHOLE = 1 << 30
 """Rows of a block: all that pyarrow reads at a time."""
 
 
-def settled(table: TableFile, columns: Sequence[str]) -> TableFile:
-    """Return some columns of a CSV file, each with the narrowest type that holds all its values.
+def narrowest_schema(path: Path, names: Sequence[str], schema: Any, columns: Sequence[str]) -> Any:
+    """Return the narrowest types of some columns of a CSV file that hold all their values.
 
-    The first block gives a type to begin with. The file is read through; where a value does not fit, the column takes the
-    next wider type, and the file is read again: whole numbers, then 1.5, are float64; numbers, then a word, are text.
+    ``names`` are all columns of the file; ``schema`` has the types of its first block. The file is read through.
+    Where a value does not fit, the column takes the next wider type, and the file is read again:
+    whole numbers, then 1.5, are float64; numbers, then a word, are text.
 
     Raises
     ------
@@ -34,20 +35,20 @@ def settled(table: TableFile, columns: Sequence[str]) -> TableFile:
     """
     import pyarrow as pa
 
-    types = {name: table.schema.field(name).type for name in columns}
+    types = {name: schema.field(name).type for name in columns}
     while True:
-        schema = pa.schema(list(types.items()))
+        narrowest = pa.schema(list(types.items()))
         try:
-            for _ in blocks(str(table.path), schema, WHOLE):
+            for _ in blocks(str(path), narrowest, WHOLE):
                 pass
         except pa.ArrowInvalid as error:
-            name = _unfit(error, table.names)
+            name = _unfit(error, names)
             if name is None or types[name] == pa.string():
-                with reading(table.path):
+                with reading(path):
                     raise
             types[name] = pa.type_for_alias(WIDER.get(str(types[name]), "string"))
         else:
-            return replace(table, schema=schema)
+            return narrowest
 
 
 def _unfit(error: Exception, names: Sequence[str]) -> str | None:

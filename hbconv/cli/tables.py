@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hbconv.cli.csv_types import settled
+from hbconv.cli.csv_types import narrowest_schema
 from hbconv.cli.formats import SUFFIXES, blocks, file_format, reading
 from hbconv.errors import InputError, MissingPackageError
 
@@ -47,7 +47,8 @@ class TableFile:
         """
         if self.path.suffix.lower() == ".csv":
             _require_columns(self.path.name, self.names, columns)
-            return settled(self, columns)
+            schema = narrowest_schema(self.path, self.names, self.schema, columns)
+            return replace(self, schema=schema)
         schemas = []
         for fragment in self.fragments:
             with reading(fragment.path):
