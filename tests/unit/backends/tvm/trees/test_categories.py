@@ -44,7 +44,9 @@ def categorical(n_codes=40, n_categorical=2, repeat=3):
     start = np.cumsum(np.append(0, sizes[own]))
     return replace(
         forest,
-        tables=CategoryTables(Array.of(of_test, "int32"), Array.of(start, "int32"), Array(goes_left)),
+        tables=CategoryTables(
+            Array.of(of_test, "int32"), Array.of(start, "int32"), Array(goes_left)
+        ),
     )
 
 
