@@ -1,8 +1,9 @@
-"""Programs run on every number of rows around the ends of vectors, blocks and tiles, each input and output right beside a page that may not be touched.
+"""Run programs on every number of rows around the ends of vectors, blocks and tiles.
 
-    HBCONV_GUARD=pages-behind HBCONV_MACHINE=/64 python tests/unit/backends/tvm/edges.py [a width of matrices, or several]
+    HBCONV_GUARD=pages-behind HBCONV_MACHINE=/64 python tests/unit/backends/tvm/edges.py [width ...]
 
-Answers are compared with the reference backend. A kernel that reads or writes beyond its memory ends the process.
+Each input and output lies beside a protected page. Answers are compared with the reference
+backend. A kernel that reads or writes outside its memory ends the process.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ def cases(widths: Sequence[int]) -> Iterator[tuple[str, Case]]:
 
 
 def check(name: str, program: TensorProgram, inputs: dict[str, np.ndarray]) -> None:
-    """Compare the loop for batches, and that for few rows, with the reference, on each number of rows."""
+    """Compare both loops, for batches and for few rows, with the reference."""
     prepared, target = BACKEND.prepare(program, Target("tvm")), Target("tvm")
     loops = {
         "batch": BACKEND.emit(prepared, target),

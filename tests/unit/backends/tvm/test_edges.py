@@ -1,4 +1,4 @@
-"""Kernels touch nothing beyond what they are given, whatever the number of rows: ``edges.py`` between pages that may not be touched."""
+"""Kernels touch nothing outside their arguments: run ``edges.py`` between protected pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Processes that answer a few rows end well: what is written beyond memory often shows only at exit. ``make processes`` runs 500."""
+"""Processes that answer a few rows end well; ``make processes`` runs 500.
+
+Writes outside memory often show only at exit.
+"""
 
 from __future__ import annotations
 

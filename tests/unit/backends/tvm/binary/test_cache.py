@@ -1,4 +1,4 @@
-"""The cache of compiled loops: what is in it is taken without TVM, and only when it is whole and the user's own."""
+"""The cache of compiled loops: entries need no TVM, and must be whole and the user's own."""
 
 from __future__ import annotations
 

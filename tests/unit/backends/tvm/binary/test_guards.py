@@ -1,4 +1,7 @@
-"""Guards: whatever a kernel touches beyond what it is given ends the call, or the process; and vectors that would are not compiled."""
+"""Guards: a kernel that touches memory outside its buffers ends the call, or the process.
+
+Vectors that would do so are not compiled.
+"""
 
 from __future__ import annotations
 

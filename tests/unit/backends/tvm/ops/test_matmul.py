@@ -1,4 +1,4 @@
-"""The tile compiler's dense operators: functions to the last places, products of any shape, matrices of any width."""
+"""Dense operators: functions to the last places, products and matrices of any shape."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def arguments(dtype):
 
 
 def true_values(name, x):
-    """Compute in the longest floats there are; ``erf`` in float64, whose own error is below one unit."""
+    """Compute in the longest floats; ``erf`` in float64, whose own error is below one unit."""
     with np.errstate(all="ignore"):
         wide = x.astype(np.longdouble)
         if name == "sigmoid":
@@ -68,7 +68,7 @@ def true_values(name, x):
 
 
 def units(got, want, dtype):
-    """Return how many units in the last place numbers are off; those of which one is no finite number must be equal."""
+    """Return the error in units in the last place; non-finite numbers must be equal."""
     with np.errstate(over="ignore"):
         rounded = want.astype(dtype)
     finite = np.isfinite(rounded) & np.isfinite(got)
@@ -175,7 +175,7 @@ def test_inputs_that_are_only_multiplied_are_read_by_rows(dtype, width):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_inputs_that_are_scaled_and_multiplied(dtype):
-    """Each entry is rounded as it is scaled, whatever becomes of it then; what others read is written out."""
+    """Each entry is rounded as it is scaled, also where others read the scaled values."""
     rng, b = np.random.default_rng(4), Builder()
     x = rng.integers(-9, 9, (70, 13)).astype(dtype)
     x[5, 12], x[6, 0] = np.nan, np.inf
@@ -230,7 +230,7 @@ def test_entries_by_themselves_are_computed_as_they_lie(dtype, width):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_steps_after_a_product(dtype: str) -> None:
-    """Triangular weights, a bias, an activation and a square give what they give one by one, also where others read a step between."""
+    """Products with an epilogue equal the steps one by one, also where others read a step."""
     b = Builder()
     x = b.input("x", dtype, 40)
     weights = np.tril(np.random.default_rng(0).integers(-3, 4, (40, 40)))
@@ -254,7 +254,10 @@ def test_steps_after_a_product(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_nearest_points_of_few_dimensions(dtype):
-    """Points near a plane are scored on its axes alone; distances decide, of equal ones the lower number, and rows far away or not finite try all points."""
+    """Points near a plane are scored on its axes alone, and then ordered by distance.
+
+    Equal distances are in order of the numbers. Rows far away or not finite try all points.
+    """
     rng = np.random.default_rng(0)
     points = (
         rng.normal(size=(700, 2)) @ rng.normal(size=(2, 40))

@@ -147,7 +147,7 @@ def test_elementwise_of_one_integer(dtype):
 
 
 def binary(names, dtype, shape, constant):
-    """Each primitive of two values, of a value with itself, and of a value with a constant on either side."""
+    """Primitives of two values, of a value with itself, and with a constant on either side."""
     b = Builder()
     x, y, c = b.input("x", dtype, 3), b.input("y", dtype, shape), b.constant(constant, dtype)
     outputs = {}
@@ -406,7 +406,10 @@ def test_bucketize(dtype, right, count):
 @pytest.mark.parametrize("right", [True, False])
 @pytest.mark.parametrize("kind", ["repeated", "one", "crowded", "infinite"])
 def test_bucketize_awkward_edges(dtype, right, kind):
-    """Edges that repeat, are all one, lie too near each other for cells, or are infinite; values on them, beside them and far from them."""
+    """Edges that repeat, are all equal, are too close for cells, or are infinite.
+
+    Values lie on them, beside them and far from them.
+    """
     b, rng = Builder(), np.random.default_rng(0)
     edges = np.sort(rng.standard_normal((2, 60)).astype(dtype), axis=1)
     if kind == "repeated":
@@ -433,7 +436,10 @@ def test_bucketize_awkward_edges(dtype, right, kind):
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_chains_of_one_loop(dtype):
-    """Values read inside the loop alone, outside it too, as outputs, at other entries, of another shape and dtype, and more than a loop takes."""
+    """Values are read inside a fused loop alone, outside it, as outputs, and at other entries.
+
+    Others differ in shape and dtype, and there are more than one loop takes.
+    """
     b = Builder()
     x = b.input("x", dtype, 5)
     scaled = x * b.constant(np.arange(5.0), dtype) - b.constant(0.3, dtype)

@@ -1,4 +1,4 @@
-"""Machines: what the environment variable makes of this one, and that the bytes of a vector are no matter of the instruction set."""
+"""Machines: the environment variable limits the host; vectors do not depend on its level."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Kernels for machines that are not this one, as assembly: their work is done in the widest vector registers, and none calls a mathematics library."""
+"""Kernels for other machines, as assembly: they use the widest vector registers.
+
+None calls a mathematics library.
+"""
 
 from __future__ import annotations
 

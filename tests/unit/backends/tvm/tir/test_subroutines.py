@@ -1,4 +1,4 @@
-"""Parts of kernels: compiled once for all programs that have one in common, and for all models of a kind."""
+"""Subroutines: compiled once for all programs that share one, and for all models of a kind."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_trees_read_a_constant():
 
 
 def rounds(n_rounds, n_columns=5):
-    """Predict one column after another from those beside it, where it is missing; columns of some rounds are answers too."""
+    """Impute one column after the other from the rest; columns of some rounds are outputs too."""
     b, rng = Builder(), np.random.default_rng(3)
     x = b.input("x", "float64", n_columns)
     columns = [b.take(x, np.array([i], np.int32)) for i in range(n_columns)]
@@ -135,7 +135,7 @@ def test_rounds_share_their_code(compiled):
 
 
 def test_long_programs_read_rows_and_entries_where_they_lie():
-    """Products of an input, scaled before, stay with the caller; many steps upon each entry are cut as well."""
+    """Products of a scaled input stay with the caller; many steps on each entry are outlined."""
     b, x = Builder(), np.random.default_rng(4).normal(size=(70, 8))
     rows = b.input("x", "float64", 8)
     scaled = rows * b.constant(np.arange(8.0))

@@ -1,0 +1,90 @@
+"""Passes decide on programs alone: no TVM is needed to ask them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from hbconv.backends.tvm.passes.flag_infinite import FLAG_INFINITE
+from hbconv.backends.tvm.passes.flatten import flatten
+from hbconv.backends.tvm.passes.group_elementwise import LONGEST, group_elementwise
+from hbconv.backends.tvm.passes.outline import LARGEST_WHOLE, outline
+from hbconv.backends.tvm.passes.views import is_view
+from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.tensor import Builder
+
+
+def start(width=3):
+    b = Builder()
+    return b, b.input("x", "float64", width)
+
+
+def test_passes_import_no_tvm():
+    code = (
+        "import sys; sys.modules['tvm'] = sys.modules['tvm_ffi'] = None\n"
+        "import hbconv.backends.tvm.passes.flatten, hbconv.backends.tvm.passes.outline\n"
+        "import hbconv.backends.tvm.passes.group_elementwise\n"
+        "import hbconv.backends.tvm.passes.fuse_products\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("indices", "expected"), [([1, 2], True), ([-2, -1], True), ([2, 1], False), ([0, 2], False)]
+)
+def test_a_take_is_a_view_if_its_entries_are_neighbours(indices, expected):
+    b, x = start()
+    program = b.program({"y": b.take(x, indices)})
+    assert is_view(program, program.instructions[program.outputs["y"]]) is expected
+
+
+def test_a_take_of_an_inner_axis_is_no_view():
+    b, x = start(6)
+    program = b.program({"y": b.take(b.reshape(x, 2, 3), [0, 1], axis=1)})
+    assert not is_view(program, program.instructions[program.outputs["y"]])
+
+
+def test_a_program_over_entries_is_flattened():
+    b, x = start(5)
+    infinite = b.reduce("reduce_any", b.op("isinf", x))
+    flat = flatten(b.program({"y": x * b.constant(np.arange(5.0)), "d": infinite}), Schedule())
+    assert flat.width == 5
+    assert flat.schedule.tile % 5 == flat.schedule.tile % flat.schedule.lanes == 0
+    assert FLAG_INFINITE in flat.program.primitives
+
+
+def test_a_program_over_rows_is_not_flattened():
+    b, x = start()
+    total = b.reduce("reduce_sum", x)
+    assert flatten(b.program({"y": total}), Schedule()) is None
+    b, x = start()
+    assert flatten(b.program({"y": b.take(x, [2, 1, 0])}), Schedule()) is None
+
+
+def test_a_group_ends_before_other_code_and_at_its_length():
+    b, x = start()
+    value = x
+    for _ in range(LONGEST + 1):
+        value = value + x
+    program = b.program({"y": b.op("sort", value, axis=0)})
+    groups = list(group_elementwise(program, range(len(program.instructions)), frozenset()))
+    assert [len(group) for group in groups] == [1, LONGEST, 1, 1]
+
+
+def test_repeated_operators_are_outlined_alike():
+    b, x = start()
+    value = x
+    for i in range(LARGEST_WHOLE):
+        value = b.op("exp", value * b.constant(float(i + 2)))
+    program = b.program({"y": value})
+    sections = [section for section in outline(program, frozenset()) if section.outlined]
+    lengths = {tuple(len(run) for run in section.repetitions) for section in sections[:-1]}
+    assert len(sections) > 3
+    assert len(lengths) == 1
+    positions = [
+        i for section in outline(program, frozenset()) for i in sum(section.repetitions, ())
+    ]
+    assert positions == sorted(positions)
