@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["COMPARES", "Cells", "cut"]
+__all__ = ["MAX_EDGES_IN_CELL", "Cells", "find_cells"]
 
 COUNTS = (256, 1024, 4096)
 """Numbers of cells that are tried, the smallest first; their tables fit the nearest cache."""
-COMPARES = 2
+MAX_EDGES_IN_CELL = 2
 """Edges that a cell may hold by default."""
 
 
@@ -41,8 +41,10 @@ class Cells:
         return len(self.before) - 2
 
 
-def cut(edges: npt.NDArray[Any], compares: int = COMPARES) -> Cells | None:
-    """Find the fewest cells that hold at most ``compares`` edges each; None if that takes too many.
+def find_cells(edges: npt.NDArray[Any], compares: int = MAX_EDGES_IN_CELL) -> Cells | None:
+    """Find the fewest cells that hold at most ``compares`` edges each.
+
+    Returns None if that takes more cells than are tried.
 
     Parameters
     ----------
@@ -53,7 +55,7 @@ def cut(edges: npt.NDArray[Any], compares: int = COMPARES) -> Cells | None:
 
     Examples
     --------
-    >>> cells = cut(np.array([0.0, 1.0, 2.0, 4.0], np.float32))
+    >>> cells = find_cells(np.array([0.0, 1.0, 2.0, 4.0], np.float32))
     >>> cells.last, cells.before[[0, 64, 255, 256]].tolist()
     (255, [0, 1, 3, 4])
     """

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.ops.edge_search import Cells, cut
+from hbconv.backends.tvm.ops.edge_search import Cells, find_cells
 from hbconv.backends.tvm.ops.reductions import insert
 from hbconv.backends.tvm.tir.kernel import Kernel, code_within, literal
 from hbconv.backends.tvm.tir.memory import Place
@@ -103,7 +103,7 @@ def _columns(edges: npt.NDArray[Any]) -> list[_Column]:
         cells = [
             Cells(0.0, 0.0, np.array([0, len(found)], np.uint16))
             if len(found) <= compares
-            else cut(found, compares)
+            else find_cells(found, compares)
             for found, _ in lists
         ]
         if all(cells):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.ops.edge_search import COMPARES
+from hbconv.backends.tvm.ops.edge_search import MAX_EDGES_IN_CELL
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block
@@ -145,7 +145,7 @@ class _BinWriter:
                 value = k.bind(self._value(source, row))
                 right = [
                     tirx.Cast("int32", value > k.entry(edges, begin + below + edge))
-                    for edge in range(COMPARES)
+                    for edge in range(MAX_EDGES_IN_CELL)
                 ]
                 k.store(self.count, (0,), row, sum(right, below))
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.ops.edge_search import COMPARES, Cells, cut
+from hbconv.backends.tvm.ops.edge_search import MAX_EDGES_IN_CELL, Cells, find_cells
 from hbconv.backends.tvm.trees.categories.tables import CategorySets, find_sets
 from hbconv.forest import Forest
 
@@ -224,9 +224,9 @@ def _find_columns(ranked: _Ranked, default_left: npt.NDArray[np.bool_]) -> _Colu
 def _cells_of(edges: npt.NDArray[Any]) -> Cells | None:
     if len(edges) <= MAX_EDGES_COUNTED or np.isnan(edges[0]):
         return None
-    return cut(edges)
+    return find_cells(edges)
 
 
 def _padded(edges: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    size = max((1 << len(edges).bit_length()) - 1, len(edges) + COMPARES)
+    size = max((1 << len(edges).bit_length()) - 1, len(edges) + MAX_EDGES_IN_CELL)
     return np.concatenate([edges, np.full(size - len(edges), np.inf, edges.dtype)])

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.ops.edge_search import COMPARES
+from hbconv.backends.tvm.ops.edge_search import MAX_EDGES_IN_CELL
 from hbconv.backends.tvm.tir.kernel import Kernel, code_within, literal
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.trees.bins.tables import LEFT_BYTE, RIGHT_BYTE, SIGNED_BYTE_BIAS
@@ -112,7 +112,8 @@ class RowWriter:
             below = k.bind(tirx.Cast("int32", k.entry(before, k.entry(table, i) + cell)))
             edge = k.bind(k.entry(start, i) + below)
             right = [
-                tirx.Cast("int32", value > k.entry(self.edges, edge + j)) for j in range(COMPARES)
+                tirx.Cast("int32", value > k.entry(self.edges, edge + j))
+                for j in range(MAX_EDGES_IN_CELL)
             ]
             return k.bind(sum(right, below))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.ops.edge_search import Cells, cut
+from hbconv.backends.tvm.ops.edge_search import Cells, find_cells
 from hbconv.backends.tvm.trees.bins.tables import SIGNED_BYTE_BIAS, THRESHOLDS_PER_COLUMN, Bins
 
 __all__ = ["RowColumns"]
@@ -80,7 +80,7 @@ class RowColumns:
         """Cut a feature's edges to cells, few edges too: for one value that beats counting."""
         bins = self.bins
         edges = bins.edges[bins.edge_start[feature] :][: bins.edge_count[feature]]
-        return bins.cells[feature] or (None if np.isnan(edges[0]) else cut(edges))
+        return bins.cells[feature] or (None if np.isnan(edges[0]) else find_cells(edges))
 
 
 def _feature_of_columns(bins: Bins) -> Ints:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hbconv.backends.tvm.ops.edge_search import COMPARES, cut
+from hbconv.backends.tvm.ops.edge_search import MAX_EDGES_IN_CELL, find_cells
 
 
 def places(cells, edges, values):
@@ -18,9 +18,11 @@ def places(cells, edges, values):
     )
     below, padded = (
         cells.before[cell].astype(np.int64),
-        np.append(edges, np.full(COMPARES, np.inf, edges.dtype)),
+        np.append(edges, np.full(MAX_EDGES_IN_CELL, np.inf, edges.dtype)),
     )
-    return below + sum((values > padded[below + i]).astype(np.int64) for i in range(COMPARES))
+    return below + sum(
+        (values > padded[below + i]).astype(np.int64) for i in range(MAX_EDGES_IN_CELL)
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -33,7 +35,7 @@ def places(cells, edges, values):
 def test_places_are_exact(count, dtype, scale, seed):
     rng = np.random.default_rng(seed)
     edges = np.unique((rng.standard_normal(count) * scale).astype(dtype))
-    cells = cut(edges)
+    cells = find_cells(edges)
     if cells is None:
         return
     beside = [np.nextafter(edges, edges.dtype.type(end)) for end in (-np.inf, np.inf)]
@@ -61,12 +63,12 @@ def test_places_are_exact(count, dtype, scale, seed):
     [[0.0], [0.0, np.inf], [0.0, 1.0, 1.0 + 2e-16, 1.0 + 4e-16, 1e9], [-1.7e308, 1.7e308, 0.0]],
 )
 def test_edges_that_cells_do_not_tell_apart_are_left_to_a_search(edges):
-    assert cut(np.unique(edges)) is None
+    assert find_cells(np.unique(edges)) is None
 
 
 def test_infinite_edges_are_counted():
     edges = np.array([-np.inf, *range(40), np.inf])
-    cells = cut(edges)
+    cells = find_cells(edges)
     values = np.array([-np.inf, -5.0, 0.0, 0.5, 39.0, 1e300, np.inf])
     np.testing.assert_array_equal(
         places(cells, edges, values), np.searchsorted(edges, values, side="left")
