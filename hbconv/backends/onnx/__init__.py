@@ -1,4 +1,7 @@
-"""Backend ``onnx``: the program written directly as an ONNX graph, run by ONNX Runtime; trees as ``TreeEnsemble`` operators."""
+"""Backend ``onnx``: programs as ONNX graphs, run by ONNX Runtime.
+
+Trees are ``TreeEnsemble`` operators.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,12 @@ if TYPE_CHECKING:
 __all__ = ["BACKEND", "Onnx", "export_onnx"]
 
 
-OLDEST = (1, 24)
-"""First version of ONNX Runtime that reads every TreeEnsemble right."""
+OLDEST_RUNTIME = (1, 24)
+"""First version of ONNX Runtime that reads every TreeEnsemble correctly."""
 
 
 class Onnx(Backend):
-    """Opset 20 and ai.onnx.ml 5, one operator or a few for each primitive."""
+    """Opset 20 and ai.onnx.ml 5, with one or a few operators for each primitive."""
 
     name = "onnx"
     needs = ("onnx", "onnxruntime")
@@ -40,22 +43,24 @@ class Onnx(Backend):
         super().require_packages()
         import onnxruntime
 
-        if tuple(map(int, onnxruntime.__version__.split(".")[:2])) < OLDEST:
-            found, needed = onnxruntime.__version__, ".".join(map(str, OLDEST))
+        found = onnxruntime.__version__
+        if tuple(map(int, found.split(".")[:2])) < OLDEST_RUNTIME:
+            needed = ".".join(map(str, OLDEST_RUNTIME))
             raise MissingPackageError(
-                f"Backend 'onnx' needs onnxruntime {needed} or later (found {found}), since older ones misread trees. Install with: pip install 'hbconv[onnx]'"
+                f"Backend 'onnx' needs onnxruntime {needed} or later (found {found}), "
+                "since older ones misread trees. Install with: pip install 'hbconv[onnx]'"
             )
 
     def native_trees(self, target: Target) -> frozenset[str]:
-        """All strategies where trees may be TreeEnsemble operators, none where core operators are asked for."""
+        """Return all strategies if trees may be TreeEnsemble operators, none for core operators."""
         return frozenset(strategies()) if target.tree_ops == "native" else frozenset()
 
     def remarks(self, forest: Forest, target: Target) -> tuple[str, ...]:
-        """Say what of the trees core operators do."""
+        """List the parts of the trees that core operators compute."""
         return tree_remarks(forest) if target.tree_ops == "native" else ()
 
     def prepare(self, program: TensorProgram, target: Target) -> TensorProgram:
-        """Bring the native trees to the forms that TreeEnsemble computes exactly, then the rest."""
+        """Bring native trees to forms that TreeEnsemble computes exactly, then rewrite the rest."""
         return super().prepare(fit_trees(lower_trees(program, self.native_trees(target))), target)
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
@@ -65,7 +70,7 @@ class Onnx(Backend):
         return OnnxArtifact(emit_model(program), target)
 
     def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:
-        """Open a session on the stored graph; compile again where there is none."""
+        """Open a session on the stored graph; compile again if there is none."""
         if "model.onnx" not in files:
             return self.compile(program, target)
         self.require_packages()
@@ -83,7 +88,9 @@ BACKEND = Onnx()
 
 
 def export_onnx(lowered: Lowered, graph: Graph, target: Target) -> bytes:
-    """Write a self-contained ONNX file: text columns encoded, class labels decoded and input checks made in the graph.
+    """Write a self-contained ONNX file.
+
+    The graph encodes text columns, decodes class labels, and checks inputs.
 
     Parameters
     ----------
@@ -97,14 +104,15 @@ def export_onnx(lowered: Lowered, graph: Graph, target: Target) -> bytes:
     Returns
     -------
     bytes
-        A serialized ``onnx.ModelProto``, for ONNX Runtime 1.24 or later. Its inputs are one matrix ``X`` (n, width) where all columns are numbers of one
-        dtype, else an (n, 1) input for each column the model reads, under the column's name. Its outputs are named after
-        the methods and shaped as the source's answers, except that sparse ones are dense.
+        A serialized ``onnx.ModelProto``, for ONNX Runtime 1.24 or later. If all columns are numbers
+        of one dtype, its input is one matrix ``X`` (n, width). Otherwise each column that the model
+        reads is an input (n, 1) of the column's name. Outputs are named after the methods, with the
+        shapes of the source model, except that sparse ones are dense.
 
     Raises
     ------
     BackendError
-        Labels or names that ONNX cannot hold, or more than 2 GB.
+        ONNX cannot hold the labels or names, or the model exceeds 2 GB.
     """
     BACKEND.require_packages()
     from hbconv.backends.onnx.export import export_model

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OnnxArtifact"]
 
-MIN_ROWS = 256
+MIN_ROWS_PER_THREAD = 256
 """Rows that are worth a thread."""
 
 ERRORS_ONLY = 3
@@ -28,12 +28,13 @@ ERRORS_ONLY = 3
 class OnnxArtifact(Artifact):
     """Runs a serialized program.
 
-    The session itself has one thread, since with more ONNX Runtime adds up blocks of trees apart and their order is lost;
-    ``target.threads`` threads share the rows instead.
+    The session has one thread. With more, ONNX Runtime adds up blocks of trees separately, and the
+    order of the sum is lost. Instead, ``target.threads`` threads share the rows.
     """
 
     def __init__(self, model: bytes, target: Target) -> None:
-        self.model, self.threads = model, target.threads
+        self.model = model
+        self.threads = target.threads
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = ERRORS_ONLY
@@ -46,14 +47,15 @@ class OnnxArtifact(Artifact):
             Exception
         ) as error:  # ONNX Runtime has its own classes of errors, with no public base
             raise BackendError(
-                f"ONNX Runtime does not take the program: {error}. Use another backend, such as backend='torch'."
+                f"ONNX Runtime does not take the program: {error}. "
+                "Use another backend, such as backend='torch'."
             ) from error
         self.outputs = [o.name for o in self.session.get_outputs()]
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
-        """Run the session, on parts of the rows where there are threads for them."""
+        """Run the session, on parts of the rows if there are threads for them."""
         rows = len(next(iter(inputs.values())))
-        parts = max(1, min(self.threads, rows // MIN_ROWS))
+        parts = max(1, min(self.threads, rows // MIN_ROWS_PER_THREAD))
         if parts == 1:
             return self._run(inputs)
         bounds = np.linspace(0, rows, parts + 1).astype(int)

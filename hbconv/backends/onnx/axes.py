@@ -1,4 +1,4 @@
-"""Primitives that work along an axis: reductions, running sums, order."""
+"""Emit primitives that work along an axis: reductions, running sums, order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _reduce(w: GraphWriter, operator: str, name: str, axis: int) -> str:
 
 
 def extreme(operator: str) -> Callable[..., str]:
-    """Write a maximum or minimum; ONNX Runtime's passes over NaN, so a row that holds one is marked."""
+    """Write a maximum or minimum that is NaN where there is one: ONNX Runtime's ignores NaN."""
 
     def emit(w: GraphWriter, x: Tensor, axis: int) -> str:
         found = _reduce(w, operator, x.name, axis)
@@ -71,7 +71,12 @@ def cumsum(w: GraphWriter, x: Tensor, axis: int) -> str:
 
 
 def sort(w: GraphWriter, x: Tensor, axis: int) -> str:
-    """Sort ascending, NaN last: sorted as infinities, then written over the last places."""
+    """Sort ascending, NaN last.
+
+    1. Sort with infinity for NaN.
+    2. Count the NaN of each row.
+    3. Write NaN over as many last places.
+    """
     size = x.shape[axis]
     if not x.dtype.startswith("float"):
         return _smallest(w, x, size, axis)[0]
@@ -79,19 +84,16 @@ def sort(w: GraphWriter, x: Tensor, axis: int) -> str:
     count = w.node("ReduceSum", _nan_counts(w, x), w.constant([axis + 1], "int64"), keepdims=1)
     place = np.arange(1 - size, 1, dtype=np.int32).reshape(-1, *(1 for _ in x.shape[axis + 1 :]))
     missing = w.node("Greater", w.node("Add", count, w.constant(place)), w.constant(0, "int32"))
-    return w.node(
-        "Where",
-        missing,
-        w.constant(np.nan, x.dtype),
-        _smallest(w, replace(x, name=infinite), size, axis)[0],
-    )
+    nan = w.constant(np.nan, x.dtype)
+    ordered = _smallest(w, replace(x, name=infinite), size, axis)[0]
+    return w.node("Where", missing, nan, ordered)
 
 
 def topk(w: GraphWriter, x: Tensor, k: int) -> str:
-    """Find the smallest, the first of equals first.
+    """Find the positions of the smallest entries; the first of equals stands first.
 
-    NaN comes last: in float64 it takes the place of infinity, and infinity that of the largest finite number, which is
-    told from it in float32, and which no distance in float64 will be.
+    NaN comes last. In float64, NaN becomes infinity, and infinity the largest finite number. No
+    float32 is that number, and no distance in float64 gets so large.
     """
     key = x
     if x.dtype.startswith("float"):
@@ -111,7 +113,7 @@ def _smallest(w: GraphWriter, x: Tensor, k: int, axis: int) -> tuple[str, str]:
 
 
 def bucketize(w: GraphWriter, x: Tensor, edges: Tensor, right: bool) -> str:
-    """Count the edges at or below x: all the real ones where x is NaN."""
+    """Count the edges at or below x; if x is NaN, count all real edges."""
     reached = w.node(
         "GreaterOrEqual" if right else "Greater",
         write_reshape(w, x.name, x.dtype, (*x.shape, 1)),

@@ -1,4 +1,4 @@
-"""Elementwise primitives that are more than one operator."""
+"""Emit elementwise primitives that take more than one operator."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ def logical(of_bools: str, of_ints: str) -> Callable[..., str]:
 
 
 def tanh(w: GraphWriter, x: Tensor) -> str:
-    """Write tanh, in float64: ONNX Runtime's in float32 loses digits and passes 1."""
+    """Write tanh, in float64: ONNX Runtime's in float32 loses digits and exceeds 1."""
     return w.cast(w.node("Tanh", w.cast(x.name, "float64")), x.dtype)
 
 
 def circular(operator: str, quarter: int) -> Callable[..., str]:
-    """Write sine, or cosine (a quarter of a turn on), in float64.
+    """Write sine, or cosine (a quarter turn on), in float64.
 
-    ONNX Runtime's own keep 16 digits of 1, not of results near 0. So they are given what is left of x after the nearest
-    quarter turns. Beyond a million, where these have too many bits, they are given x itself.
+    ONNX Runtime's own keep 16 digits of 1, not of results near 0. So they get the remainder of x
+    after the nearest quarter turns. Beyond a million, quarter turns have too many bits, so they get
+    x itself.
     """
 
     def emit(w: GraphWriter, x: Tensor) -> str:
@@ -58,9 +59,10 @@ def circular(operator: str, quarter: int) -> Callable[..., str]:
 
 
 def asin(w: GraphWriter, x: Tensor) -> str:
-    """Write the arc sine, in float64: ONNX Runtime's own in float32, made exact by two of Newton's steps.
+    """Write the arc sine, in float64.
 
-    Beyond a half it is a quarter turn less twice the arc sine of ``sqrt((1 - x) / 2)``, which keeps the steps away from the end, where they do not converge.
+    Two steps of Newton's method make ONNX Runtime's float32 result exact. They do not converge
+    near 1, so beyond 1/2 it is a quarter turn less twice the arc sine of ``sqrt((1 - x) / 2)``.
     """
     wide = w.cast(x.name, "float64")
     one, two, half, quarter = (
@@ -85,26 +87,29 @@ def asin(w: GraphWriter, x: Tensor) -> str:
 def _quarter_turns(w: GraphWriter, x: str) -> tuple[str, str]:
     """Split x into its nearest number of quarter turns and the rest.
 
-    A quarter turn is taken away in parts of 30 bits, whose products with that number are exact.
+    A quarter turn is subtracted in parts of 30 bits, whose products with that number are exact
+    (Cody and Waite, 1980).
     """
     quarters = w.node("Round", w.node("Mul", x, w.constant(2 / np.pi, "float64")))
-    rest, left = x, _QUARTER_TURN
+    rest = x
+    left = _QUARTER_TURN
     for bits in (30, 60, 90, 120):
         part = left // Fraction(1, 2**bits) * Fraction(1, 2**bits)
-        rest, left = (
-            w.node("Sub", rest, w.node("Mul", quarters, w.constant(float(part), "float64"))),
-            left - part,
-        )
+        rest = w.node("Sub", rest, w.node("Mul", quarters, w.constant(float(part), "float64")))
+        left = left - part
     return quarters, rest
 
 
 def not_equal(w: GraphWriter, x: Tensor, y: Tensor) -> str:
-    """Write not-equal, True where one is NaN."""
+    """Write not-equal, which is True where one is NaN."""
     return w.node("Not", w.node("Equal", x.name, y.name))
 
 
 def where(w: GraphWriter, condition: Tensor, x: Tensor, y: Tensor) -> str:
-    """Write where; of bools, which ONNX Runtime's Where does not take, by logic. Its zeros come out positive."""
+    """Write where; for bools by logic, since ONNX Runtime's Where does not take them.
+
+    A zero of either sign becomes positive.
+    """
     if x.dtype != "bool":
         return w.node("Where", condition.name, x.name, y.name)
     chosen = w.node("And", condition.name, x.name)
@@ -112,10 +117,10 @@ def where(w: GraphWriter, condition: Tensor, x: Tensor, y: Tensor) -> str:
 
 
 def shift(direction: str) -> Callable[..., str]:
-    """Shift as unsigned numbers, the only ones BitShift takes.
+    """Shift as unsigned numbers, since BitShift takes no others.
 
-    A negative x keeps its sign: its complement is shifted right and complemented back. Counts outside the width of the
-    dtype shift everything out, as in numpy.
+    The complement of a negative x is shifted right and complemented back, which keeps the sign. A
+    count outside the width of the dtype shifts everything out, as in numpy.
     """
 
     def emit(w: GraphWriter, x: Tensor, count: Tensor) -> str:

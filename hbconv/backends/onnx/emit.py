@@ -46,7 +46,7 @@ def emit_program(
 def iterate(w: GraphWriter, state: Tensor, given: Tensor, body: TensorProgram, steps: int) -> str:
     """Write ``iterate`` as a Loop, whose body is a graph of its own.
 
-    The Loop ends early where a step changes nothing. Its body reads ``given`` from the graph around it.
+    The Loop ends early if a step changes nothing. Its body reads ``given`` from the graph around.
     """
     inner = w.inner()
     step, go_on, before = (inner.fresh(hint) for hint in ("step", "go_on", "state"))

@@ -1,4 +1,4 @@
-"""Write the file that users take away: named inputs, text, checks, labels and metadata in one ONNX graph."""
+"""Write the exported file: named inputs, text, checks, labels and metadata in one ONNX graph."""
 
 from __future__ import annotations
 
@@ -60,12 +60,13 @@ def export_model(lowered: Lowered, graph: Graph, target: Target, backend: Backen
 
 
 def checked(model: bytes) -> bytes:
-    """Return a model that keeps ONNX's own rules: a file that no runtime loads is not written."""
+    """Return a model that ONNX's own checker accepts, so that a runtime loads it."""
     try:
         onnx.checker.check_model(model)
     except onnx.checker.ValidationError as error:
         raise BackendError(
-            f"The model as ONNX breaks a rule of the format: {error}. Use another backend, such as backend='torch'."
+            f"The model as ONNX breaks a rule of the format: {error}. "
+            "Use another backend, such as backend='torch'."
         ) from error
     return model
 
@@ -98,7 +99,8 @@ def _require_distinct(names: list[str]) -> None:
     clashing = sorted({name for name in names if names.count(name) > 1 or not name})
     if clashing:
         raise BackendError(
-            f"ONNX needs a name for each input and output, but {clashing} are empty or taken twice. Rename the columns and fit again."
+            f"ONNX needs a name for each input and output, but {clashing} are empty or taken "
+            "twice. Rename the columns and fit again."
         )
 
 
@@ -118,7 +120,7 @@ def _declare_inputs(w: GraphWriter, schema: Schema, columns: Iterable[int]) -> N
 
 
 def _inputs(w: GraphWriter, lowered: Lowered, schema: Schema, *, matrix: bool) -> dict[str, str]:
-    """Write what each feed of the program reads: the matrix, columns side by side, or text encoded."""
+    """Write the input of each feed: the matrix, columns side by side, or encoded text."""
     if matrix:
         return {feed.name: MATRIX for feed in _plain(lowered)}
     return {feed.name: _side_by_side(w, _parts(w, feed, schema)) for feed in _plain(lowered)}
@@ -137,8 +139,9 @@ def _side_by_side(w: GraphWriter, parts: list[str]) -> str:
 def _checks(w: GraphWriter, checks: list[tuple[Tensor, str]]) -> str:
     """Write the checks and return a zero that exists only when they pass.
 
-    ONNX has no operator that fails. So each check reads the zero of the one before at the number of refused values: beyond
-    zero the runtime reports an index out of bounds, at the node of that name, which is the check's message.
+    ONNX has no operator that fails. So each check reads the zero of the one before, at the index
+    that is its number of refused values. Beyond 0 the runtime reports an index out of bounds, at
+    the node with that name, which is the check's message.
     """
     passed = w.constant([0], "int64")
     for refused, message in checks:
@@ -149,7 +152,10 @@ def _checks(w: GraphWriter, checks: list[tuple[Tensor, str]]) -> str:
 
 
 def _write_output(w: GraphWriter, name: str, output: Output, value: Tensor, passed: str) -> None:
-    """Decode, convert and shape one output; its shape is computed from the zero of the checks, so that they come first."""
+    """Decode, convert and shape one output.
+
+    Its shape is computed from the zero of the checks, so that they run first.
+    """
     data, dtype = value.name, value.dtype
     if output.classes is not None:
         data, dtype = _decode(w, data, output.classes)
@@ -163,13 +169,17 @@ def _write_output(w: GraphWriter, name: str, output: Output, value: Tensor, pass
 
 
 def _decode(w: GraphWriter, codes: str, classes: Array | tuple[Array, ...]) -> tuple[str, str]:
-    """Read labels at the codes; those of several columns stand in one tensor, so they must be of one kind."""
+    """Read labels at the codes; return the value and its dtype.
+
+    Labels of several columns stand in one tensor, so they must be of one kind.
+    """
     tables = [
         labels(table.data) for table in (classes if isinstance(classes, tuple) else (classes,))
     ]
     if len({table.dtype.kind for table in tables}) > 1:
         raise BackendError(
-            "ONNX cannot hold the class labels: one target has text, another numbers. Convert a classifier for each target."
+            "ONNX cannot hold the class labels: one target has text, another numbers. "
+            "Convert a classifier for each target."
         )
     common = np.result_type(*tables)
     starts = np.cumsum([0, *(len(table) for table in tables[:-1])])
@@ -197,8 +207,9 @@ def _returns(output: Output) -> str:
 
 def _describe(graph: Graph) -> str:
     return (
-        f"{graph.traits.estimator} compiled by hbconv {__version__}, for ONNX Runtime 1.24 or later. Rows that the estimator refuses make the run "
-        "fail, at the node named after the reason. Sums keep their order, and so their last bits, in sessions of one thread."
+        f"{graph.traits.estimator} compiled by hbconv {__version__}, for ONNX Runtime 1.24 or "
+        "later. Rows that the estimator refuses make the run fail, at the node named after the "
+        "reason. Sums keep their order, and so their last bits, in sessions of one thread."
     )
 
 

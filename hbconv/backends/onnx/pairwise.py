@@ -1,4 +1,4 @@
-"""Sums over features of differences between each row and each constant point, and the points nearest to it."""
+"""Emit distances between rows and constant points, and the points nearest to each row."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ["nearest", "pairwise"]
 
-_WIDE = 15
-"""Features beyond which one product finds the nearest points faster than sums of differences."""
+MAX_NARROW_FEATURES = 15
+"""Features up to which sums of differences find the nearest points faster than one product."""
 
 _Term = Callable[["GraphWriter", str, str, str], str]
 
 
 def pairwise(w: GraphWriter, x: Tensor, points: Tensor, kind: str, p: float) -> str:
-    """Fold the terms of one feature after another, each a column of x beside a constant row."""
+    """Fold the terms of one feature after another, each from a column of x and a constant row."""
     power = w.constant(p, x.dtype)
     total = write_expand(
         w, x.name, w.constant(np.zeros(points.shape[0]), x.dtype), points.shape[:1]
@@ -37,9 +37,13 @@ def pairwise(w: GraphWriter, x: Tensor, points: Tensor, kind: str, p: float) -> 
 
 
 def nearest(w: GraphWriter, x: Tensor, points: Tensor, k: int) -> str:
-    """Find the nearest points; by one product where they are wide, about their mean, and of which the rows' own lengths are left out."""
+    """Find the nearest points, by one product if they are wide.
+
+    The product is ``|y|^2 - 2 x y``, with x and y less the mean of the points. ``|x|^2`` is left
+    out: it changes no order.
+    """
     kind = TensorType(x.dtype, points.shape[:1])
-    if points.shape[1] <= _WIDE:
+    if points.shape[1] <= MAX_NARROW_FEATURES:
         return topk(w, Tensor(pairwise(w, x, points, "square", 2.0), kind), k)
     values = np.asarray(points.value)
     centre = values.mean(axis=0)

@@ -1,4 +1,4 @@
-"""Primitives that ONNX or ONNX Runtime lacks, or computes too coarsely, written as others.
+"""Write primitives as others, if ONNX or ONNX Runtime lacks them or computes them too coarsely.
 
 Functions of one value are computed in float64, also for float32.
 """
@@ -28,7 +28,10 @@ def _number(b: Builder, value: float, like: Value) -> Value:
 
 
 def sigmoid(b: Builder, x: Value) -> Value:
-    """``1 / (1 + exp(-x))``: ONNX Runtime's own Sigmoid is a rational approximation, 0 below -18 or so."""
+    """Write ``1 / (1 + exp(-x))``.
+
+    ONNX Runtime's own Sigmoid is a rational approximation, which is 0 below about -18.
+    """
     one = _number(b, 1.0, x)
     return one / (one + b.op("exp", -x))
 
@@ -108,7 +111,10 @@ def logsumexp(b: Builder, x: Value, axis: int) -> Value:
 
 
 def ordered_logsumexp(b: Builder, x: Value, axis: int) -> Value:
-    """Term by term ``max(a, b) + log1p(exp(-|a - b|))``; equal terms apart, of which two infinite ones have no difference."""
+    """Write ``max(a, b) + log1p(exp(-|a - b|))``, term by term.
+
+    Equal terms have a case of their own, since two infinite ones have no difference.
+    """
     shape = (*x.shape[:axis], *x.shape[axis + 1 :])
     total, *terms = (b.reshape(b.take(x, [i], axis), *shape) for i in range(x.shape[axis]))
     for term in terms:
@@ -122,12 +128,12 @@ def ordered_logsumexp(b: Builder, x: Value, axis: int) -> Value:
 
 
 def embedding_sum(b: Builder, tokens: Value, weights: Value, table: Value) -> Value:
-    """Rows of the table, times their weights, added up."""
+    """Add up the rows of the table, times their weights."""
     return b.reduce("reduce_sum", b.lookup(table, tokens) * b.reshape(weights, *weights.shape, 1))
 
 
 def reduce_any(b: Builder, x: Value, axis: int) -> Value:
-    """Whether more than none are True."""
+    """Write whether the count of True exceeds 0."""
     return b.op("ne", b.reduce("reduce_sum", b.cast(x, "int32"), axis), b.constant(0, "int32"))
 
 

@@ -1,4 +1,4 @@
-"""Primitives that move values about, and matrix products."""
+"""Emit primitives that move entries, and matrix products."""
 
 from __future__ import annotations
 
@@ -34,12 +34,15 @@ def matmul(w: GraphWriter, x: Tensor, weights: Tensor) -> str:
 
 
 def with_a_row(w: GraphWriter, x: Tensor) -> str:
-    """Append a row of zeros, for operators of which ONNX Runtime (some versions of it) dies of no rows, dividing by zero."""
+    """Append a row of zeros.
+
+    Some versions of ONNX Runtime divide by zero, and crash, in operators over no rows.
+    """
     return w.node("Concat", x.name, w.constant(np.zeros((1, *x.shape)), x.dtype), axis=0)
 
 
 def without_last_row(w: GraphWriter, name: str) -> str:
-    """Drop the row that was appended."""
+    """Drop the appended row."""
     return w.node(
         "Slice", name, w.constant([0], "int64"), w.constant([-1], "int64"), w.constant([0], "int64")
     )
@@ -62,7 +65,7 @@ def lookup(w: GraphWriter, table: Tensor, index: Tensor) -> str:
 
 
 def scatter(w: GraphWriter, tokens: Tensor, weights: Tensor, width: int) -> str:
-    """Add weights at their places; one more takes those of no place."""
+    """Add weights at their columns; one more column takes the padding."""
     zeros = write_expand(
         w, weights.name, w.constant(np.zeros(width + 1), weights.dtype), (width + 1,)
     )

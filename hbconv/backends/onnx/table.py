@@ -22,8 +22,10 @@ def _plain(operator: str) -> Emit:
 OPERATORS: Mapping[str, Emit] = {
     **{primitive: _plain(operator) for primitive, operator in {
         "neg": "Neg", "abs": "Abs", "sign": "Sign", "sqrt": "Sqrt", "exp": "Exp", "log": "Log",
-        "relu": "Relu", "floor": "Floor", "ceil": "Ceil", "rint": "Round", "isnan": "IsNaN", "isinf": "IsInf", "not": "Not",
-        "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "pow": "Pow", "minimum": "Min", "maximum": "Max",
+        "relu": "Relu", "floor": "Floor", "ceil": "Ceil", "rint": "Round",
+        "isnan": "IsNaN", "isinf": "IsInf", "not": "Not",
+        "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "pow": "Pow",
+        "minimum": "Min", "maximum": "Max",
         "lt": "Less", "le": "LessOrEqual", "eq": "Equal", "gt": "Greater", "ge": "GreaterOrEqual",
     }.items()},
     "tanh": elementwise.tanh,

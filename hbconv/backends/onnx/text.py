@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["encode", "labels", "texts"]
 
 MISSING = {"None": "none", "nan": "nan"}
-"""What ONNX Runtime's Python makes of missing values in an array of objects, and the vocabulary's field for each."""
+"""The text that ONNX Runtime's Python makes of each missing object, and its vocabulary field."""
 
 
 def encode(w: GraphWriter, name: str, codes: Codes) -> str:
@@ -25,7 +25,8 @@ def encode(w: GraphWriter, name: str, codes: Codes) -> str:
     column = codes.schema.columns[codes.column].name
     if isinstance(codes.vocabulary, Hashes):
         raise BackendError(
-            f"Column {column!r} holds categories of which the model kept hashes alone, and ONNX has no operator that hashes text. Use Model."
+            f"Column {column!r} holds categories of which the model kept hashes alone, "
+            "and ONNX has no operator that hashes text. Use Model."
         )
     keys = texts(codes.vocabulary, column)
     encoded = w.ml_node(
@@ -39,10 +40,11 @@ def encode(w: GraphWriter, name: str, codes: Codes) -> str:
 
 
 def texts(vocabulary: Vocabulary, column: str) -> dict[str, int]:
-    """Texts and their codes. ONNX has no missing text, so some texts stand for missing values the vocabulary knows.
+    """Return texts and their codes.
 
-    They are the empty text, where None and NaN do not differ, and what ONNX Runtime's Python writes for missing objects; a
-    category of the same text comes first.
+    ONNX has no missing text, so texts stand for the missing values that the vocabulary knows: the
+    empty text, if None and NaN have one code, and those that ONNX Runtime's Python writes for
+    missing objects. A category of the same text takes precedence.
 
     Examples
     --------
@@ -54,7 +56,8 @@ def texts(vocabulary: Vocabulary, column: str) -> dict[str, int]:
     """
     if not vocabulary.is_text:
         raise BackendError(
-            f"Column {column!r} holds objects of several types, which ONNX cannot compare. Use Model, or make them all text before fitting."
+            f"Column {column!r} holds objects of several types, which ONNX cannot compare. "
+            "Use Model, or make them all text before fitting."
         )
     keys = {value: int(code) for value, code in zip(*vocabulary.texts, strict=True)}
     known = {getattr(vocabulary, field) for field in MISSING.values()} - {-1}
@@ -66,7 +69,8 @@ def texts(vocabulary: Vocabulary, column: str) -> dict[str, int]:
     lost = [code for code in known if code not in keys.values()]
     if lost:
         raise BackendError(
-            f"Text column {column!r} has missing values, and categories named as every text that could stand for them in ONNX. Rename those."
+            f"Text column {column!r} has missing values, and categories named as every text that "
+            "could stand for them in ONNX. Rename those."
         )
     return keys or {"": -1}
 
@@ -77,7 +81,8 @@ def labels(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
         kinds = {type(label) for label in classes.tolist()}
         if len(kinds) != 1 or not kinds <= {str, int, float, bool}:
             raise BackendError(
-                f"ONNX cannot hold the class labels {classes.tolist()[:5]}: they must all be text, or all numbers."
+                f"ONNX cannot hold the class labels {classes.tolist()[:5]}: "
+                "they must all be text, or all numbers."
             )
         classes = np.array(classes.tolist())
     if classes.dtype.kind in "iu" and classes.dtype != np.int32:
@@ -85,5 +90,6 @@ def labels(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if classes.dtype.kind == "U" or classes.dtype.name in ("int32", "float32", "float64", "bool"):
         return classes
     raise BackendError(
-        f"ONNX cannot hold class labels of dtype {classes.dtype}. Encode them before fitting (LabelEncoder)."
+        f"ONNX cannot hold class labels of dtype {classes.dtype}. "
+        "Encode them before fitting (LabelEncoder)."
     )

@@ -1,8 +1,8 @@
 """Trees as the operator ``ai.onnx.ml.TreeEnsemble``, exactly.
 
-The operator works in the dtype of its input: thresholds, leaf values and sums. ONNX Runtime adds the trees in their order,
-starting from zero (with several threads it may add up blocks of trees apart), so a start value goes in as a first tree of
-one leaf. A leaf adds one number to one target. Tests on categories are decided by look-ups before it.
+The operator computes thresholds, leaf values and sums in the dtype of its input. In one thread,
+ONNX Runtime adds the trees in their order, starting from zero. So a start value is a first tree of
+one leaf. A leaf adds one number to one target. Categorical splits are decided by look-ups before.
 """
 
 from __future__ import annotations
@@ -29,49 +29,64 @@ _Array = npt.NDArray[Any]
 
 
 def fit_trees(program: TensorProgram) -> TensorProgram:
-    """Write the native trees so that each ``tree_scores`` has scalar leaves and reads the dtype it sums in."""
+    """Rewrite native trees: scores have scalar leaves, and read the dtype that they sum in."""
     return rewrite_program(program, {"tree_scores": _fit_scores, "tree_leaves": _fit_leaves})
 
 
 def _fit_scores(b: Builder, x: Value, forest: Forest, strategy: str) -> Value:
-    """Widen x where the sums are wider (no decision changes); else, or where leaves are vectors, add up the leaves reached."""
+    """Fit ``tree_scores``.
+
+    1. Without splits, the scores are a constant.
+    2. If leaves are vectors, or sums are narrower than x, core operators add up the leaves reached.
+    3. Otherwise x takes the dtype of the sums, which changes no decision.
+    """
     if forest.n_tests == 0:
-        return b.op("expand", x, b.constant(forest.scores(_row(forest))[0]))
-    if forest.tables:
-        x, forest = b.concat([x, decide_tables(forest, x, b)]), with_tables_as_columns(forest)
-    if (
-        forest.values.shape[1] > 1
-        or np.promote_types(x.dtype, forest.accumulate) != forest.accumulate
-    ):
+        return b.op("expand", x, b.constant(forest.scores(_row(forest))[0]))  # 1
+    x, forest = _without_tables(b, x, forest)
+    narrower = np.promote_types(x.dtype, forest.accumulate) != forest.accumulate
+    if forest.values.shape[1] > 1 or narrower:  # 2
         return sum_leaves(forest, b.op("tree_leaves", x, forest=forest, strategy=strategy), b)
-    return b.op("tree_scores", b.cast(x, forest.accumulate), forest=forest, strategy=strategy)
+    x = b.cast(x, forest.accumulate)  # 3
+    return b.op("tree_scores", x, forest=forest, strategy=strategy)
 
 
 def _fit_leaves(b: Builder, x: Value, forest: Forest, strategy: str) -> Value:
+    """Fit ``tree_leaves``: without splits, the leaves are a constant."""
     if forest.n_tests == 0:
         return b.op("expand", x, b.constant(forest.leaves(_row(forest))[0]))
-    if forest.tables:
-        x, forest = b.concat([x, decide_tables(forest, x, b)]), with_tables_as_columns(forest)
+    x, forest = _without_tables(b, x, forest)
     return b.op("tree_leaves", x, forest=forest, strategy=strategy)
 
 
+def _without_tables(b: Builder, x: Value, forest: Forest) -> tuple[Value, Forest]:
+    """Decide categorical splits, as further columns of x."""
+    if not forest.tables:
+        return x, forest
+    return b.concat([x, decide_tables(forest, x, b)]), with_tables_as_columns(forest)
+
+
+CATEGORIES = (
+    "Tests on categories are decided by core operators before TreeEnsemble: "
+    "it has no set for NaN, nor for a value that is not a category."
+)
+VECTORS = "Leaf vectors are added up by core operators: a leaf of TreeEnsemble holds one number."
+LINEAR = "Linear leaves are computed by core operators: a leaf of TreeEnsemble is a constant."
+SINGLE = "Trees of a single leaf have a test in TreeEnsemble, both sides of which are that leaf."
+
+
 def tree_remarks(forest: Forest) -> tuple[str, ...]:
-    """Say what the operator cannot do, which other operators then do."""
+    """List the parts of a forest that the operator cannot hold, and what replaces them."""
     found = {
-        "Tests on categories are decided by core operators before TreeEnsemble: it knows no set for NaN and for what is no category.": forest.tables,
-        "Leaf vectors are added up by core operators: a leaf of TreeEnsemble holds one number.": forest.values.shape[
-            1
-        ]
-        > 1,
-        "Linear leaves are computed by core operators: a leaf of TreeEnsemble is a constant.": forest.slopes,
-        "Trees of a single leaf have a test in TreeEnsemble, both sides of which are that leaf.": forest.n_tests
-        and (forest.roots.data < 0).any(),
+        CATEGORIES: forest.tables,
+        VECTORS: forest.values.shape[1] > 1,
+        LINEAR: forest.slopes,
+        SINGLE: forest.n_tests and (forest.roots.data < 0).any(),
     }
     return tuple(remark for remark, holds in found.items() if holds)
 
 
 def _row(forest: Forest) -> _Array:
-    """Return a row of zeros: any row will do where nothing is tested."""
+    """Return a row of zeros: without splits, any row will do."""
     return np.zeros((1, forest.n_features), np.float32)
 
 
@@ -86,7 +101,10 @@ def tree_scores(w: GraphWriter, x: Tensor, forest: Forest, strategy: str) -> str
 
 
 def tree_leaves(w: GraphWriter, x: Tensor, forest: Forest, strategy: str) -> str:  # noqa: ARG001
-    """Give each tree a target of its own, whose leaves hold their place in the tree, then number them over the forest."""
+    """Write the leaf numbers: each tree has its own target, and a leaf holds its place in the tree.
+
+    The first leaf of each tree is then added.
+    """
     sizes = np.diff(forest.first_leaf.data)
     places = np.arange(forest.n_leaves) - np.repeat(forest.first_leaf.data[:-1], sizes)
     targets = np.repeat(np.arange(forest.n_trees), sizes)
@@ -97,22 +115,23 @@ def tree_leaves(w: GraphWriter, x: Tensor, forest: Forest, strategy: str) -> str
 def _tree_ensemble(
     w: GraphWriter, x: Tensor, forest: Forest, values: _Array, targets: _Array, n_targets: int
 ) -> str:
-    """Write the forest with these leaf values and targets; those more than its leaves stand in front, as trees of their own.
+    """Write the forest with the given leaf values and targets.
 
-    The operator knows no tree of a single leaf: it gets a test with that leaf on one side and its like on the other (a
-    leaf that two branches share is misread by ONNX Runtime 1.28).
+    1. Values beyond the number of leaves are start values: trees of one leaf, in front.
+    2. The operator has no tree of a single leaf. It gets a split with the leaf on one side and a
+       copy on the other: ONNX Runtime 1.28 misreads a leaf that two branches share.
     """
     from onnx import numpy_helper
 
-    n_starts = len(values) - forest.n_leaves
+    n_starts = len(values) - forest.n_leaves  # 1
     roots = np.concatenate([~np.arange(n_starts), _shifted(forest.roots.data, n_starts)])
-    single = np.flatnonzero(roots < 0)
-    leaves, zeros = ~roots[single], np.zeros(len(single))
+    single = np.flatnonzero(roots < 0)  # 2
+    leaves = ~roots[single]
+    zeros = np.zeros(len(single))
+    copies = ~(len(values) + np.arange(len(single)))
     roots[single] = forest.n_tests + np.arange(len(single))
     left = np.concatenate([_shifted(forest.left.data, n_starts), ~leaves])
-    right = np.concatenate(
-        [_shifted(forest.right.data, n_starts), ~(len(values) + np.arange(len(single)))]
-    )
+    right = np.concatenate([_shifted(forest.right.data, n_starts), copies])
     lists = {
         "tree_roots": roots,
         "nodes_featureids": np.concatenate([forest.feature.data, zeros]),
@@ -123,10 +142,9 @@ def _tree_ensemble(
         "nodes_falseleafs": right < 0,
         "leaf_targetids": np.concatenate([targets, targets[leaves]]),
     }
+    thresholds = np.concatenate([forest.less_equal_thresholds(x.dtype), zeros])
     tensors = {
-        "nodes_splits": np.concatenate([forest.less_equal_thresholds(x.dtype), zeros]).astype(
-            x.dtype
-        ),
+        "nodes_splits": thresholds.astype(x.dtype),
         "nodes_modes": np.zeros(len(left), np.uint8),  # 0 is x <= split
         "leaf_weights": np.concatenate([values, values[leaves]]).astype(x.dtype),
     }

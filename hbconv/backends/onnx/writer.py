@@ -21,7 +21,7 @@ __all__ = ["DTYPES", "GraphWriter", "Tensor"]
 ML = "ai.onnx.ml"
 OPSET, ML_OPSET, IR_VERSION = 20, 5, 10
 MAX_BYTES = 2**31 - 1
-"""What one protobuf message may hold."""
+"""Bytes that one protobuf message may hold."""
 
 DTYPES: dict[str, int] = {
     "float16": onnx.TensorProto.FLOAT16,
@@ -97,7 +97,10 @@ class GraphWriter:
         domain: str = "",
         **attributes: Any,
     ) -> str:
-        """Append a node whose result has the given name; the node's own name is the same unless given, with a number where a node has it."""
+        """Append a node whose result has the given name.
+
+        The node itself has the same name unless ``name`` is given, and a number if that is taken.
+        """
         self._append(
             helper.make_node(
                 operator,
@@ -116,7 +119,7 @@ class GraphWriter:
         return self.named_node(self.fresh(operator), operator, *inputs, domain=ML, **attributes)
 
     def topk(self, name: str, k: int, axis: int) -> tuple[str, str]:
-        """Append TopK, the one operator of two results: the smallest values, ascending, and their positions."""
+        """Append TopK; return the names of the smallest values, ascending, and their positions."""
         names = self.fresh("smallest"), self.fresh("positions")
         inputs = [name, self.constant([k], "int64")]
         self._append(
@@ -179,14 +182,15 @@ class GraphWriter:
         return serialized
 
     def inner(self) -> GraphWriter:
-        """Return a writer of a graph inside this one, whose names it may use and does not repeat."""
+        """Return a writer of a graph inside this one.
+
+        It may read names of this graph, and does not define them again.
+        """
         inner = GraphWriter()
-        inner._names, inner._node_names, inner._read, inner.source = (
-            self._names,
-            self._node_names,
-            self._read,
-            self.source,
-        )
+        inner._names = self._names
+        inner._node_names = self._node_names
+        inner._read = self._read
+        inner.source = self.source
         return inner
 
     def graph(
@@ -207,8 +211,12 @@ class GraphWriter:
         self._read.update(node.input)
 
     def _node_name(self, wanted: str) -> str:
-        """Return the name wanted, or with a number at its end where a node has it: runtimes refuse a graph in which two are equal."""
-        name, number = wanted, 1
+        """Return the name wanted, with a number at its end if a node has it.
+
+        Runtimes refuse a graph with two nodes of one name.
+        """
+        name = wanted
+        number = 1
         while name in self._node_names:
             number += 1
             name = f"{wanted} ({number})"
@@ -216,7 +224,7 @@ class GraphWriter:
         return name
 
     def fresh(self, hint: str) -> str:
-        """Return a name that nothing has."""
+        """Return an unused name."""
         number = len(self._names)
         while (name := f"{hint}_{number}") in self._names:
             number += 1
@@ -227,5 +235,6 @@ class GraphWriter:
 def too_large() -> BackendError:
     """Return the error for a model that no single ONNX file can hold."""
     return BackendError(
-        "The model takes more than 2 GB, which one ONNX file cannot hold. Use another backend, such as backend='torch'."
+        "The model takes more than 2 GB, which one ONNX file cannot hold. "
+        "Use another backend, such as backend='torch'."
     )

@@ -1,6 +1,7 @@
 """Backend ``torch``: the program as an ``nn.Module`` of plain tensor operators.
 
-The module follows ``.to(device)``, traces, exports with any number of rows, and compiles without graph breaks.
+The module follows ``.to(device)``, can be traced, exports with any number of rows, and compiles
+without graph breaks.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from hbconv.tensor import TensorProgram
 __all__ = ["BACKEND", "TensorModule", "Torch", "TorchArtifact", "export_module", "find_device"]
 
 
-_FEW = 16
-"""Rows so few that to read and join them takes longer than to compute."""
+BOUND_ROWS = 16
+"""Rows for which reading and joining inputs takes longer than computing."""
 
 
 class TorchArtifact(Artifact):
@@ -38,9 +39,9 @@ class TorchArtifact(Artifact):
     Attributes
     ----------
     module : torch.nn.Module
-        Takes and returns tensors; what users build on.
+        Takes and returns tensors; users may build on it.
     call : torch.nn.Module
-        What runs: the module, or a faster form of it.
+        The module, or a faster form of it, which ``run`` calls.
     """
 
     def __init__(self, module: torch.nn.Module, program: TensorProgram, target: Target) -> None:
@@ -51,7 +52,7 @@ class TorchArtifact(Artifact):
         self._outputs = {
             name: program.instructions[index].type for name, index in program.outputs.items()
         }
-        self.sizes = (_FEW,) if self._device.type == "cpu" else ()
+        self.sizes = (BOUND_ROWS,) if self._device.type == "cpu" else ()
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Compute the outputs on the device, with the target's number of threads."""
@@ -67,7 +68,7 @@ class TorchArtifact(Artifact):
         }
 
     def bind(self, rows: int) -> Bound | None:
-        """Keep a tensor over the input's place, and tensors over the outputs'."""
+        """Keep tensors that share memory with the buffers of the input and the outputs."""
         if len(self._inputs) != 1 or not self.sizes:
             return None
         (kind,) = self._inputs.values()
@@ -76,18 +77,15 @@ class TorchArtifact(Artifact):
             name: np.zeros((rows, *output.shape), output.dtype)
             for name, output in self._outputs.items()
         }
-        tensor, places = (
-            torch.from_numpy(given),
-            [torch.from_numpy(output) for output in outputs.values()],
-        )
+        tensor = torch.from_numpy(given)
+        buffers = [torch.from_numpy(output) for output in outputs.values()]
 
         def run(count: int, _: int) -> None:
             with torch.inference_mode(), threads(self._threads):
                 result = self.call(tensor[:count])
-                for place, values in zip(
-                    places, (result,) if isinstance(result, Tensor) else result, strict=True
-                ):
-                    place[:count].copy_(values)
+                results = (result,) if isinstance(result, Tensor) else result
+                for buffer, values in zip(buffers, results, strict=True):
+                    buffer[:count].copy_(values)
 
         return Bound(given, outputs, run, 0, tensor)
 
@@ -98,20 +96,21 @@ def _to_numpy(tensor: Tensor, dtype: str) -> npt.NDArray[Any]:
 
 @cache
 def keep_memory() -> None:
-    """Have the allocator keep what is freed, up to 64 MB, rather than ask the system for new pages at each operator.
+    """Make the allocator keep freed memory, up to 64 MB.
 
-    The C library of GNU returns a free block at the top of the heap when it is larger than twice the largest block that was
-    mapped and freed so far, and 32 MB is the largest that counts. Nothing is written to the block, so none of it becomes real.
+    It then asks the system for no new pages at each operator. The GNU C library returns a free
+    block at the top of the heap if it exceeds twice the largest block mapped and freed so far. The
+    largest that counts is 32 MB. Nothing is written to the block, so it takes no physical memory.
     """
     torch.empty((32 << 20) - (64 << 10), dtype=torch.uint8)
 
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Let this thread's operators use that many threads, and put its former number back.
+    """Let this thread's operators use ``count`` threads, and restore its former number.
 
-    Torch keeps the number per thread that has run an operator, so other threads at work are not disturbed; one that
-    runs its first operator in the meantime starts out with ``count``.
+    Torch keeps a number for each thread that has run an operator, so other threads keep theirs.
+    Only a thread that runs its first operator meanwhile starts with ``count``.
     """
     before = torch.get_num_threads()
     if before == count:
@@ -131,7 +130,8 @@ def find_device(target: Target) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= count:
         seen = f"torch {torch.__version__} sees {count} CUDA devices"
         raise BackendError(
-            f"Device {target.device!r} is not there: {seen}. Use device='cpu', or install a CUDA build of torch."
+            f"Device {target.device!r} does not exist: {seen}. "
+            "Use device='cpu', or install a CUDA build of torch."
         )
     return device
 
@@ -161,11 +161,11 @@ class Torch(Backend):
     devices = ("cpu", "cuda")
 
     def native_trees(self, target: Target) -> frozenset[str]:
-        """On the CPU, those of ``_torch_forest``."""
+        """Return those of ``torch.forest`` on the CPU, none on other devices."""
         return frozenset(NATIVE) if target.device == "cpu" else frozenset()
 
     def refuse_trees(self, strategy: str, forest: Forest, target: Target) -> Refusal | None:
-        """Refuse what takes too much memory, as a strategy of primitives does."""
+        """Refuse a forest that takes too much memory, as the strategy itself does."""
         return find_strategy(strategy).check(forest, target)
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:

@@ -1,4 +1,4 @@
-"""What each primitive of the tensor vocabulary is in torch."""
+"""The torch function of each primitive."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ DTYPES = {
     "int64": torch.int64,
     "bool": torch.bool,
 }
-"""Torch's dtype for each of the program's: ``int64`` is the only one that all its indexing takes."""
+"""Torch's dtype for each dtype of a program: all of torch's indexing takes ``int64`` alone."""
 
-WIDE = 15
-"""Features beyond which one product finds the nearest points faster than sums of differences."""
+MAX_NARROW_FEATURES = 15
+"""Features up to which sums of differences find the nearest points faster than one product."""
 
 
 def sqrt(x: Tensor) -> Tensor:
-    """Take the root in double: torch's own float32 root on the CPU is not the nearest number."""
+    """Compute the root in double: torch's float32 root on the CPU is not the nearest number."""
     return x.double().sqrt().to(x.dtype)
 
 
 def sign(x: Tensor) -> Tensor:
-    """Sign, NaN of NaN."""
+    """Compute the sign; that of NaN is NaN."""
     return torch.where(x.isnan(), x, x.sign())
 
 
@@ -85,7 +85,7 @@ def gather(x: Tensor, index: Tensor) -> Tensor:
 
 
 def lookup(table: Tensor, index: Tensor) -> Tensor:
-    """Read entries of a table: ``index_select`` is two to three times as fast as ``table[index]``."""
+    """Read entries of a table; ``index_select`` is 2 to 3 times as fast as ``table[index]``."""
     return table.index_select(0, index.reshape(-1)).reshape(*index.shape, *table.shape[1:])
 
 
@@ -105,11 +105,17 @@ def expand(x: Tensor, value: Tensor) -> Tensor:
 
 
 def ordered_sum(x: Tensor, dim: int) -> Tensor:
-    """Add one term after another in a single call (``sum`` adds pairs, and a loop is a call for each term).
+    """Add one term after another, in a single call.
 
-    On the CPU this is the sequential sum to the last bit: ``cumsum`` goes along each row, but holds float32 sums in
-    double, so float32 terms are added column by column by ``index_add``. Elsewhere ``cumsum`` goes down the leading
-    dimension, where one thread of the device adds for each row. Only a compiler may reorder float32 terms.
+    ``sum`` adds pairs, and a loop is a call for each term. On the CPU the result is the sequential
+    sum to the last bit:
+
+    1. ``cumsum`` adds float64 terms along each row.
+    2. ``index_add`` adds float32 terms, column by column: ``cumsum`` would hold their sums in double.
+    3. On other devices, ``cumsum`` goes down the leading dimension, where one thread of the device
+       adds for each row.
+
+    Only a compiler may reorder float32 terms.
     """
     if x.device.type == "cpu" and x.dtype == torch.float64:
         return x.cumsum(dim).select(dim, -1)
@@ -121,29 +127,33 @@ def ordered_sum(x: Tensor, dim: int) -> Tensor:
 
 
 def ordered_logsumexp(x: Tensor, dim: int) -> Tensor:
-    """Add up exponentials, given and returned as logarithms, one term after another."""
+    """Compute ``log(sum(exp(x)))``, one term after another."""
     return reduce(torch.logaddexp, x.unbind(dim))
 
 
 def sort(x: Tensor, dim: int) -> Tensor:
-    """Ascending, NaN last."""
+    """Sort ascending, NaN last."""
     return x.sort(dim=dim).values
 
 
 def topk(x: Tensor, k: int) -> Tensor:
-    """Positions of the k smallest, ties in order, NaN last.
+    """Find the positions of the k smallest, ties in order, NaN last.
 
-    ``torch.topk`` takes any of equals, so it only finds the k-th value. Those below it are chosen, and of its equals the first ones;
-    then the chosen are sorted, which are few. That is several times as fast as to sort them all.
+    ``torch.topk`` takes any of equals, so it only finds the k-th value. This is several times as
+    fast as sorting all entries:
+
+    1. Find the k-th value.
+    2. Choose the entries below it, and the first of those equal to it.
+    3. Sort the chosen, by value and then by position.
     """
-    last = x.topk(k, dim=1, largest=False).values.amax(dim=1, keepdim=True)
-    missing = x.isnan()
+    last = x.topk(k, dim=1, largest=False).values.amax(dim=1, keepdim=True)  # 1
+    missing = x.isnan()  # 2
     below = (x < last) | (last.isnan() & ~missing)
     equal = (x == last) | (last.isnan() & missing)
     chosen = below | (
         equal & (equal.cumsum(1, dtype=torch.int32) <= k - below.sum(1, keepdim=True))
     )
-    places = torch.arange(x.shape[1], device=x.device)
+    places = torch.arange(x.shape[1], device=x.device)  # 3
     positions = (
         torch.where(chosen, places, torch.iinfo(torch.int64).max)
         .topk(k, dim=1, largest=False)
@@ -154,7 +164,7 @@ def topk(x: Tensor, k: int) -> Tensor:
 
 
 def nearest(x: Tensor, *points: Tensor, k: int) -> Tensor:
-    """Positions of the k nearest points, by one product where they are wide."""
+    """Find the positions of the k nearest points, by one product if they are wide."""
     if len(points) == 1:
         return topk(pairwise(x, points[0], "square", 2.0), k)
     centre, weights, norms = points
@@ -162,8 +172,11 @@ def nearest(x: Tensor, *points: Tensor, k: int) -> Tensor:
 
 
 def prepare_points(points: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-    """Give wide points as what ``|y|^2 - 2 x y`` reads, y being centred, which keeps the terms small: their mean, -2 y and ``|y|^2``."""
-    if points.shape[1] <= WIDE:
+    """Prepare wide points for ``|y|^2 - 2 x y``: their mean, ``-2 y`` and ``|y|^2``.
+
+    y is a point less the mean, which keeps the terms small.
+    """
+    if points.shape[1] <= MAX_NARROW_FEATURES:
         return (points,)
     centre = points.mean(axis=0)
     apart = points - centre
@@ -171,12 +184,15 @@ def prepare_points(points: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
 
 
 def bucketize(x: Tensor, edges: Tensor, counts: Tensor, right: bool) -> Tensor:
-    """Count edges at or below x, and no more than there are."""
+    """Count edges at or below x, padding not counted."""
     return torch.minimum(torch.searchsorted(edges, x.t().contiguous(), right=right).t(), counts)
 
 
 def embedding_sum(tokens: Tensor, weights: Tensor, table: Tensor) -> Tensor:
-    """Sum rows of a table by weight, without making them a tensor. The wrapper in ``torch.nn`` looks at sizes, which no trace may."""
+    """Add up weighted rows of a table, without a tensor of all of them.
+
+    The wrapper in ``torch.nn`` reads sizes, which would fix them in a trace.
+    """
     bags = torch.arange(tokens.shape[0], device=tokens.device) * tokens.shape[1]
     return torch.embedding_bag(
         table, tokens.reshape(-1), bags, mode=0, per_sample_weights=weights.reshape(-1)
@@ -184,12 +200,12 @@ def embedding_sum(tokens: Tensor, weights: Tensor, table: Tensor) -> Tensor:
 
 
 def scatter(tokens: Tensor, weights: Tensor, width: int) -> Tensor:
-    """Add weights at their places; one more takes those of no place."""
+    """Add weights at their columns; one more column takes the padding."""
     return weights.new_zeros(weights.shape[0], width + 1).scatter_add(1, tokens, weights)[:, :width]
 
 
 def prepare_edges(edges: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Pad with infinity, as a binary search needs, and count the real edges of each column.
+    """Pad with infinity, for a binary search, and count the real edges of each column.
 
     Examples
     --------
@@ -197,30 +213,36 @@ def prepare_edges(edges: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArra
     (array([[ 1., inf], [ 1., 2.]]), array([1, 2]))
     """
     padding = np.isnan(edges)
-    return np.where(padding, np.array(np.inf, edges.dtype), edges) if padding.any() else edges, (
-        ~padding
-    ).sum(axis=1)
+    padded = np.where(padding, np.array(np.inf, edges.dtype), edges) if padding.any() else edges
+    return padded, (~padding).sum(axis=1)
 
 
 FUNCTIONS: dict[str, Callable[..., Tensor]] = {
-    "neg": torch.neg, "abs": torch.abs, "sign": sign, "sqrt": sqrt, "exp": torch.exp, "expm1": torch.expm1, "log": torch.log,
-    "log1p": torch.log1p, "log2": torch.log2, "log10": torch.log10, "sin": torch.sin, "cos": torch.cos, "tan": torch.tan, "asin": torch.asin,
-    "tanh": torch.tanh, "sigmoid": sigmoid, "relu": torch.relu, "erf": torch.erf, "floor": torch.floor, "ceil": torch.ceil,
-    "rint": torch.round, "isnan": torch.isnan, "isinf": torch.isinf, "not": torch.logical_not,
+    "neg": torch.neg, "abs": torch.abs, "sign": sign, "sqrt": sqrt,
+    "exp": torch.exp, "expm1": torch.expm1, "log": torch.log, "log1p": torch.log1p,
+    "log2": torch.log2, "log10": torch.log10,
+    "sin": torch.sin, "cos": torch.cos, "tan": torch.tan, "asin": torch.asin,
+    "tanh": torch.tanh, "sigmoid": sigmoid, "relu": torch.relu, "erf": torch.erf,
+    "floor": torch.floor, "ceil": torch.ceil, "rint": torch.round,
+    "isnan": torch.isnan, "isinf": torch.isinf, "not": torch.logical_not,
     "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "pow": torch.pow,
     "minimum": torch.minimum, "maximum": torch.maximum,
     "and": torch.bitwise_and, "or": torch.bitwise_or, "xor": torch.bitwise_xor,
     "shift_left": torch.bitwise_left_shift, "shift_right": torch.bitwise_right_shift,
     "lt": torch.lt, "le": torch.le, "eq": torch.eq, "ne": torch.ne, "gt": torch.gt, "ge": torch.ge,
-    "where": torch.where, "cast": cast, "matmul": matmul, "pairwise": pairwise, "take": take, "gather": gather, "lookup": lookup,
+    "where": torch.where, "cast": cast, "matmul": matmul, "pairwise": pairwise,
+    "take": take, "gather": gather, "lookup": lookup,
     "concat": concat, "reshape": reshape, "expand": expand,
-    "reduce_sum": torch.sum, "ordered_sum": ordered_sum, "reduce_prod": torch.prod, "reduce_max": torch.amax,
-    "reduce_min": torch.amin, "reduce_any": torch.any, "argmax": torch.argmax, "logsumexp": torch.logsumexp,
-    "ordered_logsumexp": ordered_logsumexp,
+    "reduce_sum": torch.sum, "ordered_sum": ordered_sum, "reduce_prod": torch.prod,
+    "reduce_max": torch.amax, "reduce_min": torch.amin, "reduce_any": torch.any,
+    "argmax": torch.argmax, "logsumexp": torch.logsumexp, "ordered_logsumexp": ordered_logsumexp,
     "cumsum": torch.cumsum, "sort": sort, "topk": topk, "nearest": nearest, "bucketize": bucketize,
     "embedding_sum": embedding_sum, "scatter": scatter,
 }  # fmt: skip
-"""What each primitive is in torch; attributes are keyword arguments, an ``axis`` being torch's ``dim``, which counts the rows."""
+"""The function of each primitive. Attributes are keyword arguments.
+
+An ``axis`` becomes torch's ``dim``, which counts the rows too.
+"""
 
 PREPARED: dict[str, Callable[[npt.NDArray[Any]], tuple[npt.NDArray[Any], ...]]] = {
     "bucketize": prepare_edges,

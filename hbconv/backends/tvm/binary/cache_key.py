@@ -47,7 +47,9 @@ def _code() -> str:
     backend = Path(__file__).parents[1]
     package = Path(__file__).parents[3]
     digest = hashlib.sha256(repr([sys.platform, *map(_version, PACKAGES)]).encode())
-    for path in (*sorted(backend.rglob("*.py")), package / "forest.py"):
+    # The kinds of primitives in tensor/ decide what passes fuse and flatten.
+    sources = [*sorted(backend.rglob("*.py")), *sorted((package / "tensor").rglob("*.py"))]
+    for path in (*sources, package / "forest.py"):
         digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()
 

@@ -244,7 +244,7 @@ def test_threads_may_share_an_artifact(name: str) -> None:
 
 @pytest.mark.parametrize("name", EAGER)
 def test_missing_device_is_refused(name: str) -> None:
-    with pytest.raises(BackendError, match=r"'cuda:99' is not there: torch .* Use device='cpu'"):
+    with pytest.raises(BackendError, match=r"'cuda:99' does not exist: torch .* Use device='cpu'"):
         find_backend(name).compile(pipeline(), Target(name, device="cuda:99"))
 
 
