@@ -37,6 +37,8 @@ def fold_affine_into_linear(node: Node) -> Node | None:
         return None
     scales, offsets = zip(*(_scale_and_offset(part) for part in parts), strict=True)
     weights = node.weights.data.astype(np.float64)
+    if not np.isfinite(weights).all():
+        return None  # zero times infinity is no number, and which entries are zero changes
     scaled = weights * np.concatenate(scales)[:, None]
     shift = np.concatenate(offsets) @ weights
     inner = tuple(part.x if isinstance(part, Affine) and _folds(part) else part for part in parts)

@@ -34,6 +34,8 @@ def fold_linear_into_linear(node: Node) -> Node | None:
         return None
     if inner.shape[0] * outer.shape[1] > inner.size + outer.size:
         return None
+    if not (np.isfinite(inner).all() and np.isfinite(outer).all()):
+        return None  # zero times infinity is no number
     weights = inner.astype(np.float64) @ outer.astype(np.float64)
     bias = node.x.bias.data.astype(np.float64) @ outer.astype(np.float64) + node.bias.data
     return replace(node, x=node.x.x, weights=Array.of(weights, dtype), bias=Array.of(bias, dtype))

@@ -32,8 +32,8 @@ def fold_one_hot_into_linear(node: Node) -> Node | None:
     -> add(linear(columns(age), [[5.]] + [6.]),
            lookup_sum(codes(city  2 categories), tables of 3  width 1))
     """
-    if not isinstance(node, Linear):
-        return None
+    if not isinstance(node, Linear) or not np.isfinite(node.weights.data).all():
+        return None  # zero times infinity is no number
     parts = node.x.xs if isinstance(node.x, Concat) else (node.x,)
     place, encoding = next(
         ((i, part) for i, part in enumerate(parts) if isinstance(part, OneHot)), (0, None)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
+    Add,
     Affine,
     Cast,
+    Choose,
     Compare,
+    ConstantRows,
     GroupSums,
     Linear,
     LookupSum,
@@ -52,7 +56,7 @@ def parse_multinomial_nb(step: Step) -> dict[str, Output]:
     """Count the features, each with the logarithm of its probability in the class."""
     est = step.estimator
     return classify(
-        Linear.of(step.require_finite(), est.feature_log_prob_.T, est.class_log_prior_),
+        _weighed(step, step.require_finite(), est.feature_log_prob_.T, est.class_log_prior_),
         est.classes_,
     )
 
@@ -62,7 +66,9 @@ def parse_complement_nb(step: Step) -> dict[str, Output]:
     """Count the features by weights; the prior counts only where there is one class."""
     est = step.estimator
     prior = est.class_log_prior_ if len(est.classes_) == 1 else 0.0
-    return classify(Linear.of(step.require_finite(), est.feature_log_prob_.T, prior), est.classes_)
+    return classify(
+        _weighed(step, step.require_finite(), est.feature_log_prob_.T, prior), est.classes_
+    )
 
 
 @parses("sklearn.naive_bayes.BernoulliNB")
@@ -73,10 +79,32 @@ def parse_bernoulli_nb(step: Step) -> dict[str, Output]:
     present: Node = x if est.binarize is None else _binarized(x, est.binarize)
     with np.errstate(divide="ignore", invalid="ignore"):
         absent = np.log(1 - np.exp(est.feature_log_prob_))
-    joint = Linear.of(
-        present, (est.feature_log_prob_ - absent).T, est.class_log_prior_ + absent.sum(axis=1)
+    joint = _weighed(
+        step, present, (est.feature_log_prob_ - absent).T, est.class_log_prior_ + absent.sum(axis=1)
     )
     return classify(joint, est.classes_)
+
+
+def _weighed(
+    step: Step, counts: Node, weights: npt.NDArray[np.float64], bias: npt.ArrayLike
+) -> Node:
+    """Multiply counts by weights; a sparse matrix holds no count of zero, which an infinite weight would make NaN."""
+    infinite = np.isinf(weights)
+    if not (step.sparse and infinite.any()):
+        return Linear.of(counts, weights, bias)
+    finite = Linear.of(counts, np.where(infinite, 0.0, weights), bias)
+    added: list[Node] = [finite]
+    for sign in (-1.0, 1.0):
+        met = Compare.of(
+            Linear.of(counts, (weights == sign * np.inf).astype(np.float64)), "gt", 0.0
+        )
+        added.append(Choose(met, _everywhere(finite, sign * np.inf), _everywhere(finite, 0.0)))
+    return Add(tuple(added))
+
+
+def _everywhere(x: Node, value: float) -> Node:
+    """Return one number in every column of x."""
+    return ConstantRows(x, Array(np.full(x.type.width, value)))
 
 
 def _binarized(x: Node, threshold: float) -> Node:

@@ -26,6 +26,7 @@ from hbconv.containers import (
 from hbconv.optimize import optimize
 from hbconv.optimize.rules.fold_affine_into_linear import fold_affine_into_linear
 from hbconv.optimize.rules.fold_linear_into_linear import fold_linear_into_linear
+from hbconv.optimize.rules.fold_one_hot_into_linear import fold_one_hot_into_linear
 from hbconv.optimize.rules.inject_selection import inject_selection
 from hbconv.optimize.rules.push_selection import push_selection
 from hbconv.optimize.rules.remove_identity import remove_identity
@@ -109,6 +110,23 @@ def test_a_scaler_beside_other_columns_is_folded():
     )
     assert node.x == Concat((X, Map(X, "exp")))
     np.testing.assert_array_equal(node.weights.data[:, 0], [2, 2, 2, 2, 1, 1, 1, 1])
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        Affine.of(X, mul=np.full(4, 2.0)),
+        Linear.of(X, np.eye(4)),
+        OneHot(FindCode(pick(X, 0), Array(np.arange(4.0))), (4,)),
+    ],
+)
+def test_nothing_is_folded_into_infinite_weights(before):
+    """Zero times infinity is no number, which a fold would show in other rows, or hide."""
+    model = Linear.of(before, [1.0, -np.inf, 0.0, 2.0])
+    assert [
+        rule(model)
+        for rule in (fold_affine_into_linear, fold_linear_into_linear, fold_one_hot_into_linear)
+    ] == [None] * 3
 
 
 def test_nothing_is_folded_into_trees():

@@ -11,6 +11,8 @@ from sklearn.covariance import EllipticEnvelope, EmpiricalCovariance
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
 import hbconv
 from hbconv.errors import InputError, UnsupportedError
@@ -62,6 +64,27 @@ def test_a_category_of_zero_probability() -> None:
         got = converted(source).predict_log_proba(np.array([[3, 0, 0]]))
         want = source.predict_log_proba(np.array([[3, 0, 0]]))
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("bayes", [MultinomialNB, ComplementNB, BernoulliNB])
+@pytest.mark.parametrize(
+    "before",
+    [MinMaxScaler(), OneHotEncoder(sparse_output=False), OneHotEncoder()],
+    ids=["scaled", "dense", "sparse"],
+)
+@pytest.mark.parametrize("backend", ["reference", "torch", "tvm"])
+def test_counts_of_zero_probability_behind_another_step(
+    bayes: Any, before: Any, backend: str
+) -> None:
+    """The logarithm of zero is infinite, and NaN where it meets a count of zero that is written out."""
+    counts = CATEGORIES * (np.arange(3) != Y[:, None])  # of each class, one column is all zeros
+    source = make_pipeline(before, bayes(alpha=0.0, force_alpha=True)).fit(counts, Y)
+    model = hbconv.convert(source, backend=backend)
+    np.testing.assert_array_equal(model.predict(counts), source.predict(counts))
+    np.testing.assert_allclose(
+        model.predict_log_proba(counts), source.predict_log_proba(counts), rtol=1e-10
+    )
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.1, np.float64(0.1)])
