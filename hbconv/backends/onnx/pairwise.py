@@ -39,14 +39,14 @@ def pairwise(w: GraphWriter, x: Tensor, points: Tensor, kind: str, p: float) -> 
 def nearest(w: GraphWriter, x: Tensor, points: Tensor, k: int) -> str:
     """Find the nearest points, by one product if they are wide.
 
-    The product is ``|y|^2 - 2 x y``, with x and y less the mean of the points. ``|x|^2`` is left
+    The product is ``|y|^2 - 2 x y``, with x and y less the median of the points. ``|x|^2`` is left
     out: it changes no order.
     """
     kind = TensorType(x.dtype, points.shape[:1])
     if points.shape[1] <= MAX_NARROW_FEATURES:
         return topk(w, Tensor(pairwise(w, x, points, "square", 2.0), kind), k)
     values = np.asarray(points.value)
-    centre = values.mean(axis=0)
+    centre = np.median(values, axis=0)
     apart = values - centre
     products = w.node(
         "MatMul",

@@ -172,13 +172,13 @@ def nearest(x: Tensor, *points: Tensor, k: int) -> Tensor:
 
 
 def prepare_points(points: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-    """Prepare wide points for ``|y|^2 - 2 x y``: their mean, ``-2 y`` and ``|y|^2``.
+    """Prepare wide points for ``|y|^2 - 2 x y``: their median, ``-2 y`` and ``|y|^2``.
 
-    y is a point less the mean, which keeps the terms small.
+    y is a point less the median, which keeps the terms small.
     """
     if points.shape[1] <= MAX_NARROW_FEATURES:
         return (points,)
-    centre = points.mean(axis=0)
+    centre = np.median(points, axis=0)
     apart = points - centre
     return centre, -2.0 * apart.T, (apart**2).sum(axis=1)
 

@@ -63,7 +63,8 @@ class Distances(Node):
 class SquaredDistances(Node):
     """``sum((x - point) ** 2)`` for each point, as ``|x|**2 - 2 x @ point + |point|**2`` and never below 0.
 
-    Computed in float64 about the points' mean, which keeps the terms small; the result has numpy's common dtype of x and points.
+    Computed in float64 about the points' median, which keeps the terms small, also where a few points are far from all others.
+    The result has numpy's common dtype of x and points.
     """
 
     x: Node
@@ -85,7 +86,7 @@ class SquaredDistances(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         points = self.points.data.astype(np.float64)
-        centre = points.mean(axis=0)
+        centre = np.median(points, axis=0)
         points = points - centre
         x = b.cast(inputs[0], "float64") - b.constant(centre)
         norms = b.reshape(b.reduce("reduce_sum", x * x), 1)

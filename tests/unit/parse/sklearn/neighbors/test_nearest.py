@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from matrix.data import fit_rows, rows, target
 from sklearn import neighbors
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import DistanceMetric
 
 import hbconv
@@ -38,6 +39,24 @@ def test_trap_any_number_of_rows(n):
     """A model answers a batch of any size, a row as in any other batch."""
     model = convert(neighbors.KNeighborsRegressor(), fit_rows(), target("value"))
     np.testing.assert_array_equal(model.predict(NEAR[:n]), model.predict(NEAR)[:n])
+
+
+@pytest.mark.parametrize("backend", ["reference", "torch", "onnx", "tvm"])
+def test_a_point_far_from_all_others_takes_no_digits_from_them(backend):
+    """Distances are computed about a middle of the points, which one of them does not move."""
+    x = np.random.default_rng(0).normal(size=(80, 40))
+    x[7] = 1e12
+    estimator = neighbors.KNeighborsRegressor(3, algorithm="kd_tree").fit(x, x[:, 0])
+    model = hbconv.convert(estimator, backend=backend)
+    np.testing.assert_allclose(
+        model.predict(x[10:20] + 0.01), estimator.predict(x[10:20] + 0.01), rtol=1e-12
+    )
+    kernel = KernelRidge(kernel="rbf", gamma=0.05).fit(x, x[:, 0])
+    np.testing.assert_allclose(
+        hbconv.convert(kernel, backend=backend).predict(x[10:20]),
+        kernel.predict(x[10:20]),
+        rtol=1e-9,
+    )
 
 
 @pytest.mark.parametrize("algorithm", ["brute", "kd_tree", "ball_tree"])
