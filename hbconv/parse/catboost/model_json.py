@@ -21,8 +21,13 @@ from hbconv.parse.common.node_tables import assemble
 
 __all__ = ["CatBoostModel", "read_catboost_json"]
 
-LABELS = {"Integer": "int64", "Float": "float64", "Boolean": "bool", "String": "object"}
-"""Dtype of the class labels, by ``class_label_type``."""
+LABELS: Mapping[str, tuple[str, tuple[type, ...]]] = {
+    "Integer": ("int64", (int,)),
+    "Float": ("float64", (float, int)),
+    "Boolean": ("bool", (bool,)),
+    "String": ("object", (str,)),
+}
+"""Dtype of the class labels, and their types in the file, by ``class_label_type``."""
 
 
 @dataclass(frozen=True)
@@ -170,11 +175,14 @@ def _objective(info: Mapping[str, Any]) -> str:
 def _classes(info: Mapping[str, Any], outputs: int) -> Array:
     declared = _decoded(info.get("class_params")) or {}
     names = declared.get("class_names")
-    return Array(
-        np.array(names, LABELS[declared["class_label_type"]])
-        if names
-        else np.arange(max(outputs, 2))
-    )
+    if not names:
+        return Array(np.arange(max(outputs, 2)))
+    dtype, kinds = LABELS[declared["class_label_type"]]
+    if not all(type(name) in kinds for name in names):
+        raise ConversionError(
+            f"The CatBoost model is damaged: its class_names are not all of class_label_type={declared['class_label_type']!r}."
+        )
+    return Array(np.array(names, dtype))
 
 
 def _cut(info: Mapping[str, Any]) -> float:

@@ -180,6 +180,10 @@ def _numbered(
             )
         yield from (("FloatFeature", feature["feature_index"], border) for border in borders)
     for feature in known:
+        if len(set(feature["values"])) != len(feature["values"]):
+            raise ConversionError(
+                f"The CatBoost model is damaged: the values of category feature {feature['feature_index']} hold one twice."
+            )
         yield from (
             ("OneHotFeature", feature["feature_index"], value) for value in feature["values"]
         )

@@ -37,9 +37,13 @@ def require_agreement(estimator: object, where: str, outputs: dict[str, Output])
 
 
 def require_unlike(estimator: object, where: str) -> None:
-    """Refuse an estimator, a member of another too, two of whose classes are equal."""
+    """Refuse an estimator, a member of another too, whose classes are no vector of distinct labels."""
     labels = getattr(estimator, "__dict__", {}).get("classes_")
-    if isinstance(labels, np.ndarray) and len(set(labels.ravel().tolist())) != labels.size:
+    if not isinstance(labels, np.ndarray):
+        return
+    if labels.ndim != 1:
+        raise damaged(estimator, where, f"classes_ has shape {labels.shape}")
+    if len(set(labels.tolist())) != labels.size:
         raise damaged(estimator, where, f"classes_ holds a label twice: {labels[:9]}")
 
 

@@ -14,20 +14,40 @@ from hbconv.parse.subclasses import is_harmless
 
 __all__ = ["refuse_handmade"]
 
-_ARRAYS = {
-    "coef_",
-    "mean_",
-    "var_",
-    "scale_",
-    "center_",
-    "components_",
-    "centroids_",
-    "cluster_centers_",
-    "min_",
-    "theta_",
-    "support_vectors_",
-}
-"""Fitted attributes that are arrays wherever they are."""
+_SIGNED = frozenset(
+    {
+        "coef_",
+        "mean_",
+        "var_",
+        "scale_",
+        "center_",
+        "components_",
+        "centroids_",
+        "cluster_centers_",
+        "min_",
+        "theta_",
+        "support_vectors_",
+    }
+)
+"""Fitted attributes that are arrays of floats wherever they are."""
+_ARRAYS = frozenset({
+    "_baseline_prediction", "bin_edges_", "bitHash_", "center_", "centroids_", "class_log_prior_",
+    "class_prior_", "cluster_centers_", "code_book_", "coef_", "components_", "constant_",
+    "degrees_of_freedom_", "dist_matrix_", "_distances_fit_X_", "_dual_coef_", "dual_coef_",
+    "eigenvalues_", "eigenvectors_", "embedding_", "estimator_weights_",
+    "exp_dirichlet_component_", "explained_variance_", "features_", "_fit_X", "idf_",
+    "indexHash_", "_intercept_", "intercept_", "intercept_hidden_", "is_categorical_",
+    "_is_empty_feature", "K_fit_rows_", "L_", "label_distributions_", "labels_", "lambdas_",
+    "location_", "_lrd", "_mask_fit_X", "_max_value", "mean_", "mean_precision_", "means_",
+    "min_", "_min_value", "n_bins_", "_n_support", "noise_variance_", "normalization_", "offset_",
+    "pi_", "precision_", "precisions_cholesky_", "priors_", "_probA", "_probB", "quantiles_",
+    "random_offset_", "random_weights_", "references_", "scale_", "statistics_",
+    "subcluster_centers_", "subcluster_labels_", "_subcluster_norms", "support_",
+    "support_vectors_", "theta_", "_valid_mask", "var_", "W_sr_", "within_class_std_dev_", "X_",
+    "X_fit_", "_X_mean", "_x_mean", "x_rotations_", "_x_std", "X_thresholds_", "X_train_",
+    "x_weights_", "xbar_", "_y", "y_thresholds_", "y_train_", "_y_train_mean", "_y_train_std",
+})  # fmt: skip
+"""Fitted attributes that are arrays wherever they are, and that parsers read: of a list the source computes otherwise, or nothing."""
 
 _METHODS: dict[type, frozenset[str]] = {}
 _PLAIN = (bool, int, float, str, bytes, complex, np.generic, type(None))
@@ -51,10 +71,11 @@ def refuse_handmade(estimator: object) -> None:
             hint = f"It replaces {name} of the class, which is all that hbconv reads: delete it, or write a subclass and a parser of it (docs/adding.md)."
             raise UnsupportedError(type(part).__name__, path, name, own[name], hint)
         require_unlike(part, path)
-        for name in sorted(_ARRAYS & own.keys()):
+        for name in sorted(_SIGNED & own.keys()):
             if isinstance(own[name], np.ndarray) and own[name].dtype.kind in "bu":
                 hint = "It is an array of numbers that cannot be negative, which no fitting leaves: fit again."
                 raise UnsupportedError(type(part).__name__, path, name, own[name].dtype.name, hint)
+        for name in sorted(_ARRAYS & own.keys()):
             if isinstance(own[name], list):
                 hint = "It is a list, with which the source does not compute: make a numpy array of it, or fit again."
                 raise UnsupportedError(type(part).__name__, path, name, own[name][:3], hint)

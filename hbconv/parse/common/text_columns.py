@@ -84,6 +84,10 @@ def category_codes(step: Step, position: int, categories: Any) -> Node:
     """Code of one column of the step's input: the position of its value among the categories, -1 for others."""
     values = np.asarray(categories)
     if are_numbers(values):
+        if values.dtype.kind != "O" and not _ascend(values):
+            raise step.damaged(
+                f"the categories of column {position} do not ascend, though the source seeks by halving"
+            )
         return FindCode(columns_of(step.x, [position]), Array(_as_numbers(values)))
     odd = sorted(
         {type(v).__name__ for v in values.tolist() if v is not None and not isinstance(v, _PLAIN)}
@@ -113,7 +117,12 @@ def are_numbers(categories: Any) -> bool:
         a != b and not is_nan(b) for a, b in zip(exact.tolist(), known, strict=True)
     ):
         return False
-    numbers = exact[~np.isnan(exact)]
+    return _ascend(exact)
+
+
+def _ascend(values: npt.NDArray[Any]) -> bool:
+    """Whether each number is above the one before it; NaN may stand anywhere."""
+    numbers = values[~np.isnan(values)]
     return bool(np.all(numbers[1:] > numbers[:-1]))
 
 

@@ -121,19 +121,40 @@ def _model(
             )
         )
     first, last = iterations or (0, len(blocks))
-    trees = [_settings(block) for block in blocks[first * outputs : last * outputs]]
+    trees = [_tree(block) for block in blocks[first * outputs : last * outputs]]
     forest, views = read_trees(trees, width, outputs)
-    objective, *options = settings.get("objective", "").split() or [""]
+    objective, options = _objective(settings, outputs)
     return LightGBMModel(
         forest,
         views,
         tuple(names),
         objective,
-        {name: value for name, _, value in (option.partition(":") for option in options)},
+        options,
         len(trees) // outputs,
         "average_output" in settings,
         _categories(infos, text),
     )
+
+
+def _objective(settings: dict[str, str], outputs: int) -> tuple[str, Mapping[str, str]]:
+    """Return the objective's name and its options, of which the number of classes is that of the outputs."""
+    objective, *options = settings.get("objective", "").split() or [""]
+    told = {name: value for name, _, value in (option.partition(":") for option in options)}
+    if told.get("num_class", str(outputs)) != str(outputs):
+        raise ConversionError(
+            DAMAGED.format(
+                f"its objective has num_class:{told['num_class']}, but it has {outputs} outputs"
+            )
+        )
+    return objective, told
+
+
+def _tree(block: str) -> dict[str, str]:
+    """Read a tree, whose every line holds ``=``: LightGBM takes a key to go on until the next one, be it in the next tree."""
+    lines = block.partition("\nend of trees")[0].split("\n")[1:]
+    if any(line and "=" not in line for line in lines):
+        raise ConversionError(DAMAGED.format("a line of a tree is no key=value"))
+    return _settings(block)
 
 
 def _settings(block: str) -> dict[str, str]:

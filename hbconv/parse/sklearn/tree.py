@@ -101,7 +101,7 @@ def read_trees(
         joined("feature")
         if columns is None
         else np.concatenate(
-            [own[tree.feature.clip(0)] for own, tree in zip(columns, trees, strict=True)]
+            [_original(tree, own) for own, tree in zip(columns, trees, strict=True)]
         )
     )
     children = joined("children_left"), joined("children_right")
@@ -114,6 +114,12 @@ def read_trees(
         *children,
         np.concatenate(values) * scale,
     ).split()
+
+
+def _original(tree: Any, columns: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the columns that tests read, among all; negative numbers, which leaves have, and of tests damaged ones, stay."""
+    feature: npt.NDArray[Any] = tree.feature
+    return np.where(feature < 0, feature, columns[feature.clip(0)])
 
 
 def leaf_outputs(x: Node, forest: Forest, members: Sequence[Any]) -> dict[str, Output]:

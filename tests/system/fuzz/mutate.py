@@ -223,10 +223,10 @@ def mutate_array(array: npt.NDArray[Any], rng: Rng) -> npt.NDArray[Any]:
         with np.errstate(all="ignore"):
             array = array.astype(str(rng.choice(DTYPES)))
     elif kind == "order":
-        array = array[::-1]
+        array = array[::-1] if array.ndim else array
     elif kind == "empty":
         array = array[:0] if array.ndim else array
-    return np.ascontiguousarray(array)
+    return np.array(array, order="C")
 
 
 def _number(array: npt.NDArray[Any], rng: Rng) -> Any:

@@ -17,6 +17,12 @@ def test_arrays_of_records_are_damaged_too():
         assert any(array[field].any() for array in made)
 
 
+def test_a_single_number_is_damaged_too():
+    made = [mutate_array(np.array(3), np.random.default_rng(seed)) for seed in range(40)]
+    assert {array.shape for array in made} >= {(), (1,)}
+    assert any(array.shape == () and array != 3 for array in made)
+
+
 def test_damage_that_fails_is_reported():
     def mutate(data, rng):
         raise ValueError("cannot be damaged")

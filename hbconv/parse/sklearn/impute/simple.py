@@ -45,7 +45,7 @@ def parse_simple_imputer(step: Step) -> dict[str, Output]:
     if est.indicator_ is not None:
         parts += [
             _mask(step, list(run), is_text=is_text)
-            for is_text, run in groupby(est.indicator_.features_.tolist(), key=texts.__getitem__)
+            for is_text, run in groupby(_indicated(step, est.indicator_), key=texts.__getitem__)
         ]
     is_object = est._fit_dtype.kind == "O" and not any(texts)
     node = concat(parts) if parts else _columns(step, [])
@@ -71,7 +71,8 @@ def parse_missing_indicator(step: Step) -> dict[str, Output]:
         )
     is_text = isinstance(est.missing_values, str) or est.missing_values is None
     _require_finite(step, [is_text] * est.n_features_in_)
-    fresh = sorted(set(range(est.n_features_in_)) - set(est.features_.tolist()))
+    shown = _indicated(step, est)
+    fresh = sorted(set(range(est.n_features_in_)) - set(shown))
     if est.features == "missing-only" and est.error_on_new and fresh:
         message = f"Columns that had no missing values when fitting have some now, among columns {fresh} (step {step.where!r})."
         step.check(_mask(step, fresh, is_text=is_text), message)
@@ -79,9 +80,18 @@ def parse_missing_indicator(step: Step) -> dict[str, Output]:
     sparse = step.x_sparse if est.sparse == "auto" else bool(est.sparse)
     return {
         "transform": Output(
-            _mask(step, est.features_.tolist(), is_text=is_text), sparse_form(sparse, "csc")
+            _mask(step, shown, is_text=is_text), sparse_form(sparse, "csc")
         )
     }
+
+
+
+def _indicated(step: Step, indicator: Any) -> list[int]:
+    """Return the columns of which an indicator shows where values are missing."""
+    columns: list[int] = indicator.features_.tolist()
+    if columns != sorted(set(columns)):
+        raise step.damaged("features_ does not name columns in order, each once")
+    return columns
 
 
 def _refuse_sparse_zeros(step: Step) -> None:

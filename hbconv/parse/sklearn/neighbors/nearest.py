@@ -80,9 +80,15 @@ class Neighbors:
 
 
 def fitted_rows(estimator: Any) -> npt.NDArray[Any]:
-    """Return the rows fitted on, also those that came as a sparse matrix; ValueError where a search tree, which the source asks, holds others."""
+    """Return the rows fitted on, also those that came as a sparse matrix.
+
+    ValueError where a search tree, which the source asks, holds others, and where they are told to be more or fewer.
+    """
     rows = dense(estimator._fit_X)
     tree = getattr(estimator, "_tree", None)
+    told = getattr(estimator, "n_samples_fit_", len(rows))
+    if told != len(rows):
+        raise ValueError(f"n_samples_fit_={told!r:.30}, for {len(rows)} rows of _fit_X")
     if tree is not None and not np.array_equal(np.asarray(tree.data), rows):
         raise ValueError("_fit_X does not hold the rows of _tree")
     return rows

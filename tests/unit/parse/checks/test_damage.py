@@ -25,6 +25,7 @@ from sklearn.impute import KNNImputer, MissingIndicator
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.multioutput import ClassifierChain
+from sklearn.neighbors import NearestCentroid, RadiusNeighborsClassifier, RadiusNeighborsTransformer
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -36,6 +37,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.semi_supervised import LabelPropagation
 from sklearn.svm import OneClassSVM
+from sklearn.tree import DecisionTreeClassifier
 
 import hbconv
 from hbconv.cli.sources import load_source
@@ -70,6 +72,9 @@ MODELS = {
     "stack": StackingClassifier([("a", DummyClassifier())], cv=2).fit(X, labels()),
     "neighbours": KNNImputer().fit(np.where(X > 1, np.nan, X)),
     "bagging": BaggingClassifier(LogisticRegression(), n_estimators=2).fit(X, labels()),
+    "radius": RadiusNeighborsTransformer(radius=2.0).fit(X),
+    "votes": RadiusNeighborsClassifier(outlier_label="most_frequent").fit(X, labels()),
+    "centroid": NearestCentroid().fit(X, labels()),
     "kernels": Nystroem(n_components=4, random_state=0).fit(X),
 }
 with warnings.catch_warnings():
@@ -155,6 +160,17 @@ def reversed_first(edges):
         ("neighbours", "_mask_fit_X", np.logical_not, "_mask_fit_X does not tell where"),
         ("bins", "n_bins_", lambda v: v[:3], "n_bins_"),
         ("kernels", "components_", lambda v: v.astype(np.uint32), "cannot be negative"),
+        ("logistic", "classes_", lambda v: v[None], r"classes_ has shape \(1, 3\)"),
+        ("missing", "features_", lambda v: np.tile(v, 2), "does not name columns in order"),
+        (
+            "one_hot",
+            "categories_",
+            lambda v: [v[0][::-1], *v[1:]],
+            "the categories of column 0 do not ascend",
+        ),
+        ("radius", "n_samples_fit_", lambda v: v - 1, "n_samples_fit_=.*rows of _fit_X"),
+        ("votes", "outlier_label_", lambda _: [None], "outlier_label_ holds None"),
+        ("centroid", "within_class_std_dev_", list, "It is a list"),
         ("one_hot", "categories_", lambda v: v[:-1], r"OneHotEncoder.*does not fit the 5 columns"),
     ],
 )
@@ -177,6 +193,15 @@ def test_nodes_that_are_no_tree(array, value):
     model = copy.deepcopy(MODELS["forest"])
     getattr(model.estimators_[1].tree_, array)[0] = value
     with pytest.raises(ConversionError, match="damaged"):
+        hbconv.convert(model, backend="reference")
+
+
+def test_a_member_whose_tests_read_columns_before_the_first():
+    model = BaggingClassifier(DecisionTreeClassifier(), n_estimators=2, random_state=0).fit(
+        X, labels()
+    )
+    model.estimators_[0].tree_.feature[:] = -101
+    with pytest.raises(ConversionError, match="column that does not exist"):
         hbconv.convert(model, backend="reference")
 
 
@@ -258,6 +283,12 @@ TEXT = lightgbm.train(
         ("num_class=1", "num_class=1\nnum_class=2", "twice"),
         ("left_child=", "left_child=7 ", "damaged"),
         ("feature_names=", "", "damaged"),
+        ("shrinkage=1", "shrinkage", "a line of a tree is no key=value"),
+        (
+            "objective=regression",
+            "objective=multiclass num_class:-0.3",
+            "num_class:-0.3, but it has 1 outputs",
+        ),
         ("tree_sizes=", "tree_sizes=1", "tree_sizes are not the sizes"),
     ],
 )
@@ -331,6 +362,23 @@ def put(document, value, *keys):
         document[last] = value
 
 
+@pytest.fixture(scope="module")
+def catboost_classes(tmp_path_factory):
+    path = tmp_path_factory.mktemp("catboost") / "m.json"
+    rows = np.column_stack([X.round(), labels().astype(str)]).astype(object)
+    model = catboost.CatBoostClassifier(
+        iterations=2,
+        depth=2,
+        one_hot_max_size=9,
+        cat_features=[6],
+        verbose=0,
+        thread_count=1,
+        allow_writing_files=False,
+    )
+    model.fit(rows, X[:, 0] > 0).save_model(str(path), format="json")
+    return json.loads(path.read_text())
+
+
 SPLIT = ("oblivious_trees", 0, "splits", 0)
 FIRST = ("features_info", "float_features", 0)
 
@@ -358,6 +406,28 @@ def test_a_catboost_file_that_contradicts_itself_or_holds_no_numbers(
     catboost_document, value, keys, says
 ):
     document = copy.deepcopy(catboost_document)
+    put(document, value, *keys)
+    with pytest.raises(ConversionError, match=says):
+        parse_catboost_json(json.dumps(document).encode())
+
+
+@pytest.mark.parametrize(
+    ("value", "keys", "says"),
+    [
+        (
+            "no",
+            ("model_info", "class_params", "class_names", 0),
+            "not all of class_label_type='Boolean'",
+        ),
+        (
+            [7, 7],
+            ("features_info", "categorical_features", 0, "values"),
+            "the values of category feature 0 hold one twice",
+        ),
+    ],
+)
+def test_a_catboost_classifier_that_contradicts_itself(catboost_classes, value, keys, says):
+    document = copy.deepcopy(catboost_classes)
     put(document, value, *keys)
     with pytest.raises(ConversionError, match=says):
         parse_catboost_json(json.dumps(document).encode())
