@@ -34,11 +34,21 @@ def parse_pca(step: Step) -> dict[str, Output]:
 
 
 def _precision(step: Step) -> npt.NDArray[Any] | None:
-    """Invert the covariance as the source's ``score_samples`` does at each call, perhaps with a warning; None where it fails."""
+    """Invert the covariance as the source's ``score_samples`` does at each call.
+
+    None where that fails, and where the covariance is singular but for rounding, which is then all that the inverse holds.
+    """
+    est = step.estimator
+    variances = np.append(
+        est.explained_variance_,
+        est.noise_variance_ if est.n_components_ < est.n_features_in_ else [],
+    )
+    if variances.size and variances.min() <= np.finfo(variances.dtype).eps * variances.max():
+        return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return np.asarray(step.estimator.get_precision())
+            return np.asarray(est.get_precision())
         except (ValueError, np.linalg.LinAlgError):
             return None
 

@@ -165,3 +165,10 @@ def test_components_of_constant_rows_have_no_likelihood() -> None:
 def test_an_ill_conditioned_covariance_is_the_sources_to_warn_of() -> None:
     flat = X @ np.ones((4, 4)) + 1e-8 * X
     assert "transform" in converted(PCA(3).fit(flat)).methods
+
+
+def test_more_components_than_the_rows_span_have_no_likelihood() -> None:
+    """The source inverts a matrix that is singular but for rounding: its answers differ with the number of rows asked at once."""
+    model = PCA(svd_solver="full").fit(np.random.default_rng(0).normal(size=(3, 9)))
+    assert converted(model).methods == ("transform",)
+    assert "score_samples" in converted(PCA(svd_solver="full").fit(X)).methods
