@@ -74,9 +74,10 @@ def _neighbors_tie(call: Call, dtype: str) -> npt.NDArray[np.bool_]:
     By brute force, also rows that lie on one fitted on: products of matrices leave some distance.
     """
     searcher, rows = _last(call.estimator, call.rows)
-    if not hasattr(searcher, "kneighbors") or searcher.n_samples_fit_ <= searcher.n_neighbors:
+    if not hasattr(searcher, "kneighbors"):
         return np.zeros(1, bool)
-    distances, _ = searcher.kneighbors(rows, searcher.n_neighbors + 1)
+    asked = getattr(searcher, "n_neighbors_", searcher.n_neighbors)
+    distances, _ = searcher.kneighbors(rows, min(asked + 1, searcher.n_samples_fit_))
     limit = max(1e-8, TOLERANCE[dtype]) * np.maximum(1.0, distances[:, 1:])
     ties = np.asarray((np.diff(distances) <= limit).any(axis=1))
     return ties | (distances[:, 0] <= 1e-7 * size(rows)) if _is_brute(searcher) else ties

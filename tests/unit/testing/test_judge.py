@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
-from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neighbors import KNeighborsRegressor, NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
@@ -59,6 +59,28 @@ def test_neighbours_may_differ_where_distances_tie(rows, kind):
     source = KNeighborsRegressor(1, algorithm="kd_tree").fit([[0.0], [1.0]], [5.0, 6.0])
     call = Call(source, "predict", np.array(rows), answer=source.predict(rows))
     assert compared(call, hbconv.convert(source, backend="reference"), 11 - call.answer)[0] == kind
+
+
+@pytest.mark.parametrize(("rows", "kind"), [([[0.0]], "right"), ([[0.4]], "wrong")], ids=str)
+def test_neighbours_may_differ_where_all_rows_are_asked_for(rows, kind):
+    """There is no next one then; by brute force a row that was fitted on may be apart from itself."""
+    source = NearestNeighbors(n_neighbors=2, algorithm="brute").fit([[0.0], [1.0]])
+    distances, positions = source.kneighbors(rows)
+    model = hbconv.convert(source, backend="reference")
+    assert (
+        compared(
+            Call(source, "kneighbors", np.array(rows), answer=(distances, positions)),
+            model,
+            (distances + 2e-8, positions),
+        )[0]
+        == kind
+    )
+
+
+def test_the_dtype_of_no_entries_does_not_count():
+    call = Call(Scored([]), "transform", np.zeros((0, 1), np.int64), answer=np.zeros(0))
+    assert compared(call, MODEL, np.zeros(0, np.int64))[0] == "right"
+    assert compared(call, MODEL, np.zeros((0, 2)))[0] == "wrong"
 
 
 @pytest.mark.parametrize(
