@@ -137,13 +137,13 @@ def _before(
         given = signature.bind(*args, **kwargs).arguments
     except TypeError:
         return None
-    (_, estimator), *rest = given.items()
+    own, *names = signature.parameters
+    estimator = given[own]
     if not hasattr(estimator, "fit") and type(estimator).__name__ != "Booster":
         return None
     default = {n: p.default for n, p in signature.parameters.items()}
-    rows = rest[0][1] if rest else None
-    options = {n: value for n, value in rest[1:] if value is not default[n]}
-    return Call(estimator, name, _copied(rows), options)
+    options = {n: given[n] for n in names[1:] if n in given and given[n] is not default[n]}
+    return Call(estimator, name, _copied(given.get(names[0]) if names else None), options)
 
 
 def _copied(rows: Any) -> Any:

@@ -16,6 +16,7 @@ from sklearn.ensemble import AdaBoostClassifier, RandomForestClassifier, Stackin
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
@@ -119,6 +120,18 @@ def test_what_cannot_be_asked_is_skipped_with_its_reason():
         ("called with return_std", 1),
         ("not fitted", 1),
         ("rows that cannot be copied, or none", 1),
+    ]
+
+
+def test_the_rows_are_what_the_method_calls_so():
+    """An argument given by name may stand before them, or without them."""
+    search = NearestNeighbors(n_neighbors=2).fit(X)
+    with asking() as report:
+        search.kneighbors(return_distance=False)
+        search.kneighbors(n_neighbors=2, X=X[:3])
+    assert [(o.kind, o.reason) for o in report.outcomes] == [
+        ("skipped", "called with return_distance"),
+        ("skipped", "called with n_neighbors"),
     ]
 
 
