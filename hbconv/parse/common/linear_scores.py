@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hbconv.array import Array
-from hbconv.containers import MATRIX, VECTOR, ArgMax, Compare, Labels, Linear, Node, Output
+from hbconv.containers import MATRIX, VECTOR, ArgMax, Compare, ConstantRows, Labels, Linear, Node, Output
 from hbconv.parse.common.fitted_arrays import dense
 from hbconv.parse.step import Step
 
@@ -25,8 +25,22 @@ def decide_by_scores(step: Step) -> dict[str, Output]:
     scores = linear_scores(step)
     classes = Array(step.estimator.classes_)
     one = scores.type.width == 1
+    if one and len(classes) == 1:
+        return _only_class(step, scores, classes)
     codes = Compare.of(scores, "gt", 0.0, "int32") if one else ArgMax(scores)
     return {
         "predict": Output(codes, Labels(classes)),
         "decision_function": Output(scores, VECTOR if one else MATRIX),
+    }
+
+
+def _only_class(step: Step, scores: Node, classes: Array) -> dict[str, Output]:
+    """Answer with the class that stands alone, and refuse rows whose score is of a second one."""
+    step.check(
+        Compare.of(scores, "gt", 0.0),
+        f"A score above 0 stands for a second class, of which {step.name} ({step.place}) knows none.",
+    )
+    return {
+        "predict": Output(ConstantRows(scores, Array.of([0], "int32")), Labels(classes)),
+        "decision_function": Output(scores, VECTOR),
     }

@@ -11,6 +11,7 @@ from hbconv.containers import (
     Clip,
     Compare,
     Concat,
+    ConstantRows,
     Map,
     Node,
     Output,

@@ -37,12 +37,15 @@ def parse_local_outlier_factor(step: Step) -> dict[str, Output]:
     scores = _scores(step, nearest(step, est, finite_rows(step), est.n_neighbors_))
     decision = Affine.of(scores, sub=est.offset_)
     inlier, outlier = (ConstantRows(decision, Array(np.array([label]))) for label in (1, -1))
-    return {
+    outputs = {
         "predict": Output(Choose(Compare.of(decision, "lt", 0.0), outlier, inlier), VECTOR),
         "decision_function": Output(decision, VECTOR),
         "score_samples": Output(scores, VECTOR),
-        "kneighbors": kneighbors(step).output,
     }
+    # With more neighbors than rows, the scores take all rows, and the source refuses kneighbors.
+    if est.n_neighbors <= est.n_samples_fit_:
+        outputs["kneighbors"] = kneighbors(step).output
+    return outputs
 
 
 def _scores(step: Step, neighbors: Neighbors) -> Node:

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.decomposition import PCA
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+    SGDClassifier,
+)
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -172,3 +178,16 @@ def test_more_components_than_the_rows_span_have_no_likelihood() -> None:
     model = PCA(svd_solver="full").fit(np.random.default_rng(0).normal(size=(3, 9)))
     assert converted(model).methods == ("transform",)
     assert "score_samples" in converted(PCA(svd_solver="full").fit(X)).methods
+
+
+@pytest.mark.parametrize("target", [0.0, 7.0])
+def test_one_class_alone(target: float) -> None:
+    """The source has no label for a score above 0, and fails over rows that have one."""
+    model = RidgeClassifier().fit(X, np.full(len(X), target))
+    np.testing.assert_array_equal(converted(model).predict(X), model.predict(X))
+    np.testing.assert_array_equal(converted(model).decision_function(X), model.decision_function(X))
+    model.intercept_ = np.ones(1)
+    with pytest.raises(IndexError):
+        model.predict(X)
+    with pytest.raises(InputError, match="second class"):
+        converted(model).predict(X)

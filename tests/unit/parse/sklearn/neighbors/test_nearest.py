@@ -193,3 +193,15 @@ def test_sparse_rows_to_fit_on():
 def test_refused_by_name(estimator, message):
     with pytest.raises(UnsupportedError, match=message):
         convert(estimator, fit_rows(), target("three"))
+
+
+def test_outliers_among_fewer_rows_than_neighbours_are_wanted():
+    """All other rows are neighbours then, and the source has no ``kneighbors``."""
+    estimator = neighbors.LocalOutlierFactor(n_neighbors=20, novelty=True)
+    model = convert(estimator, fit_rows()[:12])
+    np.testing.assert_allclose(
+        model.decision_function(NEAR), estimator.decision_function(NEAR), rtol=1e-9
+    )
+    assert "kneighbors" not in model.methods
+    with pytest.raises(ValueError, match="n_neighbors <= n_samples_fit"):
+        estimator.kneighbors(NEAR)
