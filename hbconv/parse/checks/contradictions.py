@@ -79,7 +79,7 @@ def _encoder_labels(held: Attributes) -> Iterator[str]:
 def _column_counts(held: Attributes, outputs: dict[str, Output]) -> Iterator[str]:
     if "transform" in outputs and not outputs["transform"].widths:
         width = outputs["transform"].node.type.width
-        for name in ("_n_features_out", "n_output_features_"):
+        for name in ("_n_features_out", "n_output_features_", "n_features_out_"):
             yield from _unequal(held, name, "columns of transform", width)
     fitted = held.get("n_features_in_")
     yield from _unequal(held, "_n_features", "columns, by n_features_in_", fitted)

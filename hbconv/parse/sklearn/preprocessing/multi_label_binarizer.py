@@ -16,7 +16,11 @@ from hbconv.parse.step import Step
 @parses("sklearn.preprocessing.MultiLabelBinarizer", features=item_column)
 def parse_multi_label_binarizer(step: Step) -> dict[str, Output]:
     """Give each label of a row a one in its column; others are left out. A text is refused: the source takes its letters for labels."""
-    classes = Terms(tuple(entry_name(step, label) for label in step.estimator.classes_.tolist()))
+    labels = step.estimator.classes_.tolist()
+    cached = step.estimator._cached_dict
+    if cached is not None and cached != {label: j for j, label in enumerate(labels)}:
+        raise step.damaged("_cached_dict does not hold the places of classes_")
+    classes = Terms(tuple(entry_name(step, label) for label in labels))
     return {
         "transform": Output(
             extracted_entries(step, Tokens(), classes, "int64", binary=True),

@@ -30,9 +30,11 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     KBinsDiscretizer,
+    MultiLabelBinarizer,
     OneHotEncoder,
     PolynomialFeatures,
     QuantileTransformer,
+    SplineTransformer,
     StandardScaler,
 )
 from sklearn.semi_supervised import LabelPropagation
@@ -72,6 +74,8 @@ MODELS = {
     "stack": StackingClassifier([("a", DummyClassifier())], cv=2).fit(X, labels()),
     "neighbours": KNNImputer().fit(np.where(X > 1, np.nan, X)),
     "bagging": BaggingClassifier(LogisticRegression(), n_estimators=2).fit(X, labels()),
+    "splines": SplineTransformer().fit(X),
+    "label_sets": MultiLabelBinarizer().fit([{"a"}, {"b", "c"}]),
     "radius": RadiusNeighborsTransformer(radius=2.0).fit(X),
     "votes": RadiusNeighborsClassifier(outlier_label="most_frequent").fit(X, labels()),
     "centroid": NearestCentroid().fit(X, labels()),
@@ -171,6 +175,18 @@ def reversed_first(edges):
         ("radius", "n_samples_fit_", lambda v: v - 1, "n_samples_fit_=.*rows of _fit_X"),
         ("votes", "outlier_label_", lambda _: [None], "outlier_label_ holds None"),
         ("centroid", "within_class_std_dev_", list, "It is a list"),
+        (
+            "splines",
+            "n_features_out_",
+            lambda v: v + 1,
+            "n_features_out_=43, but it has 42 columns",
+        ),
+        (
+            "label_sets",
+            "_cached_dict",
+            lambda _: {},
+            "_cached_dict does not hold the places of classes_",
+        ),
         ("one_hot", "categories_", lambda v: v[:-1], r"OneHotEncoder.*does not fit the 5 columns"),
     ],
 )
