@@ -67,6 +67,11 @@ def parse_one_hot_encoder(step: Step) -> dict[str, Output]:
         step.warn(Compare.of(found, "eq", -1), message)
     codes = _recoded(found, tables)
     sizes = tuple(int(n) for n in est._n_features_outs)
+    made = tuple(int(table.max()) + 1 for table in tables)
+    if sizes[: len(made)] != made[: len(sizes)]:
+        raise step.damaged(
+            f"_n_features_outs={list(sizes)[:9]}, but its categories make {list(made)[:9]} columns"
+        )
     small = dtype in _SMALL
     return {
         "transform": Output(

@@ -176,6 +176,12 @@ def reversed_first(edges):
         ("votes", "outlier_label_", lambda _: [None], "outlier_label_ holds None"),
         ("centroid", "within_class_std_dev_", list, "It is a list"),
         (
+            "one_hot",
+            "_n_features_outs",
+            lambda v: [0, *v[1:]],
+            "_n_features_outs=.* but its categories make",
+        ),
+        (
             "splines",
             "n_features_out_",
             lambda v: v + 1,
