@@ -150,9 +150,12 @@ def _objective(settings: dict[str, str], outputs: int) -> tuple[str, Mapping[str
 
 
 def _tree(block: str) -> dict[str, str]:
-    """Read a tree, whose every line holds ``=``: LightGBM takes a key to go on until the next one, be it in the next tree."""
-    lines = block.partition("\nend of trees")[0].split("\n")[1:]
-    if any(line and "=" not in line for line in lines):
+    """Read a tree, whose every line holds ``=``.
+
+    LightGBM takes a key to go on until the next one, be it in the next tree, and a tree to end at an empty line.
+    """
+    lines = block.partition("\nend of trees")[0].rstrip("\n").split("\n")[1:]
+    if not all("=" in line for line in lines) or "\r" in block:
         raise ConversionError(DAMAGED.format("a line of a tree is no key=value"))
     return _settings(block)
 

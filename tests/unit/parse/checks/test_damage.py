@@ -305,6 +305,8 @@ TEXT = lightgbm.train(
         ("num_class=1", "num_class=1\nnum_class=2", "twice"),
         ("left_child=", "left_child=7 ", "damaged"),
         ("feature_names=", "", "damaged"),
+        ("is_linear=", "\nis_linear=", "a line of a tree is no key=value"),
+        ("leaf_value=", "leaf_value=0\rx=", "a line of a tree is no key=value"),
         ("shrinkage=1", "shrinkage", "a line of a tree is no key=value"),
         (
             "objective=regression",
