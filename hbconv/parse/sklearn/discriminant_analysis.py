@@ -72,12 +72,12 @@ def parse_quadratic_discriminant_analysis(step: Step) -> dict[str, Output]:
 
 
 def _distances(est: Any, x: Node) -> Node:
-    """Squared distances to each class's mean in its own metric, by one product about the mean of the means."""
+    """Squared distances to each class's mean in its own metric, by one product about the median of the means."""
     roots = [
         _triangular(rotation * scaling**-0.5)
         for rotation, scaling in zip(est.rotations_, est.scalings_, strict=True)
     ]
-    centre = est.means_.mean(axis=0)
+    centre = np.median(est.means_, axis=0)
     shifts = [
         (centre.astype(np.float64) - mean) @ root
         for mean, root in zip(est.means_, roots, strict=True)

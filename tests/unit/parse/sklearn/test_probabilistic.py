@@ -186,3 +186,10 @@ def test_a_row_on_the_border_is_inside() -> None:
     model = converted(source)
     source.offset_ = model.score_samples(X[:1])[0]
     assert converted(source).predict(X[:1]) == [1]
+
+
+def test_a_class_far_from_all_others_takes_no_digits_from_them() -> None:
+    far = X + 1e9 * (Y == 1)[:, None]
+    source = QuadraticDiscriminantAnalysis(reg_param=0.1).fit(far, Y)
+    want = source.decision_function(X)[:, [0, 2]]
+    np.testing.assert_allclose(converted(source).decision_function(X)[:, [0, 2]], want, rtol=1e-10)
