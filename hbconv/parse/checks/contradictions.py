@@ -28,7 +28,7 @@ def require_agreement(estimator: object, where: str, outputs: dict[str, Output])
         Names both attributes.
     """
     held = getattr(estimator, "__dict__", {})
-    _refuse_first(estimator, where, chain(_output_counts(held), _class_counts(held)))
+    _refuse_first(estimator, where, chain(_output_counts(held), _class_counts(held), _shares(held)))
     require_unlike(estimator, where)
     _refuse_first(estimator, where, _encoder_labels(held))
     for output in outputs.values():
@@ -67,6 +67,14 @@ def _output_counts(held: Attributes) -> Iterator[str]:
 
 def _class_counts(held: Attributes) -> Iterator[str]:
     yield from _unequal(held, "n_classes_", "classes_", _length(held.get("classes_")))
+
+
+def _shares(held: Attributes) -> Iterator[str]:
+    """Find probabilities of classes that are none; their sum may be any, since users give some."""
+    for name in ("priors_", "class_prior_"):
+        shares = held.get(name)
+        if isinstance(shares, np.ndarray) and not bool(np.all((shares >= 0) & np.isfinite(shares))):
+            yield f"{name} holds numbers that are no probabilities: {shares[:9]}"
 
 
 def _encoder_labels(held: Attributes) -> Iterator[str]:

@@ -30,6 +30,8 @@ _SIGNED = frozenset(
     }
 )
 """Fitted attributes that are arrays of floats wherever they are."""
+_MASKS = frozenset({"_is_empty_feature", "_mask_fit_X", "_valid_mask"})
+"""Fitted attributes that are arrays of bools wherever they are."""
 _ARRAYS = frozenset({
     "_baseline_prediction", "bin_edges_", "bitHash_", "center_", "centroids_", "class_log_prior_",
     "class_prior_", "cluster_centers_", "code_book_", "coef_", "components_", "constant_",
@@ -71,14 +73,25 @@ def refuse_handmade(estimator: object) -> None:
             hint = f"It replaces {name} of the class, which is all that hbconv reads: delete it, or write a subclass and a parser of it (docs/adding.md)."
             raise UnsupportedError(type(part).__name__, path, name, own[name], hint)
         require_unlike(part, path)
-        for name in sorted(_SIGNED & own.keys()):
-            if isinstance(own[name], np.ndarray) and own[name].dtype.kind in "bu":
-                hint = "It is an array of numbers that cannot be negative, which no fitting leaves: fit again."
-                raise UnsupportedError(type(part).__name__, path, name, own[name].dtype.name, hint)
         for name in sorted(_ARRAYS & own.keys()):
             if isinstance(own[name], list):
                 hint = "It is a list, with which the source does not compute: make a numpy array of it, or fit again."
                 raise UnsupportedError(type(part).__name__, path, name, own[name][:3], hint)
+            if isinstance(own[name], np.ndarray) and (hint := _strange(name, own[name].dtype)):
+                raise UnsupportedError(type(part).__name__, path, name, own[name].dtype.name, hint)
+
+
+def _strange(name: str, dtype: np.dtype[Any]) -> str:
+    """Say how an array's dtype is none that fitting leaves; nothing if it is one."""
+    if name in _SIGNED and dtype.kind in "bu":
+        return (
+            "It is an array of numbers that cannot be negative, which no fitting leaves: fit again."
+        )
+    if name in _MASKS and dtype.kind != "b":
+        return (
+            "It is no array of bools, and numbers are taken for positions by the source: fit again."
+        )
+    return ""
 
 
 def _parts(whole: object) -> Iterator[tuple[str, object]]:

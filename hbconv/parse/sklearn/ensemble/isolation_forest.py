@@ -23,6 +23,8 @@ def parse_isolation_forest(step: Step) -> dict[str, Output]:
     The decision is taken by the sum itself, which is exact on every backend as a power is not.
     """
     est = step.estimator
+    if est._max_samples < 1:
+        raise step.damaged(f"_max_samples={est._max_samples!r:.30}, which is no count")
     paths = _paths(step)
     expected = _expected(est)
     ratio = Affine.of(paths, div=expected) if expected else Affine.of(paths, mul=0.0, add=1.0)

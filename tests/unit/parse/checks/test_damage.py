@@ -13,10 +13,12 @@ import pytest
 from fitted import fit, labels, matrix
 from sklearn.cluster import FeatureAgglomeration
 from sklearn.decomposition import LatentDirichletAllocation
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
     BaggingClassifier,
     GradientBoostingRegressor,
+    IsolationForest,
     RandomForestClassifier,
     StackingClassifier,
 )
@@ -74,6 +76,8 @@ MODELS = {
     "stack": StackingClassifier([("a", DummyClassifier())], cv=2).fit(X, labels()),
     "neighbours": KNNImputer().fit(np.where(X > 1, np.nan, X)),
     "bagging": BaggingClassifier(LogisticRegression(), n_estimators=2).fit(X, labels()),
+    "discriminant": QuadraticDiscriminantAnalysis(reg_param=0.1).fit(X, labels()),
+    "isolation": IsolationForest(n_estimators=3, random_state=0).fit(X),
     "splines": SplineTransformer().fit(X),
     "label_sets": MultiLabelBinarizer().fit([{"a"}, {"b", "c"}]),
     "radius": RadiusNeighborsTransformer(radius=2.0).fit(X),
@@ -175,6 +179,14 @@ def reversed_first(edges):
         ("radius", "n_samples_fit_", lambda v: v - 1, "n_samples_fit_=.*rows of _fit_X"),
         ("votes", "outlier_label_", lambda _: [None], "outlier_label_ holds None"),
         ("centroid", "within_class_std_dev_", list, "It is a list"),
+        (
+            "discriminant",
+            "priors_",
+            lambda v: v * [np.inf, 1, 1],
+            "priors_ holds numbers that are no probabilities",
+        ),
+        ("isolation", "_max_samples", lambda v: -v, "which is no count"),
+        ("neighbours", "_valid_mask", lambda v: v.astype(np.int16), "no array of bools"),
         (
             "one_hot",
             "_n_features_outs",
