@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from hbconv.array import Array
-from hbconv.containers import MATRIX, VECTOR, ArgMax, Compare, ConstantRows, Labels, Linear, Node, Output
+from hbconv.containers import (
+    MATRIX,
+    VECTOR,
+    ArgMax,
+    Compare,
+    ConstantRows,
+    Labels,
+    Linear,
+    Node,
+    Output,
+)
 from hbconv.parse.common.fitted_arrays import dense
 from hbconv.parse.step import Step
 

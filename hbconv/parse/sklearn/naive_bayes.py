@@ -90,7 +90,7 @@ def _weighed(
 ) -> Node:
     """Multiply counts by weights; a sparse matrix holds no count of zero, which an infinite weight would make NaN."""
     infinite = np.isinf(weights)
-    if not (step.sparse and infinite.any()):
+    if not (step.x_sparse and infinite.any()):
         return Linear.of(counts, weights, bias)
     finite = Linear.of(counts, np.where(infinite, 0.0, weights), bias)
     added: list[Node] = [finite]

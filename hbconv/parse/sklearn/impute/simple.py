@@ -78,12 +78,7 @@ def parse_missing_indicator(step: Step) -> dict[str, Output]:
         step.check(_mask(step, fresh, is_text=is_text), message)
     _refuse_sparse_zeros(step)
     sparse = step.x_sparse if est.sparse == "auto" else bool(est.sparse)
-    return {
-        "transform": Output(
-            _mask(step, shown, is_text=is_text), sparse_form(sparse, "csc")
-        )
-    }
-
+    return {"transform": Output(_mask(step, shown, is_text=is_text), sparse_form(sparse, "csc"))}
 
 
 def _indicated(step: Step, indicator: Any) -> list[int]:

@@ -11,7 +11,6 @@ from hbconv.containers import (
     Clip,
     Compare,
     Concat,
-    ConstantRows,
     Map,
     Node,
     Output,
