@@ -17,8 +17,8 @@ class Array:
     Parameters
     ----------
     data : array_like
-        Copied, for even a read-only array may be written to through its base. Numbers, bools, ``U`` strings, or
-        objects of plain Python type (str, int, float, bool, None).
+        It is copied, since even a read-only array may be written to through its base. Numbers,
+        bools, ``U`` strings, or objects of plain Python type (str, int, float, bool, None).
 
     Examples
     --------
@@ -108,7 +108,9 @@ class Array:
 
 
 def numbers(values: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
-    """Return values as an array of numbers (or bools) of a dtype; objects and texts are none, though numpy makes NaN of None.
+    """Return values as an array of numbers (or bools) of a dtype.
+
+    Objects and texts raise TypeError, though numpy makes NaN of None.
 
     Examples
     --------

@@ -76,7 +76,7 @@ class MissingPackageError(HbconvError, ImportError):
 
 
 class InputError(HbconvError, ValueError):
-    """The rows given to a model do not fit it: width, names, dtypes, text, NaN or infinite values."""
+    """The rows do not fit the model: width, names, dtypes, text, NaN or infinite values."""
 
 
 class StoreError(HbconvError, ValueError):

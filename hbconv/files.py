@@ -13,10 +13,10 @@ __all__ = ["appearing"]
 
 @contextmanager
 def appearing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a private temporary file, which takes the path's place when the block ends without an error.
+    """Give a temporary file, which replaces the path when the block ends without an error.
 
-    The temporary stands in the same folder under a name that nobody can foresee. An error, an interruption or a
-    termination removes it and leaves what stood under the path as it was.
+    The temporary stands in the same folder under a random name. An error, an interruption or a
+    termination removes it and leaves the file under the path as it was.
 
     Parameters
     ----------

@@ -16,10 +16,11 @@ __all__ = ["CategoryTables", "Forest", "Slopes"]
 
 @dataclass(frozen=True)
 class CategoryTables:
-    """The decisions of tests on categories: a table of bools for each, one after another.
+    """Decisions of categorical splits: a table of bools for each, one after another.
 
-    A test with a table reads a code, a whole number from 0, and goes left where ``goes_left[start[table] + min(code, last)]``
-    holds: the last entry of a table answers for all codes beyond it. What each code stands for is the reader's choice.
+    A split with a table reads a code, a whole number from 0. It goes left where
+    ``goes_left[start[table] + min(code, last)]`` holds: the last entry of a table answers for all
+    codes beyond it. The meaning of a code is the reader's choice.
 
     Parameters
     ----------
@@ -60,7 +61,9 @@ class CategoryTables:
 
 @dataclass(frozen=True)
 class Slopes:
-    """Leaves that are linear models: ``constant + coefficient * x[feature] + ...``, each term added in turn.
+    """Leaves that are linear models: ``constant + coefficient * x[feature] + ...``.
+
+    The terms are added in turn.
 
     A leaf with terms of which one is NaN gives its plain value in the forest's ``values``.
 
@@ -97,9 +100,9 @@ class Slopes:
 class Forest:
     """A tree ensemble as flat arrays, inner nodes ("tests") and leaves apart.
 
-    A child is ``>= 0`` for a test, and ``~leaf`` (negative) for a leaf; both are numbered over the whole
-    forest. The leaves of a tree are contiguous and stand left to right, tree after tree, so that a leaf number
-    minus the tree's first leaf is its left-to-right place.
+    A child is ``>= 0`` for a test, and ``~leaf`` (negative) for a leaf. Both are numbered over the
+    whole forest. The leaves of a tree are contiguous and stand left to right, tree after tree. So a
+    leaf number minus the tree's first leaf is its left-to-right place.
 
     Parameters
     ----------
@@ -239,10 +242,11 @@ class Forest:
         return ~codes
 
     def less_equal_thresholds(self, dtype: str) -> npt.NDArray[Any]:
-        """Thresholds t such that ``x <= t`` decides as the source does, for x of the given dtype.
+        """Return thresholds t such that ``x <= t`` decides as the source, for x of the dtype.
 
-        ``x <= t64`` for float32 x is ``x <= (largest float32 not above t64)``; ``x < t`` is ``x <= (largest
-        value below t)``, and NaN (never true) where there is none; NaN too for tests on categories.
+        ``x <= t64`` for float32 x is ``x <= (largest float32 not above t64)``. ``x < t`` is
+        ``x <= (largest value below t)``, and NaN (never true) where there is none. Tests on
+        categories have NaN too.
         """
         exact = self.threshold.data
         with np.errstate(over="ignore"):
@@ -258,7 +262,8 @@ class Forest:
     def leaves(self, x: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
         """Find the leaf that each row of x reaches in each tree: int32, shape (n_rows, n_trees).
 
-        Compares in the wider of the two dtypes, which no rounding precedes: the definition all strategies must meet.
+        It compares in the wider of the two dtypes, without rounding before. All strategies must
+        meet this definition.
         """
         at = np.tile(self.roots.data, (len(x), 1))
         rows, trees = np.nonzero(at >= 0)
@@ -278,7 +283,10 @@ class Forest:
         return (~at).astype(np.int32)
 
     def scores(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Add up the leaf values in the order of the trees: accumulation dtype, shape (n_rows, n_outputs)."""
+        """Add up the leaf values in the order of the trees.
+
+        The result has shape (n_rows, n_outputs) and the accumulation dtype.
+        """
         leaves = self.leaves(x)
         total = np.tile(self.start.data, (len(x), 1))
         for tree, output in enumerate(self.target.data):

@@ -1,4 +1,4 @@
-"""check_forest: whether arrays from elsewhere are a forest that every loop and kernel can walk without looking again."""
+"""Check that arrays from elsewhere are a forest, so that loops and kernels need no checks."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ class ForestError(ValueError):
 
 
 def check_forest(forest: Forest) -> Forest:
-    """Return the forest, or say why it is none, in time that follows its size alone, however deep or tangled it is.
+    """Return the forest if its arrays fit together.
 
-    Holds afterwards: every array has its dtype and length; each test is reached once, from one root; leaves stand left to
-    right and contiguous, tree after tree; features, targets, tables and terms of linear leaves are in range.
+    Afterwards every array has its dtype and length, and each test is reached once, from one root.
+    Leaves stand left to right and contiguous, tree after tree. Features, targets, tables and terms
+    of linear leaves are in range. The time grows with the size alone, not with the depth.
 
     Raises
     ------
@@ -80,9 +81,10 @@ def _check_ranges(forest: Forest) -> None:
 
 
 def _check_trees(forest: Forest) -> None:
-    """Where children lead.
+    """Check that children lead to the leaves in their order.
 
-    The leaves stand left to right just where, at each test, the last leaf on the left is followed by the first on the right.
+    The leaves stand left to right if one condition holds at each test: the first leaf on the right
+    follows the last one on the left.
     """
     left, right, roots = (
         a.data.astype(np.int64) for a in (forest.left, forest.right, forest.roots)
@@ -118,7 +120,10 @@ def _parents(left: Ints, right: Ints) -> Ints:
 
 
 def _follow(links: Ints) -> Ints:
-    """Follow each test's link to the negative number that it ends at. Links grow twice as long each turn: cycles show after a few."""
+    """Follow each test's link to the negative number that it ends at.
+
+    Links grow twice as long each turn, so that a cycle shows after a few turns.
+    """
     for _ in range(len(links).bit_length() + 1):
         going = np.flatnonzero(links >= 0)
         if not len(going):

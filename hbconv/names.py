@@ -8,7 +8,8 @@ from hbconv.errors import OptionError
 __all__ = ["METHODS", "unknown"]
 
 METHODS = (
-    "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples", "mahalanobis", "kneighbors", "apply", "decision_path",
+    "predict", "predict_proba", "predict_log_proba", "decision_function", "transform",
+    "score_samples", "mahalanobis", "kneighbors", "apply", "decision_path",
     "staged_predict", "staged_predict_proba", "staged_decision_function",
 )  # fmt: skip
 """Methods that compute something on new rows, in the order outputs are listed."""

@@ -1,8 +1,8 @@
 """The command line: ``hbconv convert | explain | score | verify | bench | support``.
 
-Results go to standard output (as JSON with ``--json``), errors and progress to standard error. Exit codes: 0 done; 1 the
-command failed (bad model, bad input, answers that differ); 2 wrong usage; 130 interrupted (ctrl-C); 141 nobody reads the results;
-143 terminated.
+Results go to standard output (as JSON with ``--json``), errors and progress to standard error.
+Exit codes: 0 done; 1 the command failed (bad model, bad input, answers that differ);
+2 wrong usage; 130 interrupted (ctrl-C); 141 nobody reads the results; 143 terminated.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def parser() -> argparse.ArgumentParser:
 
     top = argparse.ArgumentParser(
         prog="hbconv",
-        description="Compile scikit-learn, LightGBM, XGBoost and CatBoost models to tensor programs.",
+        description="Compile scikit-learn, LightGBM, XGBoost and CatBoost models "
+        "to tensor programs.",
     )
     top.add_argument("--version", action="version", version=f"hbconv {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -118,7 +119,10 @@ def answer(options: argparse.Namespace, result: dict[str, Any], text: str) -> No
 
 
 def positive(text: str) -> int:
-    """Read a whole number from 1 to 2,147,483,647, the most rows that one Arrow batch can hold; a type for argparse."""
+    """Read a whole number from 1 to 2,147,483,647 for argparse.
+
+    An Arrow batch holds no more rows.
+    """
     number = int(text) if text.isdecimal() else 0
     if not 0 < number < 1 << 31:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {(1 << 31) - 1:,}")

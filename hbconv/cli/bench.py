@@ -1,6 +1,7 @@
-"""Time a model on random rows or a table, at several batch sizes, on one or more backends, beside its source.
+"""Time a model beside its source, at several batch sizes, on one or more backends.
 
-Medians of repeated calls in this process; the machine's speed drifts, so compare within one run.
+The rows are random or those of a table. The times are medians of repeated calls in this process.
+The machine's speed drifts, so compare within one run.
 """
 
 from __future__ import annotations
@@ -129,6 +130,7 @@ def _table(method: str, figures: list[dict[str, Any]]) -> str:
     for f in figures:
         spread = f"{f['fastest'] * 1e6:,.0f} to {f['slowest'] * 1e6:,.0f} us"
         lines.append(
-            f"{f['backend']:<12} {f['rows']:>9,} {f['seconds'] * 1e6:>12,.1f} {f['seconds'] / f['rows'] * 1e9:>12,.0f}   {spread}"
+            f"{f['backend']:<12} {f['rows']:>9,} {f['seconds'] * 1e6:>12,.1f} "
+            f"{f['seconds'] / f['rows'] * 1e9:>12,.0f}   {spread}"
         )
     return "\n".join(lines)

@@ -1,6 +1,7 @@
 """Convert a model file and save it, or export it for another runtime.
 
-The suffix of the output decides: .hbc (hbconv's own), .onnx, .pt (TorchScript), .pt2 (torch.export).
+The suffix of the output decides: .hbc (hbconv's own), .onnx, .pt (TorchScript),
+.pt2 (torch.export).
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
     answer(
         options,
         result,
-        f"{options.output}: {size:,} bytes, methods {', '.join(model.methods)}, converted in {seconds:.2f} s",
+        f"{options.output}: {size:,} bytes, methods {', '.join(model.methods)}, "
+        f"converted in {seconds:.2f} s",
     )
     return 0

@@ -1,6 +1,6 @@
-"""Types of the columns of a CSV file.
+"""Find the types of the columns of a CSV file from all its values, as pandas does.
 
-The first block alone does not tell them: all values are looked at, as pandas does.
+The first block alone does not tell them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hbconv.cli.formats import blocks, reading
 __all__ = ["narrowest_schema"]
 
 WIDER = {"null": "int64", "int64": "double"}
-"""The type that a column takes next when a value does not fit; text where none is named, which holds all."""
+"""The type that a column takes next when a value does not fit; text for all other types."""
 
 WHOLE = 1 << 30
 """Rows of a block: all that pyarrow reads at a time."""
@@ -24,9 +24,9 @@ WHOLE = 1 << 30
 def narrowest_schema(path: Path, names: Sequence[str], schema: Any, columns: Sequence[str]) -> Any:
     """Return the narrowest types of some columns of a CSV file that hold all their values.
 
-    ``names`` are all columns of the file; ``schema`` has the types of its first block. The file is read through.
-    Where a value does not fit, the column takes the next wider type, and the file is read again:
-    whole numbers, then 1.5, are float64; numbers, then a word, are text.
+    The first block gives a type to begin with. Where a later value does not fit, the column takes
+    the next wider type, and the file is read again. Whole numbers, then 1.5, are float64. Numbers,
+    then a word, are text.
 
     Raises
     ------

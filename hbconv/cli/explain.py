@@ -1,4 +1,4 @@
-"""Show why: the plan with costs and refusals, the graph before and after the optimizer, and the kernels where asked."""
+"""Show the plan with costs and refusals, the graph before and after the optimizer, the kernels."""
 
 from __future__ import annotations
 
@@ -63,6 +63,7 @@ def _draw(picture: str, path: Path) -> None:
     program = shutil.which("dot")
     if program is None:
         raise MissingPackageError(
-            "--svg needs graphviz' dot on the PATH. Install graphviz (such as: apt install graphviz), or write --dot FILE."
+            "--svg needs graphviz' dot on the PATH. "
+            "Install graphviz (such as: apt install graphviz), or write --dot FILE."
         )
     subprocess.run([program, "-Tsvg", "-o", str(path)], input=picture.encode(), check=True)  # noqa: S603

@@ -36,7 +36,9 @@ def file_format(kind: str) -> Any:
 
 
 def blocks(path: str, schema: Any, rows: int) -> Iterator[Any]:
-    """Read some columns of a file as record batches of at most some rows, one after another: none is read ahead.
+    """Read some columns of a file as record batches of a limited number of rows.
+
+    They are read one after another, and none ahead.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""Table files as they are written: the suffix decides the format, and the file appears only when it is complete."""
+"""Write table files in the format of the suffix.
+
+A file appears only when it is complete.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,8 @@ def check_output(path: Path, inputs: tuple[Path, ...]) -> None:
     Raises
     ------
     OptionError
-        Its suffix names no format, its folder is not there, it is no ordinary file, or it is one of the inputs or lies in one.
+        Its suffix names no format, its folder is not there, or it is not an ordinary file. Or it
+        is one of the inputs, or lies in one.
     """
     if path.suffix.lower() not in SUFFIXES:
         raise OptionError(f"-o {path}: unknown table format. Known: {', '.join(SUFFIXES)}.")
@@ -32,12 +36,13 @@ def check_output(path: Path, inputs: tuple[Path, ...]) -> None:
             )
         if given.is_dir() and given.resolve() in path.resolve().parents:
             raise OptionError(
-                f"-o {path} lies in the input folder {given}, whose files are read as one table. Name a file elsewhere."
+                f"-o {path} lies in the input folder {given}, whose files are read as one table. "
+                "Name a file elsewhere."
             )
 
 
 def check_folder(path: Path) -> None:
-    """Refuse an output whose folder is not there, or whose name something else has than an ordinary file.
+    """Refuse an output whose folder is not there, or that is not an ordinary file.
 
     Raises
     ------
@@ -51,7 +56,9 @@ def check_folder(path: Path) -> None:
 
 @contextmanager
 def table_writer(path: Path, schema: Any) -> Iterator[Callable[[Any], None]]:
-    """Give a function that writes tables of a schema; the file takes its name when all is written and on the disk.
+    """Give a function that writes tables of a schema.
+
+    The file takes its name when everything is written and on the disk.
 
     Raises
     ------
@@ -68,7 +75,7 @@ def table_writer(path: Path, schema: Any) -> Iterator[Callable[[Any], None]]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn what pyarrow raises about types while it writes a file into an InputError that names the file."""
+    """Turn pyarrow's errors about types into an InputError that names the file."""
     import pyarrow as pa
 
     try:

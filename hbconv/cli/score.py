@@ -1,7 +1,8 @@
 """Score a table file (parquet, CSV or Arrow) into another, in batches of bounded memory.
 
-The suffix of the output decides its format; it appears only when it is complete. Columns are found by name; --keep copies input
-columns beside the answers. A CSV file is read as pandas.read_csv reads it.
+The suffix of the output decides its format, and the file appears only when it is complete.
+Columns are found by name, and --keep copies input columns beside the answers.
+A CSV file is read as pandas.read_csv reads it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """What is computed of each batch: a method's answers to the columns needed, beside the columns kept."""
+    """Method, columns that it needs, and columns that are kept beside its answers."""
 
     model: Model
     method: str
@@ -42,7 +43,7 @@ class Job:
         return tuple(dict.fromkeys([*self.needed, *self.keep]))
 
     def answers(self, batch: Any) -> Any:
-        """Return the answers to a batch as a table: the columns kept, then one for each class or output."""
+        """Return a table of the columns kept, then a column for each class or output."""
         import pyarrow as pa
 
         values = getattr(self.model, self.method)(rows_for(self.model, batch.select(self.needed)))
@@ -89,7 +90,8 @@ def run(options: argparse.Namespace) -> int:
         rows = _write(job, table, output, options.batch_rows, bar)
         if rows != total:
             raise InputError(
-                f"{path.name} held {total:,} rows at the start and {rows:,} while it was read; the output was not kept."
+                f"{path.name} held {total:,} rows at the start and {rows:,} while it was read; "
+                "the output was not kept."
             )
     seconds = time.perf_counter() - began
     result = {
@@ -102,13 +104,17 @@ def run(options: argparse.Namespace) -> int:
     answer(
         options,
         result,
-        f"{options.output}: {rows:,} rows by {job.method} in {seconds:.2f} s ({rows / seconds:,.0f} rows/s)",
+        f"{options.output}: {rows:,} rows by {job.method} in {seconds:.2f} s "
+        f"({rows / seconds:,.0f} rows/s)",
     )
     return 0
 
 
 def _job(model: Model, method: str | None, table: TableFile, keep: str) -> Job:
-    """Settle what is computed, and refuse columns that are missing or would stand twice in the output."""
+    """Choose the method and the columns.
+
+    Columns that are missing, or that would stand twice in the output, are refused.
+    """
     kept = tuple(dict.fromkeys(name for name in keep.split(",") if name))
     chosen = _method(model, method)
     needed = _needed_columns(model, table, kept)
@@ -116,7 +122,8 @@ def _job(model: Model, method: str | None, table: TableFile, keep: str) -> Job:
     twice = [name for name in kept if name in names]
     if twice:
         raise OptionError(
-            f"--keep {','.join(twice)}: the answers have columns of that name. Rename the columns of the table, or leave them out."
+            f"--keep {','.join(twice)}: the answers have columns of that name. "
+            "Rename the columns of the table, or leave them out."
         )
     if len(set(names)) < len(names):
         raise OptionError(
@@ -151,12 +158,13 @@ def _as(table: Any, schema: Any) -> Any:
         return table.cast(schema)
     except pa.ArrowInvalid as error:
         raise InputError(
-            f"Later rows have answers of another type than the first ones: {error}. Give each column one type, such as float64."
+            f"Later rows have answers of another type than the first ones: {error}. "
+            "Give each column one type, such as float64."
         ) from error
 
 
 def _arrow(column: Any) -> Any:
-    """Return a column as Arrow holds it; labels that are objects are text where they are all text, as none are."""
+    """Return a column as Arrow holds it; objects become text if they are all text."""
     import pyarrow as pa
 
     if column.dtype != object:
@@ -179,7 +187,10 @@ def _columns(values: Any) -> list[Any]:
 
 
 def _names(model: Model, method: str) -> list[str]:
-    """Name the columns of the answers after classes, features or their places; those of several targets after the target first."""
+    """Name the columns of the answers after classes, features or their places.
+
+    Columns of several targets have the name of the target first.
+    """
     output = model.parsed.outputs[method]
     if method == "transform":
         return [str(name) for name in model.get_feature_names_out()]
@@ -209,7 +220,8 @@ def _method(model: Model, wanted: str | None) -> str:
         raise OptionError(f"The model has no method {wanted!r}. It has: {', '.join(columns)}.")
     if wanted not in columns:
         raise OptionError(
-            f"The answers of {wanted!r} are no columns of a table. Those of these methods are: {', '.join(columns)}."
+            f"The answers of {wanted!r} are no columns of a table. "
+            f"Those of these methods are: {', '.join(columns)}."
         )
     return wanted
 
@@ -221,7 +233,7 @@ def _needed_columns(model: Model, table: TableFile, keep: Sequence[str]) -> tupl
 
 
 def _progress(total: int, *, quiet: bool) -> Any:
-    """Progress bar on a terminal's standard error, or something that takes its calls and does nothing."""
+    """Return a progress bar on a terminal's standard error, or a silent stand-in."""
     from contextlib import nullcontext
     from types import SimpleNamespace
 

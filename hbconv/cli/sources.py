@@ -1,4 +1,7 @@
-"""Reading models from files: data formats freely, formats that can run code only when the user allows it."""
+"""Read models from files.
+
+Formats that can run code are read only when the user allows it.
+"""
 
 from __future__ import annotations
 
@@ -46,12 +49,15 @@ TRUSTED = (
 )
 """Types beyond skops' own list that a .skops file may hold: exactly those that hbconv converts."""
 
-KNOWN = ".txt (LightGBM), .json and .ubj (XGBoost), .json and .cbm (CatBoost), .skops, .joblib and .pkl, .hbc"
+KNOWN = (
+    ".txt (LightGBM), .json and .ubj (XGBoost), .json and .cbm (CatBoost), "
+    ".skops, .joblib and .pkl, .hbc"
+)
 """Suffixes of model files."""
 
 
 def load_source(path: Path, *, allow_pickle: bool = False) -> Any:
-    """Read a fitted model, or the Graph of a LightGBM, XGBoost or CatBoost file, by the file's suffix.
+    """Read a fitted model, or the Graph of a booster's file, by the file's suffix.
 
     Raises
     ------
@@ -82,7 +88,10 @@ def _load(path: Path, *, allow_pickle: bool) -> Any:
 
 
 def load_model(options: argparse.Namespace) -> Model:
-    """Load a saved .hbc model, or convert any other model file, with the options of ``model_arguments``."""
+    """Load a saved .hbc model, or convert any other model file.
+
+    The options are those of ``model_arguments``.
+    """
     import hbconv
 
     path, chosen = Path(options.model), convert_options(options)
@@ -92,7 +101,10 @@ def load_model(options: argparse.Namespace) -> Model:
 
 
 def load_saved(path: Path, chosen: dict[str, Any]) -> Model:
-    """Load a saved .hbc model, with keyword arguments of ``hbconv.convert`` in place of those it was saved with."""
+    """Load a saved .hbc model.
+
+    Keyword arguments of ``hbconv.convert`` replace those it was saved with.
+    """
     import hbconv
 
     where = {name: chosen[name] for name in ("backend", "device") if name in chosen}
@@ -118,7 +130,10 @@ def model_arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--strategy", help="force a tree strategy by name")
     command.add_argument("--threads", type=positive, help="threads one call may use (default 1)")
-    command.epilog = "A .hbc file keeps the backend, device, precision, strategy and threads it was saved with, unless others are given."
+    command.epilog = (
+        "A .hbc file keeps the backend, device, precision, strategy and threads it was saved with, "
+        "unless others are given."
+    )
 
 
 def convert_options(options: argparse.Namespace) -> dict[str, Any]:
@@ -147,17 +162,22 @@ def _require_readable(path: Path) -> None:
     code = subprocess.run(command, capture_output=True, check=False).returncode  # noqa: S603
     if code < 0:
         raise ConversionError(
-            f"{path.name} is damaged: CatBoost crashes over it ({signal.Signals(-code).name}). Save the model anew."
+            f"{path.name} is damaged: CatBoost crashes over it ({signal.Signals(-code).name}). "
+            "Save the model anew."
         )
 
 
 def open_catboost(path: Path) -> Any:
-    """Load a binary CatBoost model as the estimator that its objective is for. A damaged file can end the process."""
+    """Load a binary CatBoost model as the estimator that its objective is for.
+
+    A damaged file can end the process.
+    """
     try:
         import catboost
     except ImportError as error:
         raise MissingPackageError(
-            "Reading .cbm files needs catboost. Install with: pip install catboost. Or save the model with format='json'."
+            "Reading .cbm files needs catboost. Install with: pip install catboost. "
+            "Or save the model with format='json'."
         ) from error
     from hbconv.parse.catboost.objectives import CLASSIFIERS
 
@@ -179,7 +199,8 @@ def _load_skops(path: Path) -> Any:
     unknown = sorted(set(io.get_untrusted_types(file=path)) - set(TRUSTED))
     if unknown:
         raise ConversionError(
-            f"{path.name} holds types that are not trusted: {', '.join(unknown)}. Load it yourself and call hbconv.convert."
+            f"{path.name} holds types that are not trusted: {', '.join(unknown)}. "
+            "Load it yourself and call hbconv.convert."
         )
     return io.load(path, trusted=list(TRUSTED))
 
@@ -187,7 +208,8 @@ def _load_skops(path: Path) -> Any:
 def _load_pickle(path: Path, *, allow_pickle: bool) -> Any:
     if not allow_pickle:
         raise OptionError(
-            f"{path.name} is a pickle, which can run any code when loaded. If you trust it, add --allow-pickle; or save it with skops."
+            f"{path.name} is a pickle, which can run any code when loaded. "
+            "If you trust it, add --allow-pickle; or save it with skops."
         )
     try:
         import joblib
@@ -203,5 +225,6 @@ def _load_pickle(path: Path, *, allow_pickle: bool) -> Any:
             return joblib.load(path)
         except ModuleNotFoundError as error:
             raise MissingPackageError(
-                f"{path.name} needs the package {error.name!r}. Install the libraries that the model was fitted with."
+                f"{path.name} needs the package {error.name!r}. "
+                "Install the libraries that the model was fitted with."
             ) from error

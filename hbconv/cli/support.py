@@ -1,4 +1,7 @@
-"""List the estimators that hbconv converts, how each backend runs their methods, the backends and the tree strategies."""
+"""List the estimators that hbconv converts, the backends and the tree strategies.
+
+For an estimator it lists how each backend runs the methods.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def support_data() -> Estimators:
-    """Read what the tests found out: by estimator, ``methods`` (a status for each of ``BACKENDS``), ``right`` and ``refused``, or ``why`` not."""
+    """Read the results of the tests by estimator.
+
+    An entry has ``methods`` (a status for each of ``BACKENDS``), ``right`` and ``refused``. An
+    estimator that is not converted has ``why``.
+    """
     data: Estimators = json.loads(
         importlib.resources.files("hbconv").joinpath("support.json").read_text(encoding="utf-8")
     )
@@ -104,9 +111,9 @@ def _find(wanted: str, estimators: Estimators) -> str:
     if wanted.lower() in by_class:
         return by_class[wanted.lower()]
     near = difflib.get_close_matches(wanted.lower(), list(by_class), n=3)
-    raise OptionError(
-        f"No estimator {wanted!r} is known.{' Near it: ' + ', '.join(by_class[n].rpartition('.')[2] for n in near) + '.' if near else ''}"
-    )
+    names = ", ".join(by_class[name].rpartition(".")[2] for name in near)
+    hint = f" Near it: {names}." if near else ""
+    raise OptionError(f"No estimator {wanted!r} is known.{hint}")
 
 
 def _counts(estimators: Estimators) -> list[str]:
@@ -118,14 +125,13 @@ def _counts(estimators: Estimators) -> list[str]:
 
 
 def _short(name: str, facts: dict[str, Any]) -> list[str]:
-    """One line: its methods and the backends on which they are right, or why it is not converted."""
+    """Return a line: its methods and the backends where they are right, or why it is refused."""
     if "why" in facts:
         return [f"{name:<58} {facts['why']}"]
     right = right_of(facts)
     wrong = [b for b in BACKENDS if b not in right]
-    return [
-        f"{name:<58} {', '.join(facts['methods'])}{f' (not on {chr(44).join(wrong)})' if wrong else ''}"
-    ]
+    exceptions = f" (not on {','.join(wrong)})" if wrong else ""
+    return [f"{name:<58} {', '.join(facts['methods'])}{exceptions}"]
 
 
 def _one(name: str, facts: dict[str, Any]) -> list[str]:
@@ -134,9 +140,8 @@ def _one(name: str, facts: dict[str, Any]) -> list[str]:
     rows = {"method": list(BACKENDS), **facts["methods"]}
     lines = [name]
     for method, cells in rows.items():
-        lines.append(
-            f"  {method:<26}{cells if isinstance(cells, str) else ''.join(f'{cell:<13}' for cell in cells)}".rstrip()
-        )
+        row = cells if isinstance(cells, str) else "".join(f"{cell:<13}" for cell in cells)
+        lines.append(f"  {method:<26}{row}".rstrip())
     lines.append(f"  right on: {', '.join(right_of(facts))}")
     return lines + [
         f"  refused: {', '.join(values)}. {why}" for why, values in refused_by_reason(facts).items()

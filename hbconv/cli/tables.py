@@ -1,4 +1,4 @@
-"""Table files as they are read: parquet, CSV and Arrow, in batches of bounded memory, with pyarrow."""
+"""Read table files with pyarrow: parquet, CSV and Arrow, in batches of bounded memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class TableFile:
         Raises
         ------
         InputError
-            A file lacks a column, holds it twice, or holds it with a type that does not fit; or a file is damaged.
+            A file lacks a column, holds it twice, or holds it with a type that does not fit. Or a
+            file is damaged.
         """
         if self.path.suffix.lower() == ".csv":
             _require_columns(self.path.name, self.names, columns)
@@ -87,7 +88,10 @@ class TableFile:
         return rows
 
     def _common(self, columns: Sequence[str], schemas: Sequence[Any]) -> Any:
-        """Find for each column a type that holds the values of all files: int64 and float64 become float64."""
+        """Find for each column a type that holds the values of all files.
+
+        For int64 and float64 it is float64.
+        """
         import pyarrow as pa
 
         fields = []
@@ -100,13 +104,16 @@ class TableFile:
                 other = next(i for i, kind in enumerate(types) if kind != types[0])
                 first, second = (Path(self.fragments[i].path).name for i in (0, other))
                 raise InputError(
-                    f"Column {name!r} is {types[0]} in {first} and {types[other]} in {second}. Write these files with one type."
+                    f"Column {name!r} is {types[0]} in {first} and {types[other]} in {second}. "
+                    "Write these files with one type."
                 ) from error
         return pa.schema(fields)
 
 
 def open_table(path: Path) -> TableFile:
-    """Open a file by its suffix, or a folder of parquet files; the columns are looked at, the rows are not.
+    """Open a file by its suffix, or a folder of parquet files.
+
+    This reads the columns' names and types, but no rows.
 
     Raises
     ------
@@ -150,7 +157,9 @@ def read_all(path: Path, columns: list[str] | None, rows: int | None = None) -> 
 
 
 def rows_for(model: Model, table: Any) -> Any:
-    """Return a pyarrow Table as the model takes it: its only column where the model reads a sequence, such as texts.
+    """Return a pyarrow Table as the model takes it.
+
+    A model that reads a sequence, of texts for example, takes the only column.
 
     Raises
     ------
@@ -162,7 +171,8 @@ def rows_for(model: Model, table: Any) -> Any:
         return table
     if table.num_columns != 1:
         raise InputError(
-            f"The model reads one column of values, and here are {', '.join(table.column_names)}. Give a table of that column alone."
+            f"The model reads one column of values, and here are {', '.join(table.column_names)}. "
+            "Give a table of that column alone."
         )
     return table.column(0)
 
@@ -176,5 +186,6 @@ def _require_columns(name: str, present: Sequence[str], columns: Sequence[str]) 
     twice = [column for column in columns if present.count(column) > 1]
     if twice:
         raise InputError(
-            f"{name} holds the columns {', '.join(twice)} more than once. Rename or drop the others."
+            f"{name} holds the columns {', '.join(twice)} more than once. "
+            "Rename or drop the others."
         )

@@ -1,4 +1,7 @@
-"""Read a CatBoost file and parse its model: ``python -m hbconv.cli.trial model.cbm``, in a process that may die of it."""
+"""Read a CatBoost file and parse its model, in a process that a damaged file may end.
+
+Run it by ``python -m hbconv.cli.trial model.cbm``.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,8 @@ def run(options: argparse.Namespace) -> int:
     source = load_source(Path(options.model), allow_pickle=options.allow_pickle)
     if isinstance(source, Graph):
         raise OptionError(
-            "verify needs the fitted estimator itself (.skops, .joblib, .pkl): the file of a booster cannot predict without its library."
+            "verify needs the fitted estimator itself (.skops, .joblib, .pkl): "
+            "the file of a booster cannot predict without its library."
         )
     model = hbconv.convert(source, **convert_options(options))
     names = getattr(model, "feature_names_in_", None)

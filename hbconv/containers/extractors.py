@@ -1,6 +1,7 @@
-"""What the host makes of a column of texts, mappings or sequences before a program runs: sparse rows of numbers.
+"""How the host makes sparse rows of numbers from texts, mappings or sequences.
 
-Data only, so that a model can be compared and stored; ``hbconv.runtime.text.vectorize`` does what is said here.
+An extractor is data only, so that a model can be compared and stored.
+``hbconv.runtime.text.vectorize`` follows it.
 """
 
 from __future__ import annotations
@@ -26,12 +27,15 @@ _LONGEST = 10_000
 
 @dataclass(frozen=True)
 class Texts:
-    """Each row is a document, and its features are the n-grams of its words or characters, each of value 1.
+    """Each row is a document, and its features are the n-grams of its words or characters.
+
+    Each n-gram has the value 1.
 
     Parameters
     ----------
     unit : {"word", "char", "char_wb"}
-        What n-grams are made of: words, characters, or the characters of one word with a space at both ends.
+        Units of n-grams: words, characters, or the characters of one word with a space at both
+        ends.
     shortest, longest : int
         Units in an n-gram.
     pattern : str
@@ -69,7 +73,9 @@ class Texts:
 
 @dataclass(frozen=True)
 class Mappings:
-    """Each row maps names to values. A number is a feature's value; a text, or each of several, makes a feature of value 1 of its own.
+    """Each row maps names to values.
+
+    A number is the value of its feature. Each text makes a feature of its own, of value 1.
 
     Parameters
     ----------
@@ -82,7 +88,10 @@ class Mappings:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Each row is a sequence of pairs of a name and a value, or a mapping. A text makes ``name=text`` of value 1; zeros are left out."""
+    """Each row is a mapping, or a sequence of pairs of a name and a value.
+
+    A text makes a feature ``name=text`` of value 1, and zeros are left out.
+    """
 
     mappings: bool = True
 
@@ -121,7 +130,9 @@ class Terms:
 
 @dataclass(frozen=True)
 class Buckets:
-    """A name's column is its hash modulo the width; where ``signed``, a negative hash turns the sign of the value.
+    """The column of a name is its hash modulo the width.
+
+    With ``signed``, a negative hash turns the sign of the value.
 
     The hash is MurmurHash3 of 32 bits, seed 0, over UTF-8.
     """
@@ -135,7 +146,9 @@ class Buckets:
 
 @dataclass(frozen=True)
 class Extractor:
-    """Sparse rows: what features a row has, and which column each gets. Values of one column add up.
+    """How rows become sparse rows: which features a row has, and which column each gets.
+
+    Values of one column add up.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the source calls the columns that ``transform`` returns, and the format in which it returns them."""
+"""Names of the columns that ``transform`` returns, and the format in which it returns them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ class NamesOut:
             raise InputError("input_features is not equal to feature_names_in_")
         if self.checked and len(given) != len(schema.columns):
             raise InputError(
-                f"input_features should have length equal to number of features ({len(schema.columns)}), got {len(given)}"
+                f"input_features should have length equal to number of features "
+                f"({len(schema.columns)}), got {len(given)}"
             )
         return (
             tuple(
@@ -75,9 +76,14 @@ class NamesOut:
 
 @dataclass(frozen=True)
 class FrameFormat:
-    """What ``transform`` returns: ``"default"`` for arrays, ``"pandas"``, ``"polars"``, or ``""`` for what scikit-learn's configuration says.
+    """Format in which ``transform`` returns columns.
 
-    ``names`` are those of a frame's columns.
+    Parameters
+    ----------
+    library : {"default", "pandas", "polars", ""}
+        "default" stands for arrays, and "" for the configuration of scikit-learn.
+    names : tuple of str
+        Names of a frame's columns.
     """
 
     library: str

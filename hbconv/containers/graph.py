@@ -1,4 +1,7 @@
-"""Graph: a whole model as an immutable expression DAG, with an input schema and an output for each method."""
+"""Graph: a whole model as an immutable expression DAG.
+
+It has an input schema and an output for each method.
+"""
 
 from __future__ import annotations
 
@@ -51,9 +54,20 @@ class Check:
 
 @dataclass(frozen=True)
 class Traits:
-    """What the model repeats of the estimator: its kind, class labels, and how transform returns columns.
+    """What the model repeats of the estimator.
 
-    ``kind`` is "classifier", "regressor", "transformer", another that scikit-learn knows, or "" (such as a ranker).
+    Parameters
+    ----------
+    estimator : str
+        Class name.
+    kind : str
+        "classifier", "regressor", "transformer", another kind of scikit-learn, or "" for a ranker.
+    classes : Array, tuple of Array, or None
+        Class labels, a tuple: of each target.
+    names_out : NamesOut or None
+        Names of the columns that ``transform`` returns.
+    frame_format : FrameFormat or None
+        Format in which ``transform`` returns them.
     """
 
     estimator: str = ""
@@ -65,9 +79,25 @@ class Traits:
 
 @dataclass(frozen=True)
 class Graph:
-    """Input schema, outputs by method name, checks of the input, traits of the estimator; whether rows may come as a sparse matrix, and why not.
+    """A whole model: input schema, outputs and checks.
 
-    ``warnings`` are conditions of which the source only warns: ``{columns}`` in their messages is where the node is True in some row.
+    Parameters
+    ----------
+    schema : Schema
+        The input columns.
+    outputs : mapping of str to Output
+        Outputs by method name.
+    checks : tuple of Check
+        Conditions under which the source refuses the input.
+    traits : Traits
+        What the model repeats of the estimator.
+    accepts_sparse : bool
+        Whether rows may come as a sparse matrix.
+    warnings : tuple of Check
+        Conditions under which the source only warns. ``{columns}`` in a message stands for the
+        columns where the node is True in some row.
+    why_dense : str
+        Why rows must not come as a sparse matrix; empty where they may.
     """
 
     schema: Schema
@@ -156,7 +186,10 @@ class Graph:
 
 
 def verify_graph(graph: Graph) -> Graph:
-    """Return the graph, or raise VerificationError: types infer, leaves read the schema, codes and vectors fit."""
+    """Return the graph, or raise VerificationError.
+
+    Types infer, leaves read the schema, and each output's values fit its form.
+    """
     for column in graph.schema.columns:
         if column.dtype not in _COLUMNS:
             raise VerificationError(f"column {column.name!r:.50} has dtype {column.dtype!r:.50}")

@@ -1,4 +1,7 @@
-"""Node: what every container is. A small frozen value that knows its inputs, its type and its source step."""
+"""Node: the base of all containers.
+
+A node is a small frozen value that knows its inputs, its type and its step of the pipeline.
+"""
 
 from __future__ import annotations
 
@@ -58,8 +61,8 @@ def container(cls: type[_N]) -> type[_N]:
 class Node:
     """Base of all containers: rows x width values, computed from the inputs, row by row.
 
-    A field holding a Node, or a tuple of Nodes, is an input; every other field is a constant. Two nodes are equal when
-    their class, constants and inputs are; the source step does not count.
+    A field holding a Node, or a tuple of Nodes, is an input; every other field is a constant. Two
+    nodes are equal when their class, constants and inputs are; the source step does not count.
     """
 
     step: str = field(default_factory=current_step, kw_only=True, repr=False)
@@ -72,9 +75,10 @@ class Node:
         raise NotImplementedError
 
     def check(self) -> str | None:
-        """Say what of the constants does not fit the inputs, in what neither ``infer`` nor the types of primitives show; None where all does.
+        """Return why the constants do not fit the inputs; None where they fit.
 
-        Parsers make nodes that fit. A file may hold any.
+        It finds what neither ``infer`` nor the types of primitives show. Parsers make nodes that
+        fit, but a file may hold any.
         """
         return None
 
@@ -83,7 +87,7 @@ class Node:
         raise NotImplementedError
 
     def lower_sparse(self, b: Builder, *inputs: Value | SparseRows) -> Value | SparseRows | None:  # noqa: ARG002
-        """Write the node where some inputs are given by their entries alone; None where it needs them written out."""
+        """Write the node for sparse inputs; None where it needs a dense matrix."""
         return None
 
     def interval(self, *inputs: Interval) -> Interval | None:  # noqa: ARG002
@@ -95,9 +99,10 @@ class Node:
         return None
 
     def narrowed(self, columns: Array) -> Node | None:  # noqa: ARG002
-        """Return the node that computes only these output columns, for less work; None where that cannot be.
+        """Return the node that computes only these output columns; None where there is none.
 
-        This is how a column selection is pushed down: through one-to-one containers, into the constants of others.
+        This pushes a column selection down: through one-to-one containers, into the constants of
+        others.
         """
         return None
 
@@ -174,7 +179,10 @@ def topological(roots: tuple[Node, ...]) -> list[Node]:
 
 
 def rewrite(roots: tuple[Node, ...], visit: Callable[[Node], Node]) -> dict[Node, Node]:
-    """Rebuild a DAG upward: visit each node once, after its inputs were replaced. Maps old nodes to new."""
+    """Rebuild a DAG upward, and return a map of old nodes to new ones.
+
+    Each node is visited once, after its inputs are replaced.
+    """
     mapping: dict[Node, Node] = {}
     for node in topological(roots):
         mapping[node] = visit(node.with_inputs(mapping))

@@ -27,8 +27,11 @@ MOST_COLUMNS = 2**22
 """Columns that a model may read: a damaged one would ask for more memory than there is."""
 
 Finds = Literal["names", "names in order", "positions"]
-"""How a source finds the columns of a table: by their names, wherever they stand; by position, once their names are those it was
-fitted on, in that order; or by position, whatever their names."""
+"""How a source finds the columns of a table.
+
+``"names"``: by their names, wherever they stand. ``"names in order"``: by position, once the names
+are those of fitting in that order. ``"positions"``: by position, whatever the names.
+"""
 
 
 @dataclass(frozen=True)
@@ -71,21 +74,26 @@ class Conventions:
     Parameters
     ----------
     tables_only : bool
-        The source was fitted on columns of categories, whose values only tables hold: the numbers of an array would be codes.
+        The source was fitted on columns of categories, whose values only tables hold. The numbers
+        of an array would be codes.
     other_arrays : str
-        Dtype as which the source reads an array of another dtype than float32 and float64; empty where ints stay exact.
+        Dtype as which the source reads an array of another dtype than float32 and float64. It is
+        empty where ints stay exact.
     underscored : bool
         The source put underscores for spaces in the names.
     names_as_text : bool
         The source makes text of names that are numbers; for others, a table of such has no names.
     no_categories : bool
-        The source would read a table's columns of a category dtype by their codes, which depend on the table: they are refused.
+        The source would read a table's columns of a category dtype by their codes. These depend on
+        the table, so such columns are refused.
     absent_missing : bool
         The source takes for missing, not for zero, what a sparse matrix leaves out.
     sequence : bool
-        Rows come as a one-dimensional sequence of values, as labels do; a table or array of one column is taken too.
+        Rows come as a one-dimensional sequence of values, as labels do. A table or array of one
+        column is taken too.
     items : bool
-        Rows come as the items of any iterable: texts, mappings, sequences. The items of a table are its names, so it is refused.
+        Rows come as the items of any iterable: texts, mappings, sequences. The items of a table
+        are its names, so it is refused.
     """
 
     tables_only: bool = False
@@ -111,7 +119,8 @@ class Schema:
     conventions : Conventions
         How the source reads tables and arrays, where it is not as scikit-learn does.
     finds : Finds
-        How the source finds named columns. Where a table has no order, as a mapping, they are found by name.
+        How the source finds named columns. In a mapping, which has no order, they are found by
+        name.
     """
 
     columns: tuple[Column, ...]
@@ -121,10 +130,17 @@ class Schema:
 
     @staticmethod
     def matrix(width: int, dtype: str = "float64") -> "Schema":
-        """Unnamed columns of one dtype; a number of them that no table has raises ConversionError."""
+        """Return unnamed columns of one dtype.
+
+        Raises
+        ------
+        ConversionError
+            The width is negative, or above ``MOST_COLUMNS``.
+        """
         if not 0 <= width <= MOST_COLUMNS:
             raise ConversionError(
-                f"The model says that it reads {width} columns: it is damaged. hbconv takes up to {MOST_COLUMNS}."
+                f"The model says that it reads {width} columns: it is damaged. "
+                f"hbconv takes up to {MOST_COLUMNS}."
             )
         return Schema(tuple(Column(f"x{i}", dtype) for i in range(width)))
 

@@ -17,7 +17,8 @@ def show(graph: Graph) -> str:
     --------
     >>> from hbconv.containers import Affine, Columns, Graph, Output, Schema
     >>> schema = Schema.table(["age", "fare"])
-    >>> print(show(Graph(schema, {"transform": Output(Affine.of(Columns.of(schema), sub=[1.0, 2.0]))})))
+    >>> scaled = Affine.of(Columns.of(schema), sub=[1.0, 2.0])
+    >>> print(show(Graph(schema, {"transform": Output(scaled)})))
     input  age: float64, fare: float64
     %1 columns  age, fare
     %2 affine %1  sub [1., 2.]
@@ -34,7 +35,10 @@ def show(graph: Graph) -> str:
 
 
 def show_rule(rule: Callable[[Node], Node | None], node: Node) -> None:
-    """Print a node and what a rule makes of it, without the leaves: for the examples in the rules' docstrings."""
+    """Print a node and the node that a rule returns for it, without the leaves.
+
+    The rules' docstrings use it for their examples.
+    """
     after = rule(node)
     print(_show_expression(node))
     print("->", "unchanged" if after is None else _show_expression(after))
@@ -48,7 +52,9 @@ def _show_expression(node: Node) -> str:
 def _show_schema(graph: Graph) -> str:
     columns = graph.schema.columns
     if len(columns) > 8:
-        return f"input  {columns[0].name} ... {columns[-1].name}: {len(columns)} columns, {', '.join(sorted(set(graph.schema.dtypes)))}"
+        dtypes = ", ".join(sorted(set(graph.schema.dtypes)))
+        ends = f"{columns[0].name} ... {columns[-1].name}"
+        return f"input  {ends}: {len(columns)} columns, {dtypes}"
     return "input  " + ", ".join(f"{c.name}: {c.dtype}" for c in columns)
 
 

@@ -14,10 +14,10 @@ __all__ = ["Vocabulary"]
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Known values and their codes (positions); codes of None and of NaN, -1 where they are unknown.
+    """Known values and their codes (positions), with codes of None and of NaN, -1 where unknown.
 
-    In nearly all models the values are texts. Columns of objects may hold numbers and bytes too, which are equal as they are in Python:
-    1, 1.0 and True are one value.
+    In nearly all models the values are texts. A column of objects may hold numbers and bytes too.
+    Python's equality holds for these: 1, 1.0 and True are one value.
     """
 
     values: tuple[str | bytes | float | bool | None, ...]

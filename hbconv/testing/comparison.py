@@ -1,4 +1,4 @@
-"""Whether an answer is the source's: form first, then values, but for what rounding alone decides."""
+"""Compare an answer with the source's: form first, then values within rounding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of the calls: one Outcome for each, and the Outcomes that counts them."""
+"""Outcomes of the calls: one Outcome for each, and Outcomes that counts them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class Outcome:
         return {name: value for name, value in asdict(self).items() if value}
 
     def __str__(self) -> str:
-        return f"{self.estimator}.{self.method} on {self.backend}: {self.kind}: {self.detail or self.reason}"
+        where = f"{self.estimator}.{self.method} on {self.backend}"
+        return f"{where}: {self.kind}: {self.detail or self.reason}"
 
 
 @dataclass

@@ -1,4 +1,7 @@
-"""The container classes, by theme: one line here for each file, so that type checkers see them too."""
+"""List the container classes by theme.
+
+Every file has one line here, so that type checkers see its classes too.
+"""
 
 from hbconv.containers.nodes.affine import Affine
 from hbconv.containers.nodes.arithmetic import (

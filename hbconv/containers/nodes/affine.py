@@ -27,8 +27,8 @@ _IDENTITY = {"add": 0.0, "sub": 0.0, "mul": 1.0, "div": 1.0}
 class AffineStep:
     """One operation with a constant per column: ``add``, ``sub``, ``mul`` or ``div``.
 
-    ``wide`` computes in the wider dtype of x and the constant and rounds the result to x's, as numpy's in-place operators
-    do; else the constant is rounded first.
+    ``wide`` computes in the wider dtype of x and the constant, and rounds the result to x's dtype.
+    numpy's in-place operators do so. Otherwise the constant is rounded first.
     """
 
     op: str
@@ -51,7 +51,7 @@ class AffineStep:
         )
 
     def bound(self, bound: float) -> float | None:
-        """Return how large the result is where x is within ``+-bound``; None if that is not finite."""
+        """Return a bound of the result for x within ``+-bound``; None if it is not finite."""
         sizes = np.abs(self.constant.data.astype(np.float64))
         smallest = float(sizes.min(initial=np.inf))
         largest = float(sizes.max(initial=0.0))
@@ -64,9 +64,11 @@ class AffineStep:
 
 @container
 class Affine(Node):
-    """Steps of arithmetic in the source's order, each rounded to x's dtype, so the answer is the source's to the last bit.
+    """Add, subtract, multiply and divide by constants, in the source's order.
 
-    A constant wider than x is rounded to x's dtype, unless its step is wide. An int x becomes float64.
+    Each step is rounded to x's dtype, so that the answer is the source's to the last bit. A
+    constant wider than x is rounded to x's dtype, unless its step is wide. An int x becomes
+    float64.
     """
 
     x: Node
@@ -84,7 +86,10 @@ class Affine(Node):
 
     @staticmethod
     def in_place(x: Node, **steps: npt.ArrayLike) -> Affine:
-        """``x -= center; x /= scale`` with arrays for constants: every step is wide, the constants keep their dtypes."""
+        """Write ``x -= center; x /= scale`` with arrays for constants.
+
+        Every step is wide, and the constants keep their dtypes.
+        """
         width = x.type.width
         return Affine(
             x,
@@ -135,7 +140,7 @@ class Affine(Node):
         )
 
     def interval(self, *inputs: Interval) -> Interval | None:
-        """Bound each step; what is large between two steps counts too, for it may overflow there."""
+        """Bound each step, since a value between two steps may overflow too."""
         (x,) = inputs
         bound = x.bound
         largest = x.bound
@@ -154,7 +159,7 @@ class Affine(Node):
         return x
 
     def lower_sparse(self, b: Builder, *inputs: SparseRows) -> SparseRows | None:  # type: ignore[override]
-        """Scale the entries alone: zero stays zero where nothing is added, and nothing infinite multiplied."""
+        """Scale the entries alone, where every step keeps zero at zero."""
         (rows,) = inputs
         if not all(step.keeps_zero for step in self._changing()):
             return None

@@ -1,4 +1,4 @@
-"""Arithmetic between nodes, entry by entry or row by row: Add, Multiply, Quotient, Maximum, Power, Modulo, RowDot."""
+"""Compute with several nodes, entry by entry or row by row."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ __all__ = ["Add", "Maximum", "Modulo", "Multiply", "Power", "Quotient", "RowDot"
 
 @dataclass(frozen=True, eq=False)
 class _Combined(Node):
-    """Nodes from the first to the last, entry by entry, in numpy's common dtype; one column stands for all."""
+    """Combine nodes from the first to the last, entry by entry, in numpy's common dtype.
+
+    A node of one column stands for all columns.
+    """
 
     xs: tuple[Node, ...]
 
@@ -95,9 +98,10 @@ _SPLITTER = 2.0**27 + 1
 
 @container
 class Modulo(Node):
-    """``x - floor(x / period) * period`` column by column, in float64, to the last bit where ``|x| < LIMIT * period``.
+    """Compute ``x - floor(x / period) * period`` column by column, in float64.
 
-    A period is taken away in two parts of 26 bits, whose products with the number of periods are exact.
+    The result is exact to the last bit where ``|x| < LIMIT * period``. A period is subtracted in
+    two parts of 26 bits, whose products with the number of periods are exact.
     """
 
     x: Node

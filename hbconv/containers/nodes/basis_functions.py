@@ -22,16 +22,19 @@ __all__ = ["Bins", "Interpolate", "Polynomial", "SplineBasis"]
 
 @container
 class Interpolate(Node):
-    """A piecewise linear function of each column, through ``values`` at ``knots``; beyond the knots the value of the nearest.
+    """Interpolate each column linearly through ``values`` at ``knots``.
 
-    Computed as ``slope * (x - knot) + value`` from the knot that begins x's piece, in numpy's common dtype of x and the knots.
+    Beyond the knots the value of the nearest knot holds. It is computed as
+    ``slope * (x - knot) + value`` from the knot that begins x's piece, in numpy's common dtype of x
+    and the knots.
 
     Parameters
     ----------
     knots, values : Array, shape (width, n_knots)
         Knots ascend. Where they repeat, the pieces between them are never used.
     closed : {"left", "right"}
-        Which end belongs to a piece: ``"left"`` gives the exact value at each knot, as ``numpy.interp`` does.
+        Which end belongs to a piece. ``"left"`` gives the exact value at each knot, as
+        ``numpy.interp`` does.
     """
 
     x: Node
@@ -65,7 +68,10 @@ class Interpolate(Node):
         return inputs[0].within(2 * largest + 1)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        """Look up where the piece of each x begins, and its slope; before the first knot and behind the last one it is 0."""
+        """Look up where the piece of each x begins, and its slope.
+
+        The slope is 0 before the first knot and behind the last one.
+        """
         dtype, width = b.dtype(self.type.dtype), self.type.width
         knots, values = (table.data.astype(dtype) for table in (self.knots, self.values))
         x = b.cast(inputs[0], dtype)
@@ -98,8 +104,9 @@ def _pieces(knots: npt.NDArray[Any], values: npt.NDArray[Any]) -> tuple[npt.NDAr
 class SplineBasis(Node):
     """All B-splines of each column, in float64, side by side.
 
-    By the recursion of de Boor and Cox (C. de Boor, A Practical Guide to Splines, chapter IX). Beyond the base interval, which
-    leaves out ``degree`` knots at either end, the polynomials of its first and last piece go on.
+    It follows the recursion of de Boor and Cox (C. de Boor, A Practical Guide to Splines, chapter
+    IX). The base interval leaves out ``degree`` knots at either end. Beyond it the polynomials of
+    its first and last piece go on.
 
     Parameters
     ----------
@@ -107,7 +114,8 @@ class SplineBasis(Node):
         Knots ascend; what a piece of no length would contribute is zero.
     degree : int
     periodic : bool
-        The last ``degree`` splines of a column are the first ones, a period later, and are added to them.
+        The last ``degree`` splines of a column are the first ones, a period later, and are added
+        to them.
     """
 
     x: Node
@@ -117,7 +125,8 @@ class SplineBasis(Node):
 
     @property
     def detail(self) -> str:
-        return f"degree {self.degree}  {self.knots.shape[1]} knots{'  periodic' if self.periodic else ''}"
+        periodic = "  periodic" if self.periodic else ""
+        return f"degree {self.degree}  {self.knots.shape[1]} knots{periodic}"
 
     @property
     def n_splines(self) -> int:
@@ -128,7 +137,10 @@ class SplineBasis(Node):
         return Type(self.x.type.width * self.n_splines, "float64")
 
     def interval(self, *inputs: Interval) -> Interval | None:
-        """Bound each step of the recursion: it adds two products of a share and a distance to a knot."""
+        """Bound each step of the recursion.
+
+        A step adds two products of a share and a distance to a knot.
+        """
         (x,) = inputs
         farthest = largest_constant(self.knots)
         if farthest is None:
@@ -160,7 +172,10 @@ class SplineBasis(Node):
         return b.reshape(self._wrapped(b, basis) if self.periodic else basis, self.type.width)
 
     def _piece(self, b: Builder, x: Value) -> Value:
-        """Splines of degree 0: a one for the piece that x falls in, the outer ones of the base interval being open."""
+        """Compute splines of degree 0: a one for the piece that x falls in.
+
+        The outer pieces of the base interval are open.
+        """
         inner = self.knots.data[:, self.degree + 1 : self.knots.shape[1] - self.degree - 1]
         edges = np.hstack([inner, np.full((len(inner), 1), np.nan)])
         piece = b.op("bucketize", x, b.constant(edges, x.dtype), right=True) + b.constant(
@@ -177,7 +192,7 @@ class SplineBasis(Node):
 
 @container
 class Polynomial(Node):
-    """Each output is the product of the columns its term lists, multiplied in that order; an int x becomes float64.
+    """Multiply the columns that each term lists, in that order; an int x becomes float64.
 
     Parameters
     ----------
@@ -206,7 +221,7 @@ class Polynomial(Node):
         return x.within(max(1.0, x.bound) ** self.terms.shape[1]) if x.bound < 1e30 else None
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        """Multiply factor by factor; a last column of ones stands for the factors that are not there."""
+        """Multiply factor by factor; a last column of ones stands for missing factors."""
         x = b.cast(inputs[0], self.type.dtype)
         factors = b.concat([x, b.op("expand", x, b.constant([1.0], x.dtype))])
         terms = np.where(self.terms.data < 0, x.shape[0], self.terms.data)
@@ -218,9 +233,12 @@ class Polynomial(Node):
 
 @container
 class Bins(Node):
-    """How many of its column's edges each value reaches (``edge <= x``), as a number of x's dtype (an int x becomes float64).
+    """Count the edges of its column that each value reaches (``edge <= x``), in x's dtype.
 
-    Edges are (width, m), ascending, padded with NaN; they are compared in numpy's common dtype of x and the edges.
+    An int x becomes float64.
+
+    Edges are (width, m), ascending, padded with NaN. They are compared in numpy's common dtype of
+    x and the edges.
     """
 
     x: Node

@@ -20,7 +20,7 @@ __all__ = ["BINARY_FORMULAS", "BinaryDistances"]
 
 @dataclass(frozen=True)
 class _Counts:
-    """Features true in both, in the row alone, in the point alone, in one alone; and all features."""
+    """Numbers of features true in both, in the row, in the point or in one alone; and of all."""
 
     builder: Builder
     both: Value

@@ -30,9 +30,10 @@ __all__ = [
 
 @container
 class OneHot(Node):
-    """For each column of codes as many columns as its size: a one at the code, zeros elsewhere; a code of -1 gives zeros.
+    """Encode each column of codes as zeros and a one at the code; a code of -1 gives zeros.
 
-    ``dtype`` None means the dtype of the codes.
+    Each column of codes makes as many columns as its size. A ``dtype`` of None means the dtype of
+    the codes.
     """
 
     codes: Node
@@ -75,7 +76,11 @@ class OneHot(Node):
 
 @container
 class Recode(Node):
-    """``tables[j][codes[:, j] + 1]``: a table for each column, its first entry for the unknown code -1. All tables have one dtype."""
+    """Replace codes by ``tables[j][codes[:, j] + 1]``.
+
+    Each column has a table, and the first entry of a table is for the unknown code -1. All tables
+    have one dtype.
+    """
 
     codes: Node
     tables: tuple[Array, ...]
@@ -106,7 +111,9 @@ class Recode(Node):
 
 @container
 class FindCode(Node):
-    """Position of one column's value among the values, which ascend (NaN last), as an int32 code; -1 where it is none of them.
+    """Find the position of one column's value among the known ones, as an int32 code.
+
+    The known values ascend, with NaN last. The code is -1 for any other value.
 
     Numbers are compared exactly, in numpy's common dtype of x and the values; NaN equals NaN.
     """
@@ -152,16 +159,19 @@ FIRST_CODE = 2
 
 @container
 class CategoryCodes(Node):
-    """Columns of category numbers as the codes that a forest's tables are for: 0 no category, 1 NaN, ``2 + category`` else.
+    """Turn columns of category numbers into the codes that a forest's tables are for.
 
-    Columns of size 0 pass as they are. A number is cut off to a whole one, as C does; it is no category where that is not
-    below the column's size, nor where it is negative: before it was cut off, or (``cut_first``) after, so that -0.5 is
-    category 0. The codes keep the dtype of x, float32 or float64.
+    The code is 0 for no category, 1 for NaN, else ``2 + category``. Columns of size 0 pass as they
+    are. A number is cut off to a whole one, as in C. A
+    negative number is not a category, nor is one that is not below the column's size. ``cut_first``
+    cuts off before it looks at the sign, so that -0.5 is category 0. The codes keep the dtype
+    of x, float32 or float64.
 
     Parameters
     ----------
     sizes : Array of int32, shape (width,)
-        Number of categories of each column that any table knows, at most 2**24 - 2; 0 for columns of plain numbers.
+        Number of categories of each column that any table knows, at most 2**24 - 2. It is 0 for
+        columns of plain numbers.
     cut_first : bool
     """
 
@@ -171,7 +181,8 @@ class CategoryCodes(Node):
 
     @property
     def detail(self) -> str:
-        return f"{np.count_nonzero(self.sizes.data)} columns of up to {self.sizes.data.max(initial=0)} categories"
+        largest = self.sizes.data.max(initial=0)
+        return f"{np.count_nonzero(self.sizes.data)} columns of up to {largest} categories"
 
     def narrowed(self, columns: Array) -> Node:
         return replace(self, x=Select(self.x, columns), sizes=Array(self.sizes.data[columns.data]))
@@ -211,13 +222,17 @@ class CategoryNumbers(Recode):
     Parameters
     ----------
     dtype : str
-        Dtype as which the source reads such numbers in an array; ``"float"`` for float32 and float64 as they are.
+        Dtype as which the source reads such numbers in an array. ``"float"`` keeps float32 and
+        float64.
     """
 
     dtype: str = "float32"
 
     def of_array(self, schema: Schema) -> Node:
-        """Return the column of an array that stands for this node; the node itself where its codes are not of one column."""
+        """Return the column of an array that stands for this node.
+
+        Return the node itself if its codes are not of one column.
+        """
         leaf = self.codes.x if isinstance(self.codes, FindCode) else self.codes
         return (
             Cast(Columns(schema, Array.of(leaf.columns, "int32")), self.dtype)

@@ -22,7 +22,10 @@ __all__ = ["Choose", "IsOtherDtype", "IsOutside", "OnlyNumbers"]
 
 @container
 class Choose(Node):
-    """x where the condition holds, else y, in their common dtype; a condition of one column decides for all of them."""
+    """Take x where the condition holds and y elsewhere, in their common dtype.
+
+    A condition of one column decides for all columns.
+    """
 
     condition: Node
     x: Node
@@ -48,7 +51,10 @@ class Choose(Node):
 
 @container
 class IsOutside(Node):
-    """Whether ``x < low`` or ``x > high``, column by column, in numpy's common dtype of x and the bounds: bool. NaN is not."""
+    """Test whether ``x < low`` or ``x > high``, column by column: bool.
+
+    It compares in numpy's common dtype of x and the bounds. NaN is not outside.
+    """
 
     x: Node
     low: Array
@@ -79,9 +85,10 @@ class IsOutside(Node):
 
 @container
 class OnlyNumbers(Node):
-    """x itself, whose columns the source reads as objects: None and texts in them are values there, for which no number can stand.
+    """Return x itself, and let the host refuse rows that hold None or texts.
 
-    Elsewhere None is NaN, and a text of digits is the number. Here the host refuses rows that hold them.
+    The source reads these columns as objects, where None and texts are values that no number can
+    stand for. In other columns None is NaN, and a text of digits is the number.
     """
 
     x: Node

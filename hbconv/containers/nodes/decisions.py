@@ -22,7 +22,10 @@ __all__ = ["ArgMax", "Compare", "IsNonFinite", "Softmax"]
 
 @container
 class ArgMax(Node):
-    """Position of the largest column, the first of equals, as an int32 code; of each of ``groups`` blocks of columns."""
+    """Find the largest column of each of ``groups`` blocks, the first of equals.
+
+    The value is its position in the block as an int32 code.
+    """
 
     x: Node
     groups: int = 1
@@ -42,7 +45,9 @@ class ArgMax(Node):
 
 @container
 class Compare(Node):
-    """``x <op> constant`` column by column, as ``dtype`` (bool, an int32 code, or 0.0 and 1.0; None: x's).
+    """Compare ``x <op> constant`` column by column.
+
+    ``dtype`` is that of the result: bool, an int32 code, or 0.0 and 1.0; None means x's.
 
     A weak constant is first rounded to a float x's dtype, as numpy does with Python numbers.
     """
@@ -124,7 +129,7 @@ class Softmax(Node):
 
 @container
 class IsNonFinite(Node):
-    """Whether each row holds an infinite value (or, unless allowed, NaN): the condition of most checks."""
+    """Test whether a row holds an infinite value or, unless allowed, NaN."""
 
     x: Node
     allow_nan: bool

@@ -20,7 +20,7 @@ __all__ = ["Distances", "SharedDistances", "SquaredDistances"]
 
 @container
 class Distances(Node):
-    """For each point what the primitive ``pairwise`` folds over the features, in x's dtype (an int x becomes float64).
+    """Fold each point and row over the features with ``pairwise``, in x's dtype (float64 for ints).
 
     Parameters
     ----------
@@ -61,10 +61,11 @@ class Distances(Node):
 
 @container
 class SquaredDistances(Node):
-    """``sum((x - point) ** 2)`` for each point, as ``|x|**2 - 2 x @ point + |point|**2`` and never below 0.
+    """Compute ``sum((x - point) ** 2)`` for each point.
 
-    Computed in float64 about the points' median, which keeps the terms small, also where a few points are far from all others.
-    The result has numpy's common dtype of x and points.
+    It is computed as ``|x|**2 - 2 x @ point + |point|**2`` and never below 0, in float64 about the
+    points' median. The median keeps the terms small, even where a few points are far from all
+    others. The result has numpy's common dtype of x and points.
     """
 
     x: Node
@@ -98,7 +99,10 @@ class SquaredDistances(Node):
 
 @container
 class SharedDistances(Node):
-    """Squared distances over the features that neither has missing (NaN), scaled up to all features; NaN where they share none. Float64."""
+    """Compute squared distances over the features that neither side has missing, in float64.
+
+    The sums are scaled up to all features. They are NaN where no feature is shared.
+    """
 
     x: Node
     points: Array

@@ -27,7 +27,7 @@ def _primitive(name: str) -> Callable[[Builder, Value], Value]:
 
 
 def _logit(b: Builder, p: Value) -> Value:
-    """``log(p / (1 - p))``, near a half by way of ``log1p``, where the quotient would lose digits."""
+    """Compute ``log(p / (1 - p))``; near a half by ``log1p``, where the quotient loses digits."""
     low, half, high, one = (b.constant(value, p.dtype) for value in (0.3, 0.5, 0.65, 1.0))
     twice = (p - half) + (p - half)
     near_half = b.op("log1p", twice) - b.op("log1p", b.op("neg", twice))
@@ -42,7 +42,8 @@ def _sublinear(b: Builder, x: Value) -> Value:
 
 FUNCTIONS: dict[str, Callable[[Builder, Value], Value]] = {
     **{name: _primitive(name) for name in (
-        "abs", "neg", "sign", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh",
+        "abs", "neg", "sign", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10",
+        "sin", "cos", "tan", "tanh",
         "sigmoid", "relu", "erf", "floor", "ceil", "rint",
     )},
     "square": lambda b, x: x * x,
@@ -55,7 +56,8 @@ FUNCTIONS: dict[str, Callable[[Builder, Value], Value]] = {
 """Functions a Map may name, each as it lowers."""
 
 _KEEPS_ZERO = frozenset({
-    "abs", "neg", "sign", "sqrt", "expm1", "log1p", "sin", "tan", "tanh", "relu", "erf", "floor", "ceil", "rint", "square", "signed_square", "sublinear",
+    "abs", "neg", "sign", "sqrt", "expm1", "log1p", "sin", "tan", "tanh", "relu", "erf",
+    "floor", "ceil", "rint", "square", "signed_square", "sublinear",
 })  # fmt: skip
 """Functions that make zero of zero."""
 
@@ -71,7 +73,10 @@ _KEEPS_INTS = frozenset({"abs", "neg", "sign", "square"})
 
 @container
 class Map(Node):
-    """``function(x)`` entry by entry, in x's dtype; ints become float64 but for ``abs``, ``neg``, ``sign`` and ``square``."""
+    """Apply a function to each entry, in x's dtype.
+
+    Ints become float64, except for ``abs``, ``neg``, ``sign`` and ``square``.
+    """
 
     x: Node
     function: str
@@ -106,7 +111,10 @@ class Map(Node):
 
 @container
 class Clip(Node):
-    """``min(max(x, low), high)`` column by column, in x's dtype (an int x becomes float64); NaN stays NaN."""
+    """Compute ``min(max(x, low), high)`` column by column, in x's dtype (float64 for ints).
+
+    NaN stays NaN.
+    """
 
     x: Node
     low: Array

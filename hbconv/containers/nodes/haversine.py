@@ -19,9 +19,10 @@ __all__ = ["Angle", "Haversine"]
 
 @container
 class Haversine(Node):
-    """``sin((a - b) / 2)^2 + cos(a) cos(b) sin((c - d) / 2)^2`` for a row (latitude a, longitude c) and each point (b, d), in radians, float64.
+    """Compute the squared sine of half the angle between rows and points on a sphere, in float64.
 
-    The squared sine of half the angle between the two.
+    This is ``sin((a - b) / 2)^2 + cos(a) cos(b) sin((c - d) / 2)^2`` for a row of latitude a and
+    longitude c and each point (b, d), in radians.
     """
 
     x: Node

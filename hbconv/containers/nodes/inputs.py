@@ -28,7 +28,10 @@ __all__ = ["Codes", "Columns", "Entries", "FillText", "Hashes", "Vocabulary"]
 
 @container
 class Columns(Node):
-    """Input columns, by position in the schema: in the common dtype of the chosen ones, or each converted from its own to ``dtype``."""
+    """Read input columns, by position in the schema.
+
+    They are in their common dtype, or each is converted from its own to ``dtype``.
+    """
 
     schema: Schema
     indices: Array
@@ -86,9 +89,10 @@ class Columns(Node):
 
 @dataclass(frozen=True)
 class Hashes:
-    """Categories of which the source kept hashes alone: ascending, signed, of 32 bits, their codes their positions.
+    """Categories that the source kept as hashes alone.
 
-    Whole numbers are categories too: what is hashed is their decimal digits. The hash is CityHash64, first version, low half.
+    The hashes are signed, of 32 bits and ascending; their positions are the codes. A whole number
+    is a category too: its decimal digits are hashed. The hash is the low half of CityHash64 1.0.
     """
 
     values: tuple[int, ...]
@@ -99,7 +103,10 @@ class Hashes:
 
 @container
 class Codes(Node):
-    """A text column as int32 codes of a vocabulary, -1 for unknown; the host makes them (ONNX: in the graph)."""
+    """Read a text column as int32 codes of a vocabulary, -1 for an unknown value.
+
+    The host makes the codes; an ONNX file makes them in its graph.
+    """
 
     schema: Schema
     column: int
@@ -120,7 +127,10 @@ class Codes(Node):
 
 @container
 class Entries(Node):
-    """A column of texts or mappings as sparse rows, which the host makes: a column of the rows for each token."""
+    """Read a column of texts or mappings as sparse rows, which the host makes.
+
+    Each token has a column.
+    """
 
     schema: Schema
     column: int
@@ -156,9 +166,10 @@ class Entries(Node):
 
 @container
 class FillText(Node):
-    """Text columns whose missing values are replaced: exists only between parsers, which fold it into a vocabulary.
+    """Replace the missing values of text columns.
 
-    ``missing`` holds the values that count as missing: None, NaN, or a text.
+    It exists only between parsers, which fold it into a vocabulary. ``missing`` holds the values
+    that count as missing: None, NaN, or a text.
     """
 
     x: Node
@@ -172,5 +183,6 @@ class FillText(Node):
         raise UnsupportedError(
             "text columns",
             self.step,
-            hint="Answers are numbers or labels: encode text (OneHotEncoder, OrdinalEncoder) after filling it.",
+            hint="Answers are numbers or labels: "
+            "encode text (OneHotEncoder, OrdinalEncoder) after filling it.",
         )

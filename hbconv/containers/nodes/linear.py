@@ -1,4 +1,4 @@
-"""Matrix products with constant weights: Linear, and OrderedLinear, which adds its terms one after another."""
+"""Multiply by constant matrices, in one product or one term after another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ __all__ = ["Linear", "OrderedLinear"]
 
 @container
 class Linear(Node):
-    """``x @ weights + bias``: the product in numpy's common dtype of x and weights, the sum in that of product and bias.
+    """Compute ``x @ weights + bias``.
+
+    The product has numpy's common dtype of x and weights, the sum that of product and bias.
 
     weights are (inputs, outputs), bias (outputs,).
     """
@@ -33,7 +35,10 @@ class Linear(Node):
 
     @staticmethod
     def of(x: Node, weights: npt.ArrayLike, bias: npt.ArrayLike = 0.0) -> Linear:
-        """Bias may be a scalar, a Python number taking the weights' dtype; a vector of weights gives one output."""
+        """Make the node; a vector of weights gives one output.
+
+        Bias may be a scalar: a Python number takes the weights' dtype.
+        """
         w = numbers(weights)
         w = w[:, None] if w.ndim == 1 else w
         dtype = (
@@ -78,7 +83,10 @@ class Linear(Node):
         return self._with_bias(b, b.matmul(*b.promote(inputs[0], b.constant(self.weights))))
 
     def lower_sparse(self, b: Builder, *inputs: SparseRows) -> Value:  # type: ignore[override]
-        """Add up the weights of the tokens there are: a table of embeddings, with a row of zeros for the token that is none."""
+        """Add up the weights of the tokens, which is a lookup in a table of embeddings.
+
+        A last row of zeros stands for padding.
+        """
         (rows,) = inputs
         none = np.zeros((1, self.weights.shape[1]), self.weights.dtype)
         weights, table = b.promote(
@@ -97,7 +105,9 @@ class Linear(Node):
 
 @container
 class OrderedLinear(Node):
-    """``bias + x[0] * weights[0] + x[1] * weights[1] + ...``: each step rounded to the dtype of x and weights; NaN adds nothing.
+    """Compute ``bias + x[0] * weights[0] + x[1] * weights[1] + ...``, one term after another.
+
+    Each step is rounded to the dtype of x and weights. NaN adds nothing.
 
     weights are (inputs, outputs), bias (outputs,), of x's dtype.
     """

@@ -20,7 +20,9 @@ __all__ = ["LookupRows", "LookupSum", "WeightedLookup"]
 
 @container
 class LookupSum(Node):
-    """``sum over j of tables[j][codes[:, j] + 1]``: each table is (size + 1, outputs), its first row for the code -1.
+    """Compute ``sum over j of tables[j][codes[:, j] + 1]``.
+
+    Each table is (size + 1, outputs); its first row is for the code -1.
 
     What ``Linear(OneHot(codes))`` computes, without the zeros.
     """
@@ -68,7 +70,10 @@ class LookupRows(Node):
 
 @container
 class WeightedLookup(Node):
-    """``sum over i of weights[:, i] * table[positions[:, i]]``, in numpy's common dtype of weights and table."""
+    """Compute ``sum over i of weights[:, i] * table[positions[:, i]]``.
+
+    The dtype is numpy's common one of weights and table.
+    """
 
     positions: Node
     weights: Node

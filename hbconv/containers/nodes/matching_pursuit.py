@@ -20,12 +20,15 @@ __all__ = ["MatchingPursuit"]
 
 @container
 class MatchingPursuit(Node):
-    """Coefficients of each row's best sum of at most ``n_atoms`` atoms, found by orthogonal matching pursuit, in x's dtype.
+    """Find the coefficients of each row's best sum of at most ``n_atoms`` atoms, in x's dtype.
 
-    Each step takes the atom that goes best with what is left of the row, and projects the row on all atoms taken. A row is done
-    when nothing is left, or when its next atom is one of those taken or depends on them (up to the epsilon of x's dtype).
+    This is orthogonal matching pursuit. Each step takes the atom nearest to the rest of the row,
+    and projects the row on all atoms taken. A row is done when nothing is left.
+    It is also done when its next atom is taken already, or depends on those taken up to the
+    epsilon of x's dtype.
 
-    The atoms taken are held orthonormal (Gram-Schmidt), not as a Cholesky factor: the same numbers but for rounding.
+    The atoms taken are kept orthonormal (Gram-Schmidt) rather than as a Cholesky factor. Both give
+    the same numbers except for rounding.
 
     Parameters
     ----------
@@ -61,9 +64,10 @@ class MatchingPursuit(Node):
 
 @dataclass(frozen=True)
 class _State:
-    """What a row has: coefficients and flags of the atoms, how many are taken, and the orthonormal directions that these span.
+    """State of a row: coefficients and flags of the atoms, how many are taken, and directions.
 
-    Of each direction are kept its products with all atoms, and its coefficients in them.
+    The directions are orthonormal and span the atoms taken. For each, the state keeps its products
+    with all atoms, and its coefficients in them.
     """
 
     code: Value

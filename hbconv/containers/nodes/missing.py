@@ -23,9 +23,10 @@ __all__ = ["Impute", "IsMissing", "MissingBetween"]
 
 @container
 class Impute(Node):
-    """x with the values that equal ``missing`` replaced by the column's fill; x keeps its dtype.
+    """Replace the values of x that equal ``missing`` by the column's fill; x keeps its dtype.
 
-    ``missing`` is NaN or a number, which is rounded to a float x's dtype, as numpy rounds a Python number.
+    ``missing`` is NaN or a number. The number is rounded to x's dtype if x is float, as numpy
+    rounds a Python number.
     """
 
     x: Node
@@ -57,7 +58,8 @@ class Impute(Node):
             fill = Array.of(self.fill.data.astype(dtype))
         if dtype.startswith("int") and np.any(fill.data != self.fill.data):
             raise InputError(
-                f"Step {self.step!r} fills missing values with {self.fill!r}, which columns of {dtype} cannot hold. Pass floats."
+                f"Step {self.step!r} fills missing values with {self.fill!r}, "
+                f"which columns of {dtype} cannot hold. Pass floats."
             )
         return fill
 
@@ -81,9 +83,10 @@ class IsMissing(Node):
 
 @container
 class MissingBetween(Node):
-    """NaN (or ``fill``) where a value is from ``low`` to ``high``, both included, column by column; bounds of NaN leave a column as it is.
+    """Replace the values from ``low`` to ``high``, both included, by NaN (or ``fill``).
 
-    The bounds are compared in x's dtype.
+    Each column has its own bounds; bounds of NaN leave a column as it is. The bounds are compared
+    in x's dtype.
     """
 
     x: Node

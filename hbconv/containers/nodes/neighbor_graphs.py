@@ -59,7 +59,10 @@ class Held(Node):
 
 @container
 class ShortestPaths(Node):
-    """``min over i of distances[:, i] + lengths[positions[:, i]]``: the shortest way to each point by way of a neighbour."""
+    """Find the length of the shortest way to each point through a neighbour.
+
+    This is ``min over i of distances[:, i] + lengths[positions[:, i]]``.
+    """
 
     positions: Node
     distances: Node

@@ -18,7 +18,10 @@ __all__ = ["Barycentric", "EntriesAt", "InverseDistances", "Nearest", "NearestPo
 
 @container
 class Nearest(Node):
-    """Positions of the ``count`` smallest entries, the smallest first, ties by position, NaN last: int32."""
+    """Find the int32 positions of the ``count`` smallest entries, the smallest first.
+
+    Ties are ordered by position, and NaN comes last.
+    """
 
     x: Node
     count: int
@@ -46,7 +49,10 @@ class EntriesAt(Node):
 
 @container
 class NearestPoints(Node):
-    """Positions of the ``count`` constant points nearest to each row of floats, the nearest first, ties by position, NaN last: int32."""
+    """Find the ``count`` constant points nearest to each row of floats, the nearest first.
+
+    The values are int32 positions. Ties are ordered by position, and NaN comes last.
+    """
 
     x: Node
     points: Array
@@ -65,7 +71,10 @@ class NearestPoints(Node):
 
 @container
 class SquaresAt(Node):
-    """Squared distances from each row of floats to the constant points at its own int32 positions."""
+    """Compute squared distances from each row of floats to the points at its own positions.
+
+    The positions are int32, a row of them for each row of x.
+    """
 
     x: Node
     positions: Node
@@ -102,10 +111,11 @@ class InverseDistances(Node):
 
 @container
 class Barycentric(Node):
-    """Weights of sum 1 with which the points at the positions come nearest to x, all differences weighed alike: float64.
+    """Find weights of sum 1 with which the points at the positions come nearest to x, in float64.
 
-    They solve ``(G + r I) w = 1`` up to their sum, for the inner products G of the differences between the points and x, and r
-    a share of G's trace: locally linear embedding, Saul and Roweis (2000).
+    They solve ``(G + r I) w = 1``, then are divided by their sum. G holds the inner products of the
+    differences between the points and x, and r is a share of G's trace. This is locally linear
+    embedding by Saul and Roweis (2000).
 
     Parameters
     ----------
@@ -158,7 +168,10 @@ def _products(b: Builder, vectors: Value) -> Value:
 
 
 def _solve_for_ones(b: Builder, matrix: Value) -> Value:
-    """Solve ``matrix @ w = 1`` by Gauss's and Jordan's elimination, which needs no pivoting where the matrix is positive definite."""
+    """Solve ``matrix @ w = 1`` by Gauss-Jordan elimination.
+
+    A positive definite matrix needs no pivoting.
+    """
     count = matrix.shape[0]
     ones = b.op("expand", matrix, b.constant(np.ones((count, 1)), matrix.dtype))
     system = b.concat([matrix, ones], axis=1)

@@ -18,9 +18,10 @@ __all__ = ["NonNegativeWeights"]
 
 @container
 class NonNegativeWeights(Node):
-    """Weights ``w >= 0`` of the components in each row, in x's dtype, after so many rounds of coordinate descent from zero.
+    """Find weights ``w >= 0`` of the components in each row, in x's dtype.
 
-    Each round takes the components in order, and moves the weight of each to the minimum of
+    Coordinate descent starts from zero and takes a fixed number of rounds. Each round takes the
+    components in order, and moves the weight of each to the minimum of
     ``||x - w @ components||**2 / 2 + l1 * sum(w) + l2 * sum(w**2) / 2``.
 
     Parameters

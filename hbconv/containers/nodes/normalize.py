@@ -19,10 +19,11 @@ __all__ = ["Normalize"]
 
 @container
 class Normalize(Node):
-    """x divided by its row's norm, ``"l1"``, ``"l2"`` or ``"max"``, in x's dtype (an int x becomes float64).
+    """Divide x by its row's norm, ``"l1"``, ``"l2"`` or ``"max"``, in x's dtype (float64 for ints).
 
-    A norm below ten times the dtype's epsilon counts as one. ``sparse`` follows the source's rule for sparse matrices: sums
-    in float64, one entry after another, and only a norm of zero counts as one.
+    A norm below ten times the dtype's epsilon counts as one. ``sparse`` follows the source's rule
+    for sparse matrices: it sums in float64, one entry after another, and only a norm of zero
+    counts as one.
     """
 
     x: Node

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["PairwiseCoupling"]
 
 SWEEPS = 100
-"""Sweeps over the classes at most, or as many as there are classes. The stopping rule is loose: few rows need more than three."""
+"""Largest number of sweeps over the classes, if there are not more classes.
+
+The stopping rule is loose: few rows need more than three.
+"""
 
 TOLERANCE = 0.005
 """A row is done when no error exceeds this over the number of classes."""
@@ -24,15 +27,17 @@ TOLERANCE = 0.005
 
 @container
 class PairwiseCoupling(Node):
-    """The second method of Wu, Lin and Weng (2004), as libsvm iterates it: p minimizes ``p @ Q @ p``, one class after another.
+    """Couple the probabilities of pairs of classes into probabilities of classes.
 
-    Here ``Q[t, t]`` is the sum of the squares of all ``r[j, t]``, and ``Q[t, j] = -r[j, t] * r[t, j]``. A row keeps its
-    probabilities from the sweep on where it is done.
+    This is the second method of Wu, Lin and Weng (2004), as libsvm iterates it: p minimizes
+    ``p @ Q @ p``, one class after another. Here ``Q[t, t]`` is the sum of the squares of all
+    ``r[j, t]``, and ``Q[t, j] = -r[j, t] * r[t, j]``. A row that is done keeps its probabilities.
 
     Parameters
     ----------
     x : Node
-        ``r[i, j]``, the probability of class i where the label is i or j, of the pairs (0, 1), (0, 2), ... (1, 2), ...
+        ``r[i, j]``, the probability of class i where the label is i or j, of the pairs (0, 1),
+        (0, 2), ... (1, 2), ...
     n_classes : int
     """
 
@@ -84,7 +89,10 @@ def _errors(b: Builder, q: Value, p: Value) -> tuple[Value, Value, Value]:
 
 
 def _sweep(b: Builder, p: Value, gradient: Value, value: Value, q: Value) -> Value:
-    """Move one class after another to where its error vanishes; the probabilities are divided by their sum at the end only."""
+    """Move one class after another to where its error vanishes.
+
+    The probabilities are divided by their sum only at the end.
+    """
     (k,) = p.shape
     moves = b.concat(
         [b.op("expand", p, b.constant(np.c_[np.eye(k), np.ones(k)], p.dtype)), q], axis=1

@@ -22,10 +22,13 @@ __all__ = ["BoxCox", "NormalQuantile", "YeoJohnson"]
 
 @container
 class YeoJohnson(Node):
-    """``((1 + x) ** above - 1) / above`` column by column, and below zero ``-((1 - x) ** below - 1) / below``; the logarithm where a power is 0.
+    """Apply a power transform to each column, for values of either sign.
 
-    By I.-K. Yeo and R. A. Johnson, A new family of power transformations, Biometrika 87 (2000). Computed as
-    ``expm1(power * log1p(|x|)) / power``, the logarithm in x's dtype, what follows in float64.
+    From zero up this is ``((1 + x) ** above - 1) / above``, and below zero
+    ``-((1 - x) ** below - 1) / below``; it is the logarithm where a power is 0. It is computed as
+    ``expm1(power * log1p(|x|)) / power``: the logarithm in x's dtype, the rest in float64.
+
+    I.-K. Yeo and R. A. Johnson, A new family of power transformations, Biometrika 87 (2000).
 
     Parameters
     ----------
@@ -77,9 +80,10 @@ class YeoJohnson(Node):
 
 @container
 class BoxCox(Node):
-    """``(x ** power - 1) / power`` column by column, and ``log(x)`` where the power is 0, as ``expm1(power * log(x)) / power``.
+    """Compute ``(x ** power - 1) / power`` column by column, and ``log(x)`` where the power is 0.
 
-    The logarithm is taken in x's dtype, what follows in float64.
+    It is computed as ``expm1(power * log(x)) / power``: the logarithm in x's dtype, the rest in
+    float64.
     """
 
     x: Node
@@ -96,22 +100,31 @@ class BoxCox(Node):
 
 
 _MIDDLE = (
-    (-5.99633501014107895267e1, 9.80010754185999661536e1, -5.66762857469070293439e1, 1.39312609387279679503e1, -1.23916583867381258016e0),
     (
-        1.0, 1.95448858338141759834e0, 4.67627912898881538453e0, 8.63602421390890590575e1, -2.25462687854119370527e2, 2.00260212380060660359e2,
-        -8.20372256168333339912e1, 1.59056225126211695515e1, -1.18331621121330003142e0,
+        -5.99633501014107895267e1, 9.80010754185999661536e1, -5.66762857469070293439e1,
+        1.39312609387279679503e1, -1.23916583867381258016e0,
+    ),
+    (
+        1.0, 1.95448858338141759834e0, 4.67627912898881538453e0, 8.63602421390890590575e1,
+        -2.25462687854119370527e2, 2.00260212380060660359e2, -8.20372256168333339912e1,
+        1.59056225126211695515e1, -1.18331621121330003142e0,
     ),
 )  # fmt: skip
-"""Numerator and denominator, highest power first, for probabilities within 3/8 of a half, as in Cephes' ``ndtri``."""
+"""Numerator and denominator of Cephes' ``ndtri`` for probabilities within 3/8 of a half.
+
+The highest power comes first.
+"""
 
 _TAIL = (
     (
-        4.05544892305962419923e0, 3.15251094599893866154e1, 5.71628192246421288162e1, 4.40805073893200834700e1, 1.46849561928858024014e1,
-        2.18663306850790267539e0, -1.40256079171354495875e-1, -3.50424626827848203418e-2, -8.57456785154685413611e-4,
+        4.05544892305962419923e0, 3.15251094599893866154e1, 5.71628192246421288162e1,
+        4.40805073893200834700e1, 1.46849561928858024014e1, 2.18663306850790267539e0,
+        -1.40256079171354495875e-1, -3.50424626827848203418e-2, -8.57456785154685413611e-4,
     ),
     (
-        1.0, 1.57799883256466749731e1, 4.53907635128879210584e1, 4.13172038254672030440e1, 1.50425385692907503408e1, 2.50464946208309415979e0,
-        -1.42182922854787788574e-1, -3.80806407691578277194e-2, -9.33259480895457427372e-4,
+        1.0, 1.57799883256466749731e1, 4.53907635128879210584e1, 4.13172038254672030440e1,
+        1.50425385692907503408e1, 2.50464946208309415979e0, -1.42182922854787788574e-1,
+        -3.80806407691578277194e-2, -9.33259480895457427372e-4,
     ),
 )  # fmt: skip
 """The same for probabilities from ``exp(-32)`` to ``exp(-2)``."""
@@ -119,9 +132,11 @@ _TAIL = (
 
 @container
 class NormalQuantile(Node):
-    """Inverse of the normal distribution function, for float64 probabilities of at least ``1.3e-14`` and at most ``1 - 1.3e-14``.
+    """Invert the normal distribution function, for float64 probabilities away from 0 and 1.
 
-    As Cephes computes it (S. L. Moshier, ``ndtri``): a ratio of polynomials near a half, and another in ``1 / sqrt(-2 log p)`` in the tails.
+    The probabilities are from ``1.3e-14`` to ``1 - 1.3e-14``. It is computed as in Cephes (S. L.
+    Moshier, ``ndtri``): a ratio of polynomials near a half, and another one in
+    ``1 / sqrt(-2 log p)`` in the tails.
     """
 
     p: Node

@@ -53,7 +53,10 @@ class LogSoftmax(Node):
 
 @container
 class LogAdd(Node):
-    """``log(exp(a) + exp(b) + ...)`` over equal blocks of columns, added one after another as ``numpy.logaddexp`` does."""
+    """Compute ``log(exp(a) + exp(b) + ...)`` over equal blocks of columns.
+
+    They are added one after another, as ``numpy.logaddexp`` does.
+    """
 
     x: Node
     groups: int
@@ -78,7 +81,10 @@ NEAR_ONE = 1.001e-5
 
 @container
 class Logits(Node):
-    """``log(x + 1e-12)`` of a row of probabilities (between 0 and 1, nearly 1 in sum), any other row as it is."""
+    """Compute ``log(x + 1e-12)`` of rows of probabilities, and keep any other row.
+
+    Probabilities are between 0 and 1 and have a sum near 1.
+    """
 
     x: Node
 
@@ -133,7 +139,9 @@ SHARES = np.array([-1854.8214151, 3516.89893646, 221.29346712, 128.12323805, -20
 
 @container
 class ExpectedSigmoid(Node):
-    """Mean of ``sigmoid(z)`` for normal z, as a sum of five error functions (Williams and Barber 1998, appendix A).
+    """Compute the mean of ``sigmoid(z)`` for normal z as a sum of five error functions.
+
+    Williams and Barber (1998), appendix A.
 
     Parameters
     ----------
@@ -163,7 +171,10 @@ class ExpectedSigmoid(Node):
 
 @container
 class Proportions(Node):
-    """``x / sum(x)`` over the columns; a row that sums to zero becomes uniform, or ``of_nothing`` in every column."""
+    """Compute ``x / sum(x)`` over the columns.
+
+    A row that sums to zero becomes uniform, or ``of_nothing`` in every column.
+    """
 
     x: Node
     of_nothing: float | None = None

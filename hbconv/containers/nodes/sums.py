@@ -38,7 +38,10 @@ class GroupSums(Node):
 
 @container
 class RunningSums(Node):
-    """Equal blocks of columns, each replaced by the sum of itself and those before it, added one after another."""
+    """Add up equal blocks of columns: each block becomes the sum of itself and those before it.
+
+    The blocks are added one after another.
+    """
 
     x: Node
     groups: int

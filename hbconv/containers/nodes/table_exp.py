@@ -1,8 +1,9 @@
-"""TableExp, TableSoftmax and TableLogSoftmax: the exponential by a table and a cubic, and what is made of it.
+"""Compute the exponential by a table and a cubic, and a softmax by it.
 
-Some libraries compute ``exp(x)`` as ``2**turn * 2**(place / 2048) * exp(rest)``: the second factor from a table, the third,
-which is nearly 1, as a cubic. That is a few units in the last place from the C library's own, so it is computed likewise:
-by additions, products and a table, which all processors round alike.
+Some libraries compute ``exp(x)`` as ``2**turn * 2**(place / 2048) * exp(rest)``. The second factor
+comes from a table. The third is nearly 1 and comes from a cubic. The result is a few units in the
+last place from that of the C library. So it is computed likewise: by additions, products and a
+table, which all processors round alike.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ PLACES = 2048
 """Size of the table."""
 
 TABLE = Array.of([2.0 ** (place / PLACES) for place in range(PLACES)], np.float64)
-"""The powers, each the float nearest to the true one: Python's, for numpy's are a unit off where it has AVX-512."""
+"""The powers, each the float nearest to the true one.
+
+They are Python's, since numpy's are a unit off on a processor with AVX-512.
+"""
 
 CUBIC = (3.0000000027955394, 0.16666666685227835064)
 """Coefficients of the cubic, each a little above 3 and 1/6, which makes the largest error small."""
@@ -49,7 +53,7 @@ class TableExp(Node):
 
 @container
 class TableSoftmax(Node):
-    """``exp(x - max) / sum`` over the columns by the table, within each of ``groups`` blocks of them."""
+    """Compute ``exp(x - max) / sum`` by the table, within each of ``groups`` blocks of columns."""
 
     x: Node
     groups: int = 1
@@ -82,12 +86,13 @@ class TableLogSoftmax(Node):
 
 
 def _shifted(b: Builder, x: Value) -> tuple[Value, Value, Value]:
-    """Return ``x - max``, its exponentials and their sum, over the last axis of x (groups, width)."""
+    """Return ``x - max``, its exponentials and their sum, over the last axis of x."""
     groups, width = x.shape
     shifted = x - b.reshape(b.reduce("reduce_max", x, axis=1), groups, 1)
     powers = _exp(b, shifted)
     if width % 4:
-        # Columns are computed four by four; those left over one by one, where the smallest powers are cut off to 0.
+        # The source computes columns four by four, and those left over one by one.
+        # There it cuts the smallest powers off to 0.
         vanishes = (shifted <= b.constant(LOWEST, x.dtype)) & b.constant(
             np.arange(width) >= width - width % 4
         )

@@ -20,10 +20,11 @@ _EULER = 0.577215664901532860606512090082402431
 
 @container
 class TopicMixture(Node):
-    """Shares of the topics in each row of counts, by variational inference of latent Dirichlet allocation, in x's dtype.
+    """Infer the shares of the topics in each row of counts, in x's dtype.
 
-    M. Hoffman, D. Blei and F. Bach, Online learning for latent Dirichlet allocation, algorithm 1: a row is done when its topics
-    change by less than ``tolerance`` on average, or after ``steps`` steps.
+    This is the variational inference of latent Dirichlet allocation: algorithm 1 of M. Hoffman,
+    D. Blei and F. Bach, Online learning for latent Dirichlet allocation (2010). A row is done when
+    its topics change by less than ``tolerance`` on average, or after ``steps`` steps.
 
     Parameters
     ----------
@@ -49,7 +50,10 @@ class TopicMixture(Node):
         return Type(len(self.topics), self.x.type.dtype)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        """Repeat on a state of each topic's weight, its ``exp(E[log(theta)])``, and whether the row is done; start from even weights."""
+        """Repeat a step on the state of each row, starting from even weights.
+
+        The state is each topic's weight, its ``exp(E[log(theta)])``, and whether the row is done.
+        """
         (x,) = inputs
         even, working = (
             b.op("expand", x, b.constant(values, x.dtype))
@@ -61,7 +65,10 @@ class TopicMixture(Node):
         return weights / b.reshape(b.reduce("reduce_sum", weights), 1)
 
     def _step(self, b: Builder, state: Value, counts: Value) -> Value:
-        """Share each word among the topics, each topic's weight being the words that it gets; a row that is done keeps its state."""
+        """Share each word among the topics; a row that is done keeps its state.
+
+        The weight of a topic is the number of words that it gets.
+        """
         size = len(self.topics)
         before, theta, is_done = (
             b.take(state, run) for run in np.split(np.arange(2 * size + 1), [size, 2 * size])
@@ -92,7 +99,10 @@ def _expected(b: Builder, weights: Value) -> Value:
 
 
 def _digamma(b: Builder, x: Value) -> Value:
-    """Write the derivative of log gamma at positive x, to some nine digits (J. Bernardo, Algorithm AS 103)."""
+    """Write the derivative of log gamma at positive x, to about nine digits.
+
+    J. Bernardo, Algorithm AS 103 (1976).
+    """
 
     def number(value: float) -> Value:
         return b.constant(value, x.dtype)

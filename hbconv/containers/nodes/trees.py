@@ -1,4 +1,4 @@
-"""Sums over the trees of a forest, in one step or stage by stage, and the leaves that rows reach."""
+"""Sum over the trees of a forest, in one step or stage by stage, and find the leaves of rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ __all__ = ["LeafSums", "StagedLeafSums", "TreeEnsemble", "TreeLeaves"]
 
 @dataclass(frozen=True, eq=False)
 class _OverForest(Node):
-    """What the two share. ``strategy`` is filled in by the plan; the input is float32 or float64, never rounded on the way in."""
+    """Base of both nodes of a forest.
+
+    The plan fills in ``strategy``. The input is float32 or float64, and is not rounded.
+    """
 
     x: Node
     forest: Forest
@@ -42,7 +45,8 @@ class _OverForest(Node):
         comparison = "<" if forest.strict else "<="
         sets = f", {int(forest.on_category.sum())} on categories" if forest.tables else ""
         linear = ", linear leaves" if forest.slopes else ""
-        return f"{forest.n_trees} trees, {forest.n_tests} tests{sets}, {comparison} {forest.threshold.dtype}, sums {forest.accumulate}{linear}"
+        size = f"{forest.n_trees} trees, {forest.n_tests} tests{sets}"
+        return f"{size}, {comparison} {forest.threshold.dtype}, sums {forest.accumulate}{linear}"
 
     def planned(self, strategy: str) -> Self:
         """Return the same node with a strategy chosen."""
@@ -97,10 +101,11 @@ def _float(dtype: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _OverLeaves(Node):
-    """What the two share.
+    """Base of both sums over leaves.
 
-    ``leaves`` are numbered over the forest, ``values`` (n_leaves, 1) holds the value of each, and a stage is one tree for each column of
-    ``start``. Additions are made in the order of the stages, in the dtype of the values.
+    ``leaves`` are numbered over the forest, and ``values`` (n_leaves, 1) holds the value of each. A
+    stage is one tree for each column of ``start``. Additions are made in the order of the stages,
+    in the dtype of the values.
     """
 
     leaves: Node

@@ -19,7 +19,9 @@ __all__ = ["PairVotes", "Votes", "WeightedMedian"]
 
 @container
 class Votes(Node):
-    """For each column of int32 codes a block of columns, one a candidate: ``for_it`` where the code is the candidate, else ``against``.
+    """Count votes: for each column of int32 codes make a block with a column for each candidate.
+
+    An entry is ``for_it`` where the code is the candidate, else ``against``.
 
     Parameters
     ----------
@@ -57,16 +59,19 @@ class Votes(Node):
 
 @container
 class PairVotes(Node):
-    """For each class the pairs it wins, and between -1/3 and 1/3 more by how clearly: ``s / (3 * (abs(s) + 1))``.
+    """Count for each class the pairs it wins, and add how clearly it wins them.
 
-    The columns are the pairs (0, 1), (0, 2), ... (1, 2), ...
+    The second term is between -1/3 and 1/3: ``s / (3 * (abs(s) + 1))``. The columns are the pairs
+    (0, 1), (0, 2), ... (1, 2), ...
 
     Parameters
     ----------
     winners : Node
-        0 where the first class of the pair wins, 1 where the second does; any other number is a vote for neither.
+        0 where the first class of the pair wins, 1 where the second does. Any other number is a
+        vote for neither.
     confidences : Node
-        How clearly the second class wins, negative where the first does. s adds them up, pair after pair, in float64.
+        How clearly the second class wins, negative where the first does. s adds them up, pair after
+        pair, in float64.
     n_classes : int
     """
 
@@ -98,9 +103,10 @@ class PairVotes(Node):
 
 @container
 class WeightedMedian(Node):
-    """The smallest entry of each row at which the weights of the entries up to it, added in ascending order, reach half of all.
+    """Find the weighted median of each row.
 
-    Equal entries are added in the order of the columns.
+    This is the smallest entry where the weights up to it reach half of all weights. The weights are
+    added in ascending order of the entries, and in the order of the columns for equal ones.
     """
 
     x: Node

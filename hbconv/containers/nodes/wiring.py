@@ -1,4 +1,4 @@
-"""Containers that move columns or change their dtype: Select, Concat, Together, Beside, Cast, CastLike, ConstantRows, ByForm."""
+"""Move columns or change their dtype."""
 
 from __future__ import annotations
 
@@ -100,7 +100,10 @@ class Concat(Node):
         return b.concat([b.cast(x, self.type.dtype) for x in inputs])
 
     def lower_sparse(self, b: Builder, *inputs: Value | SparseRows) -> SparseRows:
-        """Put entries side by side, each part's tokens counted from where its columns begin; what is not sparse has an entry for each column."""
+        """Put the entries side by side; the token of an entry is its column in the result.
+
+        A dense input has an entry for each of its columns.
+        """
         weights = [
             b.cast(part.weights if isinstance(part, SparseRows) else part, self.type.dtype)
             for part in inputs
@@ -144,12 +147,18 @@ class Together(Node):
 
 @container
 class Beside(Concat):
-    """The columns of a table that its parts make up: whoever selects from it takes each column in its own dtype."""
+    """Put the columns of a table side by side, each in its own dtype.
+
+    A selection from it takes each column in the dtype of its part.
+    """
 
 
 @container
 class Cast(Node):
-    """Conversion to a dtype; ``"float"`` keeps floats and makes everything else ``others``. Float32 may overflow."""
+    """Convert x to a dtype; float32 may overflow.
+
+    The dtype ``"float"`` keeps floats and converts everything else to ``others``.
+    """
 
     x: Node
     dtype: str
@@ -201,7 +210,7 @@ class ConstantRows(Node):
 
 @container
 class CastLike(Node):
-    """x converted to the dtype of ``like``, as numpy does on assignment into an array of that dtype."""
+    """Convert x to the dtype of ``like``, as numpy does on assignment into such an array."""
 
     x: Node
     like: Node
