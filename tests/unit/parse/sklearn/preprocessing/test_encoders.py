@@ -250,7 +250,7 @@ def test_encodes_labels(labels, rows):
     rows = np.array(rows, dtype=object if isinstance(rows[0], str) else None)
     got, output = transform(encoder, rows[:, None])
     want = encoder.transform(rows)
-    assert output.vector
+    assert output.is_vector
     assert got.dtype == want.dtype
     np.testing.assert_array_equal(got[:, 0], want)
 
