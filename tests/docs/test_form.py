@@ -37,6 +37,15 @@ def test_links(page):
             assert anchor in anchors(found), f"{named(page)} links to {target}{anchor}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_named_files_are_there(page):
+    named_files = re.findall(
+        r"`((?:hbconv|tests|benchmarks|strategies|docs|examples)/[\w./]*)`", prose(page)
+    )
+    missing = [file for file in named_files if not (ROOT / file).exists()]
+    assert not missing
+
+
 def lines(page):
     """Yield the lines of prose, with a word for each span of code and each link."""
     for line in prose(page).splitlines():
