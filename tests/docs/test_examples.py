@@ -1,7 +1,7 @@
-"""What the pages show is what happens.
+"""Run the examples of the pages, and compare what they print.
 
 - ``pycon`` blocks of a page are one session, whose printed answers are compared.
-- ``python`` blocks run in order; a ``text prints`` block behind one is compared with what it prints.
+- ``python`` blocks run in order; a ``text prints`` block behind one holds what it prints.
 - ``python NAME`` is an excerpt of the file of that name beside the page.
 - ``python sketch`` is not run.
 """

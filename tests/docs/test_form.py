@@ -1,4 +1,4 @@
-"""The form of the pages: links lead somewhere, a line holds one sentence, a sentence at most 25 words."""
+"""Hold the form of the pages: links, files they name, one short sentence a line."""
 
 from __future__ import annotations
 
