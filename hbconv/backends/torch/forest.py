@@ -39,7 +39,7 @@ class LeafNumbers(nn.Module):
         return numbers.unsqueeze(0) if at.dim() == 1 else numbers.view(at.shape).t().contiguous()
 
 
-class LeafSums(nn.Module):
+class ScoreSums(nn.Module):
     """The leaf values added to the outputs, tree after tree, from the start: (n_rows, outputs)."""
 
     values: Tensor
@@ -131,7 +131,7 @@ class ForestModule(nn.Module):
     ) -> None:
         super().__init__()
         one, many = NATIVE[strategy if forest.n_tests else "select"]
-        make_output = partial(LeafSums, forest) if scores else LeafNumbers
+        make_output = partial(ScoreSums, forest) if scores else LeafNumbers
         trees = many(forest, column, threshold, make_output)
         self.one = OneRow(columns, one(forest, column, threshold, make_output))
         self.many = ManyRows(columns, trees)

@@ -59,7 +59,7 @@ class TensorModule(torch.nn.Module):
         super().__init__()
         self.inputs = program.inputs
         self.output_names = tuple(program.outputs)
-        self.body = _BodyWriter(program).body()
+        self.body = _FxWriter(program).body()
 
     def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """Compute the outputs; raise InputError for an input of another dtype or width."""
@@ -91,7 +91,7 @@ class LoopModule(torch.nn.Module):
     def __init__(self, body: TensorProgram, steps: int) -> None:
         super().__init__()
         self.steps, self.inputs = steps, body.inputs
-        self.body = _BodyWriter(body).body()
+        self.body = _FxWriter(body).body()
 
     def forward(self, state: Tensor, given: Tensor) -> Tensor:
         """Return the last state."""
@@ -126,7 +126,7 @@ def _check(tensor: Tensor, declared: Input) -> None:
         )
 
 
-class _BodyTracer(fx.Tracer):
+class _FxTracer(fx.Tracer):
     """Reads a pickled body, which is stored as code.
 
     Functions of the table are single operators.
@@ -142,12 +142,12 @@ class _BodyTracer(fx.Tracer):
         )
 
 
-class _BodyWriter:
+class _FxWriter:
     """Writes each instruction as a node of an fx graph, and each constant as a buffer."""
 
     def __init__(self, program: TensorProgram) -> None:
         self.program = program
-        self.root, self.graph = torch.nn.Module(), fx.Graph(tracer_cls=_BodyTracer)
+        self.root, self.graph = torch.nn.Module(), fx.Graph(tracer_cls=_FxTracer)
         self.nodes: list[fx.Node] = []
 
     def body(self) -> fx.GraphModule:
@@ -222,7 +222,7 @@ def _trees(op: Op, dtype: str) -> ForestModule:
         if forest.n_tests
         else Splits(x, forest.feature.data, forest.threshold.data.astype(dtype))
     )
-    columns = None if tests.x is x else _BodyWriter(b.program({"x": tests.x})).body()
+    columns = None if tests.x is x else _FxWriter(b.program({"x": tests.x})).body()
     return ForestModule(
         forest, strategy, op.primitive == "tree_scores", columns, tests.column, tests.threshold
     )
