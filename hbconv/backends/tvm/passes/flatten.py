@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hbconv.backends.tvm.passes.flag_infinite import FLAG_INFINITE, join_flags
 from hbconv.backends.tvm.passes.outline import LARGEST_WHOLE
 from hbconv.backends.tvm.target.schedule import Schedule
-from hbconv.tensor import ELEMENTWISE, PRIMITIVES, Constant, Op, TensorProgram, TensorType
+from hbconv.tensor import ELEMENTWISE, Constant, Op, TensorProgram, TensorType
 from hbconv.tensor.program import Instruction
 
 __all__ = ["FlatProgram", "flatten"]
@@ -60,11 +60,11 @@ def _is_flat(instruction: Instruction, width: int) -> bool:
         return True
     if instruction.type.shape != (width,):
         return False
-    return not isinstance(instruction, Op) or _reads_one_entry(instruction.primitive)
+    return not isinstance(instruction, Op) or _reads_one_entry(instruction)
 
 
-def _reads_one_entry(primitive: str) -> bool:
-    return primitive == "expand" or PRIMITIVES[primitive].kind in ELEMENTWISE
+def _reads_one_entry(op: Op) -> bool:
+    return op.primitive == "expand" or op.kind in ELEMENTWISE
 
 
 def _as_entries(instruction: Instruction) -> Instruction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hbconv.backends.tvm.passes.views import is_view
-from hbconv.tensor import PRIMITIVES, Op, OpKind, TensorProgram
+from hbconv.tensor import Op, OpKind, TensorProgram
 from hbconv.tensor.program import Instruction
 
 __all__ = ["group_elementwise"]
@@ -59,8 +59,7 @@ def _is_fused(program: TensorProgram, instruction: Instruction) -> bool:
         return False
     if instruction.primitive == "take":
         return True
-    primitive = PRIMITIVES.get(instruction.primitive)
-    return primitive is not None and primitive.kind is OpKind.ARITHMETIC
+    return instruction.kind is OpKind.ARITHMETIC
 
 
 def _ends(program: TensorProgram, group: list[int], instruction: Instruction, fused: bool) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.tensor import PRIMITIVES, Constant, Op, OpKind, TensorProgram
+from hbconv.tensor import Constant, Op, OpKind, TensorProgram
 
 __all__ = ["first_of_run", "is_view", "positions_taken"]
 
@@ -17,8 +17,7 @@ def is_view(program: TensorProgram, instruction: Any) -> bool:
     if not isinstance(instruction, Op):
         return False
     if instruction.primitive != "take":
-        primitive = PRIMITIVES.get(instruction.primitive)
-        return primitive is not None and primitive.kind is OpKind.VIEW
+        return instruction.kind is OpKind.VIEW
     x, indices = (program.instructions[i] for i in instruction.operands)
     if not isinstance(indices, Constant):
         return False
