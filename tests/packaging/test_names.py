@@ -15,7 +15,6 @@ ALLOWED = {
     "Block": "columns of a table side by side, and rows of a tile",
     "CategorySets": "sets of LightGBM, and tables of the tvm backend",
     "Codes": "a container, which saved models name, and codes of LightGBM",
-    "LeafSums": "a container, which saved models name, and a module of torch",
 }
 """Names that two classes still share, and why; an entry goes when one of them is renamed."""
 
