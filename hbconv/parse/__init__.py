@@ -1,6 +1,8 @@
-"""Parse: a fitted estimator becomes a Graph. Every fitted attribute that changes the answer is read, or refused by name.
+"""Parse: read a fitted estimator into a Graph.
 
-One file per estimator family; each registers its parsers by public dotted name and imports no machine-learning library.
+Every fitted attribute that changes an answer is read, or refused by name.
+The parser of an estimator stands in the file of the public module that users import it from.
+A parser is registered by public dotted name and imports no machine-learning library.
 """
 
 from __future__ import annotations
@@ -87,7 +89,7 @@ def _require_truncating(estimator: object, iterations: tuple[int, int]) -> None:
 
 
 def _typed(graph: Graph) -> Schema:
-    """Mark the columns that are read as text."""
+    """Return the schema with the columns marked that are read as text."""
     text = {n.column for n in topological(graph.roots) if isinstance(n, Codes | Entries)}
     return graph.schema.with_dtypes(
         ["string" if i in text else c.dtype for i, c in enumerate(graph.schema.columns)]

@@ -12,7 +12,10 @@ __all__ = ["read_frame_format", "read_names_out"]
 
 
 def read_names_out(estimator: Any, width: int) -> NamesOut | None:
-    """Ask for the names, then for those of input columns with names that tell which is which; None where the source itself cannot tell."""
+    """Read the output names, and how they follow from the names of the input columns.
+
+    None where the source model itself cannot tell.
+    """
     default = _names(estimator)
     if default is None:
         return None
@@ -47,7 +50,7 @@ def _names(estimator: Any, given: Sequence[str] | None = None) -> tuple[str, ...
 
 
 def _answering(estimator: Any) -> Any:
-    """Return the estimator whose answer it is: the last of a pipeline, the best of a search."""
+    """Return the estimator that makes the output: the last of a pipeline, the best of a search."""
     if hasattr(estimator, "best_estimator_"):
         return _answering(estimator.best_estimator_)
     if not hasattr(estimator, "named_steps"):

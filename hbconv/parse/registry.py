@@ -1,7 +1,7 @@
-"""Which parser reads which estimator: a table keyed by public dotted names, resolved without importing anything.
+"""Registry: find the parser of an estimator's class by its public dotted name.
 
-An instance can only exist when its library is already imported, so a name is looked up in ``sys.modules`` when an
-object of that package first arrives.
+Nothing is imported: an instance exists only when its library is already imported.
+So a name is looked up in ``sys.modules`` when an object of that package first arrives.
 """
 
 from __future__ import annotations
@@ -47,13 +47,7 @@ class Parser(Protocol):
 
 @dataclass(frozen=True)
 class Entry:
-    """A registered parser.
-
-    ``features`` reads the input columns of an estimator that does not follow scikit-learn's ``n_features_in_``:
-    it returns their names, their number, their Schema, or None where it does follow. ``truncates`` says that the parser reads ``step.iterations``,
-    ``takes_sparse`` that the source's methods take a sparse matrix, which its tags deny. ``is_fitted`` tells whether an estimator can answer that
-    scikit-learn's own check calls not fitted.
-    """
+    """A registered parser, with the options that ``parses`` takes."""
 
     name: str
     parse: Parser
@@ -74,20 +68,22 @@ def parses(
     takes_sparse: bool = False,
     is_fitted: Callable[[Any], bool] | None = None,
 ) -> Callable[[Parser], Parser]:
-    """Register the decorated function as the parser of the estimators with these public dotted names.
+    """Register the decorated function as the parser of the estimators with these names.
 
     Parameters
     ----------
     *names : str
-        Such as ``"sklearn.preprocessing.StandardScaler"``. A name registered twice raises ValueError.
+        Public dotted names, such as ``"sklearn.preprocessing.StandardScaler"``.
+        A name registered twice raises ValueError.
     features : callable, optional
-        Reads the input columns where the estimator has no ``n_features_in_``.
+        Reads the input columns of an estimator that has no ``n_features_in_``.
+        Returns their names, their number or their Schema; None where scikit-learn's attributes hold.
     truncates : bool
-        The parser reads ``step.iterations``: some of the boosting iterations, where the user asks for these alone.
+        The parser reads ``step.iterations``, the boosting stages that the user asks for.
     takes_sparse : bool
-        The source's methods take a sparse matrix, which its tags deny.
+        The source model takes a sparse matrix, though its scikit-learn tags deny it.
     is_fitted : callable, optional
-        Tells whether an estimator can answer that scikit-learn's own check calls not fitted.
+        Tells whether an estimator can predict that scikit-learn's check calls not fitted.
     """
 
     def register(parser: Parser) -> Parser:
@@ -102,7 +98,7 @@ def parses(
 
 
 def _origin(parser: Parser) -> tuple[str, str]:
-    """Where a parser was written: a module loaded twice registers its own again."""
+    """Return where a parser was written: a module loaded twice registers its own again."""
     return parser.__module__, parser.__qualname__
 
 
@@ -122,9 +118,10 @@ def find_parser(estimator: object, path: str = "") -> Entry:
     Raises
     ------
     UnsupportedError
-        No parser, an estimator that answers no new row on its own, or a subclass that changes what a method computes.
+        The class has no parser, or its estimators cannot answer new rows,
+        or it is a subclass that changes what a method computes.
     ConversionError
-        Not an estimator at all.
+        The object is not an estimator.
     """
     cls = type(estimator)
     if cls not in _FOUND:
@@ -133,7 +130,10 @@ def find_parser(estimator: object, path: str = "") -> Entry:
 
 
 def declared_columns(estimator: object, path: str) -> Sequence[str] | int | Schema | None:
-    """Return the input columns of an estimator whose parser declares them; None where scikit-learn's attributes tell."""
+    """Return the input columns that the parser of an estimator declares.
+
+    None where scikit-learn's attributes tell.
+    """
     features = find_parser(estimator, f"{path}/{type(estimator).__name__}").features
     return None if features is None else features(estimator)
 
@@ -158,7 +158,10 @@ def _search(cls: type) -> Entry | None:
 
 
 def _search_plugins(cls: type) -> Entry | None:
-    """Read the entry points of third parties (group ``hbconv.parsers``), whose modules register with ``parses``."""
+    """Load the entry points of third parties, whose modules call ``parses``, and search again.
+
+    Their group is ``hbconv.parsers``.
+    """
     for point in importlib.metadata.entry_points(group="hbconv.parsers"):
         point.load()
     return _search(cls)

@@ -1,4 +1,4 @@
-"""The input columns of an estimator: as its parser says, or as scikit-learn's attributes do."""
+"""Read the input columns of an estimator, as its parser or scikit-learn's attributes tell."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ __all__ = ["as_validated", "common_schema", "in_order", "picked_by_name", "read_
 
 
 def read_schema(estimator: object, n_features: int | None = None) -> Schema:
-    """Read the input columns an estimator was fitted on; n_features for one that does not know how many."""
+    """Read the input columns that an estimator was fitted on.
+
+    ``n_features`` is their number, for an estimator that does not know it.
+    """
     entry = find_parser(estimator)
     require_fitted(estimator, type(estimator).__name__)
     columns = entry.features(estimator) if entry.features is not None else None
@@ -37,10 +40,11 @@ def read_schema(estimator: object, n_features: int | None = None) -> Schema:
 
 
 def common_schema(estimators: Iterable[object]) -> Schema:
-    """Columns of estimators that are given the same rows: named as scikit-learn's own names them, where one is among them.
+    """Return the columns of estimators that read the same rows.
 
-    What only some of them refuse in a table is refused; what only some of them take is not taken. Where some find columns by
-    name and others by position, they read the same ones in the order of fitting alone.
+    Names come from a scikit-learn estimator where there is one.
+    A table is refused where one of them refuses it, and taken where all take it.
+    Where some find columns by name and others by position, the fitted order is required.
     """
     schemas = [read_schema(estimator) for estimator in estimators]
     first = next((schema for schema in schemas if schema.conventions == Conventions()), schemas[0])
@@ -60,18 +64,21 @@ def common_schema(estimators: Iterable[object]) -> Schema:
 
 
 def picked_by_name(estimator: object) -> Schema | None:
-    """Columns of an estimator that picks them from a table by name, and leaves others alone; None where it was fitted without names."""
+    """Return the columns of an estimator that picks them from a table by name.
+
+    It ignores other columns. None where it was fitted without names.
+    """
     names = getattr(estimator, "feature_names_in_", None)
     return None if names is None else Schema.table([str(name) for name in names])
 
 
 def in_order(schema: Schema) -> Schema:
-    """Return the same columns, found by position once their names are those fitted on."""
+    """Return the same columns, found by position once their names are the fitted ones."""
     return replace(schema, finds="names in order")
 
 
 def as_validated(estimator: object, schema: Schema | None) -> Schema | None:
-    """Return the columns of an estimator that checks names itself and gives its members arrays, which have none."""
+    """Return the columns of an estimator that checks names and gives its members plain arrays."""
     names = getattr(estimator, "feature_names_in_", None)
     return (
         schema
@@ -81,5 +88,5 @@ def as_validated(estimator: object, schema: Schema | None) -> Schema | None:
 
 
 def _as_sklearn(names: Iterable[object]) -> Schema:
-    """Columns of an estimator that refuses a table of other names, or of another order."""
+    """Return the columns of an estimator that requires the fitted names in their order."""
     return Schema.table([str(name) for name in names], finds="names in order")

@@ -1,4 +1,4 @@
-"""Step: what a parser is given. One estimator, the node it reads, and where it stands."""
+"""Step: what a parser is given: one estimator, the node it reads, and its place."""
 
 from __future__ import annotations
 
@@ -62,15 +62,16 @@ class Step:
     estimator : object
         The fitted estimator.
     x : Node
-        What it reads.
+        What it reads, of shape (n_rows, n_features).
     path : str
         Where it stands, such as ``"prep/num/StandardScaler"``.
     x_sparse : bool or None
         The source gives x to this estimator as a sparse matrix, for which some compute otherwise; None: where the rows are one.
     iterations : tuple of int, or None
-        First and last (not included) boosting iteration that the user asks for; never set for inner estimators.
+        First and last (not included) boosting stage that the user asks for.
+        Never set for inner estimators.
     conditions : Conditions
-        Conditions on the rows; all steps of one conversion add to the same.
+        Conditions on the rows, shared by all steps of one conversion.
     """
 
     estimator: Any
@@ -82,17 +83,17 @@ class Step:
 
     @property
     def name(self) -> str:
-        """Class name of the estimator."""
+        """Return the class name of the estimator."""
         return type(self.estimator).__name__
 
     @property
     def where(self) -> str:
-        """Path with the class name at its end: the source step of the nodes made here."""
+        """Return the path with the class name at its end: the step of the nodes made here."""
         return f"{self.path}/{self.name}" if self.path else self.name
 
     @property
     def place(self) -> str:
-        """The step as messages name it."""
+        """Return the step as messages name it."""
         return f"step {self.where!r}"
 
     def refuse(self, parameter: str | None, value: object, hint: str) -> UnsupportedError:
@@ -127,7 +128,7 @@ class Step:
             self.require_dense(why)
 
     def require_dense(self, why: str, way_out: str = "Give X.toarray().") -> None:
-        """Refuse all rows that come as a sparse matrix; the first reason is the one reported."""
+        """Refuse a sparse matrix as input; the first reason is the one reported."""
         reason = f"{self.name} (step {self.where!r}) {why}. {way_out}"
         self.conditions.why_dense = self.conditions.why_dense or reason
 
@@ -138,11 +139,14 @@ class Step:
         return sparse if self.x_sparse else dense
 
     def warn(self, node: Node, message: str) -> None:
-        """Warn of rows where a column of the bool node is True: ``{columns}`` in the message is a list of these."""
+        """Warn of rows where a column of the bool node is True.
+
+        ``{columns}`` in the message stands for the positions of these columns.
+        """
         self.conditions.warnings.append(Check(node, message, self.where))
 
     def require_finite(self, x: Node | None = None, *, allow_nan: bool = False) -> Node:
-        """Refuse rows as scikit-learn does: with infinite values and, unless allowed, NaN. Returns x."""
+        """Refuse infinite values and, unless allowed, NaN, as scikit-learn does; return x."""
         node = self.x if x is None else x
         if node.type.dtype == "string":
             return node
@@ -158,18 +162,21 @@ class Step:
     def child(
         self, estimator: object, x: Node, name: str, *, x_sparse: bool | None = False
     ) -> dict[str, Output]:
-        """Parse an inner estimator reading x; name is its part of the path."""
+        """Parse an inner estimator that reads x; ``name`` is its part of the path."""
         path = "/".join(p for p in (self.path, name) if p)
         return parse_step(
             replace(self, estimator=estimator, x=x, path=path, x_sparse=x_sparse, iterations=None)
         )
 
     def like(self, name: str) -> dict[str, Output]:
-        """Parse the estimator as the one of this public dotted name, whose methods and fitted attributes it must have."""
+        """Parse the estimator as the class of another public dotted name.
+
+        The estimator must have the methods and fitted attributes of that class.
+        """
         return _parsed(find_entry(name), self)
 
     def transform(self, estimator: object, x: Node, name: str) -> Node:
-        """Parse an inner transformer and return what it makes of x."""
+        """Parse an inner transformer and return the node of its ``transform``."""
         return self.transform_output(estimator, x, name).node
 
     def transform_output(
@@ -187,7 +194,10 @@ class Step:
 
 
 def parse_step(step: Step) -> dict[str, Output]:
-    """Find the parser of a step's estimator and run it; a parser that returns a bare node gives ``transform``."""
+    """Find the parser of a step's estimator and run it.
+
+    A parser that returns a bare node gives ``transform``.
+    """
     entry = find_parser(step.estimator, step.where)
     require_fitted(step.estimator, step.where)
     with at_step(step.where):
@@ -201,7 +211,7 @@ def parse_step(step: Step) -> dict[str, Output]:
 
 @contextmanager
 def _fitted_wholly(step: Step) -> Iterator[None]:
-    """Name what the estimator lacks though it counts as fitted."""
+    """Name the fitted attribute that an estimator lacks though it counts as fitted."""
     try:
         yield
     except AttributeError as error:
@@ -214,14 +224,14 @@ def _fitted_wholly(step: Step) -> Iterator[None]:
 
 
 def _takes_sparse(estimator: Any, entry: Entry) -> bool:
-    """Whether an estimator of scikit-learn says that it takes a sparse matrix."""
+    """Tell whether scikit-learn's tags say that an estimator takes a sparse matrix."""
     return not entry.name.startswith("sklearn.") or bool(
         estimator.__sklearn_tags__().input_tags.sparse
     )
 
 
 def _parsed(entry: Entry, step: Step) -> dict[str, Output]:
-    """Run a parser, and require what it must return: anything else would fail far from where it was made."""
+    """Run a parser and check what it returns, since a wrong value would fail far from here."""
     with reading_estimator(step.estimator, step.where), _fitted_wholly(step):
         parsed: object = entry.parse(step)
     outputs = {"transform": Output(parsed)} if isinstance(parsed, Node) else parsed
@@ -243,7 +253,7 @@ def _parsed(entry: Entry, step: Step) -> dict[str, Output]:
 
 
 def require_fitted(estimator: object, path: str) -> None:
-    """Raise NotFittedError for an estimator that was not fitted and needs to be."""
+    """Raise NotFittedError for an estimator that must be fitted and is not."""
     judge = find_parser(estimator, path).is_fitted
     if not (is_fitted(estimator) or (judge is not None and judge(estimator))):
         raise NotFittedError(
@@ -252,7 +262,7 @@ def require_fitted(estimator: object, path: str) -> None:
 
 
 def is_fitted(estimator: Any) -> bool:
-    """Ask the estimator, as CatBoost's can be, or scikit-learn."""
+    """Tell whether an estimator is fitted, by its own ``is_fitted`` or by scikit-learn's check."""
     if callable(getattr(estimator, "is_fitted", None)):
         return bool(estimator.is_fitted())
     validation = sys.modules.get("sklearn.utils.validation")
@@ -266,9 +276,10 @@ def is_fitted(estimator: Any) -> bool:
 
 
 def select(x: Node, indices: Sequence[int]) -> Node:
-    """Columns of a table, each of which keeps its own dtype where x is the input itself, or was made a table by the source.
+    """Select columns, each with its own dtype where x is a table.
 
-    What the source first makes one array (of the common dtype) is selected from with the container Select instead.
+    A table is the input itself, or columns that the source model keeps side by side.
+    Columns of one array, which have a common dtype, are selected with the container Select.
 
     Examples
     --------
@@ -297,6 +308,6 @@ def _runs(table: Beside, positions: npt.NDArray[np.int32]) -> Iterator[Node]:
 
 
 def concat(xs: Sequence[Node]) -> Node:
-    """Nodes side by side; a single one stays itself, and those of no width vanish."""
+    """Concatenate nodes; one node stays itself, and nodes without columns are left out."""
     wide = [x for x in xs if x.type.width] or list(xs[:1])
     return wide[0] if len(wide) == 1 else Concat(tuple(wide))

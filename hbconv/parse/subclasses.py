@@ -1,4 +1,4 @@
-"""Whether a subclass answers as its base does, as far as its class tells."""
+"""Tell whether a subclass answers like its base class."""
 
 from __future__ import annotations
 
@@ -10,16 +10,22 @@ __all__ = ["is_harmless", "overridden"]
 _HARMLESS = re.compile(
     r"__.*__|_?(partial_)?fit.*|get_(params|feature_names_out|metadata_routing)|set_.*|score|_(repr|sk|doc|more|abc)_.*|.*[^_]_"
 )
-"""Names that no answer depends on, or that parsers read as the base's methods do (fitted attributes)."""
+"""Names that no answer depends on, and fitted attributes, which parsers read."""
 
 
 def is_harmless(name: str) -> bool:
-    """Whether no answer depends on what a class defines under this name, or parsers read it as the base's methods do."""
+    """Tell whether no answer depends on what a class defines under this name.
+
+    Parsers read fitted attributes, so these are harmless too.
+    """
     return _HARMLESS.fullmatch(name) is not None
 
 
 def overridden(cls: type, base: type, methods: Iterable[str]) -> list[str]:
-    """Names of what base defines and cls defines anew: among the methods, and outside base's library of all but what only fitting needs.
+    """Return the names that ``base`` defines and ``cls`` defines anew.
+
+    Within the library of ``base`` only ``methods`` count.
+    Outside of it every name counts that is not harmless.
 
     Examples
     --------

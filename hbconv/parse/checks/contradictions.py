@@ -1,4 +1,7 @@
-"""Fitted attributes that tell the same thing twice: the source reads the one, a parser perhaps the other."""
+"""Refuse fitted attributes that contradict each other.
+
+The source model may read the one attribute, and a parser the other.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ Attributes = dict[str, Any]
 
 
 def require_agreement(estimator: object, where: str, outputs: dict[str, Output]) -> None:
-    """Refuse an estimator whose fitted attributes count classes, outputs, members or columns differently.
+    """Refuse an estimator whose attributes count classes, outputs or columns differently.
 
     ``where`` is its place, as for ``damaged``; ``outputs`` are its methods as parsed.
 
@@ -48,7 +51,10 @@ def require_unlike(estimator: object, where: str) -> None:
 
 
 def require_order(estimator: object, where: str, classes: Any) -> None:
-    """Refuse classes that do not ascend, where the source does a binary search; NaN and None may stand anywhere."""
+    """Refuse classes that do not ascend, where the source model does a binary search.
+
+    NaN and None may stand anywhere.
+    """
     known = [label for label in classes.tolist() if label is not None and label == label]
     if known != sorted(known):
         raise damaged(estimator, where, "classes_ is not in order, in which the source seeks")

@@ -1,4 +1,4 @@
-"""Damaged models: whatever goes wrong while one is read becomes an error that says which, and what to do."""
+"""Turn every error while reading a damaged model into one that says what to do."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = [
 ]
 
 _SHOWN = 8
-"""Attributes that a message lists."""
+"""Largest number of attributes that a message lists."""
 
 
 @contextmanager
 def reading(what: str, way_out: str) -> Iterator[None]:
-    """Turn whatever is raised inside into a ConversionError with its cause, except errors that have a name already.
+    """Turn any exception raised inside into a ConversionError; errors of hbconv pass.
 
-    What is read was written by others, and a parser trusts it: each line can fail in its own way.
+    Parsers trust files and objects that others wrote, so each line can fail in its own way.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def reading(what: str, way_out: str) -> Iterator[None]:
 
 @contextmanager
 def reading_estimator(estimator: object, where: str) -> Iterator[None]:
-    """Do the same for an object in memory, whose fitted attributes the message lists."""
+    """Do the same for an estimator in memory; the message lists its fitted attributes."""
     try:
         yield
     except HbconvError:
@@ -81,12 +81,17 @@ def damaged(estimator: object, where: str, what: str) -> ConversionError:
 
 
 def decode_json(data: bytes) -> Any:
-    """Decode a JSON text; a key that stands twice in one object raises ConversionError, for readers differ in which they take."""
+    """Decode a JSON text.
+
+    A key that stands twice in one object raises ConversionError: readers differ in which they take.
+    """
     return json.loads(data, object_pairs_hook=_object)
 
 
 def finite_numbers(values: Collection[Any]) -> npt.NDArray[np.float64]:
-    """Return numbers of a JSON text, of which all must be finite: readers differ in what NaN, null, true and texts count for.
+    """Return numbers of a JSON text as float64; all must be finite.
+
+    Readers differ in what they make of NaN, null, true and texts.
 
     Examples
     --------
@@ -117,7 +122,7 @@ def _said(error: Exception) -> str:
 
 
 def fitted_attributes(estimator: object) -> str:
-    """List the fitted attributes of an estimator, of which a wrong one shows by its shape.
+    """List the fitted attributes of an estimator with their shapes, which show a wrong one.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What was put on an object by hand after fitting: methods of its own, in place of its class's."""
+"""Refuse what was put on an estimator by hand after fitting."""
 
 from __future__ import annotations
 
@@ -56,9 +56,11 @@ _PLAIN = (bool, int, float, str, bytes, complex, np.generic, type(None))
 
 
 def refuse_handmade(estimator: object) -> None:
-    """Refuse an estimator of which it, or anything that it is made of, has a method of its own in place of the class's, or a list for an array.
+    """Refuse methods replaced on an instance, and lists in place of fitted arrays.
 
-    Parsers read what the class would compute. A method replaced on the class itself is a change of the library, and not seen.
+    The estimator and everything that it holds are searched.
+    Parsers read what the class would compute.
+    A method replaced on the class itself is a change of the library, and is not seen.
 
     Raises
     ------
@@ -95,7 +97,7 @@ def _strange(name: str, dtype: np.dtype[Any]) -> str:
 
 
 def _parts(whole: object) -> Iterator[tuple[str, object]]:
-    """List an object and all of registered libraries that it holds, each once, with its place."""
+    """Yield an object and every object of a registered library that it holds, with its place."""
     seen: set[int] = set()
     known = libraries()
     waiting: list[tuple[str, Any]] = [(type(whole).__name__, whole)]
@@ -118,7 +120,10 @@ def _parts(whole: object) -> Iterator[tuple[str, object]]:
 
 
 def _items(held: Any) -> Iterable[tuple[Any, Any]]:
-    """List what a collection holds, but for one that begins with a plain value: such hold nothing else, and may be large."""
+    """List what a collection holds; nothing where its first value is plain.
+
+    Such collections hold nothing else, and may be large.
+    """
     flat = held.ravel() if isinstance(held, np.ndarray) else held
     first = next(iter(flat.values() if isinstance(flat, Mapping) else flat), None)
     if isinstance(first, _PLAIN) and not isinstance(held, tuple):
@@ -131,7 +136,7 @@ def _library(cls: type) -> str:
 
 
 def _methods(cls: type) -> frozenset[str]:
-    """Names of a class's methods on which answers depend, as far as an instance can have its own in their place."""
+    """Return the names of a class's methods that answers depend on."""
     if cls not in _METHODS:
         _METHODS[cls] = _read_methods(cls)
     return _METHODS[cls]

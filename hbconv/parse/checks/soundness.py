@@ -1,4 +1,4 @@
-"""Whether what a parser made fits together: each node computes what it declares, from what its inputs are."""
+"""Check that each parsed node computes the width and dtype that it declares."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _WAY_OUT = "The model is damaged or was changed by hand: fit or save it again. I
 
 
 def require_sound(graph: Graph) -> Graph:
-    """Return the graph if its every node, written alone as primitives, has the width and dtype that it declares.
+    """Return the graph if each node, lowered alone, has the width and dtype that it declares.
 
-    Constants that are too short, too long or no numbers, as in a model changed by hand, show here, before rules cut them to
-    what is needed; so do class labels that are fewer than the codes.
+    This finds constants of a wrong length, or that are not numbers, in a model changed by hand.
+    It runs before rules narrow the constants, and also finds missing class labels.
 
     Raises
     ------
@@ -81,13 +81,13 @@ def _require_typed(node: Node) -> None:
 
 
 def _has_squares(points: npt.NDArray[Any]) -> bool:
-    """Whether the squared length of each point is a number: it is a term of the source's distances."""
+    """Tell whether the squared length of each point is finite: it is a term of the distances."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(np.square(points, dtype=np.float64).sum(axis=-1)).all())
 
 
 def require_labels(output: Output) -> None:
-    """Refuse class labels of which there are fewer than an output gives codes."""
+    """Refuse fewer class labels than an output has codes."""
     classes = output.classes
     if classes is None:
         return
@@ -100,7 +100,7 @@ def require_labels(output: Output) -> None:
 
 
 def _each(node: Node, labels: int) -> Sequence[Node]:
-    """Return what gives the codes of each of several labels, as far as is known."""
+    """Return the nodes that give the codes of several labels, as far as is known."""
     if labels > 1 and isinstance(node, Concat):
         return node.xs
     if labels > 1 and isinstance(node, ConstantRows):
@@ -109,7 +109,10 @@ def _each(node: Node, labels: int) -> Sequence[Node]:
 
 
 def _codes(node: Node) -> int:
-    """Count the codes that a node may give, as far as is known: labels fewer than these would be read beyond their end."""
+    """Count the codes that a node may give, as far as is known.
+
+    Labels fewer than these would be read beyond their end.
+    """
     if isinstance(node, Concat | Choose | Cast):
         return max(map(_codes, node.inputs))
     if isinstance(node, ArgMax):

@@ -1,4 +1,4 @@
-"""Sets of categories, as tree libraries store them, become a forest's tables of decisions."""
+"""Turn category sets, as tree libraries store them, into the category tables of a forest."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def category_tables(
 ) -> CategoryTables | None:
     """Write a table for each set: over the codes that the container CategoryCodes makes, whose sizes are the features' ``category_sizes``.
 
-    None where there are no sets.
+    Tables are over the codes of the container CategoryCodes, with sizes from ``category_sizes``.
 
     Parameters
     ----------
@@ -79,7 +79,9 @@ def category_tables(
 
 
 def category_sizes(n_features: int, features: Numbers, largest: Numbers) -> Array:
-    """Sizes for CategoryCodes: one more than the largest category of any test on a feature; one at least where it has a test.
+    """Return the sizes for CategoryCodes: one more than a feature's largest tested category.
+
+    A feature with a categorical split has a size of at least one.
 
     Examples
     --------

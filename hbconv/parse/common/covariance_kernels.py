@@ -1,4 +1,4 @@
-"""Kernels of Gaussian processes, between rows and constant points, in float64."""
+"""Kernel functions of Gaussian processes, between rows and constant points, in float64."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _MODULE = "sklearn.gaussian_process.kernels"
 
 
 def is_process_kernel(kernel: Any) -> bool:
-    """Whether it is an object of scikit-learn's kernels for Gaussian processes."""
+    """Tell whether an object is one of scikit-learn's kernels for Gaussian processes."""
     return any(cls.__module__ == _MODULE for cls in type(kernel).__mro__)
 
 
 def covariance(step: Step, kernel: Any, x: Node, points: Floats) -> Node:
-    """``kernel(x, points)``."""
+    """Return ``kernel(x, points)``, of shape (n_rows, n_points)."""
     _require_known(step, kernel)
     return _COVARIANCES[type(kernel).__name__](step, kernel, x, points)
 
 
 def variance(step: Step, kernel: Any, x: Node) -> Node:
-    """``kernel.diag(x)``: the kernel of each row with itself."""
+    """Return ``kernel.diag(x)``: the kernel of each row with itself."""
     _require_known(step, kernel)
     return _VARIANCES[type(kernel).__name__](step, kernel, x)
 
@@ -79,12 +79,12 @@ def _constant(step: Step, kernel: Any, x: Node, points: Floats) -> Node:  # noqa
 
 
 def _white(step: Step, kernel: Any, x: Node, points: Floats) -> Node:  # noqa: ARG001
-    """Nothing: noise is shared by no row and point, not even by equal ones."""
+    """Return zeros: no row shares its noise with a point, not even with an equal one."""
     return ConstantRows(x, Array(np.zeros(len(points))))
 
 
 def _scaled_squares(kernel: Any, x: Node, points: Floats) -> Node:
-    """Squared distances, each feature in units of its length scale."""
+    """Return squared distances, each feature in units of its length scale."""
     scale = np.squeeze(np.asarray(kernel.length_scale, dtype=np.float64))
     return Distances(Affine.of(Cast(x, "float64"), div=scale), Array(points / scale))
 
@@ -94,7 +94,7 @@ def _rbf(step: Step, kernel: Any, x: Node, points: Floats) -> Node:  # noqa: ARG
 
 
 def _matern(step: Step, kernel: Any, x: Node, points: Floats) -> Node:
-    """``exp(-d)`` times a polynomial in the distance d; the limit is that of RBF."""
+    """Return ``exp(-d)`` times a polynomial in the distance d; the limit is the RBF kernel."""
     if kernel.nu == inf:
         return _rbf(step, kernel, x, points)
     if kernel.nu not in (0.5, 1.5, 2.5):
@@ -182,7 +182,7 @@ def _variance_of_dot_product(step: Step, kernel: Any, x: Node) -> Node:  # noqa:
 
 
 def _variance_of_pairwise(step: Step, kernel: Any, x: Node) -> Node:
-    """Take the row's product with itself, in those metrics that start from it."""
+    """Take the row's product with itself, for the metrics that start from it."""
     pairwise = _pairwise_of(step, kernel)
     x = Cast(x, "float64")
     if pairwise.name in ("rbf", "laplacian", "chi2", "additive_chi2"):

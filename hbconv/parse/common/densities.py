@@ -1,4 +1,4 @@
-"""What models of densities share: squared lengths, and answers from the logarithms of joint densities."""
+"""What density models share: squared lengths, and classes from log joint densities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["classify", "squared_lengths"]
 
 
 def classify(joint: Node, classes: npt.ArrayLike) -> dict[str, Output]:
-    """Return the most likely class, and the probabilities that the joint logarithms give once they are normalized."""
+    """Return the most likely class, and the normalized probabilities of all classes."""
     logs = LogSoftmax(joint)
     return {
         "predict": Output(ArgMax(joint), Labels(Array(np.asarray(classes)))),
@@ -25,5 +25,5 @@ def classify(joint: Node, classes: npt.ArrayLike) -> dict[str, Output]:
 
 
 def squared_lengths(parts: Sequence[Node]) -> Node:
-    """Return the sum of the squares of each part, all of one width."""
+    """Return the sum of squares of each block of columns; all blocks have one width."""
     return GroupSums(Map(concat(parts), "square"), len(parts))

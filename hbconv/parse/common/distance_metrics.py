@@ -1,6 +1,7 @@
-"""Metrics by name: what grows with the distance from rows to points, and how the distance is had from it.
+"""Distance metrics by name: a cheap monotone surrogate, and the distance recovered from it.
 
-Neighbours are told apart by the surrogate, such as a squared distance; the root is taken of those found alone.
+Neighbours are found by the surrogate, such as a squared distance.
+The root is taken only of those found.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def as_it_is(values: Any) -> Any:
 
 @dataclass(frozen=True)
 class Surrogate:
-    """What grows with the distance to each point.
+    """A value that grows with the distance to each point.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ class Surrogate:
 
 
 def read_metric(step: Step, x: Node, points: Points, metric: object, params: Params) -> Surrogate:
-    """Return the surrogate of a metric by name, with its parameters; refuse it where hbconv knows none."""
+    """Return the surrogate of a metric by name, or refuse an unknown metric."""
     if not isinstance(metric, str) or metric not in _READERS:
         raise step.refuse("metric", metric, f"hbconv handles {', '.join(sorted(_READERS))}.")
     reader, known = _READERS[metric]
@@ -94,7 +95,10 @@ def read_metric(step: Step, x: Node, points: Points, metric: object, params: Par
 
 
 def refuse_no_metric(step: Step, metric: object) -> None:
-    """Refuse a search tree over distances that go against the triangle inequality: it passes over some that are near."""
+    """Refuse a search tree over distances without the triangle inequality.
+
+    Such a tree skips some near points.
+    """
     if metric == "dice":
         raise step.refuse(
             "metric",
@@ -104,7 +108,10 @@ def refuse_no_metric(step: Step, metric: object) -> None:
 
 
 def squared_distances(x: Node, points: Points) -> Node:
-    """Return squared distances in the common dtype of both, as the source does: computed in float64; by one product where they are wide."""
+    """Return squared distances in the common dtype of both, computed in float64.
+
+    Rows with many features are computed by one matrix product, as the source model does.
+    """
     if points.shape[1] > _WIDE:
         return SquaredDistances(x, Array(points))
     squares = _fold("square", x, points)
@@ -142,7 +149,7 @@ def _norm(p: float) -> _Reader:
 
 
 def _minkowski(step: Step, x: Node, points: Points, params: Params) -> Surrogate:
-    """Weights are drawn into the features: ``w |x - y|^p = |w^(1/p) x - w^(1/p) y|^p``."""
+    """Scale features by their weights: ``w |x - y|^p = |w^(1/p) x - w^(1/p) y|^p``."""
     p = float(params.get("p", 2))
     if "w" not in params:
         return _power(p, x, points)
@@ -161,7 +168,7 @@ def _standardized(step: Step, x: Node, points: Points, params: Params) -> Surrog
 
 
 def _mahalanobis(step: Step, x: Node, points: Points, params: Params) -> Surrogate:
-    """``(x - y) VI (x - y)`` is the squared length of ``(x - y) L`` for ``VI = L L^T``."""
+    """Use that ``(x - y) VI (x - y)`` is the squared length of ``(x - y) L``, ``VI = L L^T``."""
     inverse = np.asarray(
         params["VI"] if "VI" in params else np.linalg.inv(params["V"]), dtype=np.float64
     )
@@ -205,7 +212,7 @@ def _haversine(step: Step, x: Node, points: Points, params: Params) -> Surrogate
 
 
 def _cosine(step: Step, x: Node, points: Points, params: Params) -> Surrogate:  # noqa: ARG001
-    """One less the product of normalized rows, held between 0 and 2."""
+    """Return one minus the product of normalized rows, clipped to 0 ... 2."""
     wide = points.astype(np.float64)
     length = np.sqrt((wide**2).sum(axis=1, keepdims=True))
     normalized = wide / np.where(length < 10 * np.finfo(np.float64).eps, 1.0, length)

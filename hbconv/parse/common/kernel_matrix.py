@@ -1,4 +1,4 @@
-"""The kernel of an estimator that names one, or holds one of a Gaussian process."""
+"""The kernel matrix of an estimator, by a kernel's name or a Gaussian process kernel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ __all__ = ["kernel_matrix"]
 
 
 def kernel_matrix(step: Step, points: Any, **parameters: Any) -> Node:
-    """Kernel of the rows and each point; rows that are a kernel already stay as they are."""
+    """Return the kernel of the rows and each point, of shape (n_rows, n_points).
+
+    Rows of a precomputed kernel stay as they are.
+    """
     kernel = step.estimator.kernel
     x = step.require_finite()
     if kernel in ("precomputed", "chi2", "additive_chi2") or is_process_kernel(kernel):

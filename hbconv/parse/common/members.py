@@ -1,4 +1,4 @@
-"""What ensembles of any estimators share: members that are trees are read together, others one by one."""
+"""What ensembles of any estimators share: trees are read together, others one by one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def are_trees(step: Step) -> bool:
-    """Whether all members are single trees of scikit-learn."""
+    """Tell whether all members are single trees of scikit-learn."""
     return all(
         find_parser(member, step.where).name.startswith("sklearn.tree.")
         for member in step.estimator.estimators_
@@ -57,7 +57,7 @@ def read_members(step: Step, columns: Sequence[npt.ArrayLike]) -> list[dict[str,
 
 
 def read_named_members(step: Step) -> list[dict[str, Output]]:
-    """Return the methods of each member that has a name and was not dropped; it is given the rows as they are."""
+    """Return the methods of each named member that was not dropped; it reads x unchanged."""
     est = step.estimator
     names = (
         name
@@ -80,12 +80,12 @@ def passed_on(step: Step, outputs: dict[str, Output]) -> dict[str, Output]:
 
 
 def columns_of_array(x: Node, columns: npt.ArrayLike) -> Node:
-    """Columns of what the source first makes one array, of the common dtype."""
+    """Select columns of what the source model first makes one array of the common dtype."""
     return Select(x, Array.of(columns, np.int32))
 
 
 def class_codes(step: Step, predict: Output, classes: npt.NDArray[Any]) -> Node:
-    """Positions among the classes of what a member predicts, -1 where it is none of them."""
+    """Return the positions among ``classes`` of what a member predicts, -1 for others."""
     if not isinstance(predict.classes, Array):
         raise step.refuse(None, None, "Its members must predict class labels.")
     known = {label: position for position, label in enumerate(classes.tolist())}
@@ -98,7 +98,11 @@ def class_codes(step: Step, predict: Output, classes: npt.NDArray[Any]) -> Node:
 
 
 def spread_classes(values: Node, classes: npt.NDArray[Any], n_classes: int, fill: float) -> Node:
-    """Columns of some of the classes (float64) as columns of all of them; classes that are none of these raise ValueError."""
+    """Return columns for some of the classes as columns for all classes.
+
+    ``values`` are float64, and ``fill`` stands for the classes that it lacks.
+    Classes outside of ``n_classes``, or given twice, raise ValueError.
+    """
     if len(np.unique(classes)) != len(classes) or np.any((classes < 0) | (classes >= n_classes)):
         raise ValueError(f"a member knows the classes {classes.tolist()[:9]}, of {n_classes}")
     if np.array_equal(classes, np.arange(n_classes)):
@@ -109,7 +113,10 @@ def spread_classes(values: Node, classes: npt.NDArray[Any], n_classes: int, fill
 
 
 def _refuse_text_beside_numbers(step: Step, outputs: list[dict[str, Output]]) -> None:
-    """Refuse members that compute with numbers of an array of objects: one dtype, for which hbconv has no name."""
+    """Refuse members that compute with the numbers of an object array.
+
+    They read one dtype, for which hbconv has no name.
+    """
     nodes = topological(
         (
             *(output.node for methods in outputs for output in methods.values()),

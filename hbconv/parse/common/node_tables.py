@@ -1,4 +1,4 @@
-"""What the tree readers share: node tables of any library become one Forest, as array code."""
+"""Node tables of any tree library become one Forest, as array code."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class FlatTrees:
-    """The inner nodes of all trees, tree after tree, and the leaves in the source's own order.
+    """The splits of all trees, tree after tree, and the leaves in the order of the source model.
 
-    ``left`` and ``right`` name tests (``>= 0``) or leaves (``~leaf``) over the whole forest, ``roots`` likewise; ``values``
-    (n_leaves, n_values) and ``leaf_id`` have an entry for each leaf. Tables and slopes, where there are any, go by these
-    tests and leaves.
+    ``left`` and ``right`` name splits (``>= 0``) or leaves (``~leaf``) of the whole forest.
+    So does ``roots``, for each tree.
+    ``values`` (n_leaves, n_values) and ``leaf_id`` have an entry for each leaf.
+    Category tables and slopes, where there are any, have one for each of these splits and leaves.
     """
 
     feature: npt.NDArray[Any]
@@ -42,10 +43,10 @@ class FlatTrees:
 
 @dataclass(frozen=True)
 class NodeTable:
-    """The trees of a library that numbers tests and leaves together: one entry for each node, tree after tree.
+    """The trees of a library that numbers splits and leaves together, tree after tree.
 
-    ``left`` and ``right`` are numbers within the tree, negative at a leaf; each tree's first node is its root. ``tables`` has
-    an entry for each node too.
+    ``left`` and ``right`` are numbers within the tree, negative at a leaf.
+    The first node of each tree is its root. ``tables`` has an entry for each node too.
     """
 
     sizes: Sequence[int]
@@ -80,7 +81,7 @@ class NodeTable:
         )
 
     def split(self) -> FlatTrees:
-        """Tell tests from leaves.
+        """Separate splits from leaves.
 
         Examples
         --------
@@ -130,7 +131,9 @@ def assemble(
     n_features: int,
     target: npt.ArrayLike | None = None,
 ) -> Forest:
-    """Close the forest, its leaves numbered left to right, tree after tree. Leaves that nothing reaches are left out.
+    """Make the forest, with leaves numbered left to right, tree after tree.
+
+    Leaves that nothing reaches are left out.
 
     Parameters
     ----------
@@ -205,7 +208,10 @@ def _renumbered(children: Ints, place: Ints) -> Ints:
 
 
 def _left_to_right(trees: FlatTrees) -> tuple[Ints, Ints]:
-    """Place of each leaf, -1 where nothing reaches it, and the first place of each tree: level by level, all trees at once."""
+    """Return the place of each leaf and the first place of each tree.
+
+    A leaf that nothing reaches has -1. All trees are walked at once, level by level.
+    """
     levels = _levels(trees)
     leaves_under = np.zeros(len(trees.left), np.int64)
     for level in reversed(levels):
@@ -229,13 +235,13 @@ def _left_to_right(trees: FlatTrees) -> tuple[Ints, Ints]:
 
 
 def _leaves(children: Ints, leaves_under: Ints) -> Ints:
-    """Leaves under each child: one under a leaf."""
+    """Count the leaves under each child; a leaf counts one."""
     inner = children >= 0
     return np.where(inner, leaves_under[children * inner] if len(leaves_under) else 1, 1)
 
 
 def _levels(trees: FlatTrees) -> list[Ints]:
-    """List the tests by depth; raise unless each test, and each leaf at most, is reached once."""
+    """List the splits by depth; raise unless each split, and each leaf at most, is reached once."""
     levels = [trees.roots[trees.roots >= 0]]
     reached = 0
     while len(levels[-1]):
@@ -258,5 +264,5 @@ def _levels(trees: FlatTrees) -> list[Ints]:
 
 
 def _repeats(numbers: Ints, size: int) -> bool:
-    """Whether a number comes twice, or is not below size."""
+    """Tell whether a number comes twice, or is not below size."""
     return len(numbers) > 0 and (int(numbers.max()) >= size or int(np.bincount(numbers).max()) > 1)

@@ -1,4 +1,4 @@
-"""Kernels between rows and constant points, by the names that scikit-learn gives them."""
+"""Kernel functions between rows and constant points, by scikit-learn's names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Floats = npt.NDArray[np.floating]
 
 @dataclass(frozen=True)
 class PairwiseKernel:
-    """A kernel and its parameters; a gamma of None is one over the number of features.
+    """A kernel function and its parameters; gamma None is one over the number of features.
 
     Examples
     --------
@@ -48,16 +48,16 @@ class PairwiseKernel:
     coef0: float = 1
 
     def affine(self, x: Node, points: Floats) -> Node:
-        """``gamma * x @ point + coef0``."""
+        """Return ``gamma * x @ point + coef0``."""
         return Affine.of(Linear.of(x, points.T), mul=self.scale(points), add=self.coef0)
 
     def scale(self, points: Floats) -> float:
-        """Gamma."""
+        """Return gamma."""
         return 1.0 / points.shape[1] if self.gamma is None else float(self.gamma)
 
 
 def pairwise_kernel(step: Step, x: Node, points: Any, kernel: PairwiseKernel) -> Node:
-    """Kernel of x and each point, in the source's dtype: float32 where both are, else float64."""
+    """Return the kernel of x and each point, float32 where both are, else float64."""
     array = dense(points)
     array = array if array.dtype == np.float32 else array.astype(np.float64)
     return KERNELS[kernel.name](step, promoted(x, array), array, kernel)
@@ -81,7 +81,7 @@ def _rbf(step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> Node:  
 
 
 def _laplacian(step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> Node:  # noqa: ARG001
-    """Add up differences in float64, whatever the rows are."""
+    """Add up differences in float64, whatever dtype the rows have."""
     distances = Distances(Cast(x, "float64"), Array(points.astype(np.float64)), "absolute")
     return Map(Affine.of(distances, mul=-kernel.scale(points)), "exp")
 
@@ -96,7 +96,7 @@ def _cosine(step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> Node
 
 
 def _additive_chi2(step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> Node:  # noqa: ARG001
-    """Refuse what is negative; add up in float64, round to the dtype of x."""
+    """Refuse negative values; add up in float64, round to the dtype of x."""
     step.check(Compare.of(x, "lt", 0.0), f"X contains negative values (step {step.where!r}).")
     distances = Distances(Cast(x, "float64"), Array(points.astype(np.float64)), "chi_square")
     return CastLike(Affine.of(distances, mul=-1.0), x)

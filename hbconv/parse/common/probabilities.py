@@ -1,4 +1,4 @@
-"""What classifiers of every family share once they have probabilities."""
+"""What classifiers share once they have probabilities."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["beside_complement", "with_probabilities"]
 
 
 def beside_complement(p: Node) -> Node:
-    """Two columns ``1 - p, p`` for each column of p: the probabilities of two classes."""
+    """Return two columns ``1 - p, p`` for each column of p: probabilities of two classes."""
     both = Concat((Affine.of(p, mul=-1.0, add=1.0), p))
     if p.type.width == 1:
         return both

@@ -1,4 +1,4 @@
-"""The dtype in which the source computes with rows and fitted arrays together."""
+"""The dtype in which the source model computes with rows and fitted arrays together."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ __all__ = ["promoted"]
 
 
 def promoted(x: Node, *constants: Any) -> Node:
-    """Return x in numpy's common dtype of itself and arrays: float64 unless all are float32."""
+    """Cast x to numpy's common dtype with arrays: float64 unless all are float32."""
     narrow = all(np.asarray(constant).dtype == np.float32 for constant in constants)
     return Cast(x, "float" if narrow else "float64")

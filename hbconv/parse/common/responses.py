@@ -1,4 +1,4 @@
-"""What estimators around others make of the answers of these: numbers, and one score for a classifier of two classes."""
+"""The outputs of inner estimators, as the estimators around them use them."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = ["as_numbers", "as_vector", "is_a", "response", "side_by_side"]
 
 
 def is_a(estimator: Any, kind: str) -> bool:
-    """Whether scikit-learn counts an estimator as a ``"classifier"`` or as a ``"regressor"``."""
+    """Tell whether scikit-learn counts an estimator as a "classifier" or as a "regressor"."""
     return bool(estimator.__sklearn_tags__().estimator_type == kind)
 
 
 def as_numbers(step: Step, output: Output) -> Node:
-    """Return an answer as numbers, in the dtype that the source returns: labels stand for themselves."""
+    """Return an output as numbers, in the dtype of the source model; labels must be numbers."""
     if isinstance(output.form, Sparse | Cube | Stages | Paths):
         raise step.refuse(
             None, None, "An inner estimator answers with something else than one array of numbers."
@@ -50,7 +50,7 @@ def as_numbers(step: Step, output: Output) -> Node:
 
 
 def as_vector(step: Step, output: Output) -> Node:
-    """Return an answer of one number a row."""
+    """Return an output of one number for each row."""
     if not output.is_vector:
         raise step.refuse(
             None, None, "An inner estimator answers with several columns, where one is needed."
@@ -59,7 +59,7 @@ def as_vector(step: Step, output: Output) -> Node:
 
 
 def side_by_side(step: Step, outputs: list[Output]) -> Output:
-    """Return answers of one value a row as columns of one array, with their labels where all have some."""
+    """Return outputs of one value a row as columns, with their labels where all have some."""
     classes = [
         output.form.classes
         for output in outputs
@@ -73,9 +73,10 @@ def side_by_side(step: Step, outputs: list[Output]) -> Output:
 def response(
     step: Step, member: Any, outputs: dict[str, Output], *methods: str, positive: int = 1
 ) -> tuple[Node, str]:
-    """Return the answer of the first of the methods that a member has, and which it is.
+    """Return the node of the first of ``methods`` that a member has, and the name of that method.
 
-    Of a classifier of two classes it is one column: the probability or the score of the class at the positive position.
+    A classifier of two classes gives one column.
+    It is the probability, or the score, of the class at the ``positive`` position.
     """
     method = next((m for m in methods if m in outputs), None)
     if method is None:
@@ -95,7 +96,7 @@ def response(
 
 
 def _table(step: Step, labels: npt.NDArray[Any]) -> Array:
-    """Labels by their codes, behind an entry for the code -1, which nothing predicts."""
+    """Return labels by their codes, behind an entry for the code -1, which nothing predicts."""
     if labels.dtype.kind not in "biuf":
         raise step.refuse(
             None,

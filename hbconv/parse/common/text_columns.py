@@ -1,7 +1,8 @@
-"""Columns of text and of objects: found through the containers that only move them, and read as codes of a vocabulary.
+"""Read text and object columns as codes of a vocabulary.
 
-Such a column never enters a program. What stands between the input and its encoder (a selection, a concatenation, an
-imputer) is folded into the vocabulary by which the host encodes it.
+Such a column never enters a program.
+Containers between the input and its encoder, such as a selection or an imputer, only move it.
+What they do is folded into the vocabulary by which the host encodes the column.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _PLAIN = (str, bytes, int, float, np.number, np.bool_)
 
 @dataclass(frozen=True)
 class TextColumn:
-    """A column of the input, and the (missing values, replacement) of the imputers it passed, in order."""
+    """A column of the input, and the (missing values, replacement) of its imputers, in order."""
 
     schema: Schema
     column: int
@@ -57,7 +58,7 @@ class TextColumn:
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """Texts that an imputer replaces."""
+        """Return the texts that an imputer replaces."""
         return tuple(m for missing, _ in self.fills for m in missing if isinstance(m, str))
 
     def filled(self, value: Raw) -> Raw:
@@ -81,7 +82,7 @@ def text_column(x: Node, position: int) -> TextColumn | None:
 
 
 def category_codes(step: Step, position: int, categories: Any) -> Node:
-    """Code of one column of the step's input: the position of its value among the categories, -1 for others."""
+    """Return the position of each value of a column among the categories, -1 for others."""
     values = np.asarray(categories)
     if are_numbers(values):
         if values.dtype.kind != "O" and not _ascend(values):
@@ -103,7 +104,10 @@ def category_codes(step: Step, position: int, categories: Any) -> Node:
 
 
 def are_numbers(categories: Any) -> bool:
-    """Whether a program can compare the categories of a column: numbers, of objects those that one dtype holds exactly, in ascending order."""
+    """Tell whether a program can compare the categories of a column.
+
+    They must be numbers; objects must ascend and have one dtype that holds them exactly.
+    """
     values = np.asarray(categories)
     if values.dtype.kind != "O":
         return values.dtype.kind in "biuf" and values.dtype.itemsize <= 8
@@ -127,23 +131,26 @@ def _ascend(values: npt.NDArray[Any]) -> bool:
 
 
 def columns_of(x: Node, positions: Sequence[int]) -> Node:
-    """Columns of x, each followed back as far as it was only moved: texts may stand beside it on the way."""
+    """Select columns of x, each followed back as far as it was only moved.
+
+    Text columns may stand beside it on the way.
+    """
     runs = groupby((_origin(x, j) for j in positions), key=itemgetter(0))
     return concat([select(made, [position for _, position in run]) for made, run in runs])
 
 
 def is_missing_text(step: Step, position: int, missing: tuple[Raw, ...]) -> Node:
-    """Whether one text column of the step's input is missing: bool."""
+    """Return whether each value of a text column of the step's input is missing, as bool."""
     return Compare.of(_value_codes(step, position, list(missing)), "ge", 0)
 
 
 def is_nan(value: object) -> TypeGuard[float]:
-    """Whether a value of any type is NaN."""
+    """Tell whether a value of any type is NaN."""
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
 def _value_codes(step: Step, position: int, categories: list[Raw]) -> Node:
-    """Codes of the raw values, which become the categories' codes directly, or through a table where imputers moved them."""
+    """Return the codes of the raw values, through a table where imputers changed them."""
     column = text_column(step.x, position)
     if column is None:
         raise step.refuse(
@@ -170,7 +177,7 @@ def _as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _plain(value: Any) -> Raw:
-    """Return numpy's scalars as Python's, which equal them and can be stored."""
+    """Return numpy scalars as Python values, which equal them and can be stored."""
     return _canonical(value.item() if isinstance(value, np.generic) else value)
 
 
@@ -180,7 +187,10 @@ def _canonical(value: Raw) -> Raw:
 
 
 def _origin(x: Node, position: int) -> tuple[Node, int]:
-    """Node that made a column, behind the selections and concatenations, and the column's place in it."""
+    """Return the node that made a column, and the column's place in it.
+
+    Selections and concatenations on the way are passed.
+    """
     if isinstance(x, Select):
         return _origin(x.x, int(x.indices[position]))
     if not isinstance(x, Concat):
