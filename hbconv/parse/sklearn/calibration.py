@@ -1,4 +1,4 @@
-"""scikit-learn's calibration: the scores of classifiers become probabilities."""
+"""Calibration: turn the scores of classifiers into probabilities."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from hbconv.parse.step import Step, concat
     features=lambda est: common_schema(pair.estimator for pair in est.calibrated_classifiers_),
 )
 def parse_calibrated_classifier(step: Step) -> dict[str, Output]:
-    """Average what the pairs of classifier and calibrator say, in float64."""
+    """Average the probabilities of all pairs of classifier and calibrator, in float64."""
     est = step.estimator
     each = [
         Cast(_calibrated(step, pair, i), "float64")
@@ -67,7 +67,10 @@ def _calibrated(step: Step, pair: Any, i: int) -> Node:
 
 
 def _class_by_class(step: Step, pair: Any, scores: Node) -> Node:
-    """Calibrate each class against the others; classes that a classifier was not fitted on have probability 0."""
+    """Calibrate each class against the others.
+
+    Classes that a classifier was not fitted on have probability 0.
+    """
     calibrate = _CALIBRATORS[pair.method]
     n_classes = len(pair.classes)
     columns = [Select(scores, Array.of([j], np.int32)) for j in range(scores.type.width)]
@@ -86,7 +89,7 @@ def _class_by_class(step: Step, pair: Any, scores: Node) -> Node:
 
 
 def _sigmoid(step: Step, calibrator: Any, score: Node) -> Node:  # noqa: ARG001
-    """``sigmoid(-(a * score + b))``."""
+    """Return ``sigmoid(-(a * score + b))``."""
     return Map(
         Affine.of(
             Affine.of(Cast(score, "float64"), mul=calibrator.a_, add=calibrator.b_), mul=-1.0
@@ -103,7 +106,7 @@ _CALIBRATORS: dict[str, Callable[[Step, Any, Node], Node]] = {
     "sigmoid": _sigmoid,
     "isotonic": _isotonic,
 }
-"""How one score becomes a probability, by method."""
+"""How each method turns one score into a probability."""
 
 
 def _with_temperature(step: Step, pair: Any, scores: Node, method: str) -> Node:
@@ -120,9 +123,10 @@ def _with_temperature(step: Step, pair: Any, scores: Node, method: str) -> Node:
 
 
 def _logits(scores: Node, method: str) -> Node:
-    """Return scores of all classes, or logarithms of their probabilities.
+    """Return the scores of all classes, or the logarithms of their probabilities.
 
-    The source takes scores for probabilities where all rows of a batch look like some; here each row is looked at alone.
+    The source model takes scores for probabilities where all rows of a batch look like some.
+    Here each row is judged alone.
     """
     if scores.type.width > 1:
         return Logits(scores)

@@ -1,4 +1,4 @@
-"""Clusters: the nearest of a few centres, and how far they are."""
+"""Clusters: the nearest of a few centres, and the distances to them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,15 @@ def _distances(x: Node, centers: npt.NDArray[Any]) -> Node:
 
 
 def _nearest(x: Node, centers: npt.NDArray[Any]) -> Node:
-    """Position of the nearest centre, the first of equals."""
+    """Return the position of the nearest centre, the first of equals."""
     return ArgMax(Map(squared_distances(Cast(x, "float64"), centers), "neg"))
 
 
 def _closeness(x: Node, centers: npt.NDArray[Any]) -> Node:
-    """``2 x @ center - |center|^2``, larger for nearer centres: what the source compares, in its dtype."""
+    """Return ``2 x @ center - |center|^2``, which is larger for nearer centres.
+
+    The source model compares this value, in this dtype.
+    """
     return Linear.of(
         promoted(x, centers), 2.0 * centers.T, -np.einsum("ij,ij->i", centers, centers)
     )
@@ -46,7 +49,7 @@ def _closeness(x: Node, centers: npt.NDArray[Any]) -> Node:
 
 @parses("sklearn.cluster.KMeans", "sklearn.cluster.MiniBatchKMeans")
 def parse_k_means(step: Step) -> dict[str, Output]:
-    """Nearest centre, and the distances to all."""
+    """Return the nearest centre, and the distances to all."""
     x = step.require_finite()
     centers = step.estimator.cluster_centers_
     return {
@@ -57,7 +60,10 @@ def parse_k_means(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.cluster.BisectingKMeans")
 def parse_bisecting_k_means(step: Step) -> dict[str, Output]:
-    """Go down the tree of clusters, at each the nearer half's way: a label counts the turns to it, and that of the right ones alone has them all."""
+    """Walk down the tree of clusters, always towards the nearer half.
+
+    A label counts the turns on its way that a row takes; only the right label has them all.
+    """
     est = step.estimator
     x = step.require_finite()
     inner = _inner_clusters(est._bisecting_tree)
@@ -75,7 +81,7 @@ def parse_bisecting_k_means(step: Step) -> dict[str, Output]:
 
 
 def _inner_clusters(cluster: Any) -> list[Any]:
-    """Clusters that were bisected, each before its halves."""
+    """List the clusters that were bisected, each before its halves."""
     return (
         []
         if cluster.left is None
@@ -84,7 +90,10 @@ def _inner_clusters(cluster: Any) -> list[Any]:
 
 
 def _ways(inner: list[Any]) -> npt.NDArray[np.float64]:
-    """For each bisected cluster and label: 1 where the way to the label turns right, -1 where left, 0 where it does not come by."""
+    """Return the way to each label (column) at each bisected cluster (row).
+
+    1 is a right turn, -1 a left turn, 0 a cluster that the way does not pass.
+    """
     ways = np.zeros((len(inner), len(inner) + 1))
     for row, cluster in zip(ways, inner, strict=True):
         row[_labels(cluster.left)] = -1.0
@@ -93,7 +102,7 @@ def _ways(inner: list[Any]) -> npt.NDArray[np.float64]:
 
 
 def _labels(cluster: Any) -> list[int]:
-    """Labels of a cluster's parts."""
+    """Return the labels of the leaves below a cluster."""
     return (
         [cluster.label]
         if cluster.left is None
@@ -103,7 +112,7 @@ def _labels(cluster: Any) -> list[int]:
 
 @parses("sklearn.cluster.Birch")
 def parse_birch(step: Step) -> dict[str, Output]:
-    """Label of the nearest subcluster, and the distances to all of them."""
+    """Return the label of the nearest subcluster, and the distances to all subclusters."""
     est = step.estimator
     x = step.require_finite()
     if not np.allclose((est.subcluster_centers_**2).sum(axis=1), est._subcluster_norms):
@@ -119,7 +128,7 @@ def parse_birch(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.cluster.MeanShift")
 def parse_mean_shift(step: Step) -> dict[str, Output]:
-    """Nearest centre."""
+    """Return the nearest centre."""
     return {
         "predict": Output(
             _nearest(step.require_finite(), step.estimator.cluster_centers_), VECTOR, dtype="int64"
@@ -129,7 +138,7 @@ def parse_mean_shift(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.cluster.AffinityPropagation")
 def parse_affinity_propagation(step: Step) -> dict[str, Output]:
-    """Nearest exemplar; -1 where fitting did not converge and left none."""
+    """Return the nearest exemplar; -1 where fitting did not converge and left none."""
     est = step.estimator
     step.require("affinity", "euclidean")
     x = step.require_finite()
@@ -150,7 +159,10 @@ _POOLS = {
 
 @parses("sklearn.cluster.FeatureAgglomeration")
 def parse_feature_agglomeration(step: Step) -> Node:
-    """Make each cluster of columns one: their mean, which the source computes in float64, or another function of numpy's."""
+    """Pool each cluster of columns by a function of numpy.
+
+    The mean is computed in float64, as the source model does.
+    """
     est = step.estimator
     x = step.require_finite()
     function = est.pooling_func

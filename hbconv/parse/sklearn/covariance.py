@@ -19,13 +19,13 @@ from hbconv.parse.step import Step
     "sklearn.covariance.ShrunkCovariance",
 )
 def parse_covariance(step: Step) -> dict[str, Output]:
-    """Distances alone."""
+    """Return the distances alone."""
     return {"mahalanobis": Output(_mahalanobis(step), VECTOR)}
 
 
 @parses("sklearn.covariance.EllipticEnvelope")
 def parse_elliptic_envelope(step: Step) -> dict[str, Output]:
-    """Score by the negative distance; from the offset on, a row is an inlier."""
+    """Score by the negative distance; a row is an inlier from the offset on."""
     distances = _mahalanobis(step)
     scores = Affine.of(distances, mul=-1.0)
     decision = Affine.of(scores, sub=step.estimator.offset_)
@@ -39,7 +39,10 @@ def parse_elliptic_envelope(step: Step) -> dict[str, Output]:
 
 
 def _mahalanobis(step: Step) -> Node:
-    """``c @ precision @ c`` for the centred row c, in float64; NaN where rounding makes it negative, for the source takes its root."""
+    """Return ``c @ precision @ c`` for the centred row c, in float64.
+
+    It is NaN where rounding makes it negative, since the source model takes its root.
+    """
     est = step.estimator
     centred = Affine.of(Cast(step.require_finite(), "float64"), sub=est.location_)
     precision = est.get_precision()

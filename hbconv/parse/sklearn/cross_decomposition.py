@@ -1,4 +1,4 @@
-"""Partial least squares and canonical correlation: rows scaled, then projected."""
+"""Partial least squares and canonical correlation: scale rows, then project them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from hbconv.parse.step import Step
     "sklearn.cross_decomposition.PLSRegression",
 )
 def parse_partial_least_squares(step: Step) -> dict[str, Output]:
-    """Project scaled rows; predict from rows that are centred alone, since the coefficients hold the scale."""
+    """Project scaled rows, and predict from centred rows.
+
+    The coefficients of ``predict`` hold the scale.
+    """
     est = step.estimator
     x = step.require_finite(Cast(step.x, "float"))
     scores = Linear.of(_scaled(step, x), est.x_rotations_)

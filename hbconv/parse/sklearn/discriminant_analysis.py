@@ -1,4 +1,4 @@
-"""Discriminant analysis: linear scores, or distances to the classes in their own metrics."""
+"""Discriminant analysis: linear scores, or distances in a metric of each class."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ from hbconv.parse.step import Step
 
 @parses("sklearn.discriminant_analysis.LinearDiscriminantAnalysis", takes_sparse=True)
 def parse_linear_discriminant_analysis(step: Step) -> dict[str, Output]:
-    """Linear scores and their softmax; the projection on the discriminants where the solver finds them."""
+    """Return linear scores, their softmax, and the projection.
+
+    Only some solvers find discriminants to project on.
+    """
     solver = step.require("solver", "svd", "lsqr", "eigen")
     if len(step.estimator.classes_) == 1:
         raise step.refuse(
@@ -54,7 +57,10 @@ def _discriminants(step: Step) -> Node:
 
 @parses("sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis")
 def parse_quadratic_discriminant_analysis(step: Step) -> dict[str, Output]:
-    """``log prior - (distance + log det covariance) / 2`` for each class; of two classes the difference is the score."""
+    """Return ``log prior - (distance + log det covariance) / 2`` of each class.
+
+    With two classes the score is the difference.
+    """
     est = step.estimator
     x = promoted(step.require_finite(), est.means_)
     distances = _distances(est, x)
@@ -94,9 +100,9 @@ def _distances(est: Any, x: Node) -> Node:
 
 
 def _triangular(weights: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
-    """Return lower triangular weights by which rows become as long as by the given ones: ``weights = L Q``, Q being a rotation.
+    """Return lower triangular weights that give rows the same lengths: ``weights = L Q``.
 
-    Those of float32 stay: rows of float64 would see the rounding of others.
+    Q is a rotation. Weights of float32 stay, since rows of float64 would see the rounding.
     """
     if weights.dtype != np.float64:
         return weights

@@ -1,4 +1,4 @@
-"""Dummy estimators: the same answer for every row, whatever it holds."""
+"""Dummy estimators: the same answer for every row."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def parse_dummy_regressor(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.dummy.DummyClassifier")
 def parse_dummy_classifier(step: Step) -> dict[str, Output]:
-    """Return the most frequent class, or a given one. What is drawn at random, no model can repeat."""
+    """Return the most frequent class, or a given one; random strategies are refused."""
     est = step.estimator
     if est._strategy in ("stratified", "uniform"):
         raise step.refuse(
@@ -63,7 +63,7 @@ def parse_dummy_classifier(step: Step) -> dict[str, Output]:
 
 
 def _dtype(step: Step) -> str | None:
-    """Labels have the dtype of the constant where one is given, not that of the classes."""
+    """Return the dtype of the constant where one is given, else that of the classes."""
     if step.estimator._strategy != "constant":
         return None
     dtype = np.asarray(step.estimator.constant).dtype
@@ -71,7 +71,7 @@ def _dtype(step: Step) -> str | None:
 
 
 def _chosen(step: Step, classes: list[Numbers], priors: list[Numbers]) -> list[int]:
-    """Position of the class that each output predicts."""
+    """Return the position of the class that each output predicts."""
     if step.estimator._strategy != "constant":
         return [int(prior.argmax()) for prior in priors]
     constants = np.ravel(np.asarray(step.estimator.constant))

@@ -1,4 +1,4 @@
-"""Vectorizers of texts and mappings: the host makes sparse rows (Entries), and what follows is arithmetic on them."""
+"""Vectorizers of texts and mappings: the host makes sparse rows, nodes weigh them."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _dtype(step: Step) -> str:
 
 
 def _terms(step: Step) -> Terms:
-    """Names in the order of their columns."""
+    """Return the names in the order of their columns."""
     ordered = sorted(step.estimator.vocabulary_.items(), key=lambda item: int(item[1]))
     if [int(place) for _, place in ordered] != list(range(len(ordered))):
         raise step.refuse(
@@ -132,7 +132,7 @@ def _buckets(step: Step) -> Buckets:
 
 
 def _texts(step: Step) -> Texts:
-    """How documents are cut; what the user's own functions do, nobody can read."""
+    """Read how documents are cut; functions of the user are refused."""
     est = step.estimator
     step.require("input", "content")
     for parameter in ("preprocessor", "tokenizer"):
@@ -160,7 +160,7 @@ _OWN_FUNCTION = "A function of your own cannot be stored in a model: apply it to
 
 
 def _weighed(step: Step, weights: Any, counts: Node) -> Node:
-    """Dampen the counts, multiply by ``idf_``, divide each row by its norm; any of them may be off."""
+    """Dampen the counts, multiply by ``idf_``, normalize each row; any of them may be off."""
     if weights.sublinear_tf:
         _require_counts(step, counts)
         counts = Map(counts, "sublinear")
@@ -170,7 +170,7 @@ def _weighed(step: Step, weights: Any, counts: Node) -> Node:
 
 
 def _require_counts(step: Step, counts: Node) -> None:
-    """Refuse entries that may be 0, of which the source takes the logarithm too."""
+    """Refuse entries that may be 0, whose logarithm the source model takes too."""
     if any(
         isinstance(node, Entries) and not node.extractor.counts for node in topological((counts,))
     ):

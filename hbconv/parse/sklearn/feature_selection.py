@@ -1,4 +1,4 @@
-"""Feature selection: some of the columns, as they are."""
+"""Feature selection: some of the columns, unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hbconv.parse.step import Step, is_fitted
 
 
 def _columns_of_inner(selector: Any) -> Schema | None:
-    """Input columns of a selector that was never fitted, around an estimator that was."""
+    """Return the columns of a prefit estimator inside a selector that was never fitted."""
     return None if hasattr(selector, "estimator_") else read_schema(selector.estimator)
 
 
@@ -44,13 +44,13 @@ def parse_selector(step: Step) -> dict[str, Output]:
     "sklearn.feature_selection.SelectFromModel", features=_columns_of_inner, is_fitted=_is_prefit
 )
 def parse_select_from_model(step: Step) -> dict[str, Output]:
-    """Keep the columns that matter to an estimator, which may have been fitted alone."""
+    """Keep the columns that matter to an estimator, which may be prefit."""
     return {"transform": _kept(step, _selected(step))}
 
 
 @parses("sklearn.feature_selection.RFE", "sklearn.feature_selection.RFECV")
 def parse_recursive_elimination(step: Step) -> dict[str, Output]:
-    """Keep the columns, and answer as the estimator fitted on them."""
+    """Keep the columns, and predict as the estimator fitted on them."""
     selected = _selected(step)
     outputs = passed_on(
         step, step.child(step.estimator.estimator_, selected, "estimator", x_sparse=step.x_sparse)
@@ -63,13 +63,19 @@ def _kept(step: Step, selected: Node) -> Output:
 
 
 def _selected(step: Step) -> Node:
-    """Select from the whole input as one array, whose common dtype the columns keep; a selector that takes NaN takes infinity too."""
+    """Select from the whole input as one array of the common dtype.
+
+    A selector that takes NaN takes infinity too.
+    """
     x = step.x if step.estimator.__sklearn_tags__().input_tags.allow_nan else step.require_finite()
     return Select(x, Array(np.flatnonzero(_support(step)).astype(np.int32)))
 
 
 def _support(step: Step) -> npt.NDArray[np.bool_]:
-    """Ask which columns are kept, which some selectors first compute now, from parameters that were not checked when they were fitted."""
+    """Return which columns are kept; some selectors compute this only now.
+
+    They use parameters that fitting did not check.
+    """
     try:
         support = np.asarray(step.estimator.get_support())
     except (TypeError, ValueError) as error:

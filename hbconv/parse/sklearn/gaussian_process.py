@@ -1,4 +1,4 @@
-"""Gaussian processes: sums over the kernels with the rows they were fitted on, in float64."""
+"""Gaussian processes: sums over kernels with the fitted rows, in float64."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from hbconv.parse.step import Step, concat
 
 
 def _columns(est: Any) -> int | None:
-    """Return the columns of a process over a kernel that reads no vectors, such as a constant, which does not know them otherwise."""
+    """Return the columns of a process whose kernel reads no vectors, such as a constant."""
     if hasattr(est, "n_features_in_") or not (
         hasattr(est, "X_train_") or hasattr(est, "base_estimator_")
     ):
@@ -46,7 +46,7 @@ def _columns(est: Any) -> int | None:
     "sklearn.gaussian_process.GaussianProcessRegressor", features=_columns, is_fitted=lambda _: True
 )
 def parse_gaussian_process_regressor(step: Step) -> dict[str, Output]:
-    """``kernel(x, rows) @ alpha``, scaled back to the targets."""
+    """Return ``kernel(x, rows) @ alpha``, scaled back to the targets."""
     est = step.estimator
     if not hasattr(est, "X_train_"):
         return _prior(step)
@@ -56,7 +56,7 @@ def parse_gaussian_process_regressor(step: Step) -> dict[str, Output]:
 
 
 def _prior(step: Step) -> dict[str, Output]:
-    """Zeros, which a process expects that has seen no rows."""
+    """Return zeros, the mean of a process that has seen no rows."""
     n_targets = step.estimator.n_targets or 1
     return {
         "predict": Output(
@@ -68,7 +68,7 @@ def _prior(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.gaussian_process.GaussianProcessClassifier", features=_columns)
 def parse_gaussian_process_classifier(step: Step) -> dict[str, Output]:
-    """One process for two classes; for more, one for each class or for each two of them."""
+    """Use one process for two classes, else one for each class or each pair."""
     est = step.estimator
     classes = Array(step.estimator.classes_)
     step.require_finite()
@@ -93,7 +93,7 @@ def parse_gaussian_process_classifier(step: Step) -> dict[str, Output]:
 
 
 def _points(step: Step, process: Any) -> npt.NDArray[np.float64]:
-    """Return the rows a process was fitted on, which kernels of a user's own may read as texts."""
+    """Return the rows that a process was fitted on, which must be numbers."""
     rows = np.asarray(process.X_train_)
     if rows.ndim != 2 or rows.dtype.kind not in "biuf":
         raise step.refuse(
@@ -103,13 +103,13 @@ def _points(step: Step, process: Any) -> npt.NDArray[np.float64]:
 
 
 def _latent(step: Step, process: Any) -> tuple[Node, Node]:
-    """Kernel with the rows of one process, and the mean of its latent function."""
+    """Return the kernel with the fitted rows, and the mean of the latent function."""
     kernel = covariance(step, process.kernel_, step.x, _points(step, process))
     return kernel, Linear.of(kernel, process.y_train_ - process.pi_)
 
 
 def _probability(step: Step, process: Any) -> Node:
-    """Probability of the second class, averaged over the latent function."""
+    """Return the probability of the second class, averaged over the latent function."""
     kernel, mean = _latent(step, process)
     known = Linear.of(kernel, np.linalg.solve(process.L_, np.diag(process.W_sr_)).T)
     explained = GroupSums(Map(known, "square"), 1)

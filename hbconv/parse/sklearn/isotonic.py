@@ -1,4 +1,4 @@
-"""IsotonicRegression: interpolation between the thresholds it found."""
+"""IsotonicRegression: interpolate between the fitted thresholds."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ __all__ = ["isotonic_prediction"]
 
 @parses("sklearn.isotonic.IsotonicRegression", features=lambda _: Schema.sequence())
 def parse_isotonic_regression(step: Step) -> dict[str, Output]:
-    """Predict and transform alike."""
+    """Return the same values from predict and from transform."""
     prediction = Output(isotonic_prediction(step, step.estimator, step.x), VECTOR)
     return {"predict": prediction, "transform": prediction}
 
 
 def isotonic_prediction(step: Step, isotonic: Any, x: Node) -> Node:
-    """Return what a fitted IsotonicRegression predicts for the one column of x, in the dtype it was fitted in.
+    """Return what a fitted IsotonicRegression predicts for the one column of x.
 
-    In float64 the source interpolates with ``numpy.interp``; in float32 with scipy, whose pieces hold their right ends.
+    The dtype is that of fitting.
+    In float64 the source model calls ``numpy.interp``.
+    In float32 it calls scipy, whose pieces hold their right ends.
     """
     knots = isotonic.X_thresholds_
     values = isotonic.y_thresholds_
@@ -60,7 +62,7 @@ def isotonic_prediction(step: Step, isotonic: Any, x: Node) -> Node:
 
 
 def _out_of_bounds(step: Step, prediction: Interpolate) -> Node:
-    """Values beyond the thresholds: held to them, missing, or refused."""
+    """Clip values beyond the thresholds, make them NaN, or refuse them."""
     rule = step.require("out_of_bounds", "clip", "nan", "raise")
     outside = IsOutside(prediction.x, *(Array(prediction.knots.data[:, end]) for end in (0, -1)))
     if rule == "nan":

@@ -1,4 +1,4 @@
-"""Features whose products approximate a kernel."""
+"""Features whose products approximate a kernel function."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _INTERVALS = {1: 0.8, 2: 0.5, 3: 0.4}
 
 @parses("sklearn.kernel_approximation.Nystroem")
 def parse_nystroem(step: Step) -> Node:
-    """Kernel with the chosen rows, whitened."""
+    """Whiten the kernel with the chosen rows."""
     est = step.estimator
     given = {
         name: getattr(est, name)
@@ -56,7 +56,7 @@ def parse_nystroem(step: Step) -> Node:
 
 @parses("sklearn.kernel_approximation.RBFSampler")
 def parse_rbf_sampler(step: Step) -> Node:
-    """Cosines of random projections."""
+    """Return cosines of random projections."""
     return _cosines(
         step.estimator, step.require_finite(), (2.0 / step.estimator.n_components) ** 0.5
     )
@@ -64,7 +64,7 @@ def parse_rbf_sampler(step: Step) -> Node:
 
 @parses("sklearn.kernel_approximation.SkewedChi2Sampler")
 def parse_skewed_chi2_sampler(step: Step) -> Node:
-    """Cosines of random projections of logarithms."""
+    """Return cosines of random projections of logarithms."""
     est = step.estimator
     x = step.require_finite(Cast(step.x, "float"))
     least = Array(np.full(x.type.width, -est.skewedness, dtype=np.float64))
@@ -85,7 +85,10 @@ def _cosines(est: Any, x: Node, scale: float) -> Node:
 
 @parses("sklearn.kernel_approximation.AdditiveChi2Sampler")
 def parse_additive_chi2_sampler(step: Step) -> dict[str, Output]:
-    """``sqrt(x h)``, then cosines and sines of ``j h log(x)`` of decreasing size; all are zero where x is."""
+    """Return ``sqrt(x h)``, then scaled cosines and sines of ``j h log(x)``.
+
+    All are zero where x is.
+    """
     est = step.estimator
     x = step.require_finite()
     step.check(
@@ -107,7 +110,10 @@ def parse_additive_chi2_sampler(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.kernel_approximation.PolynomialCountSketch")
 def parse_polynomial_count_sketch(step: Step) -> Node:
-    """Convolve the sketches of all degrees: multiply their Fourier transforms. A sketch and its transform are one product."""
+    """Convolve the sketches of all degrees: multiply their Fourier transforms.
+
+    A sketch and its transform are one matrix product.
+    """
     est = step.estimator
     x = Cast(step.require_finite(), "float64")
     cosines, sines = _waves(est.n_components)
@@ -129,7 +135,10 @@ def parse_polynomial_count_sketch(step: Step) -> Node:
 
 
 def _waves(n: int) -> tuple[Floats, Floats]:
-    """Cosines and sines of the real Fourier transform of n values, a column a frequency."""
+    """Return the cosines and sines of the real Fourier transform of n values.
+
+    Each frequency has a column.
+    """
     turns = np.arange(n)[:, None] * np.arange(n // 2 + 1) % n
     return np.cos(2 * pi / n * turns), np.sin(2 * pi / n * turns)
 
@@ -137,7 +146,7 @@ def _waves(n: int) -> tuple[Floats, Floats]:
 def _sketch(
     est: Any, indexes: npt.NDArray[np.int64], signs: npt.NDArray[np.int64], width: int
 ) -> tuple[Floats, Floats]:
-    """Weights that send each feature to one component; a constant feature stands for ``coef0``."""
+    """Return weights that send each feature to one component; a constant stands for ``coef0``."""
     weights = np.zeros((len(indexes), est.n_components))
     weights[np.arange(len(indexes)), indexes] = signs
     with np.errstate(invalid="ignore"):
@@ -147,6 +156,6 @@ def _sketch(
 
 
 def _complex_product(a: Complex, b: Complex) -> Complex:
-    """Real and imaginary part."""
+    """Return the real and the imaginary part."""
     real = Add((Multiply((a[0], b[0])), Affine.of(Multiply((a[1], b[1])), mul=-1.0)))
     return real, Add((Multiply((a[0], b[1])), Multiply((a[1], b[0]))))

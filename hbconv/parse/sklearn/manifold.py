@@ -1,4 +1,4 @@
-"""Manifolds: new rows placed by the neighbours that they have among the rows fitted on."""
+"""Manifolds: place new rows by their neighbours among the fitted rows."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from hbconv.parse.sklearn.neighbors.nearest import fitted_rows, nearest
 from hbconv.parse.step import Step
 
 _MOST = 50
-"""Neighbours for which the program that solves for their weights is still short."""
+"""Largest number of neighbours, for which the program that solves for weights stays short."""
 
 
 @parses("sklearn.manifold.Isomap")
 def parse_isomap(step: Step) -> Node:
-    """Project the shortest ways to all rows fitted on, as kernel PCA does with a kernel: minus half their squares."""
+    """Project minus half the squared shortest paths, as kernel PCA projects a kernel."""
     est = step.estimator
     x = step.require_finite()
     if est.n_neighbors is None:
@@ -42,7 +42,10 @@ def parse_isomap(step: Step) -> Node:
 
 @parses("sklearn.manifold.LocallyLinearEmbedding")
 def parse_locally_linear_embedding(step: Step) -> Node:
-    """Place a row as its neighbours make it up; the weights have the dtype of float rows."""
+    """Place a row by the weights with which its neighbours make it up.
+
+    The weights have the dtype of float rows.
+    """
     est = step.estimator
     x = step.require_finite()
     if est.n_neighbors > _MOST:

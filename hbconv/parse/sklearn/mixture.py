@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians: the logarithm of each component's density, weighted."""
+"""Mixtures of Gaussians: the weighted log density of each component."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Floats = npt.NDArray[np.floating]
 
 @parses("sklearn.mixture.GaussianMixture", "sklearn.mixture.BayesianGaussianMixture")
 def parse_gaussian_mixture(step: Step) -> dict[str, Output]:
-    """``log weight + log density`` of each component: the largest, the shares, and the sum."""
+    """Return the component of largest ``log weight + log density``, shares and the sum."""
     est = step.estimator
     width = est.means_.shape[1]
     density = Affine.of(_distances(step), add=width * log(2 * pi), mul=-0.5)
@@ -48,7 +48,7 @@ def parse_gaussian_mixture(step: Step) -> dict[str, Output]:
 
 
 def _distances(step: Step) -> Node:
-    """Squared distances to the means in the metric of each component."""
+    """Return squared distances to the means, in the metric of each component."""
     est = step.estimator
     x = step.require_finite()
     kind = step.require("covariance_type", "full", "tied", "diag", "spherical")
@@ -69,13 +69,13 @@ def _distances(step: Step) -> Node:
 
 
 def _constants(est: Any, width: int) -> list[Floats]:
-    """Return what the source adds to each component, one after another."""
+    """Return what the source model adds to each component, in its order."""
     expected = _expectations(est, width) if hasattr(est, "degrees_of_freedom_") else []
     return [_log_determinants(est, width), *expected, est._estimate_log_weights()]
 
 
 def _log_determinants(est: Any, width: int) -> Floats:
-    """Logarithm of the determinant of each ``precisions_cholesky_``."""
+    """Return the logarithm of the determinant of each ``precisions_cholesky_``."""
     root: Floats = est.precisions_cholesky_
     if est.covariance_type == "spherical":
         return width * np.log(root)
@@ -86,7 +86,7 @@ def _log_determinants(est: Any, width: int) -> Floats:
 
 
 def _expectations(est: Any, width: int) -> list[Floats]:
-    """Return what the uncertain precisions of a variational mixture add to the logarithm of each density."""
+    """Return what the uncertain precisions of a variational mixture add to each log density."""
     from scipy.special import digamma
 
     freedom = est.degrees_of_freedom_

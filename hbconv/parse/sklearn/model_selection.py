@@ -45,7 +45,7 @@ def parse_search(step: Step) -> dict[str, Output]:
 
 
 def _inner(estimator: Any) -> Any:
-    """Return the classifier within: one that was fitted alone, where the outer one never was."""
+    """Return the inner classifier, which may be prefit while the outer one was never fitted."""
     return getattr(estimator, "estimator_", estimator.estimator)
 
 
@@ -59,20 +59,20 @@ def _is_prefit(estimator: Any) -> bool:
 
 @parses("sklearn.model_selection.FixedThresholdClassifier", features=_columns, is_fitted=_is_prefit)
 def parse_fixed_threshold_classifier(step: Step) -> dict[str, Output]:
-    """Compare with the threshold given; ``"auto"`` is that of the inner classifier."""
+    """Compare with the threshold given; "auto" is that of the inner classifier."""
     return _decide(step, step.estimator.threshold, step.estimator.pos_label)
 
 
 @parses("sklearn.model_selection.TunedThresholdClassifierCV", features=_columns)
 def parse_tuned_threshold_classifier(step: Step) -> dict[str, Output]:
-    """Compare with the threshold that was best; the metric may name the positive class."""
+    """Compare with the best threshold; the metric may name the positive class."""
     return _decide(
         step, step.estimator.best_threshold_, step.estimator._curve_scorer._get_pos_label()
     )
 
 
 def _decide(step: Step, threshold: Any, positive_label: Any) -> dict[str, Output]:
-    """Scores at or above the threshold are of the positive class, the second one unless it is named."""
+    """Take the positive class, by default the second, for scores at or above the threshold."""
     est = step.estimator
     inner = _inner(est)
     outputs = step.child(inner, step.x, "estimator_", x_sparse=step.x_sparse)

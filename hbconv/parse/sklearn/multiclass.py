@@ -1,4 +1,4 @@
-"""scikit-learn's strategies for several classes: one classifier for each class, for each two, or for each bit of a code."""
+"""Several classes by classifiers of two: one a class, one a pair, or one a bit of a code."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ def _columns(estimator: Any) -> Any:
 
 @parses("sklearn.multiclass.OneVsRestClassifier", features=_columns)
 def parse_one_vs_rest_classifier(step: Step) -> Outputs:
-    """Take the class of the largest score; for several labels a row each is decided by itself."""
+    """Take the class of the largest score.
+
+    Several labels a row are decided each by itself.
+    """
     est = step.estimator
     members = _members(step, step.x)
     scores = concat(_scores(step, members))
@@ -70,7 +73,7 @@ def _decide(step: Step, scores: Node) -> Output:
 
 
 def _probabilities(step: Step, members: list[Outputs]) -> Node:
-    """Probability of each class, divided by their sum unless a row may have several labels."""
+    """Return the probability of each class, normalized unless a row may have several labels."""
     each = concat(
         [
             Select(as_numbers(step, member["predict_proba"]), Array.of([1], np.int32))
@@ -111,7 +114,7 @@ def parse_one_vs_one_classifier(step: Step) -> Outputs:
 
 
 def _winner(step: Step, predict: Output) -> Node:
-    """0 or 1, which a classifier predicts as a label or a regressor as a number."""
+    """Return 0 or 1, which a classifier predicts as a label or a regressor as a number."""
     return (
         as_vector(step, predict)
         if predict.classes is None
@@ -121,7 +124,10 @@ def _winner(step: Step, predict: Output) -> Node:
 
 @parses("sklearn.multiclass.OutputCodeClassifier", features=_columns)
 def parse_output_code_classifier(step: Step) -> Outputs:
-    """Take the class whose code is nearest to the scores: the least ``|code|**2 - 2 * scores @ code``, the first of equals."""
+    """Take the class whose code is nearest to the scores, the first of equals.
+
+    It has the least ``|code|**2 - 2 * scores @ code``.
+    """
     est = step.estimator
     code = step.estimator.code_book_
     scores = Cast(concat(_scores(step, _members(step, step.x))), "float64")
@@ -140,7 +146,7 @@ def _members(step: Step, x: Node) -> list[Outputs]:
 
 
 def _constant(member: Any, x: Node) -> Outputs:
-    """Return the answers of the stand-in for a classifier where all rows were of one class."""
+    """Return the output of the constant classifier that saw rows of one class only."""
     label = Output(ConstantRows(x, Array(member.y_)), VECTOR)
     (y,) = member.y_.astype(np.float64)
     return {
@@ -155,7 +161,7 @@ def _is_constant(member: Any) -> bool:
 
 
 def _scores(step: Step, members: list[Outputs]) -> list[Node]:
-    """Return what each regressor predicts; the score of each classifier, or its probability of the second class where it has none."""
+    """Return predictions of regressors, else scores, else probabilities of the second class."""
     return [
         _score(step, member, outputs)
         for member, outputs in zip(step.estimator.estimators_, members, strict=True)
@@ -175,5 +181,8 @@ def _score(step: Step, member: Any, outputs: Outputs) -> Node:
 
 
 def _threshold(member: Any) -> float:
-    """Return what a score must exceed; where the first member stands in for a classifier, all are compared as probabilities are."""
+    """Return what a score must exceed.
+
+    Where the first member is a constant, all are compared as probabilities are.
+    """
     return 0.0 if hasattr(member, "decision_function") and is_a(member, "classifier") else 0.5

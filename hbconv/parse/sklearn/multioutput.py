@@ -1,4 +1,4 @@
-"""scikit-learn's estimators of several targets: one member for each, side by side or in a chain."""
+"""Several targets: one member for each, side by side or in a chain."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def _columns(estimator: Any) -> Any:
 
 @parses("sklearn.multioutput.MultiOutputRegressor", features=_columns)
 def parse_multi_output_regressor(step: Step) -> dict[str, Output]:
-    """Put the members' predictions side by side."""
+    """Return the members' predictions side by side."""
     return {"predict": side_by_side(step, [member["predict"] for member in _members(step)])}
 
 
 @parses("sklearn.multioutput.MultiOutputClassifier", features=_columns)
 def parse_multi_output_classifier(step: Step) -> dict[str, Output]:
-    """Put the members' labels side by side; their probabilities are a list."""
+    """Return the members' labels side by side; their probabilities are a list."""
     members = _members(step)
     outputs = {"predict": side_by_side(step, [member["predict"] for member in members])}
     if not all("predict_proba" in member for member in members):
@@ -53,7 +53,10 @@ def parse_regressor_chain(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.multioutput.ClassifierChain")
 def parse_classifier_chain(step: Step) -> dict[str, Output]:
-    """Predict one label after another; each has one probability and one score, so they must be of two classes."""
+    """Predict one label after another, each of two classes.
+
+    Each has one probability and one score.
+    """
     members = _chain(step, step.estimator.chain_method_)
     outputs = {"predict": _unchained(step, members, "predict")}
     for method in ("predict_proba", "decision_function"):
@@ -68,7 +71,7 @@ def parse_classifier_chain(step: Step) -> dict[str, Output]:
 
 
 def _chain(step: Step, method: str) -> list[dict[str, Output]]:
-    """Read the members, each of which is given the input, and beside it what those before it answer, all in float64."""
+    """Read the members: each reads the input and the outputs of those before it, in float64."""
     xs: list[Node] = [Cast(step.require_finite(), "float64")]
     members = []
     for i, member in enumerate(step.estimator.estimators_):
@@ -78,7 +81,7 @@ def _chain(step: Step, method: str) -> list[dict[str, Output]]:
 
 
 def _link(step: Step, member: Any, outputs: dict[str, Output], method: str) -> Node:
-    """One column, in float64."""
+    """Return one column, in float64."""
     node, _ = response(step, member, outputs, method)
     if node.type.width != 1:
         raise step.refuse(
@@ -90,7 +93,7 @@ def _link(step: Step, member: Any, outputs: dict[str, Output], method: str) -> N
 
 
 def _unchained(step: Step, members: list[dict[str, Output]], method: str) -> Output:
-    """Answers in the order of the targets."""
+    """Return the outputs in the order of the targets."""
     each = [
         _link(step, est, member, method)
         for est, member in zip(step.estimator.estimators_, members, strict=True)

@@ -1,4 +1,4 @@
-"""Naive Bayes: the logarithms of joint probabilities, which for counts are one matrix product."""
+"""Naive Bayes: log joint probabilities, one matrix product for counts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ from hbconv.parse.step import Step
 
 @parses("sklearn.naive_bayes.GaussianNB")
 def parse_gaussian_nb(step: Step) -> dict[str, Output]:
-    """``log prior - sum(log(2 pi var)) / 2 - sum((x - mean) ** 2 / var) / 2`` for each class."""
+    """Return the log joint density of each class.
+
+    ``log prior - sum(log(2 pi var)) / 2 - sum((x - mean) ** 2 / var) / 2``
+    """
     est = step.estimator
     x = step.require_finite()
     means = est.theta_
@@ -53,7 +56,7 @@ def parse_gaussian_nb(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.naive_bayes.MultinomialNB")
 def parse_multinomial_nb(step: Step) -> dict[str, Output]:
-    """Count the features, each with the logarithm of its probability in the class."""
+    """Weigh each count by the log probability of its feature in the class."""
     est = step.estimator
     return classify(
         _weighed(step, step.require_finite(), est.feature_log_prob_.T, est.class_log_prior_),
@@ -63,7 +66,7 @@ def parse_multinomial_nb(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.naive_bayes.ComplementNB")
 def parse_complement_nb(step: Step) -> dict[str, Output]:
-    """Count the features by weights; the prior counts only where there is one class."""
+    """Weigh each count; the prior counts only where there is one class."""
     est = step.estimator
     prior = est.class_log_prior_ if len(est.classes_) == 1 else 0.0
     return classify(
@@ -73,7 +76,7 @@ def parse_complement_nb(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.naive_bayes.BernoulliNB")
 def parse_bernoulli_nb(step: Step) -> dict[str, Output]:
-    """Count the features present, and those absent by the logarithm of their not being there."""
+    """Weigh the features present and absent by the logs of their probabilities."""
     est = step.estimator
     x = step.require_finite()
     present: Node = x if est.binarize is None else _binarized(x, est.binarize)
@@ -108,14 +111,20 @@ def _everywhere(x: Node, value: float) -> Node:
 
 
 def _binarized(x: Node, threshold: float) -> Node:
-    """Zeros and ones in x's dtype; numpy rounds the threshold to it, unless it is a numpy scalar."""
+    """Return zeros and ones in x's dtype.
+
+    numpy rounds the threshold to that dtype, unless it is a numpy scalar.
+    """
     constant = Array(np.full(x.type.width, threshold, dtype=np.float64))
     return Compare(x, "gt", constant, None, weak=not isinstance(threshold, np.generic))
 
 
 @parses("sklearn.naive_bayes.CategoricalNB")
 def parse_categorical_nb(step: Step) -> dict[str, Output]:
-    """Look up the logarithm of each category's probability. Values are cut to whole numbers; categories never seen are refused."""
+    """Look up the log probability of each category.
+
+    Values are cut to whole numbers; categories never seen are refused.
+    """
     est = step.estimator
     x = step.require_finite()
     sizes = Array(np.array([table.shape[1] for table in est.feature_log_prob_], dtype=np.float64))

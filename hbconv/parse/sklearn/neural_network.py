@@ -38,14 +38,14 @@ def parse_mlp_regressor(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.neural_network.MLPClassifier")
 def parse_mlp_classifier(step: Step) -> dict[str, Output]:
-    """Read the probabilities off the last layer, and the decision off them."""
+    """Decide by the probabilities of the last layer."""
     p = _forward(step)
     probabilities = beside_complement(p) if step.estimator.n_outputs_ == 1 else p
     return with_probabilities({"predict": _decide(step, p)}, probabilities)
 
 
 def _decide(step: Step, p: Node) -> Output:
-    """More than two classes: the largest; two, or several labels a row: above one half."""
+    """Take the largest of several classes; of two, and of several labels, above one half."""
     binarizer = step.estimator._label_binarizer
     classes = Array(binarizer.classes_)
     if binarizer.y_type_ == "multiclass":
@@ -67,7 +67,7 @@ def _decide(step: Step, p: Node) -> Output:
 
 
 def _forward(step: Step) -> Node:
-    """All layers: the hidden ones share an activation, the last has its own."""
+    """Apply all layers: the hidden ones share an activation, the last has its own."""
     x = step.require_finite()
     est = step.estimator
     last = est.n_layers_ - 2
@@ -87,7 +87,10 @@ def _activate(step: Step, x: Node, parameter: str) -> Node:
 
 @parses("sklearn.neural_network.BernoulliRBM")
 def parse_bernoulli_rbm(step: Step) -> Node:
-    """Sigmoid of the hidden units' input. ``score_samples`` is left out: it flips an entry of each row at random."""
+    """Return the sigmoid of the hidden units' input.
+
+    ``score_samples`` is left out: it flips an entry of each row at random.
+    """
     est = step.estimator
     x = step.require_finite(Cast(step.x, "float"))
     return Map(Linear.of(x, est.components_.T, est.intercept_hidden_), "sigmoid")

@@ -40,7 +40,10 @@ PASSED_ON = (
 
 
 def _columns_of_first(pipeline: Any) -> Sequence[str] | int | Schema | None:
-    """Input columns where the first step's parser declares them, or where the pipeline does not show those of a step after ``"passthrough"``."""
+    """Return the input columns of the first step, where the pipeline does not show them.
+
+    Its parser may declare them, or a step before it is ``"passthrough"``.
+    """
     name, first = next(
         ((name, step) for name, step in pipeline.steps if not _passes(step)), ("", None)
     )
@@ -52,7 +55,7 @@ def _columns_of_first(pipeline: Any) -> Sequence[str] | int | Schema | None:
 
 @parses("sklearn.pipeline.Pipeline", features=_columns_of_first, takes_sparse=True)
 def parse_pipeline(step: Step) -> dict[str, Output]:
-    """Pass the value from step to step; the last gives the methods, but for those that a pipeline does not pass on."""
+    """Pass the output from step to step; the last gives the methods that a pipeline has."""
     *before, (name, last) = step.estimator.steps
     output = Output(step.x, sparse_form(step.x_sparse, "kept", arrays=True))
     for inner, estimator in before:
@@ -76,7 +79,10 @@ def _passes(estimator: object) -> bool:
 
 
 def _columns_of_all(union: Any) -> Sequence[str] | int | Schema | None:
-    """Input columns where the first transformer's parser declares them; found by name where all transformers find them so."""
+    """Return the input columns where the parser of the first transformer declares them.
+
+    They are found by name where all transformers find them so.
+    """
     given = [(name, t) for name, t in union.transformer_list if not is_keyword(t, "drop")]
     declared = [
         None if is_keyword(t, "passthrough") else declared_columns(t, name) for name, t in given
@@ -123,7 +129,7 @@ def _weighted(output: Output) -> Form:
 
 
 def _follows_arrays(output: Output) -> bool:
-    """Whether it is a sparse array where the rows are one."""
+    """Tell whether it is a sparse array where the rows are one."""
     return isinstance(output.form, AsRows) and output.form.sparse.arrays
 
 
@@ -132,7 +138,7 @@ def _passed(step: Step, x: Node) -> Output:
 
 
 def join_parts(step: Step, outputs: Sequence[Output], *, sparse: bool | None) -> Output:
-    """Concatenate; where all parts declare the dtype of their answer, so does the whole."""
+    """Concatenate outputs; where all declare a dtype, so does the whole."""
     if not outputs:
         return Output(Cast(select(step.x, []), "float64"))
     dtypes = [o.dtype for o in outputs if o.dtype is not None]
@@ -149,9 +155,10 @@ def _array(node: Node) -> Node:
 
 
 def _makes_tables(estimator: Any) -> bool:
-    """Whether the source makes a table of pandas, whose columns keep their dtypes (of polars it reads floats as float64, as from an array).
+    """Tell whether the source model makes a data frame of pandas, whose columns keep their dtypes.
 
-    As ``set_output`` says of the estimator, or the configuration of all.
+    ``set_output`` of the estimator decides, or scikit-learn's configuration.
+    From polars it reads floats as float64, as from an array.
     """
     for_all = sys.modules["sklearn"].get_config()["transform_output"]
     return bool(

@@ -13,7 +13,10 @@ from hbconv.parse.step import Step
     "sklearn.random_projection.SparseRandomProjection",
 )
 def parse_random_projection(step: Step) -> dict[str, Output]:
-    """Project; a sparse matrix by sparse components stays sparse unless ``dense_output``."""
+    """Project rows.
+
+    Sparse rows with sparse components stay sparse unless ``dense_output``.
+    """
     est = step.estimator
     x = step.require_finite(Cast(step.x, "float"))
     stays_sparse = hasattr(est.components_, "toarray") and not est.dense_output

@@ -31,7 +31,7 @@ from hbconv.parse.step import Step
 
 @parses("sklearn.semi_supervised.SelfTrainingClassifier")
 def parse_self_training_classifier(step: Step) -> dict[str, Output]:
-    """Answer as the classifier that was fitted last, which is given one array."""
+    """Predict as the classifier fitted last, which reads one array."""
     x = columns_of_array(step.x, range(step.x.type.width))
     return passed_on(
         step, step.child(step.estimator.estimator_, x, "estimator_", x_sparse=step.x_sparse)
@@ -40,7 +40,7 @@ def parse_self_training_classifier(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.semi_supervised.LabelPropagation", "sklearn.semi_supervised.LabelSpreading")
 def parse_label_propagation(step: Step) -> dict[str, Output]:
-    """Add up the distributions of labels, and normalize."""
+    """Sum the label distributions of near rows, and normalize."""
     est = step.estimator
     totals = _totals(step, step.require_finite(), est.label_distributions_)
     shares = Quotient((totals, GroupSums(totals, 1)))
@@ -51,7 +51,7 @@ def parse_label_propagation(step: Step) -> dict[str, Output]:
 
 
 def _totals(step: Step, x: Node, distributions: npt.NDArray[Any]) -> Node:
-    """Sum over the nearest rows, or over all of them by ``exp(-gamma distance^2)``."""
+    """Sum over the nearest rows, or over all rows weighted ``exp(-gamma distance^2)``."""
     est = step.estimator
     if step.require("kernel", "rbf", "knn") == "rbf":
         squares = squared_distances(x, dense(est.X_))

@@ -1,4 +1,4 @@
-"""Support vector machines: sums over kernels with the support vectors, in float64 as libsvm computes."""
+"""Support vector machines: sums over kernels with the support vectors, in float64."""
 
 from __future__ import annotations
 
@@ -40,26 +40,26 @@ from hbconv.parse.step import Step
 Floats = npt.NDArray[np.float64]
 
 _LEAST = 1e-7
-"""Probabilities between two classes are held this far from 0 and 1."""
+"""Least distance of a probability between two classes from 0 and 1."""
 
 _FAR = 1000.0
-"""Squared distance from the middle of the support vectors to the farthest, in units of gamma, from where products lose digits."""
+"""Largest squared radius of the support vectors, times gamma, for which products are exact enough."""
 
 _LARGEST = 1e150
-"""Number whose square is no infinity: the kernel of larger ones is 0 as well, where infinities could cancel to NaN."""
+"""Largest number whose square is finite; the kernel of larger ones is 0 as well."""
 
 _MOST_CLASSES = 32
-"""Classes whose pairs are coupled: a sweep grows with the square of their number."""
+"""Largest number of classes: the coupling grows with its square."""
 
 
 def _columns(est: Any) -> int | None:
-    """Return the columns of a machine over a kernel function, which does not know them otherwise."""
+    """Return the columns of a machine whose kernel is a function of the user."""
     return None if hasattr(est, "n_features_in_") else int(est.shape_fit_[-1])
 
 
 @parses("sklearn.svm.SVC", "sklearn.svm.NuSVC", features=_columns)
 def parse_svc(step: Step) -> dict[str, Output]:
-    """Decide between each two classes: positive scores are for the first."""
+    """Decide between each two classes; a positive score is for the first."""
     est = step.estimator
     n_classes = len(est.classes_)
     classes = Array(est.classes_)
@@ -81,13 +81,13 @@ def parse_svc(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.svm.SVR", "sklearn.svm.NuSVR", features=_columns)
 def parse_svr(step: Step) -> dict[str, Output]:
-    """One sum."""
+    """Return the one sum."""
     return {"predict": Output(_score(step), VECTOR)}
 
 
 @parses("sklearn.svm.OneClassSVM", features=_columns)
 def parse_one_class_svm(step: Step) -> dict[str, Output]:
-    """Take a row for an inlier where the sum is positive."""
+    """Count a row as an inlier where its score is positive."""
     return outlier_outputs(_score(step), "gt", step.estimator.offset_, "int64")
 
 
@@ -108,7 +108,7 @@ def parse_linear_svc(step: Step) -> dict[str, Output]:
 
 
 def _score(step: Step) -> Node:
-    """Sum of the only model; the intercept alone where it has no support vectors."""
+    """Return the sum of the only model; the intercept alone without support vectors."""
     est = step.estimator
     _refuse_other_form(step)
     if not len(est.support_):
@@ -122,7 +122,7 @@ def _refuse_other_form(step: Step) -> None:
 
 
 def _kernel(step: Step) -> Node:
-    """Kernel with each support vector; of a precomputed one, its columns."""
+    """Return the kernel with each support vector; of a precomputed kernel, its columns."""
     est = step.estimator
     x = step.require_finite(Cast(step.x, "float64"))
     name = step.require("kernel", "linear", "poly", "rbf", "sigmoid", "precomputed")
@@ -145,7 +145,10 @@ def _kernel(step: Step) -> Node:
 
 
 def _squared_distances(x: Node, vectors: Floats, gamma: float) -> Node:
-    """Products where they round the kernel by no more than some 1e-13 of itself; else differences, as libsvm adds them up."""
+    """Use products where they round the kernel by at most 1e-13 of itself.
+
+    Else sum squared differences, as libsvm does.
+    """
     radius = ((vectors - vectors.mean(axis=0)) ** 2).sum(axis=1).max()
     if gamma * radius >= _FAR:
         return Distances(x, Array(vectors))
@@ -153,7 +156,10 @@ def _squared_distances(x: Node, vectors: Floats, gamma: float) -> Node:
 
 
 def _pair_weights(est: Any) -> Floats:
-    """Weights of the support vectors in the score of each pair: row j - 1 of the coefficients holds class i against j, row i class j against i."""
+    """Return the weight of each support vector in the score of each pair of classes.
+
+    Row j - 1 of the coefficients holds class i against j, row i holds class j against i.
+    """
     coefficients = dense(est._dual_coef_)
     ends = np.cumsum([0, *est._n_support])
     of_class = [slice(first, last) for first, last in pairwise(ends)]
@@ -165,7 +171,7 @@ def _pair_weights(est: Any) -> Floats:
 
 
 def _votes(pairs: Node, n_classes: int) -> Node:
-    """Count the pairs that each class wins; a score that is not positive is a vote for the second."""
+    """Count the pairs that each class wins; a score that is not positive is for the second."""
     weights = np.zeros((pairs.type.width, n_classes))
     bias = np.zeros(n_classes)
     for pair, (i, j) in enumerate(combinations(range(n_classes), 2)):

@@ -37,7 +37,7 @@ __all__ = ["classified_fractions", "leaf_outputs", "read_trees", "tree_forest", 
 
 @parses("sklearn.tree.DecisionTreeClassifier", "sklearn.tree.ExtraTreeClassifier")
 def parse_tree_classifier(step: Step) -> dict[str, Output]:
-    """Class fractions of the leaf; predict takes the largest."""
+    """Return the class fractions of the leaf; predict takes the largest."""
     x = tree_input(step, step.estimator)
     forest = tree_forest(step, [step.estimator])
     return {
@@ -48,7 +48,7 @@ def parse_tree_classifier(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.tree.DecisionTreeRegressor", "sklearn.tree.ExtraTreeRegressor")
 def parse_tree_regressor(step: Step) -> dict[str, Output]:
-    """Value of the leaf, a column for each target."""
+    """Return the values of the leaf, a column for each target."""
     x = tree_input(step, step.estimator)
     forest = tree_forest(step, [step.estimator])
     return {
@@ -60,7 +60,10 @@ def parse_tree_regressor(step: Step) -> dict[str, Output]:
 
 
 def tree_input(step: Step, tree: Any) -> Node:
-    """Round to float32, as the trees do, then refuse what they refuse: infinity, and NaN unless the tree handles it."""
+    """Round to float32, as the trees do, and refuse what they refuse.
+
+    That is infinity, and NaN unless the tree handles it.
+    """
     x = Cast(step.x, "float32")
     return step.require_finite(
         x, allow_nan=not step.x_sparse and bool(tree._support_missing_values(np.zeros(0)))
@@ -68,7 +71,7 @@ def tree_input(step: Step, tree: Any) -> Node:
 
 
 def tree_forest(step: Step, members: Sequence[Any]) -> Forest:
-    """Close the forest of fitted trees, whose values are added up from zero."""
+    """Make the forest of fitted trees, whose values are summed from zero."""
     trees = read_trees([member.tree_ for member in members])
     declared = getattr(step.estimator, "n_outputs_", None)
     if declared not in (None, *(member.tree_.n_outputs for member in members[:1])):
@@ -87,10 +90,11 @@ def read_trees(
     values: Sequence[npt.NDArray[Any]] | None = None,
     columns: Sequence[npt.NDArray[Any]] | None = None,
 ) -> FlatTrees:
-    """Read the ``tree_`` arrays: float64 thresholds, values (n_nodes, n_outputs * n_classes) times scale.
+    """Read the ``tree_`` arrays: float64 thresholds, and values times scale.
 
-    Where they are given, ``values`` (n_nodes, n_values) of each tree stand in place of its own, and ``columns`` are those
-    that each tree was fitted on.
+    Values have the shape (n_nodes, n_outputs * n_classes).
+    ``values`` (n_nodes, n_values) replace those of each tree where they are given.
+    ``columns`` are those that each tree was fitted on.
     """
 
     def joined(name: str) -> Any:
@@ -123,7 +127,7 @@ def _original(tree: Any, columns: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def leaf_outputs(x: Node, forest: Forest, members: Sequence[Any]) -> dict[str, Output]:
-    """Return ``apply``, the leaf in each tree by its number there, and ``decision_path``, all nodes on the way."""
+    """Return ``apply``, the number of the leaf in each tree, and ``decision_path``."""
     trees = [member.tree_ for member in members]
     first = np.cumsum([0, *(tree.node_count for tree in trees)], dtype=np.int64)
     numbered = forest.leaf_id.data + np.repeat(first[:-1], np.diff(forest.first_leaf.data))
@@ -147,7 +151,7 @@ def _leaf_outputs_of_one(step: Step, x: Node, forest: Forest) -> dict[str, Outpu
 
 
 def _values(tree: Any) -> npt.NDArray[Any]:
-    """Values side by side for all outputs, without the padding of outputs that have fewer classes."""
+    """Return values side by side for all outputs, without the padding of missing classes."""
     return np.asarray(tree.value[:, np.arange(tree.max_n_classes) < tree.n_classes[:, None]])
 
 
@@ -161,7 +165,10 @@ def _parents(trees: Sequence[Any], first: npt.NDArray[np.int64]) -> npt.NDArray[
 
 
 def classified_fractions(step: Step, fractions: Node) -> dict[str, Output]:
-    """Return the methods of a classifier: those with fractions give a list where there are several outputs."""
+    """Return the methods of a classifier from its class fractions.
+
+    Those with fractions give a list where there are several outputs.
+    """
     widths = tuple(int(n) for n in np.atleast_1d(step.estimator.n_classes_))
     if sum(widths) != fractions.type.width:
         raise step.damaged(
@@ -179,7 +186,7 @@ def classified_fractions(step: Step, fractions: Node) -> dict[str, Output]:
 
 
 def _largest(fractions: Node, widths: Sequence[int]) -> Node:
-    """Position of the largest fraction within each block of columns."""
+    """Return the position of the largest fraction within each block of columns."""
     if len(set(widths)) == 1:
         return ArgMax(fractions, len(widths))
     blocks = np.split(np.arange(sum(widths), dtype=np.int32), np.cumsum(widths)[:-1])

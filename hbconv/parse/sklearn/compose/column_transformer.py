@@ -12,7 +12,7 @@ from hbconv.parse.step import Step, select
 
 @parses("sklearn.compose.ColumnTransformer", features=picked_by_name, takes_sparse=True)
 def parse_column_transformer(step: Step) -> dict[str, Output]:
-    """Give each transformer its columns, by the positions the source resolved when fitting."""
+    """Give each transformer its columns, by the positions found in fitting."""
     est = step.estimator
     outputs = []
     for name, transformer, given in est.transformers_:
@@ -29,7 +29,7 @@ def parse_column_transformer(step: Step) -> dict[str, Output]:
 
 
 def _require_items(step: Step, name: str, transformer: object, given: object) -> None:
-    """Refuse columns in a list where the source would iterate over their names."""
+    """Refuse a list of columns for a transformer that would iterate over their names."""
     declared = (
         None
         if is_keyword(transformer, "passthrough")

@@ -1,4 +1,4 @@
-"""Transformers turned round: what ``inverse_transform`` makes of a node."""
+"""Inverse transforms: what ``inverse_transform`` of a transformer makes of a node."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["inverse_transform"]
 
 
 def inverse_transform(step: Step, transformer: Any, x: Node) -> Node:
-    """Return what ``transformer.inverse_transform`` makes of x; rows of x are refused as it refuses them."""
+    """Return what ``transformer.inverse_transform`` makes of x, with its checks of rows."""
     name = find_parser(transformer, step.where).name
     if name not in _INVERSES:
         raise step.refuse(
@@ -44,7 +44,7 @@ def inverse_transform(step: Step, transformer: Any, x: Node) -> Node:
 
 
 def _numbers(step: Step, x: Node) -> Node:
-    """Floats, which may be NaN."""
+    """Return floats, which may be NaN."""
     return step.require_finite(Cast(x, "float"), allow_nan=True)
 
 
@@ -72,7 +72,7 @@ def _function_transformer(step: Step, x: Node) -> Node:
 
 
 def _power_transformer(step: Step, x: Node) -> Node:
-    """Each column in float64, rounded to x's dtype."""
+    """Invert each column in float64, and round to x's dtype."""
     est = step.estimator
     x = _numbers(step, x)
     x = inverse_transform(step, est._scaler, x) if est.standardize else x
@@ -89,14 +89,14 @@ def _power_transformer(step: Step, x: Node) -> Node:
 
 
 def _inverse_box_cox(x: Node, power: float) -> Node:
-    """``exp(log1p(power * x) / power)``, as scipy's ``inv_boxcox``."""
+    """Return ``exp(log1p(power * x) / power)``, as scipy's ``inv_boxcox``."""
     return Map(
         x if power == 0 else Affine.of(Map(Affine.of(x, mul=power), "log1p"), div=power), "exp"
     )
 
 
 def _inverse_yeo_johnson(x: Node, power: float) -> Node:
-    """Powers of ``1 + power * x`` from zero on, below of ``1 - (2 - power) * x``."""
+    """Take powers of ``1 + power * x`` from zero on, below of ``1 - (2 - power) * x``."""
     least = np.spacing(1.0)
     above = (
         Map(x, "exp") if abs(power) < least else Power(Affine.of(x, mul=power, add=1.0), 1 / power)
@@ -112,7 +112,10 @@ def _inverse_yeo_johnson(x: Node, power: float) -> Node:
 
 
 def _quantile_transformer(step: Step, x: Node) -> Node:
-    """Interpolate each column's quantiles; shares within 1e-7 of 0 and 1, where they are normal, count as these."""
+    """Interpolate the quantiles of each column.
+
+    For a normal output, shares within 1e-7 of 0 and 1 count as 0 and 1.
+    """
     est = step.estimator
     x = _numbers(step, x)
     share: Node = Cast(x, "float64")

@@ -14,7 +14,10 @@ from hbconv.parse.step import Step
     "sklearn.compose.TransformedTargetRegressor", features=lambda est: read_schema(est.regressor_)
 )
 def parse_transformed_target_regressor(step: Step) -> dict[str, Output]:
-    """Invert what was done to the target; a target of one dimension is predicted as one."""
+    """Invert the transform of the target.
+
+    A target of one dimension is predicted as one.
+    """
     est = step.estimator
     predicted = as_numbers(
         step, step.child(est.regressor_, step.x, "regressor_", x_sparse=step.x_sparse)["predict"]

@@ -1,4 +1,4 @@
-"""Sparse coding: rows as sums of atoms of a dictionary."""
+"""Sparse coding: write rows as sums of a few atoms of a dictionary."""
 
 from __future__ import annotations
 

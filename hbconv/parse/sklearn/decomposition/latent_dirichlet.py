@@ -12,7 +12,7 @@ from hbconv.parse.step import Step
 
 @parses("sklearn.decomposition.LatentDirichletAllocation")
 def parse_latent_dirichlet_allocation(step: Step) -> Node:
-    """Infer each row's topics, all in the dtype that the model was fitted in."""
+    """Infer the topics of each row, in the dtype that the model was fitted in."""
     est = step.estimator
     topics = np.asarray(est.exp_dirichlet_component_, dtype=est.components_.dtype)
     if not np.isfinite(topics).all():

@@ -22,7 +22,7 @@ def parse_truncated_svd(step: Step) -> Node:
 
 @parses("sklearn.decomposition.PCA", takes_sparse=True)
 def parse_pca(step: Step) -> dict[str, Output]:
-    """Project on the components, and the likelihood of each row."""
+    """Project on the components; ``score_samples`` is the likelihood of each row."""
     x = step.require_finite(Cast(step.x, "float"))
     precision = _precision(step)
     likelihood = (
@@ -60,7 +60,7 @@ def parse_incremental_pca(step: Step) -> Node:
 
 
 def _project(step: Step, x: Node) -> Node:
-    """Project, then subtract the projected mean, then whiten: the source's order."""
+    """Project, then subtract the projected mean, then whiten, in the order of the source model."""
     est = step.estimator
     components = est.components_.T
     projected = Linear.of(x, components, -(est.mean_.reshape(1, -1) @ components)[0])
@@ -71,7 +71,10 @@ def _project(step: Step, x: Node) -> Node:
 
 
 def _log_likelihood(step: Step, x: Node, precision: npt.NDArray[Any]) -> Node:
-    """``-0.5 * (c @ precision @ c) - 0.5 * (n_features * log(2 pi) - log det precision)`` for the centred row c."""
+    """Return the logarithm of the density of the normal distribution with this precision.
+
+    ``-0.5 * (c @ precision @ c) - 0.5 * (n_features * log(2 pi) - log det precision)``, c centred.
+    """
     sign, log_determinant = np.linalg.slogdet(precision)
     normalizer = 0.5 * (len(precision) * log(2.0 * pi) - (log_determinant if sign > 0 else -np.inf))
     centred = _centred(step, x)
@@ -80,7 +83,7 @@ def _log_likelihood(step: Step, x: Node, precision: npt.NDArray[Any]) -> Node:
 
 @parses("sklearn.decomposition.FastICA")
 def parse_fast_ica(step: Step) -> Node:
-    """Centre in place where it whitens, then unmix."""
+    """Centre in place where the model whitens, then unmix."""
     est = step.estimator
     x = step.require_finite(Cast(step.x, "float"))
     return Linear.of(Affine.in_place(x, sub=est.mean_) if est.whiten else x, est.components_.T)
@@ -88,7 +91,10 @@ def parse_fast_ica(step: Step) -> Node:
 
 @parses("sklearn.decomposition.FactorAnalysis")
 def parse_factor_analysis(step: Step) -> dict[str, Output]:
-    """Find the expected factors of each row (Bishop, Pattern Recognition and Machine Learning, 12.66), and its likelihood."""
+    """Return the expected factors of each row, and its likelihood.
+
+    The formula is (12.66) of Bishop, Pattern Recognition and Machine Learning, 2006.
+    """
     est = step.estimator
     x = step.require_finite()
     loadings = est.components_ / est.noise_variance_
@@ -102,9 +108,9 @@ def parse_factor_analysis(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.decomposition.MiniBatchSparsePCA", "sklearn.decomposition.SparsePCA")
 def parse_sparse_pca(step: Step) -> Node:
-    """Project by ridge regression of each row on the components: ``solve(C @ C.T + alpha * I, C @ row)``.
+    """Project by ridge regression: ``solve(C @ C.T + alpha * I, C @ row)``.
 
-    One row gives one row here; the source, for that number of rows alone, gives a vector.
+    One row gives one row here; the source model gives a vector for a single row.
     """
     est = step.estimator
     x = step.require_finite()
@@ -118,6 +124,6 @@ def parse_sparse_pca(step: Step) -> Node:
 
 
 def _centred(step: Step, x: Node) -> Node:
-    """``x - mean_`` in numpy's common dtype."""
+    """Return ``x - mean_`` in numpy's common dtype."""
     mean = step.estimator.mean_
     return Affine.of(Cast(x, "float64") if mean.dtype == np.float64 else x, sub=mean)

@@ -10,10 +10,11 @@ from hbconv.parse.step import Step
 
 @parses("sklearn.decomposition.NMF")
 def parse_nmf(step: Step) -> Node:
-    """Descend for ``max_iter`` rounds, in the dtype that the model was fitted in: as the source does, refuse rows of another.
+    """Run ``max_iter`` rounds of coordinate descent, in the dtype of fitting.
 
-    With ``tol=0`` rounds that change nothing any more are all that the source leaves out; else it ends them all at once, by
-    the sum over the rows. Its other solver starts from their mean.
+    Rows of another dtype are refused, as the source model does.
+    With ``tol=0`` it leaves out only rounds that change nothing.
+    With another ``tol`` it stops all rows at once, and its other solver starts from their mean.
     """
     est = step.estimator
     components = step.estimator.components_

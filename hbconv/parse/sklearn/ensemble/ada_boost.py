@@ -1,4 +1,4 @@
-"""scikit-learn's adaptive boosting, over members of any kind."""
+"""Adaptive boosting, over members of any kind."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ Numbers = npt.NDArray[Any]
 
 @parses("sklearn.ensemble.AdaBoostClassifier")
 def parse_ada_boost_classifier(step: Step) -> dict[str, Output]:
-    """Each member votes with its weight for the class it predicts, and with a share of it against the others."""
+    """Sum weighted votes for the class that each member predicts.
+
+    Each vote takes a share of its weight off the other classes.
+    """
     est = step.estimator
     if len(est.classes_) < 2:
         raise step.refuse("classes_", est.classes_, "A model of one class predicts nothing else.")
@@ -54,7 +57,7 @@ def parse_ada_boost_classifier(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.ensemble.AdaBoostRegressor")
 def parse_ada_boost_regressor(step: Step) -> dict[str, Output]:
-    """Median of what the members predict, by their weights."""
+    """Return the weighted median of the members' predictions."""
     step.require_finite()
     predictions = _predictions(step)
     weights = step.estimator.estimator_weights_
@@ -74,9 +77,9 @@ def parse_ada_boost_regressor(step: Step) -> dict[str, Output]:
 
 
 def _ballot(est: Any) -> tuple[Numbers, Numbers, Numbers]:
-    """Classes that votes are counted for, and each member's weight for and against one.
+    """Return the classes that votes are counted for, and each member's weight for and against.
 
-    Of two classes the second is enough: votes for the first are the opposite, to the last bit.
+    Of two classes the second is enough: votes for the first are exactly the opposite.
     """
     n = len(est.classes_)
     weights = est.estimator_weights_[: len(est.estimators_)]
@@ -84,7 +87,7 @@ def _ballot(est: Any) -> tuple[Numbers, Numbers, Numbers]:
 
 
 def _votes(step: Step) -> tuple[Node, Node]:
-    """Sum of all members' votes, and the sums after each member."""
+    """Return the sum of all members' votes, and the sums after each member."""
     est = step.estimator
     outputs = _members(step)
     candidates, for_it, against = _ballot(est)
@@ -96,7 +99,10 @@ def _votes(step: Step) -> tuple[Node, Node]:
 
 
 def _tree_votes(step: Step) -> tuple[Node, Node]:
-    """Likewise, where the trees are read as one forest whose leaves vote; the stages count what the leaves predict."""
+    """Do the same for trees, read as one forest whose leaves vote.
+
+    The stages count what the leaves predict.
+    """
     est = step.estimator
     members = est.estimators_
     candidates, for_it, against = _ballot(est)
@@ -150,7 +156,10 @@ def _staged(step: Step, sums: Node, weights: Numbers) -> dict[str, Output]:
 
 
 def _decide(sums: Node, weights: Numbers, n_classes: int) -> tuple[Node, Node, Node]:
-    """Scores, class codes and probabilities, from sums of votes that stand side by side and the weights that each sum is of."""
+    """Return scores, class codes and probabilities from sums of votes.
+
+    ``sums`` stand side by side; each has its total weight.
+    """
     groups = len(weights)
     if n_classes > 2:
         scores = Affine.of(sums, div=np.repeat(weights, n_classes))
@@ -169,7 +178,7 @@ def _decide(sums: Node, weights: Numbers, n_classes: int) -> tuple[Node, Node, N
 
 
 def _predictions(step: Step) -> Node:
-    """Put what the members predict side by side."""
+    """Return the members' predictions side by side."""
     members = step.estimator.estimators_
     if are_trees(step):
         x = tree_input(step, members[0])

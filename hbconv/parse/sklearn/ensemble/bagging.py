@@ -1,6 +1,7 @@
-"""scikit-learn's bagging, over members of any kind.
+"""Bagging, over members of any kind.
 
-Sums are those of a single job (``n_jobs`` None or 1): with more, the source adds up the sums of its jobs.
+Sums are those of a single job (``n_jobs`` None or 1).
+With more jobs the source model adds up the sums of its jobs.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ Numbers = npt.NDArray[Any]
 
 @parses("sklearn.ensemble.BaggingClassifier")
 def parse_bagging_classifier(step: Step) -> dict[str, Output]:
-    """Mean of the members' probabilities, or of their votes where they give none."""
+    """Average the members' probabilities, or their votes where they have none."""
     est = step.estimator
     sums = _tree_sums(step) if are_trees(step) else _sums(step)
     means = {
@@ -68,7 +69,7 @@ def parse_bagging_classifier(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.ensemble.BaggingRegressor")
 def parse_bagging_regressor(step: Step) -> dict[str, Output]:
-    """Mean of what the members predict."""
+    """Average the members' predictions."""
     est = step.estimator
     total = (
         _tree_total(step)
@@ -91,7 +92,10 @@ def _total(outputs: list[Output]) -> Output:
 
 
 def _forest(step: Step, values: list[Numbers]) -> tuple[Node, Forest]:
-    """Close one forest of all trees, each over its own columns, and number its leaves. Rows are checked in those columns alone."""
+    """Make one forest of all trees, each over its own columns.
+
+    Its leaves are numbered, and rows are checked in those columns alone.
+    """
     members = step.estimator.estimators_
     columns = step.estimator.estimators_features_
     tree_input(
@@ -104,7 +108,7 @@ def _forest(step: Step, values: list[Numbers]) -> tuple[Node, Forest]:
 
 
 def _tree_sums(step: Step) -> dict[str, Output]:
-    """Add up class fractions, and what their logarithms stand for."""
+    """Sum class fractions, and return what the sum of their logarithms needs."""
     est = step.estimator
     values = [np.zeros((member.tree_.node_count, est.n_classes_)) for member in est.estimators_]
     for own, member in zip(values, est.estimators_, strict=True):
@@ -119,7 +123,10 @@ def _tree_sums(step: Step) -> dict[str, Output]:
 
 
 def _sums(step: Step) -> dict[str, Output]:
-    """Add up over members, of which each may know some of the classes alone; no decisions where members give several widths of them."""
+    """Sum over members, which may know only some of the classes.
+
+    There are no decisions where the members have different numbers of them.
+    """
     est = step.estimator
     outputs = read_members(step, est.estimators_features_)
     classes = [member.classes_ for member in est.estimators_]
@@ -140,7 +147,7 @@ def _sums(step: Step) -> dict[str, Output]:
 
 
 def _fractions(step: Step, output: dict[str, Output], classes: Numbers) -> Node:
-    """Probabilities, or one for the class predicted."""
+    """Return probabilities, or a one for the class predicted."""
     if "predict_proba" in output:
         return _spread(step, output["predict_proba"].node, classes, 0.0)
     n_classes = step.estimator.n_classes_
@@ -148,5 +155,5 @@ def _fractions(step: Step, output: dict[str, Output], classes: Numbers) -> Node:
 
 
 def _spread(step: Step, values: Node, classes: Numbers, fill: float) -> Node:
-    """Columns of a member's classes as columns of all classes, in float64."""
+    """Return columns of a member's classes as columns of all classes, in float64."""
     return spread_classes(Cast(values, "float64"), classes, step.estimator.n_classes_, fill)

@@ -1,4 +1,4 @@
-"""What scikit-learn's two gradient boostings share: sums over stages, and the links that follow them."""
+"""What the two gradient boostings of scikit-learn share: sums over stages, and links."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ INVERSE_LINKS: dict[str, Callable[[Node, int], Node]] = {
 
 @dataclass(frozen=True)
 class Boosted:
-    """Raw scores.
+    """Raw scores of a boosted forest.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Boosted:
 
     @property
     def stages(self) -> int:
-        """Number of stages."""
+        """Return the number of stages."""
         return self.staged.type.width // self.raw.type.width
 
 
@@ -119,7 +119,7 @@ def classified(step: Step, boosted: Boosted, positive: str) -> dict[str, Output]
 
 
 def inverse_link(step: Step, raw: Node, stages: int = 1) -> Node:
-    """From raw scores to what the loss is about."""
+    """Map raw scores to the values that the loss compares."""
     link = type(step.estimator._loss.link).__name__
     if link not in INVERSE_LINKS:
         raise step.refuse(

@@ -15,7 +15,7 @@ from hbconv.parse.step import Step
 
 @parses("sklearn.ensemble.RandomForestClassifier", "sklearn.ensemble.ExtraTreesClassifier")
 def parse_forest_classifier(step: Step) -> dict[str, Output]:
-    """Sum the trees' class fractions in float64, divide by their number; predict takes the largest mean."""
+    """Average the trees' class fractions in float64; predict takes the largest mean."""
     members = step.estimator.estimators_
     x = tree_input(step, members[0])
     forest = tree_forest(step, members)
@@ -27,7 +27,7 @@ def parse_forest_classifier(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.ensemble.RandomForestRegressor", "sklearn.ensemble.ExtraTreesRegressor")
 def parse_forest_regressor(step: Step) -> dict[str, Output]:
-    """Sum the trees' values in float64, divide by their number."""
+    """Average the trees' values in float64."""
     members = step.estimator.estimators_
     x = tree_input(step, members[0])
     forest = tree_forest(step, members)

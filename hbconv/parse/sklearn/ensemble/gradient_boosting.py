@@ -1,4 +1,4 @@
-"""scikit-learn's gradient boosting, over float32 columns."""
+"""Gradient boosting of scikit-learn, over float32 columns."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ EPS = float(np.finfo(np.float64).eps)
 
 @parses("sklearn.ensemble.GradientBoostingClassifier")
 def parse_gradient_boosting_classifier(step: Step) -> dict[str, Output]:
-    """Take the second of two classes at a score of exactly zero; the scores of a stage stay a column."""
+    """Return labels, probabilities and scores, also after each stage.
+
+    A score of exactly zero is the second of two classes. The scores of a stage stay a column.
+    """
     x, boosted = _boosted(step, _classifier_scores)
     outputs = classified(step, boosted, "ge")
     return {
@@ -60,7 +63,7 @@ def parse_gradient_boosting_classifier(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.ensemble.GradientBoostingRegressor")
 def parse_gradient_boosting_regressor(step: Step) -> dict[str, Output]:
-    """Predict the sums: all losses have the identity for a link."""
+    """Predict the sums: all losses have the identity as link."""
     x, boosted = _boosted(step, _regressor_scores)
     return {
         **regressed(step, boosted),
@@ -77,7 +80,7 @@ def _boosted(step: Step, first_scores: Callable[[Step, Node], Node]) -> tuple[No
 
 
 def _constant_scores(step: Step, x: Node) -> Node | None:
-    """First scores that are the same for every row; None where they are not."""
+    """Return first scores that are the same for every row; None where they differ."""
     est = step.estimator
     init = step.estimator.init_
     strategies = CONSTANT_INITS.get(type(init).__name__)
@@ -92,7 +95,7 @@ def _constant_scores(step: Step, x: Node) -> Node | None:
 
 
 def _classifier_scores(step: Step, x: Node) -> Node:
-    """Link the first estimator's probabilities, of two classes those of the second."""
+    """Link the first estimator's probabilities, or that of the second of two classes."""
     p = _initial(step, x, "predict_proba").node
     if step.estimator.estimators_.shape[1] == 1:
         p = Select(p, Array(np.array([1], np.int32)))

@@ -1,4 +1,4 @@
-"""scikit-learn's histogram-based gradient boosting, over float64 columns and categories."""
+"""Histogram-based gradient boosting, over float64 columns and categories."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ MISSING = FIRST_CODE - 1
 
 
 def _columns(est: Any) -> Schema | None:
-    """Input columns where there are categories, which a ColumnTransformer inside picks with the others by name."""
+    """Return the input columns, found by name, where there are categories.
+
+    The model then has a ColumnTransformer inside, which picks columns by name.
+    """
     return None if est.is_categorical_ is None else picked_by_name(est)
 
 
 @parses("sklearn.ensemble.HistGradientBoostingClassifier", features=_columns)
 def parse_histogram_classifier(step: Step) -> dict[str, Output]:
-    """Take the first of two classes at a score of exactly zero."""
+    """Return labels and probabilities; a score of exactly zero is the first class."""
     return classified(step, _boosted(step), "gt")
 
 
@@ -42,7 +45,7 @@ def parse_histogram_regressor(step: Step) -> dict[str, Output]:
 
 
 def _boosted(step: Step) -> Boosted:
-    """Add the leaves to the baseline; infinite values are welcome."""
+    """Add the leaves to the baseline; infinite values are allowed."""
     est = step.estimator
     x = Cast(step.x, "float") if est.is_categorical_ is None else _with_categories(step)
     if any(len(iteration) != est.n_trees_per_iteration_ for iteration in est._predictors):
@@ -55,7 +58,7 @@ def _boosted(step: Step) -> Boosted:
 
 
 def _with_categories(step: Step) -> Node:
-    """Codes of the categorical columns, then the others: the order in which the trees count them."""
+    """Return codes of the categorical columns, then the others, as the trees count them."""
     listed = step.estimator.is_categorical_
     encoder = step.estimator._preprocessor.named_transformers_["encoder"]
     codes = _codes(

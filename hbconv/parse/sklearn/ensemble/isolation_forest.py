@@ -1,4 +1,4 @@
-"""scikit-learn's isolation forest."""
+"""Isolation forest: outliers have short paths."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ Floats = npt.NDArray[np.float64]
 
 @parses("sklearn.ensemble.IsolationForest")
 def parse_isolation_forest(step: Step) -> dict[str, Output]:
-    """Add up path lengths in float64; the score is ``-2 ** -(sum / expected sum)``. NaN and infinity are welcome.
+    """Sum path lengths in float64; the score is ``-2 ** -(sum / expected sum)``.
 
-    The decision is taken by the sum itself, which is exact on every backend as a power is not.
+    NaN and infinity are allowed.
+    The decision compares the sum itself, which is exact on every backend, while a power is not.
     """
     est = step.estimator
     if est._max_samples < 1:
@@ -38,7 +39,7 @@ def parse_isolation_forest(step: Step) -> dict[str, Output]:
 
 
 def _paths(step: Step) -> Node:
-    """Sum of the depths of the leaves reached, and of the paths expected below them."""
+    """Sum the depths of the leaves reached, and the paths expected below them."""
     est = step.estimator
     width = step.x.type.width
     lengths = zip(est._decision_path_lengths, est._average_path_length_per_tree, strict=True)
@@ -51,7 +52,7 @@ def _paths(step: Step) -> Node:
 
 
 def _expected(est: Any) -> float:
-    """Sum of the paths expected in trees of as many rows as each was fitted on."""
+    """Sum the paths expected in trees of as many rows as each was fitted on."""
     rows = np.array([est._max_samples])
     if rows <= 2:
         return len(est.estimators_) * float(rows[0] - 1)
@@ -60,7 +61,10 @@ def _expected(est: Any) -> float:
 
 
 def _least_inlier(offset: float, expected: float) -> float:
-    """Return the least sum of paths whose score is not below offset, infinity where none is: a search over all floats from zero."""
+    """Return the least sum of paths whose score is at least offset, by bisection.
+
+    It searches all floats from zero; infinity where none is large enough.
+    """
     low, high = (int(np.float64(bound).view(np.int64)) for bound in (0.0, np.inf))
     while low < high:
         middle = (low + high) // 2

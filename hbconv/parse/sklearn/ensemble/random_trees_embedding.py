@@ -1,4 +1,4 @@
-"""scikit-learn's embedding by random trees."""
+"""Random trees embedding: each leaf is a column."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from hbconv.parse.step import Step
 
 @parses("sklearn.ensemble.RandomTreesEmbedding")
 def parse_random_trees_embedding(step: Step) -> dict[str, Output]:
-    """Give each leaf a column, one where a row reaches it. A leaf that the encoder has not seen is refused, as in the source."""
+    """Set the columns of the leaves that a row reaches.
+
+    A leaf that the encoder has not seen is refused, as the source model does.
+    """
     est = step.estimator
     x = tree_input(step, est.estimators_[0])
     forest = tree_forest(step, est.estimators_)
@@ -35,7 +38,7 @@ def parse_random_trees_embedding(step: Step) -> dict[str, Output]:
 
 
 def _known(forest: Forest, categories: list[np.ndarray]) -> Array:
-    """Place of each leaf among those that the encoder knows of its tree, -1 for none."""
+    """Return the place of each leaf among the leaves that the encoder knows, -1 for none."""
     own = np.split(forest.leaf_id.data, forest.first_leaf.data[1:-1])
     places = [
         np.where(np.isin(leaves, known), np.searchsorted(known, leaves), -1)

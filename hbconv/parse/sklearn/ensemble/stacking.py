@@ -1,4 +1,4 @@
-"""scikit-learn's stacking: a final estimator reads what the others answer."""
+"""Stacking: a final estimator reads what the others predict."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Outputs = dict[str, Output]
 
 
 def _columns(stacking: Any) -> Schema:
-    """Columns of the members; those passed on are read by position."""
+    """Return the columns of the members; columns passed through are read by position."""
     schema = common_schema(stacking.estimators_)
     return in_order(schema) if stacking.passthrough else schema
 
@@ -61,7 +61,7 @@ def _final(step: Step, answers: Output) -> Outputs:
 
 
 def _answers(step: Step) -> Output:
-    """Put what the members answer side by side, and the input beside it where the source passes that through."""
+    """Return the members' outputs side by side, with the input where it is passed through."""
     est = step.estimator
     members = zip(read_named_members(step), est.stack_method_, strict=True)
     columns = [_informative(step, member[method], method) for member, method in members]
@@ -73,7 +73,10 @@ def _answers(step: Step) -> Output:
 
 
 def _passed_through(step: Step, answers: list[Node]) -> Node:
-    """Return the input, of whose columns the members may read none as text: the source would make one array of objects."""
+    """Return the input, and refuse columns that a member reads as text.
+
+    The source model would make one array of objects of them.
+    """
     text = {
         column
         for node in topological(tuple(answers))
@@ -90,7 +93,7 @@ def _passed_through(step: Step, answers: list[Node]) -> Node:
 
 
 def _informative(step: Step, output: Output, method: str) -> Node:
-    """All columns but the first probability of each label of two classes, and of each label of a list."""
+    """Keep all columns but the first probability of each label of two classes."""
     node = as_numbers(step, output)
     if output.widths:
         firsts = np.cumsum([0, *output.widths[:-1]])
@@ -106,7 +109,10 @@ def _decode(step: Step, outputs: Outputs) -> Outputs:
 
 
 def _decode_each(step: Step, outputs: Outputs) -> Outputs:
-    """Labels of several columns; of a list of probabilities the source takes the first class of each, of an array it can make nothing."""
+    """Return the labels of several columns.
+
+    Of a list of probabilities the source model takes the first class of each.
+    """
     codes = Cast(as_numbers(step, outputs["predict"]), "int32")
     p = outputs.pop("predict_proba", None)
     if p is not None and p.widths:

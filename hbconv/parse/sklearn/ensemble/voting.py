@@ -1,4 +1,4 @@
-"""scikit-learn's voting: means of what members predict, or the votes for it."""
+"""Voting: the mean of the members' predictions, or their votes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def parse_voting_regressor(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.ensemble.VotingClassifier", features=_columns)
 def parse_voting_classifier(step: Step) -> dict[str, Output]:
-    """Take the class that is likeliest on average, or that has most votes. Members were fitted on codes of the labels."""
+    """Take the class that is likeliest on average, or that has most votes.
+
+    Members were fitted on codes of the labels.
+    """
     read = _probabilities if step.require("voting", "hard", "soft") == "soft" else _votes
     scores, outputs = read(step, read_named_members(step))
     return {
@@ -76,7 +79,10 @@ def _votes(step: Step, members: list[dict[str, Output]]) -> tuple[Node, dict[str
 
 
 def _voted_for(step: Step, predict: Output) -> Node:
-    """Codes of the classes that a member votes for; one that was fitted elsewhere may predict other labels."""
+    """Return codes of the classes that a member votes for.
+
+    A member that was fitted elsewhere may predict other labels.
+    """
     codes = np.arange(len(step.estimator.classes_))
     if isinstance(predict.classes, Array) and not np.isin(predict.classes.data, codes).all():
         raise step.refuse(
@@ -88,7 +94,7 @@ def _voted_for(step: Step, predict: Output) -> Node:
 
 
 def _average(step: Step, xs: list[Node]) -> Node:
-    """Return the mean by weights, computed as ``numpy.average`` does: in the common dtype of values and weights."""
+    """Return the weighted mean as ``numpy.average`` does, in the common dtype with the weights."""
     weights = _weights(step)
     if weights is None:
         return Affine.of(Add(tuple(xs)), div=len(xs))
@@ -102,6 +108,6 @@ def _average(step: Step, xs: list[Node]) -> Node:
 
 
 def _weights(step: Step) -> list[float] | None:
-    """Weights of the members that were not dropped."""
+    """Return the weights of the members that were not dropped."""
     weights: list[float] | None = step.estimator._weights_not_none
     return weights

@@ -1,4 +1,4 @@
-"""IterativeImputer: each column predicted from the others, round after round."""
+"""IterativeImputer: predict each column from the others, round after round."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hbconv.parse.step import Conditions, Step, concat
 
 @parses("sklearn.impute.IterativeImputer")
 def parse_iterative_imputer(step: Step) -> Node:
-    """Impute each column at first, then predict it by each estimator of the fitted sequence."""
+    """Fill each column first, then predict it by each estimator of the sequence."""
     est = step.estimator
     x = Cast(step.x, "float")
     step.require("sample_posterior", False)
@@ -80,7 +80,10 @@ def _prediction(step: Step, x: Node, estimator: object, name: str) -> Node:
 
 
 def _refuse_all_missing(step: Step, missing: Node) -> None:
-    """Refuse rows without any value: where all rows of a batch are so, the source leaves out the predictions."""
+    """Refuse rows without any value.
+
+    The source model leaves out the predictions where all rows of a batch are so.
+    """
     count = Linear.of(Cast(missing, "float64"), np.ones(missing.type.width))
     step.check(
         Compare.of(count, "eq", missing.type.width),

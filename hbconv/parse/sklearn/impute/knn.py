@@ -1,4 +1,4 @@
-"""Imputing by neighbours: a missing value becomes the mean of the nearest rows fitted on that have one."""
+"""KNNImputer: a missing value becomes the mean of the nearest fitted rows that have one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ from hbconv.parse.step import Step, concat
 
 @parses("sklearn.impute.KNNImputer")
 def parse_knn_imputer(step: Step) -> dict[str, Output]:
-    """Fill each column; one without any value when fitting is dropped, or filled with 0. Then the columns that show what was missing."""
+    """Fill each column, then add the columns that show what was missing.
+
+    A column without any value when fitting is dropped, or filled with 0.
+    """
     est = step.estimator
     step.require("metric", "nan_euclidean")
     step.require("weights", "uniform", "distance", None)

@@ -1,4 +1,7 @@
-"""Imputers: missing numbers become Impute, missing texts are folded into the vocabulary of the encoder after them."""
+"""SimpleImputer and MissingIndicator.
+
+Missing texts are folded into the vocabulary of the encoder after them.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,10 @@ def parse_simple_imputer(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.impute.MissingIndicator")
 def parse_missing_indicator(step: Step) -> dict[str, Output]:
-    """Show where values are missing; a column that had none when fitting may be refused."""
+    """Show where values are missing.
+
+    A column that had no missing value when fitting may be refused.
+    """
     est = step.estimator
     step.require("features", "missing-only", "all")
     if getattr(est, "_precomputed", False):
@@ -90,7 +96,7 @@ def _indicated(step: Step, indicator: Any) -> list[int]:
 
 
 def _refuse_sparse_zeros(step: Step) -> None:
-    """Refuse a sparse matrix where zeros are missing: those it leaves out would be."""
+    """Refuse a sparse matrix where zero is missing: all absent values would be."""
     missing = step.estimator.missing_values
     if isinstance(missing, int | float | np.number) and missing == 0:
         step.refuse_sparse("takes zeros for missing, which a sparse matrix leaves out")
@@ -132,7 +138,7 @@ def _numbers(step: Step, fill: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 def _columns(step: Step, columns: list[int]) -> Node:
-    """Columns of the input: of one array, whose common dtype they keep, unless texts may be among them."""
+    """Select columns of one array of the common dtype, unless texts may be among them."""
     if columns == list(range(step.x.type.width)):
         return step.x
     if getattr(step.estimator, "_fit_dtype", np.dtype(float)).kind == "O":
@@ -173,7 +179,7 @@ def _missing_number(step: Step) -> float:
 
 
 def _require_finite(step: Step, texts: list[bool]) -> None:
-    """Infinite numbers are refused, and NaN, in texts too, unless it is what counts as missing."""
+    """Refuse infinity, and NaN, in texts too, unless it is the missing value."""
     missing = step.estimator.missing_values
     allow_nan = is_nan(missing) or _is_pandas_na(missing)
     numbers = [j for j, is_text in enumerate(texts) if not is_text]

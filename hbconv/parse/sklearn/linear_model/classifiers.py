@@ -1,7 +1,4 @@
-"""Linear classifiers: scores, then a decision, then probabilities where the source gives them.
-
-Two classes share one score: above 0 is the second class. More have one score each: the largest wins, the first of equals.
-"""
+"""Linear classifiers: scores, then a decision, then probabilities where there are any."""
 
 from __future__ import annotations
 
@@ -29,13 +26,13 @@ from hbconv.parse.step import Step
     "sklearn.linear_model.Perceptron",
 )
 def parse_linear_classifier(step: Step) -> dict[str, Output]:
-    """Decisions alone."""
+    """Return decisions alone."""
     return decide_by_scores(step)
 
 
 @parses("sklearn.linear_model.RidgeClassifier", "sklearn.linear_model.RidgeClassifierCV")
 def parse_ridge_classifier(step: Step) -> dict[str, Output]:
-    """Decisions alone; several labels a row are each decided by the sign of their score."""
+    """Return decisions alone; several labels a row are decided by the sign of each score."""
     binarizer = step.estimator._label_binarizer
     if not binarizer.y_type_.startswith("multilabel"):
         return decide_by_scores(step)
@@ -48,7 +45,10 @@ def parse_ridge_classifier(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.linear_model.LogisticRegression", "sklearn.linear_model.LogisticRegressionCV")
 def parse_logistic_regression(step: Step) -> dict[str, Output]:
-    """Two classes: the sigmoid of their score; more: the softmax of the scores, or one against the rest."""
+    """Return probabilities: the sigmoid of one score, or the softmax of several.
+
+    Older models may use one classifier against the rest for each class.
+    """
     outputs = decide_by_scores(step)
     scores = outputs["decision_function"].node
     if _one_against_rest(step):
@@ -59,10 +59,10 @@ def parse_logistic_regression(step: Step) -> dict[str, Output]:
 
 
 def _one_against_rest(step: Step) -> bool:
-    """Whether probabilities come from one sigmoid a class.
+    """Tell whether probabilities come from one sigmoid for each class.
 
-    scikit-learn from 1.8 on decides by the number of classes; before, the parameter ``multi_class`` did, which a model
-    fitted then and read now may still carry, without effect.
+    scikit-learn from 1.8 on decides by the number of classes.
+    Before, the parameter ``multi_class`` did, which older models may still carry without effect.
     """
     estimator = step.estimator
     two = len(estimator.classes_) <= 2
@@ -81,7 +81,7 @@ def _one_against_rest_probabilities(scores: Node) -> Node:
 
 @parses("sklearn.linear_model.SGDClassifier")
 def parse_sgd_classifier(step: Step) -> dict[str, Output]:
-    """Probabilities only for the losses "log_loss" and "modified_huber"."""
+    """Return probabilities only for the losses "log_loss" and "modified_huber"."""
     outputs = decide_by_scores(step)
     scores = outputs["decision_function"].node
     if step.estimator.loss == "log_loss":
@@ -92,7 +92,7 @@ def parse_sgd_classifier(step: Step) -> dict[str, Output]:
 
 
 def _huber_probabilities(scores: Node) -> Node:
-    """``(clip(score, -1, 1) + 1) / 2``; for two classes in float64 whatever the score's dtype."""
+    """Return ``(clip(score, -1, 1) + 1) / 2``, for two classes in float64."""
     two = scores.type.width == 1
     p = Affine.of(Clip.of(Cast(scores, "float64") if two else scores, -1.0, 1.0), add=1.0, div=2.0)
     return beside_complement(p) if two else Proportions(p)

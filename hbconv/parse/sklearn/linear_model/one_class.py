@@ -15,7 +15,7 @@ __all__ = ["outlier_outputs"]
 
 @parses("sklearn.linear_model.SGDOneClassSVM")
 def parse_sgd_one_class_svm(step: Step) -> dict[str, Output]:
-    """Take a row for an inlier where the sum is not negative."""
+    """Count a row as an inlier where its score is not negative."""
     est = step.estimator
     return outlier_outputs(
         Linear.of(step.require_finite(), est.coef_, -est.offset_), "ge", est.offset_, "int32"

@@ -59,7 +59,10 @@ def parse_log_link_regressor(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.linear_model.TweedieRegressor")
 def parse_tweedie_regressor(step: Step) -> dict[str, Output]:
-    """Take the score, or its exponential; the link "auto" is the identity for a power of at most 0."""
+    """Take the score, or its exponential.
+
+    The link "auto" is the identity for a power of at most 0.
+    """
     link = step.require("link", "auto", "identity", "log")
     scores = linear_scores(step)
     identity = link == "identity" or (link == "auto" and step.estimator.power <= 0)

@@ -1,4 +1,4 @@
-"""Kernel density: sums of bumps around the rows fitted on, as logarithms."""
+"""Kernel density: the log of a sum of bumps around the fitted rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hbconv.parse.step import Step
 
 @parses("sklearn.neighbors.KernelDensity")
 def parse_kernel_density(step: Step) -> dict[str, Output]:
-    """Log of the mean bump; the source sums up all bumps where it is given no tolerance."""
+    """Return the log of the mean bump; a tolerance is refused."""
     est = step.estimator
     for tolerance in ("atol", "rtol"):
         if getattr(est, tolerance) != 0:
@@ -53,7 +53,7 @@ def parse_kernel_density(step: Step) -> dict[str, Output]:
 
 
 def _within(x: Node, bump: Node) -> Node:
-    """Return the bump for ratios below 1, and nothing elsewhere."""
+    """Return the bump for ratios below 1, and zero elsewhere."""
     return Choose(
         Compare.of(x, "lt", 1.0), bump, ConstantRows(x, Array(np.full(x.type.width, -np.inf)))
     )
@@ -73,17 +73,20 @@ _KERNELS: dict[str, Callable[[Node], Node]] = {
 
 
 def _log_ball(width: int) -> float:
-    """Logarithm of the volume of a ball of radius 1: ``pi^(d/2) / gamma(d/2 + 1)``."""
+    """Return the log volume of the unit ball: ``pi^(d/2) / gamma(d/2 + 1)``."""
     return 0.5 * width * log(pi) - lgamma(0.5 * width + 1)
 
 
 def _log_sphere(width: int) -> float:
-    """Logarithm of the surface of that ball: ``2 pi`` times the volume of the one of two dimensions less."""
+    """Return the log surface of the unit ball: ``2 pi`` times its volume in d - 2 dimensions."""
     return log(2 * pi) + _log_ball(width - 2)
 
 
 def _log_cosine(width: int) -> float:
-    """Logarithm of the integral of ``r^(d - 1) cos(pi r / 2)`` over r from 0 to 1, by parts; the source's own sum, NaN where that is negative."""
+    """Return the log integral of ``r^(d - 1) cos(pi r / 2)`` over r from 0 to 1, by parts.
+
+    The terms are those of the source model; the result is NaN where their sum is negative.
+    """
     total = 0.0
     term = 2.0 / pi
     for k in range(1, width + 1, 2):

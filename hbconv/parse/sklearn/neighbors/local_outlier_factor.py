@@ -1,4 +1,4 @@
-"""Local outlier factor: how dense the rows around a row lie, beside how dense they lie around its neighbours."""
+"""Local outlier factor: the density around a row, beside that around its neighbours."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from hbconv.parse.step import Step
 
 @parses("sklearn.neighbors.LocalOutlierFactor")
 def parse_local_outlier_factor(step: Step) -> dict[str, Output]:
-    """Score new rows, where it was fitted for that."""
+    """Score new rows, where the model was fitted with ``novelty=True``."""
     est = step.estimator
     if not est.novelty:
         raise step.refuse(
@@ -49,8 +49,9 @@ def parse_local_outlier_factor(step: Step) -> dict[str, Output]:
 
 
 def _scores(step: Step, neighbors: Neighbors) -> Node:
-    """Minus the mean density of the neighbours, divided by the row's own: one by the mean distance, of which none is less than the neighbour's reach.
+    """Return minus the mean density of the neighbours, divided by the density of the row.
 
+    A density is one by the mean distance; each distance is at least the neighbour's reach.
     Distances have the dtype of float rows.
     """
     est = step.estimator

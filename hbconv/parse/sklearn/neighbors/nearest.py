@@ -1,4 +1,4 @@
-"""Nearest neighbours: the rows fitted on that are nearest, their votes, their means."""
+"""Nearest neighbours: the nearest of the fitted rows, their votes, their means."""
 
 from __future__ import annotations
 
@@ -54,26 +54,26 @@ from hbconv.parse.step import Step, concat
 __all__ = ["Neighbors", "fitted_rows", "kneighbors", "nearest", "one_hot", "read_surrogate", "vote"]
 
 _MANY = 12
-"""Points for each neighbour, from which on it pays not to compute the distances to all of them."""
+"""Points for each neighbour from which on not all distances are computed."""
 _SPARSE_METRICS = (
     "canberra", "chebyshev", "cityblock", "cosine", "euclidean", "haversine",
     "l1", "l2", "manhattan", "minkowski", "seuclidean", "sqeuclidean",
 )  # fmt: skip
-"""Metrics by which the source compares sparse rows, by brute force."""
+"""Metrics by which sparse rows are compared, by brute force."""
 _PLAIN = {"manhattan": 1, "euclidean": 2, "chebyshev": np.inf}
-"""Powers of the metrics that scikit-learn puts for Minkowski's."""
+"""Powers of the metrics that scikit-learn replaces by Minkowski's."""
 
 
 @dataclass(frozen=True)
 class Neighbors:
-    """The nearest of the rows fitted on, nearest first: their int32 positions, and how far they are."""
+    """The nearest of the fitted rows, nearest first: their int32 positions and distances."""
 
     positions: Node
     distances: Node
 
     @property
     def output(self) -> Output:
-        """As the source's method ``kneighbors`` returns them."""
+        """Return the pair that ``kneighbors`` of the source model returns."""
         count = self.positions.type.width
         both = concat([self.distances, CastLike(self.positions, self.distances)])
         return Output(both, MatrixTuple(((count, ""), (count, "int64"))))
@@ -95,7 +95,7 @@ def fitted_rows(estimator: Any) -> npt.NDArray[Any]:
 
 
 def read_surrogate(step: Step, estimator: Any, x: Node) -> Surrogate:
-    """Return what grows with the distance from x to each row that an estimator of neighbours was fitted on."""
+    """Return what grows with the distance from x to each fitted row."""
     if not hasattr(estimator, "n_features_in_"):
         raise step.refuse(
             None,
@@ -123,14 +123,14 @@ def read_surrogate(step: Step, estimator: Any, x: Node) -> Surrogate:
 
 
 def finite_rows(step: Step) -> Node:
-    """Return x, of which rows with NaN are refused unless the metric knows missing values."""
+    """Return x; rows with NaN are refused unless the metric knows missing values."""
     return step.require_finite(allow_nan=step.estimator.metric == "nan_euclidean")
 
 
 def nearest(step: Step, estimator: Any, x: Node, count: int) -> Neighbors:
-    """Return the nearest of the rows that an estimator of neighbours was fitted on; ties are told by their order.
+    """Return the nearest of the fitted rows; ties go by their order.
 
-    Metrics under which ties are the rule are refused: which of the rows equally far the source takes depends on how it searches.
+    Metrics with many ties are refused: which of the rows is taken depends on the search.
     """
     if estimator.metric in COUNTING:
         raise step.refuse(
@@ -152,7 +152,7 @@ def nearest(step: Step, estimator: Any, x: Node, count: int) -> Neighbors:
 
 
 def _first(step: Step, graph: Scatter, count: int) -> Neighbors:
-    """Return the neighbours that a graph holds first: its rows are in the order of their distances, as the source has made them."""
+    """Return the first neighbours of a graph, whose rows ascend by distance."""
     held = graph.positions.type.width
     if count > held:
         raise step.refuse(
@@ -165,7 +165,10 @@ def _first(step: Step, graph: Scatter, count: int) -> Neighbors:
 
 
 def _smallest(node: Node, count: int) -> tuple[Node, Node]:
-    """Return the positions of the smallest entries, and the entries; of squared distances to many points no more are computed than that takes."""
+    """Return the positions of the smallest entries, and the entries.
+
+    Of many squared distances only those needed are computed.
+    """
     if (
         not isinstance(node, SquaredDistances | Distances)
         or (isinstance(node, Distances) and node.kind != "square")
@@ -189,7 +192,7 @@ def kneighbors(step: Step) -> Neighbors:
 
 
 def vote(step: Step, neighbors: Neighbors) -> Node:
-    """Return how much each neighbour counts."""
+    """Return the weight of each neighbour."""
     weights = step.require("weights", "uniform", "distance", None)
     if weights == "distance":
         return InverseDistances(Cast(neighbors.distances, "float64"))
@@ -197,12 +200,12 @@ def vote(step: Step, neighbors: Neighbors) -> Node:
 
 
 def one_hot(codes: npt.NDArray[Any], n_classes: int) -> Array:
-    """Return a row for each code: a one at the code."""
+    """Return a row for each code, with a one at the code."""
     return Array(np.equal.outer(codes, np.arange(n_classes)).astype(np.float64))
 
 
 def refuse_two_metrics(step: Step) -> None:
-    """Refuse where the source votes by the parameter p for rows of the dtype fitted on, and by ``metric_params`` for others."""
+    """Refuse two metrics: the parameter p for the fitted dtype, ``metric_params`` for others."""
     est = step.estimator
     votes_fast = est.weights == "uniform" and not est.outputs_2d_ and est._fit_method == "brute"
     if est.metric != "minkowski" or not est.metric_params or not votes_fast:
@@ -235,7 +238,7 @@ def parse_neighbors_classifier(step: Step) -> dict[str, Output]:
 def classify_outputs(
     votes: Sequence[Node], classes: Sequence[npt.NDArray[Any]], *, is_list: bool
 ) -> dict[str, Output]:
-    """Return the classes of most votes, and the votes' proportions: a list, of each output, where there are several."""
+    """Return the classes of most votes and the shares of votes, a list for several outputs."""
     labels = tuple(Array(labels) for labels in classes)
     shares = concat([Quotient((each, GroupSums(each, 1))) for each in votes])
     if not is_list:
@@ -252,7 +255,7 @@ def classify_outputs(
 
 @parses("sklearn.neighbors.KNeighborsRegressor")
 def parse_neighbors_regressor(step: Step) -> dict[str, Output]:
-    """Average the targets of the neighbours, by weights where they count by distance."""
+    """Average the targets of the neighbours, weighted where they count by distance."""
     targets = np.asarray(step.estimator._y)
     neighbors = kneighbors(step)
     weights = vote(step, neighbors)
@@ -285,7 +288,10 @@ def parse_nearest_neighbors(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.neighbors.KNeighborsTransformer")
 def parse_neighbors_transformer(step: Step) -> dict[str, Output]:
-    """Put the distances, or ones, in the places of the neighbours; of distances there is one more."""
+    """Put distances, or ones, in the places of the neighbours.
+
+    With distances there is one neighbour more.
+    """
     est = step.estimator
     mode = step.require("mode", "distance", "connectivity")
     neighbors = kneighbors(step)

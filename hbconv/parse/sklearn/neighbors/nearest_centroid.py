@@ -1,4 +1,4 @@
-"""Nearest centroid: the class whose centroid is nearest, or most likely by its distance."""
+"""Nearest centroid: the nearest class, or the likeliest by its distance."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ from hbconv.parse.step import Step
 
 @parses("sklearn.neighbors.NearestCentroid")
 def parse_nearest_centroid(step: Step) -> dict[str, Output]:
-    """Classes that are equally likely before are told by the distance alone; probabilities come with the Euclidean one."""
+    """Return the class of the nearest centroid, weighed by unequal priors.
+
+    Probabilities come with the Euclidean metric only.
+    """
     est = step.estimator
     x = step.require_finite()
     classes = Array(est.classes_)
@@ -47,7 +50,7 @@ def parse_nearest_centroid(step: Step) -> dict[str, Output]:
 
 
 def _scores(step: Step, x: Node, metric: str) -> Node:
-    """``2 log(prior) - distance^2``, of columns divided by their spread within the classes, where there is any."""
+    """Return ``2 log(prior) - distance^2``, columns divided by their spread within the classes."""
     est = step.estimator
     spread = np.where(est.within_class_std_dev_ == 0, 1.0, est.within_class_std_dev_)
     scaled = Affine.of(Cast(x, "float64"), div=spread)

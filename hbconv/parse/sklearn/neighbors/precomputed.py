@@ -1,4 +1,4 @@
-"""Distances given in place of rows: all of them, or those to the neighbours that a graph holds."""
+"""Precomputed distances: a full matrix, or a graph of neighbours."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def given_distances(step: Step, estimator: Any, x: Node) -> Surrogate:
 
 
 def require_neighbors(step: Step, graph: Node, found: Node) -> None:
-    """Refuse rows for which a graph holds fewer neighbours than are found: of the last of them the distance is infinite."""
+    """Refuse rows for which a graph holds fewer neighbours than are needed.
+
+    The distance to the last of them is then infinite.
+    """
     if isinstance(graph, Held) and isinstance(graph.values, ConstantRows):
         raise step.refuse(
             "metric",
@@ -53,5 +56,5 @@ def _graph(step: Step, x: Node) -> Node:
 
 
 def _finite(radius: float) -> float:
-    """Hold a radius below the distance to rows that a graph does not hold."""
+    """Keep a radius below the distance to rows that a graph does not hold."""
     return min(radius, np.finfo(np.float64).max)

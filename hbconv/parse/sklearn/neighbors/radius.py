@@ -1,4 +1,4 @@
-"""Neighbours within a radius: all rows fitted on that are near enough count."""
+"""Neighbours within a radius: all fitted rows that are near enough count."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from hbconv.parse.step import Step, concat
 
 
 def _within(step: Step) -> tuple[Node, Node]:
-    """Which of the rows fitted on are within the radius, and how far away all are."""
+    """Return which of the fitted rows are within the radius, and the distances to all."""
     if step.estimator.radius is None:
         raise step.refuse("radius", None, "Without it the source finds no neighbours of new rows.")
     surrogate = read_surrogate(step, step.estimator, finite_rows(step))
@@ -49,7 +49,10 @@ def _within(step: Step) -> tuple[Node, Node]:
 
 
 def _weights(step: Step) -> Node:
-    """Return how much each of the rows fitted on counts: nothing beyond the radius, and the nearest alone where one is met exactly."""
+    """Return the weight of each fitted row, zero beyond the radius.
+
+    By distance, rows that are met exactly count alone.
+    """
     within, distances = _within(step)
     if step.require("weights", "uniform", "distance", None) != "distance":
         return Cast(within, "float64")
@@ -73,7 +76,10 @@ def parse_radius_transformer(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.neighbors.RadiusNeighborsRegressor")
 def parse_radius_regressor(step: Step) -> dict[str, Output]:
-    """Average the targets of the neighbours; a row without any gets NaN, or what NaN is as one of the targets' ints."""
+    """Average the targets of the neighbours.
+
+    A row without any gets NaN, or what NaN becomes as an int target.
+    """
     targets = np.asarray(step.estimator._y)
     table = targets.reshape(len(targets), -1)
     weights = _weights(step)
@@ -131,7 +137,10 @@ def parse_radius_classifier(step: Step) -> dict[str, Output]:
 def _answer(
     weights: Node, alone: Node, codes: npt.NDArray[Any], classes: npt.NDArray[Any], outlier: Any
 ) -> tuple[Node, Node, Array]:
-    """Codes of the classes of most votes, the votes' proportions, and the labels, the last of which is an outlier label that is no class."""
+    """Return class codes, shares of votes, and labels.
+
+    The last label is an outlier label that is not a class.
+    """
     votes = Linear.of(weights, one_hot(codes, len(classes)).data)
     place = np.flatnonzero(classes == outlier)
     beside = ConstantRows(

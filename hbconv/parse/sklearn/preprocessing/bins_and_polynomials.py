@@ -1,4 +1,4 @@
-"""Feature makers: bins and polynomials."""
+"""Bins and polynomials of columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from hbconv.parse.step import Step
 
 @parses("sklearn.preprocessing.KBinsDiscretizer")
 def parse_k_bins_discretizer(step: Step) -> dict[str, Output]:
-    """Count the inner edges at or below the value: the outer bins are open. Then perhaps one column for each bin."""
+    """Count the inner edges at or below the value; the outer bins are open.
+
+    One column for each bin follows where the bins are encoded.
+    """
     est = step.estimator
     if [len(edges) - 1 for edges in est.bin_edges_] != np.asarray(est.n_bins_).tolist():
         raise step.damaged(
@@ -42,7 +45,11 @@ def parse_k_bins_discretizer(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.preprocessing.PolynomialFeatures")
 def parse_polynomial_features(step: Step) -> dict[str, Output]:
-    """List the terms by degree; the source multiplies the columns of a term from last to first, of a sparse matrix from first to last."""
+    """List the terms by degree.
+
+    The source model multiplies the columns of a term from last to first.
+    For a sparse matrix it goes from first to last.
+    """
     est = step.estimator
     x = step.require_finite()
     choose = combinations if est.interaction_only else combinations_with_replacement
@@ -60,14 +67,17 @@ def parse_polynomial_features(step: Step) -> dict[str, Output]:
 
 
 def _require_full(step: Step, terms: int) -> None:
-    """Require the count of all terms: the source makes those below the least degree too, and cuts them off."""
+    """Require the count of all terms.
+
+    The source model makes terms below the least degree too, and cuts them off.
+    """
     found = step.estimator._n_out_full - bool(step.estimator.include_bias)
     if found != terms:
         raise step.damaged(f"_n_out_full={step.estimator._n_out_full}, but there are {terms} terms")
 
 
 def _table(terms: list[tuple[int, ...]], degree: int) -> Array:
-    """Rows of one length, at least 1, the shorter ones with -1 at the end."""
+    """Return rows of one length, at least 1, padded with -1."""
     table = np.full((len(terms), max(1, degree)), -1, dtype=np.int32)
     for row, term in zip(table, terms, strict=True):
         row[: len(term)] = term
@@ -75,7 +85,7 @@ def _table(terms: list[tuple[int, ...]], degree: int) -> Array:
 
 
 def _padded(rows: list[np.ndarray]) -> np.ndarray:
-    """Rows of one length, at least 1, the shorter ones with NaN at the end."""
+    """Return rows of one length, at least 1, padded with NaN."""
     table = np.full((len(rows), max(1, *map(len, rows))), np.nan, dtype=np.result_type(*rows))
     for row, values in zip(table, rows, strict=True):
         row[: len(values)] = values

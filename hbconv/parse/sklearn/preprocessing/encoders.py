@@ -1,4 +1,4 @@
-"""Encoders: categories become codes (Codes of text, FindCode of numbers), codes become ordinals or zeros and ones."""
+"""Encoders: categories become codes, codes become ordinals or zeros and ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ _SMALL = ("bool", "int8", "uint8", "int16", "uint16")
 
 
 def category_matrix(step: Step) -> Node:
-    """Codes of all columns of an encoder, -1 for unknown; infinite numbers are refused, and unknown ones where the source does."""
+    """Return the codes of all columns of an encoder, -1 for unknown values.
+
+    Infinite numbers are refused, and unknown ones where the source model refuses them.
+    """
     est = step.estimator
     codes = []
     for j, categories in enumerate(est.categories_):
@@ -53,7 +56,7 @@ def category_matrix(step: Step) -> Node:
 
 @parses("sklearn.preprocessing.OneHotEncoder")
 def parse_one_hot_encoder(step: Step) -> dict[str, Output]:
-    """Group the infrequent, leave out the dropped, then one column for each category left."""
+    """Group the infrequent, drop the dropped, then one column for each category left."""
     est = step.estimator
     step.require("handle_unknown", "error", "ignore", "infrequent_if_exist", "warn")
     dtype = np.dtype(est.dtype).name
@@ -98,9 +101,10 @@ def parse_ordinal_encoder(step: Step) -> Node:
 
 @parses("sklearn.preprocessing.LabelEncoder", features=lambda _: Schema.sequence())
 def parse_label_encoder(step: Step) -> dict[str, Output]:
-    """Encode labels. The source first converts them to the dtype of its classes: to an int by cutting the fraction off.
+    """Encode labels.
 
-    A text longer than any class, which the source cuts short where its classes are a ``U`` array, is unknown here.
+    The source model first casts them to the dtype of its classes; an int loses its fraction.
+    A text longer than any class is unknown here, where a ``U`` array would cut it short.
     """
     classes = np.asarray(step.estimator.classes_)
     require_order(step.estimator, step.place, classes)
@@ -147,7 +151,10 @@ def _ordinal_table(est: Any, j: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 def _infrequent(est: Any, j: int) -> Any:
-    """Group of each category (a missing one left out), where infrequent categories share one; None where there are none."""
+    """Return the group of each category but the missing one; infrequent ones share a group.
+
+    None where there are no infrequent categories.
+    """
     return (
         est._default_to_infrequent_mappings[j]
         if getattr(est, "_infrequent_enabled", False)

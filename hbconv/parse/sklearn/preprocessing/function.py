@@ -1,4 +1,4 @@
-"""FunctionTransformer: numpy functions of one value, by name."""
+"""FunctionTransformer: a numpy function of each value, by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _NAMES = {
     "absolute": "abs", "negative": "neg", "sign": "sign", "sqrt": "sqrt", "exp": "exp", "expm1": "expm1", "log": "log", "log1p": "log1p",
     "log2": "log2", "log10": "log10", "sin": "sin", "cos": "cos", "tan": "tan", "tanh": "tanh", "rint": "rint", "square": "square",
 }  # fmt: skip
-"""numpy's universal functions, and the Map functions they are. Those that round ints differently from floats are not here."""
+"""Universal functions of numpy, and the functions of Map that they are.
+
+Functions that round ints differently from floats are left out.
+"""
 _SPARSE = (
     "absolute",
     "negative",
@@ -28,12 +31,12 @@ _SPARSE = (
     "tanh",
     "rint",
 )
-"""Those that scipy applies to the entries of a sparse matrix: they make zero of zero."""
+"""Functions that scipy applies to the nonzeros of a sparse matrix: they keep zero."""
 
 
 @parses("sklearn.preprocessing.FunctionTransformer")
 def parse_function_transformer(step: Step) -> dict[str, Output]:
-    """Leave x alone without a function; refuse any function that is not one of numpy's."""
+    """Leave x alone without a function; refuse functions that are not numpy's."""
     est = step.estimator
     if est.kw_args:
         raise step.refuse("kw_args", est.kw_args, "hbconv handles no keyword arguments.")

@@ -16,7 +16,7 @@ from hbconv.parse.step import Step, select
 
 
 def _features(binarizer: Any) -> Schema:
-    """One sequence of labels, or a column of zeros and ones for each class."""
+    """Return one sequence of labels, or a column of zeros and ones for each class."""
     return (
         Schema.matrix(len(binarizer.classes_)) if _is_multilabel(binarizer) else Schema.sequence()
     )
@@ -36,7 +36,10 @@ def _is_multilabel(binarizer: Any) -> bool:
 
 
 def _class_codes(step: Step) -> Node:
-    """Look up the class. Two classes share a column, and must be met: were there others, the source would make two columns."""
+    """Look up the class.
+
+    Two classes share a column, and other labels are refused: they would add a second column.
+    """
     classes = np.asarray(step.estimator.classes_)
     require_order(step.estimator, step.place, classes)
     if are_numbers(classes):
@@ -52,7 +55,7 @@ def _class_codes(step: Step) -> Node:
 
 
 def _indicators(step: Step) -> Node:
-    """Zeros and ones, renamed."""
+    """Return zeros and ones as the two labels."""
     _require_whole(step)
     step.check(
         IsOutside.of(step.x, 0.0, 1.0), f"y holds other values than 0 and 1 (step {step.where!r})."
@@ -63,7 +66,7 @@ def _indicators(step: Step) -> Node:
 
 
 def _require_whole(step: Step) -> None:
-    """Refuse rows that are no labels."""
+    """Refuse numbers with a fraction, which cannot be labels."""
     x = step.require_finite()
     fraction = Modulo(x, Array(np.ones(x.type.width)))
     step.check(
@@ -73,7 +76,11 @@ def _require_whole(step: Step) -> None:
 
 
 def _shown(step: Step, codes: Node, is_positive: npt.NDArray[np.bool_]) -> Node:
-    """For each column of codes its row of ``is_positive``, which says of each code whether it gets ``pos_label``; an unknown one does not."""
+    """Return ``pos_label`` or ``neg_label`` for each code.
+
+    Row j of ``is_positive`` tells which codes of column j get ``pos_label``.
+    An unknown code gets ``neg_label``.
+    """
     est = step.estimator
     values = np.where(np.insert(is_positive, 0, values=False, axis=1), est.pos_label, est.neg_label)
     return Recode(codes, tuple(Array(row.astype(np.int64)) for row in values))

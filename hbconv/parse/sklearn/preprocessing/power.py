@@ -1,4 +1,4 @@
-"""PowerTransformer: powers of each column, then perhaps a scaler."""
+"""PowerTransformer: a power of each column, then perhaps a scaler."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def parse_power_transformer(step: Step) -> Node:
 
 
 def _box_cox(step: Step, x: Node, lambdas: npt.NDArray[Any]) -> Node:
-    """As ``scipy.special.boxcox``, which computes in float64; where a power would overflow it takes another way, which is refused."""
+    """Compute in float64 as ``scipy.special.boxcox``.
+
+    Rows for which a power would overflow are refused; scipy computes these differently.
+    """
     step.check(
         Compare.of(x, "le", 0.0),
         f"The Box-Cox transformation (step {step.where!r}) takes positive numbers alone.",
@@ -47,11 +50,14 @@ def _box_cox(step: Step, x: Node, lambdas: npt.NDArray[Any]) -> Node:
 
 
 def _yeo_johnson(x: Node, lambdas: npt.NDArray[Any]) -> Node:
-    """As ``scipy.stats.yeojohnson``: powers of ``1 + x`` and of ``1 - x``, on either side of zero; ``2 - lambda`` is rounded as lambda is."""
+    """Compute as ``scipy.stats.yeojohnson``: powers of ``1 + x`` or ``1 - x`` by the sign of x.
+
+    ``2 - lambda`` is rounded as lambda is.
+    """
     least = float(np.finfo(np.float64).eps)
     return YeoJohnson(x, _powers(lambdas, least), _powers(2 - lambdas, least))
 
 
 def _powers(exponents: npt.NDArray[Any], least: float) -> Array:
-    """Exponents (float64), those that the source takes for zero made so."""
+    """Return float64 exponents, with zero for those that the source model takes for zero."""
     return Array(np.where(np.abs(exponents) < least, 0.0, exponents).astype(np.float64))

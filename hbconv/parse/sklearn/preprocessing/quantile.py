@@ -25,12 +25,15 @@ from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
 _BOUND = 1e-7
-"""How near the outermost quantiles, and how near 0 and 1, the source tells values no longer apart."""
+"""Distance to the outermost quantiles, and to 0 and 1, that counts as none."""
 
 
 @parses("sklearn.preprocessing.QuantileTransformer")
 def parse_quantile_transformer(step: Step) -> dict[str, Output]:
-    """Map values to shares, then shares to a normal distribution; entries that a sparse matrix leaves out stay zero."""
+    """Map values to shares, then shares to a normal distribution.
+
+    Entries that a sparse matrix leaves out stay zero.
+    """
     est = step.estimator
     x = step.require_finite(Cast(step.x, "float"), allow_nan=True)
     shares = CastLike(_shares(step, x), x)
@@ -46,7 +49,10 @@ def parse_quantile_transformer(step: Step) -> dict[str, Output]:
 
 
 def _shares(step: Step, x: Node) -> Node:
-    """Interpolate from the left and from the right, since quantiles repeat where values do, and take the mean."""
+    """Interpolate from the left and from the right, and take the mean.
+
+    Quantiles repeat where values do, so the two sides differ.
+    """
     quantiles = np.asarray(step.estimator.quantiles_, dtype=np.float64).T
     shares = np.broadcast_to(step.estimator.references_, quantiles.shape)
     left = Interpolate(x, Array(quantiles), Array(shares))
@@ -55,7 +61,7 @@ def _shares(step: Step, x: Node) -> Node:
 
 
 def _at_the_bounds(step: Step, x: Node, shares: Node) -> Node:
-    """Exactly 0 and 1 at the outermost quantiles, and for a normal distribution near them."""
+    """Return exactly 0 and 1 at the outermost quantiles, for a normal output near them."""
     low, high = (Array(step.estimator.quantiles_[end].astype(np.float64)) for end in (0, -1))
     zeros, ones = (ConstantRows(x, Array(np.full(x.type.width, value))) for value in (0.0, 1.0))
     if step.estimator.output_distribution == "uniform":
@@ -68,6 +74,6 @@ def _at_the_bounds(step: Step, x: Node, shares: Node) -> Node:
 
 
 def _normal(shares: Node) -> Node:
-    """Keep shares as far from 0 and 1 as the source's quantiles are kept from infinity."""
+    """Clip shares so that their normal quantiles are finite, as the source model does."""
     least = _BOUND - np.spacing(1)
     return NormalQuantile(Clip.of(Cast(shares, "float64"), least, 1 - least))

@@ -1,6 +1,6 @@
 """Scalers: all become Affine, and Clip where they clip.
 
-The source scales a sparse matrix by the reciprocal of the scale.
+A sparse matrix is scaled by the reciprocal of the scale, as the source model does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from hbconv.parse.step import Step
 
 @parses("sklearn.preprocessing.StandardScaler")
 def parse_standard_scaler(step: Step) -> dict[str, Output]:
-    """Subtract ``mean_``, divide by ``scale_``; either may be off. Both are rounded to the input's dtype first."""
+    """Subtract ``mean_``, divide by ``scale_``; either may be off.
+
+    Both are rounded to the input's dtype first.
+    """
     x = step.require_finite(allow_nan=True)
     est = step.estimator
     scaled = Affine.in_place(x, **({} if est.scale_ is None else {"mul": 1 / est.scale_}))
@@ -49,7 +52,10 @@ def parse_min_max_scaler(step: Step) -> Node:
 
 @parses("sklearn.preprocessing.RobustScaler", takes_sparse=True)
 def parse_robust_scaler(step: Step) -> dict[str, Output]:
-    """Subtract ``center_``, divide by ``scale_``; either may be off. A sparse matrix the source only scales."""
+    """Subtract ``center_``, divide by ``scale_``; either may be off.
+
+    A sparse matrix is only scaled.
+    """
     x = step.require_finite(allow_nan=True)
     est = step.estimator
     scaled = Affine.in_place(x, **({"mul": 1.0 / est.scale_} if est.with_scaling else {}))
@@ -71,7 +77,10 @@ def parse_normalizer(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.preprocessing.Binarizer")
 def parse_binarizer(step: Step) -> dict[str, Output]:
-    """Compare with the threshold, which numpy rounds to the input's dtype unless it is a numpy scalar."""
+    """Compare with the threshold.
+
+    numpy rounds it to the input's dtype unless it is a numpy scalar.
+    """
     x = step.require_finite()
     threshold = step.estimator.threshold
     constant = Array(np.full(x.type.width, threshold, dtype=np.float64))

@@ -1,4 +1,4 @@
-"""SplineTransformer: a basis of splines for each column."""
+"""SplineTransformer: a spline basis of each column."""
 
 from __future__ import annotations
 
@@ -31,10 +31,12 @@ from hbconv.parse.step import Step, select
 
 @parses("sklearn.preprocessing.SplineTransformer")
 def parse_spline_transformer(step: Step) -> dict[str, Output]:
-    """Evaluate the basis in float64, zeros where a value is missing, and leave out each column's last spline without bias.
+    """Evaluate the basis in float64, with zeros where a value is missing.
 
-    Dense answers have the input's dtype, sparse ones float64. A source that takes missing values takes infinite ones too: those
-    are refused here where it would make NaN of them.
+    Without bias the last spline of each column is left out.
+    Dense outputs have the input's dtype, sparse ones float64.
+    A source model that takes missing values takes infinity too, and may make NaN of it.
+    Infinity is refused where it would.
     """
     est = step.estimator
     allow_nan = step.require("handle_missing", "error", "zeros") == "zeros"
@@ -70,7 +72,11 @@ def parse_spline_transformer(step: Step) -> dict[str, Output]:
 
 
 def _require_first_knot(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> None:
-    """Refuse rows for which the source fails: for values beyond the knots it takes the first knot, in the input's dtype, which may lie beyond too."""
+    """Refuse rows for which the source model fails.
+
+    It replaces values beyond the knots by the first knot in the input's dtype.
+    Rounded, that knot may itself lie beyond.
+    """
     if step.estimator.extrapolation in ("constant", "linear"):
         first = CastLike(ConstantRows(x, Array(low)), x)
         replaced = Choose(IsOutside.of(x, low, high), first, x)
@@ -91,7 +97,7 @@ def _basis(step: Step, x: Node) -> SplineBasis:
 
 
 def _refused(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
-    """No values beyond the base interval."""
+    """Refuse values beyond the base interval."""
     step.check(
         IsOutside.of(x, low, high),
         f"Input X contains values beyond the knots (step {step.where!r}).",
@@ -100,12 +106,12 @@ def _refused(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any])
 
 
 def _continued(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:  # noqa: ARG001
-    """Go on with the outer polynomials."""
+    """Continue the outer polynomials."""
     return _basis(step, x)
 
 
 def _constant(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
-    """Keep the value at the bound; of degree 0 the source has no such rule."""
+    """Keep the value at the bound; for degree 0 values beyond are refused."""
     return (
         _basis(step, Clip.of(x, low, high))
         if step.estimator.degree
@@ -114,7 +120,7 @@ def _constant(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]
 
 
 def _linear(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
-    """Go on with the slope at the bound: ``f(bound) + (x - bound) * f'(bound)``."""
+    """Continue with the slope at the bound: ``f(bound) + (x - bound) * f'(bound)``."""
     if step.estimator.degree < 2 and x.type.width > 1:
         hint = "Of this degree the source's bounds move inward from column to column. Use extrapolation='continue', or a column a transformer."
         raise step.refuse("extrapolation", "linear", hint)
@@ -139,7 +145,7 @@ def _slopes(step: Step, bounds: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _periodic(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
-    """Bring values into the base interval; all values of a column without length become zero."""
+    """Map values into the base interval; a column without length becomes zero."""
     offset = Affine.of(x, sub=low)
     has_length = high > low
     periods = np.where(has_length, high - low, 1.0)
@@ -162,4 +168,4 @@ _RULES = {
     "linear": _linear,
     "periodic": _periodic,
 }
-"""What becomes of values beyond the knots."""
+"""What each extrapolation makes of values beyond the knots."""

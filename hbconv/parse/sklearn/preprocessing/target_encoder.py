@@ -1,4 +1,4 @@
-"""TargetEncoder: what the target was on average, for each category."""
+"""TargetEncoder: the mean target of each category."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from hbconv.parse.step import Step, select
 
 @parses("sklearn.preprocessing.TargetEncoder")
 def parse_target_encoder(step: Step) -> Node:
-    """Look up each category's encoding, of each class where there are several; the unknown one gets the mean over all rows."""
+    """Look up the encoding of each category, for each class where there are several.
+
+    The unknown category gets the mean over all rows.
+    """
     est = step.estimator
     means = np.atleast_1d(est.target_mean_)
     codes = select(
