@@ -79,12 +79,14 @@ def _parsed(estimator: object, n_features: int | None, iterations: tuple[int, in
 def _require_truncating(estimator: object, iterations: tuple[int, int]) -> None:
     if not find_parser(estimator).truncates:
         raise OptionError(
-            f"iterations is for LightGBM, XGBoost and CatBoost models, not for {type(estimator).__name__}."
+            "iterations is for LightGBM, XGBoost and CatBoost models, not for "
+            f"{type(estimator).__name__}."
         )
     first, last = iterations
     if not 0 <= first < last:
         raise OptionError(
-            f"iterations={iterations!r} is no range: give the first iteration and the one after the last, such as (0, 50)."
+            f"iterations={iterations!r} is not a valid range; pass (first, last + 1), such as "
+            "(0, 50)."
         )
 
 

@@ -77,7 +77,7 @@ def parses(
         A name registered twice raises ValueError.
     features : callable, optional
         Reads the input columns of an estimator that has no ``n_features_in_``.
-        Returns their names, their number or their Schema; None where scikit-learn's attributes hold.
+        Returns their names, number or Schema; None where scikit-learn's attributes hold.
     truncates : bool
         The parser reads ``step.iterations``, the boosting stages that the user asks for.
     takes_sparse : bool
@@ -158,7 +158,7 @@ def _search(cls: type) -> Entry | None:
 
 
 def _search_plugins(cls: type) -> Entry | None:
-    """Load the entry points of third parties, whose modules call ``parses``, and search again.
+    """Load the entry points of third parties, whose modules call ``parses``, and search.
 
     Their group is ``hbconv.parsers``.
     """
@@ -178,7 +178,10 @@ def _resolve(name: str) -> object:
 def _require_same_methods(cls: type, base: type, name: str) -> None:
     changed = overridden(cls, base, METHODS)
     if changed:
-        hint = f"It overrides {', '.join(changed)} of {base.__name__}. Register a parser for it with hbconv.parses (docs/adding.md)"
+        hint = (
+            f"It overrides {', '.join(changed)} of {base.__name__}. Register a parser for it with "
+            "hbconv.parses (docs/adding.md)"
+        )
         raise UnsupportedError(
             cls.__name__,
             "",
@@ -203,10 +206,16 @@ def _refuse(estimator: object, path: str) -> Entry:
         )
     same = [name for name in _ENTRIES if name.rpartition(".")[2] == cls.__name__]
     if same:
-        hint = f"The parser of {' and of '.join(same)} is for another class than {cls.__module__}.{cls.__qualname__}: give hbconv.parses the name it has."
+        hint = (
+            f"The parser of {' and of '.join(same)} is for another class than "
+            f"{cls.__module__}.{cls.__qualname__}: give hbconv.parses the name it has."
+        )
         raise UnsupportedError(cls.__name__, path, hint=hint)
     known = [name.rpartition(".")[2] for name in _ENTRIES]
     near = difflib.get_close_matches(cls.__name__, known, n=2, cutoff=0.8)
     guess = f" Near it, hbconv knows {' and '.join(near)}." if near else ""
-    hint = f"hbconv has no parser for {cls.__module__}.{cls.__name__}.{guess} Register one with hbconv.parses (docs/adding.md)."
+    hint = (
+        f"hbconv has no parser for {cls.__module__}.{cls.__name__}.{guess} Register one with "
+        "hbconv.parses (docs/adding.md)."
+    )
     raise UnsupportedError(cls.__name__, path, hint=hint)

@@ -34,7 +34,8 @@ def read_schema(estimator: object, n_features: int | None = None) -> Schema:
     width = getattr(estimator, "n_features_in_", n_features)
     if width is None:
         raise ConversionError(
-            f"{type(estimator).__name__} does not know how many columns it reads. Pass sample=X[:5] to convert."
+            f"{type(estimator).__name__} does not know how many columns it reads. Pass "
+            "sample=X[:5] to convert."
         )
     return Schema.matrix(int(width))
 

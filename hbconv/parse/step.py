@@ -101,7 +101,7 @@ class Step:
         return UnsupportedError(self.name, self.where, parameter, value, hint)
 
     def damaged(self, what: str) -> ConversionError:
-        """Return the error that refuses fitted attributes that contradict each other; the caller raises it."""
+        """Return the error that refuses contradicting fitted attributes; the caller raises it."""
         return damaged(self.estimator, self.place, what)
 
     def require(self, parameter: str, *allowed: object) -> Any:
@@ -237,16 +237,19 @@ def _parsed(entry: Entry, step: Step) -> dict[str, Output]:
     outputs = {"transform": Output(parsed)} if isinstance(parsed, Node) else parsed
     if not isinstance(outputs, dict) or not outputs:
         raise ConversionError(
-            f"The parser of {entry.name} returned {parsed!r}; it must return a Node, or a dict of Outputs by method."
+            f"The parser of {entry.name} returned {parsed!r}; it must return a Node, or a "
+            "dict of Outputs by method."
         )
     for method, output in outputs.items():
         if method not in (*METHODS, "raw_scores"):
             raise ConversionError(
-                f"The parser of {entry.name} returned a method {method!r}; hbconv knows {', '.join(METHODS)}."
+                f"The parser of {entry.name} returned a method {method!r}; hbconv knows "
+                f"{', '.join(METHODS)}."
             )
         if not isinstance(output, Output):
             raise ConversionError(
-                f"The parser of {entry.name} returned {type(output).__name__} for {method}; it must be an Output, such as Output(node)."
+                f"The parser of {entry.name} returned {type(output).__name__} for {method}; "
+                "it must be an Output, such as Output(node)."
             )
     require_agreement(step.estimator, step.place, outputs)
     return outputs
@@ -257,7 +260,8 @@ def require_fitted(estimator: object, path: str) -> None:
     judge = find_parser(estimator, path).is_fitted
     if not (is_fitted(estimator) or (judge is not None and judge(estimator))):
         raise NotFittedError(
-            f"{type(estimator).__name__} (step {path!r}) is not fitted. Call fit before converting it."
+            f"{type(estimator).__name__} (step {path!r}) is not fitted. Call fit before "
+            "converting it."
         )
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 __all__ = ["is_harmless", "overridden"]
 
 _HARMLESS = re.compile(
-    r"__.*__|_?(partial_)?fit.*|get_(params|feature_names_out|metadata_routing)|set_.*|score|_(repr|sk|doc|more|abc)_.*|.*[^_]_"
+    r"__.*__|_?(partial_)?fit.*|get_(params|feature_names_out|metadata_routing)|set_.*|score"
+    r"|_(repr|sk|doc|more|abc)_.*|.*[^_]_"
 )
 """Names that no answer depends on, and fitted attributes, which parsers read."""
 

@@ -1,4 +1,4 @@
-"""Estimators that answer no new row on its own, each with the reason; ``find_parser`` repeats it."""
+"""Estimators that cannot answer new rows, each with the reason that ``find_parser`` gives."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ _PLACES_FITTED = (
 _BLOCKS_FITTED = (
     "it groups rows and columns of the one matrix it was fitted on and has no rule for other rows"
 )
+_TOGETHER = "it answers rows together, so that each answer depends on the others"
+_MANY_ROWS = "it makes many rows of one image, and a model gives one answer a row"
 
 UNPREDICTIVE: dict[str, str] = {
     "sklearn.cluster.AgglomerativeClustering": _LABELS_FITTED,
@@ -20,8 +22,8 @@ UNPREDICTIVE: dict[str, str] = {
     "sklearn.cluster.SpectralBiclustering": _BLOCKS_FITTED,
     "sklearn.cluster.SpectralClustering": _LABELS_FITTED,
     "sklearn.cluster.SpectralCoclustering": _BLOCKS_FITTED,
-    "sklearn.decomposition.MiniBatchNMF": "it answers rows together, starting from the mean of them all, so that each answer depends on the others",
-    "sklearn.feature_extraction.image.PatchExtractor": "it makes many rows of one image, and a model gives one answer a row",
+    "sklearn.decomposition.MiniBatchNMF": _TOGETHER,
+    "sklearn.feature_extraction.image.PatchExtractor": _MANY_ROWS,
     "sklearn.manifold.ClassicalMDS": _PLACES_FITTED,
     "sklearn.manifold.MDS": _PLACES_FITTED,
     "sklearn.manifold.SpectralEmbedding": _PLACES_FITTED,

@@ -45,7 +45,9 @@ __all__ = ["parse_catboost_json"]
 
 
 def parse_catboost_json(data: bytes) -> Graph:
-    """Read a model file into a Graph that answers as CatBoostClassifier or CatBoostRegressor does, whichever its objective is for.
+    """Read a JSON model into a Graph that answers like CatBoostClassifier or -Regressor.
+
+    The objective decides which.
 
     Raises
     ------
@@ -54,7 +56,7 @@ def parse_catboost_json(data: bytes) -> Graph:
     with (
         at_step("CatBoost"),
         reading(
-            "This is no CatBoost model (JSON), or it",
+            "This is not a CatBoost model (JSON), or it",
             "Save it anew with model.save_model(path, format='json').",
         ),
     ):
@@ -77,9 +79,9 @@ def parse_catboost_json(data: bytes) -> Graph:
 
 
 def _schema(names: Sequence[str]) -> Schema:
-    """Columns by name, or by position where CatBoost made the names up.
+    """Return columns found by name, or by position where CatBoost made the names up.
 
-    That shows in no attribute: a table of columns numbered from zero may have named them so, by which CatBoost would find them.
+    No attribute tells which: columns numbered from zero may have been named so by the user.
     """
     numbers = [str(i) for i in range(len(names))]
     made_up = all(name in ("", number) for name, number in zip(names, numbers, strict=True))
@@ -93,13 +95,13 @@ def _features(estimator: Any) -> Schema:
 
 @parses("catboost.CatBoost", "catboost.CatBoostRanker", features=_features, truncates=True)
 def parse_plain(step: Step) -> dict[str, Output]:
-    """Answer with raw scores."""
+    """Return raw scores."""
     return regressed(step, _scores(step, _read(step)), "RawFormulaVal")
 
 
 @parses("catboost.CatBoostRegressor", features=_features, truncates=True)
 def parse_regressor(step: Step) -> dict[str, Output]:
-    """Answer with raw scores, or with what the objective makes of them."""
+    """Return raw scores, or what the objective makes of them."""
     return regressed(
         step, _scores(step, _read(step)), step.estimator._get_default_prediction_type()
     )
@@ -107,7 +109,7 @@ def parse_regressor(step: Step) -> dict[str, Output]:
 
 @parses("catboost.CatBoostClassifier", features=_features, truncates=True)
 def parse_classifier(step: Step) -> dict[str, Output]:
-    """Take the largest raw score, or say whether the only one is above a cut."""
+    """Take the largest raw score, or compare the only one with a cut."""
     return classified(step, _scores(step, _read(step)))
 
 
@@ -140,7 +142,10 @@ def _exported(step: Step) -> bytes:
 
 
 def _leaf_numbers(estimator: Any) -> list[list[int]]:
-    """List the numbers of the leaves of trees that are not symmetric, left to right: in memory they are numbered as they grew."""
+    """List the leaf numbers of trees that are not symmetric, left to right.
+
+    In memory leaves are numbered as they grew.
+    """
     return [
         _leaves(estimator._get_tree_step_nodes(tree), estimator._get_tree_node_to_leaf(tree))
         for tree in range(estimator.tree_count_)
@@ -148,7 +153,10 @@ def _leaf_numbers(estimator: Any) -> list[list[int]]:
 
 
 def _leaves(steps: Sequence[tuple[int, int]], leaf_of: Sequence[int]) -> list[int]:
-    """Follow a tree's steps from a node to its left and to its right child; a step of 0 ends in the node's own leaf."""
+    """Follow the steps of a tree to the left and right children.
+
+    A step of 0 ends in the leaf of the node itself.
+    """
     found = []
     waiting = [(0, True)]
     while waiting:
@@ -162,7 +170,7 @@ def _leaves(steps: Sequence[tuple[int, int]], leaf_of: Sequence[int]) -> list[in
 
 
 def _scores(step: Step, model: CatBoostModel) -> Scores:
-    """Read numbers as float32, each rounded from its own dtype, and categories as codes beside them."""
+    """Read numbers as float32, each rounded from its own dtype, beside codes of categories."""
     numbers = columns_of(step.x, model.inputs.numbers)
     narrow = (
         replace(numbers, dtype="float32")
@@ -181,13 +189,14 @@ def _scores(step: Step, model: CatBoostModel) -> Scores:
 
 
 def _codes(step: Step, place: int, hashes: tuple[int, ...]) -> Node:
-    """Codes of one column of categories, as the trees' tables have them: 0 for unknown ones."""
+    """Return the codes of one category column, as the tables have them: 0 for unknown ones."""
     column = text_column(step.x, place)
     if column is None or column.fills:
         raise step.refuse(
             "cat_features",
             place,
-            "Categories are known by hashes of their texts alone: give them to CatBoost as they come.",
+            "Categories are known by hashes of their texts alone: give them to CatBoost as "
+            "they come.",
         )
     codes = Codes(column.schema, column.column, Hashes(hashes))
     return Recode(codes, (Array(np.arange(len(hashes) + 1, dtype=np.float32)),))

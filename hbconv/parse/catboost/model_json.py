@@ -1,4 +1,4 @@
-"""CatBoost's JSON: read without catboost."""
+"""CatBoost's JSON, read without catboost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LABELS: Mapping[str, tuple[str, tuple[type, ...]]] = {
 
 @dataclass(frozen=True)
 class CatBoostModel:
-    """What a file says.
+    """The content of a JSON model.
 
     Parameters
     ----------
@@ -120,7 +120,10 @@ def _model(
 def _refuse_inexact(document: Mapping[str, Any]) -> None:
     features = document["features_info"]
     if features.get("ctrs"):
-        hint = "Its trees read statistics of the target by category. Fit with one_hot_max_size at least the number of categories, or encode categories before."
+        hint = (
+            "Its trees read statistics of the target by category. Fit with one_hot_max_size at "
+            "least the number of categories, or encode categories before."
+        )
         raise _refusal("cat_features", [_counted(ctr) for ctr in features["ctrs"][:3]], hint)
     for kind in ("text_features", "embedding_features"):
         if features.get(kind):
@@ -156,7 +159,7 @@ def _refusal(parameter: str, value: object, hint: str) -> UnsupportedError:
 
 
 def _decoded(value: Any) -> Any:
-    """Read JSON that stands as text in JSON, as in some versions."""
+    """Decode JSON that stands as text in JSON, as in some versions."""
     return json.loads(value) if isinstance(value, str) else value
 
 
@@ -167,7 +170,8 @@ def _objective(info: Mapping[str, Any]) -> str:
     flat = params.get("flat_params", {})
     if str(flat.get("loss_function", name)).partition(":")[0] != name:
         raise ConversionError(
-            f"The CatBoost model is damaged: its loss_function is {name}, and {flat['loss_function']!r:.50} in flat_params."
+            f"The CatBoost model is damaged: its loss_function is {name}, and "
+            f"{flat['loss_function']!r:.50} in flat_params."
         )
     return name
 
@@ -186,7 +190,7 @@ def _classes(info: Mapping[str, Any], outputs: int) -> Array:
 
 
 def _cut(info: Mapping[str, Any]) -> float:
-    """Raw score of the probability that separates two classes."""
+    """Return the raw score of the probability that separates two classes."""
     probability = float(info.get("binclass_probability_threshold", 0.5))
     if not 0 < probability < 1:
         return -math.inf if probability <= 0 else math.inf

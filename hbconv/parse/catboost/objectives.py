@@ -1,4 +1,4 @@
-"""From the sums of CatBoost's trees to what its methods answer."""
+"""CatBoost's objectives: from the sums of the trees to the outputs of the methods."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ class Scores:
 
     @cached_property
     def raw(self) -> Node:
-        """Sums of leaves, scaled, then moved by the bias, in float64."""
+        """Return sums of leaves, scaled, then moved by the bias, in float64."""
         return Affine.of(
             TreeEnsemble(self.inputs, self.model.forest), mul=self.model.scale, add=self.model.bias
         )
 
     @cached_property
     def staged(self) -> Node:
-        """The bias, and one scaled leaf after another: not the same roundings."""
+        """Return the bias plus one scaled leaf after another, which rounds differently."""
         forest = self.model.forest
         values = forest.values.data * self.model.scale
         values[: forest.first_leaf[min(1, self.stages)]] += self.model.bias
@@ -88,17 +88,17 @@ class Scores:
 
     @property
     def stages(self) -> int:
-        """Number of trees."""
+        """Return the number of trees."""
         return self.model.forest.n_trees
 
     @property
     def width(self) -> int:
-        """Number of raw scores of a row."""
+        """Return the number of raw scores of a row."""
         return self.model.forest.n_outputs
 
     @property
     def outputs(self) -> dict[str, Output]:
-        """What all models answer."""
+        """Return the outputs that all models have."""
         leaves = Output(TreeLeaves(self.inputs, self.model.forest), dtype="uint32")
         return {
             "apply": leaves,
@@ -106,19 +106,19 @@ class Scores:
         }
 
     def after_each(self, node: Node, form: Matrix | Vector | Labels = MATRIX) -> Output:
-        """Return the answers after each stage, which the node computes side by side."""
+        """Return the outputs after each stage, which the node computes side by side."""
         return Output(node, Stages(self.stages, form))
 
 
 def prediction_of(objective: str) -> str:
-    """Name the type of prediction that CatBoostRegressor makes by default."""
+    """Return the type of prediction that CatBoostRegressor makes by default."""
     return {"Poisson": "Exponent", "Tweedie": "Exponent", UNCERTAIN: UNCERTAIN}.get(
         objective, "RawFormulaVal"
     )
 
 
 def regressed(step: Step, scores: Scores, prediction: str) -> dict[str, Output]:
-    """Answer with a prediction of the type of that name; the stages are raw scores whatever it is."""
+    """Return predictions of the type of that name; the stages are raw scores in any case."""
     form = VECTOR if scores.width == 1 else MATRIX
     return {
         "predict": Output(_predicted(step, scores.raw, prediction), form),
@@ -143,7 +143,7 @@ def _predicted(step: Step, raw: Node, prediction: str) -> Node:
 
 
 def classified(step: Step, scores: Scores) -> dict[str, Output]:
-    """Answer with labels and probabilities, also after each tree."""
+    """Return labels and probabilities, also after each tree."""
     objective = scores.model.objective
     if objective not in CLASSIFIERS and not (scores.width == 1 and objective in CUSTOM):
         raise step.refuse(
@@ -186,5 +186,5 @@ def _log_probabilities(scores: Scores) -> Node:
 
 
 def _denominator(raw: Node) -> Node:
-    """``1 + exp(-raw)``, of which the probability is the reciprocal."""
+    """Return ``1 + exp(-raw)``, whose reciprocal is the probability."""
     return Affine.of(Map(Map(raw, "neg"), "exp"), add=1.0)

@@ -24,7 +24,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Inputs:
-    """The columns that trees read: those of numbers, then those of categories that some test knows.
+    """The columns that trees read: numbers, then the categories that some split knows.
 
     Parameters
     ----------
@@ -60,7 +60,10 @@ class Inputs:
         if sorted(names) != list(range(len(names))) or [
             f["feature_index"] for f in numeric
         ] != list(range(len(numeric))):
-            hint = "The model lacks features that it was fitted on. Convert the model as it was before drop_unused_features."
+            hint = (
+                "The model lacks features that it was fitted on. Convert the model as it was "
+                "before drop_unused_features."
+            )
             raise UnsupportedError(
                 "CatBoost", current_step(), "feature_names_", sorted(names)[:9], hint
             )
@@ -79,7 +82,7 @@ class Inputs:
 
     @property
     def width(self) -> int:
-        """Number of columns."""
+        """Return the number of columns."""
         return len(self.numbers) + len(self.categories)
 
 
@@ -111,7 +114,10 @@ def read_trees(
     outputs: int,
     leaf_numbers: Sequence[Sequence[int]] | None,
 ) -> FlatTrees:
-    """Read trees of either kind; a test holds (goes left) where a number is at most the border, or a category another."""
+    """Read trees of either kind.
+
+    A split goes left where a number is at most the border, or where a category is another.
+    """
     symmetric = not trees or "leaf_values" in trees[0]
     return (
         _symmetric(trees, inputs, outputs)
@@ -156,7 +162,7 @@ def _tests(splits: Sequence[Mapping[str, Any]], inputs: Inputs) -> _Tests:
 
 
 def _is_known(split: Mapping[str, Any], inputs: Inputs) -> bool:
-    """Whether a split says the same twice: CatBoost goes by its index alone."""
+    """Tell whether a split agrees with the list: CatBoost goes by its index alone."""
     index = split["split_index"]
     kind = split["split_type"]
     feature, value = (
@@ -171,12 +177,13 @@ def _is_known(split: Mapping[str, Any], inputs: Inputs) -> bool:
 def _numbered(
     numeric: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[str, int, float]]:
-    """List the splits as CatBoost numbers them; it counts the borders below a number, which must ascend for that."""
+    """List the splits as CatBoost numbers them; the borders of a feature must ascend."""
     for feature in numeric:
         borders = feature.get("borders") or ()
         if (np.diff(finite_numbers(borders)) <= 0).any():
             raise ConversionError(
-                f"The CatBoost model is damaged: the borders of feature {feature['feature_index']} do not ascend."
+                "The CatBoost model is damaged: the borders of feature "
+                f"{feature['feature_index']} do not ascend."
             )
         yield from (("FloatFeature", feature["feature_index"], border) for border in borders)
     for feature in known:
@@ -192,7 +199,10 @@ def _numbered(
 def _one_against_rest(
     tables: Mapping[tuple[int, int], int], hashes: Sequence[tuple[int, ...]], first: int
 ) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Write a table for each category that a test knows: it goes right, all others left. Codes are 0 for unknown, 1 + position of the hash."""
+    """Write a table for each category that a split knows: it goes right, others left.
+
+    Codes are 0 for unknown categories, else 1 + the position of the hash.
+    """
     codes = [1 + hashes[column - first].index(value) for column, value in tables]
     start = np.concatenate([[0], np.cumsum(np.array(codes, np.int64) + 2)])
     goes_left = np.ones(start[-1], np.bool_)
@@ -201,7 +211,10 @@ def _one_against_rest(
 
 
 def _symmetric(trees: Sequence[Tree], inputs: Inputs, outputs: int) -> FlatTrees:
-    """Write each tree out, its last split at the root, so that leaves stand in the source's order: the first split is the lowest bit."""
+    """Write out each tree as a heap, its last split at the root.
+
+    Leaves then stand in CatBoost's order, where the first split is the lowest bit.
+    """
     splits = [tree.get("splits") or () for tree in trees]
     depths = np.array([len(own) for own in splits], np.int64)
     if any(
@@ -278,7 +291,7 @@ def _branching(
 
 
 def _leaf_values(nodes: Sequence[Tree], outputs: int) -> npt.NDArray[np.float64]:
-    """Read the leaves of trees that are not symmetric: each holds one number, or a list of them."""
+    """Read the leaves of trees that are not symmetric: one number each, or a list."""
     held = [node["value"] for node in nodes if "value" in node]
     if outputs == 1:
         return finite_numbers(held)[:, None]
@@ -290,7 +303,10 @@ def _leaf_values(nodes: Sequence[Tree], outputs: int) -> npt.NDArray[np.float64]
 
 
 def _laid_out(trees: Sequence[Tree]) -> tuple[list[Tree], Ints, list[int]]:
-    """Lay out the nodes of each tree: a node, its left branch, its right one; with the places of right children (-1: a leaf) and the trees' sizes."""
+    """Lay out the nodes of each tree: a node, its left branch, its right branch.
+
+    Returns the nodes, the places of right children (-1 for a leaf), and the sizes of the trees.
+    """
     nodes: list[Tree] = []
     right: list[int] = []
     sizes = []

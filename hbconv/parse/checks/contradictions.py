@@ -57,7 +57,11 @@ def require_order(estimator: object, where: str, classes: Any) -> None:
     """
     known = [label for label in classes.tolist() if label is not None and label == label]
     if known != sorted(known):
-        raise damaged(estimator, where, "classes_ is not in order, in which the source seeks")
+        raise damaged(
+            estimator,
+            where,
+            "classes_ does not ascend, and the source model does a binary search in it",
+        )
 
 
 def _refuse_first(estimator: object, where: str, contradictions: Iterable[str]) -> None:
@@ -68,7 +72,7 @@ def _refuse_first(estimator: object, where: str, contradictions: Iterable[str]) 
 def _output_counts(held: Attributes) -> Iterator[str]:
     count = held.get("n_outputs_")
     if count is not None and not (isinstance(count, int | np.integer) and count > 0):
-        yield f"n_outputs_={count!r:.30}, which is no count"
+        yield f"n_outputs_={count!r:.30}, which is not a count"
 
 
 def _class_counts(held: Attributes) -> Iterator[str]:

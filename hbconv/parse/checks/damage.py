@@ -97,13 +97,11 @@ def finite_numbers(values: Collection[Any]) -> npt.NDArray[np.float64]:
     --------
     >>> finite_numbers([1, None])
     Traceback (most recent call last):
-    hbconv.errors.ConversionError: The file is damaged: it holds null, true, a text or NaN where a number is needed.
+    hbconv.errors.ConversionError: The file is damaged: a number is null, true, a text or NaN.
     """
     found = np.asarray(values if {*map(type, values)} <= {int, float} else [np.nan], np.float64)
     if not np.isfinite(found).all():
-        raise ConversionError(
-            "The file is damaged: it holds null, true, a text or NaN where a number is needed."
-        )
+        raise ConversionError("The file is damaged: a number is null, true, a text or NaN.")
     return found
 
 
@@ -128,7 +126,8 @@ def fitted_attributes(estimator: object) -> str:
     --------
     >>> from types import SimpleNamespace
     >>> import numpy as np
-    >>> fitted_attributes(SimpleNamespace(alpha=1, coef_=np.zeros((1, 3)), mean_=None, estimators_=[]))
+    >>> model = SimpleNamespace(alpha=1, coef_=np.zeros((1, 3)), mean_=None, estimators_=[])
+    >>> fitted_attributes(model)
     'coef_ float64[1, 3], mean_=None, estimators_ a list of 0'
     """
     held = getattr(estimator, "__dict__", {})

@@ -72,12 +72,18 @@ def refuse_handmade(estimator: object) -> None:
         for name in sorted(_methods(type(part)) & own.keys()):
             if getattr(own[name], "__func__", None) is getattr(type(part), name):
                 continue  # the class's own, bound
-            hint = f"It replaces {name} of the class, which is all that hbconv reads: delete it, or write a subclass and a parser of it (docs/adding.md)."
+            hint = (
+                f"It replaces {name} of the class, and hbconv reads only the class. Delete it, or "
+                "write a subclass with a parser of its own (docs/adding.md)."
+            )
             raise UnsupportedError(type(part).__name__, path, name, own[name], hint)
         require_unlike(part, path)
         for name in sorted(_ARRAYS & own.keys()):
             if isinstance(own[name], list):
-                hint = "It is a list, with which the source does not compute: make a numpy array of it, or fit again."
+                hint = (
+                    "It is a list, and the source model needs an array. Make a numpy array of "
+                    "it, or fit again."
+                )
                 raise UnsupportedError(type(part).__name__, path, name, own[name][:3], hint)
             if isinstance(own[name], np.ndarray) and (hint := _strange(name, own[name].dtype)):
                 raise UnsupportedError(type(part).__name__, path, name, own[name].dtype.name, hint)

@@ -31,7 +31,10 @@ from hbconv.tensor import Builder, verify_program
 
 __all__ = ["require_labels", "require_sound"]
 
-_WAY_OUT = "The model is damaged or was changed by hand: fit or save it again. If it is as it was fitted, please report this."
+_WAY_OUT = (
+    "The model is damaged or was changed by hand: fit or save it again. If it is as it was "
+    "fitted, please report this."
+)
 
 
 def require_sound(graph: Graph) -> Graph:
@@ -69,7 +72,8 @@ def _require_typed(node: Node) -> None:
         reads = " and ".join(str(x.type.width) for x in node.inputs)
         raise _misfit(
             node,
-            f"does not fit the {reads} columns that it reads ({node.name}: {' '.join(str(error).split())[:200]})",
+            f"does not fit the {reads} columns that it reads ({node.name}: "
+            f"{' '.join(str(error).split())[:200]})",
         ) from error
     if isinstance(node, SquaredDistances | Distances) and not _has_squares(node.points.data):
         raise _misfit(

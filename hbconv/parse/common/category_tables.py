@@ -51,7 +51,8 @@ def category_tables(
 
     Examples
     --------
-    >>> tables = category_tables(np.array([-1, 0]), np.array([2]), np.array([0, 2]), listed_left=True, nan_left=False, other_left=False)
+    >>> sets = np.array([-1, 0]), np.array([2]), np.array([0, 2])
+    >>> tables = category_tables(*sets, listed_left=True, nan_left=False, other_left=False)
     >>> tables.goes_left.data.astype(int), tables.start.data
     (array([0, 0, 1, 0, 1, 0]), array([0, 6], dtype=int32))
     """

@@ -74,11 +74,11 @@ def _exponentiation(step: Step, kernel: Any, x: Node, points: Floats) -> Node:
     return Power(covariance(step, kernel.kernel, x, points), float(kernel.exponent))
 
 
-def _constant(step: Step, kernel: Any, x: Node, points: Floats) -> Node:  # noqa: ARG001
+def _constant(_step: Step, kernel: Any, x: Node, points: Floats) -> Node:
     return ConstantRows(x, Array(np.full(len(points), kernel.constant_value, dtype=np.float64)))
 
 
-def _white(step: Step, kernel: Any, x: Node, points: Floats) -> Node:  # noqa: ARG001
+def _white(_step: Step, _kernel: Any, x: Node, points: Floats) -> Node:
     """Return zeros: no row shares its noise with a point, not even with an equal one."""
     return ConstantRows(x, Array(np.zeros(len(points))))
 
@@ -89,7 +89,7 @@ def _scaled_squares(kernel: Any, x: Node, points: Floats) -> Node:
     return Distances(Affine.of(Cast(x, "float64"), div=scale), Array(points / scale))
 
 
-def _rbf(step: Step, kernel: Any, x: Node, points: Floats) -> Node:  # noqa: ARG001
+def _rbf(_step: Step, kernel: Any, x: Node, points: Floats) -> Node:
     return Map(Affine.of(_scaled_squares(kernel, x, points), mul=-0.5), "exp")
 
 
@@ -113,7 +113,7 @@ def _matern(step: Step, kernel: Any, x: Node, points: Floats) -> Node:
     return Multiply((growth, decay))
 
 
-def _rational_quadratic(step: Step, kernel: Any, x: Node, points: Floats) -> Node:  # noqa: ARG001
+def _rational_quadratic(_step: Step, kernel: Any, x: Node, points: Floats) -> Node:
     squares = Distances(Cast(x, "float64"), Array(points))
     return Power(
         Affine.of(squares, div=2 * kernel.alpha * kernel.length_scale**2, add=1.0),
@@ -121,13 +121,13 @@ def _rational_quadratic(step: Step, kernel: Any, x: Node, points: Floats) -> Nod
     )
 
 
-def _exp_sine_squared(step: Step, kernel: Any, x: Node, points: Floats) -> Node:  # noqa: ARG001
+def _exp_sine_squared(_step: Step, kernel: Any, x: Node, points: Floats) -> Node:
     d = Map(Distances(Cast(x, "float64"), Array(points)), "sqrt")
     sine = Map(Affine.of(d, mul=pi / kernel.periodicity), "sin")
     return Map(Affine.of(Map(Affine.of(sine, div=kernel.length_scale), "square"), mul=-2.0), "exp")
 
 
-def _dot_product(step: Step, kernel: Any, x: Node, points: Floats) -> Node:  # noqa: ARG001
+def _dot_product(_step: Step, kernel: Any, x: Node, points: Floats) -> Node:
     return Linear.of(Cast(x, "float64"), points.T, np.float64(kernel.sigma_0**2))
 
 
@@ -160,7 +160,13 @@ _COVARIANCES: dict[str, Callable[[Step, Any, Node, Floats], Node]] = {
 # Variances.
 
 
-def _same(step: Step, kernel: Any, x: Node, *, value: Callable[[Any], float]) -> Node:  # noqa: ARG001
+def _same(
+    _step: Step,
+    kernel: Any,
+    x: Node,
+    *,
+    value: Callable[[Any], float],
+) -> Node:
     return ConstantRows(x, Array(np.array([value(kernel)], dtype=np.float64)))
 
 
@@ -176,7 +182,7 @@ def _variance_of_exponentiation(step: Step, kernel: Any, x: Node) -> Node:
     return Power(variance(step, kernel.kernel, x), float(kernel.exponent))
 
 
-def _variance_of_dot_product(step: Step, kernel: Any, x: Node) -> Node:  # noqa: ARG001
+def _variance_of_dot_product(_step: Step, kernel: Any, x: Node) -> Node:
     x = Cast(x, "float")  # the products are of the rows' own dtype
     return Affine.of(Cast(RowDot(x, x), "float64"), add=kernel.sigma_0**2)
 

@@ -89,7 +89,8 @@ def read_metric(step: Step, x: Node, points: Points, metric: object, params: Par
         raise step.refuse(
             "metric_params",
             params,
-            f"With {metric!r} hbconv handles {', '.join(known) or 'none'}, not {', '.join(unknown)}.",
+            f"With {metric!r} hbconv handles {', '.join(known) or 'none'}, not "
+            f"{', '.join(unknown)}.",
         )
     return reader(step, x, points, given)
 
@@ -103,7 +104,8 @@ def refuse_no_metric(step: Step, metric: object) -> None:
         raise step.refuse(
             "metric",
             metric,
-            "It is no true metric, so the source's search tree misses some neighbours. Use algorithm='brute'.",
+            "It is not a true metric, so the search tree of the source model misses some "
+            "neighbours. Use algorithm='brute'.",
         )
 
 
@@ -162,7 +164,7 @@ def _scaled(x: Node, points: Points, scale: Points) -> tuple[Node, Points]:
     return Affine.of(Cast(x, "float64"), mul=scale), points.astype(np.float64) * scale
 
 
-def _standardized(step: Step, x: Node, points: Points, params: Params) -> Surrogate:  # noqa: ARG001
+def _standardized(_step: Step, x: Node, points: Points, params: Params) -> Surrogate:
     """Sum ``(x - y)^2 / V``."""
     return _power(2, *_scaled(x, points, 1.0 / np.sqrt(np.asarray(params["V"], dtype=np.float64))))
 
@@ -179,16 +181,16 @@ def _mahalanobis(step: Step, x: Node, points: Points, params: Params) -> Surroga
     return _power(2, Linear.of(Cast(x, "float64"), factor), points.astype(np.float64) @ factor)
 
 
-def _hamming(step: Step, x: Node, points: Points, params: Params) -> Surrogate:  # noqa: ARG001
+def _hamming(_step: Step, x: Node, points: Points, _params: Params) -> Surrogate:
     return Surrogate(Affine.of(_fold("different", x, points), div=points.shape[1]))
 
 
-def _canberra(step: Step, x: Node, points: Points, params: Params) -> Surrogate:  # noqa: ARG001
+def _canberra(_step: Step, x: Node, points: Points, _params: Params) -> Surrogate:
     return Surrogate(_fold("canberra", x, points))
 
 
 def _binary(metric: str) -> _Reader:
-    def read(step: Step, x: Node, points: Points, params: Params) -> Surrogate:  # noqa: ARG001
+    def read(step: Step, x: Node, points: Points, _params: Params) -> Surrogate:
         if metric in ("dice", "sokalsneath") and not np.all(np.any(points != 0, axis=1)):
             raise step.refuse(
                 "metric",
@@ -200,18 +202,19 @@ def _binary(metric: str) -> _Reader:
     return read
 
 
-def _haversine(step: Step, x: Node, points: Points, params: Params) -> Surrogate:  # noqa: ARG001
+def _haversine(step: Step, x: Node, points: Points, _params: Params) -> Surrogate:
     if points.shape[1] != 2:
         raise step.refuse(
             "metric",
             "haversine",
-            f"It is a distance of two columns, and was fitted on {points.shape[1]}: the source finds no neighbours.",
+            f"It is a distance of two columns, and was fitted on {points.shape[1]}: the "
+            "source model finds no neighbours.",
         )
     node = Haversine(x, Array(points.astype(np.float64)))
     return Surrogate(node, Angle, lambda radius: sin(0.5 * radius) ** 2)
 
 
-def _cosine(step: Step, x: Node, points: Points, params: Params) -> Surrogate:  # noqa: ARG001
+def _cosine(_step: Step, x: Node, points: Points, _params: Params) -> Surrogate:
     """Return one minus the product of normalized rows, clipped to 0 ... 2."""
     wide = points.astype(np.float64)
     length = np.sqrt((wide**2).sum(axis=1, keepdims=True))
@@ -221,7 +224,12 @@ def _cosine(step: Step, x: Node, points: Points, params: Params) -> Surrogate:  
     return Surrogate(CastLike(distance, promoted(x, points)))
 
 
-def _nan_euclidean(step: Step, x: Node, points: Points, params: Params) -> Surrogate:  # noqa: ARG001
+def _nan_euclidean(
+    _step: Step,
+    x: Node,
+    points: Points,
+    _params: Params,
+) -> Surrogate:
     return Surrogate(Map(CastLike(SharedDistances(x, Array(points)), promoted(x, points)), "sqrt"))
 
 

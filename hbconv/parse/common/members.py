@@ -128,5 +128,8 @@ def _refuse_text_beside_numbers(step: Step, outputs: list[dict[str, Output]]) ->
         isinstance(node, Select) and isinstance(node.x, Columns) and text & set(node.x.columns)
         for node in nodes
     ):
-        hint = "Its members read text and numbers from one array: encode the text before the ensemble, as a step of a pipeline."
+        hint = (
+            "Its members read text and numbers from one array: encode the text before the "
+            "ensemble, as a step of a pipeline."
+        )
         raise step.refuse("estimator", type(step.estimator.estimator_).__name__, hint)

@@ -86,7 +86,9 @@ class NodeTable:
         Examples
         --------
         >>> a = np.array
-        >>> table = NodeTable([3], a([7, 0, 0]), a([0.5, 0, 0]), a([1, 0, 0]), a([1, -1, -1]), a([2, -1, -1]), a([[0.0], [4.0], [5.0]]))
+        >>> splits = a([7, 0, 0]), a([0.5, 0, 0]), a([1, 0, 0])
+        >>> children = a([1, -1, -1]), a([2, -1, -1])
+        >>> table = NodeTable([3], *splits, *children, a([[0.0], [4.0], [5.0]]))
         >>> trees = table.split()
         >>> trees.feature, trees.left, trees.right, trees.values[:, 0], trees.leaf_id
         (array([7]), array([-1]), array([-2]), array([4., 5.]), array([1, 2]))
@@ -163,7 +165,8 @@ def assemble(
     )
     if np.any((read < 0) | (read >= n_features)):
         raise ConversionError(
-            f"The model is damaged: a test reads a column that does not exist (there are {n_features})."
+            "The model is damaged: a test reads a column that does not exist (there are "
+            f"{n_features})."
         )
     forest = Forest(
         feature=Array.of(trees.feature, np.int32),

@@ -63,30 +63,30 @@ def pairwise_kernel(step: Step, x: Node, points: Any, kernel: PairwiseKernel) ->
     return KERNELS[kernel.name](step, promoted(x, array), array, kernel)
 
 
-def _linear(step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> Node:  # noqa: ARG001
+def _linear(_step: Step, x: Node, points: Floats, _kernel: PairwiseKernel) -> Node:
     return Linear.of(x, points.T)
 
 
-def _poly(step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> Node:  # noqa: ARG001
+def _poly(_step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> Node:
     return Power(kernel.affine(x, points), float(kernel.degree))
 
 
-def _sigmoid(step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> Node:  # noqa: ARG001
+def _sigmoid(_step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> Node:
     """Take the hyperbolic tangent, in spite of the name."""
     return Map(kernel.affine(x, points), "tanh")
 
 
-def _rbf(step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> Node:  # noqa: ARG001
+def _rbf(_step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> Node:
     return Map(Affine.of(SquaredDistances(x, Array(points)), mul=-kernel.scale(points)), "exp")
 
 
-def _laplacian(step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> Node:  # noqa: ARG001
+def _laplacian(_step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> Node:
     """Add up differences in float64, whatever dtype the rows have."""
     distances = Distances(Cast(x, "float64"), Array(points.astype(np.float64)), "absolute")
     return Map(Affine.of(distances, mul=-kernel.scale(points)), "exp")
 
 
-def _cosine(step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> Node:  # noqa: ARG001
+def _cosine(step: Step, x: Node, points: Floats, _kernel: PairwiseKernel) -> Node:
     norms = np.linalg.norm(points.astype(np.float64), axis=1)
     dense = np.where(norms < 10 * np.finfo(points.dtype).eps, 1.0, norms)
     return step.by_form(
@@ -95,7 +95,12 @@ def _cosine(step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> Node
     )
 
 
-def _additive_chi2(step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> Node:  # noqa: ARG001
+def _additive_chi2(
+    step: Step,
+    x: Node,
+    points: Floats,
+    _kernel: PairwiseKernel,
+) -> Node:
     """Refuse negative values; add up in float64, round to the dtype of x."""
     step.check(Compare.of(x, "lt", 0.0), f"X contains negative values (step {step.where!r}).")
     distances = Distances(Cast(x, "float64"), Array(points.astype(np.float64)), "chi_square")

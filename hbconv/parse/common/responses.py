@@ -101,7 +101,8 @@ def _table(step: Step, labels: npt.NDArray[Any]) -> Array:
         raise step.refuse(
             None,
             None,
-            f"It computes with the labels of an inner estimator, such as {labels.tolist()[:2]}, which are no numbers.",
+            "It computes with the labels of an inner estimator, such as "
+            f"{labels.tolist()[:2]}, which are not numbers.",
         )
     wide = labels.astype(np.int64) if labels.dtype.kind in "iu" else labels
     return Array(np.concatenate([wide[:1], wide]))

@@ -156,7 +156,8 @@ def _value_codes(step: Step, position: int, categories: list[Raw]) -> Node:
         raise step.refuse(
             "categories_",
             "objects",
-            f"Column {position} is computed from numbers, yet held objects when fitting. Convert the input's columns.",
+            f"Column {position} is computed from numbers, yet held objects when fitting. "
+            "Convert the input's columns.",
         )
     position_of = {_canonical(category): i for i, category in enumerate(categories)}
     values = tuple(

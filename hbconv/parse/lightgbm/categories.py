@@ -1,4 +1,4 @@
-"""LightGBM's sets of categories, which its text holds as bits, and the tests on them as tables."""
+"""LightGBM's category sets, stored as bits, and the categorical splits on them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Codes:
-    """From category numbers to the codes that tables are for.
+    """From category numbers to the codes of category tables.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Codes:
         return Concat((codes, *anew)) if self.sparse else codes
 
     def _numbered(self, codes: Node, column: int, listed: Ints) -> Node:
-        """Codes of no category and of NaN stay, then come the listed ones, without gaps."""
+        """Keep the codes of no category and of NaN, then number the listed ones without gaps."""
         known = np.concatenate([[FIRST_CODE - 1], FIRST_CODE + listed]).astype(codes.type.dtype)
         place = FindCode(Select(codes, Array(np.array([column], np.int32))), Array(known))
         return Affine.of(Cast(place, codes.type.dtype), add=1.0)
@@ -67,7 +67,7 @@ class Codes:
 
 @dataclass(frozen=True)
 class CategorySets:
-    """The sets of all trees, one after another.
+    """The category sets of all trees, one after another.
 
     Parameters
     ----------
@@ -86,11 +86,12 @@ class CategorySets:
 
     @staticmethod
     def read(words: npt.NDArray[np.uint32], sizes: Ints, tests: Ints) -> CategorySets:
-        """Find the bits that are set; sizes are the sets' numbers of words.
+        """Find the bits that are set; ``sizes`` are the numbers of 32-bit words of each set.
 
         Examples
         --------
-        >>> sets = CategorySets.read(np.array([5, 0, 1], np.uint32), np.array([1, 2]), np.array([-1, 0, 1]))
+        >>> words = np.array([5, 0, 1], np.uint32)
+        >>> sets = CategorySets.read(words, np.array([1, 2]), np.array([-1, 0, 1]))
         >>> sets.owner, sets.categories
         (array([0, 0, 1]), array([ 0,  2, 32]))
         """

@@ -43,12 +43,12 @@ from hbconv.parse.step import Step
 __all__ = ["parse_lightgbm_text"]
 
 
-def _same(scores: Node, model: LightGBMModel) -> Node:  # noqa: ARG001
+def _same(scores: Node, _model: LightGBMModel) -> Node:
     return scores
 
 
 def _squared(scores: Node, model: LightGBMModel) -> Node:
-    """Undo ``reg_sqrt``."""
+    """Invert ``reg_sqrt``."""
     return Map(scores, "signed_square") if "sqrt" in model.options else scores
 
 
@@ -68,7 +68,7 @@ TRANSFORMS: dict[str, Callable[[Node, LightGBMModel], Node]] = {
 
 
 def parse_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) -> Graph:
-    """Read a model text into a Graph that answers as ``lightgbm.Booster(model_str=text).predict`` does.
+    """Read a model text into a Graph that answers like ``lightgbm.Booster``.
 
     Parameters
     ----------
@@ -100,9 +100,10 @@ def _schema(estimator: Any) -> Schema:
 
 @parses("lightgbm.Booster", features=_schema, truncates=True)
 def parse_booster(step: Step) -> dict[str, Output]:
-    """Answer with the transformed scores, a vector where there is one output.
+    """Return the transformed scores, a vector where there is one output.
 
-    A booster in training has the sigmoid's factor as it was given; once trained or read, the six digits that the text keeps.
+    A booster in training keeps the sigmoid's factor as given.
+    Once trained or read, it has the six digits of the text.
     """
     model = _read(step, step.estimator)
     exact = step.estimator.params.get("sigmoid")
@@ -111,7 +112,10 @@ def parse_booster(step: Step) -> dict[str, Output]:
         and "sigmoid" in model.options
         and float(exact) != float(model.options["sigmoid"])
     ):
-        hint = "The model text keeps six digits of it: choose a value with no more, or convert Booster(model_str=booster.model_to_string())."
+        hint = (
+            "The model text keeps six digits of it: choose a value with no more, or convert "
+            "Booster(model_str=booster.model_to_string())."
+        )
         raise step.refuse("sigmoid", exact, hint)
     return _answers(step, model)
 
@@ -124,13 +128,16 @@ def parse_booster(step: Step) -> dict[str, Output]:
     truncates=True,
 )
 def parse_regressor(step: Step) -> dict[str, Output]:
-    """Answer as the booster does."""
+    """Predict as the booster does."""
     return _answers(step, _read_wrapper(step))
 
 
 @parses("lightgbm.LGBMClassifier", features=_schema, truncates=True)
 def parse_classifier(step: Step) -> dict[str, Output]:
-    """Take the larger probability; a custom objective has none, and all methods give raw scores."""
+    """Take the larger probability.
+
+    A custom objective has no probabilities: all methods return raw scores.
+    """
     answers = _answers(step, _read_wrapper(step))
     p = answers["predict"]
     raw = answers["raw_scores"]
@@ -159,7 +166,7 @@ def _label_codes(p: Node, n_classes: int) -> Node:
 
 
 def _answers(step: Step, model: LightGBMModel) -> dict[str, Output]:
-    """Collect what ``predict`` returns: as it is, with ``raw_score=True`` and with ``pred_leaf=True``."""
+    """Return the outputs of ``predict``, also with ``raw_score=True`` and ``pred_leaf=True``."""
     x = model.views.of(read_features(step, model.categories))
     raw = TreeEnsemble(x, model.forest)
     return {
@@ -196,7 +203,10 @@ def _read(step: Step, booster: Any) -> LightGBMModel:
 
 
 def _text(booster: Any, iterations: int | None) -> str:
-    """Write the model's text by way of a file: ``model_to_string`` writes it twice where it takes more than a megabyte."""
+    """Write the model's text to a file.
+
+    ``model_to_string`` writes a text of more than a megabyte twice.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.txt")
         booster.save_model(path, num_iteration=iterations)

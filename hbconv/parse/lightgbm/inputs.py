@@ -1,4 +1,4 @@
-"""What LightGBM makes of its input: numbers as floats, pandas categories as codes."""
+"""The rows that LightGBM reads: numbers as floats, pandas categories as codes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ __all__ = ["read_features", "read_schema"]
 
 
 def read_schema(names: Sequence[str], *, categories: bool) -> Schema:
-    """Columns by position, whatever the names of a table; arrays of ints are read as float32, and LightGBM has no spaces in names."""
+    """Return columns found by position, whatever the names of a table.
+
+    Arrays of ints are read as float32, and LightGBM has no spaces in names.
+    """
     made_up = list(names) == [f"Column_{i}" for i in range(len(names))]
     conventions = Conventions(
         tables_only=categories, other_arrays="float32", underscored=True, names_as_text=True
@@ -29,7 +32,7 @@ def read_schema(names: Sequence[str], *, categories: bool) -> Schema:
 
 
 def read_features(step: Step, categories: Mapping[int, Sequence[Any]]) -> Node:
-    """All features as floats."""
+    """Return all features as floats."""
     runs = [
         (is_category, list(run))
         for is_category, run in groupby(range(step.x.type.width), categories.__contains__)
@@ -44,7 +47,10 @@ def read_features(step: Step, categories: Mapping[int, Sequence[Any]]) -> Node:
 
 
 def _floats(x: Node, positions: list[int]) -> Node:
-    """Ints of a table are float64; of an array, which is what another step makes of its input, float32."""
+    """Cast ints: of a table to float64, of an array to float32.
+
+    Another step makes an array of its input.
+    """
     is_table = isinstance(x, Beside) or (
         isinstance(x, Columns) and (x.schema.named or bool(x.schema.conventions.other_arrays))
     )
@@ -56,13 +62,14 @@ def _codes(step: Step, positions: list[int], categories: Mapping[int, Sequence[A
 
 
 def _code(step: Step, position: int, categories: list[Any]) -> Node:
-    """Place of the value among the categories; NaN for a value that is none of them."""
+    """Return the place of the value among the categories, NaN for other values."""
     numbers = are_numbers(categories)
     if numbers and not (isinstance(step.x, Columns) and step.x.schema.conventions.tables_only):
         raise step.refuse(
             "pandas_categorical",
             categories[:5],
-            "Convert the LightGBM model by itself: after another step its categories could be codes.",
+            "Convert the LightGBM model by itself: after another step its categories could "
+            "be codes.",
         )
     ordered = sorted(categories) if numbers else categories
     table = np.array([np.nan, *(categories.index(value) for value in ordered)], np.float32)

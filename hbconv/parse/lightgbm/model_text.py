@@ -1,4 +1,7 @@
-"""LightGBM's model text: read without lightgbm, to the last bit (its JSON dump rounds and clips values)."""
+"""LightGBM's model text, read without lightgbm and to the last bit.
+
+The JSON dump of LightGBM rounds and clips values.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _VERSIONS = ("v2", "v3", "v4")
 
 @dataclass(frozen=True)
 class LightGBMModel:
-    """What the text says.
+    """The content of a model text.
 
     Parameters
     ----------
@@ -66,14 +69,15 @@ def read_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) -> 
     ConversionError
         Not a LightGBM model, or a damaged one.
     UnsupportedError
-        A version that hbconv does not know, or columns of categories that the text does not tell apart.
+        A version that hbconv does not know, or category columns that the text does not tell apart.
     """
     text = text.replace("\r\n", "\n")
     header, *blocks = text.split("\nTree=")
     settings = _settings(header)
     if "tree" not in settings or "max_feature_idx" not in settings:
         raise ConversionError(
-            "This is no LightGBM model text: it does not begin with 'tree' and the model's settings."
+            "This is not a LightGBM model text: it does not begin with 'tree' and the "
+            "model's settings."
         )
     if "\nend of trees" not in text or len(blocks) != len(settings.get("tree_sizes", "").split()):
         raise ConversionError(DAMAGED.format("it ends before the last tree"))
@@ -91,7 +95,7 @@ def read_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) -> 
 
 
 def _require_sizes(sizes: list[str], blocks: list[str]) -> None:
-    """Require the bytes that each tree is said to take: LightGBM seeks where the next one begins by them alone."""
+    """Require the bytes that each tree is said to take, by which LightGBM finds the next."""
     found = [str(len(f"\nTree={block}".encode())) for block in blocks[:-1]]
     if sizes[:-1] != found:
         raise ConversionError(DAMAGED.format("tree_sizes are not the sizes of its trees"))
@@ -107,7 +111,8 @@ def _model(
     if not len(names) == len(infos) == width:
         raise ConversionError(
             DAMAGED.format(
-                f"max_feature_idx={width - 1}, but it names {len(names)} features and describes {len(infos)}"
+                f"max_feature_idx={width - 1}, but it names {len(names)} features and "
+                f"describes {len(infos)}"
             )
         )
     if (
@@ -117,7 +122,8 @@ def _model(
     ):
         raise ConversionError(
             DAMAGED.format(
-                f"num_tree_per_iteration={outputs}, but it has {settings['num_class']} outputs and {len(blocks)} trees"
+                f"num_tree_per_iteration={outputs}, but it has {settings['num_class']} "
+                f"outputs and {len(blocks)} trees"
             )
         )
     first, last = iterations or (0, len(blocks))
@@ -161,7 +167,7 @@ def _tree(block: str) -> dict[str, str]:
 
 
 def _settings(block: str) -> dict[str, str]:
-    """Lines ``key=value`` (or a bare key) up to the end of the trees."""
+    """Return lines ``key=value`` (or a bare key) up to the end of the trees."""
     lines = [
         line.partition("=") for line in block.partition("\nend of trees")[0].split("\n") if line
     ]
@@ -172,10 +178,11 @@ def _settings(block: str) -> dict[str, str]:
 
 
 def _categories(infos: list[str], text: str) -> Mapping[int, Sequence[Any]]:
-    """Match the lists of categories, which the text holds without their columns, with the features.
+    """Match the lists of categories, which the text holds without their columns, to features.
 
-    A column of unordered categories is among LightGBM's categorical features, which the text names; by default there are no others.
-    Else, the only way in which the features' values are codes of the lists.
+    A column of unordered categories is among LightGBM's categorical features, which the text names.
+    By default there are no others.
+    Else the only assignment is taken in which the values of the features are codes of the lists.
     """
     lists = (
         json.loads(text.rpartition("\npandas_categorical:")[2])
@@ -196,7 +203,10 @@ def _categories(infos: list[str], text: str) -> Mapping[int, Sequence[Any]]:
         return dict(zip(listed, lists, strict=True))
     first = _match(list(enumerate(infos)), sizes)
     if first != _match(list(enumerate(infos))[::-1], sizes[::-1])[::-1] or len(first) != len(lists):
-        hint = "The model does not tell which columns have dtype category. Fit with unordered categories and categorical_feature='auto'."
+        hint = (
+            "The model does not tell which columns have dtype category. Fit with unordered "
+            "categories and categorical_feature='auto'."
+        )
         raise UnsupportedError(
             "LightGBM", current_step(), "pandas_categorical", str(lists)[:60], hint
         )
@@ -219,7 +229,10 @@ def _match(infos: list[tuple[int, str]], sizes: list[int]) -> list[int]:
 
 
 def _may_be_codes(info: str, size: int) -> bool:
-    """Whether a feature's values (``[least:largest]``, ``a:b:c`` for categories, of which -1 is missing, or ``none``) are codes of a list."""
+    """Tell whether the values of a feature may be codes of a list.
+
+    They are ``[least:largest]``, ``a:b:c`` for categories (-1 is missing), or ``none``.
+    """
     least = 0 if info.startswith("[") else -1
     return info == "none" or all(
         number.lstrip("-").isdigit() and least <= int(number) < size

@@ -1,4 +1,4 @@
-"""LightGBM's trees as a Forest: tests on numbers and on categories, each missing rule, linear leaves."""
+"""LightGBM's trees as a Forest: thresholds, categorical splits, missing rules, linear leaves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["DAMAGED", "Views", "read_trees"]
 DAMAGED = "The LightGBM model text is damaged: {}."
 
 ZERO = float(np.float32(1e-35))
-"""Values this near zero are zero to LightGBM's predictor."""
+"""Largest absolute value that LightGBM's predictor counts as zero."""
 
 CATEGORICAL = 1
 DEFAULT_LEFT = 2
@@ -39,7 +39,9 @@ Tree = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Views:
-    """What the columns become before the trees read them. A feature that tests read in several ways has a column for each.
+    """What the columns become before the trees read them.
+
+    A feature that splits read in several ways has a column for each way.
 
     Parameters
     ----------
@@ -59,7 +61,7 @@ class Views:
     codes: Codes
 
     def of(self, x: Node) -> Node:
-        """Make the columns of x, which holds the features as floats."""
+        """Make the columns from x, which holds the features as floats."""
         if len(self.source) > x.type.width:
             x = Select(x, self.source)
         for columns, fill in ((self.multiplied.data, 0.0), (self.kind.data == NO_ZEROS, np.nan)):
@@ -150,16 +152,16 @@ def _require_sizes(trees: Sequence[Tree], leaves: Ints) -> None:
 
 
 def _joined(trees: Sequence[Tree], key: str, dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """One array over all trees."""
+    """Concatenate one array of all trees."""
     text = " ".join(tree[key] for tree in trees if tree[key])
     numbers = np.fromstring(text, dtype=dtype, sep=" ")
     if len(numbers) != text.count(" ") + bool(text):
-        raise ConversionError(DAMAGED.format(f"{key} holds what is no number"))
+        raise ConversionError(DAMAGED.format(f"{key} holds a value that is not a number"))
     return numbers
 
 
 def _children(within: Ints, leaves: Ints) -> Ints:
-    """Children numbered over the forest: tests count on from the trees before, leaves (negative) likewise."""
+    """Return children numbered over the whole forest; leaves are negative."""
     tests = leaves - 1
     if np.any((within >= np.repeat(tests, tests)) | (within < -np.repeat(leaves, tests))):
         raise ConversionError(DAMAGED.format("a child is in no tree, or in another"))
@@ -169,7 +171,7 @@ def _children(within: Ints, leaves: Ints) -> Ints:
 
 
 def _past_zero(threshold: Floats) -> Floats:
-    """Thresholds that send each x where LightGBM sends ``0 if abs(x) <= ZERO else x``.
+    """Return thresholds that send x where LightGBM sends ``0 if abs(x) <= ZERO else x``.
 
     Examples
     --------
@@ -183,16 +185,18 @@ def _past_zero(threshold: Floats) -> Floats:
 
 
 def _default_left(threshold: Floats, decision: Ints) -> npt.NDArray[np.bool_]:
-    """Where NaN goes: as the node says, but with missing type None NaN counts as zero."""
+    """Return where NaN goes: as the split says, but as zero with missing type None."""
     return np.where(
         decision & (MISSING_ZERO | MISSING_NAN) > 0, decision & DEFAULT_LEFT > 0, threshold >= 0
     )
 
 
 def _kinds(feature: Ints, threshold: Floats, decision: Ints) -> Ints:
-    """Tell what each test reads. With missing type Zero, zero goes the way of NaN, which matters where the threshold sends it elsewhere.
+    """Tell what each split reads.
 
-    Other tests of such a feature, to which zero and NaN are the same, read it without zeros too.
+    With missing type Zero, zero goes the way of NaN.
+    That matters where the threshold sends zero elsewhere.
+    Other splits of such a feature treat zero and NaN alike, and also read it without zeros.
     """
     on_category = decision & CATEGORICAL > 0
     sent_elsewhere = ~on_category & ((decision & DEFAULT_LEFT > 0) != (threshold >= 0))
@@ -206,7 +210,9 @@ def _kinds(feature: Ints, threshold: Floats, decision: Ints) -> Ints:
 def _columns(
     feature: Ints, kind: Ints, multiplied: Ints, n_features: int
 ) -> tuple[Ints, Ints, Ints]:
-    """Give each kind of a feature that is read a column, the first the feature's own: column of each test; source and kind of each column.
+    """Give each kind of a feature that is read a column; the first kind keeps the feature's own.
+
+    Returns the column of each split, and the feature and kind of each column.
 
     Examples
     --------
@@ -231,7 +237,7 @@ def _columns(
 def _category_sets(
     trees: Sequence[Tree], leaves: Ints, threshold: Floats, on_category: npt.NDArray[np.bool_]
 ) -> CategorySets:
-    """Read the sets; a test on categories has the number of its set in place of a threshold."""
+    """Read the sets; a categorical split has the number of its set as threshold."""
     sets = np.array([int(tree["num_cat"]) for tree in trees], dtype=np.int64)
     with_sets = [tree for tree in trees if int(tree["num_cat"])]
     bounds = _joined(with_sets, "cat_boundaries", np.int64)
@@ -281,7 +287,7 @@ def _slopes(trees: Sequence[Tree], leaves: Ints, values: Floats) -> Slopes | Non
 def _spaced(
     trees: Sequence[Tree], key: str, dtype: type[np.generic], size: int
 ) -> npt.NDArray[Any]:
-    """One array over all trees, whose numbers may stand several spaces apart."""
+    """Concatenate one array of all trees, whose numbers may stand several spaces apart."""
     numbers = np.fromstring(" ".join(tree[key] for tree in trees).strip(), dtype=dtype, sep=" ")
     if len(numbers) != size:
         raise ConversionError(DAMAGED.format(f"{key} has the wrong length"))

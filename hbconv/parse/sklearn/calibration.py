@@ -88,7 +88,7 @@ def _class_by_class(step: Step, pair: Any, scores: Node) -> Node:
     return Clip.of(p, -np.inf, 1.0) if pair.method == "isotonic" else p
 
 
-def _sigmoid(step: Step, calibrator: Any, score: Node) -> Node:  # noqa: ARG001
+def _sigmoid(_step: Step, calibrator: Any, score: Node) -> Node:
     """Return ``sigmoid(-(a * score + b))``."""
     return Map(
         Affine.of(

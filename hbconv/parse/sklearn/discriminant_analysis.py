@@ -39,7 +39,7 @@ def parse_linear_discriminant_analysis(step: Step) -> dict[str, Output]:
         raise step.refuse(
             "classes_",
             step.estimator.classes_,
-            "The source itself has no probabilities of a single class: use DummyClassifier.",
+            "The source model itself has no probabilities of a single class: use DummyClassifier.",
         )
     outputs = decide_by_scores(step)
     scores = outputs["decision_function"].node

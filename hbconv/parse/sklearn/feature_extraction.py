@@ -148,15 +148,27 @@ def _texts(step: Step) -> Texts:
             "ngram_range", est.ngram_range, "Its bounds must be at least 1, the smaller first."
         )
     if unit == "word" and est.token_pattern is None:
-        raise step.refuse("token_pattern", None, "The source has nothing then to find words by.")
+        raise step.refuse(
+            "token_pattern", None, "The source model then has no pattern to find words by."
+        )
     stop_words = (est.get_stop_words() or ()) if unit == "word" else ()
     return Texts(
-        unit, int(shortest), int(longest), pattern=est.token_pattern or "", lowercase=bool(est.lowercase), accents=est.strip_accents or "",
-        stop_words=tuple(sorted(word for word in stop_words if isinstance(word, str))), encoding=est.encoding, decode_error=est.decode_error,
-    )  # fmt: skip
+        unit,
+        int(shortest),
+        int(longest),
+        pattern=est.token_pattern or "",
+        lowercase=bool(est.lowercase),
+        accents=est.strip_accents or "",
+        stop_words=tuple(sorted(word for word in stop_words if isinstance(word, str))),
+        encoding=est.encoding,
+        decode_error=est.decode_error,
+    )
 
 
-_OWN_FUNCTION = "A function of your own cannot be stored in a model: apply it to the texts before, and leave this parameter at its default."
+_OWN_FUNCTION = (
+    "A function of your own cannot be stored in a model: apply it to the texts before, and leave "
+    "this parameter at its default."
+)
 
 
 def _weighed(step: Step, weights: Any, counts: Node) -> Node:

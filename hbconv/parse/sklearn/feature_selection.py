@@ -84,6 +84,7 @@ def _support(step: Step) -> npt.NDArray[np.bool_]:
         ) from error
     if support.dtype != np.bool_ or support.shape != (step.x.type.width,):
         raise step.damaged(
-            f"get_support() gives {support.dtype}{list(support.shape)}, where a bool for each of {step.x.type.width} columns is needed"
+            f"get_support() gives {support.dtype}{list(support.shape)}, where a bool for each "
+            f"of {step.x.type.width} columns is needed"
         )
     return support

@@ -97,7 +97,7 @@ def _points(step: Step, process: Any) -> npt.NDArray[np.float64]:
     rows = np.asarray(process.X_train_)
     if rows.ndim != 2 or rows.dtype.kind not in "biuf":
         raise step.refuse(
-            "kernel", type(process.kernel_).__name__, "It was fitted on rows that are no numbers."
+            "kernel", type(process.kernel_).__name__, "It was fitted on rows that are not numbers."
         )
     return rows.astype(np.float64)
 

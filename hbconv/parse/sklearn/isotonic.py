@@ -41,7 +41,7 @@ def isotonic_prediction(step: Step, isotonic: Any, x: Node) -> Node:
     """
     knots = isotonic.X_thresholds_
     values = isotonic.y_thresholds_
-    built: Any = getattr(isotonic, "f_", None)  # the source interpolates by what it made of them
+    built: Any = getattr(isotonic, "f_", None)  # scikit-learn interpolates by what it made of them
     if (
         built is not None
         and hasattr(built, "x")

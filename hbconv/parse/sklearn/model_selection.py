@@ -20,7 +20,10 @@ __all__ = []
 
 def _best(search: Any, path: str = "") -> Any:
     if not search.refit:
-        hint = "Without refit it cannot predict: fit it with refit=True, or convert an estimator fitted with best_params_."
+        hint = (
+            "Without refit it cannot predict: fit it with refit=True, or convert an estimator "
+            "fitted with best_params_."
+        )
         raise UnsupportedError(type(search).__name__, path, "refit", search.refit, hint)
     return search.best_estimator_
 
@@ -81,7 +84,8 @@ def _decide(step: Step, threshold: Any, positive_label: Any) -> dict[str, Output
         raise step.refuse(
             "pos_label",
             positive_label,
-            f"It is none of the classes {classes.tolist()}: the source cannot predict either.",
+            f"It is not one of the classes {classes.tolist()}: the source model cannot "
+            "predict either.",
         )
     positive = 1 if positive_label is None else int(np.flatnonzero(classes == positive_label)[0])
     methods = (

@@ -43,7 +43,7 @@ _LEAST = 1e-7
 """Least distance of a probability between two classes from 0 and 1."""
 
 _FAR = 1000.0
-"""Largest squared radius of the support vectors, times gamma, for which products are exact enough."""
+"""Largest squared radius of the support vectors, times gamma, that products are exact for."""
 
 _LARGEST = 1e150
 """Largest number whose square is finite; the kernel of larger ones is 0 as well."""
@@ -130,7 +130,8 @@ def _kernel(step: Step) -> Node:
         return Select(x, Array(est.support_))
     if len(est.support_) != est.support_vectors_.shape[0]:
         raise step.damaged(
-            f"support_ names {len(est.support_)} rows, but there are {est.support_vectors_.shape[0]} support_vectors_"
+            f"support_ names {len(est.support_)} rows, but there are "
+            f"{est.support_vectors_.shape[0]} support_vectors_"
         )
     if name == "rbf":
         return Map(
@@ -186,7 +187,7 @@ def _breaks_ties(step: Step, n_classes: int) -> bool:
         raise step.refuse(
             "break_ties",
             True,
-            "The source refuses it beside decision_function_shape='ovo': use 'ovr'.",
+            "The source model refuses it with decision_function_shape='ovo': use 'ovr'.",
         )
     return bool(est.break_ties) and n_classes > 2
 
@@ -212,7 +213,10 @@ def _probabilities(step: Step, pairs: Node, n_classes: int) -> Node:
             "probability", True, "It was fitted with probability=False: fit it again."
         )
     if n_classes > _MOST_CLASSES:
-        hint = f"hbconv couples the pairs of up to {_MOST_CLASSES} classes. Use CalibratedClassifierCV(SVC(), ensemble=False), as scikit-learn advises."
+        hint = (
+            f"hbconv couples the pairs of up to {_MOST_CLASSES} classes. Use "
+            "CalibratedClassifierCV(SVC(), ensemble=False), as scikit-learn advises."
+        )
         raise step.refuse("probability", True, hint)
     p = Map(Affine.of(pairs, mul=-a, sub=b), "sigmoid")
     return PairwiseCoupling(Clip.of(p, _LEAST, 1 - _LEAST), n_classes)

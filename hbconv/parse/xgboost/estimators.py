@@ -44,7 +44,7 @@ __all__ = ["parse_xgboost_bytes"]
 
 
 def parse_xgboost_bytes(data: bytes) -> Graph:
-    """Read a model file (JSON or UBJSON) into a Graph that answers as ``xgboost.Booster.predict`` does.
+    """Read a model file (JSON or UBJSON) into a Graph that answers like ``xgboost.Booster``.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def parse_xgboost_bytes(data: bytes) -> Graph:
     with (
         at_step("Booster"),
         reading(
-            "This is no XGBoost model (JSON or UBJSON), or it",
+            "This is not an XGBoost model (JSON or UBJSON), or it",
             "Save it anew with booster.save_model.",
         ),
     ):
@@ -72,7 +72,7 @@ def parse_xgboost_bytes(data: bytes) -> Graph:
 
 @parses("xgboost.Booster", features=booster_schema, truncates=True)
 def parse_booster(step: Step) -> dict[str, Output]:
-    """Answer as for a DMatrix, with all trees unless told otherwise."""
+    """Predict as from a DMatrix, with all trees unless told otherwise."""
     model = read_xgboost_bytes(bytes(step.estimator.save_raw("ubj")))
     return _booster_outputs(step, _between(step, model, step.iterations))
 
@@ -85,7 +85,7 @@ def parse_booster(step: Step) -> dict[str, Output]:
     truncates=True,
 )
 def parse_regressor(step: Step) -> dict[str, Output]:
-    """Answer as the booster does, with the trees up to the best iteration."""
+    """Predict as the booster does, with the trees up to the best iteration."""
     model = _read_wrapper(step)
     margin, outputs = _scores(wrapper_rows(step, model), model, inplace=True)
     return {"predict": _answer(predictions(margin, model.objective)), **outputs}
@@ -109,7 +109,8 @@ def _labelled(step: Step, margin: Node, p: Node) -> dict[str, Output]:
         raise step.refuse(
             "n_classes_",
             known,
-            f"The booster has {p.type.width} outputs, and labels of one value alone are no targets of theirs.",
+            f"The booster has {p.type.width} outputs, but it was fitted on labels of a single "
+            "value.",
         )
     if p.type.width > 1:
         return {
@@ -133,7 +134,7 @@ def _booster_outputs(step: Step, model: XGBoostModel) -> dict[str, Output]:
 
 
 def _scores(x: Node, model: XGBoostModel, *, inplace: bool) -> tuple[Node, dict[str, Output]]:
-    """Return the margins, and the methods that return them and the leaves."""
+    """Return the raw scores, and the methods that return them and the leaves."""
     if isinstance(model.booster, XGBoostLinear):
         # XGBoost starts every output of a linear booster from the first margin.
         bias = model.booster.bias + model.margin[0]
@@ -155,14 +156,14 @@ def _answer(node: Node) -> Output:
 
 
 def _read_wrapper(step: Step) -> XGBoostModel:
-    """Read the trees that predict uses: unless told otherwise, up to the best iteration."""
+    """Read the trees that predict uses: by default those up to the best iteration."""
     model = read_xgboost_bytes(bytes(step.estimator.get_booster().save_raw("ubj")))
     best = getattr(step.estimator, "best_iteration", None)
     return _between(step, model, step.iterations or (None if best is None else (0, best + 1)))
 
 
 def _between(step: Step, model: XGBoostModel, iterations: tuple[int, int] | None) -> XGBoostModel:
-    """Keep the trees of some iterations, None for all."""
+    """Keep the trees of some boosting stages, None for all."""
     if isinstance(model.booster, XGBoostLinear):
         if step.iterations is not None:
             raise step.refuse(

@@ -29,11 +29,11 @@ from hbconv.parse.xgboost.model_file import Categories, XGBoostLinear, XGBoostMo
 __all__ = ["booster_rows", "booster_schema", "model_schema", "wrapper_rows", "wrapper_schema"]
 
 _EXACT = 2**53
-"""Whole numbers beyond are not told apart as float64, which a column with missing values holds."""
+"""Largest whole number that float64 tells apart; a column with missing values is float64."""
 
 
 def booster_schema(booster: Any) -> Schema:
-    """Columns of an ``xgboost.Booster``."""
+    """Return the columns of an ``xgboost.Booster``."""
     listed = (
         "c" in (booster.feature_types or ())
         and hasattr(booster, "get_categories")
@@ -43,17 +43,20 @@ def booster_schema(booster: Any) -> Schema:
 
 
 def wrapper_schema(estimator: Any) -> Schema:
-    """Columns of an estimator with scikit-learn's interface."""
+    """Return the columns of an estimator with scikit-learn's interface."""
     return booster_schema(estimator.get_booster())
 
 
 def model_schema(model: XGBoostModel) -> Schema:
-    """Columns of a model file."""
+    """Return the columns of a model file."""
     return _schema(model.names, model.n_features, listed=any(model.categories))
 
 
 def _schema(names: Any, n_features: int, *, listed: bool) -> Schema:
-    """Columns of categories are read by their values where the model lists these; what a sparse matrix leaves out is missing."""
+    """Return columns found by name in order; what a sparse matrix leaves out is missing.
+
+    Category columns are read by their values where the model lists these.
+    """
     schema = Schema.table([str(name) for name in names]) if names else Schema.matrix(n_features)
     conventions = Conventions(
         tables_only=listed, no_categories=not listed, absent_missing=True, names_as_text=True
@@ -87,12 +90,16 @@ def _refuse_categories_beside_missing(step: Step, model: XGBoostModel) -> None:
         raise step.refuse(
             "missing",
             missing,
-            "XGBoost would compare it with codes of categories: replace it by NaN, and fit with missing=nan.",
+            "XGBoost would compare it with codes of categories: replace it by NaN, and fit "
+            "with missing=nan.",
         )
 
 
 def _float_rows(step: Step, model: XGBoostModel) -> Node:
-    """Return the step's input as float32, NaN for missing categories and for what a sparse matrix leaves out."""
+    """Return the step's input as float32.
+
+    NaN stands for missing categories and for what a sparse matrix leaves out.
+    """
     if not (isinstance(step.x, Columns) and step.x.schema.conventions.absent_missing):
         step.require_dense(
             "takes for missing what a sparse matrix leaves out, and other steps for zero"
@@ -103,7 +110,7 @@ def _float_rows(step: Step, model: XGBoostModel) -> Node:
 
 
 def _coded(step: Step, model: XGBoostModel) -> Node:
-    """Replace categories by the codes they had in training, the other columns side by side in runs."""
+    """Replace categories by the codes they had in training, other columns in runs."""
     parts: list[Node] = []
     numbers: list[int] = []
     for position, categories in enumerate((*model.categories, ())):
@@ -125,19 +132,23 @@ def _code(step: Step, position: int, categories: Categories) -> Node:
     )
     step.check(
         Compare.of(code, "lt", 0),
-        f"Column {position} holds a category that {step.name} (step {step.where!r}) was not fitted on.",
+        f"Column {position} holds a category that {step.name} (step {step.where!r}) was not "
+        "fitted on.",
     )
     places = np.argsort(values) if values else np.arange(len(categories))
     return CategoryNumbers(code, (Array(np.array([np.nan, *places, np.nan], np.float32)),))
 
 
 def _number_code(step: Step, position: int, values: list[int]) -> Node:
-    """Place of a number among the sorted values, NaN at the end."""
+    """Return the place of a number among the sorted values, NaN at the end."""
     if not (isinstance(step.x, Columns) and step.x.schema.conventions.tables_only):
         raise step.refuse(
             "enable_categorical",
             value=True,
-            hint="Convert the XGBoost model by itself: after another step its categories could be codes.",
+            hint=(
+                "Convert the XGBoost model by itself: after another step its categories could be "
+                "codes."
+            ),
         )
     if max(map(abs, values)) > _EXACT:
         raise step.refuse(
@@ -149,7 +160,7 @@ def _number_code(step: Step, position: int, values: list[int]) -> Node:
 
 
 def _text_code(step: Step, position: int, values: list[str]) -> Node:
-    """Place of a text among the values, missing ones at the end."""
+    """Return the place of a text among the values, missing ones at the end."""
     column = text_column(step.x, position)
     if column is None or column.fills:
         raise step.refuse(

@@ -1,4 +1,4 @@
-"""XGBoost's model files, JSON and UBJSON: read without xgboost."""
+"""XGBoost's model files, JSON and UBJSON, read without xgboost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ __all__ = ["XGBoostLinear", "XGBoostModel", "read_xgboost_bytes"]
 Floats = npt.NDArray[np.float32]
 Categories = tuple[str, ...] | tuple[int, ...]
 
-_OLD_FORMAT = "Load the file with the XGBoost that wrote it (before 3.1) and save it anew: booster.save_model('model.ubj')."
+_OLD_FORMAT = (
+    "Load the file with the XGBoost that wrote it (before 3.1) and save it anew: "
+    "booster.save_model('model.ubj')."
+)
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class XGBoostLinear:
 
 @dataclass(frozen=True)
 class XGBoostModel:
-    """What a file says.
+    """The content of a model file.
 
     Parameters
     ----------
@@ -50,7 +53,8 @@ class XGBoostModel:
     n_features : int
         Width of the input.
     categories : tuple
-        Of each feature the values that the codes 0, 1... stand for, none where they are not known; empty where no feature's are.
+        For each feature the values that the codes 0, 1... stand for; empty where unknown.
+        The whole tuple is empty where no feature's are known.
     """
 
     booster: XGBoostTrees | XGBoostLinear
@@ -77,7 +81,10 @@ def read_xgboost_bytes(data: bytes) -> XGBoostModel:
 
 
 def _decode(data: bytes) -> Any:
-    """JSON text goes on with a quote or white space after its first brace, UBJSON with the length of a key."""
+    """Decode JSON or UBJSON.
+
+    After the first brace JSON has a quote or white space, UBJSON the length of a key.
+    """
     return (
         decode_json(data) if data[1:2] in (b'"', b" ", b"\n", b"\r", b"\t") else decode_ubjson(data)
     )
@@ -95,7 +102,8 @@ def _model(learner: Mapping[str, Any]) -> XGBoostModel:
     n_outputs = max(int(param["num_class"]), int(param.get("num_target", 1)), 1)
     if not (0 <= n_features <= MOST_COLUMNS and n_outputs <= MOST_COLUMNS):
         raise ConversionError(
-            f"The XGBoost model is damaged: num_feature={n_features}, {n_outputs} outputs; hbconv takes up to {MOST_COLUMNS}."
+            f"The XGBoost model is damaged: num_feature={n_features}, {n_outputs} outputs; "
+            f"hbconv takes up to {MOST_COLUMNS}."
         )
     scores = base_scores(param["base_score"])
     margin = np.broadcast_to(
@@ -106,7 +114,8 @@ def _model(learner: Mapping[str, Any]) -> XGBoostModel:
     categories = tuple(map(_categories, cats.get("enc", ())))
     if len(names) not in (0, n_features) or len(categories) not in (0, n_features):
         raise ConversionError(
-            f"The XGBoost model is damaged: {len(names)} names and {len(categories)} lists of categories for {n_features} features."
+            f"The XGBoost model is damaged: {len(names)} names and {len(categories)} lists of "
+            f"categories for {n_features} features."
         )
     return XGBoostModel(
         _BOOSTERS[booster["name"]](booster, n_features, n_outputs),
@@ -123,7 +132,10 @@ def _refusal(parameter: str, value: object, hint: str) -> UnsupportedError:
 
 
 def _linked(booster: Mapping[str, Any], param: Mapping[str, Any]) -> bool:
-    """Whether base scores go through the objective's link: not those that were to be estimated, but no round was boosted."""
+    """Tell whether base scores go through the link of the objective.
+
+    Scores that were to be estimated do not, where no stage was boosted.
+    """
     model = booster.get("gbtree", booster)["model"]
     boosted = len(model["trees"]) if "trees" in model else int(model.get("boosted_rounds", 1))
     return boosted > 0 or param.get("boost_from_average", "0") == "0"
@@ -156,9 +168,10 @@ _BOOSTERS: dict[str, Callable[[Mapping[str, Any], int, int], XGBoostTrees | XGBo
 
 
 def _categories(encoding: Mapping[str, Any]) -> Categories:
-    """Values of one feature: whole numbers, or texts laid end to end.
+    """Read the values of one feature: whole numbers, or texts laid end to end.
 
-    XGBoost measures texts in characters and cuts their UTF-8 at these lengths, so that only ASCII comes out whole.
+    XGBoost measures texts in characters and cuts their UTF-8 at these lengths.
+    So only ASCII is read back whole.
     """
     values = np.asarray(encoding["values"], np.int64)
     if "offsets" not in encoding:
@@ -167,7 +180,10 @@ def _categories(encoding: Mapping[str, Any]) -> Categories:
         raise _refusal(
             "enable_categorical",
             value=True,
-            hint="XGBoost garbles categories of text beyond ASCII. Name them in ASCII before fitting.",
+            hint=(
+                "XGBoost garbles categories of text beyond ASCII. Name them in ASCII before "
+                "fitting."
+            ),
         )
     text = values.astype(np.uint8).tobytes().decode()
     ends = np.asarray(encoding["offsets"], np.int64).tolist()

@@ -1,4 +1,4 @@
-"""XGBoost's objectives: from ``base_score`` to the margin that sums start from, and from margins to predictions."""
+"""XGBoost's objectives: from ``base_score`` to raw scores, and from these to predictions."""
 
 from __future__ import annotations
 
@@ -36,19 +36,22 @@ LINKS: dict[str, str] = {
     ),
     **dict.fromkeys(("rank:pairwise", "rank:ndcg", "rank:map"), "identity"),
 }
-"""From ``base_score`` to the margin, by objective."""
+"""From ``base_score`` to the raw score that sums start from, by objective."""
 
 _EDGE = np.float32(1e-6)
 """The logit is taken of probabilities no nearer to 0 and 1."""
 
 
 def base_scores(text: str) -> Floats:
-    """Read the score of one output, or of each: since XGBoost 3.1 the text holds a number for each, such as ``"[5E-1,2E-1]"``."""
+    """Read the base score of one output, or of each.
+
+    Since XGBoost 3.1 the text holds a number for each, such as ``"[5E-1,2E-1]"``.
+    """
     return np.array([float(number) for number in str(text).strip("[]").split(",")], np.float32)
 
 
 def margins(scores: Floats, objective: str) -> Floats:
-    """Make of base scores what sums start from."""
+    """Return what the sums start from, from base scores."""
     one = np.float32(1)
     link = LINKS[objective]
     if link == "logit":
@@ -59,12 +62,15 @@ def margins(scores: Floats, objective: str) -> Floats:
 
 
 def predictions(margin: Node, objective: str) -> Node:
-    """Make of the margins what ``Booster.predict`` returns."""
+    """Return what ``Booster.predict`` makes of the raw scores."""
     return _TRANSFORMS[objective](margin) if objective in _TRANSFORMS else margin
 
 
 def _log(x: np.float32) -> np.float32:
-    """Natural logarithm in float32 as the C library computes it, which XGBoost calls; numpy's own differs in the last bit."""
+    """Return the float32 logarithm of the C library, which XGBoost calls.
+
+    numpy's differs in the last bit.
+    """
     try:
         logf = ctypes.CDLL(None).logf
     except (AttributeError, OSError, TypeError):
@@ -75,12 +81,12 @@ def _log(x: np.float32) -> np.float32:
 
 
 def _exp(x: Node) -> Node:
-    """Round the float64 exponential, which gives the float32 one of the C library but for some ties."""
+    """Round the float64 exponential to float32: the value of the C library but for some ties."""
     return Cast(Map(Cast(x, "float64"), "exp"), "float32")
 
 
 def _sigmoid(margin: Node) -> Node:
-    """Take ``1 / (exp(min(-x, 88.7)) + 1)``, each step in float32."""
+    """Return ``1 / (exp(min(-x, 88.7)) + 1)``, each step in float32."""
     return Map(Affine.of(_exp(Clip.of(Map(margin, "neg"), -np.inf, 88.7)), add=1.0), "reciprocal")
 
 
@@ -91,4 +97,4 @@ _TRANSFORMS: dict[str, Callable[[Node], Node]] = {
     "multi:softprob": lambda margin: Softmax(margin, within="float64"),
     "multi:softmax": ArgMax,
 }
-"""Of the objectives whose predictions are not the margins."""
+"""Objectives whose predictions are not the raw scores."""

@@ -1,4 +1,4 @@
-"""The trees of XGBoost's model files: scalar and vector leaves, tests on thresholds and on sets of categories."""
+"""The trees of XGBoost's model files: scalar and vector leaves, thresholds, category sets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class XGBoostTrees:
-    """The boosters gbtree and dart.
+    """The trees of the boosters gbtree and dart.
 
     Parameters
     ----------
@@ -46,10 +46,11 @@ class XGBoostTrees:
     sizes: Array
 
     def forest(self, margin: Floats, *, inplace: bool) -> Forest:
-        """Close the forest, whose sums start from the margin.
+        """Make the forest, whose sums start from the margin.
 
-        Dart scales each leaf by its tree's weight. XGBoost's in-place prediction, which the scikit-learn wrappers use, first
-        adds the margin to a tree's leaf and takes it off again, in float32.
+        Dart scales each leaf by the weight of its tree.
+        The in-place prediction of XGBoost's scikit-learn wrappers adds the margin to a leaf first.
+        It takes the margin off again, both in float32.
         """
         values = self.nodes.values
         table = self.nodes
@@ -67,7 +68,7 @@ class XGBoostTrees:
         )
 
     def between(self, first: int, last: int) -> XGBoostTrees:
-        """Keep the trees of some iterations."""
+        """Keep the trees of some boosting stages."""
         trees = slice(int(self.ends[first]), int(self.ends[last]))
         weights = None if self.weights is None else self.weights[trees]
         return replace(
@@ -82,7 +83,7 @@ class XGBoostTrees:
 def read_trees(
     model: Mapping[str, Any], weights: Floats | None, n_features: int, n_outputs: int
 ) -> XGBoostTrees:
-    """Read the ``model`` of a booster gbtree, the weights apart."""
+    """Read the ``model`` of a booster gbtree; dart's weights are apart."""
     trees = model["trees"]
     _require(len(model["tree_info"]) == len(trees), "tree_info has another length than the trees")
     _require(
@@ -108,7 +109,10 @@ def read_trees(
 
 
 def _table(trees: Sequence[Mapping[str, Any]]) -> NodeTable:
-    """Join the trees' arrays; a leaf's value stands where a test has its threshold, unless it is a vector."""
+    """Join the arrays of the trees.
+
+    A leaf's value stands where a split has its threshold, unless it is a vector.
+    """
     threshold = _joined(trees, "split_conditions", np.float32)
     vectors = any(int(tree["tree_param"]["size_leaf_vector"]) > 1 for tree in trees)
     nodes = NodeTable(
@@ -140,9 +144,12 @@ def _joined(trees: Sequence[Mapping[str, Any]], key: str, dtype: Any) -> npt.NDA
 
 
 def _listed(tree: Mapping[str, Any], key: str, dtype: Any) -> npt.NDArray[Any]:
-    """One list of a tree. Where whole numbers belong, others would be cut to them, which XGBoost refuses."""
+    """Return one list of a tree.
+
+    XGBoost refuses fractions where whole numbers belong.
+    """
     values = numbers(tree.get(key, ()))
-    _require(values.ndim == 1, f"{key} is no list")
+    _require(values.ndim == 1, f"{key} is not a list")
     _require(
         not len(values) or np.dtype(dtype).kind == "f" or values.dtype.kind in "iub",
         f"{key} holds {values.dtype}",
@@ -151,7 +158,10 @@ def _listed(tree: Mapping[str, Any], key: str, dtype: Any) -> npt.NDArray[Any]:
 
 
 def _vectors(tree: Mapping[str, Any]) -> Floats:
-    """Value of each node: since XGBoost 3.2 of the leaves alone, whose right child is their number; before, of all nodes."""
+    """Return the value of each node.
+
+    Since XGBoost 3.2 only leaves have one, whose right child is its number; before, all nodes.
+    """
     width = int(tree["tree_param"]["size_leaf_vector"])
     if "leaf_weights" not in tree:
         return np.asarray(tree["base_weights"], np.float32).reshape(-1, width)
@@ -175,7 +185,7 @@ def _iteration_ends(model: Mapping[str, Any], n_outputs: int) -> Sequence[int]:
 
 @dataclass(frozen=True)
 class _Sets:
-    """The sets of categories: the node of each, over all trees, its size, and the categories, one set after another."""
+    """The category sets of all trees: the node of each, its size, and its categories."""
 
     nodes: Ints
     counts: Ints
@@ -183,7 +193,7 @@ class _Sets:
 
     @property
     def largest(self) -> Ints:
-        """Largest category of each set, -1 of an empty one."""
+        """Return the largest category of each set, -1 of an empty one."""
         largest = np.full(len(self.nodes), -1)
         np.maximum.at(largest, np.repeat(np.arange(len(self.nodes)), self.counts), self.categories)
         return largest
@@ -204,7 +214,7 @@ class _Sets:
 
 def _read_sets(trees: Sequence[Mapping[str, Any]]) -> _Sets:
     def counted(key: str, past: str) -> Ints:
-        """Numbers that point into arrays of the trees, counted on over all trees."""
+        """Return indices into the arrays of one tree as indices into those of all trees."""
         sizes = np.array([len(tree.get(past, ())) for tree in trees], np.int64)
         each = [len(tree.get(key, ())) for tree in trees]
         own = _joined(trees, key, np.int64)

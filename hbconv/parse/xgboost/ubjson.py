@@ -1,4 +1,7 @@
-"""UBJSON (universal binary JSON), the format of XGBoost's ``.ubj`` files: numbers big-endian, typed arrays as numpy arrays."""
+"""UBJSON (universal binary JSON), the format of XGBoost's ``.ubj`` files.
+
+Numbers are big-endian; typed arrays become numpy arrays.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,12 @@ _DEEPEST = 64
 
 
 def decode_ubjson(data: bytes) -> Any:
-    r"""Decode one value: dict, list, numpy array (typed arrays of numbers), str, int, float, bool or None.
+    r"""Decode one value: dict, list, numpy array, str, int, float, bool or None.
 
     Raises
     ------
     ConversionError
-        The bytes are no UBJSON, or cut short.
+        The bytes are not UBJSON, or they are cut short.
 
     Examples
     --------
@@ -41,7 +44,7 @@ def decode_ubjson(data: bytes) -> Any:
     except (IndexError, ValueError, KeyError) as error:
         if isinstance(error, ConversionError):
             raise
-        raise ConversionError(f"The file is damaged: it is no valid UBJSON ({error}).") from error
+        raise ConversionError(f"The file is damaged: it is not valid UBJSON ({error}).") from error
 
 
 class _Reader:
@@ -89,7 +92,10 @@ class _Reader:
         return int(self.numbers(self.take(1), 1)[0])
 
     def count(self) -> int:
-        """Read how many values follow: no more than there are bytes, though constants take none."""
+        """Read how many values follow, at most as many as there are bytes.
+
+        Constants take no bytes, and are held to that number too.
+        """
         count = self.length()
         if not 0 <= count <= len(self.data) - self.at:
             raise ConversionError("The file is damaged: it ends before its last value.")

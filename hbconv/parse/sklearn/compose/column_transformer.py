@@ -40,5 +40,8 @@ def _require_items(step: Step, name: str, transformer: object, given: object) ->
         and declared.conventions.items
         and not isinstance(given, str | int)
     ):
-        hint = f"{type(transformer).__name__} iterates over its input: give it one column, by its name or position without a list."
+        hint = (
+            f"{type(transformer).__name__} iterates over its input: give it one column, by its "
+            "name or position without a list."
+        )
         raise step.refuse("transformers", (name, given), hint)

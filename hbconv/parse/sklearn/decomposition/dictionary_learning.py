@@ -11,7 +11,10 @@ from hbconv.containers import Cast, Concat, Linear, Map, MatchingPursuit, Node, 
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
-_HINT = "hbconv handles transform_algorithm='omp' and 'threshold'. Set it on the fitted estimator: the dictionary stays the same."
+_HINT = (
+    "hbconv handles transform_algorithm='omp' and 'threshold'. Set it on the fitted estimator: "
+    "the dictionary stays the same."
+)
 
 
 @parses(
@@ -53,7 +56,7 @@ def _pursued(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
         raise step.refuse(
             "positive_code",
             est.positive_code,
-            "The source refuses it with transform_algorithm='omp'.",
+            "The source model refuses it with transform_algorithm='omp'.",
         )
     n_atoms = est.transform_n_nonzero_coefs
     if n_atoms is None:
@@ -62,7 +65,7 @@ def _pursued(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
         raise step.refuse(
             "transform_n_nonzero_coefs",
             n_atoms,
-            f"The source refuses it too: the dictionary has {len(dictionary)} atoms.",
+            f"The source model refuses it too: the dictionary has {len(dictionary)} atoms.",
         )
     return MatchingPursuit(x, Array(dictionary), int(n_atoms))
 

@@ -18,7 +18,7 @@ def parse_latent_dirichlet_allocation(step: Step) -> Node:
     if not np.isfinite(topics).all():
         raise step.damaged("exp_dirichlet_component_ holds numbers that are not finite")
     if not est.doc_topic_prior_ >= 0:
-        raise step.damaged(f"doc_topic_prior_={est.doc_topic_prior_!r:.30}, which is no prior")
+        raise step.damaged(f"doc_topic_prior_={est.doc_topic_prior_!r:.30}, which is not a prior")
     x = step.require_finite(Cast(step.x, topics.dtype.name))
     step.check(
         Compare.of(x, "lt", 0.0),

@@ -22,10 +22,14 @@ def parse_nmf(step: Step) -> Node:
         raise step.refuse(
             "solver",
             est.solver,
-            "It starts from the mean of all rows, so that each answer depends on the others. Fit it with solver='cd'.",
+            "It starts from the mean of all rows, so that each answer depends on the others. "
+            "Fit it with solver='cd'.",
         )
     if est.tol != 0:
-        hint = "The source stops by the sum over all rows, so that each answer depends on the others. Set tol=0 on the fitted estimator: components stay."
+        hint = (
+            "The source model stops by the sum over all rows, so that each answer depends on the "
+            "others. Set tol=0 on the fitted estimator: components stay."
+        )
         raise step.refuse("tol", est.tol, hint)
     step.require("shuffle", False)
     x = step.require_finite(Cast(step.x, "float"))

@@ -63,7 +63,8 @@ def parse_ada_boost_regressor(step: Step) -> dict[str, Output]:
     weights = step.estimator.estimator_weights_
     if weights.dtype.kind != "f" or not len(weights) == np.size(weights) >= predictions.type.width:
         raise step.damaged(
-            f"estimator_weights_ is {weights.dtype} of shape {weights.shape}, for {predictions.type.width} estimators_"
+            f"estimator_weights_ is {weights.dtype} of shape {weights.shape}, for "
+            f"{predictions.type.width} estimators_"
         )
     stages = range(1, predictions.type.width + 1)
     medians = [

@@ -40,7 +40,7 @@ INVERSE_LINKS: dict[str, Callable[[Node, int], Node]] = {
     "HalfLogitLink": lambda raw, _: beside_complement(Map(Affine.of(raw, mul=2.0), "sigmoid")),
     "MultinomialLogit": lambda raw, stages: Softmax(raw, groups=stages),
 }
-"""From the raw scores of so many stages to predictions or probabilities, by the class name of the loss's link."""
+"""By the class name of a link: from raw scores of several stages to predictions."""
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,10 @@ def _passed_through(step: Step, answers: list[Node]) -> Node:
         raise step.refuse(
             "passthrough",
             value=True,
-            hint="The final estimator would be given text beside numbers: encode the text before stacking.",
+            hint=(
+                "The final estimator would be given text beside numbers: encode the text before "
+                "stacking."
+            ),
         )
     return step.x
 

@@ -66,7 +66,8 @@ def _votes(step: Step, members: list[dict[str, Output]]) -> tuple[Node, dict[str
         raise step.refuse(
             "weights",
             step.estimator.weights,
-            "The source counts votes up to the largest class voted for: give weights of at least 0.",
+            "The source model counts votes up to the largest class voted for: give weights "
+            "of at least 0.",
         )
     codes = [_voted_for(step, member["predict"]) for member in members]
     votes = tuple(
@@ -88,7 +89,8 @@ def _voted_for(step: Step, predict: Output) -> Node:
         raise step.refuse(
             "voting",
             "hard",
-            f"A member predicts labels such as {predict.classes.data.tolist()[:2]}; votes are counted for 0, 1...",
+            f"A member predicts labels such as {predict.classes.data.tolist()[:2]}; votes are "
+            "counted for 0, 1...",
         )
     return class_codes(step, predict, codes)
 

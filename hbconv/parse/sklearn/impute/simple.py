@@ -80,7 +80,10 @@ def parse_missing_indicator(step: Step) -> dict[str, Output]:
     shown = _indicated(step, est)
     fresh = sorted(set(range(est.n_features_in_)) - set(shown))
     if est.features == "missing-only" and est.error_on_new and fresh:
-        message = f"Columns that had no missing values when fitting have some now, among columns {fresh} (step {step.where!r})."
+        message = (
+            "Columns that had no missing values when fitting have some now, among columns "
+            f"{fresh} (step {step.where!r})."
+        )
         step.check(_mask(step, fresh, is_text=is_text), message)
     _refuse_sparse_zeros(step)
     sparse = step.x_sparse if est.sparse == "auto" else bool(est.sparse)
@@ -132,7 +135,8 @@ def _numbers(step: Step, fill: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         raise step.refuse(
             "statistics_",
             odd,
-            "Columns of objects must hold texts alone or numbers alone. Convert them before fitting.",
+            "Columns of objects must hold texts alone or numbers alone. Convert them before "
+            "fitting.",
         )
     return fill.astype(np.float64)
 

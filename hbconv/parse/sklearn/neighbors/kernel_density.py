@@ -34,7 +34,8 @@ def parse_kernel_density(step: Step) -> dict[str, Output]:
             raise step.refuse(
                 tolerance,
                 getattr(est, tolerance),
-                f"Within it the answer depends on the source's search tree. Use {tolerance}=0.",
+                "Within it the answer depends on the search tree of the source model. Use "
+                f"{tolerance}=0.",
             )
     refuse_no_metric(step, est.metric)
     x = step.require_finite(Cast(step.x, "float64"))

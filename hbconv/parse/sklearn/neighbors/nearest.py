@@ -100,7 +100,8 @@ def read_surrogate(step: Step, estimator: Any, x: Node) -> Surrogate:
         raise step.refuse(
             None,
             None,
-            "It was fitted on a search tree or on another estimator, whose metric may be another. Fit it on rows.",
+            "It was fitted on a search tree or on another estimator, whose metric may be "
+            "another. Fit it on rows.",
         )
     if estimator.metric == "precomputed":
         return given_distances(step, estimator, x)
@@ -136,7 +137,8 @@ def nearest(step: Step, estimator: Any, x: Node, count: int) -> Neighbors:
         raise step.refuse(
             "metric",
             estimator.metric,
-            "Many rows are equally far under it, and the source takes some as its search meets them.",
+            "Many rows are equally far under it, and the source model takes some as its "
+            "search meets them.",
         )
     if estimator.metric == "precomputed" and step.x_sparse and isinstance(x, Scatter):
         return _first(step, x, count)
@@ -186,7 +188,7 @@ def kneighbors(step: Step) -> Neighbors:
     """Return the neighbours of an estimator that has the parameter ``n_neighbors``."""
     if step.estimator.n_neighbors is None:
         raise step.refuse(
-            "n_neighbors", None, "Without it the source finds no neighbours of new rows."
+            "n_neighbors", None, "Without it the source model finds no neighbours of new rows."
         )
     return nearest(step, step.estimator, finite_rows(step), step.estimator.n_neighbors)
 
@@ -212,7 +214,10 @@ def refuse_two_metrics(step: Step) -> None:
         return
     p = _PLAIN.get(est.effective_metric_, est.effective_metric_params_.get("p"))
     if p != est.p or (p == 2 and est.metric_params.get("w") is not None):
-        hint = f"By brute force scikit-learn takes p={est.p} without them for rows of some dtypes. Give the same p, or use algorithm='ball_tree'."
+        hint = (
+            f"By brute force scikit-learn takes p={est.p} without them for rows of some dtypes. "
+            "Give the same p, or use algorithm='ball_tree'."
+        )
         raise step.refuse("metric_params", est.metric_params, hint)
 
 

@@ -17,7 +17,10 @@ _MEND = "Give the distances to all rows as an array, or convert the pipeline tha
 
 __all__ = ["given_distances", "require_neighbors"]
 
-_GRAPHS = "A graph has entries for neighbours alone. hbconv reads it straight from KNeighborsTransformer or RadiusNeighborsTransformer."
+_GRAPHS = (
+    "A graph has entries for neighbours alone. hbconv reads it straight from "
+    "KNeighborsTransformer or RadiusNeighborsTransformer."
+)
 
 
 def given_distances(step: Step, estimator: Any, x: Node) -> Surrogate:
@@ -45,7 +48,10 @@ def require_neighbors(step: Step, graph: Node, found: Node) -> None:
             "All neighbours in its graph are equally far. Make it with mode='distance'.",
         )
     last = Select(found, Array(np.array([found.type.width - 1], dtype=np.int32)))
-    message = f"{found.type.width} neighbours are required, but the graph given to {step.name} (step {step.where!r}) holds fewer of some rows."
+    message = (
+        f"{found.type.width} neighbours are required, but the graph given to {step.name} (step "
+        f"{step.where!r}) holds fewer of some rows."
+    )
     step.check(Compare.of(last, "eq", np.inf), message)
 
 

@@ -41,7 +41,9 @@ from hbconv.parse.step import Step, concat
 def _within(step: Step) -> tuple[Node, Node]:
     """Return which of the fitted rows are within the radius, and the distances to all."""
     if step.estimator.radius is None:
-        raise step.refuse("radius", None, "Without it the source finds no neighbours of new rows.")
+        raise step.refuse(
+            "radius", None, "Without it the source model finds no neighbours of new rows."
+        )
     surrogate = read_surrogate(step, step.estimator, finite_rows(step))
     return Compare.of(
         surrogate.node, "le", surrogate.of_distance(float(step.estimator.radius))
@@ -98,11 +100,14 @@ def parse_radius_regressor(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.neighbors.RadiusNeighborsClassifier")
 def parse_radius_classifier(step: Step) -> dict[str, Output]:
-    """Let the neighbours vote; a row without any gets the outlier label, which need not be a class."""
+    """Let the neighbours vote; a row without any gets the outlier label."""
     est = step.estimator
     refuse_two_metrics(step)
     if est.outlier_label is not None and est.weights == "uniform" and est._fit_method == "brute":
-        hint = "By brute force its probabilities depend on the dtype of the rows. Use algorithm='ball_tree', or outlier_label=None."
+        hint = (
+            "By brute force its probabilities depend on the dtype of the rows. Use "
+            "algorithm='ball_tree', or outlier_label=None."
+        )
         raise step.refuse("outlier_label", est.outlier_label, hint)
     weights = _weights(step)
     alone = Compare.of(GroupSums(weights, 1), "eq", 0.0)

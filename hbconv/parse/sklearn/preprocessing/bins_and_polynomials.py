@@ -21,7 +21,8 @@ def parse_k_bins_discretizer(step: Step) -> dict[str, Output]:
     est = step.estimator
     if [len(edges) - 1 for edges in est.bin_edges_] != np.asarray(est.n_bins_).tolist():
         raise step.damaged(
-            f"n_bins_={est.n_bins_!r:.50}, but bin_edges_ are of {[len(edges) - 1 for edges in est.bin_edges_][:9]} bins"
+            f"n_bins_={est.n_bins_!r:.50}, but bin_edges_ are of "
+            f"{[len(edges) - 1 for edges in est.bin_edges_][:9]} bins"
         )
     if (
         hasattr(est, "_encoder")

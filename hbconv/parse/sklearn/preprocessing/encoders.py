@@ -45,7 +45,8 @@ def category_matrix(step: Step) -> Node:
             name = est.feature_names_in_[j] if hasattr(est, "feature_names_in_") else j
             step.check(
                 Compare.of(node, "eq", -1),
-                f"Found unknown categories in column {name!r} during transform (step {step.where!r}).",
+                f"Found unknown categories in column {name!r} during transform (step "
+                f"{step.where!r}).",
             )
         codes.append(node)
     numbers = [j for j, categories in enumerate(est.categories_) if categories.dtype.kind in "biuf"]
@@ -66,7 +67,10 @@ def parse_one_hot_encoder(step: Step) -> dict[str, Output]:
     found = category_matrix(step)
     if est.handle_unknown == "warn" or (est.drop is not None and est.handle_unknown != "error"):
         encoded = "all zeros" if est.handle_unknown == "ignore" else "the infrequent category."
-        message = f"Found unknown categories in columns {{columns}} during transform. These unknown categories will be encoded as {encoded}"
+        message = (
+            "Found unknown categories in columns {columns} during transform. These unknown "
+            f"categories will be encoded as {encoded}"
+        )
         step.warn(Compare.of(found, "eq", -1), message)
     codes = _recoded(found, tables)
     sizes = tuple(int(n) for n in est._n_features_outs)

@@ -11,9 +11,23 @@ from hbconv.parse.step import Step
 __all__ = ["apply_function"]
 
 _NAMES = {
-    "absolute": "abs", "negative": "neg", "sign": "sign", "sqrt": "sqrt", "exp": "exp", "expm1": "expm1", "log": "log", "log1p": "log1p",
-    "log2": "log2", "log10": "log10", "sin": "sin", "cos": "cos", "tan": "tan", "tanh": "tanh", "rint": "rint", "square": "square",
-}  # fmt: skip
+    "absolute": "abs",
+    "negative": "neg",
+    "sign": "sign",
+    "sqrt": "sqrt",
+    "exp": "exp",
+    "expm1": "expm1",
+    "log": "log",
+    "log1p": "log1p",
+    "log2": "log2",
+    "log10": "log10",
+    "sin": "sin",
+    "cos": "cos",
+    "tan": "tan",
+    "tanh": "tanh",
+    "rint": "rint",
+    "square": "square",
+}
 """Universal functions of numpy, and the functions of Map that they are.
 
 Functions that round ints differently from floats are left out.
@@ -60,6 +74,7 @@ def apply_function(step: Step, parameter: str, x: Node) -> Node:
         raise step.refuse(
             parameter,
             func,
-            f"hbconv handles None and numpy's {', '.join(sorted(_NAMES))}. Or register a parser for your own transformer.",
+            f"hbconv handles None and numpy's {', '.join(sorted(_NAMES))}. Or register a "
+            "parser for your own transformer.",
         )
     return Map(x, _NAMES[func.__name__])

@@ -71,7 +71,7 @@ def _require_whole(step: Step) -> None:
     fraction = Modulo(x, Array(np.ones(x.type.width)))
     step.check(
         Compare.of(fraction, "ne", 0.0),
-        f"y holds numbers with a fraction, which are no labels (step {step.where!r}).",
+        f"y holds numbers with a fraction, which are not labels (step {step.where!r}).",
     )
 
 

@@ -82,7 +82,8 @@ def _require_first_knot(step: Step, x: Node, low: npt.NDArray[Any], high: npt.ND
         replaced = Choose(IsOutside.of(x, low, high), first, x)
         step.check(
             IsOutside.of(replaced, low, high),
-            f"The dtype of the rows cannot hold the first knot (step {step.where!r}), so that the source fails.",
+            f"The dtype of the rows cannot hold the first knot (step {step.where!r}), so that "
+            "the source model fails.",
         )
 
 
@@ -105,7 +106,7 @@ def _refused(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any])
     return _basis(step, x)
 
 
-def _continued(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:  # noqa: ARG001
+def _continued(step: Step, x: Node, _low: npt.NDArray[Any], _high: npt.NDArray[Any]) -> Node:
     """Continue the outer polynomials."""
     return _basis(step, x)
 
@@ -122,7 +123,10 @@ def _constant(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]
 def _linear(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
     """Continue with the slope at the bound: ``f(bound) + (x - bound) * f'(bound)``."""
     if step.estimator.degree < 2 and x.type.width > 1:
-        hint = "Of this degree the source's bounds move inward from column to column. Use extrapolation='continue', or a column a transformer."
+        hint = (
+            "For this degree the bounds of the source model move inward from column to column. "
+            "Use extrapolation='continue', or one transformer for each column."
+        )
         raise step.refuse("extrapolation", "linear", hint)
     basis = _basis(step, Clip.of(x, low, high))
     below = Affine.of(Clip.of(x, -np.inf, low), sub=low)

@@ -148,7 +148,7 @@ def reversed_first(edges):
             lambda v: np.where(v == v[0, 0], np.finfo(np.float64).max, v),
             "too far for a number to hold",
         ),
-        ("dummy", "n_outputs_", lambda _: -1, "n_outputs_=-1, which is no count"),
+        ("dummy", "n_outputs_", lambda _: -1, "n_outputs_=-1, which is not a count"),
         (
             "agglomeration",
             "labels_",
@@ -161,7 +161,7 @@ def reversed_first(edges):
             lambda v: np.where(v == v[1, 0], np.nan, v),
             "not finite",
         ),
-        ("topics", "doc_topic_prior_", lambda _: -1, "doc_topic_prior_=-1, which is no prior"),
+        ("topics", "doc_topic_prior_", lambda _: -1, "doc_topic_prior_=-1, which is not a prior"),
         ("outliers", "support_", lambda v: v[:2], "support_ names 2 rows"),
         ("chain", "order_", lambda _: np.array([0, 0]), "does not name each of 2 outputs once"),
         ("stack", "classes_", lambda v: v[::-1], "classes_ are not those of _label_encoder"),

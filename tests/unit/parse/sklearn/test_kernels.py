@@ -188,6 +188,6 @@ def test_processes_fitted_on_texts_are_refused(process):
         ["A", "AB", "B"], [True, False, True]
     )
     with pytest.raises(
-        UnsupportedError, match=r"with kernel='MiniSeqKernel'.*fitted on rows that are no numbers"
+        UnsupportedError, match=r"with kernel='MiniSeqKernel'.*fitted on rows that are not numbers"
     ):
         converted(fitted)

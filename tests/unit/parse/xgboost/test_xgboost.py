@@ -411,7 +411,7 @@ TREE = "gradient_booster/model/trees/0/"
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "no valid UBJSON|damaged"),
+        (b"", "not valid UBJSON|damaged"),
         (b"binf....", "raw_format='deprecated'"),
         (b'{"learner": 3}', "no XGBoost model"),
         (b'{"a": 1}', "no XGBoost model"),
