@@ -68,15 +68,7 @@ def refuse_handmade(estimator: object) -> None:
         Names the object, and the method.
     """
     for path, part in _parts(estimator):
-        own = getattr(part, "__dict__", {})
-        for name in sorted(_methods(type(part)) & own.keys()):
-            if getattr(own[name], "__func__", None) is getattr(type(part), name):
-                continue  # the class's own, bound
-            hint = (
-                f"It replaces {name} of the class, and hbconv reads only the class. Delete it, or "
-                "write a subclass with a parser of its own (docs/adding.md)."
-            )
-            raise UnsupportedError(type(part).__name__, path, name, own[name], hint)
+        _refuse_own_methods(part, path)
         require_unlike(part, path)
         for name in sorted(_ARRAYS & own.keys()):
             if isinstance(own[name], list):

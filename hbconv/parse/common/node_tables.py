@@ -140,7 +140,7 @@ def assemble(
     Parameters
     ----------
     trees : FlatTrees
-        Trees as the source has them.
+        Trees as the source model has them.
     start : array, shape (n_outputs,)
         What the sums start from, in the accumulation dtype.
     strict : bool
@@ -153,7 +153,7 @@ def assemble(
     Raises
     ------
     ConversionError
-        The arrays are no trees.
+        The arrays are not trees.
     """
     place, first_leaf = _left_to_right(trees)
     reached = np.flatnonzero(place >= 0)
