@@ -1,4 +1,4 @@
-"""Reading what the source calls the columns that ``transform`` returns, and in which format it returns them."""
+"""Read the names of the columns that ``transform`` returns, and the data frame it makes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read_names_out(estimator: Any, width: int) -> NamesOut | None:
 
 
 def read_frame_format(estimator: Any) -> FrameFormat | None:
-    """Read how the answer of ``transform`` is wrapped; None where it never is."""
+    """Read which data frame ``transform`` returns; None where it is always an array."""
     last = _answering(estimator)
     names = (
         _names(last) if "transform" in getattr(last, "_sklearn_auto_wrap_output_keys", ()) else None

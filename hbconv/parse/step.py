@@ -64,9 +64,10 @@ class Step:
     x : Node
         What it reads, of shape (n_rows, n_features).
     path : str
-        Where it stands, such as ``"prep/num/StandardScaler"``.
+        Path of the steps around it, such as ``"prep/num"``.
     x_sparse : bool or None
-        The source gives x to this estimator as a sparse matrix, for which some compute otherwise; None: where the rows are one.
+        Whether the source model passes x to this estimator as a sparse matrix.
+        None: it does where the user's rows are one.
     iterations : tuple of int, or None
         First and last (not included) boosting stage that the user asks for.
         Never set for inner estimators.
@@ -116,14 +117,14 @@ class Step:
         self.conditions.checks.append(Check(node, message, self.where))
 
     def check_sparse(self, node: Node, message: str) -> None:
-        """Refuse rows where the bool node is True, if the source gives x as a sparse matrix."""
+        """Refuse rows where the bool node is True, if x is a sparse matrix."""
         if self.x_sparse is not False:
             self.conditions.checks.append(
                 Check(node, message, self.where, sparse_only=self.x_sparse is None)
             )
 
     def refuse_sparse(self, why: str = "takes no sparse matrix") -> None:
-        """Refuse rows that come as a sparse matrix, where x is one then."""
+        """Refuse a sparse matrix as input, where x would be one."""
         if self.x_sparse is None:
             self.require_dense(why)
 
@@ -133,7 +134,7 @@ class Step:
         self.conditions.why_dense = self.conditions.why_dense or reason
 
     def by_form(self, dense: Node, sparse: Node) -> Node:
-        """Return what the source computes of x in the form in which it gives it."""
+        """Return what the source model computes of a dense x, or of a sparse x."""
         if self.x_sparse is None:
             return ByForm(dense, sparse)
         return sparse if self.x_sparse else dense
@@ -182,7 +183,7 @@ class Step:
     def transform_output(
         self, estimator: object, x: Node, name: str, *, x_sparse: bool | None = False
     ) -> Output:
-        """Parse an inner transformer and return its output: what it makes of x, and how the source returns it."""
+        """Parse an inner transformer and return the Output of its ``transform``."""
         outputs = self.child(estimator, x, name, x_sparse=x_sparse)
         if "transform" not in outputs:
             raise UnsupportedError(

@@ -98,7 +98,7 @@ class _Tests:
     goes_left: npt.NDArray[np.bool_]
 
     def tables(self, tests: Ints) -> CategoryTables | None:
-        """Tables of the given splits."""
+        """Return the tables of the given splits."""
         if len(self.start) == 1:
             return None
         return CategoryTables(

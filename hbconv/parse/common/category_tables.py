@@ -32,7 +32,7 @@ def category_tables(
     nan_left: npt.ArrayLike,
     other_left: npt.ArrayLike,
 ) -> CategoryTables | None:
-    """Write a table for each set: over the codes that the container CategoryCodes makes, whose sizes are the features' ``category_sizes``.
+    """Write a category table for each set; None where there are no sets.
 
     Tables are over the codes of the container CategoryCodes, with sizes from ``category_sizes``.
 

@@ -106,7 +106,10 @@ class CategorySets:
         )
 
     def tables(self, column: Ints, n_columns: int) -> tuple[CategoryTables | None, Ints, Codes]:
-        """Write the tables: what is listed goes left. Returns them, the column of each test, and what makes the codes."""
+        """Write the category tables: listed categories go left.
+
+        Returns the tables, the column of each split, and what makes the codes.
+        """
         on_category = self.tests >= 0
         of_set = np.zeros(self.count, np.int64)
         of_set[self.tests[on_category]] = column[on_category]

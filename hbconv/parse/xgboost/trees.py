@@ -199,7 +199,7 @@ class _Sets:
         return largest
 
     def tables(self, default_left: npt.NDArray[np.bool_]) -> CategoryTables | None:
-        """Write the tables: a category of the set goes right, every other left, NaN as the node says."""
+        """Write the category tables: listed categories go right, others left, NaN by default."""
         set_of = np.full(len(default_left), -1)
         set_of[self.nodes] = np.arange(len(self.nodes))
         return category_tables(

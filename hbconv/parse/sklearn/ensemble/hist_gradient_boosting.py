@@ -94,7 +94,10 @@ def _table(trees: list[Any]) -> NodeTable:
 
 
 def _sets(trees: list[Any], nodes: npt.NDArray[Any]) -> CategoryTables | None:
-    """Categories of a set go left, known ones that are not in it right, unknown ones where missing values go."""
+    """Return the category sets: categories of a set go left, other known ones right.
+
+    Unknown categories go where missing values go.
+    """
     bits = np.concatenate([tree.raw_left_cat_bitsets for tree in trees])
     first = np.cumsum([0, *(len(tree.raw_left_cat_bitsets) for tree in trees)])[:-1]
     listed = np.unpackbits(bits.astype("<u4").view(np.uint8), axis=1, bitorder="little")

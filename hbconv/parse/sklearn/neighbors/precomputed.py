@@ -24,7 +24,10 @@ _GRAPHS = (
 
 
 def given_distances(step: Step, estimator: Any, x: Node) -> Surrogate:
-    """Return the distances that an estimator with ``metric="precomputed"`` is given; to rows that a graph does not hold they are infinite."""
+    """Return the distances that an estimator with ``metric="precomputed"`` is given.
+
+    They are infinite to rows that a graph does not hold.
+    """
     if step.x_sparse:
         return Surrogate(_graph(step, x), of_distance=_finite)
     step.require_dense("takes the entries of a sparse matrix alone for neighbours", _MEND)

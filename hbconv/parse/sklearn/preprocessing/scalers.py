@@ -94,5 +94,5 @@ def parse_binarizer(step: Step) -> dict[str, Output]:
 
 
 def _in_form(step: Step, node: Node, layout: Layout = "given") -> dict[str, Output]:
-    """Return rows in the form in which they came."""
+    """Return rows in the form in which they came, dense or sparse."""
     return {"transform": Output(node, sparse_form(step.x_sparse, layout, arrays=True))}
