@@ -274,5 +274,5 @@ def test_damaged_files_are_refused(change, tmp_path):
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"features_info": 3', b"\x00\x01"])
 def test_other_files_are_refused(data):
-    with pytest.raises(ConversionError, match="no CatBoost model"):
+    with pytest.raises(ConversionError, match="not a CatBoost model"):
         parse_catboost_json(data)

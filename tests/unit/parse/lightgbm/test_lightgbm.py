@@ -328,8 +328,8 @@ def test_a_text_is_cut_as_it_is_read():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no LightGBM model text"),
-        ("{}", "no LightGBM model text"),
+        ("", "not a LightGBM model text"),
+        ("{}", "not a LightGBM model text"),
         (TEXT[: len(TEXT) // 4], "ends before the last tree"),
         (TEXT.replace("leaf_value=", "leaf_value=1 ", 1), "leaf_value has the wrong length"),
         (TEXT.replace("threshold=", "threshold=x", 1), "damaged"),

@@ -413,8 +413,8 @@ TREE = "gradient_booster/model/trees/0/"
     [
         (b"", "not valid UBJSON|damaged"),
         (b"binf....", "raw_format='deprecated'"),
-        (b'{"learner": 3}', "no XGBoost model"),
-        (b'{"a": 1}', "no XGBoost model"),
+        (b'{"learner": 3}', "not an XGBoost model"),
+        (b'{"a": 1}', "not an XGBoost model"),
         (JSON[:500], "damaged"),
         (UBJ[:500], "ends before its last value"),
         (UBJ[: len(UBJ) // 2], "ends before its last value"),

@@ -49,7 +49,7 @@ def test_refuses_values_beyond_the_knots() -> None:
 
 def test_refuses_what_would_not_be_exact() -> None:
     """Bounds that the source moves from column to column; rows that no longer know where in a period they are."""
-    with pytest.raises(UnsupportedError, match="bounds move inward"):
+    with pytest.raises(UnsupportedError, match="bounds of the source model move inward"):
         transform(SplineTransformer(degree=1, extrapolation="linear").fit(X), X)
     with pytest.raises(InputError, match="periods off"):
         transform(SplineTransformer(extrapolation="periodic").fit(X), X + 1e12)
