@@ -184,7 +184,8 @@ def _classes(info: Mapping[str, Any], outputs: int) -> Array:
     dtype, kinds = LABELS[declared["class_label_type"]]
     if not all(type(name) in kinds for name in names):
         raise ConversionError(
-            f"The CatBoost model is damaged: its class_names are not all of class_label_type={declared['class_label_type']!r}."
+            "The CatBoost model is damaged: its class_names are not all of "
+            f"class_label_type={declared['class_label_type']!r}."
         )
     return Array(np.array(names, dtype))
 

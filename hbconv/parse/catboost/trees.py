@@ -189,7 +189,8 @@ def _numbered(
     for feature in known:
         if len(set(feature["values"])) != len(feature["values"]):
             raise ConversionError(
-                f"The CatBoost model is damaged: the values of category feature {feature['feature_index']} hold one twice."
+                "The CatBoost model is damaged: the values of category feature "
+                f"{feature['feature_index']} hold one twice."
             )
         yield from (
             ("OneHotFeature", feature["feature_index"], value) for value in feature["values"]

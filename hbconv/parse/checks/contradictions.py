@@ -40,7 +40,7 @@ def require_agreement(estimator: object, where: str, outputs: dict[str, Output])
 
 
 def require_unlike(estimator: object, where: str) -> None:
-    """Refuse an estimator, a member of another too, whose classes are no vector of distinct labels."""
+    """Refuse an estimator, or a member of one, whose classes are not distinct labels."""
     labels = getattr(estimator, "__dict__", {}).get("classes_")
     if not isinstance(labels, np.ndarray):
         return

@@ -1,4 +1,4 @@
-"""Refuse what was put on an estimator by hand after fitting."""
+"""What was put on an object by hand after fitting: methods of its own, in place of its class's."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ _ARRAYS = frozenset({
     "X_fit_", "_X_mean", "_x_mean", "x_rotations_", "_x_std", "X_thresholds_", "X_train_",
     "x_weights_", "xbar_", "_y", "y_thresholds_", "y_train_", "_y_train_mean", "_y_train_std",
 })  # fmt: skip
-"""Fitted attributes that are arrays wherever they are, and that parsers read: of a list the source computes otherwise, or nothing."""
+"""Fitted attributes that are arrays wherever they are, and that parsers read.
+
+Of a list the source model computes something else, or fails."""
 
 _METHODS: dict[type, frozenset[str]] = {}
 _PLAIN = (bool, int, float, str, bytes, complex, np.generic, type(None))
@@ -70,26 +72,45 @@ def refuse_handmade(estimator: object) -> None:
     for path, part in _parts(estimator):
         _refuse_own_methods(part, path)
         require_unlike(part, path)
-        for name in sorted(_ARRAYS & own.keys()):
-            if isinstance(own[name], list):
-                hint = (
-                    "It is a list, and the source model needs an array. Make a numpy array of "
-                    "it, or fit again."
-                )
-                raise UnsupportedError(type(part).__name__, path, name, own[name][:3], hint)
-            if isinstance(own[name], np.ndarray) and (hint := _strange(name, own[name].dtype)):
-                raise UnsupportedError(type(part).__name__, path, name, own[name].dtype.name, hint)
+        _refuse_other_arrays(part, path)
+
+
+def _refuse_own_methods(part: object, path: str) -> None:
+    cls = type(part)
+    own = getattr(part, "__dict__", {})
+    for name in sorted(_methods(cls) & own.keys()):
+        if getattr(own[name], "__func__", None) is getattr(cls, name):
+            continue  # the class's own, bound
+        hint = (
+            f"It replaces {name} of the class, and hbconv reads only the class. Delete it, or "
+            "write a subclass with a parser of its own (docs/adding.md)."
+        )
+        raise UnsupportedError(cls.__name__, path, name, own[name], hint)
+
+
+def _refuse_other_arrays(part: object, path: str) -> None:
+    """Refuse lists, and arrays of a dtype that fitting never leaves, in place of fitted arrays."""
+    cls = type(part)
+    own = getattr(part, "__dict__", {})
+    for name in sorted(_ARRAYS & own.keys()):
+        if isinstance(own[name], list):
+            hint = (
+                "It is a list, and the source model needs an array. Make a numpy array of it, "
+                "or fit again."
+            )
+            raise UnsupportedError(cls.__name__, path, name, own[name][:3], hint)
+        if isinstance(own[name], np.ndarray) and (hint := _strange(name, own[name].dtype)):
+            raise UnsupportedError(cls.__name__, path, name, own[name].dtype.name, hint)
 
 
 def _strange(name: str, dtype: np.dtype[Any]) -> str:
-    """Say how an array's dtype is none that fitting leaves; nothing if it is one."""
+    """Say why an array's dtype is not one that fitting leaves; empty where it is one."""
     if name in _SIGNED and dtype.kind in "bu":
-        return (
-            "It is an array of numbers that cannot be negative, which no fitting leaves: fit again."
-        )
+        return "It is an array of bool or unsigned int, which fitting never leaves. Fit again."
     if name in _MASKS and dtype.kind != "b":
         return (
-            "It is no array of bools, and numbers are taken for positions by the source: fit again."
+            "It is not an array of bool, and the source model takes numbers for positions. "
+            "Fit again."
         )
     return ""
 

@@ -48,7 +48,8 @@ def _only_class(step: Step, scores: Node, classes: Array) -> dict[str, Output]:
     """Answer with the class that stands alone, and refuse rows whose score is of a second one."""
     step.check(
         Compare.of(scores, "gt", 0.0),
-        f"A score above 0 stands for a second class, of which {step.name} ({step.place}) knows none.",
+        f"A score above 0 stands for a second class, of which {step.name} ({step.place}) "
+        "knows none.",
     )
     return {
         "predict": Output(ConstantRows(scores, Array.of([0], "int32")), Labels(classes)),

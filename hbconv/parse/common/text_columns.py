@@ -87,7 +87,8 @@ def category_codes(step: Step, position: int, categories: Any) -> Node:
     if are_numbers(values):
         if values.dtype.kind != "O" and not _ascend(values):
             raise step.damaged(
-                f"the categories of column {position} do not ascend, though the source seeks by halving"
+                f"the categories of column {position} do not ascend, and the source model "
+                "does a binary search in them"
             )
         return FindCode(columns_of(step.x, [position]), Array(_as_numbers(values)))
     odd = sorted(

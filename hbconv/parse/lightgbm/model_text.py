@@ -143,7 +143,7 @@ def _model(
 
 
 def _objective(settings: dict[str, str], outputs: int) -> tuple[str, Mapping[str, str]]:
-    """Return the objective's name and its options, of which the number of classes is that of the outputs."""
+    """Return the objective's name and its options; its classes are as many as the outputs."""
     objective, *options = settings.get("objective", "").split() or [""]
     told = {name: value for name, _, value in (option.partition(":") for option in options)}
     if told.get("num_class", str(outputs)) != str(outputs):
@@ -158,11 +158,12 @@ def _objective(settings: dict[str, str], outputs: int) -> tuple[str, Mapping[str
 def _tree(block: str) -> dict[str, str]:
     """Read a tree, whose every line holds ``=``.
 
-    LightGBM takes a key to go on until the next one, be it in the next tree, and a tree to end at an empty line.
+    LightGBM reads a key up to the next one, even into the next tree.
+    It ends a tree at an empty line.
     """
     lines = block.partition("\nend of trees")[0].rstrip("\n").split("\n")[1:]
     if not all("=" in line for line in lines) or "\r" in block:
-        raise ConversionError(DAMAGED.format("a line of a tree is no key=value"))
+        raise ConversionError(DAMAGED.format("a line of a tree is not key=value"))
     return _settings(block)
 
 

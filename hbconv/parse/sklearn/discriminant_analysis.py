@@ -78,7 +78,10 @@ def parse_quadratic_discriminant_analysis(step: Step) -> dict[str, Output]:
 
 
 def _distances(est: Any, x: Node) -> Node:
-    """Squared distances to each class's mean in its own metric, by one product about the median of the means."""
+    """Return squared distances to the mean of each class, in the metric of the class.
+
+    They come from one product of rows centred at the median of the means.
+    """
     roots = [
         _triangular(rotation * scaling**-0.5)
         for rotation, scaling in zip(est.rotations_, est.scalings_, strict=True)

@@ -91,7 +91,10 @@ def parse_bernoulli_nb(step: Step) -> dict[str, Output]:
 def _weighed(
     step: Step, counts: Node, weights: npt.NDArray[np.float64], bias: npt.ArrayLike
 ) -> Node:
-    """Multiply counts by weights; a sparse matrix holds no count of zero, which an infinite weight would make NaN."""
+    """Multiply counts by weights; absent entries of a sparse matrix stay out.
+
+    A count of zero times an infinite weight would be NaN.
+    """
     infinite = np.isinf(weights)
     if not (step.x_sparse and infinite.any()):
         return Linear.of(counts, weights, bias)

@@ -121,7 +121,10 @@ def read_trees(
 
 
 def _original(tree: Any, columns: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the columns that tests read, among all; negative numbers, which leaves have, and of tests damaged ones, stay."""
+    """Return the columns that splits read, among all columns.
+
+    Negative numbers stay: leaves have them, and damaged splits.
+    """
     feature: npt.NDArray[Any] = tree.feature
     return np.where(feature < 0, feature, columns[feature.clip(0)])
 

@@ -34,9 +34,10 @@ def parse_pca(step: Step) -> dict[str, Output]:
 
 
 def _precision(step: Step) -> npt.NDArray[Any] | None:
-    """Invert the covariance as the source's ``score_samples`` does at each call.
+    """Invert the covariance as ``score_samples`` of the source model does at each call.
 
-    None where that fails, and where the covariance is singular but for rounding, which is then all that the inverse holds.
+    None where that fails, and where the covariance is singular but for rounding.
+    The inverse would then hold nothing but rounding errors.
     """
     est = step.estimator
     variances = np.append(

@@ -25,7 +25,7 @@ def parse_isolation_forest(step: Step) -> dict[str, Output]:
     """
     est = step.estimator
     if est._max_samples < 1:
-        raise step.damaged(f"_max_samples={est._max_samples!r:.30}, which is no count")
+        raise step.damaged(f"_max_samples={est._max_samples!r:.30}, which is not a count")
     paths = _paths(step)
     expected = _expected(est)
     ratio = Affine.of(paths, div=expected) if expected else Affine.of(paths, mul=0.0, add=1.0)

@@ -80,9 +80,10 @@ class Neighbors:
 
 
 def fitted_rows(estimator: Any) -> npt.NDArray[Any]:
-    """Return the rows fitted on, also those that came as a sparse matrix.
+    """Return the fitted rows as an array.
 
-    ValueError where a search tree, which the source asks, holds others, and where they are told to be more or fewer.
+    ValueError where the search tree, which the source model asks, holds other rows.
+    So it is where the model claims another number of rows.
     """
     rows = dense(estimator._fit_X)
     tree = getattr(estimator, "_tree", None)

@@ -117,7 +117,7 @@ def parse_radius_classifier(step: Step) -> dict[str, Output]:
             f"No neighbours found for some rows (step {step.where!r}), and outlier_label is None.",
         )
     elif any(label is None for label in est.outlier_label_):
-        raise step.damaged("outlier_label_ holds None, which the source takes for a label")
+        raise step.damaged("outlier_label_ holds None, which the source model takes for a label")
     classes = est.classes_ if est.outputs_2d_ else [est.classes_]
     codes = est._y if est.outputs_2d_ else est._y.reshape(-1, 1)
     outliers = [None] * len(classes) if est.outlier_label_ is None else list(est.outlier_label_)

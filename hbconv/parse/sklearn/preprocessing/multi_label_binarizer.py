@@ -15,7 +15,10 @@ from hbconv.parse.step import Step
 
 @parses("sklearn.preprocessing.MultiLabelBinarizer", features=item_column)
 def parse_multi_label_binarizer(step: Step) -> dict[str, Output]:
-    """Give each label of a row a one in its column; others are left out. A text is refused: the source takes its letters for labels."""
+    """Set the column of each label of a row; unknown labels are left out.
+
+    A text is refused: the source model takes its letters for labels.
+    """
     labels = step.estimator.classes_.tolist()
     cached = step.estimator._cached_dict
     if cached is not None and cached != {label: j for j, label in enumerate(labels)}:

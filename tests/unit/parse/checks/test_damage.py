@@ -167,7 +167,12 @@ def reversed_first(edges):
         ("stack", "classes_", lambda v: v[::-1], "classes_ are not those of _label_encoder"),
         ("neighbours", "_mask_fit_X", np.logical_not, "_mask_fit_X does not tell where"),
         ("bins", "n_bins_", lambda v: v[:3], "n_bins_"),
-        ("kernels", "components_", lambda v: v.astype(np.uint32), "cannot be negative"),
+        (
+            "kernels",
+            "components_",
+            lambda v: v.astype(np.uint32),
+            "bool or unsigned int, which fitting never leaves",
+        ),
         ("logistic", "classes_", lambda v: v[None], r"classes_ has shape \(1, 3\)"),
         ("missing", "features_", lambda v: np.tile(v, 2), "does not name columns in order"),
         (
@@ -185,8 +190,8 @@ def reversed_first(edges):
             lambda v: v * [np.inf, 1, 1],
             "priors_ holds numbers that are no probabilities",
         ),
-        ("isolation", "_max_samples", lambda v: -v, "which is no count"),
-        ("neighbours", "_valid_mask", lambda v: v.astype(np.int16), "no array of bools"),
+        ("isolation", "_max_samples", lambda v: -v, "which is not a count"),
+        ("neighbours", "_valid_mask", lambda v: v.astype(np.int16), "not an array of bool"),
         (
             "one_hot",
             "_n_features_outs",
@@ -317,9 +322,9 @@ TEXT = lightgbm.train(
         ("num_class=1", "num_class=1\nnum_class=2", "twice"),
         ("left_child=", "left_child=7 ", "damaged"),
         ("feature_names=", "", "damaged"),
-        ("is_linear=", "\nis_linear=", "a line of a tree is no key=value"),
-        ("leaf_value=", "leaf_value=0\rx=", "a line of a tree is no key=value"),
-        ("shrinkage=1", "shrinkage", "a line of a tree is no key=value"),
+        ("is_linear=", "\nis_linear=", "a line of a tree is not key=value"),
+        ("leaf_value=", "leaf_value=0\rx=", "a line of a tree is not key=value"),
+        ("shrinkage=1", "shrinkage", "a line of a tree is not key=value"),
         (
             "objective=regression",
             "objective=multiclass num_class:-0.3",
