@@ -56,6 +56,9 @@ class Interpolate(Node):
     def check(self) -> str | None:
         if np.isinf(self.knots.data).any():
             return "a knot is infinite"
+        missing = np.isnan(self.knots.data)  # all, of a column without values
+        if (missing.any(axis=-1) != missing.all(axis=-1)).any():
+            return "the knots of a column are missing in part"
         return None if self.knots.ascends else "its knots do not ascend"
 
     def interval(self, *inputs: Interval) -> Interval | None:

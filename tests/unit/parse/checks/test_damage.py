@@ -139,6 +139,18 @@ def reversed_first(edges):
         ("polynomial", "_max_degree", lambda _: -2, "_n_out_full=28, but there are 0 terms"),
         ("polynomial", "_n_out_full", lambda v: v + 1, "_n_out_full=29, but there are 27 terms"),
         ("quantiles", "quantiles_", lambda v: v[::-1], "its knots do not ascend"),
+        (
+            "quantiles",
+            "quantiles_",
+            lambda v: np.where(v == v[2, 1], np.nan, v),
+            "the knots of a column are missing in part",
+        ),
+        (
+            "quantiles",
+            "quantiles_",
+            lambda v: np.where(v == v[-1], np.inf, v),
+            "a knot is infinite",
+        ),
         ("bins", "bin_edges_", reversed_first, "its edges do not ascend"),
         ("missing", "_n_features", lambda _: -6, "_n_features=-6, but it has 6 columns"),
         ("network", "n_layers_", lambda _: 2, "n_layers_=2, but it has 3 layers"),
