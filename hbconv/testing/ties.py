@@ -80,7 +80,15 @@ def _neighbors_tie(call: Call, dtype: str) -> npt.NDArray[np.bool_]:
     distances, _ = searcher.kneighbors(rows, min(asked + 1, searcher.n_samples_fit_))
     limit = max(1e-8, TOLERANCE[dtype]) * np.maximum(1.0, distances[:, 1:])
     ties = np.asarray((np.diff(distances) <= limit).any(axis=1))
-    return ties | (distances[:, 0] <= 1e-7 * size(rows)) if _is_brute(searcher) else ties
+    return (
+        ties | (distances[:, 0] <= _own_distance(searcher, rows)) if _is_brute(searcher) else ties
+    )
+
+
+def _own_distance(searcher: Any, rows: Any) -> float:
+    """Bound the distance that brute force leaves between a row and itself (docs/fidelity.md); no row is longer than its largest number allows."""
+    width = searcher.n_features_in_
+    return float(np.sqrt(4.0 * (width + 2) * np.finfo(np.float64).eps * width) * size(rows))
 
 
 def _is_brute(searcher: Any) -> bool:

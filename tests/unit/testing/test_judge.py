@@ -77,6 +77,15 @@ def test_neighbours_may_differ_where_all_rows_are_asked_for(rows, kind):
     )
 
 
+def test_the_distance_of_a_row_from_itself_has_the_bound_of_wide_rows():
+    rows = np.random.default_rng(0).random((30, 100))
+    source = NearestNeighbors(n_neighbors=2, algorithm="brute").fit(rows)
+    distances, positions = source.kneighbors(rows)
+    model = hbconv.convert(source, backend="reference")
+    call = Call(source, "kneighbors", rows, answer=(distances + np.array([2e-7, 0]), positions))
+    assert compared(call, model, (distances, positions))[0] == "right"
+
+
 def test_the_dtype_of_no_entries_does_not_count():
     call = Call(Scored([]), "transform", np.zeros((0, 1), np.int64), answer=np.zeros(0))
     assert compared(call, MODEL, np.zeros(0, np.int64))[0] == "right"
