@@ -1,8 +1,8 @@
 """What a tree kernel is: a way to find the leaves that rows reach.
 
-A kernel does not know what its leaves are for. It hands them over in one of three forms
-(``leaves/``: for a tile of rows, for a block of rows, or for one row), and ``choose.py`` makes
-``tree_scores`` and ``tree_leaves`` of that form and any kernel.
+A kernel does not know what its leaves are for. It hands them over in one of three forms: for a tile
+of rows, for a block of rows, or for one row (``leaves/``). ``choose.py`` makes ``tree_scores`` and
+``tree_leaves`` of any kernel by its form.
 """
 
 from __future__ import annotations

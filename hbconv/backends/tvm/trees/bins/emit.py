@@ -52,7 +52,8 @@ class _BinWriter:
         """Write the columns of some features, whose bins are found in one way."""
         if not len(features):
             return
-        k, bins = self.k, self.bins
+        k = self.k
+        bins = self.bins
         feature = k.constant(bins.feature[features])
         start = k.constant(bins.column_start[:-1][features])
         end = k.constant(bins.column_start[1:][features])
@@ -87,7 +88,8 @@ class _BinWriter:
     def count_edges(self, features: Ints) -> Find:
         """Count the edges that a value lies right of."""
         k = self.k
-        one, zero = literal(1, "int32", k.lanes), literal(0, "int32", k.lanes)
+        one = literal(1, "int32", k.lanes)
+        zero = literal(0, "int32", k.lanes)
         edges = k.constant(self.bins.edges)
         start = k.constant(self.bins.edge_start[:-1][features])
         size = k.constant(self.bins.edge_count[features])
@@ -106,50 +108,57 @@ class _BinWriter:
         return find
 
     def look_up_cells(self, features: Ints) -> Find:
-        """Look up how many edges lie below a value's cell, and compare with those in it.
-
-        1. The cell is ``(value - low) * scale``, held between 0 and the last; NaN has the entry
-           after it.
-        2. The table of ``before`` tells the edges below the cell; a cell holds two edges at most.
-        """
-        k, x = self.k, self.x
+        """Look up how many edges lie below a value's cell, and compare with those in it."""
+        k = self.k
         cells = [self.bins.cells[i] for i in features]
         low, scale, last = (
-            k.constant(np.array([getattr(c, name) for c in cells], x.dtype))
+            k.constant(np.array([getattr(c, name) for c in cells], self.x.dtype))
             for name in ("low", "scale", "last")
         )
         before = k.constant(np.concatenate([c.before for c in cells if c]))
         table = k.constant(np.cumsum([0, *(len(c.before) for c in cells if c)], dtype=np.int32))
-        edges = k.constant(self.bins.edges)
         start = k.constant(self.bins.edge_start[:-1][features])
-        zero = literal(0, x.dtype, k.lanes)
+        edges = k.constant(self.bins.edges)
 
         def find(i: Any, source: Any) -> None:
             begin = k.bind(k.entry(start, i))
-            entry = k.bind(k.entry(table, i))
+            first_entry = k.bind(k.entry(table, i))
             nan_entry = k.bind(k.entry(table, i + 1) - 1)
-            origin, factor, end = (
-                k.bind(tirx.Broadcast(k.entry(t, i), k.lanes)) for t in (low, scale, last)
-            )
-            with self.block.vectors() as row:  # 1
-                value = k.bind(self._value(source, row))
-                position = k.bind((value - origin) * factor)
-                inside = k.bind(tirx.Select(position <= end, position, end))
-                inside = tirx.Select(inside >= zero, inside, zero)
-                cell = tirx.Cast(f"int32x{k.lanes}", inside) + tirx.Broadcast(entry, k.lanes)
-                nan_cell = tirx.Broadcast(nan_entry, k.lanes)
-                k.store(self.count, (0,), row, tirx.Select(tirx.isnan(value), nan_cell, cell))
-            with self.block.rows() as row:  # 2
-                cell = k.load(self.count, (0,), row)
-                below = k.bind(tirx.Cast("int32", k.entry(before, cell)))
-                value = k.bind(self._value(source, row))
-                right = [
-                    tirx.Cast("int32", value > k.entry(edges, begin + below + edge))
-                    for edge in range(MAX_EDGES_IN_CELL)
-                ]
-                k.store(self.count, (0,), row, sum(right, below))
+            line = [k.bind(tirx.Broadcast(k.entry(t, i), k.lanes)) for t in (low, scale, last)]
+            self._write_cells(source, line, first_entry, nan_entry)
+            self._count_below(source, before, edges, begin)
 
         return find
+
+    def _write_cells(self, source: Any, line: list[Any], first: Any, nan_entry: Any) -> None:
+        """Write the entry of each value's cell, which begin at ``first``; NaN has its own.
+
+        The cell is ``(value - low) * scale``, held between 0 and the last; these are the ``line``.
+        """
+        k = self.k
+        low, scale, last = line
+        zero = literal(0, self.x.dtype, k.lanes)
+        with self.block.vectors() as row:
+            value = k.bind(self._value(source, row))
+            position = k.bind((value - low) * scale)
+            inside = k.bind(tirx.Select(position <= last, position, last))
+            inside = tirx.Select(inside >= zero, inside, zero)
+            cell = tirx.Cast(f"int32x{k.lanes}", inside) + tirx.Broadcast(first, k.lanes)
+            nan_cell = tirx.Broadcast(nan_entry, k.lanes)
+            k.store(self.count, (0,), row, tirx.Select(tirx.isnan(value), nan_cell, cell))
+
+    def _count_below(self, source: Any, before: Place, edges: Place, begin: Any) -> None:
+        """Replace the entry of each value by its bin: edges before the cell, and some in it."""
+        k = self.k
+        with self.block.rows() as row:
+            cell = k.load(self.count, (0,), row)
+            below = k.bind(tirx.Cast("int32", k.entry(before, cell)))
+            value = k.bind(self._value(source, row))
+            right = [
+                tirx.Cast("int32", value > k.entry(edges, begin + below + edge))
+                for edge in range(MAX_EDGES_IN_CELL)
+            ]
+            k.store(self.count, (0,), row, sum(right, below))
 
     def search(self, features: Ints) -> Find:
         """Halve: one less than a power of two edges make every step stay among them."""

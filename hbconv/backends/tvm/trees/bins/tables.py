@@ -30,7 +30,8 @@ THRESHOLDS_PER_COLUMN = 255
 """Thresholds that a column of bytes tells apart."""
 SIGNED_BYTE_BIAS = 128
 """Bytes are stored less 128, as signed ones: AVX2 compares no others."""
-LEFT_BYTE, RIGHT_BYTE = 0 ^ SIGNED_BYTE_BIAS, 255 ^ SIGNED_BYTE_BIAS
+LEFT_BYTE = 0 ^ SIGNED_BYTE_BIAS
+RIGHT_BYTE = 255 ^ SIGNED_BYTE_BIAS
 """What the column of a category set holds for a row that goes left or right."""
 MAX_EDGES_COUNTED = 15
 """Edges up to which counting them all beats a look-up."""
@@ -46,9 +47,9 @@ class Bins:
     right of, ``not x <= edge``. A column holds ``clip(bin - first, 0, 255)``, so that any number of
     edges fits, 255 to a column. A split goes right where ``column > threshold_bin``.
 
-    NaN has a bin in each column. A feature has one for all its splits if those where NaN goes right
-    stand before those where it goes left, as they do where NaN counts as zero. Else it has columns
-    for either side.
+    NaN has a bin in each column. One bin serves all splits of a feature if those where NaN goes
+    right stand before those where it goes left: so they do where NaN counts as zero. Else the
+    feature has columns for either side.
 
     Parameters
     ----------

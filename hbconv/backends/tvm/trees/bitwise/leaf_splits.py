@@ -24,11 +24,10 @@ Ints = npt.NDArray[np.int64]
 class LeafSplits:
     """Ranges of neighbouring leaves, each split in two until single leaves are left.
 
-    One test of the tree tells two neighbouring leaves apart, that of the smallest subtree with
-    both. A row lies before the split between them if it goes left there, unless it turns elsewhere
-    above: then where it turns decides. A range is split where that takes the fewest tests, in such a
-    way that of its leaves, of which b bits tell at most 2^b apart, b - 1 bits tell those on either
-    side.
+    One test of the tree tells two neighbouring leaves apart: that of the smallest subtree with
+    both. A row lies before the split between them if it goes left there. If it turns elsewhere
+    above, where it turns decides. If b bits tell the leaves of a range apart, b - 1 bits tell those
+    on either side. Among such splits, the one that takes the fewest tests is chosen.
 
     Parameters
     ----------
@@ -177,7 +176,7 @@ def _parents(forest: Forest) -> tuple[Ints, npt.NDArray[np.bool_]]:
 
 
 class _Highest:
-    """Finds the position of least depth in a range, by ranges of a power of two (a sparse table)."""
+    """Finds the position of least depth in a range, by a sparse table of powers of two."""
 
     def __init__(self, depth: npt.NDArray[Any]) -> None:
         self.depth = depth

@@ -14,8 +14,8 @@ PLANE_ROWS = 256
 PLANE_BYTES = 32
 """Bytes of a plane.
 
-Bit q of byte j is that of row ``32 q + j``, so that eight planes, transposed bit by bit, are the
-rows' bytes in order.
+Bit q of byte j is that of row ``32 q + j``. So eight planes, transposed bit by bit, are the rows'
+bytes in order.
 """
 
 Ints = npt.NDArray[np.int64]

@@ -55,8 +55,9 @@ def write_masks(
     1. Take the bits of the column's bytes apart. The highest one is stored inverted, as a signed
        byte's is; all others are inverted here, to planes of rows without the bit.
     2. No byte is below 0.
-    3. Bit after bit, from the lowest: with the bit on top, ``x < t`` holds where the bit is not set
-       and it holds without the bit; ``x < t + top`` where the bit is not set or it holds without.
+    3. Go on bit after bit, from the lowest, with the bit on top of those before. ``x < t`` holds
+       where the bit is not set, and it holds without the bit. ``x < t + top`` holds where the bit
+       is not set, or it holds without the bit.
     """
     planes.store(0, ZEROS)
     if not len(masks.bits):

@@ -36,15 +36,16 @@ Shape: TypeAlias = "int | str"
 """A join of so many planes on either side, or one of the following."""
 Ints = npt.NDArray[np.int64]
 
-BOTH, EITHER = "both", "either"
+BOTH = "both"
+EITHER = "either"
 """Steps: a plane and another, or one or the other."""
 LOPSIDED = "lopsided"
 """Joins of more planes on one side than on the other, which are few."""
 FUSED = 2
 """Planes of sides that are computed with their join: one is decided, from two others."""
-ZEROS = 0
+ZEROS_PLANE = 0
 """The plane of what lies before no split."""
-GROUP_SIZES = (16, 8, 4)
+BITWISE_GROUP_SIZES = (16, 8, 4)
 """Trees evaluated together: the more, the longer the runs of one shape."""
 MAX_LEAVES_TOGETHER = 1500
 """Leaves of such trees up to which what is between them stays in the nearest caches.
@@ -57,10 +58,10 @@ That is about a plane a leaf.
 class BitTables:
     """A forest as a program over planes: those of the masks, then slots.
 
-    For each join and step there are words: where its result begins, the plane of what lies before
-    its split, then, for each side, where it begins, or what it is computed from (before its split,
-    left, right). A lopsided join adds how many planes both sides, the left one alone and the right
-    one alone have. Of a step the words are the result and two planes.
+    The words of a join are where its result begins, and the plane of what lies before its split.
+    Then, for each side, where it begins; or what it is computed from: before its split, left,
+    right. A lopsided join adds how many planes both sides, the left one alone and the right one
+    alone have. The words of a step are the result and two planes.
 
     Parameters
     ----------
@@ -111,8 +112,8 @@ def make_bit_tables(forest: Forest, bins: Bins, splits: LeafSplits, trees: Trees
     nodes = _Nodes.of(splits, forest, trees)  # 1
     order = in_runs(nodes.kind, nodes.parent, nodes.group)
     slot, slots = assign_slots(order, nodes.parent, nodes.planes, nodes.group)  # 2
-    result = np.append(masks.count + slot, ZEROS) * PLANE_BYTES
-    mask = np.append(masks.of_tests(bins), ZEROS) * PLANE_BYTES
+    result = np.append(masks.count + slot, ZEROS_PLANE) * PLANE_BYTES
+    mask = np.append(masks.of_tests(bins), ZEROS_PLANE) * PLANE_BYTES
     planes = _Planes(splits, nodes, result, mask)
     words = [  # 3
         planes.words(shape, np.flatnonzero(nodes.kind == i)) for i, shape in enumerate(nodes.shapes)
@@ -136,7 +137,10 @@ def make_bit_tables(forest: Forest, bins: Bins, splits: LeafSplits, trees: Trees
 def choose_group(forest: Forest) -> int:
     """Return how many trees to evaluate together."""
     most = MAX_LEAVES_TOGETHER * forest.n_trees
-    return next((size for size in GROUP_SIZES if size * forest.n_leaves <= most), GROUP_SIZES[-1])
+    return next(
+        (size for size in BITWISE_GROUP_SIZES if size * forest.n_leaves <= most),
+        BITWISE_GROUP_SIZES[-1],
+    )
 
 
 def words_of(shape: Shape) -> int:
@@ -226,7 +230,7 @@ class _Nodes:
 
 
 def _kinds(splits: LeafSplits, own: Ints) -> tuple[tuple[Shape, ...], Ints]:
-    """Name all shapes of trees of so many bits, and return the positions of those of some ranges."""
+    """Name all shapes in trees of so many bits, and return the positions of some ranges' shapes."""
     bits = np.append(splits.bits, 0)
     most = max(int(bits.max()), FUSED + 1)
     planes = bits[own] - 1
@@ -275,7 +279,7 @@ class _Planes:
         One of fewer planes is the right side of a split that nothing lies before.
         """
         full = self._bits(ranges) == FUSED
-        before = np.where(full, self._decided(ranges), ZEROS)
+        before = np.where(full, self._decided(ranges), ZEROS_PLANE)
         left = np.where(full, self.splits.left[ranges], ranges)
         right = np.where(full, self.splits.right[ranges], ranges)
         return [before, self._of(left), self._of(right)]
@@ -303,4 +307,4 @@ class _Planes:
         root = np.append(self.splits.root, -1)[order]
         bit = np.arange(self.splits.bits.max(initial=0))
         planes = self._of(root)[:, None] + bit * PLANE_BYTES
-        return np.where(bit < self._bits(root)[:, None], planes, ZEROS)
+        return np.where(bit < self._bits(root)[:, None], planes, ZEROS_PLANE)

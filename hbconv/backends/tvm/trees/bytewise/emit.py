@@ -37,7 +37,7 @@ __all__ = ["Bytewise"]
 
 VECTORS_TOGETHER = 8
 """Vectors of rows that a macro node is computed for before the next is read."""
-WORD_BYTES = 4
+REPEATED_WORD_BYTES = 4
 
 Word = Callable[[], Any]
 """Reads the next word of a macro node."""
@@ -204,5 +204,5 @@ def _count_leaves(shape: Shape) -> int:
 
 def _repeated(word: Any, dtype: str, lanes: int) -> Any:
     """Spread a word, which holds a small number several times, over a vector."""
-    n_words = lanes * np.dtype(dtype).itemsize // WORD_BYTES
+    n_words = lanes * np.dtype(dtype).itemsize // REPEATED_WORD_BYTES
     return tirx.reinterpret(f"{dtype}x{lanes}", tirx.Broadcast(word, n_words))

@@ -71,7 +71,7 @@ class MacroNodes:
 
 
 def fields(shape: Shape) -> Iterator[str]:
-    """Name what a macro node reads for each of its parts, parents before children, left before right.
+    """Name what a macro node reads for each part, parents before children, left before right.
 
     Examples
     --------
@@ -123,14 +123,14 @@ def _fits(forest: Forest, shape: Shape, codes: Ints) -> npt.NDArray[np.bool_]:
 
     A split above two leaves is no slot: it is left to its parent's macro node.
     """
-    if shape == LEAF:
+    if not isinstance(shape, tuple) and shape != SLOT:
         return codes < 0
     test = np.maximum(codes, 0)
     left = forest.left.data[test]
     right = forest.right.data[test]
-    if shape == SLOT:
+    if not isinstance(shape, tuple):
         return (codes >= 0) & ((left >= 0) | (right >= 0))
-    return (codes >= 0) & _fits(forest, shape[0], left) & _fits(forest, shape[1], right)  # type: ignore[arg-type]
+    return (codes >= 0) & _fits(forest, shape[0], left) & _fits(forest, shape[1], right)
 
 
 def _parts(forest: Forest, shape: Shape, roots: Ints) -> tuple[Ints, Ints]:

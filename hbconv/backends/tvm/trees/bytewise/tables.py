@@ -26,7 +26,7 @@ from hbconv.forest import Forest
 
 __all__ = ["KINDS", "ByteTables", "choose_group", "make_byte_tables"]
 
-GROUP_SIZES = ((64, 16), (256, 4), (2**31, 1))
+BYTEWISE_GROUP_SIZES = ((64, 16), (256, 4), (2**31, 1))
 """Trees evaluated together, by the leaves of the largest.
 
 The more, the longer the runs of one shape, as long as the slots stay in the nearest caches.
@@ -47,8 +47,8 @@ class ByteTables:
     """A forest as a program over slots of leaf numbers, one number for each row of a block.
 
     The first slots, one for each tree of a group, hold the numbers of whole trees, the others those
-    of subtrees. For each macro node there are words: the slot of its result, then what ``fields`` of
-    its shape names.
+    of subtrees. The words of a macro node are the slot of its result, then what ``fields`` of its
+    shape names.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def _threshold_word(threshold_bin: Ints) -> Ints:
 def choose_group(forest: Forest) -> int:
     """Return how many trees to evaluate together."""
     largest = _largest_tree(forest)
-    return next(size for leaves, size in GROUP_SIZES if largest <= leaves)
+    return next(size for leaves, size in BYTEWISE_GROUP_SIZES if largest <= leaves)
 
 
 def _number_dtype(forest: Forest) -> str:

@@ -102,8 +102,8 @@ class CategorySets:
 def find_sets(forest: Forest) -> CategorySets:
     """Find the sets that a forest's splits ask for.
 
-    Remembered, since the choice of a kernel and each kernel's tables need them, for big batches
-    and for small ones: 12,000 sets take 1.4 s to find.
+    They are remembered: the choice of a kernel and the tables of each kernel need them, and 12,000
+    sets take 1.4 s to find.
     """
     of_test = np.full(forest.n_tests, -1, np.int32)
     if not forest.tables:

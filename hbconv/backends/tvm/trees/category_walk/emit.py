@@ -1,4 +1,7 @@
-"""Emit trees with categorical splits by traversal: a row looks a table up as it reaches the split."""
+"""Emit trees with categorical splits by traversal.
+
+A row looks a category table up as it reaches the split.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from hbconv.backends.tvm.trees.tree_order import Trees
 
 __all__ = ["CategoryWalk"]
 
-ROWS_SIDE_BY_SIDE = 8
+ROWS_LOOKING_UP = 8
 """Rows that walk at once, so that one waits for memory while others step."""
 FIELDS = 3
 """Words of a split: its column, and its two children."""
@@ -97,9 +100,9 @@ def _walk_trees(
     roots = k.constant(tables.roots)
     with k.over((len(tables.roots),)) as (tree,):
         root = k.bind(k.entry(roots, tree))
-        groups = (k.rows_live + (ROWS_SIDE_BY_SIDE - 1)) // ROWS_SIDE_BY_SIDE
+        groups = (k.rows_live + (ROWS_LOOKING_UP - 1)) // ROWS_LOOKING_UP
         with T.serial(groups) as group:
-            numbers = [group * ROWS_SIDE_BY_SIDE + i for i in range(ROWS_SIDE_BY_SIDE)]
+            numbers = [group * ROWS_LOOKING_UP + i for i in range(ROWS_LOOKING_UP)]
             # Rows past the last hold leftovers; the last row walks again in their place.
             rows = [k.bind(tirx.min(number, k.rows_live - 1)) for number in numbers]
             at = [k.variable("int32", root) for _ in rows]
@@ -113,7 +116,7 @@ def _walk_trees(
 
 
 def _any_inner(at: list[Any]) -> Any:
-    """Say whether a row still stands on a split: leaves are negative, so the signs together tell."""
+    """Say whether a row still stands on a split: leaves are negative, so the joint sign tells."""
     signs = at[0].get()
     for node in at[1:]:
         signs = signs & node.get()

@@ -36,8 +36,8 @@ class CategoryLookUps:
 class CategoryWalkTables:
     """Splits that send a row to their first child where ``value <= threshold``.
 
-    NaN is never ``<=``. So a split that sends NaN left asks about ``-x`` instead, in a column of its
-    own: ``-x <= (largest value below -t)``, that is ``x > t``, and its first child is the right
+    NaN is never ``<=``. So a split that sends NaN left asks about ``-x`` instead, in a column of
+    its own: ``-x <= (largest value below -t)``, that is ``x > t``. Its first child is the right
     one. The threshold of a categorical split never holds: its table tells.
 
     Parameters

@@ -18,7 +18,8 @@ def key_of(value: Any, dtype: str, key_dtype: str, lanes: int = 1) -> Any:
     32 bits is widened where ``key_dtype`` is int64.
     """
     bits = {"float32": 32, "float64": 64}[dtype]
-    integer, sign = f"int{bits}", -(1 << (bits - 1))
+    integer = f"int{bits}"
+    sign = -(1 << (bits - 1))
     as_integer = integer if lanes == 1 else f"{integer}x{lanes}"
     raw = tirx.Select(
         tirx.EQ(value, literal(0, dtype, lanes)),
@@ -30,5 +31,5 @@ def key_of(value: Any, dtype: str, key_dtype: str, lanes: int = 1) -> Any:
     )
     if (key_dtype, bits) != ("int64", 32):
         return key
-    wide, unsigned = ("int64", "uint32") if lanes == 1 else (f"int64x{lanes}", f"uint32x{lanes}")
-    return tirx.Cast(wide, tirx.reinterpret(unsigned, key))
+    suffix = "" if lanes == 1 else f"x{lanes}"
+    return tirx.Cast(f"int64{suffix}", tirx.reinterpret(f"uint32{suffix}", key))

@@ -1,7 +1,7 @@
 """Leaves by the block: a kernel finds those of a block of rows in a group of trees.
 
-Such a kernel hands over ``(group, block, number)``, where ``number(tree, row)`` loads the number of
-the leaf, among those of its tree, that a row or a vector of rows reaches in a tree of the group.
+Such a kernel hands over ``(group, block, number)``. ``number(tree, row)`` loads the number of the
+leaf that a row, or a vector of rows, reaches in a tree of the group. Leaves are numbered by tree.
 """
 
 from __future__ import annotations

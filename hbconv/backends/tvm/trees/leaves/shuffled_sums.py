@@ -107,7 +107,7 @@ class _WordLookUp(_LookUp):
         ]
 
     def _interleaved(self, tables: list[Any], number: Any) -> list[Any]:
-        """Interleave the two words of float64, in each half of a vector: shuffles stay in halves."""
+        """Interleave the two words of float64 in each half of a vector, as shuffles do."""
         index = self.k.bind(tirx.Cast(f"int32x{WORDS}", number))
         found = [self.k.bind(find_words(table, index)) for table in tables]
         if self.parts == 1:

@@ -38,7 +38,7 @@ def lay_out_by_number(
 
 
 def lay_out_padded(forest: Forest, trees: Trees, width: int) -> npt.NDArray[Any]:
-    """Lay out the values as (n_places, width), by the leaf's number; -0.0 where there is no leaf."""
+    """Lay out the values as (n_places, width), by leaf number; -0.0 where there is no leaf."""
     table = np.full((forest.n_trees + 1, width), -0.0, forest.accumulate)
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.first_leaf.data))
     table[tree, trees.numbers] = forest.values.data[:, 0]

@@ -67,7 +67,8 @@ class _Finder:
 
     def find(self, tree: Any, numbers: Place, i: Any) -> None:
         """Write the leaf of each row to entry i of a place."""
-        k, lanes = self.k, self.lanes
+        k = self.k
+        lanes = self.lanes
         begin = k.bind(k.entry(self.start, tree))
         first = k.bind(k.entry(self.first_leaf, tree))
         levels = k.bind(k.entry(self.start, tree + 1) - begin)
@@ -80,7 +81,8 @@ class _Finder:
 
     def _goes_right(self, split: Any, row: Any) -> Any:
         """Return 1 for rows that go right, 0 for others."""
-        k, lanes = self.k, self.lanes
+        k = self.k
+        lanes = self.lanes
         key = k.load(self.keys, (k.entry(self.column, split),), row)
         right = key > tirx.Broadcast(k.entry(self.threshold, split), lanes)
         return tirx.Select(right, literal(1, "int32", lanes), literal(0, "int32", lanes))
@@ -95,7 +97,8 @@ def _write_keys(k: Kernel, keys: Place, x: Place, tables: ObliviousTables) -> No
     nan_left = k.constant(tables.nan_left)
     dtype = keys.dtype
     half = literal(-(1 << (8 * np.dtype(dtype).itemsize - 1)), dtype, k.lanes)
-    lowest, highest = tirx.IntImm(dtype, 0), tirx.IntImm(dtype, -1)
+    lowest = tirx.IntImm(dtype, 0)
+    highest = tirx.IntImm(dtype, -1)
     with k.over(keys.shape) as (column,):
         source = k.bind(k.entry(feature, column))
         missing = k.bind(tirx.Select(tirx.EQ(k.entry(nan_left, column), 0), highest, lowest))

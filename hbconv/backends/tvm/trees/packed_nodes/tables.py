@@ -1,4 +1,7 @@
-"""A forest as packed nodes: two words a node, an integer to compare with and a step to the children."""
+"""A forest as packed nodes of two words.
+
+A node is an integer to compare with, and a step to the children.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,13 @@ Ints = npt.NDArray[np.int64]
 class PackedNodes:
     """A forest over keys: unsigned integers in the order of the values they stand for.
 
-    A row has a key for each column: a feature in one of the two directions that NaN can take, then
-    one for each category set (0 where the row goes left, 1 where not), then 0. A node is the words
-    ``(key, step << shift | column)``, and ``at += step + (keys[column] > key)`` goes on to a child,
-    since children lie side by side. A leaf is ``(its number, last column)``: no key there is
-    greater, and the step is 0, so that it stays.
+    A row has a key for each column. First come features, in one of the two directions that NaN can
+    take. Then comes a column for each category set, 0 where the row goes left and 1 where not. The
+    last column is 0.
+
+    A node is the words ``(key, step << shift | column)``. Children lie side by side, so a row goes
+    on by ``at += step + (keys[column] > key)``. A leaf is ``(its number, last column)``: no key
+    there is greater, and the step is 0, so that it stays.
 
     Parameters
     ----------

@@ -205,7 +205,8 @@ def _write_keys(
     nan_left = k.constant(packed.nan_left)
     plain = len(packed.feature)
     word = packed.word
-    lowest, highest = tirx.IntImm(word, 0), tirx.IntImm(word, -1)
+    lowest = tirx.IntImm(word, 0)
+    highest = tirx.IntImm(word, -1)
     with k.over((plain,)) as (column,):
         value = k.bind(k.load(x, (k.entry(feature, column),), row))
         missing = tirx.Select(tirx.EQ(k.entry(nan_left, column), 0), highest, lowest)

@@ -72,7 +72,8 @@ class RowWriter:
         """Find the bins of some features in one way, and write them to their columns."""
         if not len(features):
             return
-        k, bins = self.k, self.bins
+        k = self.k
+        bins = self.bins
         plain = self.columns.plain_thresholds
         owner = self.columns.feature_index[plain]
         start = np.searchsorted(owner, np.arange(len(bins.feature) + 1)).astype(np.int32)
@@ -96,7 +97,8 @@ class RowWriter:
 
     def _look_up_cells(self, features: Ints) -> Find:
         """Look up how many edges lie below a value's cell, and compare with those in it."""
-        k, dtype = self.k, self.x.dtype
+        k = self.k
+        dtype = self.x.dtype
         cells = [cells for cells in (self.cells[i] for i in features) if cells]
         low, scale, last = (
             k.constant(np.array([getattr(c, name) for c in cells], dtype))

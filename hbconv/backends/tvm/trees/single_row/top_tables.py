@@ -6,7 +6,6 @@ A row passes them without a branch.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,11 +48,11 @@ Ints = npt.NDArray[np.int64]
 class TreeTops:
     """The top of each tree: splits that hold its root, and their exits, numbered left to right.
 
-    An exit is a leaf or a further split. A row stands at an exit, at first at the leftmost. A split
-    after all those above it moves the row, where it goes right: from the first exit below the split
-    to the first below its right child. From no other exit, for only a row that stands at the first
-    has come to the split. So the exits of all trees are found by going through the splits once,
-    whatever the shapes of the trees.
+    An exit is a leaf or a further split. A row stands at an exit, at first at the leftmost. Splits
+    take their turn after those above them. Where a row goes right, a split moves it from the first
+    exit below the split to the first below its right child. It moves the row from no other exit,
+    for only a row that stands at the first has come to the split. So the exits of all trees are
+    found by going through the splits once, whatever the shapes of the trees.
 
     Parameters
     ----------
@@ -96,44 +95,51 @@ def make_tree_tops(forest: Forest, columns: RowColumns, order: Ints) -> TreeTops
     """Take the splits of each tree, or the first of them level by level.
 
     1. A tree's splits are ranked level by level; the top takes the first ranks.
-    2. The tree at a place of the order has a lane of a group; a group has as many slots as its
-       largest top has splits.
-    3. Slots without a split keep a threshold that moves no row.
+    2. The tree at a place of the order has a lane of a group. A group has a slot for each split of
+       its largest top.
     """
     rank, counts = _rank_splits(forest)  # 1
     most = max_top_splits(int(counts.max(initial=0)))
-    taken = rank < most
-    numbered = _number_exits(forest, taken)
-    places = np.flatnonzero(order >= 0)  # 2
-    place = np.empty(forest.n_trees, np.int64)
-    place[order[places]] = places
-    group, lane = np.divmod(place, TREES_PER_GROUP)
-    slots = np.zeros(-(-len(order) // TREES_PER_GROUP), np.int64)
-    np.maximum.at(slots, group, np.minimum(counts, most))
-    group_start = np.append(0, np.cumsum(slots))
-    words = np.zeros((group_start[-1], 4, TREES_PER_GROUP), np.uint8)  # 3
-    words[:, 1] = NEVER_RIGHT
-    any_row = np.zeros((group_start[-1], TREES_PER_GROUP), np.uint8)
-    splits = np.flatnonzero(taken)
+    splits = np.flatnonzero(rank < most)
+    exits = _number_exits(forest, rank < most)
+    group, lane = _seat_trees(forest.n_trees, order)  # 2
+    n_slots = np.zeros(-(-len(order) // TREES_PER_GROUP), np.int64)
+    np.maximum.at(n_slots, group, np.minimum(counts, most))
+    group_start = np.append(0, np.cumsum(n_slots))
     tree = forest.tree_of_tests[splits]
+    at = group_start[group[tree]] + rank[splits], lane[tree]
+    words, any_row = _write_slots(int(group_start[-1]), at, splits, columns, exits)
+    exit_start = exits.exit_start[order].astype(np.int32)
+    return TreeTops(words, any_row, group_start.astype(np.int32), exits.exits, exit_start)
+
+
+def _seat_trees(n_trees: int, order: Ints) -> tuple[Ints, Ints]:
+    """Return the group of each tree, and its lane in it."""
+    places = np.flatnonzero(order >= 0)
+    place = np.empty(n_trees, np.int64)
+    place[order[places]] = places
+    return np.divmod(place, TREES_PER_GROUP)
+
+
+def _write_slots(
+    n_slots: int, at: tuple[Ints, Ints], splits: Ints, columns: RowColumns, exits: _Exits
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """Write the words of splits, and their columns in any row, to slots and lanes.
+
+    Slots without a split keep a threshold that moves no row.
+    """
+    words = np.zeros((n_slots, 4, TREES_PER_GROUP), np.uint8)
+    words[:, 1] = NEVER_RIGHT
+    any_row = np.zeros((n_slots, TREES_PER_GROUP), np.uint8)
+    slot, lane = at
     column = columns.bins.column[splits]
     threshold = (columns.bins.threshold_bin[splits] - SIGNED_BYTE_BIAS) % 256
-    slot = group_start[group[tree]] + rank[splits]
-    fields: list[npt.NDArray[Any]] = [
-        columns.plain[column],
-        threshold,
-        numbered.first[splits],
-        numbered.right[splits],
-    ]
-    words[slot, :, lane[tree]] = np.stack(fields, axis=1)
-    any_row[slot, lane[tree]] = columns.place[column]
-    return TreeTops(
-        words,
-        any_row,
-        group_start.astype(np.int32),
-        numbered.exits,
-        numbered.exit_start[order].astype(np.int32),
-    )
+    words[slot, 0, lane] = columns.plain[column]
+    words[slot, 1, lane] = threshold
+    words[slot, 2, lane] = exits.first[splits]
+    words[slot, 3, lane] = exits.right[splits]
+    any_row[slot, lane] = columns.place[column]
+    return words, any_row
 
 
 def _rank_splits(forest: Forest) -> tuple[Ints, Ints]:

@@ -19,9 +19,9 @@ from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.backends.tvm.trees.walk.tables import WalkTables, make_walk_tables
 
-__all__ = ["ROWS_SIDE_BY_SIDE", "Walk"]
+__all__ = ["ROWS_WALKING", "Walk"]
 
-ROWS_SIDE_BY_SIDE = 16
+ROWS_WALKING = 16
 """Rows that walk at once, so that one waits for memory while others step.
 
 Their keys of a column fill a cache line.
@@ -45,7 +45,7 @@ class Walk(TreeKernel):
 
     def tables(self, task: TreeTask, trees: Trees) -> WalkTables:
         """Return the packed nodes."""
-        return make_walk_tables(task.forest, task.dtype, ROWS_SIDE_BY_SIDE, trees)
+        return make_walk_tables(task.forest, task.dtype, ROWS_WALKING, trees)
 
     def find_leaves(self, k: Kernel, x: Place, tables: WalkTables, hand_over: TileLeaves) -> None:
         """Write the keys of a tile, then walk down tree by tree."""
@@ -73,9 +73,9 @@ class _Walker:
         root = k.bind(k.entry(self.roots, tree))
         depth = k.bind(k.entry(self.depths, tree))
         first_steps = k.bind(k.entry(self.usual_depths, tree))
-        with k.vectors(ROWS_SIDE_BY_SIDE) as row:
+        with k.vectors(ROWS_WALKING) as row:
             first_key = k.bind(tirx.Cast("int64", row.base * (len(self.packed.feature) + 1)))
-            at = [k.variable("int64", root) for _ in range(ROWS_SIDE_BY_SIDE)]
+            at = [k.variable("int64", root) for _ in range(ROWS_WALKING)]
             with T.serial(first_steps):
                 self._advance(at, first_key)
             self._finish(at, first_key, depth - first_steps)
@@ -107,8 +107,9 @@ def _write_keys(k: Kernel, keys: Place, x: Place, packed: PackedNodes) -> None:
     feature = k.constant(packed.feature)
     nan_left = k.constant(packed.nan_left)
     columns = len(packed.feature)
-    lanes = ROWS_SIDE_BY_SIDE
-    lowest, highest = tirx.IntImm(packed.word, 0), tirx.IntImm(packed.word, -1)
+    lanes = ROWS_WALKING
+    lowest = tirx.IntImm(packed.word, 0)
+    highest = tirx.IntImm(packed.word, -1)
 
     def store(row: Any, column: Any, key: Any) -> None:
         at = tirx.Ramp(row.base * (columns + 1) + column * lanes, 1, lanes)
