@@ -42,7 +42,7 @@ def parse_local_outlier_factor(step: Step) -> dict[str, Output]:
         "decision_function": Output(decision, VECTOR),
         "score_samples": Output(scores, VECTOR),
     }
-    # With more neighbors than rows, the scores take all rows, and the source model refuses kneighbors.
+    # With more neighbors than rows the scores take all rows, and kneighbors is refused.
     if est.n_neighbors <= est.n_samples_fit_:
         outputs["kneighbors"] = kneighbors(step).output
     return outputs
