@@ -1,4 +1,4 @@
-"""The compiler on one page."""
+"""convert: from a fitted estimator to a model. ``hbconv.pipeline`` has the stages."""
 
 from __future__ import annotations
 
@@ -35,23 +35,24 @@ def convert(
     Parameters
     ----------
     estimator : object
-        Fitted scikit-learn, LightGBM, XGBoost or CatBoost model, or a pipeline of them; or the Graph of one.
+        Fitted scikit-learn, LightGBM, XGBoost or CatBoost model, a pipeline of them, or a Graph.
     backend : str
-        ``"reference"``, ``"torch"``, ``"torchscript"``, ``"onnx"``, ``"tvm"``; ``"auto"`` takes tvm on the CPU where it is
-        installed, else torch.
+        ``"reference"``, ``"torch"``, ``"torchscript"``, ``"onnx"`` or ``"tvm"``. ``"auto"`` takes
+        tvm on the CPU if it is installed, else torch.
     device : str
         ``"cpu"`` or ``"cuda"``.
     precision : {"exact", "fast"}
-        ``"exact"`` computes in the dtypes the source would; ``"fast"`` in float32 throughout.
+        ``"exact"`` computes in the dtypes of the source model; ``"fast"`` in float32 throughout.
     strategy : str, optional
         Forces a tree strategy by name; None lets the cost model choose.
     tree_ops : {"native", "core"}
         ONNX only: trees as one TreeEnsemble operator, or as core tensor operators.
     iterations : tuple of int, optional
-        LightGBM, XGBoost and CatBoost: the first boosting iteration to use, and the one after the last. By default what the
-        source's ``predict`` uses, such as all up to its best iteration.
+        LightGBM, XGBoost and CatBoost: the first boosting iteration to use, and the one after the
+        last. By default those that ``predict`` of the source model uses.
     sample : table or array, optional
-        A few rows as they will come: their dtypes are compiled at once instead of at the first call.
+        A few rows as they will come. Programs for their dtypes are compiled at once instead of at
+        the first call.
     rows : int
         Rows in a typical call, for the cost model.
     memory : int
@@ -67,7 +68,7 @@ def convert(
     Raises
     ------
     UnsupportedError
-        Something has no exact form; the message names estimator, step, parameter and value.
+        Part of the model has no exact form. The message names estimator, step and parameter.
     NotFittedError, OptionError, BackendError, MissingPackageError
     """
     target = check_options(
@@ -86,7 +87,8 @@ def _parse(estimator: object, n_features: int | None, iterations: tuple[int, int
         return parse(estimator, n_features, iterations)
     if iterations is not None:
         raise OptionError(
-            "iterations is for models, not for a Graph: name them where it is read, such as parse_lightgbm_text(text, iterations)."
+            "iterations is for models, not for a Graph: name them where it is read, such as "
+            "parse_lightgbm_text(text, iterations)."
         )
     return estimator
 

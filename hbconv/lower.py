@@ -25,12 +25,22 @@ __all__ = [
 
 Written = Value | SparseRows
 ORDINARY = 64
-"""Entries that a sparse row is padded to where no rows have told."""
+"""Nonzeros that a sparse row is padded to where no rows are known."""
 
 
 @dataclass(frozen=True)
 class Padding:
-    """How sparse rows come: each of ``size`` entries; whether the matrix of all columns is such rows, or was ``written`` out."""
+    """How sparse rows come.
+
+    Parameters
+    ----------
+    size : int
+        Number of nonzeros that each row is padded to.
+    matrix : bool
+        The matrix of all columns is given by its nonzeros.
+    written : bool
+        The rows of a sparse matrix were made dense.
+    """
 
     size: int = 0
     matrix: bool = False
@@ -40,7 +50,7 @@ class Padding:
 DENSE = Padding()
 """No sparse rows."""
 WRITTEN = Padding(written=True)
-"""Rows of a sparse matrix, written out, of which the source computes otherwise than of an array."""
+"""Rows of a sparse matrix made dense: the source model may compute otherwise than for an array."""
 FLAGGED = "doubtful"
 """Output of a guarded program: the rows that a check may refuse. Stored kernels have this name."""
 
@@ -65,7 +75,10 @@ class CodesFeed:
 
 @dataclass(frozen=True)
 class EntriesFeed:
-    """Two program inputs, ``<name>_tokens`` and ``<name>_weights``: sparse rows padded to ``size`` entries, of a leaf or (None) of the matrix."""
+    """Two program inputs, ``<name>_tokens`` and ``<name>_weights``: the nonzeros of sparse rows.
+
+    Each row is padded to ``size`` nonzeros. ``leaf`` is None for the matrix of all columns.
+    """
 
     name: str
     dtype: str
@@ -84,7 +97,10 @@ AnyFeed = Feed | CodesFeed | EntriesFeed
 
 @dataclass(frozen=True)
 class Lowered:
-    """A program and its feeds, in the order of the program's inputs; of each sparse output, ``<name>_tokens`` and ``<name>_weights``, its width."""
+    """A program, and the feeds of its inputs in their order.
+
+    ``sparse`` holds the width of each output that is sparse: ``<name>_tokens``, ``<name>_weights``.
+    """
 
     program: TensorProgram
     feeds: tuple[AnyFeed, ...]
@@ -97,9 +113,17 @@ def lower(
     padding: Padding = DENSE,
     flags: tuple[Node, ...] = (),
 ) -> Lowered:
-    """Write the graph's outputs as one program, sharing what they have in common; outputs that the source returns sparse may stay so.
+    """Write the outputs of a graph as one program, in which they share what they have in common.
 
-    Where there are conditions to flag, one more output says in which rows any of them holds.
+    Outputs that the source model returns sparse may stay so.
+
+    Parameters
+    ----------
+    graph : Graph
+    precision : {"exact", "fast"}
+    padding : Padding
+    flags : tuple of Node
+        Conditions of the row guard. One more output says in which rows any of them holds.
     """
     b, feeds, values = _lower(graph, (*graph.output_roots, *flags), precision, padding)
     written: dict[str, Value] = {}
@@ -145,7 +169,7 @@ def _lower(
 
 
 def _require_as_inferred(b: Builder, node: Node, value: Written) -> None:
-    """Raise VerificationError where a node came out otherwise than its users were told."""
+    """Raise VerificationError where a node has another type than it inferred."""
     found = (
         (value.width, value.weights.dtype)
         if isinstance(value, SparseRows)
@@ -158,7 +182,7 @@ def _require_as_inferred(b: Builder, node: Node, value: Written) -> None:
 
 
 def _stays_sparse(output: Output, padding: Padding) -> bool:
-    """Whether the source's answer is sparse: always, or because the rows are."""
+    """Whether the source model returns a sparse matrix: always, or because the rows are one."""
     return output.for_rows(sparse=padding.matrix).returns_sparse is True
 
 
@@ -201,7 +225,7 @@ def _lower_node(
 def _lower_columns(
     b: Builder, node: Columns, feeds: tuple[AnyFeed, ...], inputs: dict[str, Written]
 ) -> Written:
-    """Take the columns from the planes that hold them, each run of one plane at once; from a sparse matrix as from any node."""
+    """Take the columns from the matrices that hold them, neighbours in one matrix at once."""
     if node.type.dtype == "string":
         raise UnsupportedError(
             "text columns",
@@ -236,7 +260,7 @@ def _lower_columns(
 
 
 def _no_columns(b: Builder, node: Columns, given: Written) -> Value:
-    """Rows of no width, as many as any input has."""
+    """Return rows without columns, as many as any input has."""
     rows = given.tokens if isinstance(given, SparseRows) else given
     return b.cast(b.op("take", rows, b.constant([], "int32"), axis=0), node.type.dtype)
 
@@ -249,9 +273,10 @@ def _lower_sparse_columns(b: Builder, node: Columns, matrix: SparseRows) -> Writ
 
 
 def _feeds(graph: Graph, nodes: list[Node], padding: Padding) -> tuple[AnyFeed, ...]:
-    """One numeric feed for each dtype in use, then the codes, then the sparse rows.
+    """Return one numeric feed for each dtype in use, then the codes, then the sparse rows.
 
-    A schema of one dtype is fed whole, so that a matrix needs no copy; a table of many dtypes only by the columns in use.
+    A schema of one dtype is fed whole, so that a matrix needs no copy. Of a table of many dtypes
+    only the columns in use are fed.
     """
     dtypes = graph.schema.dtypes
     codes = tuple(n for n in nodes if isinstance(n, Codes))

@@ -1,4 +1,4 @@
-"""Model: what the user holds. It answers as the fitted estimator does."""
+"""Model: what the user holds. It predicts like the source model."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ __all__ = ["Model", "load"]
 class Model:
     """A compiled model, as ``hbconv.convert`` and ``hbconv.load`` make it.
 
-    It has the methods of the estimator it came from (``predict``, ``predict_proba``, ``transform``...) and only those. Each
-    takes rows of shape (n, columns), in a table or an array of any kind, and returns what the estimator does; no rows give an
-    empty answer. ``n_features_in_``, ``feature_names_in_`` and ``classes_`` are the estimator's, where it has them.
+    It has the methods of its source model, such as ``predict`` and ``transform``, and only those.
+    Each takes rows of shape (n_rows, n_features), in a table or an array of any kind, and returns
+    what the source model does. No rows give an empty answer. ``n_features_in_``,
+    ``feature_names_in_`` and ``classes_`` are those of the source model, if it has them.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ class Model:
     target : Target
         What it is compiled for.
     dtypes : tuple of str, optional
-        Column dtypes that exports take and ``explain`` shows: those of the sample; float32 where there is none.
+        Column dtypes that exports take and ``explain`` shows: those of the sample, else float32.
     files : mapping, optional
         What the backend stored for programs compiled before.
     """
@@ -81,17 +82,17 @@ class Model:
 
     @property
     def graph(self) -> Graph:
-        """The graph as optimized, its strategies chosen, for columns of ``dtypes``."""
+        """The optimized graph with its strategies chosen, for columns of ``dtypes``."""
         return self.programs.planned(self.dtypes).graph
 
     @property
     def plan(self) -> Plan:
-        """The strategies chosen, with what others would cost and why some were refused."""
+        """The strategies chosen, the costs of all, and why some were refused."""
         return self.programs.planned(self.dtypes).plan
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """Names of the methods it has."""
+        """Names of its methods."""
         return tuple(self.parsed.outputs)
 
     @property
@@ -111,7 +112,7 @@ class Model:
 
     @property
     def feature_names_in_(self) -> npt.NDArray[np.object_]:
-        """Names of the input columns, where the source was fitted on named ones."""
+        """Names of the input columns, if the source model was fitted on named ones."""
         if not self.schema.named:
             raise AttributeError("feature_names_in_")
         return np.array(self.schema.names, dtype=object)
@@ -135,7 +136,7 @@ class Model:
     def explain(self, stage: str) -> StageReport: ...
 
     def explain(self, stage: str | None = None) -> Explanation | StageReport:
-        """Say why it runs as it does: print the result, or read its ``to_dict()``.
+        """Explain why it runs as it does: print the result, or read its ``to_dict()``.
 
         Parameters
         ----------
@@ -154,7 +155,10 @@ class Model:
 
     def __repr__(self) -> str:
         estimator = self.parsed.traits.estimator or "graph"
-        return f"<hbconv.Model of {estimator}: {', '.join(self.methods)}; {self.n_features_in_} columns; {self.backend} on {self.target.device}>"
+        return (
+            f"<hbconv.Model of {estimator}: {', '.join(self.methods)}; {self.n_features_in_} "
+            f"columns; {self.backend} on {self.target.device}>"
+        )
 
     # What it computes.
 
@@ -184,11 +188,17 @@ class Model:
             return self._call(name, X) if found is None else found
 
         method.__name__, method.__qualname__ = name, f"Model.{name}"
-        method.__doc__ = f"Answer as {name} of {self.parsed.traits.estimator} does, for rows of shape (n, {self.n_features_in_})."
+        method.__doc__ = (
+            f"Answer like {name} of the source {self.parsed.traits.estimator}. "
+            f"X has shape (n_rows, {self.n_features_in_})."
+        )
         return method
 
     def reading(self, x: Any) -> Model:
-        """Return the model that reads these rows: for an array, a model fitted on categories is one over their codes."""
+        """Return the model that reads these rows.
+
+        A model fitted on categories reads an array by another one, over the codes of categories.
+        """
         return self if read_frame(x) is not None else self._reading_arrays()
 
     def _reading_arrays(self) -> Model:
@@ -216,10 +226,14 @@ class Model:
         return np.array(names.of(input_features, self.schema), dtype=object)
 
     def _set_output(self, frame_format: FrameFormat, *, transform: str | None = None) -> Model:
-        """Choose what ``transform`` returns: ``"default"``, ``"pandas"`` or ``"polars"``; None changes nothing."""
+        """Choose what ``transform`` returns: ``"default"``, ``"pandas"`` or ``"polars"``.
+
+        None changes nothing.
+        """
         if transform not in (None, "default", "pandas", "polars"):
             raise OptionError(
-                f"transform={transform!r} is no output that hbconv knows. Choose 'default', 'pandas' or 'polars'."
+                f"transform={transform!r} is no output that hbconv knows. Choose 'default', "
+                "'pandas' or 'polars'."
             )
         if transform is not None:
             chosen = replace(
@@ -231,7 +245,9 @@ class Model:
         return self
 
     def compile(self, sample: Any) -> Model:
-        """Compile every method that returns a tensor for the dtypes of a sample now, rather than at the first call; exports take its dtypes too.
+        """Compile every method that returns a tensor now, rather than at the first call.
+
+        Exports take the dtypes of the sample too.
 
         Parameters
         ----------
@@ -251,24 +267,27 @@ class Model:
     def bind(
         self, method: str = "predict", rows: int | None = None, dtype: str | None = None
     ) -> Callable[[npt.NDArray[Any]], Any]:
-        """Return a method's barest call, for matrices that are known to fit: no reading of tables, no look at values.
+        """Return a low-latency call of a method, for services that answer row by row.
+
+        It checks the shape and dtype of a matrix, and raises InputError for others. It does not
+        check values: rows that the source model refuses, such as those with NaN, give some answer.
 
         Parameters
         ----------
         method : str
         rows : int, optional
-            Number of rows that each matrix will have. The answer then lies in the same array at each call, unless it is labels:
-            copy what is to last, and give each thread, signal handler and finalizer a call of its own. None is for any number
-            of rows, in fresh arrays, from anywhere.
+            Number of rows of each matrix. Each call then writes its answer to the same array,
+            unless the answer is labels: copy what is to last. Give each thread, signal handler and
+            finalizer a call of its own. None allows any number of rows, threads and handlers, and
+            answers in fresh arrays.
         dtype : str, optional
-            ``"float32"``, ``"float64"`` or ``"int64"``, which is converted to; by default the dtype of ``compile``'s sample.
+            Dtype that matrices are converted to: ``"float32"``, ``"float64"`` or ``"int64"``. By
+            default the dtype of the sample of ``compile``.
 
         Returns
         -------
         callable
-            Takes a matrix of shape (rows, columns read by the source), and answers as the method does. It looks at the shape
-            and the dtype, and raises InputError for others: rows are not repeated, and floats not cut to ints. It does not
-            look at values: it computes something for rows that the source would refuse, such as those with NaN or infinity.
+            Takes a matrix of shape (n_rows, n_features), and answers as the method does.
 
         Examples
         --------
@@ -291,7 +310,7 @@ class Model:
         )
 
     def check(self) -> Model:
-        """Raise what compiling would raise (a strategy refused, a primitive the backend lacks), without the time it takes."""
+        """Raise the errors of compiling, such as a strategy refused, without compiling."""
         self.programs.prepared(self.parsed.tensors, self.dtypes)
         return self
 
@@ -299,11 +318,11 @@ class Model:
 
     @property
     def module(self) -> Any:
-        """The model as a ``torch.nn.Module``: its methods as a tuple of tensors (one: a tensor), classes as codes.
+        """The model as a ``torch.nn.Module``, which returns a tensor, or a tuple of one a method.
 
-        Methods whose answers are no tensors (``staged_predict``, ``decision_path``) are left out, here and in exports.
-
-        Its inputs are float32 unless ``compile`` was given a sample of another dtype; ``module.inputs`` lists them.
+        Classes are codes. Methods whose answers are not tensors, such as ``staged_predict``, are
+        left out, here and in exports. Inputs are float32 unless ``compile`` was given a sample of
+        another dtype; ``module.inputs`` lists them.
 
         Raises
         ------
@@ -317,7 +336,8 @@ class Model:
         )
         if artifact is None:
             raise BackendError(
-                f"Backend {self.backend!r} has no torch module. Convert with backend='torch', or use model.for_target(backend='torch').module."
+                f"Backend {self.backend!r} has no torch module. Convert with backend='torch', or "
+                "use model.for_target(backend='torch').module."
             )
         return artifact.module  # type: ignore[attr-defined]
 
@@ -327,21 +347,21 @@ class Model:
         return self
 
     def for_target(self, **changes: Any) -> Model:
-        """Return the same model compiled for another target, such as ``for_target(backend="onnx", tree_ops="core")``."""
+        """Return the same model for another target, such as ``for_target(backend="onnx")``."""
         target = check_options(self.target.replace(**changes))
         return Model(self.parsed, target, self.dtypes)
 
     # Where it is kept.
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a file that ``hbconv.load`` reads: data only, complete or not there at all."""
+        """Write a file that ``hbconv.load`` reads: data only, complete or absent."""
         store.write(path, self._bytes())
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write a file for another runtime, by its suffix.
 
-        ``.onnx``; ``.pt`` (TorchScript); ``.pt2`` (``torch.export``); ``.hbc`` (as ``save``). Its numeric inputs are float32
-        unless ``compile`` was given a sample of another dtype.
+        ``.onnx``; ``.pt`` (TorchScript); ``.pt2`` (``torch.export``); ``.hbc`` (as ``save``). Its
+        numeric inputs are float32 unless ``compile`` was given a sample of another dtype.
 
         Raises
         ------
@@ -352,11 +372,13 @@ class Model:
             return self.save(path)
         if self.reads.entries:
             raise BackendError(
-                "A file for another runtime cannot hold this model: its texts become tokens on the host. Save it as .hbc."
+                "A file for another runtime cannot hold this model: its texts become tokens on the "
+                "host. Save it as .hbc."
             )
         if not self.parsed.tensors:
             raise BackendError(
-                f"A file for another runtime holds methods whose answers are tensors, and {', '.join(self.methods)} is none. Save it as .hbc."
+                "A file for another runtime holds methods whose answers are tensors, and "
+                f"{', '.join(self.methods)} is none. Save it as .hbc."
             )
         writer = export.find_writer(path)
         model = self.for_target(backend=writer.backend, device="cpu")
@@ -410,10 +432,10 @@ def load(
     ----------
     path : path
     backend, device : str, optional
-        Others than it was saved for: it is compiled again.
+        Compile it again for these, instead of those it was saved for.
     trusted : bool
-        Also run the programs that tvm, torchscript and onnx stored, which can do anything, or else than the graph says: only
-        for files whose author you trust. Otherwise the graph that ``explain`` shows is compiled again.
+        Also run the programs that tvm, torchscript and onnx stored. They can do anything, so that
+        you must trust the author. Otherwise the graph that ``explain`` shows is compiled again.
 
     Raises
     ------

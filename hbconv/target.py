@@ -8,9 +8,9 @@ __all__ = ["Precision", "Target"]
 Precision = Literal["exact", "fast"]
 
 _CACHE = 8 << 20
-"""Bytes of temporaries that one core works on fastest: more leave the cache, and are mapped anew at each operator."""
+"""Bytes of temporaries that one core works on fastest. More of them leave the cache."""
 _LEAST_ROWS = 64
-"""Fewer rows make calls that cost more than they save."""
+"""Fewer rows make calls that cost more time than they save."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Target:
     threads: int = 1
 
     def rows_at_once(self, bytes_per_row: int) -> int:
-        """Rows whose temporaries stay in the cache of the cores in use, or in half the memory allowed on a GPU."""
+        """Return how many rows keep their temporaries in the cache, or in half the GPU memory."""
         room = _CACHE * self.threads if self.device == "cpu" else self.memory // 2
         return max(_LEAST_ROWS, room // max(bytes_per_row, 1))
 

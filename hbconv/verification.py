@@ -16,8 +16,11 @@ from hbconv.runtime.inputs.read import read_table
 __all__ = ["TOLERANCE", "Difference", "Report", "coarsest", "compare", "verify"]
 
 TOLERANCE = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-10}
-"""Largest difference, relative to values above one, that another order of the same arithmetic explains, by the coarsest dtype of
-rows and answers: float32 rows are rounded to float32 after each step of the source, and less often by a fused model."""
+"""Largest difference that another order of the same arithmetic explains, by the coarsest dtype.
+
+It is relative to values above one. A source model rounds float32 rows after each step; a fused
+model rounds them less often.
+"""
 
 
 @dataclass(frozen=True)
@@ -30,13 +33,14 @@ class Difference:
     values : int
         Values compared.
     absolute, relative : float
-        Largest differences of numbers; of finite ones, an infinity or NaN on one side only counts as infinite.
+        Largest differences of numbers. Infinity or NaN on one side only counts as infinite.
     ulp : float
-        Largest difference in units of the last place of the source's value, in the coarsest dtype of rows and answers.
+        Largest difference in units of the last place of the source's value, in the coarsest dtype
+        of rows and answers.
     flipped : int
-        Rows whose label, code or leaf differs (answers that are no floats).
+        Rows whose label, code or leaf differs, in answers that are not floats.
     tolerance : float
-        What ``absolute`` may be, for values up to one, and relative to larger ones.
+        Largest ``absolute`` allowed for values up to one; relative to larger values.
     within : bool
         Shapes are equal, no row flipped, and all numbers within the tolerance.
     """
@@ -59,7 +63,8 @@ class Difference:
             else "DIFFERENT"
         )
         return (
-            f"{self.method:<20} {self.values:>10,} values  largest difference {self.absolute:.2e} absolute, {self.relative:.2e} relative,"
+            f"{self.method:<20} {self.values:>10,} values  largest difference {self.absolute:.2e} "
+            f"absolute, {self.relative:.2e} relative,"
             f" {self.ulp:.1f} ulp  {self.flipped} flipped  {verdict}"
         )
 
@@ -148,8 +153,8 @@ def compare(
     coarsest : {"float32", "float64"}
         What the function of that name returns.
     scale : float
-        What the tolerance is multiplied by: such as the largest input of sums of products, with
-        which their rounding grows.
+        Factor of the tolerance, such as the largest input of sums of products: their rounding
+        grows with it.
     """
     expected, found = _plain(expected), _plain(found)
     if expected.shape != found.shape:
@@ -196,7 +201,10 @@ def _compare_floats(
 
 
 def _plain(values: Any) -> npt.NDArray[Any]:
-    """Return an answer of any form as an array: frames, sparse matrices, lists of one array an output, one for each stage."""
+    """Return an answer of any form as one array.
+
+    Forms are frames, sparse matrices, and lists of arrays: one for each output or stage.
+    """
     if hasattr(values, "toarray"):
         return np.asarray(values.toarray())
     if isinstance(values, tuple):

@@ -1,1 +1,1 @@
-"""The runtime: from what the user gives to the program's inputs, and from its results to the estimator's answers."""
+"""The runtime: from the user's rows to the inputs of a program, and from its values to answers."""

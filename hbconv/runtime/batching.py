@@ -1,4 +1,4 @@
-"""Big batches in chunks of rows, so that a call stays within the memory it may take, and within the cache."""
+"""Chunks of rows: a call of many rows stays within its memory, and within the cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["bytes_alive", "bytes_given", "bytes_per_row", "chunks", "rows_per_ch
 
 
 def bytes_per_row(program: TensorProgram) -> int:
-    """Bytes that one row takes in all values of a program: an upper bound, as if none were freed early.
+    """Return the bytes of one row in all values of a program: an upper bound, if none is freed.
 
     Examples
     --------
@@ -46,7 +46,9 @@ def bytes_given(program: TensorProgram) -> int:
 
 
 def bytes_alive(program: TensorProgram) -> int:
-    """Bytes that one row takes at most at once, where each value is freed after its last use. Inputs are the caller's.
+    """Return the most bytes of one row that are alive at once, without the caller's inputs.
+
+    Each value is freed after its last use.
 
     Examples
     --------
@@ -91,7 +93,11 @@ def chunks(rows: int, size: int) -> Iterator[slice]:
 
 
 def _row_bytes(instruction: Instruction) -> int:
-    """Bytes of a row of a value; of a native tree kernel, also a leaf number and a value for each tree; of a repeated program, its values."""
+    """Return the bytes of one row of a value.
+
+    A native tree kernel adds a leaf number and a value for each tree; a repeated program adds all
+    its values.
+    """
     kind = instruction.type
     forest = instruction.attributes.get("forest") if isinstance(instruction, Op) else None
     own = (

@@ -1,4 +1,4 @@
-"""A call of one method: rows read, grouped, checked and run part by part, the answers joined in the form that the source gives."""
+"""A call of one method: read the rows, group and check them, run the program, join the answers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def call(graph: Graph, programs: Programs, reads: Reads, method: str, x: Any) ->
 
 
 def grouped(programs: Programs, method: str, table: Table) -> Groups:
-    """Return groups of rows that a method takes together: all of them, or those of like numbers of entries."""
+    """Return groups of rows that one program takes: all, or rows of similar sparse sizes."""
     return table.groups(
         sparse=hasattr(table.matrix, "tocsr") and programs.takes_entries((method,), table.dtypes)
     )
@@ -66,6 +66,7 @@ def _answer(output: Output, programs: Programs, method: str, table: Table) -> An
             answers.append(answer(output, values[method]))
     except IndexError as error:
         raise BackendError(
-            f"The model reads one of its tables beyond the end ({error}): it is damaged. Convert it again."
+            f"The model reads one of its tables beyond the end ({error}): it is damaged. Convert "
+            "it again."
         ) from error
     return join(answers)

@@ -46,7 +46,9 @@ class Checker:
         self.entries = [f for f in feeds if isinstance(f, EntriesFeed)]
 
     def __call__(self, table: Table, *, flagged: bool = False) -> None:
-        """Raise InputError with the message of the first check that a row violates; warn as the source does.
+        """Raise InputError with the message of the first check that a row violates.
+
+        Warn as the source model does.
 
         Parameters
         ----------
@@ -63,7 +65,7 @@ class Checker:
             warnings.warn(message.replace("{columns}", columns), UserWarning, stacklevel=2)
 
     def _is_settled(self, table: Table) -> bool:
-        """Whether no look at the values themselves is needed: the program proved it, or the input is within the bound."""
+        """Whether the settled checks hold: the program proved it, or the input is ordinary."""
         return bool(self.guard.proven) or self._is_ordinary(table)
 
     def _is_ordinary(self, table: Table) -> bool:

@@ -141,7 +141,7 @@ class FastCall:
 def find_fast_call(
     graph: Graph, programs: Programs, reads: Reads, method: str, dtype: str
 ) -> FastCall | None:
-    """Return the fast call of a method that has answered a matrix of this dtype, if there is one."""
+    """Return the fast call of a method that answered a matrix of this dtype, if it has one."""
     conventions = graph.schema.conventions
     if graph.schema.named or reads.text or reads.entries:
         return None
@@ -169,7 +169,8 @@ def bind_call(programs: Programs, method: str, dtypes: tuple[str, ...], rows: in
     matrix = MatrixProgram.of(programs.program((method,), dtypes), programs.parsed, method)
     if matrix is None:
         raise OptionError(
-            "A call can be bound for a matrix of numbers of one dtype alone; this model reads text, or columns of several dtypes."
+            "A call can be bound for a matrix of numbers of one dtype alone; this model reads "
+            "text, or columns of several dtypes."
         )
     bound = None if rows is None else matrix.program.artifact.bind(rows)
     if bound is None or rows is None:
@@ -295,11 +296,13 @@ def _fitting(x: Any, shape: tuple[int | None, int], dtype: np.dtype[Any]) -> Mat
         )
     if matrix.shape != (len(matrix) if rows is None else rows, width):
         raise InputError(
-            f"X has the shape {matrix.shape}; this call was bound for ({'any' if rows is None else rows}, {width})."
+            f"X has the shape {matrix.shape}; this call was bound for "
+            f"({'any' if rows is None else rows}, {width})."
         )
     numbers = numeric(matrix, "X")
     if not np.can_cast(numbers.dtype, dtype, "same_kind"):
         raise InputError(
-            f"X has dtype {matrix.dtype}; this call was bound for {dtype}, which would cut numbers off. Bind it with dtype={numbers.dtype.name!r}."
+            f"X has dtype {matrix.dtype}; this call was bound for {dtype}, which would cut numbers "
+            f"off. Bind it with dtype={numbers.dtype.name!r}."
         )
     return numbers

@@ -16,12 +16,15 @@ _TREE_OPS = ("native", "core")
 
 
 def check_options(target: Target) -> Target:
-    """Return the target, or raise OptionError for a value that does not exist, with the nearest ones that do.
+    """Return the target, or raise OptionError for a value that does not exist.
+
+    The message names the nearest values that do.
 
     Raises
     ------
     OptionError
-        Unknown backend, device, precision, strategy or tree_ops; rows, memory or threads that are no positive ints.
+        Backend, device, precision, strategy or tree_ops is unknown, or one of rows, memory and
+        threads is not a positive int.
     MissingPackageError
         The backend's packages are not installed; the message holds the command that installs them.
     """
@@ -53,7 +56,8 @@ def _check_device(device: str, backend: Backend) -> None:
         raise unknown("device", device, ("cpu", "cuda", "cuda:0"))
     if kind not in backend.devices:
         raise OptionError(
-            f"Backend {backend.name!r} runs on {', '.join(backend.devices)}, not on {device!r}. Use backend='torch' for CUDA."
+            f"Backend {backend.name!r} runs on {', '.join(backend.devices)}, not on {device!r}. "
+            "Use backend='torch' for CUDA."
         )
     if kind == "cuda":
         _require_cuda(int(number or 0))
@@ -65,5 +69,6 @@ def _require_cuda(number: int) -> None:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if number >= count:
         raise OptionError(
-            f"Device 'cuda:{number}' is not available: torch sees {count} CUDA devices. Use device='cpu', or install torch with CUDA."
+            f"Device 'cuda:{number}' is not available: torch sees {count} CUDA devices. Use "
+            "device='cpu', or install torch with CUDA."
         )

@@ -36,7 +36,18 @@ WIDE = 256
 
 @dataclass(frozen=True)
 class Program:
-    """Some methods, compiled for some column dtypes; ``chunk`` rows fit in the memory of one call."""
+    """Some methods, compiled for some column dtypes.
+
+    Parameters
+    ----------
+    lowered : Lowered
+    artifact : Artifact
+    chunk : int
+        Number of rows that fit in the memory of one call.
+    guard : Guard
+    check : Checker
+        What the guard leaves to the host.
+    """
 
     lowered: Lowered
     artifact: Artifact
@@ -92,7 +103,10 @@ class Programs:
 
     @contextmanager
     def _compiling(self) -> Iterator[None]:
-        """Name what goes wrong inside, for one thread at a time: the graph of a file may be one that no parser makes."""
+        """Raise BackendError for any failure inside, and let in one thread at a time.
+
+        The graph of a file may be one that no parser makes.
+        """
         with self._lock:
             try:
                 yield
@@ -100,7 +114,8 @@ class Programs:
                 raise
             except Exception as error:
                 raise BackendError(
-                    f"The model cannot be compiled for {self.target.backend!r}: {type(error).__name__}: {str(error).rstrip('.'):.500}."
+                    f"The model cannot be compiled for {self.target.backend!r}: "
+                    f"{type(error).__name__}: {str(error).rstrip('.'):.500}."
                 ) from error
 
     def program(
@@ -117,7 +132,10 @@ class Programs:
             return self.compiled[key]
 
     def takes_entries(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> bool:
-        """Whether a sparse matrix is best taken by its entries: nothing needs a row whole, and the rows are wide or the answer is sparse."""
+        """Whether a sparse matrix is best given by its nonzeros.
+
+        No node may need a dense row, and the rows must be wide or the answer sparse.
+        """
         with self._compiling():
             if (methods, dtypes) not in self._takes_entries:
                 lowered = self.lowered(methods, dtypes, Padding(matrix=True))
@@ -128,7 +146,7 @@ class Programs:
             return self._takes_entries[methods, dtypes]
 
     def files(self) -> dict[Key, dict[str, bytes]]:
-        """Return what the backend stores of all programs compiled so far, and of those stored before."""
+        """Return what the backend stores of all programs, compiled here or stored before."""
         with self._lock:
             fresh = {key: program.artifact.files() for key, program in self.compiled.items()}
             return {key: dict(files) for key, files in {**self._stored, **fresh}.items() if files}

@@ -1,1 +1,1 @@
-"""What follows from a graph without running it: intervals of values, and which answers prove their input finite."""
+"""Analyses of a graph that do not run it: intervals, finite outputs, and the row guard."""

@@ -1,4 +1,8 @@
-"""Answers that prove their input: a sum of products is finite only where all that was multiplied is, so that checks need no look of their own."""
+"""Finite-output analysis: if an output is finite, every input of that row was finite.
+
+A sum of products is finite only if all its factors are. A row with such an output needs no check
+whether its input is finite.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +26,22 @@ LARGE = 1e30
 
 
 def find_finite_output(graph: Graph, checked: Iterable[IsNonFinite]) -> Node | None:
-    """Return a condition that holds in every row where one of the given ones does, from what the outputs compute anyway.
+    """Find a condition on the outputs that flags every row in which a given condition holds.
 
-    It may hold in others too, as where a sum overflows.
+    It may flag other rows too, as where a sum overflows. It costs little, because the outputs are
+    computed anyway. Returns None if no output has the property.
+
+    Parameters
+    ----------
+    graph : Graph
+    checked : iterable of IsNonFinite
 
     Examples
     --------
     >>> from hbconv.containers import Columns, Output, Schema
     >>> x = Columns.of(Schema.matrix(2))
-    >>> graph = Graph(x.schema, {"predict": Output(Linear.of(Affine.of(x, div=[2.0, 3.0]), [6.0, 8.0]))})
+    >>> sums = Linear.of(Affine.of(x, div=[2.0, 3.0]), [6.0, 8.0])
+    >>> graph = Graph(x.schema, {"predict": Output(sums)})
     >>> found = find_finite_output(graph, [IsNonFinite(x, allow_nan=False)])
     >>> found.name, found.x.name
     ('is_non_finite', 'linear')
@@ -44,7 +55,7 @@ def find_finite_output(graph: Graph, checked: Iterable[IsNonFinite]) -> Node | N
 
 
 def _infinite_answers(graph: Graph, conditions: tuple[IsNonFinite, ...]) -> Node | None:
-    """Ask for an answer that shows all that is infinite in what is checked."""
+    """Find an output that is infinite wherever a checked value is."""
     found = next(
         (node for node in graph.output_roots if all(_shows(c.x, node) for c in conditions)), None
     )
@@ -52,7 +63,7 @@ def _infinite_answers(graph: Graph, conditions: tuple[IsNonFinite, ...]) -> Node
 
 
 def _infinite_sums(graph: Graph, conditions: tuple[IsNonFinite, ...]) -> Node | None:
-    """Ask for sums of all that is checked, which are then not finite."""
+    """Find a sum over all checked values: it is not finite if one of them is not."""
     nodes = graph.nodes()
     clipped = {
         node.x for node in nodes if isinstance(node, Map) and node.function == "relu"
@@ -71,7 +82,7 @@ def _infinite_sums(graph: Graph, conditions: tuple[IsNonFinite, ...]) -> Node | 
 
 
 def _shows(x: Node, node: Node) -> bool:
-    """Whether what is infinite in x is so in the same row of the node."""
+    """Whether the node is infinite in every row in which x is."""
     if not isinstance(node, Affine) or not all(_keeps_infinite(step) for step in node.steps):
         return False
     return node == x or node.x == x or _shows(x, node.x)
@@ -83,12 +94,12 @@ def _keeps_infinite(step: AffineStep) -> bool:
 
 
 def _weighs_all(node: Linear) -> bool:
-    """Whether the first column is a sum over all inputs: a kernel may pass over what weighs nothing."""
+    """Whether the first column sums all inputs: a kernel may skip those of weight zero."""
     return node.weights.shape[1] > 0 and bool(np.all(node.weights.data[:, 0] != 0))
 
 
 def _spoils(x: Node, node: Node) -> bool:
-    """Whether what is not finite in x leaves something in the same row of the node that is not: arithmetic makes no finite number of it."""
+    """Whether the node is not finite in every row in which x is not: arithmetic keeps it so."""
     if node == x:
         return True
     if isinstance(node, Concat):

@@ -1,4 +1,4 @@
-"""Row guard: where each check of a graph is answered, so that most rows need no check of their own."""
+"""Row guard: where each check of a graph is answered. Most rows need no check of their own."""
 
 from __future__ import annotations
 

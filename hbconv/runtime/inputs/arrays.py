@@ -35,12 +35,12 @@ _NAMES = {np.dtype(name): name for name in ("float32", "float64", "int64")}
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
-    """Return the name of one of the three dtypes; numpy's own ``name`` takes longer than a small model."""
+    """Return the name of one of the three dtypes; numpy's own ``name`` is slow."""
     return _NAMES[dtype]
 
 
 def numeric(values: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
-    """Return numbers as float32, float64 or int64: the array itself where it has one of these dtypes.
+    """Return numbers as float32, float64 or int64: the array itself if it has such a dtype.
 
     float16 becomes float32; bools and ints become int64; longdouble is rounded to float64.
 
@@ -63,7 +63,8 @@ def numeric(values: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
     if kind in _REFUSED:
         shown = f" such as {values.flat[0]!s:.40}" if values.size and kind in "UT" else ""
         raise InputError(
-            f"{where} holds {_REFUSED[kind]} (dtype {values.dtype}{shown}), where the model needs numbers. {_HINTS[kind]}"
+            f"{where} holds {_REFUSED[kind]} (dtype {values.dtype}{shown}), where the model needs "
+            f"numbers. {_HINTS[kind]}"
         )
     if kind == "f":
         return values.astype("float32" if values.itemsize <= 4 else "float64", copy=False)
@@ -75,13 +76,19 @@ def numeric(values: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
 
 
 def object_numbers(values: npt.NDArray[Any], where: str) -> npt.NDArray[np.float64]:
-    """Return an object array of numbers, or of texts that are numbers, as float64, None as NaN; everything else is refused with its value."""
+    """Return an object array of numbers, or of texts that are numbers, as float64.
+
+    None becomes NaN. Raise InputError, with the value, for everything else.
+    """
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         odd = next(v for v in values.flat if not _is_number(v))
         if isinstance(odd, str | bytes):
-            message = f"{where} holds the text {odd!r}, where the model needs numbers. Convert it to numbers, or pass the columns in their order."
+            message = (
+                f"{where} holds the text {odd!r}, where the model needs numbers. Convert it to "
+                "numbers, or pass the columns in their order."
+            )
             raise InputError(message) from error
         raise InputError(
             f"{where} holds {odd!r} of type {type(odd).__name__}, where the model needs numbers."
@@ -89,7 +96,10 @@ def object_numbers(values: npt.NDArray[Any], where: str) -> npt.NDArray[np.float
 
 
 def require_numbers(values: npt.NDArray[Any], where: str) -> None:
-    """Refuse None and texts in a column of objects: to what reads objects as they are, "15.0" is not 15.0, and None not NaN."""
+    """Refuse None and texts in a column of objects that the source model reads as objects.
+
+    There "15.0" is not 15.0, and None is not NaN.
+    """
     objects = values.tolist() if values.dtype.kind == "O" else ()
     odd = [v for v in objects if v is None or isinstance(v, str | bytes)]
     if odd:

@@ -19,10 +19,13 @@ __all__ = ["over_arrays"]
 
 
 def over_arrays(graph: Graph) -> Graph | None:
-    """Return the graph of a model fitted on categories as it reads an array: numbers are the source's own for its categories.
+    """Return the graph of a model fitted on categories as it reads an array.
 
-    It has no check whether a category is known, for the source makes none of an array. None where a column is read by its
-    values in another way too, as by an encoder beside the model: an array does not hold these.
+    The numbers of the array are those by which the source model numbers its categories.
+
+    The graph does not check whether a category is known, because the source model does not for an
+    array. Returns None if a column is also read by its values, as by an encoder beside the model:
+    an array does not hold these.
     """
     plain = ["float64" if dtype == "string" else dtype for dtype in graph.schema.dtypes]
     schema = replace(

@@ -1,4 +1,7 @@
-"""Tables of every kind as named columns: pandas, polars, Arrow, dicts, structured arrays. None is imported here."""
+"""Tables of every kind as named columns: pandas, polars, Arrow, dicts, structured arrays.
+
+No library of tables is imported here.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +41,11 @@ PLAIN = frozenset(
 
 @dataclass(frozen=True)
 class Frame:
-    """A table: names, number of rows, a function that reads one column by position; all of it where that is one array of numbers.
+    """A table: names, number of rows, and a function that reads one column by its position.
 
-    ``is_category`` tells the columns that pandas holds as categories, whatever their values; None for tables of other kinds.
-    ``read_alike`` reads several columns of one plain dtype at once, side by side, where that is faster.
-    ``ordered`` tells tables whose columns have an order from mappings, whose items have names alone.
+    ``is_category`` marks the columns that pandas holds as categories; None for other tables.
+    ``read_alike`` reads several columns of one plain dtype at once, if that is faster.
+    ``ordered`` is False for mappings, whose items have names but no order.
     """
 
     names: tuple[Any, ...]
@@ -55,7 +58,7 @@ class Frame:
     ordered: bool = True
 
     def alike(self, positions: Sequence[int]) -> list[tuple[list[int], npt.NDArray[Any]]]:
-        """Read columns of one plain dtype together, where there are many: their positions, and their values side by side."""
+        """Read many columns of one plain dtype together: their positions, and their values."""
         groups: dict[Any, list[int]] = {}
         for i in positions if self.read_alike else ():
             if self.dtypes[i] in PLAIN:
@@ -98,7 +101,10 @@ def read_frame(x: Any) -> Frame | None:
 
 
 def read_sequence(x: Any) -> Frame | None:
-    """Return a one-dimensional sequence (an array, a list, a column of any table) as a Frame of one column without a name; others as tables."""
+    """Return a sequence as a Frame of one column without a name, and others as tables.
+
+    A sequence is an array of one dimension, a list, or a column of any table.
+    """
     if hasattr(x, "iloc") and not hasattr(x, "columns"):
         return Frame(
             (0,), len(x), lambda _: _pandas_column(x), None, lambda _: _is_category(x.dtype)
@@ -135,7 +141,8 @@ def _plain_column(name: Any, values: Any) -> npt.NDArray[Any]:
         array = np.array(values, dtype=object)
     if array.ndim != 1:
         raise InputError(
-            f"Column {name!r} must be one-dimensional, and has {array.ndim} dimensions. Give each column as a list or a vector."
+            f"Column {name!r} must be one-dimensional, and has {array.ndim} dimensions. Give each "
+            "column as a list or a vector."
         )
     return array
 
@@ -175,7 +182,10 @@ def _pandas_columns(x: Any, group: list[int]) -> npt.NDArray[Any]:
 
 
 def _pandas_categories(series: Any) -> Data:
-    """Categories that are text stay codes; others become their values, float64 where they are floats or bools, as scikit-learn reads them."""
+    """Keep categories of text as codes, and return the values of others.
+
+    Floats and bools become float64, as scikit-learn reads them.
+    """
     values = series.cat.categories.to_numpy(dtype=object)
     if not all(isinstance(v, str) for v in values):
         plain = np.asarray(series)
@@ -201,7 +211,10 @@ def _polars_column(series: Any) -> Data:
 
 
 def _polars_categories(series: Any) -> Categories:
-    """Read the codes as they lie: polars numbers categories over all columns, so only those that occur have a value here."""
+    """Read the codes in place, with values for those that occur.
+
+    polars numbers categories over all columns.
+    """
     physical = series.to_physical()
     codes = (physical.cast(int).fill_null(-1) if series.null_count() else physical).to_numpy()
     row = np.full(int(codes.max()) + 2 if len(codes) else 1, -1)

@@ -1,4 +1,4 @@
-"""Rows of float16: programs read them as float32, which is right where the source converts them before it computes."""
+"""Rows of float16: programs read them as float32, as source models do that convert them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ MOVES = (Columns, Select, Concat, Together, Cast)
 
 
 def is_converted(graph: Graph, dtypes: Sequence[str], half: frozenset[int]) -> bool:
-    """Return whether a source converts float16 columns to another dtype before it computes with them.
+    """Return whether a source model converts float16 columns before it computes with them.
 
-    It does if what it computes is of the same dtype for float32 and for float64 columns: such numbers it has converted.
+    It does if its values have the same dtype for float32 and for float64 columns.
     If the dtypes follow the columns', it computes in float16 with float16, each operation rounded.
 
     Parameters

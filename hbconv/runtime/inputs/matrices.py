@@ -29,7 +29,7 @@ def read_matrix(x: Any) -> Any:
 
 
 def as_numbers(matrix: Any, schema: Schema) -> Any:
-    """Return the matrix as float32, float64 or int64: in the dtype as which the source reads it, rounded once."""
+    """Return the matrix as float32, float64 or int64, as the source model reads it."""
     values = (
         numeric(matrix, "X")
         if isinstance(matrix, np.ndarray)
@@ -93,10 +93,16 @@ def _from_tensor(x: Any) -> npt.NDArray[Any]:
 
 def _not_two_dimensional(array: npt.NDArray[Any]) -> str:
     if array.ndim == 0:
-        return f"Expected a table or a two-dimensional array, got {type(array.item() if array.size else array).__name__}."
+        return (
+            "Expected a table or a two-dimensional array, got "
+            f"{type(array.item() if array.size else array).__name__}."
+        )
     hint = (
         " Use X.reshape(1, -1) for one row, X.reshape(-1, 1) for one column."
         if array.ndim == 1
         else ""
     )
-    return f"Expected a two-dimensional array, got {array.ndim} dimensions (shape {array.shape}).{hint}"
+    return (
+        f"Expected a two-dimensional array, got {array.ndim} dimensions (shape "
+        f"{array.shape}).{hint}"
+    )

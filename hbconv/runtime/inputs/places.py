@@ -17,16 +17,18 @@ _MEND = "Give X[list(model.feature_names_in_)]"
 
 
 def find_places(frame: Frame, reads: Reads) -> dict[int, int]:
-    """Return the position in the table of each column of the schema, those that are not needed only where they are there.
+    """Return the position in the table of each column of the schema.
 
-    A model fitted on names finds them as its source does (``Schema.finds``); a mapping has no order, so by name. A model
-    fitted without names, and any in a table without names, takes columns by position.
+    Columns that are not needed may be absent.
+
+    A model fitted on names finds them as its source model does (``Schema.finds``). In a mapping,
+    which has no order, it finds them by name. Without names it takes columns by position.
 
     Raises
     ------
     InputError
-        Columns are missing, stand twice, or are there beside or in another order than those fitted on, where the source
-        refuses that or would read the wrong column; the width differs.
+        The width differs, or columns are missing, repeated, unexpected or in another order, and the
+        source model refuses that or would read the wrong column.
     """
     names, finds = _names(frame, reads.schema), reads.schema.finds
     if names is not None and frame.ordered and finds == "positions":
@@ -41,12 +43,16 @@ def find_places(frame: Frame, reads: Reads) -> dict[int, int]:
 
 
 def _names(frame: Frame, schema: Schema) -> tuple[str, ...] | None:
-    """Return the names of a table as the source reads them; None where it has none, which is what scikit-learn makes of numbers."""
+    """Return the names of a table as the source model reads them; None if it has none.
+
+    scikit-learn ignores names that are numbers.
+    """
     texts = [isinstance(name, str) for name in frame.names]
     if not schema.conventions.names_as_text and not all(texts):
         if any(texts):
             raise InputError(
-                "Column names mix text and other types. Make them all text: X.columns = X.columns.astype(str)."
+                "Column names mix text and other types. Make them all text: X.columns = "
+                "X.columns.astype(str)."
             )
         return None
     underscored = schema.conventions.underscored
@@ -75,22 +81,30 @@ def _whatever_names(names: Sequence[str], reads: Reads) -> dict[int, int]:
     require_width(len(names), reads)
     if tuple(names) != reads.schema.names:
         warn(
-            f"X has other feature names than {reads.owner} was fitted with, which reads columns by position"
+            f"X has other feature names than {reads.owner} was fitted with, which reads columns by "
+            "position"
         )
     return _everywhere(reads)
 
 
 def _require_places(names: Sequence[str], reads: Reads) -> None:
-    """Refuse a name that was fitted on at another position: a source that does not look at names takes it for another column."""
+    """Refuse a name that was fitted at another position.
+
+    A source model that ignores names would take it for another column.
+    """
     fitted = {name: i for i, name in enumerate(reads.schema.names)}
     wrong = next(((i, name) for i, name in enumerate(names) if fitted.get(name, i) != i), None)
     if wrong is not None:
-        stands = f"Column {wrong[1]!r} stands at position {wrong[0]}, and stood at {fitted[wrong[1]]} in fitting"
+        stands = (
+            f"Column {wrong[1]!r} stands at position {wrong[0]}, and stood at {fitted[wrong[1]]} "
+            "in fitting"
+        )
         mend = (
             f"{_MEND}, or" if reads.schema.named else "Give the columns in the order of fitting, or"
         )
         raise InputError(
-            f"{stands}: {reads.owner} reads columns by position, and would take it for another. {mend} X.to_numpy() for them as they stand."
+            f"{stands}: {reads.owner} reads columns by position, and would take it for another. "
+            f"{mend} X.to_numpy() for them as they stand."
         )
 
 
@@ -102,15 +116,18 @@ def _require_order(names: Sequence[str], reads: Reads) -> None:
     if missing:
         unexpected = f" Not fitted on: {_some(besides)}." if besides else ""
         raise InputError(
-            f"Columns are missing: {', '.join(map(repr, missing))}. The table has {_some(names)}.{unexpected}"
+            f"Columns are missing: {', '.join(map(repr, missing))}. The table has "
+            f"{_some(names)}.{unexpected}"
         )
     if besides:
         raise InputError(
-            f"{reads.owner} was not fitted on the columns {_some(besides)}, and refuses them. {_MEND}."
+            f"{reads.owner} was not fitted on the columns {_some(besides)}, and refuses them. "
+            f"{_MEND}."
         )
     if len(names) == len(known) and tuple(names) != reads.schema.names:
         raise InputError(
-            f"The columns are in another order ({_some(names)}) than {reads.owner} was fitted on. {_MEND}."
+            f"The columns are in another order ({_some(names)}) than {reads.owner} was fitted on. "
+            f"{_MEND}."
         )
 
 
@@ -127,7 +144,8 @@ def _by_name(names: Sequence[str], reads: Reads) -> dict[int, int]:
     twice = [name for name in wanted if len(places.get(name, ())) > 1]
     if twice:
         raise InputError(
-            f"Columns stand more than once in the table: {', '.join(map(repr, twice))}. Rename or drop the others."
+            f"Columns stand more than once in the table: {', '.join(map(repr, twice))}. Rename or "
+            "drop the others."
         )
     return {i: places[name][0] for i, name in enumerate(wanted) if name in places}
 

@@ -26,7 +26,7 @@ __all__ = ["count_columns", "read_table"]
 
 @reads_rows
 def count_columns(x: Any) -> int | None:
-    """Return the number of columns of any table or two-dimensional array; None for a sequence of anything else."""
+    """Return the number of columns of any table or matrix; None for other sequences."""
     frame = read_frame(x)
     if frame is not None:
         return len(frame.names)
@@ -44,15 +44,16 @@ def read_table(x: Any, reads: Reads) -> Table:
     Parameters
     ----------
     x : array, table or list of lists
-        numpy array, list of lists, pandas or polars DataFrame, Arrow Table or RecordBatch, dict of columns, structured array,
-        torch tensor, scipy sparse matrix. Of shape (rows, columns); no rows are allowed.
+        Of shape (n_rows, n_columns): numpy array, list of lists, pandas or polars DataFrame, Arrow
+        Table or RecordBatch, dict of columns, structured array, torch tensor, or scipy sparse
+        matrix. It may have no rows.
     reads : Reads
         The columns the model reads.
 
     Raises
     ------
     InputError
-        Whatever does not fit: width, names, dimensions, dtypes, text where numbers are read.
+        The width, names, dimensions or dtypes do not fit, or numbers are read where text stands.
     """
     read = (
         read_items
@@ -66,11 +67,13 @@ def read_table(x: Any, reads: Reads) -> Table:
         return _read_frame(frame, reads)
     if reads.schema.conventions.tables_only:
         raise InputError(
-            f"{reads.owner} was fitted on columns of categories. Give a table (such as a DataFrame) that holds their values, not an array."
+            f"{reads.owner} was fitted on columns of categories. Give a table (such as a "
+            "DataFrame) that holds their values, not an array."
         )
     if hasattr(x, "tocsr") and reads.text:
         raise InputError(
-            f"A sparse matrix holds numbers alone, and {reads.owner} reads text. Give a table, or an array of objects."
+            f"A sparse matrix holds numbers alone, and {reads.owner} reads text. Give a table, or "
+            "an array of objects."
         )
     if hasattr(x, "tocsr") and not reads.reads_sparse:
         raise InputError(
@@ -114,20 +117,26 @@ def _read_frame(frame: Frame, reads: Reads) -> Table:
 def _require_numbers(listed: frozenset[int], reads: Reads) -> None:
     for i in sorted(listed):
         raise InputError(
-            f"{reads.where(i)} has dtype category; {reads.owner} was fitted on numbers, and would read the codes. Give numbers."
+            f"{reads.where(i)} has dtype category; {reads.owner} was fitted on numbers, and would "
+            "read the codes. Give numbers."
         )
 
 
 def _require_categories(listed: frozenset[int], reads: Reads) -> None:
-    """Refuse columns of categories other than those that the model was fitted on, and numbers for these: the source would read codes."""
+    """Refuse categories where the model was fitted on numbers, and numbers for categories.
+
+    The source model would read codes.
+    """
     for i in sorted(listed - reads.categories):
         fitted = ", ".join(repr(reads.schema.names[j]) for j in sorted(reads.categories))
         raise InputError(
-            f"{reads.where(i)} has dtype category; {reads.owner} was fitted on categories in {fitted} alone."
+            f"{reads.where(i)} has dtype category; {reads.owner} was fitted on categories in "
+            f"{fitted} alone."
         )
     for i in sorted(reads.categories & reads.numbers - listed):
         raise InputError(
-            f"{reads.where(i)} holds plain numbers; {reads.owner} was fitted on categories. Give it dtype category, as in fitting."
+            f"{reads.where(i)} holds plain numbers; {reads.owner} was fitted on categories. Give "
+            "it dtype category, as in fitting."
         )
 
 
@@ -141,10 +150,13 @@ def _whole(reads: Reads, values: Any, given: np.dtype[Any]) -> Table:
 
 
 def _require_converted(reads: Reads, dtypes: tuple[str, ...], half: frozenset[int]) -> None:
-    """Refuse float16 that the source computes in: programs read it as float32, and would round otherwise."""
+    """Refuse float16 if the source model computes in it: programs compute in float32."""
     if half and reads.graph is not None and not is_converted(reads.graph, dtypes, half):
         where = reads.where(min(half)) if len(half) < len(dtypes) else "X"
-        told = f"{where} is float16. {reads.owner} computes in the dtype of its rows, hbconv in no float16."
+        told = (
+            f"{where} is float16. {reads.owner} computes in the dtype of its rows, hbconv in no "
+            "float16."
+        )
         raise InputError(f"{told} Give both of them float32: X.astype('float32').")
 
 
@@ -181,7 +193,10 @@ def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads:
 
 
 def _small_or_own(given: npt.NDArray[Any], numbers: Any) -> str:
-    """Return a column's dtype; ``WEAK_INT`` for bools and ints of up to 16 bits, which leave a float32 beside them float32."""
+    """Return the dtype of a column; ``WEAK_INT`` for bools and ints of up to 16 bits.
+
+    In numpy these leave a float32 column beside them float32.
+    """
     small = given.dtype.kind in "bui" and given.dtype.itemsize <= 2
     return WEAK_INT if small else dtype_name(numbers.dtype)
 

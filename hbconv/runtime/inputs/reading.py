@@ -15,7 +15,9 @@ T = TypeVar("T")
 
 
 def reads_rows(read: Callable[P, T]) -> Callable[P, T]:
-    """Make a function that only reads rows raise InputError for whatever the rows' own library raises; nothing that computes may be in it.
+    """Make a function raise InputError for whatever the library of the rows raises.
+
+    The function only reads rows. It must not compute anything, whose errors would be hidden.
 
     Examples
     --------
@@ -25,7 +27,9 @@ def reads_rows(read: Callable[P, T]) -> Callable[P, T]:
     >>> read(0)
     Traceback (most recent call last):
         ...
-    hbconv.errors.InputError: The rows cannot be read (AttributeError: 'int' object has no attribute '__array__'). Give a numpy array or a DataFrame.
+    hbconv.errors.InputError: The rows cannot be read
+    (AttributeError: 'int' object has no attribute '__array__').
+    Give a numpy array or a DataFrame.
     """
 
     @wraps(read)

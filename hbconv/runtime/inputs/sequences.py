@@ -14,7 +14,9 @@ __all__ = ["read_items"]
 
 
 def read_items(x: Any) -> Frame:
-    """Return any iterable as a Frame of one column without a name, which holds its items; a mapping is one item.
+    """Return the items of any iterable as a Frame of one column without a name.
+
+    A mapping is one item.
 
     Raises
     ------
@@ -28,13 +30,15 @@ def read_items(x: Any) -> Frame:
     """
     if isinstance(x, str | bytes):
         raise InputError(
-            "Iterable over raw text documents expected, string object received. Give a list of one text."
+            "Iterable over raw text documents expected, string object received. Give a list of one "
+            "text."
         )
     if isinstance(x, Mapping):
         return read_items([x])
     if hasattr(x, "columns") or hasattr(x, "column_names"):
         raise InputError(
-            f"Expected texts, mappings or sequences, got a {type(x).__name__}, whose items are its names. Give one of its columns."
+            f"Expected texts, mappings or sequences, got a {type(x).__name__}, whose items are its "
+            "names. Give one of its columns."
         )
     frame = read_sequence(x) if _is_column(x) else None
     if frame is not None:
@@ -43,7 +47,8 @@ def read_items(x: Any) -> Frame:
         rows = list(x)
     except TypeError as error:
         raise InputError(
-            f"Expected an iterable of texts, mappings or sequences, got {x!r:.100} of type {type(x).__name__}."
+            f"Expected an iterable of texts, mappings or sequences, got {x!r:.100} of type "
+            f"{type(x).__name__}."
         ) from error
     column = np.fromiter(rows, object, len(rows))
     return Frame((0,), len(column), lambda _: column)

@@ -1,4 +1,4 @@
-"""Rows as a model reads them: which columns, what they give a program, and which of them go together."""
+"""Rows as a model reads them: columns, the inputs of programs, and groups of similar rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,22 @@ __all__ = ["Groups", "Reads", "Table"]
 
 @dataclass(frozen=True)
 class Reads:
-    """Which columns of the schema a model reads, as numbers and as text, which of them only for the place of a value among known ones, and which as entries."""
+    """Columns of the schema that a model reads, by the way it reads them.
+
+    Parameters
+    ----------
+    schema : Schema
+    numbers, text : frozenset of int
+        Columns read as numbers, and as text.
+    owner : str
+        What messages call the model.
+    categories : frozenset of int
+        Columns of which only the position of a value among known ones counts.
+    sparse : bool
+        Rows may come as a sparse matrix.
+    entries : tuple of (int, Extractor)
+        Columns read as sparse rows.
+    """
 
     schema: Schema
     numbers: frozenset[int]
@@ -45,7 +60,7 @@ class Reads:
     reads_sparse: bool = True
     entries: tuple[tuple[int, Extractor], ...] = ()
     objects: frozenset[int] = frozenset()
-    """Columns whose objects must all be numbers: the source tells objects apart, and a text or None from the number that it stands for."""
+    """Columns whose objects must all be numbers: the source model tells "1" and None from 1."""
     why_dense: str = ""
     by_form: bool = False
     """What is computed depends on whether rows come as a sparse matrix."""
@@ -93,7 +108,7 @@ class Reads:
 
 @dataclass(frozen=True)
 class Block:
-    """Columns of the schema that lie side by side: which they are, and their values, of shape (rows, columns)."""
+    """Several columns of the schema as one array of shape (n_rows, n_columns)."""
 
     columns: tuple[int, ...]
     values: npt.NDArray[Any]
@@ -133,7 +148,8 @@ class Table:
     blocks : tuple of Block
         And those that are read together.
     entries : mapping
-        Columns read as sparse rows, by position and extractor; under the key None the matrix itself, where it is sparse and stays so.
+        Columns read as sparse rows, by position and extractor. The key None stands for the matrix
+        itself, if it is sparse and stays so.
     padding : Padding
         How programs take the sparse rows.
     """
@@ -156,7 +172,7 @@ class Table:
 
     @reads_rows
     def part(self, rows: slice) -> Table:
-        """Return some of the rows, written out where they are sparse and not entries; the table itself for all of them."""
+        """Return some of the rows, made dense if the matrix is sparse; the table itself for all."""
         sparse = hasattr(self.matrix, "toarray")
         if rows == slice(0, self.rows) and not sparse:
             return self
@@ -171,7 +187,9 @@ class Table:
 
     @reads_rows
     def groups(self, *, sparse: bool) -> Groups:
-        """Return groups of rows with about as many entries each, and which rows they are; the table itself where it has no entries.
+        """Return groups of rows with similar numbers of nonzeros, and which rows they are.
+
+        A table without sparse rows is one group.
 
         Parameters
         ----------
@@ -236,7 +254,10 @@ class Table:
 
     @reads_rows
     def feed(self, feed: Feed | CodesFeed) -> npt.NDArray[Any]:
-        """Return a program input, C-contiguous; without a copy where a matrix already is. Made once for each feed."""
+        """Return a program input, C-contiguous, made once for each feed.
+
+        A matrix that already is C-contiguous is not copied.
+        """
         if feed not in self._fed:
             self._fed[feed] = (
                 self._codes(feed) if isinstance(feed, CodesFeed) else self._numbers(feed)
@@ -244,14 +265,14 @@ class Table:
         return self._fed[feed]
 
     def lying(self, feed: Feed) -> Iterable[tuple[Sequence[int], npt.NDArray[Any]]]:
-        """Return the columns of a feed as they lie, without a copy where they lie apart: which they are, and their values."""
+        """Return the columns of a feed without a copy: their positions, and their values."""
         if self.matrix is not None or any(block.columns == feed.columns for block in self.blocks):
             return [(feed.columns, self.feed(feed))]
         return (([i], np.asarray(self.column(i))[:, None]) for i in feed.columns)
 
     @reads_rows
     def padded(self, feed: EntriesFeed) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
-        """Return tokens and weights of sparse rows. Made once for each feed."""
+        """Return tokens and weights of sparse rows, made once for each feed."""
         if feed not in self._padded:
             key = None if feed.leaf is None else (feed.leaf.column, feed.leaf.extractor)
             self._padded[feed] = self.entries[key].padded(feed.size)

@@ -56,7 +56,7 @@ def answer(output: Output, values: Any) -> Any:
 
 
 def decoder(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
-    """Return a function that gives ``answer`` of a copy of values, decided beforehand as far as can be."""
+    """Return a function that gives ``answer`` of a copy of values, specialised for the output."""
     output = output.for_rows(sparse=False)
     form = output.form
     dtype = output.dtype
@@ -96,7 +96,7 @@ def in_order(answers: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:
 
 
 def in_form(found: Any, output: Output, x: Any) -> Any:
-    """Return a sparse answer as the source does: its entries by rows or by columns, a matrix or an array, as those of the rows x or not."""
+    """Return a sparse answer in the class and layout that the source model returns for x."""
     import scipy.sparse
 
     given = x if scipy.sparse.issparse(x) else None
@@ -125,7 +125,10 @@ def _prefers_arrays() -> bool:
 
 
 def _join_tuples(parts: Sequence[tuple[Any, Any]]) -> tuple[Any, ...]:
-    """Join the blocks of each place; the first nodes of the trees, beside decision paths, are the same for all rows."""
+    """Join the blocks at each position of a tuple.
+
+    The first nodes of the trees, beside decision paths, are the same for all rows.
+    """
     if hasattr(parts[0][0], "toarray"):
         return join([matrix for matrix, _ in parts]), parts[0][1]
     return tuple(join(blocks) for blocks in zip(*parts, strict=True))
@@ -174,7 +177,9 @@ def _sparse(values: npt.NDArray[Any]) -> Any:
 
 
 def _paths(paths: Paths, leaves: npt.NDArray[Any]) -> Any:
-    """Climb from each leaf to its root; the nodes met, root first and tree after tree, are a row of a CSR matrix of ones.
+    """Return the nodes on the paths from roots to leaves, as a CSR matrix of ones.
+
+    A row holds the nodes of one tree after another, root first.
 
     Its indexes have the source's dtype: int64 for a single tree.
     """

@@ -17,7 +17,10 @@ __all__ = ["as_tensors", "framed", "library_of"]
 
 
 def library_of(frame_format: FrameFormat | None) -> str:
-    """Return the library whose frames ``transform`` returns, or nothing; scikit-learn's own configuration is asked where it is loaded."""
+    """Return the library whose frames ``transform`` returns, or "" for arrays.
+
+    The configuration of scikit-learn counts if it is imported.
+    """
     if frame_format is None:
         return ""
     sklearn = sys.modules.get("sklearn")
@@ -39,7 +42,8 @@ def framed(values: Any, output: Output, library: str, names: Sequence[str], x: A
     names : sequence of str
         Of the frame's columns.
     x : table or array
-        What the model was given: a frame of pandas has the same index, and columns that only pass are its own.
+        What the model was given. A frame of pandas has its index, and its own columns where they
+        pass unchanged.
 
     Raises
     ------
@@ -48,7 +52,8 @@ def framed(values: Any, output: Output, library: str, names: Sequence[str], x: A
     """
     if not isinstance(values, np.ndarray):
         raise InputError(
-            f"The answer is a sparse matrix, which no frame holds. Call set_output(transform='default') or fit with dense output, not {library}."
+            "The answer is a sparse matrix, which no frame holds. Call "
+            f"set_output(transform='default') or fit with dense output, not {library}."
         )
     values = values.reshape(len(values), -1)
     ends = np.cumsum([node.type.width for node, _ in output.blocks])
@@ -61,7 +66,7 @@ def framed(values: Any, output: Output, library: str, names: Sequence[str], x: A
 
 
 def _part(values: npt.NDArray[Any], node: Node, dtype: str, given: tuple[str, Any]) -> Any:
-    """Return the columns of x itself where they only pass and x is such a frame, else the values in the dtype of their part."""
+    """Return the columns of the frame x that pass unchanged, else values in their own dtype."""
     library, x = given
     passing = _passing(node, library)
     if passing is not None and type(x).__module__.partition(".")[0] == library:
@@ -76,7 +81,10 @@ def _part(values: npt.NDArray[Any], node: Node, dtype: str, given: tuple[str, An
 
 
 def _passing(node: Node, library: str) -> Columns | None:
-    """Return the input columns that a node is; also those it chooses, which scikit-learn takes from a frame of pandas as they are."""
+    """Return the input columns that a node passes unchanged; None if it computes.
+
+    scikit-learn takes selected columns of pandas from the frame itself.
+    """
     if isinstance(node, Select) and isinstance(node.x, Columns) and library == "pandas":
         return Columns(node.x.schema, Array(node.x.indices.data[node.indices.data]))
     return node if isinstance(node, Columns) else None
@@ -102,7 +110,10 @@ def _polars(parts: Sequence[Any], names: Sequence[str]) -> Any:
 
 
 def as_tensors(answer: Any, x: Any) -> Any:
-    """Return the arrays of an answer as torch tensors on the device of the tensor x; labels that are text and sparse matrices stay."""
+    """Return the arrays of an answer as torch tensors on the device of the tensor x.
+
+    Labels that are text, and sparse matrices, stay as they are.
+    """
     if isinstance(answer, np.ndarray):
         return answer if answer.dtype.kind in "OUS" else _tensor(answer, x)
     if isinstance(answer, list | tuple | Iterator):

@@ -1,4 +1,4 @@
-"""Why a model runs as it does: the plan, the graph before and after the optimizer, the size of its programs."""
+"""Why a model runs as it does: its plan, its graph before and after rules, its programs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ class ProgramSize:
         return ProgramSize(method, len(program.instructions), constants, bytes_per_row(program))
 
     def __str__(self) -> str:
-        return f"{self.method}: {self.instructions} instructions, {self.constant_bytes:,} bytes of constants, {self.bytes_per_row:,} bytes a row at most"
+        return (
+            f"{self.method}: {self.instructions} instructions, {self.constant_bytes:,} bytes of "
+            f"constants, {self.bytes_per_row:,} bytes a row at most"
+        )
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,10 @@ class Explanation:
     def __str__(self) -> str:
         target = self.target
         parts = {
-            "Target": f"{self.estimator} on backend {target.backend}, device {target.device}, precision {target.precision}",
+            "Target": (
+                f"{self.estimator} on backend {target.backend}, device {target.device}, "
+                f"precision {target.precision}"
+            ),
             "Plan": str(self.plan),
             "Programs": "\n".join(map(str, self.programs)),
             "Graph as parsed": self.before,

@@ -1,4 +1,4 @@
-"""MethodKernel: what the kernel of a method holds, reads and writes, and what its operators should cost."""
+"""MethodKernel: what the kernel of a method reads and writes, and what its operators cost."""
 
 from __future__ import annotations
 
@@ -62,5 +62,8 @@ class MethodKernel:
             if rest
             else []
         )
-        basis = f"{total * 1e9:,.1f} ns a row predicted, {total * CLOCK:,.0f} cycles at {CLOCK / 1e9} GHz: counted work at the prices measured on one machine"
+        basis = (
+            f"{total * 1e9:,.1f} ns a row predicted, {total * CLOCK:,.0f} cycles at {CLOCK / 1e9} "
+            "GHz: counted work at the prices measured on one machine"
+        )
         return "\n".join([title, "-" * len(title), str(self.report), basis, *shown, *others])

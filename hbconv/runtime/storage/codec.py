@@ -32,7 +32,10 @@ _ROOM = 1 << 28
 
 
 def encode(value: Any) -> tuple[dict[str, Any], Arrays]:
-    """Return a JSON document and the numeric arrays it refers to; equal nodes, forests and arrays are written once."""
+    """Return a JSON document, and the numeric arrays that it refers to.
+
+    Equal nodes, forests and arrays are written once.
+    """
     encoder = _Encoder()
     root = encoder.value(value)
     return {"shared": encoder.shared, "root": root}, encoder.arrays
@@ -41,7 +44,8 @@ def encode(value: Any) -> tuple[dict[str, Any], Arrays]:
 def decode(document: Mapping[str, Any], arrays: Arrays) -> Any:
     """Rebuild what encode was given.
 
-    Each value is of the type that its field is annotated with, and each forest is one (``check_forest``).
+    Each value has the type that its field is annotated with, and ``check_forest`` holds for each
+    forest.
 
     Raises
     ------
@@ -56,7 +60,7 @@ def decode(document: Mapping[str, Any], arrays: Arrays) -> Any:
 
 @cache
 def _classes() -> dict[str, type]:
-    """Frozen dataclasses that may stand in a graph, by name. No other class is ever made from a file."""
+    """Return the frozen dataclasses that a graph may hold, by name. Files make no other class."""
     modules = [
         importlib.import_module(m.name)
         for m in pkgutil.walk_packages(hbconv.containers.__path__, "hbconv.containers.")
@@ -152,11 +156,15 @@ class _Decoder:
         self.shared: list[Any] = []
 
     def share(self, entry: Any) -> None:
-        """Read a node or a forest that others refer to. Nothing else is shared: a tuple in a tuple in a tuple, each many times, would have no end."""
+        """Read a node or a forest that others refer to.
+
+        Nothing else is shared: tuples of the same tuples, nested, would take endless time.
+        """
         value = self.value(entry)
         if not isinstance(value, Node | Forest):
             raise StoreError(
-                f"The model file shares a {type(value).__name__}, which is neither a container nor a forest."
+                f"The model file shares a {type(value).__name__}, which is neither a container nor "
+                "a forest."
             )
         if isinstance(value, Node):
             _ = (
@@ -197,13 +205,15 @@ class _Decoder:
         cls = _known(name)
         if cls is None:
             raise StoreError(
-                f"The model file holds a {name!r}, which this hbconv does not know. Upgrade it, or install the package that adds that."
+                f"The model file holds a {name!r}, which this hbconv does not know. Upgrade it, or "
+                "install the package that adds that."
             )
         made = cls(**{key: self.value(v) for key, v in fields.items()})
         for field, hint in fields_of(cls).items():
             if not fits(found := getattr(made, field), hint):
                 raise StoreError(
-                    f"The model file holds a {name} whose {field} is a {type(found).__name__}, or holds what it may not."
+                    f"The model file holds a {name} whose {field} is a {type(found).__name__}, or "
+                    "holds what it may not."
                 )
         return check_forest(made) if isinstance(made, Forest) else made
 
@@ -216,7 +226,8 @@ class _Decoder:
         longest = max((len(text) for text in texts if isinstance(text, str | bytes)), default=0)
         if len(texts) * np.dtype(dtype).itemsize > max(_ROOM, 4 * len(texts) * longest):
             raise StoreError(
-                f"The model file holds text of dtype {dtype}, where the longest has {longest} characters."
+                f"The model file holds text of dtype {dtype}, where the longest has {longest} "
+                "characters."
             )
         flat = np.empty(len(texts), dtype=dtype)
         flat[:] = texts

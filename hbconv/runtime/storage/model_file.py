@@ -1,4 +1,7 @@
-"""Saved models: one zip of a manifest (JSON), the arrays (safetensors) and what the backend compiled. No pickle; reading runs nothing."""
+"""Saved models: a zip of a manifest (JSON), arrays (safetensors) and compiled programs.
+
+There is no pickle, and reading runs nothing.
+"""
 
 from __future__ import annotations
 
@@ -87,12 +90,13 @@ def pack(stored: Stored) -> bytes:
 def unpack(data: bytes) -> Stored:
     """Read the bytes of a file.
 
-    Programs compiled by other versions, or on another kind of machine, are left out: they are compiled again.
+    Programs of other versions, or of another kind of machine, are left out, and compiled again.
 
     Raises
     ------
     StoreError
-        No model file, damaged, truncated, or of a newer format; or one whose values are no model, whoever wrote them.
+        The file is not a model, is damaged or truncated, has a newer format, or holds values that
+        do not make up a model.
     """
     members = _unzip(data)
     manifest = _manifest(members)
@@ -101,7 +105,8 @@ def unpack(data: bytes) -> Stored:
             raise StoreError(f"The model file is damaged: {name} is missing. Save the model again.")
         if hashlib.sha256(members[name]).hexdigest() != digest:
             raise StoreError(
-                f"The model file is damaged: {name} is not what was written (its checksum differs). Save the model again."
+                f"The model file is damaged: {name} is not what was written (its checksum "
+                "differs). Save the model again."
             )
     try:
         return _stored(manifest, members)
@@ -109,7 +114,8 @@ def unpack(data: bytes) -> Stored:
         raise
     except Exception as error:
         raise StoreError(
-            f"The model file cannot be read: {type(error).__name__}: {str(error).rstrip('.'):.500}. It is damaged, or from another version of hbconv."
+            f"The model file cannot be read: {type(error).__name__}: "
+            f"{str(error).rstrip('.'):.500}. It is damaged, or from another version of hbconv."
         ) from error
 
 
@@ -162,11 +168,13 @@ def _manifest(members: Mapping[str, bytes]) -> dict[str, Any]:
         versions, _ = manifest["versions"]["hbconv"], manifest["sha256"][_ARRAYS]
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise StoreError(
-            f"The model file is damaged: {_MANIFEST} cannot be read ({type(error).__name__}: {error!s:.200})."
+            f"The model file is damaged: {_MANIFEST} cannot be read ({type(error).__name__}: "
+            f"{error!s:.200})."
         ) from error
     if written > FORMAT:
         raise StoreError(
-            f"The model file has format {written}, written by hbconv {versions}; this hbconv reads up to {FORMAT}. Upgrade hbconv."
+            f"The model file has format {written}, written by hbconv {versions}; this hbconv reads "
+            f"up to {FORMAT}. Upgrade hbconv."
         )
     return manifest
 
@@ -194,9 +202,10 @@ def _stored(manifest: dict[str, Any], members: Mapping[str, bytes]) -> Stored:
 
 
 def _verify(stored: Stored) -> None:
-    """Raise whatever shows that the graph is none: a checksum tells damage, but not who wrote the file.
+    """Raise an error if the values are not a graph: a checksum does not tell who wrote the file.
 
-    Its outputs and checks are written as primitives once, whose types each infers: what does not fit fails here.
+    Its outputs and checks are lowered once. Each primitive infers its type, and fails here if its
+    operands do not fit.
     """
     graph = verify_graph(stored.parsed)
     if len(stored.dtypes) != len(graph.schema.columns):

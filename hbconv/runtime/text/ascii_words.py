@@ -1,7 +1,7 @@
-"""Words of many documents at once: as places in one piece of ASCII, and the columns of terms that are such words.
+"""Words of many documents at once: as positions in one ASCII text, and the columns of terms.
 
-No word becomes a Python object, which takes most of the time otherwise. What is not so simple takes the ordinary way
-(``hbconv.runtime.text.tokenize``): other alphabets, patterns and n-grams; and words longer than a key.
+No word becomes a Python object, which takes most of the time otherwise. Other alphabets, patterns,
+n-grams, and words longer than a key are left to ``hbconv.runtime.text.tokenize``.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Words:
 
 
 def find_words(documents: Sequence[Any], texts: Texts) -> tuple[Ints, Words] | None:
-    """Return how many words each document has, and all words; None where they must be found one by one.
+    """Return how many words each document has, and all words; None if this way cannot find them.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Text, and other values of categories, to codes: exact, through a vocabulary; never truncated, never hashed."""
+"""Values of categories to codes, through a vocabulary: exact, never truncated, never hashed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Text:
     ----------
     values : ndarray of object, or pyarrow Array or ChunkedArray of strings
     null : {"none", "nan", "unknown"}
-        What an Arrow null stands for: None (or NaN, where the model knows only that), NaN, or no known value (``pandas.NA``).
+        What an Arrow null stands for: None (or NaN, if the model knows only that), NaN, or an
+        unknown value (``pandas.NA``).
     """
 
     values: Any
@@ -74,20 +75,21 @@ def has_arrow() -> bool:
 def encode(
     column: Text | Categories | npt.NDArray[Any], vocabulary: Vocabulary, where: str
 ) -> npt.NDArray[np.int32]:
-    """Return the code of each value: its position in the vocabulary, -1 where it is not there.
+    """Return the code of each value: its position in the vocabulary, -1 for unknown values.
 
     Parameters
     ----------
     column : Text, Categories or ndarray
-        Numbers are refused where only texts are known, but for a column of nothing but NaN: text of which all is missing is
-        read so from files.
+        Numbers are refused where only texts are known. A column of NaN alone is allowed: files give
+        it for text that is missing in each row.
     vocabulary : Vocabulary
     where : str
         What the column is called in messages.
 
     Examples
     --------
-    >>> encode(np.array(["b", "bb", None], dtype=object), Vocabulary(("a", "b"), none=2), "Column 'c'").tolist()
+    >>> column = np.array(["b", "bb", None], dtype=object)
+    >>> encode(column, Vocabulary(("a", "b"), none=2), "Column 'c'").tolist()
     [1, -1, 2]
     """
     if isinstance(column, Categories):
@@ -134,7 +136,7 @@ def _looked_up(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[
 
 
 def _encode_distinct(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
-    """Look each distinct object up once: pandas, loaded as a table of objects nearly always comes from it, finds them by their addresses in no time."""
+    """Look each distinct object up once: pandas finds them quickly, by their addresses."""
     lying = np.ascontiguousarray(values)
     addresses = np.ctypeslib.as_array(
         (ctypes.c_ssize_t * len(lying)).from_address(lying.ctypes.data)
@@ -205,11 +207,12 @@ def _found(values: Any, known: Any, codes: npt.NDArray[np.int32]) -> npt.NDArray
 def _encode_numbers(
     values: npt.NDArray[Any], vocabulary: Vocabulary, where: str
 ) -> npt.NDArray[np.int32]:
-    """Numbers are looked up by their value; refused where only texts are known, but for nothing but NaN."""
+    """Look numbers up by their value; refuse them where only texts are known, but for NaN alone."""
     is_missing = values.dtype.kind == "f" and bool(np.isnan(values).all())
     if not is_missing and (values.dtype.kind not in "biuf" or vocabulary.is_text):
         raise InputError(
-            f"{where} holds numbers (dtype {values.dtype}), where the model was fitted on text. Pass text, as in fitting."
+            f"{where} holds numbers (dtype {values.dtype}), where the model was fitted on text. "
+            "Pass text, as in fitting."
         )
     distinct, places = np.unique(values, return_inverse=True)
     return _looked_up(distinct, vocabulary)[places]

@@ -1,4 +1,4 @@
-"""Columns of categories that a model knows by hashes of their texts alone: CityHash64 in its first version, the low 32 bits."""
+"""Categories that a model knows by hashes: the low 32 bits of CityHash64, first version."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ def _encode_objects(values: list[Any], hashes: Hashes, where: str) -> npt.NDArra
 def _require(holds: bool, where: str, what: str) -> None:
     if not holds:
         raise InputError(
-            f"{where} holds {what}, where the model was fitted on categories: text or whole numbers. Pass these, as in fitting."
+            f"{where} holds {what}, where the model was fitted on categories: text or whole "
+            "numbers. Pass these, as in fitting."
         )
 
 

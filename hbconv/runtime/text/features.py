@@ -1,4 +1,4 @@
-"""Rows of texts, mappings or sequences to named features, as scikit-learn's vectorizers read them."""
+"""Rows of texts, mappings or sequences to named features, as scikit-learn reads them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INVALID = "np.nan is an invalid document, expected byte or unicode string."
 
 @dataclass(frozen=True)
 class Features:
-    """Features of some rows: how many each has, then their names and values, one after another; None for values of 1."""
+    """Features of some rows: their counts, names and values; None for values of 1."""
 
     counts: Sequence[int] | npt.NDArray[np.int64]
     names: Sequence[Any] | Words
@@ -75,7 +75,8 @@ def _(kind: Tokens, rows: Sequence[Any], dtype: str, where: str) -> Features:  #
     odd = [row for row in rows if isinstance(row, str | bytes) or not isinstance(row, Iterable)]
     if odd:
         raise InputError(
-            f"{where} holds {_shown(odd[0])}. Samples can not be a single string. The input must be an iterable over iterables of strings."
+            f"{where} holds {_shown(odd[0])}. Samples can not be a single string. The input must "
+            "be an iterable over iterables of strings."
         )
     return _without_values(list(map(list, rows)))
 
@@ -113,7 +114,8 @@ def _(kind: Pairs, rows: Sequence[Any], dtype: str, where: str) -> Features:  # 
                 values.append(1)
             elif not isinstance(value, int | float | Number | np.bool_):
                 raise InputError(
-                    f"{where}: unsupported value {_shown(value)} for {name}. Only numbers and texts are supported."
+                    f"{where}: unsupported value {_shown(value)} for {name}. Only numbers and "
+                    "texts are supported."
                 )
             elif value != 0:
                 names.append(name)
@@ -147,7 +149,8 @@ def _texts(value: Any, name: Any, where: str) -> list[str]:
     odd = [text for text in texts if not isinstance(text, str)]
     if odd:
         raise InputError(
-            f"{where}: unsupported {_shown(odd[0])} in iterable value for {name}. Only iterables of string are supported."
+            f"{where}: unsupported {_shown(odd[0])} in iterable value for {name}. Only iterables "
+            "of string are supported."
         )
     return texts
 

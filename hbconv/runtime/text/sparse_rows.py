@@ -18,7 +18,10 @@ SMALLEST, GROWTH = 16, 4
 
 @dataclass(frozen=True)
 class EntryRows:
-    """Rows of ``width`` columns: row i has the entries from ``starts[i]`` to ``starts[i + 1]``, each a token (column) and a weight."""
+    """Sparse rows of ``width`` columns.
+
+    Row i has the nonzeros from ``starts[i]`` to ``starts[i + 1]``: a token (column) and a weight.
+    """
 
     starts: Ints
     tokens: Ints
@@ -46,7 +49,7 @@ class EntryRows:
         return EntryRows(starts, self.tokens[places], self.weights[places], self.width)
 
     def padded(self, size: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
-        """Tokens and weights of shape (rows, size); what pads a row has the token ``width`` and no weight.
+        """Return tokens and weights of shape (rows, size), padded with the token ``width``.
 
         Examples
         --------
@@ -64,7 +67,9 @@ class EntryRows:
 
 
 def groups(sizes: Ints) -> Iterator[tuple[Ints, int]]:
-    """Rows of like size, each group with the number of entries its rows are padded to; one empty group where there are no rows.
+    """Yield groups of rows of similar size, each with the size that its rows are padded to.
+
+    No rows make one empty group.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Documents to tokens: n-grams of words or of characters, as scikit-learn's vectorizers cut them."""
+"""Documents to tokens: n-grams of words or characters, as scikit-learn's vectorizers cut them."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _runs(text: str, shortest: int, longest: int) -> list[str]:
 
 
 def _characters_of_words(texts: Texts) -> Tokenizer:
-    """Cut each word with a space at both ends; one no longer than an n-gram counts whole, once for all sizes."""
+    """Cut each word, padded with spaces; a short word counts whole, once for all sizes."""
 
     def grams(document: str) -> list[str]:
         found: list[str] = []

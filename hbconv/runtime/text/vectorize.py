@@ -28,7 +28,7 @@ BLOCK = 1000
 def extract(
     column: Text | Categories | npt.NDArray[Any], extractor: Extractor, where: str
 ) -> Entries:
-    """Return sparse rows: ``indptr``, ``indices`` and ``values``, columns ascending, each once a row.
+    """Return sparse rows: ``indptr``, ``indices`` and ``values``, with ascending columns.
 
     Parameters
     ----------
@@ -41,13 +41,14 @@ def extract(
     Raises
     ------
     InputError
-        Rows of another kind, missing documents, bytes that are no text: whatever the source refuses.
+        The source model refuses rows: of another kind, missing, or of bytes that are not text.
 
     Examples
     --------
     >>> from hbconv.containers.extractors import Texts
     >>> words = Extractor(Texts(), Terms(("cat", "sat")), "int64")
-    >>> [part.tolist() for part in extract(np.array(["The cat: a cat", "", "It sat"], dtype=object), words, "Column 0")]
+    >>> documents = np.array(["The cat: a cat", "", "It sat"], dtype=object)
+    >>> [part.tolist() for part in extract(documents, words, "Column 0")]
     [[0, 1, 1, 2], [0, 1], [2, 1]]
     """
     rows = _rows(column, where)
@@ -71,7 +72,8 @@ def _rows(column: Text | Categories | npt.NDArray[Any], where: str) -> list[Any]
     if isinstance(values, np.ndarray):
         if values.dtype.kind not in "OUS":
             raise InputError(
-                f"{where} holds numbers (dtype {values.dtype}), where the model was fitted on texts, mappings or sequences."
+                f"{where} holds numbers (dtype {values.dtype}), where the model was fitted on "
+                "texts, mappings or sequences."
             )
         return list(values.tolist())
     _require_all(values.null_count == 0, where)
@@ -108,7 +110,10 @@ def _extract_block(rows: Sequence[Any], extractor: Extractor, where: str) -> Ent
 def _place(
     names: Sequence[Any] | Words, columns: Terms | Buckets, where: str
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
-    """Return the column of each name, -1 where it has none, and the sign of its value; None where no sign turns."""
+    """Return the column of each name, -1 for unknown ones, and the sign of its value.
+
+    The signs are None if all are positive.
+    """
     try:
         if isinstance(columns, Terms):
             return names.places(columns) if isinstance(names, Words) else _looked_up(
@@ -140,7 +145,7 @@ def _converted(values: npt.NDArray[Any], dtype: str, where: str) -> npt.NDArray[
 def _summed(
     keys: npt.NDArray[np.int64], values: npt.NDArray[Any] | None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-    """Return each key once, ascending, and the sum of its values (their number, where all are 1), of floats in their order."""
+    """Return each key once, ascending, and the sum of its values, of floats in their order."""
     order = (
         None
         if values is None
