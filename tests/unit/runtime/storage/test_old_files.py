@@ -27,10 +27,13 @@ FRAME = pd.DataFrame(
     },
     index=[7, 8, 9],
 )
+CATEGORIES = np.array([[0.5, 1.0], [-0.5, 2.0], [0.25, np.nan], [-1.0, 3.0]])
 TEXTS = ["a red boat", "no", "blue car car"]
 
 
 def rows(name):
+    if name == "categories":
+        return [CATEGORIES]
     if name == "text":
         return [TEXTS]
     if name == "sparse_always":
