@@ -51,13 +51,11 @@ class UnsupportedError(ConversionError):
         value: object = None,
         hint: str = "",
     ) -> None:
-        self.estimator, self.step, self.parameter, self.value, self.hint = (
-            estimator,
-            step,
-            parameter,
-            value,
-            hint,
-        )
+        self.estimator = estimator
+        self.step = step
+        self.parameter = parameter
+        self.value = value
+        self.hint = hint
         what = estimator if parameter is None else f"{estimator} with {parameter}={value!r}"
         at = f" (step {step!r})" if step and step != estimator else ""
         super().__init__(f"{what}{at} is not supported.{' ' + hint if hint else ''}")

@@ -85,7 +85,8 @@ class Slopes:
         self, leaves: npt.NDArray[Any], x: npt.NDArray[Any], plain: npt.NDArray[Any]
     ) -> npt.NDArray[Any]:
         """Value of one leaf for each row of x, where plain holds the leaves' plain values."""
-        total, missing = self.constant.data[leaves], np.zeros(len(x), np.bool_)
+        total = self.constant.data[leaves]
+        missing = np.zeros(len(x), np.bool_)
         counts = np.diff(self.start.data)[leaves]
         for turn in range(int(counts.max(initial=0))):
             rows = np.flatnonzero(counts > turn)
@@ -225,12 +226,11 @@ class Forest:
 
     def depth_below(self, codes: npt.NDArray[np.int64]) -> int:
         """Largest number of tests on a path from any of some children on."""
-        level, depth = codes[codes >= 0], 0
+        level = codes[codes >= 0]
+        depth = 0
         while len(level):
-            level, depth = (
-                np.concatenate([self.left.data[level], self.right.data[level]]),
-                depth + 1,
-            )
+            level = np.concatenate([self.left.data[level], self.right.data[level]])
+            depth = depth + 1
             level = level[level >= 0]
         return depth
 
@@ -269,7 +269,8 @@ class Forest:
         rows, trees = np.nonzero(at >= 0)
         while len(rows):
             test = at[rows, trees]
-            value, threshold = x[rows, self.feature.data[test]], self.threshold.data[test]
+            value = x[rows, self.feature.data[test]]
+            threshold = self.threshold.data[test]
             holds = value < threshold if self.strict else value <= threshold
             goes_left = np.where(np.isnan(value), self.default_left.data[test], holds)
             if self.tables:
@@ -279,7 +280,8 @@ class Forest:
                 )
             at[rows, trees] = np.where(goes_left, self.left.data[test], self.right.data[test])
             inner = at[rows, trees] >= 0
-            rows, trees = rows[inner], trees[inner]
+            rows = rows[inner]
+            trees = trees[inner]
         return (~at).astype(np.int32)
 
     def scores(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -316,7 +318,8 @@ class Forest:
 
     def with_accumulation(self, dtype: str) -> Forest:
         """Leaf values and sums in another dtype."""
-        values, start = Array.of(self.values, dtype), Array.of(self.start, dtype)
+        values = Array.of(self.values, dtype)
+        start = Array.of(self.start, dtype)
         slopes = self.slopes and replace(
             self.slopes,
             constant=Array.of(self.slopes.constant, dtype),

@@ -95,13 +95,15 @@ def _check_trees(forest: Forest) -> None:
     _require(bool((reached == 1).all()), "a test is reached more than once, or never")
     _follow(_parents(left, right))
 
-    first, last = ~_follow(left), ~_follow(right)
+    first = ~_follow(left)
+    last = ~_follow(right)
     leaf_after_left = _leaves(left, last) + 1
     _require(
         np.array_equal(leaf_after_left, _leaves(right, first)),
         "the leaves of a tree are not numbered left to right",
     )
-    starts, ends = _leaves(roots, first), _leaves(roots, last) + 1
+    starts = _leaves(roots, first)
+    ends = _leaves(roots, last) + 1
     bounds = forest.first_leaf.data
     _require(
         np.array_equal(bounds[:-1], starts) and np.array_equal(bounds[1:], ends),

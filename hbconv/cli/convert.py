@@ -32,7 +32,8 @@ def run(options: argparse.Namespace) -> int:
     began = time.perf_counter()
     model = load_model(options)
     model.export(options.output)
-    seconds, size = time.perf_counter() - began, Path(options.output).stat().st_size
+    seconds = time.perf_counter() - began
+    size = Path(options.output).stat().st_size
     result = {
         "output": str(options.output),
         "bytes": size,

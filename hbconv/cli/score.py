@@ -80,12 +80,14 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check all that can be checked before any work, then score batch after batch."""
-    path, output = Path(options.input), Path(options.output)
+    path = Path(options.input)
+    output = Path(options.output)
     check_output(output, (path, Path(options.model)))
     table = open_table(path)
     job = _job(load_model(options), options.method, table, options.keep)
     table = table.narrowed(job.columns)
-    began, total = time.perf_counter(), table.count_rows()
+    began = time.perf_counter()
+    total = table.count_rows()
     with _progress(total, quiet=options.quiet) as bar:
         rows = _write(job, table, output, options.batch_rows, bar)
         if rows != total:

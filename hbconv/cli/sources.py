@@ -94,7 +94,8 @@ def load_model(options: argparse.Namespace) -> Model:
     """
     import hbconv
 
-    path, chosen = Path(options.model), convert_options(options)
+    path = Path(options.model)
+    chosen = convert_options(options)
     if path.suffix == ".hbc":
         return load_saved(path, chosen)
     return hbconv.convert(load_source(path, allow_pickle=options.allow_pickle), **chosen)

@@ -65,7 +65,8 @@ def asking(*backends: str, limit: float = 60.0) -> Iterator[Outcomes]:
     Outcomes
         It grows with each call. Models answer and raise as without it.
     """
-    report, judge = Outcomes(), Judge(backends or ("reference",), limit)
+    report = Outcomes()
+    judge = Judge(backends or ("reference",), limit)
     with watching(lambda call: report.add(judge.outcomes(call))):
         yield report
 

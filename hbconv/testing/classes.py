@@ -52,7 +52,8 @@ class Wrapping(importlib.abc.MetaPathFinder):
     """
 
     def __init__(self, computing: Wrap, fitting: Wrap, started: Wrap) -> None:
-        self._wraps, self._started = ((COMPUTING, computing), (FITTING, fitting)), started
+        self._wraps = ((COMPUTING, computing), (FITTING, fitting))
+        self._started = started
         self._originals: list[tuple[type, str, Any]] = []
 
     def begin(self) -> None:

@@ -38,10 +38,12 @@ _PROMISED = {"float32", "float64", "int64"}
 def compared(call: Call, model: Model, found: Any) -> Verdict:
     """Compare the answer found with the call's."""
     dtypes = _dtypes(call.rows) <= _PROMISED and 0 not in getattr(call.answer, "shape", ())
-    want, got = form(call.answer, dtypes=dtypes), form(found, dtypes=dtypes)
+    want = form(call.answer, dtypes=dtypes)
+    got = form(found, dtypes=dtypes)
     if want != got:
         return "wrong", "another form", f"{got} instead of {want}"
-    dtype, scale = coarsest(model, call.rows), _scale(call, model)
+    dtype = coarsest(model, call.rows)
+    scale = _scale(call, model)
     for a, b in zip(parts(call.answer), parts(found), strict=True):
         difference = compare(call.method, a, b, dtype, scale)
         if not difference.within and not tied(call, a, b, dtype):

@@ -46,8 +46,10 @@ class Judge:
     """
 
     def __init__(self, backends: Iterable[str] = ("reference",), limit: float = 60.0) -> None:
-        self.backends, self.limit = tuple(backends), limit
-        self._conversions, self._lock = Conversions(), threading.Lock()
+        self.backends = tuple(backends)
+        self.limit = limit
+        self._conversions = Conversions()
+        self._lock = threading.Lock()
 
     def outcomes(self, call: Call) -> list[Outcome]:
         """Return what hbconv makes of a call, for each backend."""
@@ -66,10 +68,14 @@ class Judge:
             with time_limit(self.limit):
                 kind, reason, detail = self._judged(call, backend)
         except TooSlowError:
-            kind, reason, detail = "skipped", f"more than {self.limit:g} s", ""
+            kind = "skipped"
+            reason = f"more than {self.limit:g} s"
+            detail = ""
         except Exception as error:  # what is looked for
             where = traceback.format_exc(limit=-3)
-            kind, reason, detail = "error", type(error).__name__, f"{error!r}\n{where}"
+            kind = "error"
+            reason = type(error).__name__
+            detail = f"{error!r}\n{where}"
         return Outcome(kind, *about, reason, detail)
 
     def _judged(self, call: Call, backend: str) -> Verdict:

@@ -52,7 +52,8 @@ class Plugin:
         self._test = ""
         self._found: list[Outcome] = []
         self._defects: list[Outcome] = []
-        self._report, self._watching = Outcomes(), ExitStack()
+        self._report = Outcomes()
+        self._watching = ExitStack()
         self._watching.enter_context(watching(self._ask))
 
     def _ask(self, call: Call) -> None:
@@ -86,7 +87,8 @@ class Plugin:
         return result
 
     def _raise(self) -> None:
-        defects, self._defects = self._defects, []
+        defects = self._defects
+        self._defects = []
         if defects:
             lines = "\n".join(map(str, defects))
             pytest.fail(f"hbconv answers otherwise:\n{lines}", pytrace=False)
@@ -95,7 +97,8 @@ class Plugin:
     def pytest_runtest_makereport(self) -> Generator[None, Any, Any]:
         """Send the outcomes with the test's report, which travels between processes."""
         report = yield
-        report.hbconv, self._found = [o.to_dict() for o in self._found], []
+        report.hbconv = [o.to_dict() for o in self._found]
+        self._found = []
         return report
 
     # In the process that reports.

@@ -64,7 +64,8 @@ def _by_pairs(estimator: Any) -> Any:
     if not hasattr(estimator, "decision_function_shape") or len(estimator.classes_) < 3:
         return None
     pairs = copy.copy(estimator)
-    pairs.decision_function_shape, pairs.break_ties = "ovo", False
+    pairs.decision_function_shape = "ovo"
+    pairs.break_ties = False
     return pairs
 
 

@@ -111,7 +111,8 @@ class Affine(Node):
     @property
     def scale_and_offset(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """The steps as one ``x * scale + offset``, in float64."""
-        scale, offset = np.ones(self.x.type.width), np.zeros(self.x.type.width)
+        scale = np.ones(self.x.type.width)
+        offset = np.zeros(self.x.type.width)
         for step in self.steps:
             c = step.constant.data.astype(np.float64)
             if step.op in ("mul", "div"):

@@ -113,9 +113,11 @@ class Modulo(Node):
         return Type(self.x.type.width, "float64")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        x, periods = b.cast(inputs[0], "float64"), self.periods.data
+        x = b.cast(inputs[0], "float64")
+        periods = self.periods.data
         high = _SPLITTER * periods - (_SPLITTER * periods - periods)
-        whole, zero = b.constant(periods, "float64"), b.constant(0.0, "float64")
+        whole = b.constant(periods, "float64")
+        zero = b.constant(0.0, "float64")
         count = b.op("floor", x / whole)
         rest = (x - count * b.constant(high, "float64")) - count * b.constant(
             periods - high, "float64"

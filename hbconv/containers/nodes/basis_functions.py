@@ -75,7 +75,8 @@ class Interpolate(Node):
 
         The slope is 0 before the first knot and behind the last one.
         """
-        dtype, width = b.dtype(self.type.dtype), self.type.width
+        dtype = b.dtype(self.type.dtype)
+        width = self.type.width
         knots, values = (table.data.astype(dtype) for table in (self.knots, self.values))
         x = b.cast(inputs[0], dtype)
         n_before = b.op("bucketize", x, b.constant(knots), right=self.closed == "left")
@@ -95,7 +96,9 @@ def _pieces(knots: npt.NDArray[Any], values: npt.NDArray[Any]) -> tuple[npt.NDAr
         slopes = np.where(np.diff(knots) > 0, np.diff(values) / np.diff(knots), 0).astype(
             values.dtype
         )
-    first_knot, first_value, flat = knots[:, :1], values[:, :1], np.zeros_like(values[:, :1])
+    first_knot = knots[:, :1]
+    first_value = values[:, :1]
+    flat = np.zeros_like(values[:, :1])
     return (
         np.hstack([first_knot, knots]),
         np.hstack([first_value, values]),
@@ -158,7 +161,8 @@ class SplineBasis(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], "float64")
-        knots, width = self.knots.data, self.type.width // self.n_splines
+        knots = self.knots.data
+        width = self.type.width // self.n_splines
         basis = self._piece(b, x)
         x = b.reshape(x, width, 1)
         for degree in range(1, self.degree + 1):

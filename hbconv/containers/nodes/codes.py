@@ -130,10 +130,8 @@ class FindCode(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         dtype = np.result_type(inputs[0].dtype, self.values.dtype).name
-        x, known = (
-            b.cast(inputs[0], dtype),
-            self.values.data[~np.isnan(self.values.data)].astype(b.dtype(dtype)),
-        )
+        x = b.cast(inputs[0], dtype)
+        known = self.values.data[~np.isnan(self.values.data)].astype(b.dtype(dtype))
         code = _find(b, x, known)
         if len(known) == len(self.values) or not dtype.startswith("float"):
             return code
@@ -203,7 +201,8 @@ class CategoryCodes(Node):
         return b.take(b.concat([x, codes]), order)
 
     def _codes(self, b: Builder, x: Value, sizes: npt.NDArray[np.int32]) -> Value:
-        zero, one = b.constant(0.0, "float64"), b.constant(1.0, "float64")
+        zero = b.constant(0.0, "float64")
+        one = b.constant(1.0, "float64")
         is_category = (x > b.constant(-1.0, "float64") if self.cut_first else x >= zero) & (
             x < b.constant(sizes, "float64")
         )

@@ -119,7 +119,8 @@ class Softmax(Node):
         return Type(self.x.type.width, self.x.type.dtype)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        within, width = self.within or inputs[0].dtype, self.type.width
+        within = self.within or inputs[0].dtype
+        width = self.type.width
         x = b.reshape(inputs[0], self.groups, width // self.groups)
         top = b.reshape(b.reduce("reduce_max", x, axis=1), self.groups, 1)
         e = b.cast(b.op("exp", b.cast(x - top, within)), x.dtype)

@@ -115,7 +115,8 @@ class SharedDistances(Node):
         return Type(len(self.points), "float64")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        x, points = b.cast(inputs[0], "float64"), self.points.data.astype(np.float64)
+        x = b.cast(inputs[0], "float64")
+        points = self.points.data.astype(np.float64)
         known = b.cast(~b.op("isnan", x), "float64")
         shared = b.matmul(known, b.constant((~np.isnan(points)).T, "float64"))
         width = b.constant([float(points.shape[1])], "float64")

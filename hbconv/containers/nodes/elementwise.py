@@ -36,7 +36,8 @@ def _logit(b: Builder, p: Value) -> Value:
 
 def _sublinear(b: Builder, x: Value) -> Value:
     """``1 + log(x)`` for a count, 0 for none."""
-    zero, one = b.constant(0.0, x.dtype), b.constant(1.0, x.dtype)
+    zero = b.constant(0.0, x.dtype)
+    one = b.constant(1.0, x.dtype)
     return b.where(b.op("eq", x, zero), zero, b.op("log", x) + one)
 
 

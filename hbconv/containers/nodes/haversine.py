@@ -37,7 +37,8 @@ class Haversine(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], "float64")
-        latitude, longitude = b.take(x, [0]), b.take(x, [1])
+        latitude = b.take(x, [0])
+        longitude = b.take(x, [1])
         up, round_ = (
             _half_sine(b, position, self.points.data[:, j])
             for j, position in enumerate((latitude, longitude))

@@ -146,7 +146,8 @@ class Entries(Node):
         return f"{self.schema.columns[self.column].name}  {self.extractor}  width {self.type.width}"
 
     def check(self) -> str | None:
-        rows, width = self.extractor.rows, self.extractor.width
+        rows = self.extractor.rows
+        width = self.extractor.width
         if isinstance(rows, Texts) and not rows.can_be_read:
             return "reads texts by a pattern, an encoding or n-grams that are none"
         fits = 0 <= width < 2**31 and self.extractor.dtype in (

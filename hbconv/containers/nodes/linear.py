@@ -124,7 +124,8 @@ class OrderedLinear(Node):
         return Type(self.weights.shape[1], self.weights.dtype)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        width, dtype = self.x.type.width, b.dtype(self.weights.dtype)
+        width = self.x.type.width
+        dtype = b.dtype(self.weights.dtype)
         x = b.reshape(b.cast(inputs[0], dtype), width, 1)
         terms = b.where(
             b.op("isnan", x), b.constant(0.0, dtype), x * b.constant(self.weights, dtype)

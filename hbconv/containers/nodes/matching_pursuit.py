@@ -97,7 +97,8 @@ class _Pursuit:
             b.op("eq", b.reshape(best, 1), b.constant(np.arange(len(self.gram)), "int32")),
             left.dtype,
         )
-        row, strength = b.lookup(b.constant(self.gram), best), _dot(b, left, chosen)
+        row = b.lookup(b.constant(self.gram), best)
+        strength = _dot(b, left, chosen)
         shares = b.reduce("reduce_sum", state.products * _as_row(b, chosen), axis=1)
         square = _dot(b, row, chosen) - _dot(b, shares, shares)
         least, zero, one = (b.constant(number, left.dtype) for number in (self.least, 0.0, 1.0))
@@ -131,7 +132,8 @@ class _Pursuit:
         )
 
     def _state(self, b: Builder, state: Value) -> _State:
-        size, area = len(self.gram), self.n_atoms * len(self.gram)
+        size = len(self.gram)
+        area = self.n_atoms * len(self.gram)
         runs = np.split(np.arange(self.width), np.cumsum([size, size, 1, area]))
         code, taken, count, *directions = (b.take(state, run) for run in runs)
         return _State(

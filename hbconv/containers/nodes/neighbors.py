@@ -138,7 +138,8 @@ class Barycentric(Node):
         return Type(self.positions.type.width, "float64")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        x, positions = b.cast(inputs[0], "float64"), inputs[1]
+        x = b.cast(inputs[0], "float64")
+        positions = inputs[1]
         difference = b.lookup(b.constant(self.points, "float64"), positions) - b.reshape(
             x, 1, *x.shape
         )
@@ -148,10 +149,8 @@ class Barycentric(Node):
 
     def _regularized(self, b: Builder, products: Value) -> Value:
         count = products.shape[0]
-        share, zero = (
-            b.constant([self.regularization], products.dtype),
-            b.constant([0.0], products.dtype),
-        )
+        share = b.constant([self.regularization], products.dtype)
+        zero = b.constant([0.0], products.dtype)
         diagonal = b.take(b.reshape(products, count * count), np.arange(count) * (count + 1))
         trace = b.reshape(b.reduce("reduce_sum", diagonal), 1)
         added = b.where(trace > zero, share * trace, b.op("expand", trace, share))

@@ -70,7 +70,8 @@ def _quadratic_form(b: Builder, x: Value, k: int) -> Value:
     """Return Q."""
     place = np.zeros((k, k), dtype=np.int32)
     for pair, (i, j) in enumerate(combinations(range(k), 2)):
-        place[i, j], place[j, i] = pair, pair + x.shape[0]
+        place[i, j] = pair
+        place[j, i] = pair + x.shape[0]
     both = b.concat([x, b.constant(1.0, x.dtype) - x])
     wins = b.reshape(b.take(both, place.ravel()), k, k)
     losses = b.reshape(b.take(both, place.T.ravel()), k, k)

@@ -63,10 +63,8 @@ class YeoJohnson(Node):
         """Take one logarithm and one power of each entry, whichever side of zero it is on."""
         x = inputs[0] if inputs[0].dtype.startswith("float") else b.cast(inputs[0], "float64")
         log = b.cast(b.op("log1p", b.op("abs", x)), "float64")
-        powers, is_zero = (
-            np.stack([self.below.data, self.above.data]),
-            np.stack([self.below.data, self.above.data]) == 0,
-        )
+        powers = np.stack([self.below.data, self.above.data])
+        is_zero = np.stack([self.below.data, self.above.data]) == 0
         at_least_zero = b.op("ge", x, b.constant(0.0, x.dtype))
         low, high = (b.constant(p, "float64") for p in np.where(is_zero, 1.0, powers))
         power = b.where(at_least_zero, high, low)

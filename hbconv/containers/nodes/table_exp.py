@@ -34,7 +34,8 @@ They are Python's, since numpy's are a unit off on a processor with AVX-512.
 CUBIC = (3.0000000027955394, 0.16666666685227835064)
 """Coefficients of the cubic, each a little above 3 and 1/6, which makes the largest error small."""
 
-LOWEST, HIGHEST = -708.39641853226408, 709.78271289338397
+LOWEST = -708.39641853226408
+HIGHEST = 709.78271289338397
 """Arguments below the first count as it; beyond the second the power is infinite."""
 
 

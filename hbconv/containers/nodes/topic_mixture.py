@@ -107,7 +107,8 @@ def _digamma(b: Builder, x: Value) -> Value:
     def number(value: float) -> Value:
         return b.constant(value, x.dtype)
 
-    result, shifted = b.op("expand", x, b.constant(np.zeros(x.shape), x.dtype)), x
+    result = b.op("expand", x, b.constant(np.zeros(x.shape), x.dtype))
+    shifted = x
     for _ in range(6):
         is_small = shifted < number(6.0)
         result = b.where(is_small, result - number(1.0) / shifted, result)

@@ -44,7 +44,8 @@ class Votes(Node):
         return Type(len(self.for_it) * len(self.candidates), self.for_it.dtype)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        voters, candidates = len(self.for_it), len(self.candidates)
+        voters = len(self.for_it)
+        candidates = len(self.candidates)
         codes = b.take(inputs[0], np.repeat(np.arange(voters), candidates))
         for_it, against = (
             b.constant(np.repeat(weights.data, candidates))
@@ -120,7 +121,8 @@ class WeightedMedian(Node):
         return Type(1, self.x.type.dtype)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        (x,), width = inputs, self.x.type.width
+        (x,) = inputs
+        width = self.x.type.width
         order = b.op("topk", x, k=width)
         sums = b.op("cumsum", b.lookup(b.constant(self.weights), order), axis=0)
         half = b.constant(0.5, sums.dtype) * b.take(sums, [width - 1])
