@@ -14,7 +14,9 @@ CACHE = pytest.StashKey[TemporaryDirectory]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--update-golden``, ``--update-support``, ``--exports``, ``--foreign``, ``--battery`` and ``--battery-report``."""
+    """Add ``--update-golden``, ``--update-support``, ``--exports``, ``--foreign``,
+    ``--battery`` and ``--battery-report``.
+    """
     parser.addoption(
         "--update-golden",
         action="store_true",
@@ -48,9 +50,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give the run a cache of its own, which its processes share, guard what kernels write, and register how the batteries draw models.
+    """Give the run a cache of its own, which its processes share, guard what kernels write, and
+    register how the batteries draw models.
 
-    The batteries draw the same models each time, and no smaller ones after a failure, which take long to fit.
+    The batteries draw the same models each time, and no smaller ones after a failure, which take
+    long to fit.
     """
     if not hasattr(config, "workerinput"):
         config.stash[CACHE] = TemporaryDirectory(prefix="hbconv-cache-")
@@ -81,7 +85,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _figures() -> dict[str, object]:
-    """Figures of the batteries that ran: trees by library and backend, all of scikit-learn by estimator."""
+    """Figures of the batteries that ran: trees by library and backend, all of scikit-learn by
+    estimator.
+    """
     trees, breadth = (
         getattr(sys.modules.get(name), "TALLY", None) for name in ("trees.battery", "breadth.sweep")
     )

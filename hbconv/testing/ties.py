@@ -87,7 +87,10 @@ def _neighbors_tie(call: Call, dtype: str) -> npt.NDArray[np.bool_]:
 
 
 def _own_distance(searcher: Any, rows: Any) -> float:
-    """Bound the distance that brute force leaves between a row and itself (docs/fidelity.md); no row is longer than its largest number allows."""
+    """Bound the distance that brute force leaves between a row and itself (docs/fidelity.md).
+
+    No row is longer than its largest number allows.
+    """
     width = searcher.n_features_in_
     return float(np.sqrt(4.0 * (width + 2) * np.finfo(np.float64).eps * width) * size(rows))
 

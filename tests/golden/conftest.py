@@ -13,7 +13,9 @@ EXPECTED = Path(__file__).parent / "expected"
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Return a function that compares a text with the file named as the test, or writes it with ``--update-golden``."""
+    """Return a function that compares a text with the file named as the test, or writes it with
+    ``--update-golden``.
+    """
     path = (
         EXPECTED
         / f"{re.sub(r'[^a-z0-9]+', '_', request.node.name.removeprefix('test_')).strip('_')}.txt"

@@ -1,4 +1,6 @@
-"""Pipelines whose printed forms are kept. Numbers that a solver made are rounded, so that they print alike everywhere."""
+"""Pipelines whose printed forms are kept. Numbers that a solver made are rounded, so that they
+print alike everywhere.
+"""
 
 from __future__ import annotations
 

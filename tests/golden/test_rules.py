@@ -44,27 +44,36 @@ def pick(x: Node, *columns: int) -> Node:
 
 EXAMPLES: dict[str, tuple[Node, ...]] = {
     "remove_identity": (
-        pick(X, 0, 1), pick(X, 1, 0), Affine.of(X, sub=0.0, div=1.0), Affine.of(X, sub=0.0, div=2.0), Concat((X,)),
+        pick(X, 0, 1), pick(X, 1, 0), Affine.of(X, sub=0.0, div=1.0),
+        Affine.of(X, sub=0.0, div=2.0), Concat((X,)),
         Cast(X, "float64"), Cast(X, "float32"),
     ),
     "push_selection": (
-        pick(X, 1), pick(pick(X, 1, 0), 1), pick(SCALED, 1), pick(Map(X, "exp"), 0), pick(Impute(X, Array([7.0, 8.0])), 1), pick(Concat((X, SCALED)), 0, 3),
-        pick(Bins(X, Array([[0.0, 1.0], [5.0, np.nan]])), 1), pick(Polynomial(X, TERMS), 2), pick(Linear.of(X, np.arange(4.0).reshape(2, 2)), 1),
-        pick(ENCODED, 0, 1, 2), pick(ENCODED, 1, 4, 5), pick(Normalize(X, "l2"), 0), pick(Softmax(X), 0),
+        pick(X, 1), pick(pick(X, 1, 0), 1), pick(SCALED, 1), pick(Map(X, "exp"), 0),
+        pick(Impute(X, Array([7.0, 8.0])), 1), pick(Concat((X, SCALED)), 0, 3),
+        pick(Bins(X, Array([[0.0, 1.0], [5.0, np.nan]])), 1), pick(Polynomial(X, TERMS), 2),
+        pick(Linear.of(X, np.arange(4.0).reshape(2, 2)), 1),
+        pick(ENCODED, 0, 1, 2), pick(ENCODED, 1, 4, 5), pick(Normalize(X, "l2"), 0),
+        pick(Softmax(X), 0),
     ),
     "fold_affine_into_affine": (Affine.of(SCALED, mul=3.0), Affine.of(Map(X, "exp"), mul=3.0)),
     "fold_affine_into_linear": (
-        Linear.of(SCALED, [6.0, 8.0], 1.0), Linear.of(Concat((SCALED, Map(X, "exp"))), [6.0, 8.0, 1.0, 1.0]), Linear.of(Affine.of(X, sub=1e6), [1.0, 2.0]),
+        Linear.of(SCALED, [6.0, 8.0], 1.0),
+        Linear.of(Concat((SCALED, Map(X, "exp"))), [6.0, 8.0, 1.0, 1.0]),
+        Linear.of(Affine.of(X, sub=1e6), [1.0, 2.0]),
         Linear.of(SCALED, np.array([6.0, 8.0], np.float32)),
     ),
     "fold_linear_into_linear": (
-        Linear.of(Linear.of(X, [[1.0, 2.0], [3.0, 4.0]], 1.0), [5.0, 6.0], 7.0), Linear.of(Linear.of(X, [1.0, 2.0]), np.ones((1, 9))),
+        Linear.of(Linear.of(X, [[1.0, 2.0], [3.0, 4.0]], 1.0), [5.0, 6.0], 7.0),
+        Linear.of(Linear.of(X, [1.0, 2.0]), np.ones((1, 9))),
     ),
     "fold_one_hot_into_linear": (
-        Linear.of(OneHot(CITY, (3,)), [1.0, 2.0, 3.0], 9.0), Linear.of(Concat((X, ENCODED)), np.arange(8.0), 9.0), Linear.of(X, [1.0, 2.0]),
+        Linear.of(OneHot(CITY, (3,)), [1.0, 2.0, 3.0], 9.0),
+        Linear.of(Concat((X, ENCODED)), np.arange(8.0), 9.0), Linear.of(X, [1.0, 2.0]),
     ),
     "inject_selection": (
-        Linear.of(X, [0.0, 2.0]), Linear.of(X, [1.0, 2.0]), Linear.of(X, [0.0, 0.0], 5.0), Polynomial(X, Array(np.array([[1, 1]], np.int32))),
+        Linear.of(X, [0.0, 2.0]), Linear.of(X, [1.0, 2.0]), Linear.of(X, [0.0, 0.0], 5.0),
+        Polynomial(X, Array(np.array([[1, 1]], np.int32))),
     ),
 }  # fmt: skip
 

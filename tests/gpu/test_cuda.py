@@ -1,4 +1,6 @@
-"""The torch backends on a CUDA device: the same answers as on the CPU. Run with ``pytest -m gpu`` where there is one."""
+"""The torch backends on a CUDA device: the same answers as on the CPU. Run with ``pytest -m
+gpu`` where there is one.
+"""
 
 import numpy as np
 import pytest

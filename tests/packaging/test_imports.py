@@ -105,7 +105,9 @@ def sources():
 
 
 def imports(path):
-    """Modules imported when the file is, with those under ``if TYPE_CHECKING`` and in functions left out."""
+    """Modules imported when the file is, with those under ``if TYPE_CHECKING`` and in functions
+    left out.
+    """
     found, pending = set(), list(ast.parse(path.read_text(encoding="utf-8")).body)
     while pending:
         node = pending.pop()

@@ -1,4 +1,6 @@
-"""The wheel holds both packages, their type markers and the licence, and nothing else; the command line starts fast."""
+"""The wheel holds both packages, their type markers and the licence, and nothing else; the
+command line starts fast.
+"""
 
 import json
 import subprocess

@@ -1,4 +1,6 @@
-"""Random pipelines over a mixed table, fitted and converted: the source's answers on every backend, one row as in a batch."""
+"""Random pipelines over a mixed table, fitted and converted: the source's answers on every
+backend, one row as in a batch.
+"""
 
 import warnings
 
@@ -30,39 +32,52 @@ from xgboost import XGBClassifier, XGBRegressor
 import hbconv
 
 SCALERS = (
-    StandardScaler, RobustScaler, MaxAbsScaler, lambda: MinMaxScaler(clip=True), lambda: Normalizer("max"), lambda: Normalizer("l1"),
-    lambda: Binarizer(threshold=0.2), lambda: PolynomialFeatures(2), lambda: PolynomialFeatures(2, interaction_only=True),
-    lambda: KBinsDiscretizer(4, encode="onehot-dense"), lambda: FunctionTransformer(np.abs), lambda: VarianceThreshold(1e-9),
+    StandardScaler, RobustScaler, MaxAbsScaler, lambda: MinMaxScaler(clip=True),
+    lambda: Normalizer("max"), lambda: Normalizer("l1"),
+    lambda: Binarizer(threshold=0.2), lambda: PolynomialFeatures(2),
+    lambda: PolynomialFeatures(2, interaction_only=True),
+    lambda: KBinsDiscretizer(4, encode="onehot-dense"), lambda: FunctionTransformer(np.abs),
+    lambda: VarianceThreshold(1e-9),
 )  # fmt: skip
 ENCODERS = (
-    OrdinalEncoder, lambda: OneHotEncoder(handle_unknown="ignore", sparse_output=False), lambda: OneHotEncoder(drop="first", sparse_output=False),
+    OrdinalEncoder, lambda: OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+    lambda: OneHotEncoder(drop="first", sparse_output=False),
     lambda: OneHotEncoder(min_frequency=60, handle_unknown="infrequent_if_exist", sparse_output=False),
 )  # fmt: skip
 OF_INTS = ("passthrough", StandardScaler(), OrdinalEncoder(), KBinsDiscretizer(3, encode="ordinal"))
 REDUCERS = (lambda: SelectKBest(k=3), lambda: SelectPercentile(percentile=60), StandardScaler)
-# A product of matrices adds in an order of the BLAS's own. Fitted on it, a tree can put a threshold between two roundings of one
+# A product of matrices adds in an order of the BLAS's own. Fitted on it, a tree can put a
+# threshold between two roundings of one
 # number, which nobody else's sum then meets: projections stand before smooth models only.
 PROJECTIONS = (lambda: PCA(2), lambda: TruncatedSVD(2))
 SMOOTH = ("sklearn.linear_model", "sklearn.svm", "sklearn.neural_network")
 CLASSIFIERS = (
-    lambda: linear_model.LogisticRegression(max_iter=300), lambda: linear_model.SGDClassifier(loss="modified_huber"), svm.LinearSVC,
-    lambda: neural_network.MLPClassifier((8,), max_iter=20), tree.DecisionTreeClassifier, lambda: ensemble.RandomForestClassifier(15),
-    lambda: ensemble.ExtraTreesClassifier(10), lambda: ensemble.GradientBoostingClassifier(n_estimators=8),
-    lambda: ensemble.HistGradientBoostingClassifier(max_iter=8), lambda: LGBMClassifier(n_estimators=10, verbose=-1), lambda: XGBClassifier(n_estimators=10),
+    lambda: linear_model.LogisticRegression(max_iter=300),
+    lambda: linear_model.SGDClassifier(loss="modified_huber"), svm.LinearSVC,
+    lambda: neural_network.MLPClassifier((8,), max_iter=20), tree.DecisionTreeClassifier,
+    lambda: ensemble.RandomForestClassifier(15),
+    lambda: ensemble.ExtraTreesClassifier(10),
+    lambda: ensemble.GradientBoostingClassifier(n_estimators=8),
+    lambda: ensemble.HistGradientBoostingClassifier(max_iter=8),
+    lambda: LGBMClassifier(n_estimators=10, verbose=-1), lambda: XGBClassifier(n_estimators=10),
 )  # fmt: skip
 REGRESSORS = (
     linear_model.LinearRegression, linear_model.Ridge, lambda: linear_model.Lasso(0.1),
     lambda: neural_network.MLPRegressor(hidden_layer_sizes=(8,), max_iter=20),
     tree.DecisionTreeRegressor,
-    lambda: ensemble.RandomForestRegressor(15), lambda: ensemble.GradientBoostingRegressor(n_estimators=8),
-    lambda: ensemble.HistGradientBoostingRegressor(max_iter=8), lambda: LGBMRegressor(n_estimators=10, verbose=-1), lambda: XGBRegressor(n_estimators=10),
+    lambda: ensemble.RandomForestRegressor(15),
+    lambda: ensemble.GradientBoostingRegressor(n_estimators=8),
+    lambda: ensemble.HistGradientBoostingRegressor(max_iter=8),
+    lambda: LGBMRegressor(n_estimators=10, verbose=-1), lambda: XGBRegressor(n_estimators=10),
 )  # fmt: skip
 
 
 def table(rng, rows=300):
     columns = {
-        "a": np.where(rng.random(rows) < 0.15, np.nan, rng.normal(size=rows)), "b": rng.gamma(2, 3, rows), "f": rng.normal(size=rows).astype(np.float32),
-        "i": rng.integers(0, 6, rows), "j": rng.integers(-3, 3, rows), "s": rng.choice(["x", "y", "zé", "w"], rows), "t": rng.choice(["p", "q"], rows),
+        "a": np.where(rng.random(rows) < 0.15, np.nan, rng.normal(size=rows)),
+        "b": rng.gamma(2, 3, rows), "f": rng.normal(size=rows).astype(np.float32),
+        "i": rng.integers(0, 6, rows), "j": rng.integers(-3, 3, rows),
+        "s": rng.choice(["x", "y", "zé", "w"], rows), "t": rng.choice(["p", "q"], rows),
     }  # fmt: skip
     return pd.DataFrame(columns)
 

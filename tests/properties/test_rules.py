@@ -1,4 +1,6 @@
-"""Every rule, and all together, on random graphs: both sides give the same numbers, and the result verifies."""
+"""Every rule, and all together, on random graphs: both sides give the same numbers, and the
+result verifies.
+"""
 
 import numpy as np
 import pytest
@@ -125,7 +127,8 @@ ROWS = np.round(np.random.default_rng(0).normal(size=(40, WIDTH)) * 2) / 2
 @settings(max_examples=60, deadline=None)
 @given(graph=graphs())
 def test_rules_keep_the_answer(rules, graph):
-    # Quarters and halves make all products and sums exact, but for tanh: a few ulp of its at most unit values remain.
+    # Quarters and halves make all products and sums exact, but for tanh: a few ulp of its at most
+    # unit values remain.
     after = verify_graph(optimize(graph, rules))
     np.testing.assert_allclose(run(after, ROWS), run(graph, ROWS), rtol=1e-12, atol=1e-12)
     assert after.outputs["transform"].node.type == graph.outputs["transform"].node.type

@@ -117,7 +117,9 @@ def test_float32_thresholds_beside_float64_rows(strategy):
 )
 @pytest.mark.parametrize("accumulate", ["float32", "float64"])
 def test_sums_keep_the_order_of_the_trees(target, accumulate):
-    """Outputs in turn, in blocks, of unequal size and without trees: each output's trees are added in their order."""
+    """Outputs in turn, in blocks, of unequal size and without trees: each output's trees are
+    added in their order.
+    """
     rng = np.random.default_rng(7)
     forest = random_forest(rng, n_trees=6, n_outputs=3, accumulate=accumulate)
     forest = replace(
@@ -132,7 +134,9 @@ def test_sums_keep_the_order_of_the_trees(target, accumulate):
 @pytest.mark.parametrize("missing", ["left", "right", "mixed"])
 @pytest.mark.parametrize(("n_trees", "max_depth"), [(3, 0), (7, 2), (20, 4), (30, 8)])
 def test_work_is_what_the_program_does(strategy, missing, n_trees, max_depth):
-    """The count is the program's own (many features, so that no two tests are one and no read is of all columns in order)."""
+    """The count is the program's own (many features, so that no two tests are one and no read
+    is of all columns in order).
+    """
     forest = random_forest(
         np.random.default_rng(n_trees),
         n_trees,
@@ -192,7 +196,9 @@ def test_torch(strategy, dtype, vector):
 
 
 def measured_work(program: TensorProgram) -> Work:
-    """Count a program as Work counts: reductions by what they read, everything else by what it makes."""
+    """Count a program as Work counts: reductions by what they read, everything else by what it
+    makes.
+    """
     counts = dict.fromkeys(("takes", "reads", "multiplications", "elementwise", "free"), 0)
     types = [i.type for i in program.instructions]
     size = [int(np.prod(t.shape)) for t in types]
@@ -214,7 +220,9 @@ def measured_work(program: TensorProgram) -> Work:
 
 
 def peak_bytes(program: TensorProgram) -> int:
-    """Bytes a row holds at once when every value is freed after its last use; the input is the caller's."""
+    """Bytes a row holds at once when every value is freed after its last use; the input is the
+    caller's.
+    """
     last = {}
     for position, op in enumerate(program.instructions):
         for operand in op.operands if isinstance(op, Op) else ():

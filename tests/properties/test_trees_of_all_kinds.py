@@ -1,4 +1,6 @@
-"""Trees with categories and linear leaves: every backend, both dtypes, a saved model, and float32 sums."""
+"""Trees with categories and linear leaves: every backend, both dtypes, a saved model, and
+float32 sums.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Compare a parsed transformer with the fitted one, bit for bit: any input, without the optimizer, on the reference backend."""
+"""Compare a parsed transformer with the fitted one, bit for bit: any input, without the
+optimizer, on the reference backend.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from hbconv.runtime.inputs.table import Reads, Table
 
 
 def transform(estimator: Any, X: Any) -> tuple[np.ndarray, Output]:
-    """Return what the parsed graph makes of X, or raise InputError with the message of the check that fails."""
+    """Return what the parsed graph makes of X, or raise InputError with the message of the
+    check that fails.
+    """
     graph = parse(estimator)
     table = read_table(X, Reads.of(graph)).part(slice(0, len(X)))
     graph = verify_graph(graph.with_schema(graph.schema.with_dtypes(table.dtypes)))
@@ -32,7 +36,9 @@ def transform(estimator: Any, X: Any) -> tuple[np.ndarray, Output]:
 
 
 def agree(estimator: Any, X: Any, rtol: float = 0.0) -> np.ndarray:
-    """Assert the same values, dtype, shape and sparseness as ``estimator.transform(X)``; return the values."""
+    """Assert the same values, dtype, shape and sparseness as ``estimator.transform(X)``; return
+    the values.
+    """
     want = _transformed(estimator, X)
     got, output = transform(estimator, X)
     assert bool(output.returns_sparse) == hasattr(want, "toarray")
@@ -72,5 +78,7 @@ def hostile(X: np.ndarray, *values: float) -> np.ndarray:
 
 
 def label(value):
-    """Name of a test's parameter, without the address that tells one process's functions from another's."""
+    """Name of a test's parameter, without the address that tells one process's functions from
+    another's.
+    """
     return re.sub(r" at 0x[0-9a-f]+", "", str(value))

@@ -96,7 +96,9 @@ def random_forest(
 
 
 def with_random_slopes(forest: Forest, rng: np.random.Generator, most: int = 3) -> Forest:
-    """Return the forest, of scalar leaves, with linear models of up to so many terms in its leaves."""
+    """Return the forest, of scalar leaves, with linear models of up to so many terms in its
+    leaves.
+    """
     counts = rng.integers(0, most + 1, forest.n_leaves)
     start = Array.of(np.concatenate([[0], np.cumsum(counts)]), "int32")
     feature = Array.of(rng.integers(0, forest.n_features, start.data[-1]), "int32")
@@ -121,7 +123,9 @@ def _tables(rng: np.random.Generator, listed: npt.NDArray[np.bool_]) -> Category
 def hostile_rows(
     rng: np.random.Generator, forest: Forest, dtype: str = "float64", n: int = 64
 ) -> npt.NDArray[Any]:
-    """Rows of the forest's own thresholds and their neighbours, NaN, infinities, zeros, denormals and ordinary values."""
+    """Rows of the forest's own thresholds and their neighbours, NaN, infinities, zeros,
+    denormals and ordinary values.
+    """
     low, high = np.array(-np.inf, dtype), np.array(np.inf, dtype)
     with np.errstate(over="ignore"):
         thresholds = forest.threshold.data.astype(dtype)
@@ -141,7 +145,9 @@ def hostile_rows(
 
 @st.composite
 def forests(draw: st.DrawFn, max_trees: int = 6, max_depth: int = 6) -> Forest:
-    """Any forest: no trees, no features, single leaves, deep and skinny, scalar or vector leaves."""
+    """Any forest: no trees, no features, single leaves, deep and skinny, scalar or vector
+    leaves.
+    """
     n_outputs = draw(st.integers(1, 3))
     return random_forest(
         np.random.default_rng(draw(st.integers(0, 2**32 - 1))),

@@ -1,4 +1,6 @@
-"""One table of small programs, at least one for each primitive, over inputs made to hurt; every backend runs all of it."""
+"""One table of small programs, at least one for each primitive, over inputs made to hurt; every
+backend runs all of it.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ WIDTH = 6
 
 
 def special(dtype: str) -> NumpyArray:
-    """NaN, infinities, both zeros, denormals, the smallest and largest normal numbers, halves, ordinary numbers."""
+    """NaN, infinities, both zeros, denormals, the smallest and largest normal numbers, halves,
+    ordinary numbers.
+    """
     info = np.finfo(dtype)
     positive = [
         0.0,
@@ -69,7 +73,9 @@ def ties(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
 
 
 def whole(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
-    """Small whole numbers, whose sums and products are exact in any order, with rare NaN and infinities in float."""
+    """Small whole numbers, whose sums and products are exact in any order, with rare NaN and
+    infinities in float.
+    """
     numbers = rng.integers(-9, 10, shape).astype(dtype)
     return (
         numbers
@@ -91,7 +97,9 @@ def positive(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
 
 
 def uneven(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
-    """Numbers of both signs and of magnitudes so far apart that each order of addition gives its own sum."""
+    """Numbers of both signs and of magnitudes so far apart that each order of addition gives
+    its own sum.
+    """
     return (rng.standard_normal(shape) * 10.0 ** rng.integers(-4, 4, shape)).astype(dtype)
 
 
@@ -246,7 +254,9 @@ def binary(
     dtypes: tuple[str, ...] = FLOATS,
     second: Values | None = None,
 ) -> Case:
-    """Two matrices; a matrix and a constant, both ways round; a cube and constants of each lower rank."""
+    """Two matrices; a matrix and a constant, both ways round; a cube and constants of each
+    lower rank.
+    """
     second = second or values
 
     def write(b: Builder, x: Value, y: Value) -> dict[str, Value]:
@@ -269,7 +279,8 @@ def binary(
 ELEMENTWISE = [
     *(unary(name, FUNCTION) for name in ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "erf")),
     *(unary(name) for name in ("neg", "abs", "floor", "ceil", "rint", "isnan", "isinf")),
-    unary("asin", FUNCTION), unary("asin", FUNCTION, sines), unary("sqrt", ROOT), unary("sigmoid", SIGMOID), unary("sign", equal), unary("relu", equal),
+    unary("asin", FUNCTION), unary("asin", FUNCTION, sines), unary("sqrt", ROOT),
+    unary("sigmoid", SIGMOID), unary("sign", equal), unary("relu", equal),
     *(unary(name, values=whole, dtypes=INTS) for name in ("neg", "abs", "sign")),
     *(binary(name) for name in ("add", "sub", "mul", "div", "lt", "le", "eq", "ne", "gt", "ge")),
     *(binary(name, values=whole, dtypes=INTS) for name in ("add", "sub", "mul", "minimum", "maximum", "lt", "le", "eq", "ne", "gt", "ge")),
@@ -310,9 +321,11 @@ def fractions(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
 
 
 CASTS = [
-    cast_to("int32", fractions, FLOATS), cast_to("int64", fractions, FLOATS), cast_to("bool", anything, FLOATS),
+    cast_to("int32", fractions, FLOATS), cast_to("int64", fractions, FLOATS),
+    cast_to("bool", anything, FLOATS),
     cast_to("float32", anything, ("float64",)), cast_to("float64", anything, ("float32",)),
-    cast_to("float32", integers(30), INTS), cast_to("float64", integers(30), INTS), cast_to("bool", whole, INTS),
+    cast_to("float32", integers(30), INTS), cast_to("float64", integers(30), INTS),
+    cast_to("bool", whole, INTS),
     cast_to("int64", integers(30), ("int32",)), cast_to("int32", integers(30), ("int64",)),
     *(Case("cast", f"test to {dtype}", lambda b, x, dtype=dtype: b.cast(b.op("isnan", x), dtype)) for dtype in (*FLOATS, *INTS)),
 ]  # fmt: skip
@@ -419,18 +432,23 @@ def reduction(
 
 
 def raised(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
-    """Numbers from 1 to 90: their logsumexp does not cancel, and the sum of their exponentials overflows in float32."""
+    """Numbers from 1 to 90: their logsumexp does not cancel, and the sum of their exponentials
+    overflows in float32.
+    """
     return rng.uniform(1, 90, shape).astype(dtype)
 
 
 REDUCTIONS = [
     reduction("reduce_sum", SUM, positive), reduction("reduce_sum", equal, whole),
     *(reduction(name, equal, whole, INTS) for name in ("reduce_sum", "reduce_max", "reduce_min")),
-    reduction("reduce_prod", SUM, positive), reduction("reduce_prod", equal, whole), reduction("reduce_prod", equal, whole, INTS),
+    reduction("reduce_prod", SUM, positive), reduction("reduce_prod", equal, whole),
+    reduction("reduce_prod", equal, whole, INTS),
     *(reduction(name, equal, values) for name in ("reduce_max", "reduce_min") for values in (anything, ties)),
-    reduction("argmax", equal, ties), reduction("argmax", equal, anything), reduction("argmax", equal, whole, INTS),
+    reduction("argmax", equal, ties), reduction("argmax", equal, anything),
+    reduction("argmax", equal, whole, INTS),
     reduction("logsumexp", FUNCTION, raised), reduction("logsumexp", CANCELLED, ties),
-    reduction("ordered_logsumexp", FUNCTION, raised), reduction("ordered_logsumexp", CANCELLED, ties),
+    reduction("ordered_logsumexp", FUNCTION, raised),
+    reduction("ordered_logsumexp", CANCELLED, ties),
     reduction("ordered_sum", same_bits, uneven), reduction("ordered_sum", same_bits, anything),
     Case("ordered_sum", "500 terms", lambda b, x: b.reduce("ordered_sum", b.reshape(x, 500, 2)), (Input(uneven, 1000),)),
     Case("ordered_sum", "500 terms, one output", lambda b, x: b.reduce("ordered_sum", b.reshape(x, 500, 1)), (Input(uneven, 500),)),
@@ -479,7 +497,8 @@ def nearest(k: int, count: int, width: int, values: Values) -> Case:
 
 NEAREST = [
     *(nearest(k, count, WIDTH, whole) for k, count in ((1, 1), (3, 7), (7, 7), (1, 100), (5, 400))),
-    nearest(5, 203, 2, whole), nearest(5, 1000, WIDTH, uneven), nearest(2, 200, 40, sines), nearest(5, 500, 20, sines),
+    nearest(5, 203, 2, whole), nearest(5, 1000, WIDTH, uneven), nearest(2, 200, 40, sines),
+    nearest(5, 500, 20, sines),
 ]  # fmt: skip
 """Whole numbers in few columns are often equally far."""
 
@@ -522,7 +541,9 @@ ALONG = [
 
 
 def trees(primitive: str, strategy: str) -> Case:
-    """Build the case of random forests of every shape, each over its own thresholds and their neighbours."""
+    """Build the case of random forests of every shape, each over its own thresholds and their
+    neighbours.
+    """
     forests = [
         random_forest(
             np.random.default_rng(3),
@@ -557,7 +578,9 @@ TREES = [
 
 
 def collatz(b: Builder, state: Value, given: Value) -> Value:
-    """Halve the even numbers, take the odd ones times three and one more, until they are one; ``given`` says which stay."""
+    """Halve the even numbers, take the odd ones times three and one more, until they are one;
+    ``given`` says which stay.
+    """
     one, two = b.constant(1.0, state.dtype), b.constant(2.0, state.dtype)
     half = state / two
     other = b.where(b.op("eq", b.op("floor", half), half), half, state + state + state + one)

@@ -1,6 +1,8 @@
-"""Models whose answers pass through functions and products, asked in a process whose libraries are told to take another processor's instructions.
+"""Models whose answers pass through functions and products, asked in a process whose libraries are
+told to take another processor's instructions.
 
-Fitted in the test's process, and converted both there and here, for fitting, converting and answering may each have a machine of its own.
+Fitted in the test's process, and converted both there and here, for fitting, converting and
+answering may each have a machine of its own.
 """
 
 from __future__ import annotations
@@ -99,7 +101,9 @@ def _program(model: hbconv.Model) -> Any:
 
 
 def answer(folder: Path) -> None:
-    """Compare the models of a folder, those converted there and those converted here, with the sources, here."""
+    """Compare the models of a folder, those converted there and those converted here, with the
+    sources, here.
+    """
     models, programs = pickle.loads((folder / "models.pickle").read_bytes())
     for number, (name, model) in enumerate(models.items()):
         here, there = (

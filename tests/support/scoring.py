@@ -1,4 +1,6 @@
-"""Score rows with a converted estimator, without a Model, and compare with the estimator: parse, retype, lower, run, decode."""
+"""Score rows with a converted estimator, without a Model, and compare with the estimator:
+parse, retype, lower, run, decode.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from hbconv.target import Target
 def score(
     model: Any, X: np.ndarray, method: str = "predict", backend: str = "reference"
 ) -> np.ndarray:
-    """Answer as ``getattr(model, method)(X)`` does, or raise ValueError with the message of the check that fails.
+    """Answer as ``getattr(model, method)(X)`` does, or raise ValueError with the message of the
+    check that fails.
 
     ``model`` is a fitted estimator or a Graph; X is an array of any numeric dtype.
     """
@@ -63,7 +66,9 @@ def forest_of(graph: Graph) -> Forest:
 def threshold_rows(
     forest: Forest, dtype: str, *, nan: bool = True, infinite: bool = True, rows: int = 400
 ) -> np.ndarray:
-    """Rows of thresholds, their neighbours in float32 and in float64, zeros, denormals; NaN and values beyond float32 where wanted."""
+    """Rows of thresholds, their neighbours in float32 and in float64, zeros, denormals; NaN and
+    values beyond float32 where wanted.
+    """
     rng = np.random.default_rng(0)
     wide = forest.threshold.data.astype(np.float64)
     wide = wide[np.abs(wide) < 1e38]
@@ -95,7 +100,9 @@ def threshold_rows(
 
 
 def assert_same(estimator: Any, X: np.ndarray, *methods: str, ulp: int = 0) -> None:
-    """Assert the answers of the fitted estimator: dtype, shape, labels, and floats within ulp units in the last place."""
+    """Assert the answers of the fitted estimator: dtype, shape, labels, and floats within ulp
+    units in the last place.
+    """
     for method in methods:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -106,7 +113,9 @@ def assert_same(estimator: Any, X: np.ndarray, *methods: str, ulp: int = 0) -> N
 
 
 def assert_identical(got: Any, want: Any, ulp: int = 0, method: str = "predict") -> None:
-    """Assert the same answer in the same form: lists, stages, CSR matrices with their indexes; floats within ulp units in the last place."""
+    """Assert the same answer in the same form: lists, stages, CSR matrices with their indexes;
+    floats within ulp units in the last place.
+    """
     if isinstance(want, list | tuple | Iterator):
         assert isinstance(got, Iterator if isinstance(want, Iterator) else type(want))
         for own, other in zip(got, want, strict=True):

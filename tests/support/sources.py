@@ -70,7 +70,8 @@ def quietly(estimator: Any, method: str, x: Any) -> Any:
 
 
 def dense(values: Any) -> np.ndarray:
-    """Return an answer of any form as one array: sparse ones written out, lists and stages side by side in new columns.
+    """Return an answer of any form as one array: sparse ones written out, lists and stages side by
+    side in new columns.
 
     For one row, scikit-learn's GradientBoostingClassifier makes a stage's label a scalar.
     """

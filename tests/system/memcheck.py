@@ -1,4 +1,6 @@
-"""Answer few rows and more by trees; ``make memcheck`` runs this twice, the second time under valgrind, by the code that the first one kept."""
+"""Answer few rows and more by trees; ``make memcheck`` runs this twice, the second time under
+valgrind, by the code that the first one kept.
+"""
 
 from __future__ import annotations
 

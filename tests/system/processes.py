@@ -1,9 +1,11 @@
-"""Processes that convert a model, answer and end: how many die. What a kernel writes beyond its memory often shows only when that is given back.
+"""Processes that convert a model, answer and end: how many die. What a kernel writes beyond its
+memory often shows only when that is given back.
 
     python tests/system/processes.py [--count 500] [--fresh 8] [--seed 0]
 
-Models are of LightGBM, XGBoost and scikit-learn, over 4 to 70 columns of float32 or float64; 1 to 200 rows are answered by kernels in vectors of
-16, 32 and 64 bytes. Most processes are forked from one that has the libraries; ``--fresh`` ones start from nothing. All end as programs do.
+Models are of LightGBM, XGBoost and scikit-learn, over 4 to 70 columns of float32 or float64; 1 to
+200 rows are answered by kernels in vectors of 16, 32 and 64 bytes. Most processes are forked from
+one that has the libraries; ``--fresh`` ones start from nothing. All end as programs do.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ def fit(library: int, columns: int, dtype: str) -> tuple[Any, Any]:
 
 
 def answer(model: Any, x: Any) -> None:
-    """Convert, answer on several threads, and compare with the model: each thread has memory of its own, and gives it back as it ends."""
+    """Convert, answer on several threads, and compare with the model: each thread has memory of
+    its own, and gives it back as it ends.
+    """
     import hbconv
 
     converted, wanted = hbconv.convert(model, "tvm"), model.predict_proba(x)
@@ -95,7 +99,9 @@ def fresh(library: int, columns: int, dtype: str, rows: int) -> int:
 
 
 def draws(seed: int) -> Iterator[tuple[int, int, str, int, int]]:
-    """Yield what each process does: every combination of library, dtype and vector in turn, with columns and rows at random."""
+    """Yield what each process does: every combination of library, dtype and vector in turn,
+    with columns and rows at random.
+    """
     rng = np.random.default_rng(seed)
     turns = cycle(
         [

@@ -1,4 +1,6 @@
-"""Answers are what is promised whatever instructions numpy, the BLAS and the C library take, and with any number of threads."""
+"""Answers are what is promised whatever instructions numpy, the BLAS and the C library take,
+and with any number of threads.
+"""
 
 import os
 import subprocess
@@ -9,7 +11,9 @@ import pytest
 from processors import write
 
 VECTORS = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
-"""Sets of instructions beyond the plainest that numpy would use here: only these may be switched off without a warning."""
+"""Sets of instructions beyond the plainest that numpy would use here: only these may be
+switched off without a warning.
+"""
 
 X86 = bool({"X86_V3", "AVX2", "FMA3"} & set(VECTORS))
 WIDE = bool({"X86_V4", "AVX512F", "AVX512_SKX"} & set(VECTORS))
@@ -36,7 +40,9 @@ PROCESSORS = {
     "wide": TWO | {"OPENBLAS_CORETYPE": "SkylakeX"},
 }
 RUN_HERE = [*["old", "usual"] * X86, *["wide"] * WIDE] or ["plain"]
-"""Instructions that this processor has too; of one that is no x86, those that numpy can do without."""
+"""Instructions that this processor has too; of one that is no x86, those that numpy can do
+without.
+"""
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,9 @@ def test_zeros_of_both_signs_are_one_number():
 
 
 def test_float32_rows_meet_float64_thresholds_unrounded():
-    """The float32 nearest to 0.1 lies above 0.1, so it goes right: rounding the threshold to nearest would send it left."""
+    """The float32 nearest to 0.1 lies above 0.1, so it goes right: rounding the threshold to
+    nearest would send it left.
+    """
     assert stump(0.1).leaves(column(0.1, dtype="float32"))[0, 0] == 1
     assert stump(0.1).less_equal_thresholds("float32")[0] < np.float32(0.1)
 

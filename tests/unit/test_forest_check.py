@@ -22,7 +22,9 @@ KINDS = {"plain": PLAIN, "vector": VECTOR, "listed": LISTED, "linear": LINEAR}
 
 
 def changed(forest: Forest, path: str, value: object, at: object = ...) -> Forest:
-    """Return the forest with an array (``"tables.start"``: of its tables) written over at some places."""
+    """Return the forest with an array (``"tables.start"``: of its tables) written over at some
+    places.
+    """
     part, _, name = path.rpartition(".")
     owner = getattr(forest, part) if part else forest
     data = getattr(owner, name).data.copy()
@@ -176,7 +178,9 @@ def test_linear_leaves_are_scalars():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(60))
 def test_what_passes_can_be_walked(kind, seed):
-    """A number or two of a forest changed at random: it is refused by name, or every row reaches a leaf of each tree."""
+    """A number or two of a forest changed at random: it is refused by name, or every row
+    reaches a leaf of each tree.
+    """
     rng = np.random.default_rng(seed)
     paths = ["left", "right", "roots", "feature", "first_leaf", "target"]
     paths += [f"tables.{n}" for n in ("of_test", "start")] * (kind == "listed") + [

@@ -1,4 +1,6 @@
-"""What a Model repeats of its estimator, where it can stand in for it, and what it is written to."""
+"""What a Model repeats of its estimator, where it can stand in for it, and what it is written
+to.
+"""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def ordered_sum(x: Tensor, dim: int) -> Tensor:
     sum to the last bit:
 
     1. ``cumsum`` adds float64 terms along each row.
-    2. ``index_add`` adds float32 terms, column by column: ``cumsum`` would hold their sums in double.
+    2. ``index_add`` adds float32 terms by column: ``cumsum`` would hold their sums in double.
     3. On other devices, ``cumsum`` goes down the leading dimension, where one thread of the device
        adds for each row.
 

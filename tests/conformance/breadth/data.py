@@ -1,4 +1,6 @@
-"""Rows to fit on and rows to answer, of each kind that some estimator asks for: numbers, counts, codes, texts, dicts, labels, kernels."""
+"""Rows to fit on and rows to answer, of each kind that some estimator asks for: numbers,
+counts, codes, texts, dicts, labels, kernels.
+"""
 
 from __future__ import annotations
 
@@ -114,13 +116,17 @@ def normalized(x: np.ndarray) -> np.ndarray:
 
 
 def apart(n: int) -> np.ndarray:
-    """Rows of continuous columns, so that no two are equally far from a third, near and far ones among them."""
+    """Rows of continuous columns, so that no two are equally far from a third, near and far
+    ones among them.
+    """
     rng = np.random.default_rng(n)
     return rng.normal(size=(n, WIDTH)) * 10.0 ** rng.uniform(-1, 2, (n, 1))
 
 
 def kernel(n: int | None = None) -> np.ndarray:
-    """A Gaussian kernel between rows and the fitted ones: symmetric and positive for the fitted rows themselves."""
+    """A Gaussian kernel between rows and the fitted ones: symmetric and positive for the fitted
+    rows themselves.
+    """
     return np.exp(-(distances(n) ** 2) / 20)
 
 

@@ -62,21 +62,30 @@ def no_score(model: Any, x: Any, y: Any = None, **weights: Any) -> float:
 
 
 FIT_ONLY: dict[str, Any] = {
-    "n_jobs": 1, "verbose": True, "random_state": 7, "max_iter": 11, "tol": 0.01, "cv": 3, "scoring": no_score, "pre_dispatch": 1, "error_score": 0.0,
-    "eps": 0.01, "n_alphas": 5, "max_n_alphas": 20, "memory": joblib.Memory(None), "cache_size": 10, "max_trials": 50, "stop_n_inliers": 20,
-    "stop_score": 10.0, "stop_probability": 0.5, "max_no_improvement": 2, "reassignment_ratio": 0.1, "init_size": 40, "verbose_interval": 2,
-    "validation_fraction": 0.3, "n_iter_no_change": 2, "beta_1": 0.5, "beta_2": 0.5, "epsilon_adam": 1e-4, "n_restarts_optimizer": 1, "enet_tol": 0.01,
-    "n_oversamples": 3, "iterated_power": 2, "callback": print, "evaluate_every": 1, "perp_tol": 0.5, "max_doc_update_iter": 9, "mean_change_tol": 0.1,
-    "total_samples": 100.0, "max_subpopulation": 40, "n_subsamples": 20, "power_t": 0.3, "max_fun": 50, "subset": 20, "working_memory": 1,
-    "store_cv_results": True, "max_resources": 60, "min_resources": 30, "n_candidates": 2, "aggressive_elimination": True, "factor": 2,
-    "solver_options": {"presolve": False}, "mem_req": 1, "max_iter_predict": 50, "max_iters": 9, "callbacks": None, "inverse_func": None,
+    "n_jobs": 1, "verbose": True, "random_state": 7, "max_iter": 11, "tol": 0.01, "cv": 3,
+    "scoring": no_score, "pre_dispatch": 1, "error_score": 0.0,
+    "eps": 0.01, "n_alphas": 5, "max_n_alphas": 20, "memory": joblib.Memory(None), "cache_size": 10,
+    "max_trials": 50, "stop_n_inliers": 20,
+    "stop_score": 10.0, "stop_probability": 0.5, "max_no_improvement": 2, "reassignment_ratio": 0.1,
+    "init_size": 40, "verbose_interval": 2,
+    "validation_fraction": 0.3, "n_iter_no_change": 2, "beta_1": 0.5, "beta_2": 0.5,
+    "epsilon_adam": 1e-4, "n_restarts_optimizer": 1, "enet_tol": 0.01,
+    "n_oversamples": 3, "iterated_power": 2, "callback": print, "evaluate_every": 1,
+    "perp_tol": 0.5, "max_doc_update_iter": 9, "mean_change_tol": 0.1,
+    "total_samples": 100.0, "max_subpopulation": 40, "n_subsamples": 20, "power_t": 0.3,
+    "max_fun": 50, "subset": 20, "working_memory": 1,
+    "store_cv_results": True, "max_resources": 60, "min_resources": 30, "n_candidates": 2,
+    "aggressive_elimination": True, "factor": 2,
+    "solver_options": {"presolve": False}, "mem_req": 1, "max_iter_predict": 50, "max_iters": 9,
+    "callbacks": None, "inverse_func": None,
     "inv_kw_args": {"a": 1}, "check_inverse": False,
 }  # fmt: skip
 """Parameters of the fit alone, each with another value than the usual one."""
 
 
 CLASSIFIERS = [
-    linear_model.LogisticRegression(), linear_model.RidgeClassifier(), tree.DecisionTreeClassifier(max_depth=2), naive_bayes.GaussianNB(),
+    linear_model.LogisticRegression(), linear_model.RidgeClassifier(),
+    tree.DecisionTreeClassifier(max_depth=2), naive_bayes.GaussianNB(),
     make_pipeline(preprocessing.StandardScaler(), svm.LinearSVC(random_state=0)),
 ]  # fmt: skip
 REGRESSORS = [
@@ -87,10 +96,14 @@ REGRESSORS = [
 SCALE = ("scale", preprocessing.StandardScaler())
 REDUCE = ("reduce", decomposition.PCA(2))
 KERNELS = [
-    kernels.RBF(2.0), kernels.RBF(np.arange(1.0, WIDTH + 1)), kernels.Matern(3.0, nu=0.5), kernels.Matern(3.0, nu=1.5), kernels.Matern(3.0, nu=2.5),
-    kernels.Matern(3.0, nu=0.8), kernels.Matern(3.0, nu=np.inf), kernels.RationalQuadratic(2.0, 0.5), kernels.DotProduct(0.5), kernels.ConstantKernel(2.0),
-    kernels.ExpSineSquared(2.0, 3.0), kernels.PairwiseKernel(metric="rbf"), kernels.CompoundKernel([kernels.RBF(2.0)]),
-    2.0 * kernels.RBF(3.0) + kernels.WhiteKernel(0.5), kernels.RBF(3.0) ** 2, kernels.Exponentiation(kernels.DotProduct(), 2),
+    kernels.RBF(2.0), kernels.RBF(np.arange(1.0, WIDTH + 1)), kernels.Matern(3.0, nu=0.5),
+    kernels.Matern(3.0, nu=1.5), kernels.Matern(3.0, nu=2.5),
+    kernels.Matern(3.0, nu=0.8), kernels.Matern(3.0, nu=np.inf),
+    kernels.RationalQuadratic(2.0, 0.5), kernels.DotProduct(0.5), kernels.ConstantKernel(2.0),
+    kernels.ExpSineSquared(2.0, 3.0), kernels.PairwiseKernel(metric="rbf"),
+    kernels.CompoundKernel([kernels.RBF(2.0)]),
+    2.0 * kernels.RBF(3.0) + kernels.WhiteKernel(0.5), kernels.RBF(3.0) ** 2,
+    kernels.Exponentiation(kernels.DotProduct(), 2),
 ]  # fmt: skip
 SHARES3 = [0.2, 0.3, 0.5]
 SHARES = [np.full(3, 1 / 3), [0.2, 0.3, 0.5]]
@@ -110,17 +123,28 @@ METRIC_PARAMS = [
 ]
 
 SHARED: dict[str, list[Any]] = {
-    "kernel": [inner], "kernel_params": [{"degree": 2}, {"a": 1}], "metric_params": METRIC_PARAMS, "class_weight": WEIGHTS, "alphas": [[0.1, 1.0], 3],
-    "precompute": [True, FITTED.T @ FITTED], "fit_params": [{}], "priors": SHARES, "class_prior": [SHARES3], "code_init": [np.ones((len(FITTED), 3))],
-    "dict_init": [INITIAL], "init": [INITIAL, "random"], "noise_variance_init": [np.ones(WIDTH)], "fun_args": [{"alpha": 1.5}], "w_init": [np.eye(3)],
-    "covariance_estimator": [covariance.ShrunkCovariance()], "seeds": [INITIAL], "transformer_weights": [{"scale": 2.0}],
-    "importance_getter": ["auto", "coef_", double], "score_func": ANOVA, "strip_accents": ["ascii", "unicode", str.lower], "preprocessor": [str.lower],
-    "tokenizer": [letters], "stop_words": ["english", ["red", "the"]], "token_pattern": [r"\w+", r"[a-z]+", None], "ngram_range": [(1, 2), (2, 3)],
-    "analyzer": ["word", "char", "char_wb", letters], "encoding": ["latin-1"], "vocabulary": [["red", "green"], {"red": 1, "sun": 0}],
-    "monotonic_cst": [[1, 0, -1, 0, 0, 0, 0, 0]], "oob_score": [True], "hidden_layer_sizes": [(), (3,), (4, 3, 2)], "U_init": [np.ones((len(FITTED), 3))],
-    "V_init": [INITIAL], "weights": [shrinking], "outlier_label": ["low", "most_frequent"], "n_clusters": [KMeans(3, n_init=1, random_state=0)],
-    "metric": [farthest], "separator": ["-"], "l1_ratios": [[0.0, 0.5]], "l1_ratio": [0.3, [0.1, 0.9]], "missing_values": [0, 1.0, None, pd.NA, ""],
-    "weights_init": [SHARES3], "means_init": [INITIAL], "verbose_feature_names_out": [False, "{transformer_name}_{feature_name}"],
+    "kernel": [inner], "kernel_params": [{"degree": 2}, {"a": 1}], "metric_params": METRIC_PARAMS,
+    "class_weight": WEIGHTS, "alphas": [[0.1, 1.0], 3],
+    "precompute": [True, FITTED.T @ FITTED], "fit_params": [{}], "priors": SHARES,
+    "class_prior": [SHARES3], "code_init": [np.ones((len(FITTED), 3))],
+    "dict_init": [INITIAL], "init": [INITIAL, "random"], "noise_variance_init": [np.ones(WIDTH)],
+    "fun_args": [{"alpha": 1.5}], "w_init": [np.eye(3)],
+    "covariance_estimator": [covariance.ShrunkCovariance()], "seeds": [INITIAL],
+    "transformer_weights": [{"scale": 2.0}],
+    "importance_getter": ["auto", "coef_", double], "score_func": ANOVA,
+    "strip_accents": ["ascii", "unicode", str.lower], "preprocessor": [str.lower],
+    "tokenizer": [letters], "stop_words": ["english", ["red", "the"]],
+    "token_pattern": [r"\w+", r"[a-z]+", None], "ngram_range": [(1, 2), (2, 3)],
+    "analyzer": ["word", "char", "char_wb", letters], "encoding": ["latin-1"],
+    "vocabulary": [["red", "green"], {"red": 1, "sun": 0}],
+    "monotonic_cst": [[1, 0, -1, 0, 0, 0, 0, 0]], "oob_score": [True],
+    "hidden_layer_sizes": [(), (3,), (4, 3, 2)], "U_init": [np.ones((len(FITTED), 3))],
+    "V_init": [INITIAL], "weights": [shrinking], "outlier_label": ["low", "most_frequent"],
+    "n_clusters": [KMeans(3, n_init=1, random_state=0)],
+    "metric": [farthest], "separator": ["-"], "l1_ratios": [[0.0, 0.5]],
+    "l1_ratio": [0.3, [0.1, 0.9]], "missing_values": [0, 1.0, None, pd.NA, ""],
+    "weights_init": [SHARES3], "means_init": [INITIAL],
+    "verbose_feature_names_out": [False, "{transformer_name}_{feature_name}"],
 }  # fmt: skip
 """By parameter, whatever the estimator."""
 
@@ -367,4 +391,6 @@ NEEDED: dict[tuple[str, str], dict[str, Any]] = {
     ("TransformedTargetRegressor", "inverse_func"): {"func": np.log1p, "y": "count"},
     ("TunedThresholdClassifierCV", "refit"): {"cv": 0.5},
 }
-"""Other parameters, target (``y``) or kind of data without which the source fits no other value of a parameter, or answers with few digits."""
+"""Other parameters, target (``y``) or kind of data without which the source fits no other value
+of a parameter, or answers with few digits.
+"""

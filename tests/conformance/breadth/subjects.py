@@ -1,4 +1,6 @@
-"""Subjects: every estimator of scikit-learn as the sweep starts from it, with the data that it asks for."""
+"""Subjects: every estimator of scikit-learn as the sweep starts from it, with the data that it
+asks for.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +28,24 @@ RIDGE = linear_model.Ridge()
 SMALL = {"n_estimators": 3}
 
 START: dict[str, dict[str, Any]] = {
-    "AdaBoostClassifier": SMALL, "AdaBoostRegressor": SMALL, "AffinityPropagation": {"damping": 0.9}, "BaggingClassifier": SMALL, "BaggingRegressor": SMALL,
-    "BayesianGaussianMixture": {"n_components": 3, "max_iter": 5}, "BernoulliRBM": {"n_components": 3, "n_iter": 2}, "BisectingKMeans": {"n_clusters": 3},
-    "CalibratedClassifierCV": {"estimator": LOGISTIC, "cv": 2}, "ClassifierChain": {"estimator": LOGISTIC},
+    "AdaBoostClassifier": SMALL, "AdaBoostRegressor": SMALL,
+    "AffinityPropagation": {"damping": 0.9}, "BaggingClassifier": SMALL, "BaggingRegressor": SMALL,
+    "BayesianGaussianMixture": {"n_components": 3, "max_iter": 5},
+    "BernoulliRBM": {"n_components": 3, "n_iter": 2}, "BisectingKMeans": {"n_clusters": 3},
+    "CalibratedClassifierCV": {"estimator": LOGISTIC, "cv": 2},
+    "ClassifierChain": {"estimator": LOGISTIC},
     "ColumnTransformer": {"transformers": [("scale", preprocessing.StandardScaler(), [0, 1]), ("keep", "passthrough", [3])]},
-    "DictionaryLearning": {"n_components": 3, "max_iter": 3}, "ElasticNetCV": {"alphas": 3, "cv": 2}, "EllipticEnvelope": {"support_fraction": 0.9},
-    "ExtraTreesClassifier": SMALL, "ExtraTreesRegressor": SMALL, "FactorAnalysis": {"n_components": 2, "max_iter": 9},
-    "FastICA": {"n_components": 3, "max_iter": 9, "whiten": "unit-variance"}, "FeatureHasher": {"n_features": 32},
-    "FeatureUnion": {"transformer_list": [SCALE, REDUCE]}, "FixedThresholdClassifier": {"estimator": LOGISTIC},
+    "DictionaryLearning": {"n_components": 3, "max_iter": 3},
+    "ElasticNetCV": {"alphas": 3, "cv": 2}, "EllipticEnvelope": {"support_fraction": 0.9},
+    "ExtraTreesClassifier": SMALL, "ExtraTreesRegressor": SMALL,
+    "FactorAnalysis": {"n_components": 2, "max_iter": 9},
+    "FastICA": {"n_components": 3, "max_iter": 9, "whiten": "unit-variance"},
+    "FeatureHasher": {"n_features": 32},
+    "FeatureUnion": {"transformer_list": [SCALE, REDUCE]},
+    "FixedThresholdClassifier": {"estimator": LOGISTIC},
     "FrozenEstimator": {"estimator": linear_model.Ridge().fit(KINDS["numbers"].fit(), target("value")[:SIZE])}, "FunctionTransformer": {"func": np.abs},
-    "GaussianMixture": {"n_components": 3, "max_iter": 5}, "GaussianRandomProjection": {"n_components": 3}, "GradientBoostingClassifier": SMALL,
+    "GaussianMixture": {"n_components": 3, "max_iter": 5},
+    "GaussianRandomProjection": {"n_components": 3}, "GradientBoostingClassifier": SMALL,
     "GradientBoostingRegressor": SMALL, "GraphicalLasso": {"alpha": 0.3, "max_iter": 9},
     "GraphicalLassoCV": {"alphas": 2, "n_refinements": 1, "max_iter": 9, "cv": 2},
     "GridSearchCV": {"estimator": LOGISTIC, "param_grid": {"C": [0.1, 1.0]}, "cv": 2},
@@ -43,64 +53,109 @@ START: dict[str, dict[str, Any]] = {
     "HalvingRandomSearchCV": {"estimator": LOGISTIC, "param_distributions": {"C": [0.1, 1.0]}, "cv": 2}, "HashingVectorizer": {"n_features": 64},
     "HistGradientBoostingClassifier": {"max_iter": 3, "min_samples_leaf": 5, "early_stopping": False},
     "HistGradientBoostingRegressor": {"max_iter": 3, "min_samples_leaf": 5, "early_stopping": False}, "IncrementalPCA": {"n_components": 3},
-    "IsolationForest": SMALL, "KBinsDiscretizer": {"n_bins": 3, "quantile_method": "averaged_inverted_cdf"}, "KMeans": {"n_clusters": 3, "n_init": 1},
-    "KernelDensity": {"bandwidth": 2.0}, "KernelPCA": {"n_components": 3, "kernel": "rbf", "gamma": 0.05}, "LassoCV": {"alphas": 3, "cv": 2},
-    "LarsCV": {"cv": 2}, "LassoLars": {"alpha": 0.1}, "LassoLarsCV": {"cv": 2}, "LatentDirichletAllocation": {"n_components": 3, "max_iter": 2},
+    "IsolationForest": SMALL,
+    "KBinsDiscretizer": {"n_bins": 3, "quantile_method": "averaged_inverted_cdf"},
+    "KMeans": {"n_clusters": 3, "n_init": 1},
+    "KernelDensity": {"bandwidth": 2.0},
+    "KernelPCA": {"n_components": 3, "kernel": "rbf", "gamma": 0.05},
+    "LassoCV": {"alphas": 3, "cv": 2},
+    "LarsCV": {"cv": 2}, "LassoLars": {"alpha": 0.1}, "LassoLarsCV": {"cv": 2},
+    "LatentDirichletAllocation": {"n_components": 3, "max_iter": 2},
     "LocalOutlierFactor": {"novelty": True},
     "LogisticRegressionCV": {"Cs": 2, "cv": 2, "l1_ratios": (0,), "use_legacy_attributes": False, "scoring": "neg_log_loss"},
-    "MLPClassifier": {"hidden_layer_sizes": (4,), "max_iter": 9}, "MLPRegressor": {"hidden_layer_sizes": (4,), "max_iter": 9},
-    "MeanShift": {"bandwidth": 8.0}, "MiniBatchDictionaryLearning": {"n_components": 3, "max_iter": 2}, "MiniBatchKMeans": {"n_clusters": 3, "n_init": 1},
-    "MiniBatchNMF": {"n_components": 3, "max_iter": 5}, "MiniBatchSparsePCA": {"n_components": 3, "max_iter": 3},
-    "MultiOutputClassifier": {"estimator": LOGISTIC}, "MultiOutputRegressor": {"estimator": RIDGE}, "MultiTaskElasticNetCV": {"alphas": 3, "cv": 2},
-    "MultiTaskLassoCV": {"alphas": 3, "cv": 2}, "NMF": {"n_components": 3, "max_iter": 20, "tol": 0.0},
-    "NeighborhoodComponentsAnalysis": {"n_components": 3, "max_iter": 5}, "NuSVC": {"nu": 0.3}, "Nystroem": {"n_components": 9},
-    "OneVsOneClassifier": {"estimator": LOGISTIC}, "OneVsRestClassifier": {"estimator": LOGISTIC}, "OrthogonalMatchingPursuitCV": {"cv": 2},
-    "OutputCodeClassifier": {"estimator": LOGISTIC}, "PCA": {"n_components": 3}, "Pipeline": {"steps": [SCALE, ("linear", LOGISTIC)]},
-    "PolynomialCountSketch": {"n_components": 9}, "QuantileRegressor": {"alpha": 0.01}, "QuantileTransformer": {"n_quantiles": 20},
-    "QuadraticDiscriminantAnalysis": {"reg_param": 0.1}, "RBFSampler": {"n_components": 9}, "RFE": {"estimator": LOGISTIC},
-    "RFECV": {"estimator": LOGISTIC, "cv": 2}, "RadiusNeighborsClassifier": {"radius": 20.0, "outlier_label": "most_frequent"},
-    "RadiusNeighborsRegressor": {"radius": 20.0}, "RadiusNeighborsTransformer": {"radius": 20.0}, "RandomForestClassifier": SMALL,
+    "MLPClassifier": {"hidden_layer_sizes": (4,), "max_iter": 9},
+    "MLPRegressor": {"hidden_layer_sizes": (4,), "max_iter": 9},
+    "MeanShift": {"bandwidth": 8.0},
+    "MiniBatchDictionaryLearning": {"n_components": 3, "max_iter": 2},
+    "MiniBatchKMeans": {"n_clusters": 3, "n_init": 1},
+    "MiniBatchNMF": {"n_components": 3, "max_iter": 5},
+    "MiniBatchSparsePCA": {"n_components": 3, "max_iter": 3},
+    "MultiOutputClassifier": {"estimator": LOGISTIC}, "MultiOutputRegressor": {"estimator": RIDGE},
+    "MultiTaskElasticNetCV": {"alphas": 3, "cv": 2},
+    "MultiTaskLassoCV": {"alphas": 3, "cv": 2},
+    "NMF": {"n_components": 3, "max_iter": 20, "tol": 0.0},
+    "NeighborhoodComponentsAnalysis": {"n_components": 3, "max_iter": 5}, "NuSVC": {"nu": 0.3},
+    "Nystroem": {"n_components": 9},
+    "OneVsOneClassifier": {"estimator": LOGISTIC}, "OneVsRestClassifier": {"estimator": LOGISTIC},
+    "OrthogonalMatchingPursuitCV": {"cv": 2},
+    "OutputCodeClassifier": {"estimator": LOGISTIC}, "PCA": {"n_components": 3},
+    "Pipeline": {"steps": [SCALE, ("linear", LOGISTIC)]},
+    "PolynomialCountSketch": {"n_components": 9}, "QuantileRegressor": {"alpha": 0.01},
+    "QuantileTransformer": {"n_quantiles": 20},
+    "QuadraticDiscriminantAnalysis": {"reg_param": 0.1}, "RBFSampler": {"n_components": 9},
+    "RFE": {"estimator": LOGISTIC},
+    "RFECV": {"estimator": LOGISTIC, "cv": 2},
+    "RadiusNeighborsClassifier": {"radius": 20.0, "outlier_label": "most_frequent"},
+    "RadiusNeighborsRegressor": {"radius": 20.0}, "RadiusNeighborsTransformer": {"radius": 20.0},
+    "RandomForestClassifier": SMALL,
     "RandomForestRegressor": SMALL, "RandomTreesEmbedding": SMALL,
     "RandomizedSearchCV": {"estimator": LOGISTIC, "param_distributions": {"C": [0.1, 1.0]}, "n_iter": 2, "cv": 2}, "RegressorChain": {"estimator": RIDGE},
-    "SVC": {"gamma": 0.05}, "SelectFdr": {"alpha": 0.5}, "SelectFromModel": {"estimator": LOGISTIC}, "SelectKBest": {"k": 3},
-    "SelfTrainingClassifier": {"estimator": LOGISTIC}, "SequentialFeatureSelector": {"estimator": LOGISTIC, "n_features_to_select": 2, "cv": 2},
-    "SkewedChi2Sampler": {"n_components": 9}, "SparseCoder": {"dictionary": KINDS["numbers"].fit()[:4]}, "SparsePCA": {"n_components": 3, "max_iter": 3},
-    "SparseRandomProjection": {"n_components": 3, "density": 0.5}, "StackingClassifier": {"estimators": [("a", LOGISTIC), ("b", TREE)], "cv": 2},
+    "SVC": {"gamma": 0.05}, "SelectFdr": {"alpha": 0.5}, "SelectFromModel": {"estimator": LOGISTIC},
+    "SelectKBest": {"k": 3},
+    "SelfTrainingClassifier": {"estimator": LOGISTIC},
+    "SequentialFeatureSelector": {"estimator": LOGISTIC, "n_features_to_select": 2, "cv": 2},
+    "SkewedChi2Sampler": {"n_components": 9},
+    "SparseCoder": {"dictionary": KINDS["numbers"].fit()[:4]},
+    "SparsePCA": {"n_components": 3, "max_iter": 3},
+    "SparseRandomProjection": {"n_components": 3, "density": 0.5},
+    "StackingClassifier": {"estimators": [("a", LOGISTIC), ("b", TREE)], "cv": 2},
     "StackingRegressor": {"estimators": [("a", RIDGE), ("b", tree.DecisionTreeRegressor(max_depth=2))], "cv": 2},
-    "TargetEncoder": {"target_type": "continuous", "cv": 2}, "TheilSenRegressor": {"max_subpopulation": 50},
+    "TargetEncoder": {"target_type": "continuous", "cv": 2},
+    "TheilSenRegressor": {"max_subpopulation": 50},
     "TransformedTargetRegressor": {"regressor": RIDGE}, "TruncatedSVD": {"n_components": 3},
-    "TunedThresholdClassifierCV": {"estimator": LOGISTIC, "thresholds": 5, "cv": 2}, "VotingClassifier": {"estimators": [("a", LOGISTIC), ("b", TREE)]},
+    "TunedThresholdClassifierCV": {"estimator": LOGISTIC, "thresholds": 5, "cv": 2},
+    "VotingClassifier": {"estimators": [("a", LOGISTIC), ("b", TREE)]},
     "VotingRegressor": {"estimators": [("a", RIDGE), ("b", tree.DecisionTreeRegressor(max_depth=2))]},
 }  # fmt: skip
 """Parameters that the constructor demands, or that keep the model small."""
 
 DATA = {
-    "AdditiveChi2Sampler": "positive", "CategoricalNB": "codes", "ComplementNB": "counts", "CountVectorizer": "texts", "DictVectorizer": "dicts",
-    "FeatureHasher": "dicts", "GammaRegressor": "moderate", "HashingVectorizer": "texts", "IsotonicRegression": "line", "IterativeImputer": "holes",
-    "KNNImputer": "holes", "KernelCenterer": "kernel", "LabelBinarizer": "labels", "LabelEncoder": "label column", "LatentDirichletAllocation": "counts",
-    "MLPClassifier": "moderate", "MLPRegressor": "moderate", "MiniBatchNMF": "positive", "MissingIndicator": "holes", "MultiLabelBinarizer": "label sets",
-    "MultinomialNB": "counts", "NMF": "positive", "OneHotEncoder": "codes", "OrdinalEncoder": "codes", "PoissonRegressor": "moderate",
-    "SimpleImputer": "holes", "SkewedChi2Sampler": "positive", "TargetEncoder": "codes", "TfidfTransformer": "counts", "TfidfVectorizer": "texts",
-    "TweedieRegressor": "moderate", "GaussianProcessClassifier": "normalized", "GaussianProcessRegressor": "normalized", "KernelPCA": "normalized",
-    "KernelRidge": "normalized", "LabelPropagation": "normalized", "LabelSpreading": "normalized", "Nystroem": "normalized", "RBFSampler": "normalized",
-    "SVC": "normalized", "NuSVC": "normalized", "SVR": "normalized", "NuSVR": "normalized", "OneClassSVM": "normalized", "BernoulliRBM": "normalized",
-    "AffinityPropagation": "normalized", "GaussianMixture": "apart", "BayesianGaussianMixture": "apart", "PLSCanonical": "moderate",
-    "CCA": "moderate", "DictionaryLearning": "normalized", "MiniBatchDictionaryLearning": "normalized", "LocallyLinearEmbedding": "normalized",
-    "Isomap": "apart", "QuadraticDiscriminantAnalysis": "normalized", "KNeighborsClassifier": "apart", "KNeighborsRegressor": "apart",
+    "AdditiveChi2Sampler": "positive", "CategoricalNB": "codes", "ComplementNB": "counts",
+    "CountVectorizer": "texts", "DictVectorizer": "dicts",
+    "FeatureHasher": "dicts", "GammaRegressor": "moderate", "HashingVectorizer": "texts",
+    "IsotonicRegression": "line", "IterativeImputer": "holes",
+    "KNNImputer": "holes", "KernelCenterer": "kernel", "LabelBinarizer": "labels",
+    "LabelEncoder": "label column", "LatentDirichletAllocation": "counts",
+    "MLPClassifier": "moderate", "MLPRegressor": "moderate", "MiniBatchNMF": "positive",
+    "MissingIndicator": "holes", "MultiLabelBinarizer": "label sets",
+    "MultinomialNB": "counts", "NMF": "positive", "OneHotEncoder": "codes",
+    "OrdinalEncoder": "codes", "PoissonRegressor": "moderate",
+    "SimpleImputer": "holes", "SkewedChi2Sampler": "positive", "TargetEncoder": "codes",
+    "TfidfTransformer": "counts", "TfidfVectorizer": "texts",
+    "TweedieRegressor": "moderate", "GaussianProcessClassifier": "normalized",
+    "GaussianProcessRegressor": "normalized", "KernelPCA": "normalized",
+    "KernelRidge": "normalized", "LabelPropagation": "normalized", "LabelSpreading": "normalized",
+    "Nystroem": "normalized", "RBFSampler": "normalized",
+    "SVC": "normalized", "NuSVC": "normalized", "SVR": "normalized", "NuSVR": "normalized",
+    "OneClassSVM": "normalized", "BernoulliRBM": "normalized",
+    "AffinityPropagation": "normalized", "GaussianMixture": "apart",
+    "BayesianGaussianMixture": "apart", "PLSCanonical": "moderate",
+    "CCA": "moderate", "DictionaryLearning": "normalized",
+    "MiniBatchDictionaryLearning": "normalized", "LocallyLinearEmbedding": "normalized",
+    "Isomap": "apart", "QuadraticDiscriminantAnalysis": "normalized",
+    "KNeighborsClassifier": "apart", "KNeighborsRegressor": "apart",
     "KNeighborsTransformer": "apart", "LocalOutlierFactor": "apart", "NearestNeighbors": "apart",
 }  # fmt: skip
 """Kind of data; numbers where nothing is said."""
 
 TARGET = {
-    "ClassifierChain": "labels", "GammaRegressor": "positive", "IsotonicRegression": "value", "MultiOutputClassifier": "labels",
-    "PoissonRegressor": "count", "RegressorChain": "values", "TweedieRegressor": "count", "FixedThresholdClassifier": "two",
-    "TunedThresholdClassifierCV": "two", "TargetEncoder": "value", "CCA": "values", "PLSCanonical": "values", "PLSRegression": "values", "PLSSVD": "values",
-    "MultiOutputRegressor": "values", "MultiTaskElasticNet": "values", "MultiTaskElasticNetCV": "values", "MultiTaskLasso": "values",
-    "MultiTaskLassoCV": "values", "SelectFromModel": "three", "GridSearchCV": "three_text", "HalvingGridSearchCV": "three_text",
-    "HalvingRandomSearchCV": "three_text", "RandomizedSearchCV": "three_text", "Pipeline": "three_text", "FrozenEstimator": "value",
+    "ClassifierChain": "labels", "GammaRegressor": "positive", "IsotonicRegression": "value",
+    "MultiOutputClassifier": "labels",
+    "PoissonRegressor": "count", "RegressorChain": "values", "TweedieRegressor": "count",
+    "FixedThresholdClassifier": "two",
+    "TunedThresholdClassifierCV": "two", "TargetEncoder": "value", "CCA": "values",
+    "PLSCanonical": "values", "PLSRegression": "values", "PLSSVD": "values",
+    "MultiOutputRegressor": "values", "MultiTaskElasticNet": "values",
+    "MultiTaskElasticNetCV": "values", "MultiTaskLasso": "values",
+    "MultiTaskLassoCV": "values", "SelectFromModel": "three", "GridSearchCV": "three_text",
+    "HalvingGridSearchCV": "three_text",
+    "HalvingRandomSearchCV": "three_text", "RandomizedSearchCV": "three_text",
+    "Pipeline": "three_text", "FrozenEstimator": "value",
     "NeighborhoodComponentsAnalysis": "three_text", "SelfTrainingClassifier": "three",
 }  # fmt: skip
-"""Target; of three texts for classifiers and selectors, a value for regressors, where nothing is said."""
+"""Target; of three texts for classifiers and selectors, a value for regressors, where nothing
+is said.
+"""
 
 LABELS = ("two", "two_bool", "three", "three_text", "labels")
 NUMBERS = ("value", "values", "positive", "count")
@@ -141,7 +196,9 @@ class Subject:
             return model.fit(x) if y is None else model.fit(x, y)
 
     def rows(self, n: int, dtype: str, *, known: bool = False) -> Any:
-        """New rows, hostile ones among them unless they must be known; a model fitted on named columns is given named ones."""
+        """New rows, hostile ones among them unless they must be known; a model fitted on named
+        columns is given named ones.
+        """
         x = (self.data.known if known and self.data.known else self.data.rows)(n)
         x = as_dtype(x, dtype) if hasattr(x, "dtype") else x
         return _frame(x) if self.form == "frame" else x

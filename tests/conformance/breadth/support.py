@@ -1,4 +1,6 @@
-"""What is known of the support of each estimator: how each backend runs each method, and whether its answers are right."""
+"""What is known of the support of each estimator: how each backend runs each method, and
+whether its answers are right.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def _public(cls: type) -> str:
 
 
 def statuses(case: Case) -> dict[str, list[str] | str]:
-    """How each backend runs each method; why not, for a method of the source that no backend has."""
+    """How each backend runs each method; why not, for a method of the source that no backend
+    has.
+    """
     models = [_model(case, backend) for backend in BACKENDS]
     known = {method: [_status(model, method) for model in models] for method in models[0].methods}
     return known | {
@@ -61,7 +65,9 @@ def statuses(case: Case) -> dict[str, list[str] | str]:
 
 
 def fitted_methods(case: Case) -> tuple[str, ...]:
-    """Methods of the source, also those that the matrix leaves out because no two calls answer alike."""
+    """Methods of the source, also those that the matrix leaves out because no two calls answer
+    alike.
+    """
     return (
         methods(fitted(case))
         if case.methods and case.estimator.startswith("sklearn.")
@@ -82,7 +88,8 @@ def _status(model: Model, method: str) -> str:
 def right(case: Case) -> list[str]:
     """Backends that answer as the source does, in every method and all dtypes that it takes.
 
-    Backends that compile slowly are not asked for a case whose programs are another's but for their constants.
+    Backends that compile slowly are not asked for a case whose programs are another's but for
+    their constants.
     """
     quick = [backend for backend in BACKENDS if backend in QUICK and _is_right(case, backend)]
     other = next(
@@ -113,8 +120,8 @@ def _is_right(case: Case, backend: str) -> bool:
 def refusals(name: str) -> dict[str, str]:
     """Values of single parameters that hbconv refuses, each with the reason or the way out.
 
-    Where the source does not fit a value on this processor (Isomap of rows that are all equally far has equal eigenvalues, which
-    LAPACK may not find), the table keeps what another one found.
+    Where the source does not fit a value on this processor (Isomap of rows that are all equally
+    far has equal eigenvalues, which LAPACK may not find), the table keeps what another one found.
     """
     known = support_data().get(public(name), {}).get("refused", {})
     with warnings.catch_warnings():

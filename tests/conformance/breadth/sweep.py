@@ -1,6 +1,8 @@
-"""The sweep: an estimator with one parameter changed, fitted, converted, and compared with the source on rows made to hurt.
+"""The sweep: an estimator with one parameter changed, fitted, converted, and compared with the
+source on rows made to hurt.
 
-It is right on every backend asked for, or refused by name. What the source itself refuses to fit is counted, and left out.
+It is right on every backend asked for, or refused by name. What the source itself refuses to fit
+is counted, and left out.
 """
 
 from __future__ import annotations
@@ -84,7 +86,9 @@ def is_parsed(estimator: Any) -> bool:
 
 
 def changes(name: str) -> Iterator[Change]:
-    """The subject as it is, and with each parameter, its target and its form of rows changed in turn."""
+    """The subject as it is, and with each parameter, its target and its form of rows changed in
+    turn.
+    """
     start = subject(name)
     yield Change(name, "", start)
     for parameter in parameters(start.estimator):
@@ -125,7 +129,9 @@ def _show(value: Any) -> str:
 
 
 def _with(start: Subject, chosen: dict[str, Any]) -> Subject:
-    """Set parameters, and the target or the kind of data where these are named; data follow a kernel or distances computed before."""
+    """Set parameters, and the target or the kind of data where these are named; data follow a
+    kernel or distances computed before.
+    """
     data = {
         name: chosen[name]
         for name in ("y", "kind")
@@ -166,7 +172,9 @@ def check(change: Change, backends: Sequence[str]) -> None:
 
 
 def refusal(change: Change) -> str | None:
-    """Say why hbconv refuses a change, or what to do; nothing where it converts it, None where the source does not fit it."""
+    """Say why hbconv refuses a change, or what to do; nothing where it converts it, None where
+    the source does not fit it.
+    """
     try:
         estimator = change.subject.fitted()
     except Exception:  # as in check
@@ -206,17 +214,23 @@ def public(name: str) -> str:
 
 
 def _first(name: str) -> Case:
-    """The first case of an estimator in the matrix, which knows its tolerance and the methods that no two calls of the source answer alike."""
+    """The first case of an estimator in the matrix, which knows its tolerance and the methods
+    that no two calls of the source answer alike.
+    """
     return _firsts()[name]
 
 
 def _methods(name: str, estimator: Any) -> tuple[str, ...]:
-    """Methods to compare: those that the matrix names for the estimator, or those that the source has."""
+    """Methods to compare: those that the matrix names for the estimator, or those that the
+    source has.
+    """
     return tuple(m for m in _first(name).methods if hasattr(estimator, m)) or methods(estimator)
 
 
 def _has_methods_that_answer(case: Case, model: Model, subject: Subject) -> None:
-    """No method more than the source has; none less, but for those that it has and refuses whatever the rows."""
+    """No method more than the source has; none less, but for those that it has and refuses
+    whatever the rows.
+    """
     assert set(model.methods) <= set(case.names), (
         f"{sorted(set(model.methods) - set(case.names))} are no methods of the source"
     )
@@ -258,7 +272,9 @@ def _refusal(case: Case, method: str, x: Any) -> Exception | None:
 
 
 def answers(model: Model, x: Any) -> dict[str, Any]:
-    """Answer with all methods; backends that compile slowly compile those that are tensors as one program."""
+    """Answer with all methods; backends that compile slowly compile those that are tensors as
+    one program.
+    """
     together = (
         model.parsed.tensors
         if model.backend not in QUICK and isinstance(x, np.ndarray) and x.ndim == 2

@@ -1,4 +1,6 @@
-"""The table of support: a status that changes unnoticed fails; ``--update-support`` asks anew and writes the table and its page."""
+"""The table of support: a status that changes unnoticed fails; ``--update-support`` asks anew
+and writes the table and its page.
+"""
 
 import json
 from pathlib import Path

@@ -1,7 +1,9 @@
-"""Every estimator of scikit-learn with every constructor parameter changed: right on every backend, or refused by name.
+"""Every estimator of scikit-learn with every constructor parameter changed: right on every
+backend, or refused by name.
 
-An ordinary run changes one parameter at a time, and a few at once, on the reference and torch; each of the other backends takes a
-small fixed share. ``--battery 100`` and more changes many at once, on all backends. Trees have a sweep of their own (tests/conformance/trees).
+An ordinary run changes one parameter at a time, and a few at once, on the reference and torch;
+each of the other backends takes a small fixed share. ``--battery 100`` and more changes many at
+once, on all backends. Trees have a sweep of their own (tests/conformance/trees).
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ SHARE = 60
 SWEPT = {
     cls.__name__ for module in (test_sklearn_sweep, test_ensembles_sweep) for cls in module.SWEEP
 }
-"""Estimators that tests/conformance/trees sweeps: an ordinary run changes their target and form of rows only."""
+"""Estimators that tests/conformance/trees sweeps: an ordinary run changes their target and form
+of rows only.
+"""
 
 ONE_VALUE = {("HistGradientBoostingClassifier", "loss")}
 """Parameters that have one documented value."""

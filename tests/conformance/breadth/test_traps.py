@@ -1,6 +1,8 @@
-"""Named traps: models and rows that a converter gets silently wrong, or fails on in ordinary use, each against scikit-learn itself.
+"""Named traps: models and rows that a converter gets silently wrong, or fails on in ordinary use,
+each against scikit-learn itself.
 
-Those of trees are in tests/conformance/trees; of neighbours, support vectors, transformers and estimators around others in tests/unit/parse.
+Those of trees are in tests/conformance/trees; of neighbours, support vectors, transformers and
+estimators around others in tests/unit/parse.
 """
 
 import sys

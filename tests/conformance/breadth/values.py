@@ -1,4 +1,6 @@
-"""Values to try for a constructor parameter: those that scikit-learn's own constraints name, and hand-made ones for objects and functions."""
+"""Values to try for a constructor parameter: those that scikit-learn's own constraints name,
+and hand-made ones for objects and functions.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ def parameters(estimator: Any) -> tuple[str, ...]:
 def values(estimator: Any, parameter: str) -> list[Any]:
     """Return other values of a parameter than the one the estimator has.
 
-    A parameter of the fit alone gets one; every other what its constraints name and what is made for it by hand.
+    A parameter of the fit alone gets one; every other what its constraints name and what is made
+    for it by hand.
     """
     name = type(estimator).__name__
     now = estimator.get_params(deep=False)[parameter]
@@ -40,7 +43,9 @@ def values(estimator: Any, parameter: str) -> list[Any]:
 
 
 def _constraints(estimator: Any, parameter: str) -> list[Any]:
-    """What the class allows; the names of all metrics are left out, which choose among fits alone."""
+    """What the class allows; the names of all metrics are left out, which choose among fits
+    alone.
+    """
     found = getattr(type(estimator), "_parameter_constraints", {}).get(parameter, [])
     return found if isinstance(found, list) and parameter != "scoring" else []
 
@@ -52,7 +57,9 @@ def _key(value: Any) -> tuple[str, str]:
 
 
 def _named(constraint: Any) -> Iterator[Any]:
-    """Values that a constraint names; nothing for functions, objects and arrays, which are made by hand."""
+    """Values that a constraint names; nothing for functions, objects and arrays, which are made
+    by hand.
+    """
     if constraint is None:
         yield None
     elif isinstance(constraint, str):
@@ -68,7 +75,9 @@ def _named(constraint: Any) -> Iterator[Any]:
 
 
 def _inside(interval: Interval) -> Iterator[Any]:
-    """Ends that belong to the interval, the integer next to the lower one, and one or two numbers inside."""
+    """Ends that belong to the interval, the integer next to the lower one, and one or two
+    numbers inside.
+    """
     whole = interval.type is Integral
     kind = int if whole else float
     ends = [

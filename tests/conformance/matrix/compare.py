@@ -1,4 +1,6 @@
-"""Compare an answer with the source's: the same form, shape and dtype, values within tolerance, labels unless scores tie."""
+"""Compare an answer with the source's: the same form, shape and dtype, values within tolerance,
+labels unless scores tie.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def ask(case: Case, method: str, x: Any) -> Any:
 
 
 def answers(case: Case, method: str, x: Any) -> bool:
-    """Return whether the source takes these rows; vectorizers fail on a row that is no text or no mapping."""
+    """Return whether the source takes these rows; vectorizers fail on a row that is no text or
+    no mapping.
+    """
     try:
         ask(case, method, x)
     except (ValueError, TypeError, AttributeError):
@@ -32,9 +36,11 @@ def answers(case: Case, method: str, x: Any) -> bool:
 
 
 def compare(case: Case, method: str, x: Any, got: Any) -> float:
-    """Compare an answer with the source's; return the largest difference, as a share of what is allowed.
+    """Compare an answer with the source's; return the largest difference, as a share of what is
+    allowed.
 
-    No rows give no rows, of the right width and dtype: where the source refuses them, a model that scores batches need not.
+    No rows give no rows, of the right width and dtype: where the source refuses them, a model that
+    scores batches need not.
     """
     if len(x):
         want = ask(case, method, x)
@@ -48,7 +54,9 @@ def compare(case: Case, method: str, x: Any, got: Any) -> float:
 
 
 def compare_values(case: Case, method: str, x: Any, got: np.ndarray) -> float:
-    """Compare an answer laid out as one array with the source's; return the largest difference, as a share of what is allowed."""
+    """Compare an answer laid out as one array with the source's; return the largest difference,
+    as a share of what is allowed.
+    """
     want = (
         dense(ask(case, method, x))
         if len(x)
@@ -100,7 +108,9 @@ def case_rows_like(case: Case, x: Any) -> Any:
 
 
 def undecided(case: Case, x: Any, wrong: np.ndarray) -> np.ndarray:
-    """Entries whose two best scores tie within the tolerance, so that rounding decides the label."""
+    """Entries whose two best scores tie within the tolerance, so that rounding decides the
+    label.
+    """
     method = next((m for m in ("decision_function", "predict_proba") if m in case.names), None)
     if method is None or not wrong.any():
         return np.zeros_like(wrong)

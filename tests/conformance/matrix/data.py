@@ -13,7 +13,9 @@ LARGE = 1e4
 
 
 def draw(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Columns of many kinds: counts, decimals, normal, skewed, flags, wide, small and mostly zero."""
+    """Columns of many kinds: counts, decimals, normal, skewed, flags, wide, small and mostly
+    zero.
+    """
     columns = (
         rng.integers(0, 6, n),
         rng.normal(size=n).round(1),
@@ -74,8 +76,8 @@ def with_missing(x: np.ndarray, share: float = 0.15) -> np.ndarray:
 def rows(n: int, *, large: float = LARGE) -> np.ndarray:
     """New rows, float64; all but the first hold hostile finite values.
 
-    Zeros of both signs, denormals, large values, values seen in fitting, midpoints between them (where trees and bins
-    cut) and the numbers beside those.
+    Zeros of both signs, denormals, large values, values seen in fitting, midpoints between them
+    (where trees and bins cut) and the numbers beside those.
     """
     rng = np.random.default_rng(n)
     x = draw(rng, n)

@@ -24,7 +24,9 @@ Answers = Callable[[Any], dict[str, Any]]
 
 
 def exported(case: Case, suffix: str, dtype: str, folder: Path) -> Answers:
-    """Export a case's model for numbers of a dtype, and load the file in the runtime that the suffix names."""
+    """Export a case's model for numbers of a dtype, and load the file in the runtime that the
+    suffix names.
+    """
     model = hbconv.convert(
         compiled(case, "reference").parsed,
         backend="reference",
@@ -36,7 +38,9 @@ def exported(case: Case, suffix: str, dtype: str, folder: Path) -> Answers:
 
 
 def _onnx(model: hbconv.Model, path: Path) -> Answers:
-    """Feed the inputs that the file declares, by name and dtype: the matrix X, or an input a column."""
+    """Feed the inputs that the file declares, by name and dtype: the matrix X, or an input a
+    column.
+    """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
@@ -77,7 +81,9 @@ def _torch_export(model: hbconv.Model, path: Path) -> Answers:
 
 
 def _torch(model: hbconv.Model, module: Callable[..., Any]) -> Answers:
-    """Feed tensors in the program's order; its answers are those of the methods, classes as codes. torch counts in int64 where it likes."""
+    """Feed tensors in the program's order; its answers are those of the methods, classes as
+    codes. torch counts in int64 where it likes.
+    """
     methods = model.parsed.tensors
     lowered = model.programs.lowered(methods, model.dtypes)
     types = {

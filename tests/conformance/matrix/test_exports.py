@@ -1,4 +1,6 @@
-"""Every exported file loads in its bare runtime and answers as the source does, for none, one, few and many rows."""
+"""Every exported file loads in its bare runtime and answers as the source does, for none, one,
+few and many rows.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from hbconv.errors import BackendError
 ROWS = (1000, 7, 1, 0)
 
 SHARES = {".pt": 12, ".pt2": 100}
-"""One estimator in so many, by a hash of its name, is exported in each run of the tests, for a tracer takes its time; all of them with ``--exports``."""
+"""One estimator in so many, by a hash of its name, is exported in each run of the tests, for a
+tracer takes its time; all of them with ``--exports``.
+"""
 
 
 NEAR = {
@@ -52,7 +56,9 @@ def _sampled(case: Case, suffix: str) -> bool:
 
 
 def test_a_file_answers_as_the_source(case: Case, suffix: str, tmp_path: Path) -> None:
-    """In each dtype that the source takes; a model of which no method gives a tensor, or whose texts become tokens on the host, is refused."""
+    """In each dtype that the source takes; a model of which no method gives a tensor, or whose
+    texts become tokens on the host, is refused.
+    """
     model = compiled(case, "reference")
     if model.reads.entries or not model.parsed.tensors or (suffix == ".onnx" and _hashes(model)):
         with pytest.raises(

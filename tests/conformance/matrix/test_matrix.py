@@ -1,4 +1,6 @@
-"""Every estimator on every backend, in both dtypes, for none, one, few and many rows, against the fitted estimator."""
+"""Every estimator on every backend, in both dtypes, for none, one, few and many rows, against
+the fitted estimator.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from hbconv.parse import parser_names
 from hbconv.parse.registry import find_entry
 
 EVERY_SETTING = ("reference", "torch")
-"""Backends that run every setting; the others, slower to compile, run the first of each estimator that is not read as another is."""
+"""Backends that run every setting; the others, slower to compile, run the first of each
+estimator that is not read as another is.
+"""
 
 ROWS = (1000, 0, 1, 7)
 
@@ -53,7 +57,9 @@ def test_settings_are_named_once() -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("case", "backend"), _pairs())
 def test_answers_as_the_source(case: Case, backend: str, dtype: str, n: int) -> None:
-    """The same methods; the same values within tolerance, labels exactly; the same shapes and dtypes."""
+    """The same methods; the same values within tolerance, labels exactly; the same shapes and
+    dtypes.
+    """
     x = as_dtype(case.rows(n), dtype)
     if dtype not in case.dtypes:
         _both_refuse(case, backend, x)
@@ -82,7 +88,9 @@ def test_has_the_methods_of_the_source(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_takes_integers(case: Case) -> None:
-    """Whole numbers are computed with as the source does, in its dtypes; some settings of the source take none."""
+    """Whole numbers are computed with as the source does, in its dtypes; some settings of the
+    source take none.
+    """
     x = as_dtype(case.rows(7), "int64") if not hasattr(case.rows(1), "columns") else case.rows(7)
     for method in case.names:
         if answers(case, method, x):
@@ -91,7 +99,9 @@ def test_takes_integers(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_takes_half_precision_or_refuses_it(case: Case) -> None:
-    """Rows of float16 are computed with as the source does, or refused where it computes in float16 itself."""
+    """Rows of float16 are computed with as the source does, or refused where it computes in
+    float16 itself.
+    """
     x = as_dtype(case.rows(20), "float16")
     if hasattr(x, "columns"):
         x = x.where(
@@ -111,10 +121,12 @@ def test_takes_half_precision_or_refuses_it(case: Case) -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_refuses_what_the_source_refuses(case: Case, bad: float) -> None:
-    """NaN and infinite values are refused where the source's first method refuses them, else answered as it does.
+    """NaN and infinite values are refused where the source's first method refuses them, else
+    answered as it does.
 
-    A model refuses rows for all its methods alike. In the source, ``apply`` differs from ``predict`` here and there: it lets
-    NaN pass in GradientBoostingRegressor, and stops infinity in XGBoost.
+    A model refuses rows for all its methods alike. In the source, ``apply`` differs from
+    ``predict`` here and there: it lets NaN pass in GradientBoostingRegressor, and stops infinity
+    in XGBoost.
     """
     x = as_dtype(case.rows(20), "float64").copy()
     if hasattr(x, "columns"):

@@ -1,4 +1,6 @@
-"""Every estimator that reads a matrix of floats, given a scipy matrix: the source's answer, in its form, or both refuse."""
+"""Every estimator that reads a matrix of floats, given a scipy matrix: the source's answer, in
+its form, or both refuse.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ REFUSED_HERE = (
     "LabelBinarizer",
     "numpy.square",
 )
-"""What hbconv refuses by name and the source answers: it lacks sense, or needs every absent entry told from a zero."""
+"""What hbconv refuses by name and the source answers: it lacks sense, or needs every absent
+entry told from a zero.
+"""
 
 ANSWERED_HERE = (
     "Buffer dtype mismatch",
@@ -79,7 +83,9 @@ MISREAD = {
     "QuantileTransformer": ("stored zeros",),
     "TfidfTransformer[sublinear, l1]": ("stored zeros",),
 }
-"""Forms of one matrix that the source itself answers differently: it looks at each entry, or takes entries for sorted."""
+"""Forms of one matrix that the source itself answers differently: it looks at each entry, or
+takes entries for sorted.
+"""
 
 
 @cache
@@ -97,7 +103,9 @@ def _model(case: Case) -> Any:
 
 @pytest.mark.parametrize("case", [case for case in CASES if _rows(case) is not None], ids=str)
 def test_a_sparse_matrix_is_answered_as_the_source_does(case: Case) -> None:
-    """Values, and the class and layout of a sparse answer; positive rows too, since some take no others."""
+    """Values, and the class and layout of a sparse answer; positive rows too, since some take
+    no others.
+    """
     x = _rows(case)
     assert x is not None
     for values in (x, np.abs(x)):

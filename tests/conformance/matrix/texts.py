@@ -52,7 +52,9 @@ UNSEEN = ("dog", "ran", "naïve", "\u0301", "\t\n", "  ", "cat\x00")
 
 
 def documents(n: int, words: tuple[str, ...] = (*WORDS, *UNSEEN)) -> np.ndarray:
-    """Texts of 0 to 30 words, some often and some never seen in fitting; the second of more than one is empty."""
+    """Texts of 0 to 30 words, some often and some never seen in fitting; the second of more
+    than one is empty.
+    """
     rng = np.random.default_rng(n)
     made = [
         " ".join(rng.choice(words, rng.integers(0, 30), p=_shares(len(words)))) for _ in range(n)

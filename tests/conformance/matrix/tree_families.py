@@ -14,7 +14,9 @@ __all__ = ["of_family"]
 
 
 def of_family(module: ModuleType, family: str, **settings: Any) -> Iterator[Case]:
-    """Yield cases of a classifier and a regressor, such as those of ``tree`` and ``"ExtraTree"``."""
+    """Yield cases of a classifier and a regressor, such as those of ``tree`` and
+    ``"ExtraTree"``.
+    """
     name = f"{module.__name__}.{family}"
     classify = partial(getattr(module, f"{family}Classifier"), **settings)
     classifier = partial(Trees, f"{name}Classifier")

@@ -1,7 +1,9 @@
-"""The battery: a fitted model of trees against what it was converted to, on every backend, on rows made to hurt.
+"""The battery: a fitted model of trees against what it was converted to, on every backend, on rows
+made to hurt.
 
-Leaves and labels are compared exactly; raw scores to the last bit where the backend adds in the source's order; what comes
-after them (sigmoid, softmax, exp) within units in the last place, for libraries' own exponentials differ.
+Leaves and labels are compared exactly; raw scores to the last bit where the backend adds in the
+source's order; what comes after them (sigmoid, softmax, exp) within units in the last place, for
+libraries' own exponentials differ.
 """
 
 from __future__ import annotations
@@ -186,7 +188,8 @@ def hostile_rows(
     nan: bool = True,
     infinite: bool = True,
 ) -> Any:
-    """Rows of a model's own thresholds and their neighbours in both dtypes, category codes seen and unseen, zeros, denormals, NaN, infinities.
+    """Rows of a model's own thresholds and their neighbours in both dtypes, category codes seen
+    and unseen, zeros, denormals, NaN, infinities.
 
     Parameters
     ----------
@@ -281,7 +284,9 @@ def _around(thresholds: npt.NDArray[np.float64]) -> list[npt.NDArray[np.float64]
 
 
 def _categories(size: int, *, nan: bool, infinite: bool) -> npt.NDArray[np.float64]:
-    """Category numbers: all that a test knows, beyond, fractions, negative and huge ones; none for a column of plain numbers."""
+    """Category numbers: all that a test knows, beyond, fractions, negative and huge ones; none
+    for a column of plain numbers.
+    """
     if not size:
         return np.zeros(0)
     odd = [

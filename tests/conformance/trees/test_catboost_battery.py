@@ -1,4 +1,6 @@
-"""Models of CatBoost drawn at random, on rows made to hurt: symmetric and other trees, every kind of objective, categories, missing values."""
+"""Models of CatBoost drawn at random, on rows made to hurt: symmetric and other trees, every
+kind of objective, categories, missing values.
+"""
 
 from __future__ import annotations
 
@@ -115,10 +117,16 @@ def target(rng: np.random.Generator, x: np.ndarray, kind: str) -> np.ndarray:
     )
     three = np.digitize(value, [0, 1])
     kinds = {
-        "positive": np.exp(value / 2), "several": np.stack([value, value[::-1], filled[:, 1]], axis=1), "share": 1 / (1 + np.exp(-value)),
-        "two": (value > 0) * 4 + 3, "two_bool": value > 0, "two_text": np.where(value > 0, "yes", "no"), "three_text": np.array(["low", "mid", "high"])[three],
-        "three_float": three * 0.5 - 1, "ten": np.digitize(value, np.quantile(value, np.linspace(0.1, 0.9, 9))),
-        "labels": np.stack([value > 0, value > 1, filled[:, 1] > 0], axis=1).astype(int), "relevance": three,
+        "positive": np.exp(value / 2),
+        "several": np.stack([value, value[::-1], filled[:, 1]], axis=1),
+        "share": 1 / (1 + np.exp(-value)),
+        "two": (value > 0) * 4 + 3, "two_bool": value > 0,
+        "two_text": np.where(value > 0, "yes", "no"),
+        "three_text": np.array(["low", "mid", "high"])[three],
+        "three_float": three * 0.5 - 1,
+        "ten": np.digitize(value, np.quantile(value, np.linspace(0.1, 0.9, 9))),
+        "labels": np.stack([value > 0, value > 1, filled[:, 1] > 0], axis=1).astype(int),
+        "relevance": three,
     }  # fmt: skip
     return kinds.get(kind, value)
 
@@ -214,7 +222,9 @@ def test_rankers(chosen, loss, seed, where):
 @drawn
 @given(settings(), st.booleans(), st.integers(0, 99), missing_shares, st.integers(1, 8), backends)
 def test_categories(chosen, classify, seed, missing, size, where):
-    """Text and whole numbers as categories, in tables that hold them in many forms, seen and unseen."""
+    """Text and whole numbers as categories, in tables that hold them in many forms, seen and
+    unseen.
+    """
     rng = np.random.default_rng(seed)
     chosen.pop("monotone_constraints", None)
     table = pd.DataFrame(numbers(rng, missing), columns=[f"f{i}" for i in range(5)])

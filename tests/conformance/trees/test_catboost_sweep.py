@@ -1,4 +1,6 @@
-"""Every constructor parameter of CatBoost's estimators, at a few values: the converted model is exact, or refused by name."""
+"""Every constructor parameter of CatBoost's estimators, at a few values: the converted model is
+exact, or refused by name.
+"""
 
 from __future__ import annotations
 
@@ -355,7 +357,9 @@ def fit(cls: Any, parameter: str, value: Any) -> tuple[Any, Any]:
 
 
 def has_no_exact_form(model: Any) -> bool:
-    """Whether the model reads what it was fitted to read in a way that hbconv refuses; a ranker may not."""
+    """Whether the model reads what it was fitted to read in a way that hbconv refuses; a ranker
+    may not.
+    """
     if (
         model.get_text_feature_indices()
         or model.get_embedding_feature_indices()

@@ -1,4 +1,6 @@
-"""Named traps: models and rows of CatBoost that a converter gets silently wrong, each against CatBoost itself."""
+"""Named traps: models and rows of CatBoost that a converter gets silently wrong, each against
+CatBoost itself.
+"""
 
 from decimal import Decimal, localcontext
 
@@ -147,7 +149,9 @@ def test_the_bias_comes_last_but_first_in_stages_and_not_at_all_after_the_first_
     ],
 )
 def test_classes_without_hope(bias):
-    """CatBoost's exponential keeps the smallest normal number in columns computed four by four, and gives zero in those left over."""
+    """CatBoost's exponential keeps the smallest normal number in columns computed four by four,
+    and gives zero in those left over.
+    """
     y = np.digitize(VALUE, np.quantile(VALUE, np.linspace(0, 1, len(bias) + 1)[1:-1]))
     model = catboost.CatBoostClassifier(loss_function="MultiClass", **SMALL).fit(X, y)
     model.set_scale_and_bias(30.0, bias)
@@ -156,7 +160,9 @@ def test_classes_without_hope(bias):
 
 
 def test_the_table_of_the_exponential_holds_the_nearest_floats():
-    """numpy's powers are a unit off in 99 places where it has AVX-512, and a model may run on another processor."""
+    """numpy's powers are a unit off in 99 places where it has AVX-512, and a model may run on
+    another processor.
+    """
     with localcontext(prec=25):
         nearest = [float(Decimal(2) ** (Decimal(place) / PLACES)) for place in range(PLACES)]
     np.testing.assert_array_equal(TABLE.data, nearest)

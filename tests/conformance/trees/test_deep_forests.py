@@ -1,4 +1,6 @@
-"""Deep forests: programs in proportion to the nodes, whatever the strategy that accepts them, and a conversion that ends."""
+"""Deep forests: programs in proportion to the nodes, whatever the strategy that accepts them,
+and a conversion that ends.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ DEPTH = 30
 
 
 def lopsided_forest(n_trees, bushy):
-    """Trees of depth 30 whose levels below the fourth hold ``bushy`` tests each: what noise makes of a random forest."""
+    """Trees of depth 30 whose levels below the fourth hold ``bushy`` tests each: what noise
+    makes of a random forest.
+    """
     widths = [min(2**level, bushy) for level in range(DEPTH)]
     rng = np.random.default_rng(0)
     tests, leaves, left, right = 0, 0, [], []

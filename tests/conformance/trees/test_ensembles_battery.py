@@ -125,7 +125,9 @@ def compare(
 
 
 def near(model: Any, rng: np.random.Generator, where: tuple[str, ...]) -> None:
-    """Compare on ordinary rows, which no rounding of a matrix product decides: the BLAS adds in an order of its own."""
+    """Compare on ordinary rows, which no rounding of a matrix product decides: the BLAS adds in
+    an order of its own.
+    """
     x = rng.standard_normal((200, 5))
     for backend in where:
         converted = hbconv.convert(model, backend=backend)

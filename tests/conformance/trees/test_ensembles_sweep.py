@@ -1,4 +1,6 @@
-"""Every constructor parameter of scikit-learn's ensembles of estimators: the converted model answers to the last bit."""
+"""Every constructor parameter of scikit-learn's ensembles of estimators: the converted model
+answers to the last bit.
+"""
 
 from __future__ import annotations
 

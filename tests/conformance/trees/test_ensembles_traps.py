@@ -1,4 +1,6 @@
-"""Where other converters of scikit-learn's ensembles went wrong or stopped: one named test for each."""
+"""Where other converters of scikit-learn's ensembles went wrong or stopped: one named test for
+each.
+"""
 
 from __future__ import annotations
 

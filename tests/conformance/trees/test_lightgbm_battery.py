@@ -1,4 +1,6 @@
-"""Models of LightGBM drawn at random, on rows made to hurt: every booster and objective, categories, missing rules, linear leaves, slices."""
+"""Models of LightGBM drawn at random, on rows made to hurt: every booster and objective,
+categories, missing rules, linear leaves, slices.
+"""
 
 from __future__ import annotations
 
@@ -314,7 +316,9 @@ def test_early_stopping(chosen, as_booster, seed, where):
 
 
 def table(rng: np.random.Generator, x: np.ndarray) -> pd.DataFrame:
-    """Columns of categories, text and whole, in any order of their values, beside columns of numbers of several dtypes."""
+    """Columns of categories, text and whole, in any order of their values, beside columns of
+    numbers of several dtypes.
+    """
     holes = rng.random((len(x), 2)) < 0.1
     text = pd.Categorical.from_codes(
         np.where(holes[:, 0], -1, rng.integers(0, len(TEXTS), len(x))), list(rng.permutation(TEXTS))

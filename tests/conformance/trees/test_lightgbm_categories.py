@@ -1,4 +1,6 @@
-"""LightGBM models fitted on pandas categories: which columns they are, the order of their values, what is none of them."""
+"""LightGBM models fitted on pandas categories: which columns they are, the order of their
+values, what is none of them.
+"""
 
 import json
 
@@ -39,7 +41,9 @@ UNSEEN = {"text": "new", "whole": 99, "fraction": 7.0}
 
 
 def frame(rows, *names, unseen=False, ordered=False):
-    """Two plain columns, the second of a name with a space, and columns of categories in the order of VALUES."""
+    """Two plain columns, the second of a name with a space, and columns of categories in the
+    order of VALUES.
+    """
     data = pd.DataFrame(
         {
             "plain": RNG.standard_normal(rows).astype(np.float32),
@@ -176,7 +180,9 @@ def test_a_saved_model_reads_arrays_of_codes(tmp_path):
 
 
 def test_numbers_in_a_table_are_no_codes():
-    """The source refuses them in pandas, and reads those of Arrow and polars as codes, where hbconv sees a column of another kind."""
+    """The source refuses them in pandas, and reads those of Arrow and polars as codes, where
+    hbconv sees a column of another kind.
+    """
     data = frame(300, "whole")
     model = hbconv.convert(fitted(data), "reference")
     with pytest.raises(ValueError, match="categorical_feature do not match"):

@@ -209,7 +209,9 @@ def test_models_files_need_no_lightgbm(tmp_path):
 
 
 def damaged(**lines: str) -> str:
-    """Text of a model with linear leaves and sets of categories, some lines of its second tree replaced."""
+    """Text of a model with linear leaves and sets of categories, some lines of its second tree
+    replaced.
+    """
     category = RNG.integers(0, 9, 300)
     x = np.stack([X[:, 0], category], axis=1)
     settings = {"linear_tree": True, "min_data_per_group": 1, "cat_smooth": 1}

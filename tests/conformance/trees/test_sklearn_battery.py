@@ -123,7 +123,8 @@ def rows_of(
 
 @drawn
 @given(
-    st.sampled_from(AVERAGED), growth(), st.sampled_from(["gini", "entropy", "log_loss"]), st.sampled_from([None, "balanced"]),
+    st.sampled_from(AVERAGED), growth(), st.sampled_from(["gini", "entropy", "log_loss"]),
+    st.sampled_from([None, "balanced"]),
     st.sampled_from(["text", "object", "two", "bool", "int", "float", "one", "texts", "ints", "bools"]), missing_shares, seeds, backends,
 )  # fmt: skip
 def test_classifiers(family, chosen, criterion, class_weight, kind, missing, seed, where):
@@ -145,7 +146,9 @@ def test_classifiers(family, chosen, criterion, class_weight, kind, missing, see
 
 @drawn
 @given(
-    st.sampled_from(AVERAGED), growth(), st.sampled_from(["squared_error", "absolute_error", "poisson"]), st.booleans(), missing_shares, seeds, backends
+    st.sampled_from(AVERAGED), growth(),
+    st.sampled_from(["squared_error", "absolute_error", "poisson"]), st.booleans(), missing_shares,
+    seeds, backends
 )  # fmt: skip
 def test_regressors(family, chosen, criterion, two_targets, missing, seed, where):
     rng = np.random.default_rng(seed)
@@ -182,7 +185,9 @@ def boosting(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def ask(model: Any, method: str, x: np.ndarray) -> Any:
-    """Ask a classifier, which for one row makes the label after each stage a scalar of its own length."""
+    """Ask a classifier, which for one row makes the label after each stage a scalar of its own
+    length.
+    """
     answer = quietly(model, method, x)
     return (
         [np.atleast_1d(codes).astype(model.classes_.dtype) for codes in answer]
@@ -192,7 +197,8 @@ def ask(model: Any, method: str, x: np.ndarray) -> Any:
 
 
 def first_scores(model: Any, rows: list[np.ndarray], init: str) -> float:
-    """Size of the terms whose rounding the sums keep: logarithms of a first model's averages, which each library rounds its own way; or of its sigmoids.
+    """Size of the terms whose rounding the sums keep: logarithms of a first model's averages,
+    which each library rounds its own way; or of its sigmoids.
 
     A sigmoid near one is itself off, and its logit magnifies that by ``1 / (1 - p)``.
     """
@@ -234,7 +240,8 @@ def test_gradient_boosting_classifiers(chosen, init, kind, seed, where):
 
 @drawn
 @given(
-    boosting(), st.sampled_from(sorted(INITS)), st.sampled_from(["squared_error", "absolute_error", "huber", "quantile"]), seeds, backends
+    boosting(), st.sampled_from(sorted(INITS)),
+    st.sampled_from(["squared_error", "absolute_error", "huber", "quantile"]), seeds, backends
 )  # fmt: skip
 def test_gradient_boosting_regressors(chosen, init, loss, seed, where):
     rng = np.random.default_rng(seed)
@@ -270,7 +277,9 @@ categorical_features = st.sampled_from([None, [3], [1, 3], [True, False, False, 
 
 
 def hostile_categories(model: Any, rng: np.random.Generator, plain: np.ndarray) -> list[np.ndarray]:
-    """Hostile rows, where columns of categories hold known and unknown ones: the forest counts them first."""
+    """Hostile rows, where columns of categories hold known and unknown ones: the forest counts
+    them first.
+    """
     listed = model.is_categorical_
     if listed is None:
         return rows_of(model, rng, plain)
@@ -312,7 +321,9 @@ def test_histogram_classifiers(chosen, kind, categorical, missing, seed, where):
 
 @drawn
 @given(
-    histograms(), st.sampled_from(["squared_error", "absolute_error", "gamma", "poisson", "quantile"]), categorical_features, missing_shares, seeds, backends
+    histograms(),
+    st.sampled_from(["squared_error", "absolute_error", "gamma", "poisson", "quantile"]),
+    categorical_features, missing_shares, seeds, backends
 )  # fmt: skip
 def test_histogram_regressors(chosen, loss, categorical, missing, seed, where):
     rng = np.random.default_rng(seed)
@@ -349,7 +360,9 @@ def test_categories_of_tables(chosen, kind, missing, seed, where):
 
 
 def test_each_drawn_kind_of_tree_has_leaves():
-    """The rows of the battery are drawn from these forests: a model without tests would show nothing."""
+    """The rows of the battery are drawn from these forests: a model without tests would show
+    nothing.
+    """
     x = numbers(np.random.default_rng(0))
     model = ensemble.RandomForestClassifier(6, random_state=0).fit(
         x, labels(np.random.default_rng(0), x, "text")

@@ -1,4 +1,6 @@
-"""Every constructor parameter of scikit-learn's trees, forests and boosting: the converted model is exact, or refused by name."""
+"""Every constructor parameter of scikit-learn's trees, forests and boosting: the converted
+model is exact, or refused by name.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ POSITIVE = np.abs(VALUE) + 0.01
 TWO = VALUE > 0
 
 ASIDE = {
-    "n_jobs": [None, 1], "verbose": [0, 1], "warm_start": [False, True], "random_state": [None, 0, 7], "oob_score": [False, True],
+    "n_jobs": [None, 1], "verbose": [0, 1], "warm_start": [False, True],
+    "random_state": [None, 0, 7], "oob_score": [False, True],
 }  # fmt: skip
 """Parameters of the fit alone."""
 

@@ -1,4 +1,6 @@
-"""Named traps: models and rows of scikit-learn's trees that a converter gets silently wrong, each against scikit-learn itself."""
+"""Named traps: models and rows of scikit-learn's trees that a converter gets silently wrong,
+each against scikit-learn itself.
+"""
 
 import numpy as np
 import pandas as pd
@@ -17,7 +19,9 @@ X = RNG.standard_normal((300, 4))
 VALUE = X[:, 0] + (X[:, 1] > 0) + 0.2 * RNG.standard_normal(300)
 HOLES = np.where(RNG.random(X.shape) < 0.3, np.nan, X)
 GRID = RNG.integers(0, 1000, (300, 4)) / 1000
-"""Decimals, of which no float32 is one: thresholds lie between them, and rounded to the nearest some are passed."""
+"""Decimals, of which no float32 is one: thresholds lie between them, and rounded to the nearest
+some are passed.
+"""
 
 BACKENDS = available_backends()
 

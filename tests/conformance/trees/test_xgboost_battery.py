@@ -1,4 +1,6 @@
-"""Models of XGBoost drawn at random, on rows made to hurt: every booster and objective, categories, missing values, wrappers and Booster."""
+"""Models of XGBoost drawn at random, on rows made to hurt: every booster and objective,
+categories, missing values, wrappers and Booster.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +100,9 @@ def target(rng: np.random.Generator, x: np.ndarray, kind: str) -> np.ndarray:
 
 
 def ask(estimator: Any, method: str, x: Any) -> Any:
-    """Ask for leaves with the largest numbers in place of infinity, which there alone XGBoost refuses, unless it is missing: they go the same way."""
+    """Ask for leaves with the largest numbers in place of infinity, which there alone XGBoost
+    refuses, unless it is missing: they go the same way.
+    """
     if (
         method == "apply"
         and isinstance(x, np.ndarray)
@@ -166,7 +170,8 @@ def test_classifiers(chosen, objective, seed, missing, as_booster, where):
     model = xgb.XGBClassifier(**chosen, objective=objective).fit(
         x, target(rng, x, CLASSES[objective])
     )
-    # The wrapper takes the softmax of multi:softmax in numpy's float32, whose exponential is good to 2 units.
+    # The wrapper takes the softmax of multi:softmax in numpy's float32, whose exponential is good
+    # to 2 units.
     try_arrays(
         model.get_booster() if as_booster else model,
         rng,
@@ -296,7 +301,9 @@ def test_categories_as_numbers(chosen, listed, size, objective, as_booster, seed
 
 
 def table(rng: np.random.Generator, x: np.ndarray) -> pd.DataFrame:
-    """Columns of categories, text and whole, in any order of their values, beside columns of numbers."""
+    """Columns of categories, text and whole, in any order of their values, beside columns of
+    numbers.
+    """
     holes = rng.random((len(x), 2)) < 0.1
     text = pd.Categorical.from_codes(
         np.where(holes[:, 0], -1, rng.integers(0, len(TEXTS), len(x))), list(rng.permutation(TEXTS))

@@ -1,4 +1,6 @@
-"""Model files that XGBoost 1.7 to 3.2 wrote, read without it, against the answers of the version that wrote them."""
+"""Model files that XGBoost 1.7 to 3.2 wrote, read without it, against the answers of the
+version that wrote them.
+"""
 
 from pathlib import Path
 

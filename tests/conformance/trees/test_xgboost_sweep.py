@@ -1,4 +1,6 @@
-"""Every constructor parameter of XGBoost's estimators, at a few values: the converted model is exact."""
+"""Every constructor parameter of XGBoost's estimators, at a few values: the converted model is
+exact.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +104,9 @@ def data() -> tuple[np.ndarray, dict[str, np.ndarray]]:
 
 
 def fit(cls: Any, parameters: dict[str, Any]) -> Any:
-    """Fit with what the parameters call for: validation rows, no missing values, groups, several targets."""
+    """Fit with what the parameters call for: validation rows, no missing values, groups,
+    several targets.
+    """
     x, targets = data()
     objective = parameters.get("objective", "")
     kind = (
@@ -170,7 +174,8 @@ def test_every_value_is_exact(cls, parameter, value):
         hostile_rows(parse(model), rng, 60, dtype, plain=data()[0], infinite=infinite)
         for dtype in ("float64", "float32")
     ]
-    # multi:softmax: the wrapper takes the softmax in numpy's float32, whose exponential is good to 2 units.
+    # multi:softmax: the wrapper takes the softmax in numpy's float32, whose exponential is good to
+    # 2 units.
     check(
         model, rows, backends=FEW, ask=ask, loose=2.0 if model.objective == "multi:softmax" else 1.0
     )

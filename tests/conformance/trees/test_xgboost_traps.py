@@ -1,4 +1,6 @@
-"""Named traps: models and rows of XGBoost that a converter gets silently wrong, each against XGBoost itself."""
+"""Named traps: models and rows of XGBoost that a converter gets silently wrong, each against
+XGBoost itself.
+"""
 
 import json
 
@@ -165,7 +167,9 @@ def test_a_category_never_seen_is_refused():
 
 
 def test_the_numbers_of_an_array_are_codes_where_the_model_knows_values():
-    """The wrapper takes any number, a booster none that is infinite as float32; the check of unseen values is for tables."""
+    """The wrapper takes any number, a booster none that is infinite as float32; the check of
+    unseen values is for tables.
+    """
     frame = coloured(RNG)
     model = xgb.XGBRegressor(**SMALL, enable_categorical=True, max_cat_to_onehot=1).fit(
         frame, frame["colour"].cat.codes

@@ -1,4 +1,6 @@
-"""Fuzz for long: ``python -m fuzz --count 100000 --format hbc``; ``--case 17`` tries one case again, in this process."""
+"""Fuzz for long: ``python -m fuzz --count 100000 --format hbc``; ``--case 17`` tries one case
+again, in this process.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def main() -> int:
 
 
 def _apart(name: str, chosen: argparse.Namespace, count: int) -> int:
-    """Fuzz one format in a process whose libraries start no threads: its forks would wait for them forever."""
+    """Fuzz one format in a process whose libraries start no threads: its forks would wait for
+    them forever.
+    """
     case = [] if chosen.case is None else ["--case", str(chosen.case)]
     options = ["--format", name, "--count", str(count), "--first", str(chosen.first), *case]
     return subprocess.run(

@@ -1,4 +1,6 @@
-"""Fitted estimators changed by hand, attribute by attribute: refused by name, or answered as the source answers."""
+"""Fitted estimators changed by hand, attribute by attribute: refused by name, or answered as
+the source answers.
+"""
 
 from __future__ import annotations
 

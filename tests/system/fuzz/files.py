@@ -1,4 +1,6 @@
-"""Damaged model files of other libraries: read by name, in bounded time and memory; what both sides read, they answer alike."""
+"""Damaged model files of other libraries: read by name, in bounded time and memory; what both
+sides read, they answer alike.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,10 @@ def _lightgbm(folder: Path) -> None:
     x, y, classes = _data()
     quiet = {"verbose": -1, "num_threads": 1, "num_leaves": 6, "min_data_in_leaf": 5}
     for i, (params, target, listed) in enumerate((
-        ({"objective": "regression"}, y, "auto"), ({"objective": "multiclass", "num_class": 3}, classes, "auto"),
-        ({"objective": "binary"}, classes > 0, [4]), ({"objective": "regression", "linear_tree": True}, y, "auto"),
+        ({"objective": "regression"}, y, "auto"),
+        ({"objective": "multiclass", "num_class": 3}, classes, "auto"),
+        ({"objective": "binary"}, classes > 0, [4]),
+        ({"objective": "regression", "linear_tree": True}, y, "auto"),
         ({"objective": "regression", "boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}, y, "auto"),
     )):  # fmt: skip
         rows = np.where(x > 1.2, np.nan, x) if i % 2 else x
@@ -209,7 +213,9 @@ def _attempt(
     suffix: str,
     ask: Callable[[Path, Any, Any], Any],
 ) -> None:
-    """Read a file as its suffix says, answer for some rows, and compare with the source where it answers too."""
+    """Read a file as its suffix says, answer for some rows, and compare with the source where
+    it answers too.
+    """
     warnings.simplefilter("ignore")
     importlib.import_module(library)  # here, not in each child
     file = path.with_suffix(f".{suffix}")
@@ -230,7 +236,9 @@ def _try_in_a_fork(path: Path) -> None:
 
 
 def _rows(model: Any, rng: np.random.Generator) -> Any:
-    """Rows of numbers, of which one column is of small counts; NaN among them for libraries that take it."""
+    """Rows of numbers, of which one column is of small counts; NaN among them for libraries
+    that take it.
+    """
     dtypes = model.schema.dtypes
     x = rng.normal(size=(ROWS, len(dtypes)))
     x[:, 4:5] = rng.integers(0, 45, (ROWS, 1)) if x.shape[1] > 4 else 0

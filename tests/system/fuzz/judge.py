@@ -1,4 +1,6 @@
-"""The source as the judge of a damaged model: what it answers, asked in a child that it may kill."""
+"""The source as the judge of a damaged model: what it answers, asked in a child that it may
+kill.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,11 @@ Answers = Mapping[str, Any]
 
 
 def in_child(work: Callable[[], Any]) -> tuple[bool, Any]:
-    """Return whether a forked child lived through some work, and what it returned; an error of Python counts as None.
+    """Return whether a forked child lived through some work, and what it returned; an error of
+    Python counts as None.
 
-    Loaders written in C end their process over some damaged files, of which none is to be found here.
+    Loaders written in C end their process over some damaged files, of which none is to be found
+    here.
     """
     read, write = os.pipe()
     process = os.fork()
@@ -68,7 +72,8 @@ def _plain(answer: Any) -> Any:
 def answers_alike(source: Answers | None, ours: Answers, scale: float = 1e-5) -> None:
     """Raise AssertionError where both answer, and not the same.
 
-    Which label comes of scores that are NaN depends on how comparisons are written: such labels are left aside.
+    Which label comes of scores that are NaN depends on how comparisons are written: such labels
+    are left aside.
     """
     numbers = [source[method] for method in SCORES if method in (source or {})]
     for method in (source or {}).keys() & ours.keys():
@@ -106,7 +111,9 @@ def _alike(source: Any, ours: Any, scale: float) -> bool:
 
 
 def _largest(answer: Any) -> Any:
-    """Largest finite magnitude of each row, to which its other numbers may have been added on the way."""
+    """Largest finite magnitude of each row, to which its other numbers may have been added on
+    the way.
+    """
     finite = np.where(np.isfinite(answer), np.abs(answer), 0)
     return finite.max(axis=-1, keepdims=True, initial=0) if finite.ndim > 1 else 0
 

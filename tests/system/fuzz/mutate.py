@@ -1,4 +1,6 @@
-"""Damage: bytes, JSON documents, texts of numbers and arrays, changed at random by a seeded generator."""
+"""Damage: bytes, JSON documents, texts of numbers and arrays, changed at random by a seeded
+generator.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,11 @@ __all__ = ["HOSTILE", "mutate_array", "mutate_bytes", "mutate_json", "mutate_tex
 Rng = np.random.Generator
 
 HOSTILE: tuple[Any, ...] = (
-    0, 1, -1, 2, 3, 7, 100, 255, 65_536, 2**24, 10**9, 2**31 - 1, -(2**31), 2**31, 2**32, 2**63 - 1, -(2**63), 2**70, 10**400,
+    0, 1, -1, 2, 3, 7, 100, 255, 65_536, 2**24, 10**9, 2**31 - 1, -(2**31), 2**31, 2**32, 2**63 - 1,
+    -(2**63), 2**70, 10**400,
     0.0, -0.0, 0.5, 1e-300, 1e300, -1.5, float("nan"), float("inf"), float("-inf"),
-    None, True, False, "", "a", "x" * 5000, "\x00", "é日本", "float64", "-1", "nan", [], {}, [[]], [None], {"a": 1},
+    None, True, False, "", "a", "x" * 5000, "\x00", "é日本", "float64", "-1", "nan", [], {}, [[]],
+    [None], {"a": 1},
 )  # fmt: skip
 """Values where others are expected."""
 
@@ -115,7 +119,9 @@ def mutate_text(text: str, rng: Rng) -> str:
 
 
 def mutate_json(document: Any, rng: Rng) -> Any:
-    """Change one place of a document: another value, none, twice, one from elsewhere in it, or one of the same key."""
+    """Change one place of a document: another value, none, twice, one from elsewhere in it, or
+    one of the same key.
+    """
     document = copy.deepcopy(document)
     places = list(_places(document))
     if not places:
@@ -188,7 +194,9 @@ def _nested(value: Any, depth: int, rng: Rng) -> Any:
 
 
 def mutate_array(array: npt.NDArray[Any], rng: Rng) -> npt.NDArray[Any]:
-    """Change a number (of records: in one field) or all, the length, the shape, the order or the dtype."""
+    """Change a number (of records: in one field) or all, the length, the shape, the order or
+    the dtype.
+    """
     array = array.copy()
     kind = rng.choice(
         [
@@ -230,7 +238,9 @@ def mutate_array(array: npt.NDArray[Any], rng: Rng) -> npt.NDArray[Any]:
 
 
 def _number(array: npt.NDArray[Any], rng: Rng) -> Any:
-    """Return a number that the array can hold: one of its own, a neighbour of one, or an extreme."""
+    """Return a number that the array can hold: one of its own, a neighbour of one, or an
+    extreme.
+    """
     own = array.reshape(-1)[rng.integers(array.size)]
     if array.dtype.kind == "b":
         return not own

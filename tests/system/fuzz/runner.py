@@ -1,6 +1,8 @@
-"""Try many damaged files in children of this process, and report each that kills, hangs or ends in an error without a name.
+"""Try many damaged files in children of this process, and report each that kills, hangs or ends in
+an error without a name.
 
-A case is a subject and a number: the same file comes of them each time, so that a report can be tried again.
+A case is a subject and a number: the same file comes of them each time, so that a report can be
+tried again.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ SECONDS = 30
 BYTES = 3 << 30
 """Memory that a child may take beyond what it begins with."""
 DEEP = 50_000
-"""Frames that writing a damaged file may take: documents are nested more deeply than any reader goes."""
+"""Frames that writing a damaged file may take: documents are nested more deeply than any reader
+goes.
+"""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,9 @@ class Subject:
 
 @dataclass
 class Report:
-    """How many cases ended how, and what was found: a line for each finding, which names the case."""
+    """How many cases ended how, and what was found: a line for each finding, which names the
+    case.
+    """
 
     outcomes: Counter[str] = field(default_factory=Counter)
     findings: dict[int, str] = field(default_factory=dict)

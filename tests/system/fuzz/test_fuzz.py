@@ -1,4 +1,6 @@
-"""Damaged files are answered or refused by name: a few hundred of all formats, and that the runner sees what it is to see."""
+"""Damaged files are answered or refused by name: a few hundred of all formats, and that the
+runner sees what it is to see.
+"""
 
 from __future__ import annotations
 

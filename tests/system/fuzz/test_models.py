@@ -1,4 +1,6 @@
-"""That the judge of damaged models sees what it is to see, and that all kinds of arrays are damaged."""
+"""That the judge of damaged models sees what it is to see, and that all kinds of arrays are
+damaged.
+"""
 
 from __future__ import annotations
 

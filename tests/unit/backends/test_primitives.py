@@ -1,4 +1,6 @@
-"""Every backend gives every primitive its meaning, over inputs made to hurt and any number of rows."""
+"""Every backend gives every primitive its meaning, over inputs made to hurt and any number of
+rows.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from hbconv.tensor import PRIMITIVES, verify_program
 TREES = {"tree_scores", "tree_leaves"}
 
 ZEROS_LOSE_THEIR_SIGN = {("onnx", "where"), ("onnx", "ordered_sum")}
-"""ONNX Runtime's Where gives every zero as a positive one; its running sums start from the first term, not from zero."""
+"""ONNX Runtime's Where gives every zero as a positive one; its running sums start from the
+first term, not from zero.
+"""
 RUNS = [pytest.param(case, dtype, id=f"{case}-{dtype}") for case in CASES for dtype in case.dtypes]
 
 

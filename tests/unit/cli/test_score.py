@@ -1,4 +1,6 @@
-"""``hbconv score``: no row lost or answered from the wrong column, no file destroyed, every refusal before the work."""
+"""``hbconv score``: no row lost or answered from the wrong column, no file destroyed, every
+refusal before the work.
+"""
 
 import json
 import os
@@ -30,7 +32,9 @@ NAMES = list("abcdef")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with a model of six columns that takes missing values, and the table it was fitted on."""
+    """A folder with a model of six columns that takes missing values, and the table it was
+    fitted on.
+    """
     path = tmp_path_factory.mktemp("score")
     table = pd.DataFrame(np.random.default_rng(0).normal(size=(500, 6)), columns=NAMES)
     model = HistGradientBoostingClassifier(max_iter=3).fit(table, table.a > 0)
@@ -204,7 +208,9 @@ class TestFiles:
         refused(capsys, "holds no parquet files", "in", "-o", "o.parquet")
 
     def test_memory_does_not_grow_with_the_file(self, work):
-        """The peaks of two processes, of which one reads ten times as many rows of six float64 columns."""
+        """The peaks of two processes, of which one reads ten times as many rows of six float64
+        columns.
+        """
         hbconv.convert(LinearRegression().fit(np.eye(6), np.arange(6.0)), backend="reference").save(
             "linear.hbc"
         )
@@ -309,7 +315,9 @@ class TestSignals:
         [(signal.SIGINT, 130, "Interrupted"), (signal.SIGTERM, 143, "Terminated")],
     )
     def test_that_end_it_leave_nothing(self, work, folder, number, code, message):
-        """The process is ended as soon as its temporary is there, long before the last of its rows."""
+        """The process is ended as soon as its temporary is there, long before the last of its
+        rows.
+        """
         pq.write_table(pa.Table.from_pandas(pd.concat([folder[1]] * 2000)), "t.parquet")
         (work / "o.parquet").write_text("the answers of yesterday")
         command = [
@@ -335,7 +343,9 @@ class TestSignals:
         assert (work / "o.parquet").read_text() == "the answers of yesterday"
 
     def test_nobody_reads_the_results(self, work):
-        """The reading end of the pipe is closed before the command prints more than a pipe holds."""
+        """The reading end of the pipe is closed before the command prints more than a pipe
+        holds.
+        """
         command = [sys.executable, "-m", "hbconv.cli", "support"]
         reading, writing = os.pipe()
         os.close(reading)

@@ -125,7 +125,9 @@ def fit(model, X, y):
 
 
 def assert_agrees(model, rows):
-    """Every method of the source, within what float32 inside explains; XGBoost's results are of float32."""
+    """Every method of the source, within what float32 inside explains; XGBoost's results are of
+    float32.
+    """
     converted = hbconv.convert(model, backend="reference")
     for method in (m for m in methods(model) if m in converted.methods):
         want = quietly(model, method, rows)
@@ -172,7 +174,9 @@ def test_regressors(library, around):
 @pytest.mark.parametrize("voting", ["soft", "hard"])
 @pytest.mark.parametrize("first", ["lightgbm", "xgboost", "linear"])
 def test_columns_by_the_names_that_scikit_learn_gives_them(first, voting):
-    """LightGBM puts underscores for spaces, and XGBoost keeps names of its own; a table is read as the strictest member reads it."""
+    """LightGBM puts underscores for spaces, and XGBoost keeps names of its own; a table is read
+    as the strictest member reads it.
+    """
     frame = pd.DataFrame(X, columns=["the age", "f1", "f10", "leaf"])
     members = {
         "lightgbm": CLASSIFIERS["lightgbm"],

@@ -26,7 +26,9 @@ def module(path):
 
 
 def imported(path):
-    """List the modules of parse that a file imports anywhere, for type checking and in functions too."""
+    """List the modules of parse that a file imports anywhere, for type checking and in
+    functions too.
+    """
     nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     named = (node.module for node in nodes if isinstance(node, ast.ImportFrom))
     return {name for name in named if name.startswith("hbconv.parse")} - {module(path)}
@@ -51,7 +53,9 @@ def test_a_library_imports_no_other_and_what_is_shared_imports_none(path):
 
 
 def in_circles(imports):
-    """Return what is left once all that imports nothing left has been taken away, again and again."""
+    """Return what is left once all that imports nothing left has been taken away, again and
+    again.
+    """
     while free := {name for name, needs in imports.items() if not needs & imports.keys()}:
         imports = {name: needs for name, needs in imports.items() if name not in free}
     return imports

@@ -1,4 +1,6 @@
-"""Models that the source answers by without a fit; those it does not are refused as not fitted, whatever they lack."""
+"""Models that the source answers by without a fit; those it does not are refused as not fitted,
+whatever they lack.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,9 @@ def test_refused_as_not_fitted(name):
 
 
 def test_an_attribute_that_is_missing_late_is_named():
-    """An attempt of the source that failed leaves some of the attributes by which it counts as fitted."""
+    """An attempt of the source that failed leaves some of the attributes by which it counts as
+    fitted.
+    """
     vectorizer = CountVectorizer()
     vectorizer.fixed_vocabulary_ = False
     with pytest.raises(NotFittedError, match="vocabulary_"):

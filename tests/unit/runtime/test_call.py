@@ -1,4 +1,6 @@
-"""Calls in the midst of calls, after the main thread has ended, and bound calls given what they were not bound for."""
+"""Calls in the midst of calls, after the main thread has ended, and bound calls given what they
+were not bound for.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def rows(n, dtype="float64", seed=0):
 
 
 class Interrupted:
-    """A compiled function that is interrupted, before and after it has run, by what a signal handler or a finalizer does."""
+    """A compiled function that is interrupted, before and after it has run, by what a signal
+    handler or a finalizer does.
+    """
 
     def __init__(self, function):
         self.function, self.handlers = function, []
@@ -158,10 +162,14 @@ def masked():
 
 
 MISFITS = {
-    "nothing": None, "a number": 3.0, "a text": "a", "a row": rows(5)[0], "one row": rows(1), "one column": rows(5)[:, :1], "a block": rows(5)[None],
-    "no rows": rows(0), "more rows": rows(6), "complex": rows(5).astype(complex), "texts": np.full((5, WIDTH), "a"), "objects": np.full((5, WIDTH), object()),
-    "dates": rows(5).astype("int64").astype("M8[s]"), "masked": masked(), "lists": [[1.0], [2.0, 3.0]], "sparse": scipy.sparse.csr_matrix(rows(5)),
-    "tensor": torch.ones(5, 1), "records": np.zeros(5, [("a", "f8")]), "bytes": b"abc", "a mapping": {"a": 1},
+    "nothing": None, "a number": 3.0, "a text": "a", "a row": rows(5)[0], "one row": rows(1),
+    "one column": rows(5)[:, :1], "a block": rows(5)[None],
+    "no rows": rows(0), "more rows": rows(6), "complex": rows(5).astype(complex),
+    "texts": np.full((5, WIDTH), "a"), "objects": np.full((5, WIDTH), object()),
+    "dates": rows(5).astype("int64").astype("M8[s]"), "masked": masked(),
+    "lists": [[1.0], [2.0, 3.0]], "sparse": scipy.sparse.csr_matrix(rows(5)),
+    "tensor": torch.ones(5, 1), "records": np.zeros(5, [("a", "f8")]), "bytes": b"abc",
+    "a mapping": {"a": 1},
 }  # fmt: skip
 
 

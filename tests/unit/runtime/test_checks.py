@@ -241,7 +241,9 @@ def test_the_spread_of_what_holds_ints_is_that_of_ints():
 
 
 def answers(schema):
-    """Answers by name, each with what is checked, whether NaN may stay, and whether they prove it finite."""
+    """Answers by name, each with what is checked, whether NaN may stay, and whether they prove
+    it finite.
+    """
     x = Columns.of(schema)
     scaled = Affine.of(x, sub=[1.0, 2.0, 3.0], div=[1e-9, 1e-3, 1.0])
     return {

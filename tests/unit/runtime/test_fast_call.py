@@ -1,4 +1,6 @@
-"""Calls for a few rows of a plain matrix answer as all others do, and refuse what they refuse; bound calls, threads, forks."""
+"""Calls for a few rows of a plain matrix answer as all others do, and refuse what they refuse;
+bound calls, threads, forks.
+"""
 
 from __future__ import annotations
 

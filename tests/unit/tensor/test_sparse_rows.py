@@ -1,4 +1,6 @@
-"""Sparse rows: grouped and padded on the host, lowered by their entries where nothing needs them whole."""
+"""Sparse rows: grouped and padded on the host, lowered by their entries where nothing needs
+them whole.
+"""
 
 import numpy as np
 import pytest
@@ -71,7 +73,9 @@ def test_what_needs_rows_whole_gets_them_written_out():
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_sparse_answers_stay_sparse(backend):
-    """The source multiplies columns by the inverse of what it divides those of arrays by: a unit in the last place."""
+    """The source multiplies columns by the inverse of what it divides those of arrays by: a
+    unit in the last place.
+    """
     source, rows = MaxAbsScaler().fit(X), rows_of_all_sizes()
     got, want = hbconv.convert(source, backend=backend).transform(rows), source.transform(rows)
     assert (got.format, got.dtype, got.nnz) == (want.format, want.dtype, want.nnz)

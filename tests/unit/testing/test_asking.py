@@ -1,4 +1,6 @@
-"""Watching a block of code: which calls are judged, and that models, rows and the process stay as they were."""
+"""Watching a block of code: which calls are judged, and that models, rows and the process stay
+as they were.
+"""
 
 import pickle
 import random

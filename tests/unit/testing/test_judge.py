@@ -63,7 +63,9 @@ def test_neighbours_may_differ_where_distances_tie(rows, kind):
 
 @pytest.mark.parametrize(("rows", "kind"), [([[0.0]], "right"), ([[0.4]], "wrong")], ids=str)
 def test_neighbours_may_differ_where_all_rows_are_asked_for(rows, kind):
-    """There is no next one then; by brute force a row that was fitted on may be apart from itself."""
+    """There is no next one then; by brute force a row that was fitted on may be apart from
+    itself.
+    """
     source = NearestNeighbors(n_neighbors=2, algorithm="brute").fit([[0.0], [1.0]])
     distances, positions = source.kneighbors(rows)
     model = hbconv.convert(source, backend="reference")

@@ -1,4 +1,6 @@
-"""The pytest plugin in runs of its own: what it finds, what it leaves alone, what it prints and writes."""
+"""The pytest plugin in runs of its own: what it finds, what it leaves alone, what it prints and
+writes.
+"""
 
 import json
 import os
@@ -56,7 +58,9 @@ hbconv.model.Model._method = poisoned
 
 
 def run(folder, *arguments, suite=SUITE, poison=""):
-    """Run a suite with the plugin in a process of its own; return its last lines and its outcomes."""
+    """Run a suite with the plugin in a process of its own; return its last lines and its
+    outcomes.
+    """
     (folder / "test_suite.py").write_text(suite)
     (folder / "conftest.py").write_text(poison and POISON.format(what=poison))
     (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")

@@ -94,7 +94,9 @@ TABLE_DTYPES = ("float64", "string", "string", "float64")
 
 @pytest.mark.parametrize("tree_ops", ["native", "core"])
 def test_text_and_labels_in_the_graph(tree_ops: Any) -> None:
-    """One input for each column that is read; unknown, missing, empty and non-ASCII text; labels as text."""
+    """One input for each column that is read; unknown, missing, empty and non-ASCII text;
+    labels as text.
+    """
     frame, y = table()
     model = table_pipeline(RandomForestClassifier(7, max_depth=4, random_state=0)).fit(frame, y)
     session = session_of(graph_of(model, *TABLE_DTYPES), TARGET.replace(tree_ops=tree_ops))
@@ -130,7 +132,9 @@ def test_any_number_of_rows(n: int) -> None:
 
 
 def test_missing_text_is_the_empty_text() -> None:
-    """Where the empty text is no category, it stands for missing, as what a session makes of NaN does."""
+    """Where the empty text is no category, it stands for missing, as what a session makes of
+    NaN does.
+    """
     frame, y = table()
     model = table_pipeline(LogisticRegression()).fit(frame, y)
     session = session_of(graph_of(model, *TABLE_DTYPES))
@@ -233,7 +237,9 @@ def test_rows_the_source_refuses_make_the_run_fail() -> None:
 
 
 def test_checks_of_one_message_are_nodes_of_their_own():
-    """Runtimes refuse a graph in which two nodes have one name, and members of an ensemble have equal messages."""
+    """Runtimes refuse a graph in which two nodes have one name, and members of an ensemble have
+    equal messages.
+    """
     x, y = numbers()
     model = CalibratedClassifierCV(
         RandomForestClassifier(5, max_depth=3, random_state=0), cv=3, method="isotonic"

@@ -1,4 +1,6 @@
-"""What ONNX Runtime makes of the graphs: valid ones, equally right when a session optimizes all it can, in the same order of sums."""
+"""What ONNX Runtime makes of the graphs: valid ones, equally right when a session optimizes all
+it can, in the same order of sums.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def optimizing_session(program: TensorProgram) -> onnxruntime.InferenceSession:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_graph_is_valid_and_survives_optimization(case: Case) -> None:
-    """Every dtype; the default session answers as ours, to the last bits. With several threads it adds up blocks of trees apart."""
+    """Every dtype; the default session answers as ours, to the last bits. With several threads
+    it adds up blocks of trees apart.
+    """
     for dtype in case.dtypes:
         program = case.program(dtype)
         artifact = BACKEND.compile(program, TARGET)

@@ -1,4 +1,6 @@
-"""Trees on ONNX Runtime: each decision, leaf number and sum as the forest defines it, natively and in core operators."""
+"""Trees on ONNX Runtime: each decision, leaf number and sum as the forest defines it, natively
+and in core operators.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def operators(forest: Forest, target: Target, dtype: str = "float64") -> list[tu
     st.integers(0, 999),
 )
 def test_any_forest_is_exact(forest: Forest, dtype: str, n: int, seed: int) -> None:
-    """Values on thresholds and one unit beside, NaN, infinities, denormals; the sums to the last bit."""
+    """Values on thresholds and one unit beside, NaN, infinities, denormals; the sums to the
+    last bit.
+    """
     require_exact(forest, hostile_rows(np.random.default_rng(seed), forest, dtype, n))
 
 
@@ -90,7 +94,9 @@ def test_every_strategy_runs_natively(strategy: str) -> None:
 
 
 def test_scalar_leaves_are_one_operator() -> None:
-    """The scores of scalar leaves need no other operator than TreeEnsemble, start values included."""
+    """The scores of scalar leaves need no other operator than TreeEnsemble, start values
+    included.
+    """
     forest = random_forest(np.random.default_rng(2), 5, n_outputs=2)
     b = Builder()
     program = b.program(

@@ -1,4 +1,6 @@
-"""Trees in torch's own terms: one row, parts of many, traces of other numbers of rows, stored and bound programs."""
+"""Trees in torch's own terms: one row, parts of many, traces of other numbers of rows, stored
+and bound programs.
+"""
 
 from __future__ import annotations
 

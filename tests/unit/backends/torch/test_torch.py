@@ -1,4 +1,6 @@
-"""What users do with the module: compile, export, trace, move, copy, save; and what the artifact leaves alone."""
+"""What users do with the module: compile, export, trace, move, copy, save; and what the
+artifact leaves alone.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ EAGER = ("torch", "torchscript")
 
 
 def pipeline() -> TensorProgram:
-    """Scaled numbers beside looked-up codes, through trees and a linear model: numbers that sum exactly in any order."""
+    """Scaled numbers beside looked-up codes, through trees and a linear model: numbers that sum
+    exactly in any order.
+    """
     b = Builder()
     x, codes = b.input("x", "float32", 3), b.input("codes", "int32", 2)
     table = b.constant(np.arange(5.0) / 8, "float32")

@@ -1,4 +1,6 @@
-"""Models that no training left: damaged, or changed by hand. Each is refused by name, and in bounded time."""
+"""Models that no training left: damaged, or changed by hand. Each is refused by name, and in
+bounded time.
+"""
 
 from __future__ import annotations
 

@@ -292,7 +292,9 @@ def test_early_stopped_prediction_is_refused():
 
 
 def test_a_sigmoid_of_more_digits_than_the_text_keeps():
-    """A trained booster has forgotten the others, one in training has not: they cannot be told apart."""
+    """A trained booster has forgotten the others, one in training has not: they cannot be told
+    apart.
+    """
     labels = (LABELS == "ash").astype(int)
     wrapper = lgb.LGBMClassifier(**SMALL, sigmoid=0.123456789).fit(X, labels)
     assert_same(wrapper, X, *METHODS, ulp=FUNCTION)

@@ -1,4 +1,6 @@
-"""Clusters, manifolds and imputing by neighbours: trees of clusters, exact hits, and what is refused."""
+"""Clusters, manifolds and imputing by neighbours: trees of clusters, exact hits, and what is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def test_many_bisections():
 
 
 def test_float32_rows_for_centres_of_float64():
-    """The source's ``predict`` takes no such rows: here they are compared in float64, as its ``transform`` does."""
+    """The source's ``predict`` takes no such rows: here they are compared in float64, as its
+    ``transform`` does.
+    """
     estimator = cluster.KMeans(4, n_init=1, random_state=0)
     model = convert(estimator, fit_rows())
     np.testing.assert_array_equal(

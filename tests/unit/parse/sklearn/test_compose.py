@@ -115,12 +115,15 @@ def test_small_ints_beside_float32_stay_float32(columns):
 
 
 @pytest.mark.parametrize("union", [
-    ColumnTransformer([("both", "passthrough", ["i", "j"])]), ColumnTransformer([("i", "passthrough", ["i"]), ("j", "passthrough", ["j"])]),
+    ColumnTransformer([("both", "passthrough", ["i", "j"])]),
+    ColumnTransformer([("i", "passthrough", ["i"]), ("j", "passthrough", ["j"])]),
     FeatureUnion([("same", FunctionTransformer())]),
 ], ids=["one part", "two parts", "a union"])  # fmt: skip
 @pytest.mark.parametrize("dtype", ["int64", "int32", "float32", "float64"])
 def test_ints_beyond_float32_reach_lightgbm_as_the_array_that_the_source_gives(union, dtype):
-    """LightGBM reads ints of a table as float64, and of an array, such as a transformer makes of a table, as float32."""
+    """LightGBM reads ints of a table as float64, and of an array, such as a transformer makes
+    of a table, as float32.
+    """
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
         {"i": 2**24 + rng.integers(0, 9, 300), "j": rng.integers(0, 9, 300).astype(dtype)}
@@ -187,7 +190,9 @@ def test_drops_everything():
 
 @pytest.mark.parametrize("output", ["default", "pandas", "polars"])
 def test_what_selects_from_a_table_keeps_its_dtypes(output):
-    """A transformer that makes a table leaves float32 beside float64 as it is, for the next to select; an array has one dtype."""
+    """A transformer that makes a table leaves float32 beside float64 as it is, for the next to
+    select; an array has one dtype.
+    """
     first = ColumnTransformer(
         [("a", StandardScaler(), ["age"]), ("b", "passthrough", ["fare", "class"])]
     ).set_output(transform=output)
@@ -337,7 +342,8 @@ def test_functions_that_validate_refuse_nan():
 
 
 @pytest.mark.parametrize("options", [
-    {"func": lambda x: x * 2}, {"func": np.clip, "kw_args": {"a_min": 0, "a_max": 1}}, {"func": np.exp, "kw_args": {"dtype": np.float32}},
+    {"func": lambda x: x * 2}, {"func": np.clip, "kw_args": {"a_min": 0, "a_max": 1}},
+    {"func": np.exp, "kw_args": {"dtype": np.float32}},
     {"func": np.reciprocal}, {"func": np.floor}, {"func": np.cumsum}, {"kw_args": {"a": 1}},
 ], ids=label)  # fmt: skip
 def test_refuses_other_functions(options):

@@ -1,4 +1,6 @@
-"""Vectorizers in pipelines: what is read, what is refused, and that texts stay what they are in every form."""
+"""Vectorizers in pipelines: what is read, what is refused, and that texts stay what they are in
+every form.
+"""
 
 from __future__ import annotations
 
@@ -64,10 +66,14 @@ def test_refuses_functions_of_the_users_own(vectorizer: Any, parameter: str) -> 
 
 
 @pytest.mark.parametrize(("estimator", "message"), [
-    (HashingVectorizer(input="filename"), "input='filename'"), (HashingVectorizer(input="file"), "input='file'"),
-    (HashingVectorizer(dtype=np.int8), "dtype='int8'"), (HashingVectorizer(ngram_range=(0, 2)), r"ngram_range=\(0, 2\)"),
-    (CountVectorizer(dtype=np.uint16).fit(DOCUMENTS), "dtype='uint16'"), (DictVectorizer(dtype=np.complex128).fit([{"a": 1}]), "dtype='complex128'"),
-    (DictVectorizer(sort=False).fit([{b"a": 1}]), "vocabulary_=b'a'"), (FeatureHasher(dtype=np.float16), "dtype='float16'"),
+    (HashingVectorizer(input="filename"), "input='filename'"),
+    (HashingVectorizer(input="file"), "input='file'"),
+    (HashingVectorizer(dtype=np.int8), "dtype='int8'"),
+    (HashingVectorizer(ngram_range=(0, 2)), r"ngram_range=\(0, 2\)"),
+    (CountVectorizer(dtype=np.uint16).fit(DOCUMENTS), "dtype='uint16'"),
+    (DictVectorizer(dtype=np.complex128).fit([{"a": 1}]), "dtype='complex128'"),
+    (DictVectorizer(sort=False).fit([{b"a": 1}]), "vocabulary_=b'a'"),
+    (FeatureHasher(dtype=np.float16), "dtype='float16'"),
 ])  # fmt: skip
 def test_refuses_parameters_by_name(estimator: Any, message: str) -> None:
     """Each with its value."""
@@ -87,7 +93,9 @@ def test_refuses_an_infinite_idf() -> None:
     "counter", [HashingVectorizer(norm=None), FeatureHasher(input_type="string"), DictVectorizer()]
 )
 def test_refuses_logarithms_of_entries_that_may_be_zero(counter: Any) -> None:
-    """Where signs cancel or a value is 0, the source has an entry, of which it takes the logarithm."""
+    """Where signs cancel or a value is 0, the source has an entry, of which it takes the
+    logarithm.
+    """
     rows = (
         [{"a": 1}, {"b": 2}]
         if isinstance(counter, DictVectorizer)

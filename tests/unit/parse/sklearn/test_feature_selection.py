@@ -26,10 +26,13 @@ RNG = np.random.default_rng(3)
 X = RNG.normal(size=(80, 6)) * [1, 2, 3, 1e-9, 5, 6]
 Y = (X[:, 1] + X[:, 4] > 0).astype(int)
 SELECTORS = [
-    SelectKBest(k=3), SelectKBest(k="all"), SelectKBest(k=0), SelectPercentile(percentile=40), VarianceThreshold(1e-3), SelectFpr(), SelectFdr(), SelectFwe(),
-    GenericUnivariateSelect(mode="k_best", param=2), SelectFromModel(LogisticRegression(), threshold="median"),
+    SelectKBest(k=3), SelectKBest(k="all"), SelectKBest(k=0), SelectPercentile(percentile=40),
+    VarianceThreshold(1e-3), SelectFpr(), SelectFdr(), SelectFwe(),
+    GenericUnivariateSelect(mode="k_best", param=2),
+    SelectFromModel(LogisticRegression(), threshold="median"),
     SelectFromModel(LogisticRegression(), max_features=2, threshold=-np.inf),
-    SequentialFeatureSelector(LogisticRegression(), n_features_to_select=2, cv=2), RFE(LogisticRegression(), n_features_to_select=2),
+    SequentialFeatureSelector(LogisticRegression(), n_features_to_select=2, cv=2),
+    RFE(LogisticRegression(), n_features_to_select=2),
 ]  # fmt: skip
 
 

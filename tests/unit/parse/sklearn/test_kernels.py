@@ -1,4 +1,6 @@
-"""Kernel methods, approximations and Gaussian processes: refusals, hostile rows, the forms of rows."""
+"""Kernel methods, approximations and Gaussian processes: refusals, hostile rows, the forms of
+rows.
+"""
 
 from __future__ import annotations
 

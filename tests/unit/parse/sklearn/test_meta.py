@@ -1,4 +1,6 @@
-"""Estimators around others: what the matrix cannot say. Refusals, ties, members that know less, sparse rows."""
+"""Estimators around others: what the matrix cannot say. Refusals, ties, members that know less,
+sparse rows.
+"""
 
 import warnings
 
@@ -270,7 +272,9 @@ def test_averages_follow_the_members_dtypes():
 
 
 def test_pairs_that_know_some_classes():
-    """Folds without a class: its probability is 0, and of two classes the score of the first of them is calibrated."""
+    """Folds without a class: its probability is 0, and of two classes the score of the first of
+    them is calibrated.
+    """
     known = [np.flatnonzero(missing != CODES) for missing in (0, 1, 2)]
     splits = [(train, np.arange(120)) for train in known]
     for method in ("sigmoid", "isotonic"):
@@ -290,7 +294,9 @@ def test_pairs_that_know_some_classes():
 
 
 def test_temperature_looks_at_each_row_alone():
-    """A row of scores that happens to look like probabilities is taken for some, as where the source is given it alone."""
+    """A row of scores that happens to look like probabilities is taken for some, as where the
+    source is given it alone.
+    """
     model = fit(
         CalibratedClassifierCV(
             FrozenEstimator(fit(LogisticRegression(), X, THREE)), method="temperature"
@@ -306,7 +312,9 @@ def test_temperature_looks_at_each_row_alone():
 
 
 def test_a_class_that_all_rows_or_none_have():
-    """The stand-in of scikit-learn answers for it; where it comes first, all scores are compared as probabilities are."""
+    """The stand-in of scikit-learn answers for it; where it comes first, all scores are
+    compared as probabilities are.
+    """
     for labels in (
         np.stack([LABELS[:, 0], np.ones(120, int), np.zeros(120, int)], axis=1),
         np.stack([np.ones(120, int), LABELS[:, 0]], axis=1),
@@ -362,7 +370,9 @@ def test_has_no_methods_that_the_source_does_not_pass_on():
 
 
 def test_chains_have_probabilities_of_two_classes_alone():
-    """A member of three classes has no single probability: the source fails when it is asked for it."""
+    """A member of three classes has no single probability: the source fails when it is asked
+    for it.
+    """
     model = ClassifierChain(STUMP).fit(X, np.stack([CODES, LABELS[:, 0]], axis=1))
     assert_agrees(model)
     with pytest.raises(ValueError):

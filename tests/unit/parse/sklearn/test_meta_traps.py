@@ -1,4 +1,6 @@
-"""Where converters of pipelines and of estimators around others are known to answer wrongly, or not at all."""
+"""Where converters of pipelines and of estimators around others are known to answer wrongly, or
+not at all.
+"""
 
 import numpy as np
 import pandas as pd

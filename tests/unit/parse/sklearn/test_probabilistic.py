@@ -1,4 +1,6 @@
-"""Naive Bayes, discriminant analysis, mixtures, covariances: hostile rows and what the source does with them."""
+"""Naive Bayes, discriminant analysis, mixtures, covariances: hostile rows and what the source
+does with them.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ def test_a_category_of_zero_probability() -> None:
 def test_counts_of_zero_probability_behind_another_step(
     bayes: Any, before: Any, backend: str
 ) -> None:
-    """The logarithm of zero is infinite, and NaN where it meets a count of zero that is written out."""
+    """The logarithm of zero is infinite, and NaN where it meets a count of zero that is written
+    out.
+    """
     counts = CATEGORIES * (np.arange(3) != Y[:, None])  # of each class, one column is all zeros
     source = make_pipeline(before, bayes(alpha=0.0, force_alpha=True)).fit(counts, Y)
     model = hbconv.convert(source, backend=backend)

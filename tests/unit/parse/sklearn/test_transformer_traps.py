@@ -27,7 +27,9 @@ SINGLE = X.astype(np.float32)
     ids=lambda e: type(e).__name__,
 )
 def test_the_callers_array_is_not_modified(estimator: Any, backend: str) -> None:
-    """Centred in place, a float32 array would give another answer the second time, and spoil what others read of it."""
+    """Centred in place, a float32 array would give another answer the second time, and spoil
+    what others read of it.
+    """
     model = hbconv.convert(estimator.fit(SINGLE, target("value")), backend=backend)
     rows = SINGLE.copy()
     first = model.transform(rows)

@@ -441,7 +441,9 @@ def test_damaged_and_foreign_files(data, message):
 
 
 def test_older_files():
-    """One base score for all outputs, no ends of iterations, no categories, default directions as booleans."""
+    """One base score for all outputs, no ends of iterations, no categories, default directions
+    as booleans.
+    """
     model = json.loads(JSON)
     learner = model["learner"]
     learner["learner_model_param"]["base_score"] = "2.5E-1"
@@ -468,9 +470,12 @@ def test_json_and_ubjson_say_the_same():
 @pytest.mark.parametrize(
     ("data", "value"),
     [
-        (b"i\xff", -1), (b"U\xff", 255), (b"I\xff\xfe", -2), (b"l\x00\x01\x00\x00", 65536), (b"L" + bytes(7) + b"\x05", 5), (b"d\x3f\x80\x00\x00", 1.0),
-        (b"D\x3f\xf0" + bytes(6), 1.0), (b"T", True), (b"F", False), (b"Z", None), (b"SU\x02hi", "hi"), (b"[U\x01[]{}]", [1, [], {}]),
-        (b"[#U\x02TF", [True, False]), (b"{#U\x01U\x01aT", {"a": True}), (b"[$S#U\x01U\x01x", ["x"]),
+        (b"i\xff", -1), (b"U\xff", 255), (b"I\xff\xfe", -2), (b"l\x00\x01\x00\x00", 65536),
+        (b"L" + bytes(7) + b"\x05", 5), (b"d\x3f\x80\x00\x00", 1.0),
+        (b"D\x3f\xf0" + bytes(6), 1.0), (b"T", True), (b"F", False), (b"Z", None),
+        (b"SU\x02hi", "hi"), (b"[U\x01[]{}]", [1, [], {}]),
+        (b"[#U\x02TF", [True, False]), (b"{#U\x01U\x01aT", {"a": True}),
+        (b"[$S#U\x01U\x01x", ["x"]),
     ],
 )  # fmt: skip
 def test_ubjson_values(data, value):
@@ -487,7 +492,9 @@ def test_damaged_ubjson(data):
 
 
 def test_plain_numbers_for_categories_are_refused():
-    """A Booster reads the numbers of such a frame as codes, the wrapper refuses them: only a column of dtype category holds values."""
+    """A Booster reads the numbers of such a frame as codes, the wrapper refuses them: only a
+    column of dtype category holds values.
+    """
     rows = pd.DataFrame({"code": np.tile([30, 10, 20], 40), "plain": np.arange(120.0)})
     listed = rows.assign(code=rows["code"].astype("category"))
     model = xgb.XGBRegressor(n_estimators=3, enable_categorical=True, n_jobs=1).fit(

@@ -1,4 +1,6 @@
-"""Every kind of column, in every kind of table, through estimators of every kind: the source's answer in its dtype, or both refuse."""
+"""Every kind of column, in every kind of table, through estimators of every kind: the source's
+answer in its dtype, or both refuse.
+"""
 
 from __future__ import annotations
 
@@ -154,9 +156,12 @@ ESTIMATORS = {
 }
 
 BEYOND = {
-    "dates": "as numbers they depend on their unit", "dates of a zone": "likewise", "time spans": "likewise",
-    "periods": "no numbers", "intervals": "no numbers", "objects, decimals": "no categories", "Arrow decimal": "no categories",
-    "objects, bytes": "no imputed texts", "objects, ints and None": "left among imputed numbers", "objects, bools and None": "likewise",
+    "dates": "as numbers they depend on their unit", "dates of a zone": "likewise",
+    "time spans": "likewise",
+    "periods": "no numbers", "intervals": "no numbers", "objects, decimals": "no categories",
+    "Arrow decimal": "no categories",
+    "objects, bytes": "no imputed texts", "objects, ints and None": "left among imputed numbers",
+    "objects, bools and None": "likewise",
     "objects, ints and texts": "likewise",
 }  # fmt: skip
 """Columns that some estimators of the source take, and hbconv refuses by name."""
@@ -254,7 +259,9 @@ FRAMES = {
 )
 @pytest.mark.parametrize("frame", FRAMES)
 def test_every_kind_of_table(frame, name, column):
-    """As the source answers for the same table of pandas. A missing text of Arrow or polars is what the model knows as missing."""
+    """As the source answers for the same table of pandas. A missing text of Arrow or polars is
+    what the model knows as missing.
+    """
     estimator = source(name, column)
     if estimator is None or isinstance(answer(estimator, table(column)), Exception):
         return
@@ -334,7 +341,8 @@ def warned(call, x):
 def test_warnings_about_names_are_those_of_the_source(which, x):
     frame, estimator = named_and_plain()[0], named_and_plain()[which]
     rows = {
-        "named": frame, "other names": frame.rename(columns=str.upper), "numbered": frame.set_axis(range(3), axis=1), "array": frame.to_numpy(),
+        "named": frame, "other names": frame.rename(columns=str.upper),
+        "numbered": frame.set_axis(range(3), axis=1), "array": frame.to_numpy(),
         "polars": pl.from_pandas(frame),
     }[x]  # fmt: skip
     model = hbconv.convert(estimator, "reference")

@@ -360,7 +360,8 @@ TEXTS = "15.0", "15", " 15 ", "1e1", "1_5", "\u0661\u0665", b"3.0", np.str_("3.0
 @pytest.mark.parametrize(
     "source",
     [
-        OneHotEncoder(handle_unknown="ignore"), OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+        OneHotEncoder(handle_unknown="ignore"),
+        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
         HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=2, categorical_features=[0]),
     ],
     ids=lambda source: type(source).__name__,

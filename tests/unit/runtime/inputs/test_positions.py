@@ -1,4 +1,5 @@
-"""Columns by name or by position, as each source finds them: the same answer, or both refuse, or a departure listed with its reason.
+"""Columns by name or by position, as each source finds them: the same answer, or both refuse, or a
+departure listed with its reason.
 
 Never another answer.
 """
@@ -217,7 +218,9 @@ ADDED = {
         "same reordered name numbered",
     ): "No attribute of the source tells that the numbers are names: read by position.",
 }
-"""Tables that hbconv answers and the source refuses: words of a model, words of a table, and why."""
+"""Tables that hbconv answers and the source refuses: words of a model, words of a table, and
+why.
+"""
 
 REFUSED = {
     (

@@ -72,7 +72,8 @@ def test_a_contiguous_matrix_is_not_copied_even_when_it_is_read_only():
 @pytest.mark.parametrize(
     ("given", "read"),
     [
-        ("float16", "float32"), ("float32", "float32"), ("int8", "int64"), ("uint32", "int64"), ("uint64", "int64"), ("bool", "int64"),
+        ("float16", "float32"), ("float32", "float32"), ("int8", "int64"), ("uint32", "int64"),
+        ("uint64", "int64"), ("bool", "int64"),
     ],
 )  # fmt: skip
 def test_dtypes_become_one_of_three(given, read):

@@ -1,4 +1,6 @@
-"""What transform returns: frames where the source does or where asked, tensors for tensors; the names of its columns; its warnings."""
+"""What transform returns: frames where the source does or where asked, tensors for tensors; the
+names of its columns; its warnings.
+"""
 
 from __future__ import annotations
 
@@ -190,7 +192,9 @@ def test_tensors_become_lists_and_tuples_of_tensors():
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.same_as], ids=str)
 def test_names_of_columns_are_those_of_the_source(case):
-    """By themselves, for other names of the input columns, for too few of them, and for those of fitting."""
+    """By themselves, for other names of the input columns, for too few of them, and for those
+    of fitting.
+    """
     source, model = fitted(case), hbconv.convert(fitted(case), "reference")
     if "transform" not in model.methods:
         assert not hasattr(model, "get_feature_names_out")

@@ -1,4 +1,6 @@
-"""Answers to rows of a scipy matrix, through pipelines: their class and layout, stored and loaded; refusals as the source's."""
+"""Answers to rows of a scipy matrix, through pipelines: their class and layout, stored and
+loaded; refusals as the source's.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,9 @@ def test_any_number_of_sparse_rows(n):
 
 
 def test_one_model_reads_sparse_rows_otherwise_than_others():
-    """RobustScaler centres an array, and only scales a sparse matrix: whichever comes first, each is answered as it should be."""
+    """RobustScaler centres an array, and only scales a sparse matrix: whichever comes first,
+    each is answered as it should be.
+    """
     source = make_pipeline(RobustScaler(), RandomForestClassifier(5, random_state=0)).fit(
         X, X[:, 0] > 0.5
     )

@@ -1,4 +1,6 @@
-"""The report on a method's kernel: what is counted, against programs small enough to count by hand."""
+"""The report on a method's kernel: what is counted, against programs small enough to count by
+hand.
+"""
 
 import numpy as np
 import pytest

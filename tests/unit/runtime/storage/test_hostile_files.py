@@ -1,4 +1,6 @@
-"""Files whose checksums are right and whose values are not: ``load`` refuses them by name, in little time and memory."""
+"""Files whose checksums are right and whose values are not: ``load`` refuses them by name, in
+little time and memory.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Saved models: the same answers after reading, on every backend, without the training library; damage is told."""
+"""Saved models: the same answers after reading, on every backend, without the training library;
+damage is told.
+"""
 
 from __future__ import annotations
 
@@ -268,8 +270,10 @@ def test_floats_that_json_has_not_come_back(value):
 @pytest.mark.parametrize(
     "data",
     [
-        np.array(1.5), np.zeros((0, 3), np.float32), np.array([True, False]), np.arange(3, dtype=np.uint8), np.array(["a", "日本"]),
-        np.array(["a", 1, None, 2.5, True], dtype=object), np.array([np.nan, -0.0, np.inf]), np.array([], dtype="<U4"), np.arange(6).reshape(2, 3).T,
+        np.array(1.5), np.zeros((0, 3), np.float32), np.array([True, False]),
+        np.arange(3, dtype=np.uint8), np.array(["a", "日本"]),
+        np.array(["a", 1, None, 2.5, True], dtype=object), np.array([np.nan, -0.0, np.inf]),
+        np.array([], dtype="<U4"), np.arange(6).reshape(2, 3).T,
     ],
     ids=lambda a: f"{a.dtype} {a.shape}",
 )  # fmt: skip
@@ -306,7 +310,9 @@ def test_stored_programs_run_only_from_trusted_files(backend, tmp_path, monkeypa
 
 
 def test_an_untrusted_file_answers_as_its_graph_says(tmp_path):
-    """The author may have stored another program than that of the graph, which ``explain`` shows."""
+    """The author may have stored another program than that of the graph, which ``explain``
+    shows.
+    """
     path = tmp_path / "m.hbc"
     honest, other = (
         hbconv.convert(Ridge().fit(matrix(), matrix()[:, 0] * k), "onnx", sample=matrix()[:2])

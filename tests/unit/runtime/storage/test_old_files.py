@@ -1,6 +1,7 @@
 """Files of format 1, each with answers of another form, load and answer as when they were written.
 
-Written by hbconv 0.1.0 for the reference backend; ``answers.json`` holds what each method answered then.
+Written by hbconv 0.1.0 for the reference backend; ``answers.json`` holds what each method answered
+then.
 """
 
 from __future__ import annotations

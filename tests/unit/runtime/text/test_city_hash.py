@@ -1,4 +1,6 @@
-"""Categories known by hashes alone: text and whole numbers of every form find their code, anything else is refused."""
+"""Categories known by hashes alone: text and whole numbers of every form find their code,
+anything else is refused.
+"""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,6 @@
-"""Sparse rows that the host makes of texts, mappings and sequences are those of scikit-learn's vectorizers, whatever their options."""
+"""Sparse rows that the host makes of texts, mappings and sequences are those of scikit-learn's
+vectorizers, whatever their options.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def rows_of(x: Any, estimator: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def agree(estimator: Any, x: Any) -> None:
-    """Assert the same entries in the same dtype as the estimator's, also where usual words are found all at once."""
+    """Assert the same entries in the same dtype as the estimator's, also where usual words are
+    found all at once.
+    """
     want = estimator.transform(x)
     want = want.copy() if hasattr(want, "toarray") else None
     assert want is not None
@@ -188,7 +192,9 @@ def test_reads_mappings_as_the_source(
 
 
 def test_reads_names_that_are_no_text() -> None:
-    """Numbers and tuples are names too; a mapping alone is one row; a separator joins any name to a text."""
+    """Numbers and tuples are names too; a mapping alone is one row; a separator joins any name
+    to a text.
+    """
     estimator = DictVectorizer(sort=False).fit([{1: 2.0, ("a", 2): 3, None: 1, "x": "y", 5: "z"}])
     agree(estimator, [{1.0: 1, ("a", 2): 2, None: 3, 5: "z"}, {True: 9}, {}])
     agree(estimator, {1: 4})
@@ -241,7 +247,9 @@ def test_cuts_towards_zero_where_values_are_ints() -> None:
 
 
 def test_finds_terms_of_every_length() -> None:
-    """Those whose keys share a slot, and those longer than a key; letters beyond a key tell words apart."""
+    """Those whose keys share a slot, and those longer than a key; letters beyond a key tell
+    words apart.
+    """
     rng = np.random.default_rng(0)
     terms = sorted({"".join(rng.choice(list("abc_1"), size)) for size in rng.integers(1, 14, 3000)})
     documents = [" ".join(rng.choice(terms, 40)) for _ in range(100)]
@@ -261,8 +269,10 @@ def test_more_rows_than_a_block() -> None:
 
 
 @pytest.mark.parametrize("form", [
-    list, tuple, iter, np.array, lambda x: np.array(x, dtype=object), pd.Series, lambda x: pd.Series(x, dtype=object), lambda x: pd.Series(x, dtype="category"),
-    pa.array, lambda x: pa.chunked_array([x[:1], x[1:]]), lambda x: pa.array(x).dictionary_encode(), pl.Series, lambda x: [t.encode() for t in x],
+    list, tuple, iter, np.array, lambda x: np.array(x, dtype=object), pd.Series,
+    lambda x: pd.Series(x, dtype=object), lambda x: pd.Series(x, dtype="category"),
+    pa.array, lambda x: pa.chunked_array([x[:1], x[1:]]), lambda x: pa.array(x).dictionary_encode(),
+    pl.Series, lambda x: [t.encode() for t in x],
     lambda x: np.array([t.encode() for t in x]), lambda x: pa.array(x, pa.string_view()),
 ])  # fmt: skip
 def test_takes_documents_in_any_form(form: Any) -> None:
@@ -292,8 +302,10 @@ def test_counts_a_cancelled_bucket_as_one_where_binary() -> None:
 
 
 @pytest.mark.parametrize(("rows", "message"), [
-    ("a text", "string object received"), ([np.nan], "np.nan is an invalid document"), (["a", None], "None of type NoneType"), ([1], "type int"),
-    ([["a"]], "type list"), (np.array([["a"], ["b"]]), "type ndarray"), (np.array([1.0]), "numbers"), (5, "iterable"), (pd.Series(["a", None]), "np.nan is an"),
+    ("a text", "string object received"), ([np.nan], "np.nan is an invalid document"),
+    (["a", None], "None of type NoneType"), ([1], "type int"),
+    ([["a"]], "type list"), (np.array([["a"], ["b"]]), "type ndarray"),
+    (np.array([1.0]), "numbers"), (5, "iterable"), (pd.Series(["a", None]), "np.nan is an"),
 ])  # fmt: skip
 def test_refuses_what_is_no_document(rows: Any, message: str) -> None:
     """With the source's words where it has some."""
@@ -307,8 +319,10 @@ def test_refuses_a_table_whose_names_the_source_would_count() -> None:
 
 
 @pytest.mark.parametrize(("row", "message"), [
-    ({"a": object()}, "unsupported value"), ({"a": {"b": 1}}, "unsupported value"), ({"a": ["x", 1]}, "unsupported 1 of type int"),
-    ({"a": b"bytes"}, "unsupported 98 of type int"), ("text", "needs a mapping"), ({"a": 1j}, "no float64"), ({"a": np.bool_(1)}, "unsupported value"),
+    ({"a": object()}, "unsupported value"), ({"a": {"b": 1}}, "unsupported value"),
+    ({"a": ["x", 1]}, "unsupported 1 of type int"),
+    ({"a": b"bytes"}, "unsupported 98 of type int"), ("text", "needs a mapping"),
+    ({"a": 1j}, "no float64"), ({"a": np.bool_(1)}, "unsupported value"),
     ({"a": ["x", None]}, "unsupported None"),
 ])  # fmt: skip
 def test_refuses_values_of_other_types(row: Any, message: str) -> None:
@@ -317,13 +331,19 @@ def test_refuses_values_of_other_types(row: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize(("estimator", "row", "message"), [
-    (FeatureHasher(), {"a": None}, "unsupported value"), (FeatureHasher(), {1: 2}, "feature names must be strings"),
+    (FeatureHasher(), {"a": None}, "unsupported value"),
+    (FeatureHasher(), {1: 2}, "feature names must be strings"),
     (FeatureHasher(), "text", "needs a mapping"),
-    (FeatureHasher(input_type="pair"), [("a", 1, 2)], "pairs of a name and a value"), (FeatureHasher(input_type="pair"), 5, "pairs of a name and a value"),
-    (FeatureHasher(input_type="string"), "text", "Samples can not be a single string"), (FeatureHasher(input_type="string"), [1], "must be strings"),
-    (FeatureHasher(input_type="string"), ["\ud800"], "surrogates"), (FeatureHasher(dtype=np.int64), {"a": np.nan}, "no finite number"),
-    (FeatureHasher(), {"a": [1, 2]}, "unsupported value"), (FeatureHasher(), {"a": 1j}, "no float64"),
-    (HashingVectorizer(analyzer="char"), "\ud800a", "surrogates"), (FeatureHasher(), {"a": b"1"}, "unsupported value"),
+    (FeatureHasher(input_type="pair"), [("a", 1, 2)], "pairs of a name and a value"),
+    (FeatureHasher(input_type="pair"), 5, "pairs of a name and a value"),
+    (FeatureHasher(input_type="string"), "text", "Samples can not be a single string"),
+    (FeatureHasher(input_type="string"), [1], "must be strings"),
+    (FeatureHasher(input_type="string"), ["\ud800"], "surrogates"),
+    (FeatureHasher(dtype=np.int64), {"a": np.nan}, "no finite number"),
+    (FeatureHasher(), {"a": [1, 2]}, "unsupported value"),
+    (FeatureHasher(), {"a": 1j}, "no float64"),
+    (HashingVectorizer(analyzer="char"), "\ud800a", "surrogates"),
+    (FeatureHasher(), {"a": b"1"}, "unsupported value"),
     (DictVectorizer(dtype=np.int64).fit([{"a": 1}]), {"a": None}, "no int64"),
 ])  # fmt: skip
 def test_refuses_names_and_values_it_cannot_hash(estimator: Any, row: Any, message: str) -> None:

@@ -21,7 +21,8 @@ def covariances() -> Iterator[Case]:
         fit(c.EmpiricalCovariance(store_precision=False, assume_centered=True)),
     )
     relatives = {
-        "GraphicalLasso": {"alpha": 0.1, "max_iter": 20}, "GraphicalLassoCV": {"alphas": [0.1, 0.5], "cv": 2}, "LedoitWolf": {}, "OAS": {},
+        "GraphicalLasso": {"alpha": 0.1, "max_iter": 20},
+        "GraphicalLassoCV": {"alphas": [0.1, 0.5], "cv": 2}, "LedoitWolf": {}, "OAS": {},
         "MinCovDet": {"random_state": 0}, "ShrunkCovariance": {},
     }  # fmt: skip
     for name, settings in relatives.items():

@@ -29,7 +29,9 @@ from sklearn.svm import LinearSVC
 
 
 def models() -> Iterator[Case]:
-    """Models behind vectorizers: linear ones read the entries alone, others the rows written out."""
+    """Models behind vectorizers: linear ones read the entries alone, others the rows written
+    out.
+    """
     case = partial(Case, "sklearn.pipeline.Pipeline", rows=documents)
     weighed = text.TfidfVectorizer
     yield case(

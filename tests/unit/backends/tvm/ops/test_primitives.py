@@ -291,9 +291,12 @@ def test_movement():
     x, y = b.input("x", "float32", 6), b.input("y", "float32", 2)
     cube = b.reshape(x, 2, 3)
     program = b.program({
-        "run": b.take(x, [2, 3, 4]), "jump": b.take(x, [5, 0, 0, -1]), "none": b.op("take", x, b.constant([], "int32"), axis=0),
-        "axis": b.take(cube, [2, 0], axis=1), "run of rows": b.take(cube, [1]), "concat": b.concat([y, x, y]), "concat axis": b.concat([cube, cube], axis=1),
-        "expand": b.op("expand", x, b.constant([1.5, np.nan])), "reshape": b.reshape(x, 3, 2), "cube": cube, "deep": b.take(b.take(x, [1, 2, 3, 4]), [1, 2]),
+        "run": b.take(x, [2, 3, 4]), "jump": b.take(x, [5, 0, 0, -1]),
+        "none": b.op("take", x, b.constant([], "int32"), axis=0),
+        "axis": b.take(cube, [2, 0], axis=1), "run of rows": b.take(cube, [1]),
+        "concat": b.concat([y, x, y]), "concat axis": b.concat([cube, cube], axis=1),
+        "expand": b.op("expand", x, b.constant([1.5, np.nan])), "reshape": b.reshape(x, 3, 2),
+        "cube": cube, "deep": b.take(b.take(x, [1, 2, 3, 4]), [1, 2]),
         "sum": b.take(x, [1, 2]) + y,
     })  # fmt: skip
     agree(program, {"x": values("float32", 1000, 6), "y": values("float32", 1000, 2, 1)})

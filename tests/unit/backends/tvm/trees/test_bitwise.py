@@ -1,4 +1,6 @@
-"""Select on bit planes: trees split by their leaves, and the program over planes that they become, run here in numpy."""
+"""Select on bit planes: trees split by their leaves, and the program over planes that they
+become, run here in numpy.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ pytestmark = pytest.mark.usefixtures("vector")
 
 
 def grown(rng, n_trees, n_leaves, lean, n_features=3, n_thresholds=9):
-    """Trees of so many leaves; the leaf that is split next is the last one, a random one, or the shallowest."""
+    """Trees of so many leaves; the leaf that is split next is the last one, a random one, or
+    the shallowest.
+    """
     fields = {name: [] for name in ("feature", "threshold", "left", "right", "roots")}
     for tree in range(n_trees):
         nodes, leaves, number = {}, [(0, ())], 0
@@ -66,9 +70,12 @@ def grown(rng, n_trees, n_leaves, lean, n_features=3, n_thresholds=9):
     }
     total, tests = n_trees * n_leaves, len(fields["feature"])
     return Forest(
-        **ints, threshold=Array(np.array(fields["threshold"], np.float64)), default_left=Array(rng.random(tests) < 0.5),
-        first_leaf=Array.of(np.arange(n_trees + 1) * n_leaves, "int32"), values=Array(rng.standard_normal((total, 1))),
-        target=Array.of(np.zeros(n_trees), "int32"), start=Array([0.25]), strict=False, n_features=n_features, leaf_id=Array.of(np.arange(total), "int32"),
+        **ints, threshold=Array(np.array(fields["threshold"], np.float64)),
+        default_left=Array(rng.random(tests) < 0.5),
+        first_leaf=Array.of(np.arange(n_trees + 1) * n_leaves, "int32"),
+        values=Array(rng.standard_normal((total, 1))),
+        target=Array.of(np.zeros(n_trees), "int32"), start=Array([0.25]), strict=False,
+        n_features=n_features, leaf_id=Array.of(np.arange(total), "int32"),
     )  # fmt: skip
 
 

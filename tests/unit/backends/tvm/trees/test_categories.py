@@ -1,4 +1,6 @@
-"""Category sets: every set once, over classes of codes; and kernels that decide them by planes, by bytes, and for one row."""
+"""Category sets: every set once, over classes of codes; and kernels that decide them by planes,
+by bytes, and for one row.
+"""
 
 from __future__ import annotations
 

@@ -106,14 +106,19 @@ def test_forests_of_nearly_nothing(kinds):
 
 
 def chain(n_leaves, missing_left=True):
-    """One tree that tests a feature against ever larger thresholds: as many thresholds as leaves, but one."""
+    """One tree that tests a feature against ever larger thresholds: as many thresholds as
+    leaves, but one.
+    """
     n = n_leaves - 1
     left = ~np.arange(n)
     right = np.append(np.arange(1, n), ~n)
     return Forest(
-        feature=Array.of(np.zeros(n), "int32"), threshold=Array(np.arange(n) / 7), default_left=Array(np.arange(n) % 2 == missing_left),
-        left=Array.of(left, "int32"), right=Array.of(right, "int32"), roots=Array.of([0], "int32"), first_leaf=Array.of([0, n_leaves], "int32"),
-        values=Array(np.arange(n_leaves, dtype=np.float64)[:, None]), target=Array.of([0], "int32"), start=Array([0.5]), strict=False, n_features=1,
+        feature=Array.of(np.zeros(n), "int32"), threshold=Array(np.arange(n) / 7),
+        default_left=Array(np.arange(n) % 2 == missing_left),
+        left=Array.of(left, "int32"), right=Array.of(right, "int32"), roots=Array.of([0], "int32"),
+        first_leaf=Array.of([0, n_leaves], "int32"),
+        values=Array(np.arange(n_leaves, dtype=np.float64)[:, None]), target=Array.of([0], "int32"),
+        start=Array([0.5]), strict=False, n_features=1,
         leaf_id=Array.of(np.arange(n_leaves), "int32"),
     )  # fmt: skip
 
@@ -127,9 +132,13 @@ def perfect_tree(depth, n_features):
     n, rng = 2**depth - 1, np.random.default_rng(0)
     left = np.where(np.arange(n) < n // 2, 2 * np.arange(n) + 1, ~(2 * np.arange(n) - n + 1))
     return Forest(
-        feature=Array.of(rng.integers(0, n_features, n), "int32"), threshold=Array(rng.standard_normal(n)), default_left=Array(rng.random(n) < 0.5),
-        left=Array.of(left, "int32"), right=Array.of(np.where(left >= 0, left + 1, left - 1), "int32"), roots=Array.of([0], "int32"),
-        first_leaf=Array.of([0, n + 1], "int32"), values=Array(rng.standard_normal((n + 1, 1))), target=Array.of([0], "int32"), start=Array([0.0]),
+        feature=Array.of(rng.integers(0, n_features, n), "int32"),
+        threshold=Array(rng.standard_normal(n)), default_left=Array(rng.random(n) < 0.5),
+        left=Array.of(left, "int32"),
+        right=Array.of(np.where(left >= 0, left + 1, left - 1), "int32"),
+        roots=Array.of([0], "int32"),
+        first_leaf=Array.of([0, n + 1], "int32"), values=Array(rng.standard_normal((n + 1, 1))),
+        target=Array.of([0], "int32"), start=Array([0.0]),
         strict=False, n_features=n_features, leaf_id=Array.of(np.arange(n + 1), "int32"),
     )  # fmt: skip
 
@@ -195,10 +204,14 @@ def oblivious_forest(rng, depths, n_values=1):
         rng.random(n_levels) < 0.5,
     )
     return Forest(
-        feature=Array.of(feature[of_level], "int32"), threshold=Array(threshold[of_level]), default_left=Array(default_left[of_level]),
-        left=Array.of(left, "int32"), right=Array.of(np.where(left >= 0, left + 1, left - 1), "int32"),
-        roots=Array.of(np.where(sizes > 1, first_test[:-1], ~first_leaf[:-1]), "int32"), first_leaf=Array.of(first_leaf, "int32"),
-        values=Array(rng.standard_normal((n_leaves, n_values))), target=Array.of(np.zeros(len(depths)), "int32"), start=Array(np.zeros(n_values)),
+        feature=Array.of(feature[of_level], "int32"), threshold=Array(threshold[of_level]),
+        default_left=Array(default_left[of_level]),
+        left=Array.of(left, "int32"),
+        right=Array.of(np.where(left >= 0, left + 1, left - 1), "int32"),
+        roots=Array.of(np.where(sizes > 1, first_test[:-1], ~first_leaf[:-1]), "int32"),
+        first_leaf=Array.of(first_leaf, "int32"),
+        values=Array(rng.standard_normal((n_leaves, n_values))),
+        target=Array.of(np.zeros(len(depths)), "int32"), start=Array(np.zeros(n_values)),
         strict=False, n_features=4, leaf_id=Array.of(np.arange(n_leaves), "int32"),
     )  # fmt: skip
 

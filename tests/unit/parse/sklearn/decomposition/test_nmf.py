@@ -17,7 +17,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:Maximum number of iterations")
 
 
 def test_stopping_by_all_rows_is_refused() -> None:
-    """A row alone gets another answer than among others; with tol=0, set after fitting, it does not."""
+    """A row alone gets another answer than among others; with tol=0, set after fitting, it does
+    not.
+    """
     source = NMF(3, random_state=0).fit(X)
     alone = np.vstack([source.transform(row) for row in X[:, None]])
     assert np.abs(source.transform(X) - alone).max() > 1e-6
@@ -54,7 +56,9 @@ def test_negative_numbers_and_other_dtypes_are_refused() -> None:
 
 
 def test_topics_of_empty_documents() -> None:
-    """A document without words has the topics of the prior, after one step; counts may have fractions."""
+    """A document without words has the topics of the prior, after one step; counts may have
+    fractions.
+    """
     source = LatentDirichletAllocation(4, max_iter=2, random_state=0).fit(COUNTS)
     got = agree(
         source, np.vstack([np.zeros((1, 9)), COUNTS, COUNTS / 3, 1e6 * COUNTS[:3]]), rtol=1e-9

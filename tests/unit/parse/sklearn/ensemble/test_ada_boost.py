@@ -24,7 +24,9 @@ ROWS = RNG.standard_normal((200, 4))
 
 
 def assert_answers(model, rows=ROWS):
-    """Assert every method's answer to the last bit, stage by stage; exponentials and logarithms, which each library rounds its own way, to a few units."""
+    """Assert every method's answer to the last bit, stage by stage; exponentials and
+    logarithms, which each library rounds its own way, to a few units.
+    """
     converted = hbconv.convert(model)
     for method in converted.methods:
         got = getattr(converted, method)(rows)

@@ -123,7 +123,9 @@ def test_no_rows():
     ids=["three", "two", "exponential"],
 )
 def test_stages_and_leaves_of_classifiers(loss, labels, init, rows):
-    """The scores start from logarithms of a computed first estimator's probabilities, whose last places a small sum keeps."""
+    """The scores start from logarithms of a computed first estimator's probabilities, whose
+    last places a small sum keeps.
+    """
     model = GradientBoostingClassifier(**SMALL, loss=loss, init=init).fit(X, labels)
     converted = hbconv.convert(model, backend="reference")
     for method in (

@@ -54,7 +54,9 @@ def test_row_layouts(rows):
 
 @pytest.mark.parametrize("backend", available_backends())
 def test_a_row_on_the_border_is_no_outlier_on_any_backend(backend):
-    """The border is the score of a row that was fitted on, which a power rounded otherwise would move to its other side."""
+    """The border is the score of a row that was fitted on, which a power rounded otherwise
+    would move to its other side.
+    """
     for seed in range(8):
         model = IsolationForest(n_estimators=7, contamination=0.1, random_state=seed).fit(X)
         assert (model.decision_function(X) == 0).any()

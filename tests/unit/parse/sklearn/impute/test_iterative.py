@@ -26,7 +26,9 @@ def test_many_rounds_before_a_regressor() -> None:
 
 
 def test_refuses_rows_without_values() -> None:
-    """Alone they keep the first imputation, beside others they do not: the source answers by the batch."""
+    """Alone they keep the first imputation, beside others they do not: the source answers by
+    the batch.
+    """
     x = with_missing(fit_rows())
     source = IterativeImputer(max_iter=20).fit(x)
     empty = np.full((1, 8), np.nan)

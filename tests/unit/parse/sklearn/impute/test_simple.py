@@ -183,7 +183,9 @@ def test_text_reaches_its_encoder_through_what_only_moves_it():
 
 @pytest.mark.parametrize("value", [None, "2", "a"])
 @pytest.mark.parametrize("imputer", [
-    SimpleImputer(strategy="most_frequent"), SimpleImputer(strategy="constant", fill_value=3, add_indicator=True), MissingIndicator(features="all"),
+    SimpleImputer(strategy="most_frequent"),
+    SimpleImputer(strategy="constant", fill_value=3, add_indicator=True),
+    MissingIndicator(features="all"),
 ], ids=str)  # fmt: skip
 def test_objects_that_the_source_would_leave_among_numbers_are_refused(imputer, value):
     imputer.fit(pd.DataFrame({"a": [1.0, 2.0, 2.0, np.nan]}, dtype=object))

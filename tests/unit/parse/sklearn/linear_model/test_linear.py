@@ -174,7 +174,9 @@ def test_an_ill_conditioned_covariance_is_the_sources_to_warn_of() -> None:
 
 
 def test_more_components_than_the_rows_span_have_no_likelihood() -> None:
-    """The source inverts a matrix that is singular but for rounding: its answers differ with the number of rows asked at once."""
+    """The source inverts a matrix that is singular but for rounding: its answers differ with
+    the number of rows asked at once.
+    """
     model = PCA(svd_solver="full").fit(np.random.default_rng(0).normal(size=(3, 9)))
     assert converted(model).methods == ("transform",)
     assert "score_samples" in converted(PCA(svd_solver="full").fit(X)).methods

@@ -1,4 +1,6 @@
-"""Kernel density is a mean of bumps: the sum that defines it, where the source's own, of bounds, leaves rounding alone."""
+"""Kernel density is a mean of bumps: the sum that defines it, where the source's own, of
+bounds, leaves rounding alone.
+"""
 
 from __future__ import annotations
 

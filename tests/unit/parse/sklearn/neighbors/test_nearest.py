@@ -61,7 +61,9 @@ def test_a_point_far_from_all_others_takes_no_digits_from_them(backend):
 
 @pytest.mark.parametrize("algorithm", ["brute", "kd_tree", "ball_tree"])
 def test_rows_equally_near_come_in_the_order_fitted_on(algorithm):
-    """The source's order among equals is its search's: both answers hold rows that are nearest, at the same distances."""
+    """The source's order among equals is its search's: both answers hold rows that are nearest,
+    at the same distances.
+    """
     x = np.repeat(np.arange(12.0), 3)[:, None]
     estimator = neighbors.NearestNeighbors(n_neighbors=4, algorithm=algorithm)
     model = convert(estimator, x)

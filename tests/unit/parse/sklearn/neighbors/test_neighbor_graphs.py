@@ -1,4 +1,6 @@
-"""Graphs of neighbours before an estimator of precomputed distances: rows they hold no entry for are no neighbours."""
+"""Graphs of neighbours before an estimator of precomputed distances: rows they hold no entry
+for are no neighbours.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def fit(graph, reader):
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_absent_entries_are_no_distances(graph, reader):
-    """The source takes the first entries, or those within the radius; it does not read an absent one as zero."""
+    """The source takes the first entries, or those within the radius; it does not read an
+    absent one as zero.
+    """
     source = fit(GRAPHS[graph], READERS[reader])
     model = hbconv.convert(source, "reference")
     for method in model.methods:

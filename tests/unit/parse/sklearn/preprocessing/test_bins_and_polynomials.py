@@ -27,7 +27,8 @@ def fitted(transformer, X=TRAIN):
 @DTYPES
 @pytest.mark.parametrize("encode", ["onehot", "onehot-dense", "ordinal"])
 @pytest.mark.parametrize("options", [
-    {"strategy": "uniform"}, {"strategy": "quantile"}, {"strategy": "kmeans"}, {"n_bins": [2, 3, 4, 7]}, {"dtype": np.float32}, {"dtype": np.float64},
+    {"strategy": "uniform"}, {"strategy": "quantile"}, {"strategy": "kmeans"},
+    {"n_bins": [2, 3, 4, 7]}, {"dtype": np.float32}, {"dtype": np.float64},
 ], ids=str)  # fmt: skip
 def test_bins_at_their_edges(options, encode, dtype):
     bins = fitted(
@@ -76,8 +77,10 @@ def test_bins_refuse_what_overflows_their_dtype():
 
 @DTYPES
 @pytest.mark.parametrize("options", [
-    {}, {"degree": 1}, {"degree": 3}, {"degree": 4}, {"degree": (2, 3)}, {"degree": (0, 2)}, {"degree": (3, 3), "include_bias": False}, {"degree": 0},
-    {"interaction_only": True}, {"degree": 3, "interaction_only": True}, {"degree": 6, "interaction_only": True, "include_bias": False},
+    {}, {"degree": 1}, {"degree": 3}, {"degree": 4}, {"degree": (2, 3)}, {"degree": (0, 2)},
+    {"degree": (3, 3), "include_bias": False}, {"degree": 0},
+    {"interaction_only": True}, {"degree": 3, "interaction_only": True},
+    {"degree": 6, "interaction_only": True, "include_bias": False},
     {"degree": 3, "include_bias": False}, {"degree": 2, "order": "F"},
 ], ids=str)  # fmt: skip
 def test_polynomials(options, dtype):

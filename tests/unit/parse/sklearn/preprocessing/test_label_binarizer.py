@@ -39,7 +39,9 @@ def test_bool_labels() -> None:
 
 
 def test_unseen_label_of_two() -> None:
-    """Among unseen labels the source makes a second column of two classes; a model has one width."""
+    """Among unseen labels the source makes a second column of two classes; a model has one
+    width.
+    """
     source = LabelBinarizer().fit([0, 1])
     assert (source.transform([0, 1, 2]).shape, source.transform([0, 2]).shape) == ((3, 2), (2, 1))
     with pytest.raises(InputError, match="unseen"):
@@ -71,7 +73,9 @@ def test_target_encoder_of_missing_values() -> None:
 
 @pytest.mark.filterwarnings("ignore:unknown class")
 def test_sets_of_labels() -> None:
-    """Sets, lists and tuples of texts or numbers; a text alone is refused, whose letters the source takes."""
+    """Sets, lists and tuples of texts or numbers; a text alone is refused, whose letters the
+    source takes.
+    """
     same(
         MultiLabelBinarizer().fit([{"b", "a"}, {"c"}]),
         [{"a", "c"}, set(), ["b", "b", "zz"], ("c",)],

@@ -25,7 +25,9 @@ def test_yeo_johnson_on_both_sides_of_zero(power: float, dtype: str) -> None:
 
 
 def test_box_cox_takes_positive_numbers() -> None:
-    """Zero and below are refused; so are powers that overflow, for which the source has a formula of its own."""
+    """Zero and below are refused; so are powers that overflow, for which the source has a
+    formula of its own.
+    """
     source = PowerTransformer(method="box-cox", standardize=False).fit(X)
     refuses_as_source(source, np.zeros((1, 3)), "positive")
     refuses_as_source(source, -X, "positive")

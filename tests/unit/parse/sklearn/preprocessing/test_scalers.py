@@ -37,9 +37,11 @@ def as_dtype(X, dtype):
 @WIDE_DTYPES
 @FITTED
 @pytest.mark.parametrize("scaler", [
-    StandardScaler(), StandardScaler(with_mean=False), StandardScaler(with_std=False), StandardScaler(with_mean=False, with_std=False),
+    StandardScaler(), StandardScaler(with_mean=False), StandardScaler(with_std=False),
+    StandardScaler(with_mean=False, with_std=False),
     MinMaxScaler(), MinMaxScaler((-3.3, 0.7), clip=True), MaxAbsScaler(), MaxAbsScaler(clip=True),
-    RobustScaler(), RobustScaler(with_centering=False), RobustScaler(with_scaling=False), RobustScaler(quantile_range=(5, 70), unit_variance=True),
+    RobustScaler(), RobustScaler(with_centering=False), RobustScaler(with_scaling=False),
+    RobustScaler(quantile_range=(5, 70), unit_variance=True),
 ], ids=str)  # fmt: skip
 def test_scales_bit_for_bit(scaler, fitted, dtype):
     scaler.fit(as_dtype(TRAIN, fitted))

@@ -15,7 +15,9 @@ X = np.linspace(-1, 2, 40).reshape(20, 2) ** 3
 @pytest.mark.parametrize("extrapolation", ["constant", "linear", "continue", "periodic"])
 @pytest.mark.parametrize("degree", [1, 2, 3, 5])
 def test_at_the_knots_and_beyond(extrapolation: str, degree: int) -> None:
-    """Knots, the numbers beside them and values far out agree almost to the last bit: the recursion is the source's."""
+    """Knots, the numbers beside them and values far out agree almost to the last bit: the
+    recursion is the source's.
+    """
     source = SplineTransformer(7, degree, knots="quantile", extrapolation=extrapolation).fit(
         X[:, :1]
     )
@@ -48,7 +50,9 @@ def test_refuses_values_beyond_the_knots() -> None:
 
 
 def test_refuses_what_would_not_be_exact() -> None:
-    """Bounds that the source moves from column to column; rows that no longer know where in a period they are."""
+    """Bounds that the source moves from column to column; rows that no longer know where in a
+    period they are.
+    """
     with pytest.raises(UnsupportedError, match="bounds of the source model move inward"):
         transform(SplineTransformer(degree=1, extrapolation="linear").fit(X), X)
     with pytest.raises(InputError, match="periods off"):

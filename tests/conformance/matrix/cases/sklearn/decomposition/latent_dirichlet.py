@@ -13,7 +13,9 @@ from sklearn import (
 
 
 def topics() -> Iterator[Case]:
-    """Topics: rows stop when they change little; in float32, where rounding moves that step, all take the same number of steps."""
+    """Topics: rows stop when they change little; in float32, where rounding moves that step,
+    all take the same number of steps.
+    """
     case = partial(Case, "sklearn.decomposition.LatentDirichletAllocation", rows=positive_rows)
     model = partial(decomposition.LatentDirichletAllocation, max_iter=3)
     yield case("three topics", fit_positive(model(3, random_state=0)))

@@ -21,7 +21,9 @@ def gaps(n: int) -> np.ndarray:
 
 
 def fit_gaps(estimator: Any, dtype: str = "float64", missing: float = np.nan) -> Callable[[], Any]:
-    """Return a function that fits the estimator on rows of which the second column is all missing."""
+    """Return a function that fits the estimator on rows of which the second column is all
+    missing.
+    """
     x = with_missing(fit_rows()).astype(dtype)
     x[:, 1] = np.nan
     return lambda: estimator.fit(np.where(np.isnan(x), np.array(missing, dtype), x))

@@ -96,7 +96,9 @@ def classifiers() -> Iterator[Case]:
 
 
 def no_class_for_anyone() -> Any:
-    """Return a model whose scores are below -1 for every class on some rows, so that its probabilities sum to zero there."""
+    """Return a model whose scores are below -1 for every class on some rows, so that its
+    probabilities sum to zero there.
+    """
     model = fit(linear_model.SGDClassifier(loss="modified_huber", random_state=0), "three")()
     model.coef_ = np.zeros((3, WIDTH))
     model.coef_[:, 2] = [1.0, 2.0, 3.0]

@@ -75,9 +75,12 @@ def relatives() -> Iterator[Case]:
     m = linear_model
     case = partial(Case, same_as="LinearRegression")
     more = {
-        "ARDRegression": {}, "BayesianRidge": {}, "ElasticNetCV": {"cv": 2, "alphas": 3}, "HuberRegressor": {}, "Lars": {}, "LarsCV": {"cv": 2},
-        "LassoCV": {"cv": 2, "alphas": 3}, "LassoLars": {"alpha": 0.1}, "LassoLarsCV": {"cv": 2}, "LassoLarsIC": {}, "OrthogonalMatchingPursuit": {},
-        "OrthogonalMatchingPursuitCV": {"cv": 2}, "QuantileRegressor": {"alpha": 0.01}, "RidgeCV": {},
+        "ARDRegression": {}, "BayesianRidge": {}, "ElasticNetCV": {"cv": 2, "alphas": 3},
+        "HuberRegressor": {}, "Lars": {}, "LarsCV": {"cv": 2},
+        "LassoCV": {"cv": 2, "alphas": 3}, "LassoLars": {"alpha": 0.1}, "LassoLarsCV": {"cv": 2},
+        "LassoLarsIC": {}, "OrthogonalMatchingPursuit": {},
+        "OrthogonalMatchingPursuitCV": {"cv": 2}, "QuantileRegressor": {"alpha": 0.01},
+        "RidgeCV": {},
         "TheilSenRegressor": {"max_subpopulation": 50, "random_state": 0},
     }  # fmt: skip
     for name, settings in more.items():

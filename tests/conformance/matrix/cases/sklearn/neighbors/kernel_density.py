@@ -13,7 +13,9 @@ NAME = "sklearn.neighbors.{}".format
 
 
 def densities() -> Iterator[Case]:
-    """Kernels, where the density is not so small that the source's sums and differences of bounds leave rounding alone."""
+    """Kernels, where the density is not so small that the source's sums and differences of
+    bounds leave rounding alone.
+    """
     case = partial(Case, NAME("KernelDensity"), rows=cloud)
     density = neighbors.KernelDensity
     for kernel in ("gaussian", "epanechnikov", "exponential", "linear", "cosine", "tophat"):

@@ -15,7 +15,9 @@ NAME = "sklearn.neighbors.{}".format
 
 
 def metrics() -> Iterator[Case]:
-    """Distances to the nearest by every metric; positions too, by those under which no two rows are equally far."""
+    """Distances to the nearest by every metric; positions too, by those under which no two rows
+    are equally far.
+    """
     case = partial(Case, NAME("NearestNeighbors"), rows=NEAR)
     nearest = neighbors.NearestNeighbors
     yield case("default", fit(nearest(n_neighbors=4)))

@@ -15,7 +15,9 @@ NAME = "sklearn.neighbors.{}".format
 
 
 def metrics_of_ties() -> Iterator[Case]:
-    """Metrics under which many rows are equally far: distances to all within a radius, whichever would be the nearest."""
+    """Metrics under which many rows are equally far: distances to all within a radius,
+    whichever would be the nearest.
+    """
     case = partial(Case, NAME("RadiusNeighborsTransformer"), rows=NEAR)
     near = partial(neighbors.RadiusNeighborsTransformer, radius=0.77)
     for metric in (
@@ -39,7 +41,9 @@ def apart(x: np.ndarray) -> np.ndarray:
 
 
 def within_a_radius() -> Iterator[Case]:
-    """Classifiers, regressors and transformers by radius; those without an outlier label refuse what has no neighbours."""
+    """Classifiers, regressors and transformers by radius; those without an outlier label refuse
+    what has no neighbours.
+    """
     classifier, regressor = (
         partial(Case, NAME(name), rows=NEAR)
         for name in ("RadiusNeighborsClassifier", "RadiusNeighborsRegressor")

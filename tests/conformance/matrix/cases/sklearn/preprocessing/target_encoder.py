@@ -22,7 +22,9 @@ def counts(n: int) -> np.ndarray:
 
 
 def fit_colours(y: str, **settings: Any) -> Callable[[], Any]:
-    """Return a function that fits a target encoder on two text columns, one of them with missing values."""
+    """Return a function that fits a target encoder on two text columns, one of them with
+    missing values.
+    """
     return lambda: TargetEncoder(random_state=0, **settings).fit(colours(fit_table()), target(y))
 
 
