@@ -93,7 +93,7 @@ def _refuse_other_arrays(part: object, path: str) -> None:
     cls = type(part)
     own = getattr(part, "__dict__", {})
     for name in sorted(_ARRAYS & own.keys()):
-        if isinstance(own[name], list):
+        if isinstance(own[name], list) and not _is_of_targets(name, own[name]):
             hint = (
                 "It is a list, and the source model needs an array. Make a numpy array of it, "
                 "or fit again."
@@ -101,6 +101,11 @@ def _refuse_other_arrays(part: object, path: str) -> None:
             raise UnsupportedError(cls.__name__, path, name, own[name][:3], hint)
         if isinstance(own[name], np.ndarray) and (hint := _strange(name, own[name].dtype)):
             raise UnsupportedError(cls.__name__, path, name, own[name].dtype.name, hint)
+
+
+def _is_of_targets(name: str, held: list[Any]) -> bool:
+    """Whether it holds an array for each target, as DummyClassifier keeps its priors."""
+    return name == "class_prior_" and all(isinstance(own, np.ndarray) for own in held)
 
 
 def _strange(name: str, dtype: np.dtype[Any]) -> str:
