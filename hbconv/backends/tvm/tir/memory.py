@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -181,18 +182,19 @@ class ConstantTables:
 
     def __init__(self) -> None:
         self._parts: dict[str, list[npt.NDArray[Any]]] = {}
-        self._offset: dict[int, tuple[int, npt.NDArray[Any]]] = {}
+        self._offset: dict[str, int] = {}
 
     def offset(self, data: npt.NDArray[Any]) -> int:
-        """Return the position of data in the table of its dtype; new data are added."""
-        if id(data) not in self._offset:
-            parts = self._parts.setdefault(storage(data.dtype.name), [])
-            self._offset[id(data)] = sum(len(p) for p in parts), data
-            flat = np.ascontiguousarray(data).reshape(-1).view(storage(data.dtype.name))
-            parts.append(
-                np.concatenate([flat, np.zeros(-len(flat) % (LINE // flat.itemsize), flat.dtype)])
-            )
-        return self._offset[id(data)][0]
+        """Return the position of data in the table of its dtype; equal data share one place."""
+        name = storage(data.dtype.name)
+        flat = np.ascontiguousarray(data).reshape(-1).view(name)
+        key = f"{name} {hashlib.sha256(flat.data).hexdigest()}"
+        if key not in self._offset:
+            parts = self._parts.setdefault(name, [])
+            self._offset[key] = sum(len(p) for p in parts)
+            gap = np.zeros(-len(flat) % (LINE // flat.itemsize), flat.dtype)
+            parts.append(np.concatenate([flat, gap]))
+        return self._offset[key]
 
     def packed(self, dtype: str) -> npt.NDArray[Any]:
         """Return the table of one dtype; never empty, since an argument of a kernel may not be."""
