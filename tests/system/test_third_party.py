@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import hbconv
+from hbconv.array import Array
 from hbconv.containers import VECTOR, Affine, Labels, Output
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.parse import registry
@@ -72,6 +73,10 @@ def test_the_example_answers_as_its_source_on_every_backend():
         ),
         (
             lambda step: {"predict": Output(step.x, Labels(["a", "b"], vector=False))},
+            r"has class labels of str, not of Array",
+        ),
+        (
+            lambda step: {"predict": Output(step.x, Labels(Array(["a", "b"]), vector=False))},
             r"output predict has codes of dtype float64",
         ),
     ],

@@ -97,6 +97,8 @@ def require_labels(output: Output) -> None:
         return
     labels = (classes,) if isinstance(classes, Array) else classes
     for node, own in zip(_each(output.node, len(labels)), labels, strict=False):
+        if not isinstance(own, Array):
+            raise _misfit(output.node, f"has class labels of {type(own).__name__}, not of Array")
         if own.data.ndim != 1:
             raise _misfit(output.node, f"has class labels of shape {own.shape}")
         if _codes(node) > len(own):
