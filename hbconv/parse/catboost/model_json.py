@@ -84,7 +84,7 @@ def read_catboost_json(
     OptionError
         There are fewer trees.
     """
-    document = decode_json(data)
+    document = decode_json(data, _refuse_constant)
     _refuse_inexact(document)
     return _model(document, trees, leaf_numbers)
 
@@ -187,7 +187,17 @@ def _classes(info: Mapping[str, Any], outputs: int) -> Array:
             "The CatBoost model is damaged: its class_names are not all of "
             f"class_label_type={declared['class_label_type']!r}."
         )
+    if len(set(names)) != len(names):
+        raise ConversionError(
+            f"The CatBoost model is damaged: class_names holds a label twice: {names[:9]}."
+        )
     return Array(np.array(names, dtype))
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ConversionError(
+        f"The CatBoost model is damaged: it holds {name}, which JSON does not have."
+    )
 
 
 def _cut(info: Mapping[str, Any]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -80,12 +80,13 @@ def damaged(estimator: object, where: str, what: str) -> ConversionError:
     )
 
 
-def decode_json(data: bytes) -> Any:
+def decode_json(data: bytes, constant: Callable[[str], Any] = float) -> Any:
     """Decode a JSON text.
 
     A key that stands twice in one object raises ConversionError: readers differ in which they take.
+    ``constant`` makes a value of ``NaN`` and ``Infinity``, which JSON does not have.
     """
-    return json.loads(data, object_pairs_hook=_object)
+    return json.loads(data, object_pairs_hook=_object, parse_constant=constant)
 
 
 def finite_numbers(values: Collection[Any]) -> npt.NDArray[np.float64]:

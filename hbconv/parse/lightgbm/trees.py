@@ -263,7 +263,10 @@ def _category_sets(
 
 def _slopes(trees: Sequence[Tree], leaves: Ints, values: Floats) -> Slopes | None:
     """Read linear leaves; the leaves of other trees are constants."""
-    linear = np.array([tree.get("is_linear", "0") != "0" for tree in trees], dtype=np.bool_)
+    told = [tree.get("is_linear", "0") for tree in trees]
+    if not set(told) <= {"0", "1"}:
+        raise ConversionError(DAMAGED.format("is_linear is neither 0 nor 1"))
+    linear = np.array(told) == "1"
     if not linear.any():
         return None
     chosen = [tree for tree, is_linear in zip(trees, linear, strict=True) if is_linear]

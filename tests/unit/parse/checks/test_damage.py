@@ -336,6 +336,7 @@ TEXT = lightgbm.train(
         ("num_class=1", "num_class=1\nnum_class=2", "twice"),
         ("left_child=", "left_child=7 ", "damaged"),
         ("feature_names=", "", "damaged"),
+        ("is_linear=0", "is_linear=nan", "is_linear is neither 0 nor 1"),
         ("is_linear=", "\nis_linear=", "a line of a tree is not key=value"),
         ("leaf_value=", "leaf_value=0\rx=", "a line of a tree is not key=value"),
         ("shrinkage=1", "shrinkage", "a line of a tree is not key=value"),
@@ -446,7 +447,11 @@ FIRST = ("features_info", "float_features", 0)
         (99, (*SPLIT, "split_index"), "not the one that its split_index names"),
         (0.123, (*SPLIT, "border"), "not the one that its split_index names"),
         ([2.0, 1.0], (*FIRST, "borders"), "borders of feature 0 do not ascend"),
-        (float("nan"), ("oblivious_trees", 0, "leaf_values", 0), "null, true, a text or NaN"),
+        (
+            float("nan"),
+            ("oblivious_trees", 0, "leaf_values", 0),
+            "it holds NaN, which JSON does not have",
+        ),
         (None, ("oblivious_trees", 0, "leaf_values", 0), "null, true, a text or NaN"),
         ("1", ("scale_and_bias", 0), "null, true, a text or NaN"),
         (
@@ -473,6 +478,16 @@ def test_a_catboost_file_that_contradicts_itself_or_holds_no_numbers(
             "no",
             ("model_info", "class_params", "class_names", 0),
             "not all of class_label_type='Boolean'",
+        ),
+        (
+            [False, False],
+            ("model_info", "class_params", "class_names"),
+            "class_names holds a label twice",
+        ),
+        (
+            float("inf"),
+            ("oblivious_trees", 0, "leaf_weights", 0),
+            "it holds Infinity, which JSON does not have",
         ),
         (
             [7, 7],
