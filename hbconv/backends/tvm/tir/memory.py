@@ -183,9 +183,16 @@ class ConstantTables:
     def __init__(self) -> None:
         self._parts: dict[str, list[npt.NDArray[Any]]] = {}
         self._offset: dict[str, int] = {}
+        self._seen: dict[int, tuple[int, npt.NDArray[Any]]] = {}
 
     def offset(self, data: npt.NDArray[Any]) -> int:
         """Return the position of data in the table of its dtype; equal data share one place."""
+        # Emitters ask for one array many times, and hashing a large one takes milliseconds.
+        if id(data) not in self._seen:
+            self._seen[id(data)] = self._place(data), data
+        return self._seen[id(data)][0]
+
+    def _place(self, data: npt.NDArray[Any]) -> int:
         name = storage(data.dtype.name)
         flat = np.ascontiguousarray(data).reshape(-1).view(name)
         key = f"{name} {hashlib.sha256(flat.data).hexdigest()}"
