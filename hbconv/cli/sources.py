@@ -6,7 +6,6 @@ Formats that can run code are read only when the user allows it.
 from __future__ import annotations
 
 import argparse
-import signal
 import subprocess
 import sys
 import warnings
@@ -154,6 +153,10 @@ def _read_json(data: bytes) -> Graph:
     return parse_xgboost_bytes(data)
 
 
+PYTHON_EXITS = (0, 1)
+"""Exit codes of a process that Python ends: done, or an exception. A crash has another."""
+
+
 def _require_readable(path: Path) -> None:
     """Refuse a file over which CatBoost crashes, by reading it in another process first.
 
@@ -161,10 +164,10 @@ def _require_readable(path: Path) -> None:
     """
     command = [sys.executable, "-m", "hbconv.cli.trial", str(path)]
     code = subprocess.run(command, capture_output=True, check=False).returncode  # noqa: S603
-    if code < 0:
+    if code not in PYTHON_EXITS:
         raise ConversionError(
-            f"{path.name} is damaged: CatBoost crashes over it ({signal.Signals(-code).name}). "
-            "Save the model anew."
+            f"{path.name} is damaged: CatBoost crashes over it (exit code {code}). "
+            "Save the model again."
         )
 
 
