@@ -38,7 +38,8 @@ def test_sessions(page):
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_scripts(page):
-    names, printed = {}, ""
+    names = {}
+    printed = ""
     for block in blocks(page):
         if block.language == "python" and not block.note:
             with redirect_stdout(io.StringIO()) as out:

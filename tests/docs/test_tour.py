@@ -33,7 +33,8 @@ def fitted(data, **settings):
 
 def hard_rows(pipeline, X):
     """Return rows that lie on the thresholds of the tree, and one unit to both sides."""
-    scaler, tree = pipeline.steps[0][1], pipeline.steps[1][1].tree_
+    scaler = pipeline.steps[0][1]
+    tree = pipeline.steps[1][1].tree_
     rows = []
     for node in np.flatnonzero(tree.feature >= 0):
         row = X[node % len(X)].copy()

@@ -106,7 +106,8 @@ def split_leaves(forest: Forest) -> LeafSplits:
         ends = np.stack([split, last], axis=1).ravel()
         side_first, side_last, sides = _without_single(starts, ends, count)
         levels.append((first, split, last, *sides.reshape(-1, 2).T))
-        first, last = side_first, side_last
+        first = side_first
+        last = side_last
         count += len(first)
     first, split, last, left, right = _joined(levels)
     steps = _steps(forest, position, test_before, highest, (first, split, last))

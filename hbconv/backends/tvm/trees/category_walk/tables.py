@@ -62,7 +62,8 @@ def make_category_walk_tables(forest: Forest, dtype: str, trees: Trees) -> Categ
     """Write the fields of the splits, for values of the given dtype."""
     mirrored = forest.default_left.data & ~forest.on_category
     below = forest.less_equal_thresholds(dtype)
-    left, right = forest.left.data, forest.right.data
+    left = forest.left.data
+    right = forest.right.data
     column = forest.feature.data + mirrored * forest.n_features
     children = np.where(mirrored, [right, left], [left, right])
     return CategoryWalkTables(
