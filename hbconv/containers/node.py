@@ -70,6 +70,12 @@ class Node:
     always_finite: ClassVar[bool] = False
     """Whether the output is finite whatever the inputs are, as the scores of trees are."""
 
+    decides: ClassVar[bool] = False
+    """Whether a last bit of an input can send a row elsewhere: to another leaf, bin or neighbour.
+
+    Before such a node no rule may round otherwise than the source model.
+    """
+
     def infer(self) -> Type:
         """Type of the value, from the types of the inputs."""
         raise NotImplementedError

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import wraps
 
-from hbconv.containers import (
-    Bins,
-    FindCode,
-    Graph,
-    Node,
-    Output,
-    TreeEnsemble,
-    TreeLeaves,
-    at_step,
-    topological,
-)
+from hbconv.containers import Graph, Node, Output, at_step, topological
+from hbconv.optimize.rule import Exactness, GraphRule, NodeRule
 from hbconv.optimize.rules.fold_affine_into_affine import fold_affine_into_affine
 from hbconv.optimize.rules.fold_affine_into_linear import fold_affine_into_linear
 from hbconv.optimize.rules.fold_linear_into_linear import fold_linear_into_linear
@@ -25,35 +15,29 @@ from hbconv.optimize.rules.inject_selection import inject_selection
 from hbconv.optimize.rules.push_selection import push_selection
 from hbconv.optimize.rules.remove_identity import remove_identity
 
-__all__ = ["RULES", "Rule", "applied_rules", "optimize", "optimize_exactly"]
+__all__ = ["REWRITES", "RULES", "applied_rules", "find_decisive", "optimize", "optimize_exactly"]
 
-Rule = Callable[[Node], Node | None]
-"""A rule takes a node and returns what replaces it, or None where it does not apply."""
-
-RULES: tuple[Rule, ...] = (
-    remove_identity,
-    push_selection,
-    fold_affine_into_affine,
-    fold_affine_into_linear,
-    fold_linear_into_linear,
-    fold_one_hot_into_linear,
-    inject_selection,
+RULES: tuple[NodeRule, ...] = (
+    NodeRule(remove_identity, Exactness.BITS, "no row changes"),
+    NodeRule(push_selection, Exactness.BITS, "each column is computed alone", duplicates=True),
+    NodeRule(inject_selection, Exactness.BITS, "the columns left out are multiplied by zero"),
+    NodeRule(fold_affine_into_affine, Exactness.BITS, "the steps and their order stay"),
+    NodeRule(fold_affine_into_linear, Exactness.TOLERANCE, "products are associative"),
+    NodeRule(fold_linear_into_linear, Exactness.TOLERANCE, "products are associative"),
+    NodeRule(fold_one_hot_into_linear, Exactness.TOLERANCE, "sums are associative"),
 )
-"""The rules, in the order they are tried at each node.
+"""The rules that are always worth while, in the order they are tried at each node.
 
-Columns are dropped before arithmetic is folded. Folding comes before injection, since the folded
-weights show which columns matter.
+Columns are dropped before arithmetic is folded.
 """
 
-ROUNDING = frozenset(
-    {"fold_affine_into_linear", "fold_linear_into_linear", "fold_one_hot_into_linear"}
-)
-"""Rules that round differently from the source model, within the tolerance of its dtype."""
+REWRITES: tuple[GraphRule, ...] = ()
+"""The rules chosen by cost, in the order they are tried."""
 
 _ROUNDS = 100
 
 
-def optimize(graph: Graph, rules: Sequence[Rule] = RULES) -> Graph:
+def optimize(graph: Graph, rules: Sequence[NodeRule] = RULES) -> Graph:
     """Apply the rules bottom-up, again and again, until none applies.
 
     The checks of the input stay as they are. Rules depend on the dtypes of the columns, so a graph
@@ -80,36 +64,31 @@ def optimize_exactly(graph: Graph, nodes: Sequence[Node]) -> tuple[Node, ...]:
     They then share equal sub-expressions with the graph's outputs.
     """
     outputs = {str(position): Output(node) for position, node in enumerate(nodes)}
-    exact = [rule for rule in RULES if rule.__name__ not in ROUNDING]
+    exact = [rule for rule in RULES if rule.exactness is Exactness.BITS]
     return optimize(replace(graph, outputs=outputs), exact).output_roots
 
 
-def _round(graph: Graph, rules: Sequence[Rule]) -> Graph:
-    """Try every rule once at every node; before a threshold, only the bit-exact ones."""
-    decisive = _before_thresholds(graph)
+def _round(graph: Graph, rules: Sequence[NodeRule]) -> Graph:
+    """Try every rule once at every node; before a decision, only the bit-exact ones."""
+    decisive = find_decisive(graph)
     mapping: dict[Node, Node] = {}
     for original in graph.nodes():
         node = original.with_inputs(mapping)
         for rule in rules:
-            if original in decisive and rule.__name__ in ROUNDING:
+            if original in decisive and rule.exactness is not Exactness.BITS:
                 continue
             with at_step(node.step):  # what a rule makes belongs to the step of what it replaces
-                node = rule(node) or node
+                node = rule.function(node) or node
         mapping[original] = node
     return replace(
         graph, outputs={name: o.of(mapping[o.node]) for name, o in graph.outputs.items()}
     )
 
 
-def _before_thresholds(graph: Graph) -> set[Node]:
-    """Find the nodes whose last bit can send a row to another leaf, bin or category."""
-    thresholds = tuple(
-        x
-        for n in graph.nodes()
-        if isinstance(n, TreeEnsemble | TreeLeaves | Bins | FindCode)
-        for x in n.inputs
-    )
-    return set(topological(thresholds))
+def find_decisive(graph: Graph) -> set[Node]:
+    """Find the nodes whose last bit can send a row to another leaf, bin, category or neighbour."""
+    decided = tuple(x for node in graph.nodes() if node.decides for x in node.inputs)
+    return set(topological(decided))
 
 
 def applied_rules(graph: Graph) -> list[str]:
@@ -126,15 +105,14 @@ def applied_rules(graph: Graph) -> list[str]:
     """
     applied: list[str] = []
 
-    def recorded(rule: Rule) -> Rule:
-        @wraps(rule)
+    def recorded(rule: NodeRule) -> NodeRule:
         def record(node: Node) -> Node | None:
-            after = rule(node)
+            after = rule.function(node)
             if after is not None:
-                applied.append(f"{rule.__name__} at {node.step}")
+                applied.append(f"{rule.name} at {node.step}")
             return after
 
-        return record
+        return replace(rule, function=record)
 
     optimize(graph, [recorded(rule) for rule in RULES])
     return applied

@@ -28,4 +28,4 @@ def test_no_golden_is_left_over() -> None:
     """Each file belongs to a pipeline or a rule."""
     assert {path.stem for path in EXPECTED.glob("*.txt")} == {
         f"forms_{name}" for name in PIPELINES
-    } | {f"rule_{rule.__name__}" for rule in RULES}
+    } | {f"rule_{rule.name}" for rule in RULES}

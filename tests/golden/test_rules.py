@@ -29,6 +29,7 @@ from hbconv.containers import (
     show_rule,
 )
 from hbconv.optimize import RULES
+from hbconv.optimize.rule import NodeRule
 
 SCHEMA = Schema.table(["age", "fare", "city", "carrier"])
 X = Columns(SCHEMA, Array(np.array([0, 1], np.int32)))
@@ -78,13 +79,13 @@ EXAMPLES: dict[str, tuple[Node, ...]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_rule(
-    rule: Callable[[Node], Node | None],
+    rule: NodeRule,
     golden: Callable[[str], None],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A change of what a rule makes of a node shows in the diff of a text file."""
-    for node in EXAMPLES[rule.__name__]:
-        show_rule(rule, node)
+    for node in EXAMPLES[rule.name]:
+        show_rule(rule.function, node)
     golden(capsys.readouterr().out)

@@ -122,7 +122,7 @@ ROWS = np.round(np.random.default_rng(0).normal(size=(40, WIDTH)) * 2) / 2
 
 
 @pytest.mark.parametrize(
-    "rules", [*([rule] for rule in RULES), RULES], ids=[*(rule.__name__ for rule in RULES), "all"]
+    "rules", [*([rule] for rule in RULES), RULES], ids=[*(rule.name for rule in RULES), "all"]
 )
 @settings(max_examples=60, deadline=None)
 @given(graph=graphs())

@@ -252,6 +252,7 @@ class Bins(Node):
     edges: Array
 
     always_finite: ClassVar[bool] = True
+    decides: ClassVar[bool] = True
 
     def narrowed(self, columns: Array) -> Node:
         return replace(self, x=Select(self.x, columns), edges=Array(self.edges.data[columns.data]))

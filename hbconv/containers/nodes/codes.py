@@ -121,6 +121,8 @@ class FindCode(Node):
     x: Node
     values: Array
 
+    decides: ClassVar[bool] = True
+
     @property
     def detail(self) -> str:
         return f"{len(self.values)} values"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,8 @@ class MatchingPursuit(Node):
     x: Node
     dictionary: Array
     n_atoms: int
+
+    decides: ClassVar[bool] = True
 
     @property
     def detail(self) -> str:

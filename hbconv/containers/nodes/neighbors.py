@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ class Nearest(Node):
 
     x: Node
     count: int
+
+    decides: ClassVar[bool] = True
 
     def infer(self) -> Type:
         return Type(self.count, "int32")
@@ -57,6 +59,8 @@ class NearestPoints(Node):
     x: Node
     points: Array
     count: int
+
+    decides: ClassVar[bool] = True
 
     @property
     def detail(self) -> str:

@@ -31,6 +31,7 @@ class _OverForest(Node):
     strategy: str = "tree_traversal"
 
     always_finite: ClassVar[bool] = True
+    decides: ClassVar[bool] = True
 
     def check(self) -> str | None:
         return (

@@ -1,0 +1,146 @@
+"""Rules as records: what a rewrite is called, how exact it is, and why it may be made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Protocol
+
+from hbconv.containers import Graph, Node
+
+__all__ = ["Declined", "Derivation", "Exactness", "GraphRule", "NodeRule", "Rule"]
+
+
+class Exactness(IntEnum):
+    """How near the rewritten graph's values are to those before, the nearest first.
+
+    1. ``BITS``: equal to the last bit, so the rule may run anywhere.
+    2. ``TOLERANCE``: rounded otherwise, within the tolerance of the dtype. It never runs before a
+       node that a last bit sends elsewhere (``Node.decides``).
+    3. ``FAST``: rounded to float32, for ``precision="fast"`` alone.
+    """
+
+    BITS = 1
+    TOLERANCE = 2
+    FAST = 3
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """One rewrite of a graph: all its nodes are replaced together, or none.
+
+    Parameters
+    ----------
+    rule : str
+        Name of the rule.
+    replacements : mapping of Node to Node
+        What replaces each node, over the nodes of the graph before. No replaced node is an input,
+        near or far, of another.
+    proof : str
+        Why the values stay, in a few words: ``"240 codes enumerated"``.
+    required : bool
+        It is made whatever it costs, because the answer is the source model's only with it.
+    """
+
+    rule: str
+    replacements: Mapping[Node, Node]
+    proof: str
+    required: bool = False
+
+    @property
+    def key(self) -> tuple[str, frozenset[str]]:
+        """What stays the same when the graph is derived again: the rule and the nodes replaced."""
+        return self.rule, frozenset(node.key for node in self.replacements)
+
+    def apply(self, graph: Graph) -> Graph:
+        """Replace the nodes in the outputs of the graph; the checks stay."""
+        mapping: dict[Node, Node] = {}
+        for node in graph.nodes():
+            mapping[node] = self.replacements.get(node) or node.with_inputs(mapping)
+        outputs = {name: o.of(mapping[o.node]) for name, o in graph.outputs.items()}
+        return replace(graph, outputs=outputs)
+
+    @property
+    def step(self) -> str:
+        """Step of the source model that the first replaced node comes from."""
+        return next(iter(self.replacements)).step
+
+
+@dataclass(frozen=True)
+class Declined:
+    """A rewrite that a rule considered and did not propose, with the reason."""
+
+    rule: str
+    node: Node
+    reason: str
+
+
+class Rule(Protocol):
+    """What all rules have."""
+
+    @property
+    def name(self) -> str:
+        """Name of its function, of its file, and of its golden file."""
+
+    @property
+    def exactness(self) -> Exactness:
+        """How near the values stay."""
+
+    @property
+    def proof(self) -> str:
+        """Why the values stay, for every place where the rule applies."""
+
+
+@dataclass(frozen=True)
+class NodeRule:
+    """A rule that is always worth while: it is applied at each node, to a fixed point.
+
+    Parameters
+    ----------
+    function : callable
+        Takes a node, and returns what replaces it, or None where it does not apply.
+    exactness : Exactness
+    proof : str
+    duplicates : bool
+        It may compute a shared input anew for each of its readers.
+    """
+
+    function: Callable[[Node], Node | None]
+    exactness: Exactness
+    proof: str
+    duplicates: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name of the function."""
+        return self.function.__name__
+
+
+@dataclass(frozen=True)
+class GraphRule:
+    """A rule whose rewrites are chosen by the predicted cost of the whole graph.
+
+    Parameters
+    ----------
+    function : callable
+        Takes a graph, and yields the rewrites that it may make, and those that it declines. Sites
+        that pay off only together are one derivation.
+    exactness : Exactness
+    proof : str
+    duplicates : bool
+        It may compute a shared input anew for each of its readers.
+    """
+
+    function: Callable[[Graph], Iterator[Derivation | Declined]]
+    exactness: Exactness
+    proof: str
+    duplicates: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name of the function."""
+        return self.function.__name__
