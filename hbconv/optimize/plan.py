@@ -8,9 +8,9 @@ from typing import Any
 
 from hbconv.backends.base import Backend
 from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves
-from hbconv.cost_model import find_prices
 from hbconv.errors import BackendError
 from hbconv.forest import Forest
+from hbconv.optimize.program_cost import strategy_costs, strategy_refusals
 from hbconv.strategy import find_strategy, strategies
 from hbconv.target import Target
 
@@ -109,21 +109,9 @@ def make_plan(graph: Graph, target: Target, backend: Backend) -> Plan:
 def _choose(forest: Forest, source: str, target: Target, backend: Backend) -> Choice:
     native = backend.native_trees(target)
     if native >= strategies().keys():
-        return _native_choice(forest, source, target)
-    checks = {
-        name: backend.refuse_trees(name, forest, target)
-        if name in native
-        else s.check(forest, target)
-        for name, s in strategies().items()
-    }
-    refusals = {name: refusal.reason for name, refusal in checks.items() if refusal}
-    usable = {name: strategy for name, strategy in strategies().items() if name not in refusals}
-    costs = {
-        name: find_prices(target, name, native=name in native).seconds(
-            strategy.work(forest), target
-        )
-        for name, strategy in usable.items()
-    }
+        return _native_choice(forest, source, target, backend)
+    refusals = strategy_refusals(forest, target, backend)
+    costs = strategy_costs(forest, target, backend)
     if target.strategy in refusals:
         hint = f"Leave strategy out to take {' or '.join(costs)}." if costs else ""
         refused = f"Strategy {target.strategy!r} cannot be used for the trees of {_step(source)}"
@@ -140,11 +128,10 @@ def _choose(forest: Forest, source: str, target: Target, backend: Backend) -> Ch
     )
 
 
-def _native_choice(forest: Forest, source: str, target: Target) -> Choice:
+def _native_choice(forest: Forest, source: str, target: Target, backend: Backend) -> Choice:
     """Choose for a backend that runs every strategy by the same operator of its own."""
     name = target.strategy or "tree_traversal"
-    work = find_strategy("tree_traversal").work(forest)
-    cost = find_prices(target, "tree_traversal", native=True).seconds(work, target)
+    (cost,) = strategy_costs(forest, target, backend).values()
     return Choice(source, name, {name: cost}, native=True, forced=target.strategy is not None)
 
 

@@ -1,0 +1,86 @@
+"""Predicted seconds of a program that no backend has seen: the cost that rewrites are chosen by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from weakref import WeakKeyDictionary
+
+from hbconv.backends import find_backend
+from hbconv.backends.base import Backend
+from hbconv.cost_model import Work, count_work, find_prices
+from hbconv.forest import Forest
+from hbconv.strategy import Refusal, strategies
+from hbconv.target import Target
+from hbconv.tensor import Op, OpKind, TensorProgram
+
+__all__ = ["program_seconds", "strategy_costs", "strategy_refusals"]
+
+_works: WeakKeyDictionary[Forest, dict[str, Work]] = WeakKeyDictionary()
+"""Counts of forests in use, by strategy: counting takes longer than pricing."""
+
+
+def program_seconds(program: TensorProgram, target: Target) -> float:
+    """Predict the seconds that the operators of a program take for ``target.rows`` rows.
+
+    Trees cost what their cheapest usable strategy does, or the one that the target forces. They
+    cost infinity if none is usable. The copies of rows to the program and of results from it are
+    left out, so costs of parts of a program add up.
+
+    Examples
+    --------
+    >>> from hbconv.tensor import Builder
+    >>> b = Builder()
+    >>> x = b.input("x", "float64", 10)
+    >>> short, long = b.program({"y": x + x}), b.program({"y": (x + x) * x})
+    >>> target = Target("torch")
+    >>> program_seconds(short, target) < program_seconds(long, target)
+    True
+    """
+    backend = find_backend(target.backend)
+    operators = (i for i in program.instructions if isinstance(i, Op))
+    return sum(_operator_seconds(program, op, target, backend) for op in operators)
+
+
+def _operator_seconds(program: TensorProgram, op: Op, target: Target, backend: Backend) -> float:
+    if op.kind is OpKind.VIEW:
+        return 0.0
+    if op.kind is OpKind.TREES:
+        costs = strategy_costs(op.attributes["forest"], target, backend)
+        return costs.get(target.strategy or "", min(costs.values(), default=math.inf))
+    work = count_work(program, op, strategies())
+    return find_prices(target, "", native=False).seconds(work, target)
+
+
+def strategy_costs(forest: Forest, target: Target, backend: Backend) -> dict[str, float]:
+    """Predict the seconds that each usable strategy takes for ``target.rows`` rows.
+
+    A backend that runs all strategies by one operator of its own has one, ``tree_traversal``.
+    """
+    native = backend.native_trees(target)
+    if native >= strategies().keys():
+        return {"tree_traversal": _seconds(forest, "tree_traversal", target, native)}
+    refused = strategy_refusals(forest, target, backend)
+    usable = [name for name in strategies() if name not in refused]
+    return {name: _seconds(forest, name, target, native) for name in usable}
+
+
+def strategy_refusals(forest: Forest, target: Target, backend: Backend) -> dict[str, str]:
+    """Return the reason for each strategy that may not be used."""
+    native = backend.native_trees(target)
+
+    def check(name: str) -> Refusal | None:
+        if name in native:
+            return backend.refuse_trees(name, forest, target)
+        return strategies()[name].check(forest, target)
+
+    checks: Mapping[str, Refusal | None] = {name: check(name) for name in strategies()}
+    return {name: refusal.reason for name, refusal in checks.items() if refusal}
+
+
+def _seconds(forest: Forest, strategy: str, target: Target, native: frozenset[str]) -> float:
+    works = _works.setdefault(forest, {})
+    if strategy not in works:
+        works[strategy] = strategies()[strategy].work(forest)
+    prices = find_prices(target, strategy, native=strategy in native)
+    return prices.seconds(works[strategy], target)
