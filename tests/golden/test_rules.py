@@ -11,7 +11,10 @@ from hbconv.array import Array
 from hbconv.containers import (
     Affine,
     Bins,
+    BoxCox,
     Cast,
+    CastLike,
+    Clip,
     Codes,
     Columns,
     Concat,
@@ -25,6 +28,7 @@ from hbconv.containers import (
     Schema,
     Select,
     Softmax,
+    SplineBasis,
     Vocabulary,
     show_rule,
 )
@@ -47,13 +51,15 @@ EXAMPLES: dict[str, tuple[Node, ...]] = {
     "remove_identity": (
         pick(X, 0, 1), pick(X, 1, 0), Affine.of(X, sub=0.0, div=1.0),
         Affine.of(X, sub=0.0, div=2.0), Concat((X,)),
-        Cast(X, "float64"), Cast(X, "float32"),
+        Cast(X, "float64"), Cast(X, "float32"), CastLike(X, Cast(pick(X, 0), "float32")),
     ),
     "push_selection": (
         pick(X, 1), pick(pick(X, 1, 0), 1), pick(SCALED, 1), pick(Map(X, "exp"), 0),
         pick(Impute(X, Array([7.0, 8.0])), 1), pick(Concat((X, SCALED)), 0, 3),
         pick(Bins(X, Array([[0.0, 1.0], [5.0, np.nan]])), 1), pick(Polynomial(X, TERMS), 2),
         pick(Linear.of(X, np.arange(4.0).reshape(2, 2)), 1),
+        pick(Clip.of(X, [0.0, 1.0], 9.0), 1), pick(BoxCox(X, Array([0.5, 2.0])), 1),
+        pick(SplineBasis(X, Array([[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]]), 1), 2, 3),
         pick(ENCODED, 0, 1, 2), pick(ENCODED, 1, 4, 5), pick(Normalize(X, "l2"), 0),
         pick(Softmax(X), 0),
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
@@ -31,10 +31,9 @@ class _Combined(Node):
     primitive: ClassVar[str]
 
     def narrowed(self, columns: Array) -> Node:
-        return (
-            type(self)(tuple(x if x.type.width == 1 else Select(x, columns) for x in self.xs))
-            if self.type.width > 1
-            else self
+        width = self.type.width
+        return type(self)(
+            tuple(Select(x, columns) if x.type.width == width else x for x in self.xs)
         )
 
     def infer(self) -> Type:
@@ -82,6 +81,9 @@ class Power(Node):
     x: Node
     exponent: float
 
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, x=Select(self.x, columns))
+
     def infer(self) -> Type:
         return Type(
             self.x.type.width,
@@ -108,6 +110,10 @@ class Modulo(Node):
     periods: Array
 
     LIMIT: ClassVar[float] = 2.0**26
+
+    def narrowed(self, columns: Array) -> Node:
+        periods = Array(self.periods.data[columns.data])
+        return replace(self, x=Select(self.x, columns), periods=periods)
 
     def infer(self) -> Type:
         return Type(self.x.type.width, "float64")

@@ -139,6 +139,17 @@ class SplineBasis(Node):
         """Splines of one column."""
         return self.knots.shape[1] - self.degree - 1 - (self.degree if self.periodic else 0)
 
+    def narrowed(self, columns: Array) -> Node | None:
+        """Compute the splines of the columns that have a selected one."""
+        owners = columns.data // self.n_splines
+        kept = np.unique(owners)
+        if len(kept) == self.x.type.width:
+            return None
+        knots = Array(self.knots.data[kept])
+        fewer = replace(self, x=Select(self.x, Array.of(kept, np.int32)), knots=knots)
+        first = np.searchsorted(kept, owners) * self.n_splines
+        return Select(fewer, Array.of(first + columns.data % self.n_splines, np.int32))
+
     def infer(self) -> Type:
         return Type(self.x.type.width * self.n_splines, "float64")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,6 +70,9 @@ class BinaryDistances(Node):
     @property
     def detail(self) -> str:
         return f"{self.metric} to {len(self.points)} points"
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, points=Array(self.points.data[columns.data]))
 
     def infer(self) -> Type:
         return Type(len(self.points), "float64")

@@ -111,6 +111,9 @@ class SharedDistances(Node):
     def detail(self) -> str:
         return f"to {len(self.points)} points"
 
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, points=Array(self.points.data[columns.data]))
+
     def infer(self) -> Type:
         return Type(len(self.points), "float64")
 

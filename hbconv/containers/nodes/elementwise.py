@@ -129,6 +129,10 @@ class Clip(Node):
             x, *(Array(np.broadcast_to(numbers(bound, np.float64), width)) for bound in (low, high))
         )
 
+    def narrowed(self, columns: Array) -> Node:
+        low, high = (Array(bound.data[columns.data]) for bound in (self.low, self.high))
+        return replace(self, x=Select(self.x, columns), low=low, high=high)
+
     def infer(self) -> Type:
         return Type(
             self.x.type.width,
@@ -150,6 +154,9 @@ class SoftThreshold(Node):
 
     x: Node
     amount: float
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, x=Select(self.x, columns))
 
     def infer(self) -> Type:
         return self.x.type

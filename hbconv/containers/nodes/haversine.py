@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
 
 if TYPE_CHECKING:
@@ -32,6 +34,9 @@ class Haversine(Node):
     def detail(self) -> str:
         return f"to {len(self.points)} points"
 
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, points=Array(self.points.data[columns.data]))
+
     def infer(self) -> Type:
         return Type(len(self.points), "float64")
 
@@ -54,6 +59,9 @@ class Angle(Node):
     """``2 asin(sqrt(x))``: the angle of which x is the squared sine of the half."""
 
     x: Node
+
+    def narrowed(self, columns: Array) -> Node:
+        return Angle(Select(self.x, columns))
 
     def infer(self) -> Type:
         return self.x.type

@@ -120,6 +120,10 @@ class OrderedLinear(Node):
     def detail(self) -> str:
         return f"{self.weights!r} + {self.bias!r}"
 
+    def narrowed(self, columns: Array) -> Node:
+        weights = Array(self.weights.data[:, columns.data])
+        return replace(self, weights=weights, bias=Array(self.bias.data[columns.data]))
+
     def infer(self) -> Type:
         return Type(self.weights.shape[1], self.weights.dtype)
 

@@ -10,6 +10,7 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers.interval import Interval, largest_constant
 from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
 
 if TYPE_CHECKING:
@@ -56,6 +57,10 @@ class LookupRows(Node):
     @property
     def detail(self) -> str:
         return f"table of {len(self.table)}  width {self.type.width}"
+
+    def narrowed(self, columns: Array) -> Node | None:
+        one_each = self.table.shape[1] == 1
+        return replace(self, positions=Select(self.positions, columns)) if one_each else None
 
     def infer(self) -> Type:
         return Type(self.positions.type.width * self.table.shape[1], self.table.dtype)

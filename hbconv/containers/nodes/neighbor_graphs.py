@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
 
 if TYPE_CHECKING:
@@ -49,6 +51,9 @@ class Held(Node):
     values: Node
     absent: float = 0.0
 
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, held=Select(self.held, columns), values=Select(self.values, columns))
+
     def infer(self) -> Type:
         return self.values.type
 
@@ -70,11 +75,15 @@ class ShortestPaths(Node):
 
     @property
     def detail(self) -> str:
-        return f"to {len(self.lengths)} points"
+        return f"to {self.lengths.shape[1]} points"
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, lengths=Array(self.lengths.data[:, columns.data]))
 
     def infer(self) -> Type:
         return Type(
-            len(self.lengths), np.result_type(self.distances.type.dtype, self.lengths.dtype).name
+            self.lengths.shape[1],
+            np.result_type(self.distances.type.dtype, self.lengths.dtype).name,
         )
 
     def lower(self, b: Builder, *inputs: Value) -> Value:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
 
 if TYPE_CHECKING:
@@ -41,6 +43,9 @@ class EntriesAt(Node):
 
     x: Node
     positions: Node
+
+    def narrowed(self, columns: Array) -> Node:
+        return EntriesAt(self.x, Select(self.positions, columns))
 
     def infer(self) -> Type:
         return Type(self.positions.type.width, self.x.type.dtype)
@@ -87,6 +92,9 @@ class SquaresAt(Node):
     @property
     def detail(self) -> str:
         return f"to some of {len(self.points)} points"
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, positions=Select(self.positions, columns))
 
     def infer(self) -> Type:
         return Type(self.positions.type.width, self.x.type.dtype)

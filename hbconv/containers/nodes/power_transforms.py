@@ -87,6 +87,11 @@ class BoxCox(Node):
     x: Node
     powers: Array
 
+    def narrowed(self, columns: Array) -> Node:
+        return replace(
+            self, x=Select(self.x, columns), powers=Array(self.powers.data[columns.data])
+        )
+
     def infer(self) -> Type:
         return Type(self.x.type.width, "float64")
 
@@ -138,6 +143,9 @@ class NormalQuantile(Node):
     """
 
     p: Node
+
+    def narrowed(self, columns: Array) -> Node:
+        return NormalQuantile(Select(self.p, columns))
 
     def infer(self) -> Type:
         return Type(self.p.type.width, "float64")

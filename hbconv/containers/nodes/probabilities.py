@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hbconv.array import Array
 from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
 
 if TYPE_CHECKING:
@@ -106,6 +108,9 @@ class FiniteLog(Node):
     """``log(x)``; of zero the logarithm of the least normal number of x's dtype."""
 
     x: Node
+
+    def narrowed(self, columns: Array) -> Node:
+        return FiniteLog(Select(self.x, columns))
 
     def infer(self) -> Type:
         return self.x.type

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hbconv.array import Array
 from hbconv.containers.node import Node, container
 from hbconv.containers.schema import Type
 
@@ -89,6 +91,9 @@ class Pool(Node):
     @property
     def detail(self) -> str:
         return f"{self.function} of {len(self.groups)} groups"
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, groups=tuple(self.groups[j] for j in columns.data))
 
     def infer(self) -> Type:
         dtype = self.x.type.dtype

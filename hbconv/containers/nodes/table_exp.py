@@ -15,6 +15,7 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
 
 if TYPE_CHECKING:
@@ -44,6 +45,9 @@ class TableExp(Node):
     """``exp(x)`` by the table."""
 
     x: Node
+
+    def narrowed(self, columns: Array) -> Node:
+        return TableExp(Select(self.x, columns))
 
     def infer(self) -> Type:
         return self.x.type

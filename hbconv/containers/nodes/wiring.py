@@ -199,7 +199,10 @@ class ConstantRows(Node):
     always_finite: ClassVar[bool] = True
 
     def narrowed(self, columns: Array) -> Node:
-        return ConstantRows(self.x, Array(self.values.data[columns.data]))
+        """Of an x as wide read the same columns, which others of the step are likely to read."""
+        as_wide = self.x.type.width == self.type.width
+        x = Select(self.x, columns) if as_wide else self.x
+        return ConstantRows(x, Array(self.values.data[columns.data]))
 
     def infer(self) -> Type:
         return Type(len(self.values), self.values.dtype)
@@ -214,6 +217,9 @@ class CastLike(Node):
 
     x: Node
     like: Node
+
+    def narrowed(self, columns: Array) -> Node:
+        return CastLike(Select(self.x, columns), self.like)
 
     def infer(self) -> Type:
         return Type(self.x.type.width, self.like.type.dtype)

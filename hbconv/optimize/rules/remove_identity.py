@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hbconv.containers import Affine, Cast, Clip, Concat, Node, Select
+from hbconv.containers import Affine, Cast, CastLike, Clip, Concat, Node, Select
 
 __all__ = ["remove_identity"]
 
@@ -15,6 +15,7 @@ def remove_identity(node: Node) -> Node | None:
     3. Concat of one part, and parts of no width.
     4. Cast to the dtype that its input has, for the column dtypes at hand.
     5. Clip between infinities: the conversion to float stays.
+    6. CastLike: for the column dtypes at hand it is a Cast, which reads nothing for its dtype.
 
     Examples
     --------
@@ -36,9 +37,16 @@ def remove_identity(node: Node) -> Node | None:
         return Cast(node.x, "float")
     if isinstance(node, Concat):
         return _without_empty_parts(node)
-    if isinstance(node, Cast) and node.type.dtype == node.x.type.dtype:
+    if isinstance(node, CastLike):
+        return Cast(node.x, node.type.dtype)
+    if isinstance(node, Cast) and _keeps_dtype(node):
         return node.x
     return None
+
+
+def _keeps_dtype(node: Cast) -> bool:
+    """Whether readers see the same dtype: beside float32, small ints count as less."""
+    return node.type.dtype == node.x.type.dtype and node.weak_int == node.x.weak_int
 
 
 def _without_empty_parts(node: Concat) -> Node | None:

@@ -3,12 +3,21 @@
 import numpy as np
 import pytest
 from forests import random_forest
+from sklearn.feature_selection import SelectKBest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    MinMaxScaler,
+    PowerTransformer,
+    QuantileTransformer,
+    SplineTransformer,
+)
 
 from hbconv.array import Array
 from hbconv.containers import (
     Affine,
     Cast,
     Clip,
+    Column,
     Columns,
     Concat,
     FindCode,
@@ -30,6 +39,7 @@ from hbconv.optimize.rules.fold_one_hot_into_linear import fold_one_hot_into_lin
 from hbconv.optimize.rules.inject_selection import inject_selection
 from hbconv.optimize.rules.push_selection import push_selection
 from hbconv.optimize.rules.remove_identity import remove_identity
+from hbconv.parse import parse
 
 SCHEMA = Schema.matrix(4)
 X = Columns.of(SCHEMA)
@@ -68,6 +78,31 @@ def test_selection_is_absorbed_by_linear_outputs():
 
 def test_selection_is_blocked_by_what_mixes_columns():
     assert push_selection(pick(Softmax(X), 0)) is None
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        PowerTransformer("box-cox"),
+        PowerTransformer(),
+        QuantileTransformer(n_quantiles=9, output_distribution="normal"),
+        MinMaxScaler(clip=True),
+        SplineTransformer(n_knots=3),
+    ],
+    ids=lambda transformer: type(transformer).__name__,
+)
+def test_selection_passes_transformers_of_columns(before):
+    rows = np.random.default_rng(0).lognormal(size=(40, 4))
+    source = make_pipeline(before, SelectKBest(k=1)).fit(rows, rows[:, 2] > 1)
+    leaves = [n for n in optimize(parse(source).for_rows(sparse=False)).nodes() if not n.inputs]
+    assert [leaf.columns for leaf in leaves] == [(2,)]
+
+
+def test_a_cast_is_kept_where_its_input_counts_as_less():
+    schema = Schema((Column("n", "int64", weak_int=True), Column("x", "float32")))
+    number, x = (Columns(schema, Array.of([j], "int32")) for j in range(2))
+    graph = Graph(schema, {"t": Output(Concat((Cast(number, "int64"), x)))})
+    assert optimize(graph).outputs["t"].node.type == graph.outputs["t"].node.type
 
 
 def test_zero_weights_are_injected_down_to_the_input():
