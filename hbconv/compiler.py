@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from hbconv.containers import Graph
@@ -29,6 +30,7 @@ def convert(
     rows: int = 10_000,
     memory: int = 2 << 30,
     threads: int = 1,
+    without: Sequence[str] = (),
 ) -> Model:
     """Compile a fitted estimator or pipeline.
 
@@ -59,6 +61,8 @@ def convert(
         Bytes that one call may take.
     threads : int
         Threads that one call may use.
+    without : sequence of str
+        Names of rules of the optimizer to leave out, to see what each of them does.
 
     Returns
     -------
@@ -73,7 +77,15 @@ def convert(
     """
     target = check_options(
         Target(
-            _choose(backend, device), device, precision, strategy, tree_ops, rows, memory, threads
+            _choose(backend, device),
+            device,
+            precision,
+            strategy,
+            tree_ops,
+            rows,
+            memory,
+            threads,
+            tuple(without),
         )
     )
     model = Model(

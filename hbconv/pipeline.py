@@ -5,7 +5,7 @@ stage     what it makes                                                   functi
 ========= =============================================================== ======================
 parsed    the model as a graph of containers                              ``hbconv.parse.parse``
 typed     the same, over columns of the dtypes at hand                    ``with_dtypes``
-optimized the same, rewritten by rules to a fixed point                   ``optimize``
+optimized the same, rewritten by rules that the cost chooses              ``optimize``
 planned   the same, with one strategy for each forest                     ``choose_strategies``
 guarded   where each check is answered                                    ``guard_rows``
 lowered   the outputs as one tensor program, and what feeds it            ``lower_guarded``
@@ -27,8 +27,9 @@ from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
 from hbconv.containers.analysis.guard import Guard, find_guard
 from hbconv.lower import DENSE, Lowered, Padding, lower
-from hbconv.optimize import optimize, optimize_exactly
+from hbconv.optimize import optimize, simplify_exactly
 from hbconv.optimize.plan import Plan, make_plan
+from hbconv.optimize.search import Optimized
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 
@@ -69,9 +70,14 @@ class Planned:
         return with_dtypes(self.parsed, self.dtypes, sparse=self.sparse)
 
     @cached_property
+    def optimization(self) -> Optimized:
+        """What the rules make of the graph, and the rewrites they chose."""
+        return optimize(self.typed, self.target)
+
+    @property
     def optimized(self) -> Graph:
         """The graph as the rules leave it."""
-        return optimize(self.typed)
+        return self.optimization.graph
 
     @cached_property
     def plan(self) -> Plan:
@@ -155,7 +161,7 @@ def guard_rows(graph: Graph, target: Target, padding: Padding = DENSE) -> Guard:
 
 def lower_guarded(graph: Graph, guard: Guard, target: Target, padding: Padding = DENSE) -> Lowered:
     """Write the outputs as one program, with the flags of the guard beside them."""
-    inside = optimize_exactly(graph, [check.node for check in guard.inside])
+    inside = simplify_exactly(graph, [check.node for check in guard.inside])
     proof = () if guard.finite_output is None else (guard.finite_output,)
     return lower(graph, target.precision, padding, flags=(*inside, *proof))
 

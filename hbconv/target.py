@@ -35,6 +35,8 @@ class Target:
         Bytes that the temporaries and tables of one call may take.
     threads : int
         Threads one call may use.
+    without : tuple of str
+        Names of rules of the optimizer that are left out.
     """
 
     backend: str = "reference"
@@ -45,6 +47,7 @@ class Target:
     rows: int = 10_000
     memory: int = 2 << 30
     threads: int = 1
+    without: tuple[str, ...] = ()
 
     def rows_at_once(self, bytes_per_row: int) -> int:
         """Return how many rows keep their temporaries in the cache, or in half the GPU memory."""

@@ -129,17 +129,25 @@ def model_arguments(command: argparse.ArgumentParser) -> None:
         "--precision", help="exact (default: the source's dtypes) or fast (float32)"
     )
     command.add_argument("--strategy", help="force a tree strategy by name")
+    command.add_argument(
+        "--without",
+        metavar="RULE",
+        action="append",
+        help="leave out a rule of the optimizer, to see what it does; may be given again",
+    )
     command.add_argument("--threads", type=positive, help="threads one call may use (default 1)")
     command.epilog = (
-        "A .hbc file keeps the backend, device, precision, strategy and threads it was saved with, "
-        "unless others are given."
+        "A .hbc file keeps the backend, device, precision, strategy, threads and rules it was "
+        "saved with, unless others are given."
     )
 
 
 def convert_options(options: argparse.Namespace) -> dict[str, Any]:
     """Return the keyword arguments of ``hbconv.convert`` that were given."""
-    names = ("backend", "device", "precision", "strategy", "threads")
+    names = ("backend", "device", "precision", "strategy", "threads", "without")
     given = {name: getattr(options, name) for name in names}
+    if given["without"] is not None:
+        given["without"] = tuple(given["without"])
     return {name: value for name, value in given.items() if value not in (None, "auto")}
 
 

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Protocol
 
-from hbconv.containers import Graph, Node
+from hbconv.containers import Graph, Node, topological
 
-__all__ = ["Declined", "Derivation", "Exactness", "GraphRule", "NodeRule", "Rule"]
+__all__ = [
+    "Declined",
+    "Derivation",
+    "Exactness",
+    "GraphRule",
+    "Key",
+    "NodeRule",
+    "Rule",
+    "apply_together",
+]
+
+Key = tuple[str, frozenset[str]]
+"""What a derivation keeps when the graph is derived again: its rule, and the nodes it replaces."""
 
 
 class Exactness(IntEnum):
@@ -52,22 +64,41 @@ class Derivation:
     required: bool = False
 
     @property
-    def key(self) -> tuple[str, frozenset[str]]:
+    def key(self) -> Key:
         """What stays the same when the graph is derived again: the rule and the nodes replaced."""
         return self.rule, frozenset(node.key for node in self.replacements)
 
     def apply(self, graph: Graph) -> Graph:
         """Replace the nodes in the outputs of the graph; the checks stay."""
-        mapping: dict[Node, Node] = {}
-        for node in graph.nodes():
-            mapping[node] = self.replacements.get(node) or node.with_inputs(mapping)
-        outputs = {name: o.of(mapping[o.node]) for name, o in graph.outputs.items()}
-        return replace(graph, outputs=outputs)
+        return apply_together(graph, [self])
 
     @property
     def step(self) -> str:
         """Step of the source model that the first replaced node comes from."""
         return next(iter(self.replacements)).step
+
+
+def apply_together(graph: Graph, derivations: Sequence[Derivation]) -> Graph:
+    """Apply derivations of one graph, each of other nodes, at once.
+
+    What one of them reads may be what another replaces.
+    """
+    replaced = {b: a for d in derivations for b, a in d.replacements.items()}
+    mapping: dict[Node, Node] = {}
+    for node in graph.nodes():
+        mapping[node] = (
+            _rebuilt(replaced[node], mapping) if node in replaced else node.with_inputs(mapping)
+        )
+    outputs = {name: o.of(mapping[o.node]) for name, o in graph.outputs.items()}
+    return replace(graph, outputs=outputs)
+
+
+def _rebuilt(node: Node, mapping: Mapping[Node, Node]) -> Node:
+    """Replace what the mapping holds, at any depth."""
+    local: dict[Node, Node] = {}
+    for n in topological((node,)):
+        local[n] = mapping[n] if n in mapping else n.with_inputs(local)
+    return local[node]
 
 
 @dataclass(frozen=True)

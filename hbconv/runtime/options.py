@@ -7,6 +7,7 @@ from typing import get_args
 from hbconv.backends import Backend, find_backend
 from hbconv.errors import OptionError
 from hbconv.names import unknown
+from hbconv.optimize import rule_names
 from hbconv.strategy import find_strategy
 from hbconv.target import Precision, Target
 
@@ -23,8 +24,8 @@ def check_options(target: Target) -> Target:
     Raises
     ------
     OptionError
-        Backend, device, precision, strategy or tree_ops is unknown, or one of rows, memory and
-        threads is not a positive int.
+        Backend, device, precision, strategy, tree_ops or a rule is unknown, or one of rows, memory
+        and threads is not a positive int.
     MissingPackageError
         The backend's packages are not installed; the message holds the command that installs them.
     """
@@ -36,6 +37,8 @@ def check_options(target: Target) -> Target:
         find_strategy(target.strategy)
     for name in ("rows", "memory", "threads"):
         _require_positive(name, getattr(target, name))
+    for name in target.without:
+        _require_known("rule", name, rule_names())
     _check_device(target.device, backend)
     return target
 

@@ -19,7 +19,7 @@ from hbconv.tensor import verify_program
 def test_forms(name: str, golden: Callable[[str], None]) -> None:
     """A change of what any stage makes of a pipeline shows in the diff of a text file."""
     parsed = verify_graph(parse(fitted(name)))
-    optimized = verify_graph(optimize(parsed.for_rows(sparse=False)))
+    optimized = verify_graph(optimize(parsed.for_rows(sparse=False)).graph)
     program = verify_program(lower(optimized).program)
     golden(f"{show(parsed)}\n---- optimized ----\n{show(optimized)}\n---- program ----\n{program}")
 

@@ -8,10 +8,12 @@ from functools import cached_property
 from typing import Any
 
 from hbconv.containers import show
-from hbconv.optimize import applied_rules
 from hbconv.optimize.plan import Plan
+from hbconv.optimize.search import Optimized
+from hbconv.optimize.trace import Applied, trace
 from hbconv.pipeline import Compilation, Planned
 from hbconv.runtime.batching import bytes_per_row
+from hbconv.runtime.report.derivations import show_applied, show_others, to_dict
 from hbconv.runtime.report.kernel_report import MethodKernel
 from hbconv.target import Target
 from hbconv.tensor import Constant, TensorProgram
@@ -52,7 +54,8 @@ class Explanation:
     plan: Plan
     before: str
     after: str
-    rules: tuple[str, ...]
+    applied: tuple[Applied, ...]
+    optimized: Optimized
     programs: tuple[ProgramSize, ...]
     methods: Mapping[str, Compilation] = field(repr=False, compare=False)
 
@@ -67,10 +70,16 @@ class Explanation:
             planned.plan,
             show(planned.typed),
             show(graph),
-            tuple(applied_rules(planned.typed)),
+            trace(planned.typed, planned.target, planned.optimization),
+            planned.optimization,
             tuple(ProgramSize.of(name, m.lowered.program) for name, m in methods.items()),
             methods,
         )
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rewrites in order, each as rule and step."""
+        return tuple(f"{a.rule.name} at {a.step}" for a in self.applied)
 
     @cached_property
     def kernels(self) -> tuple[MethodKernel, ...]:
@@ -94,6 +103,7 @@ class Explanation:
             "plan": self.plan.to_dict(),
             "programs": [asdict(size) for size in self.programs],
             "rules": list(self.rules),
+            "derivation": to_dict(self.applied, self.optimized, self.target),
             "before": self.before.splitlines(),
             "after": self.after.splitlines(),
         }
@@ -108,7 +118,8 @@ class Explanation:
             "Plan": str(self.plan),
             "Programs": "\n".join(map(str, self.programs)),
             "Graph as parsed": self.before,
-            "Rules applied": "\n".join(self.rules) or "None.",
+            "Rules applied": show_applied(self.applied, self.optimized, target),
+            "Rewrites not made": show_others(self.optimized, target),
             "Graph as optimized": self.after,
         }
         return "\n\n".join(f"{title}\n{'-' * len(title)}\n{text}" for title, text in parts.items())

@@ -25,7 +25,9 @@ def test_fold_keeps_the_digits_of_the_rows(first: object, dtype: str, tolerance:
     parsed = parse(source).for_rows(sparse=False)
     names = [
         node.name
-        for node in optimize(parsed.with_schema(parsed.schema.with_dtypes([dtype] * 4))).nodes()
+        for node in optimize(
+            parsed.with_schema(parsed.schema.with_dtypes([dtype] * 4))
+        ).graph.nodes()
     ]
     assert (names == ["columns", "linear"]) == (dtype == "float32")
     rows = X.astype(dtype) + np.asarray(1 / 3, dtype)

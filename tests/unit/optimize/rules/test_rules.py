@@ -50,7 +50,7 @@ def pick(x, *columns):
 
 
 def optimized(node):
-    return optimize(Graph(SCHEMA, {"transform": Output(node)})).outputs["transform"].node
+    return optimize(Graph(SCHEMA, {"transform": Output(node)})).graph.outputs["transform"].node
 
 
 def test_selection_reaches_the_leaf_through_one_to_one_containers():
@@ -218,5 +218,5 @@ def test_identity_keeps_the_dtype():
 def test_equal_steps_are_computed_once():
     graph = optimize(
         Graph(SCHEMA, {"t": Output(Concat((Map(X, "exp"), Map(Columns.of(SCHEMA), "exp"))))})
-    )
+    ).graph
     assert [n.name for n in graph.nodes()] == ["columns", "map", "concat"]

@@ -1,0 +1,236 @@
+"""Choose among rewrites by the predicted cost of the whole graph.
+
+``Search.derive`` applies all derivations but those refused, rule after rule, so the set of refused
+ones says all there is to say of a graph. The search starts from the cheaper of two sets, none and
+all, and toggles one group at a time while the cost falls:
+
+1. all derivations of one rule;
+2. one derivation.
+
+A derivation replaces a group of nodes, so fifty heads of one projection are toggled at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from hbconv.containers import Graph, Node
+from hbconv.optimize.fixed_point import find_decisive, simplify
+from hbconv.optimize.rule import (
+    Declined,
+    Derivation,
+    Exactness,
+    GraphRule,
+    Key,
+    NodeRule,
+    apply_together,
+)
+
+__all__ = ["Decision", "Optimized", "Refused", "Search"]
+
+Cost = Callable[[Graph], float]
+"""Predicted seconds of a graph."""
+
+MAX_TRIALS = 40
+"""Graphs that are derived and priced for one model."""
+MAX_SINGLE = 12
+"""Derivations that are tried one by one, where a rule makes more only as a whole."""
+LEAST_GAIN = 0.02
+"""Share of the cost that a toggle must save. Predictions are no better than that."""
+MAX_PASSES = 2
+"""Times that the rules are tried after each other: one rule's result may be another's input."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Which derivations are refused.
+
+    Parameters
+    ----------
+    keys : frozenset of Key
+        Single derivations.
+    rules : frozenset of str
+        All derivations of these rules.
+    """
+
+    keys: frozenset[Key] = frozenset()
+    rules: frozenset[str] = frozenset()
+
+    def refuses(self, derivation: Derivation) -> bool:
+        """Whether the derivation is left out; a required one never is."""
+        refused = derivation.key in self.keys or derivation.rule in self.rules
+        return refused and not derivation.required
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A derivation that was applied or refused.
+
+    Parameters
+    ----------
+    derivation : Derivation
+    applied : bool
+    otherwise : float
+        Predicted seconds of the whole graph had it been decided otherwise; None: not tried.
+    """
+
+    derivation: Derivation
+    applied: bool
+    otherwise: float | None = None
+
+
+@dataclass(frozen=True)
+class Optimized:
+    """A graph as the rules leave it, and how it came about.
+
+    Parameters
+    ----------
+    graph : Graph
+    refused : Refused
+    seconds : float
+        Predicted for the graph.
+    decisions : tuple of Decision
+        The derivations that applied and those refused, in the order they were proposed.
+    declined : tuple of Declined
+        Rewrites that a rule considered and did not propose.
+    """
+
+    graph: Graph
+    refused: Refused
+    seconds: float
+    decisions: tuple[Decision, ...] = ()
+    declined: tuple[Declined, ...] = ()
+
+
+@dataclass
+class Search:
+    """The search over the rewrites of one graph.
+
+    Parameters
+    ----------
+    graph : Graph
+        Without rewrites.
+    rules : sequence of NodeRule
+        Applied to a fixed point after each rewrite.
+    rewrites : sequence of GraphRule
+        Tried in this order.
+    cost : callable
+        Predicts the seconds of a graph.
+    """
+
+    graph: Graph
+    rules: Sequence[NodeRule]
+    rewrites: Sequence[GraphRule]
+    cost: Cost
+    _proposals: dict[tuple[str, tuple[Node, ...]], list[Derivation | Declined]] = field(
+        default_factory=dict
+    )
+    _derived: dict[Refused, Optimized] = field(default_factory=dict)
+
+    def best(self) -> Optimized:
+        """Return the graph of least predicted cost that was found."""
+        everything = self.derive(Refused())
+        if not everything.decisions:
+            return everything
+        found = min(everything, self.derive(self._nothing), key=lambda o: o.seconds)
+        for toggles in (self._toggle_rules, self._toggle_keys):
+            found = self._descend(found, toggles)
+        return replace(found, decisions=tuple(map(partial(self._compared, found), found.decisions)))
+
+    @property
+    def _nothing(self) -> Refused:
+        return Refused(rules=frozenset(rule.name for rule in self.rewrites))
+
+    def _descend(
+        self, found: Optimized, toggles: Callable[[Optimized], Iterator[Refused]]
+    ) -> Optimized:
+        """Take the first toggle that saves time, again and again."""
+        for refused in toggles(found):
+            if len(self._derived) >= MAX_TRIALS:
+                return found
+            trial = self.derive(refused)
+            if trial.seconds < found.seconds * (1 - LEAST_GAIN):
+                return self._descend(trial, toggles)
+        return found
+
+    def _toggle_rules(self, found: Optimized) -> Iterator[Refused]:
+        """Toggle each rule that proposed something."""
+        for name in dict.fromkeys(d.derivation.rule for d in found.decisions):
+            yield replace(found.refused, rules=found.refused.rules ^ {name})
+
+    def _toggle_keys(self, found: Optimized) -> Iterator[Refused]:
+        """Toggle each derivation, of rules that are not refused as a whole."""
+        keys = [d.derivation.key for d in found.decisions if not d.derivation.required]
+        for key in keys[:MAX_SINGLE]:
+            if key[0] not in found.refused.rules:
+                yield replace(found.refused, keys=found.refused.keys ^ {key})
+
+    def _compared(self, found: Optimized, decision: Decision) -> Decision:
+        """Say what the graph would cost otherwise, where that was tried."""
+        key = decision.derivation.key
+        other = replace(found.refused, keys=found.refused.keys ^ {key})
+        if key[0] in found.refused.rules or len(found.decisions) == 1:
+            other = replace(found.refused, rules=found.refused.rules ^ {key[0]})
+        tried = self._derived.get(other)
+        return decision if tried is None else replace(decision, otherwise=tried.seconds)
+
+    def derive(self, refused: Refused) -> Optimized:
+        """Apply all derivations but those refused."""
+        if refused not in self._derived:
+            self._derived[refused] = self._derive(refused)
+        return self._derived[refused]
+
+    def _derive(self, refused: Refused) -> Optimized:
+        graph = simplify(self.graph, self.rules)
+        decisions: dict[Key, Decision] = {}
+        declined: dict[Declined, None] = {}
+        for _ in range(MAX_PASSES):
+            before = graph
+            for rule in self.rewrites:
+                made = self._decide(rule, graph, refused)
+                decisions |= {d.derivation.key: d for d in made.decisions}
+                declined |= dict.fromkeys(made.declined)
+                graph = simplify(made.graph, self.rules)
+            if graph.output_roots == before.output_roots:
+                break
+        seconds = self.cost(graph)
+        return Optimized(graph, refused, seconds, tuple(decisions.values()), tuple(declined))
+
+    def _decide(self, rule: GraphRule, graph: Graph, refused: Refused) -> Optimized:
+        """Apply one rule once: of each group of nodes its cheapest derivation."""
+        proposed = self._propose(rule, graph)
+        groups: dict[Key, list[Derivation]] = {}
+        for derivation in proposed:
+            if isinstance(derivation, Derivation):
+                groups.setdefault(derivation.key, []).append(derivation)
+        decisions = tuple(
+            Decision(cheapest, applied=not refused.refuses(cheapest))
+            for cheapest in (self._cheapest(graph, group) for group in groups.values())
+        )
+        taken = [d.derivation for d in decisions if d.applied]
+        declined = tuple(d for d in proposed if isinstance(d, Declined))
+        return Optimized(apply_together(graph, taken), refused, math.nan, decisions, declined)
+
+    def _propose(self, rule: GraphRule, graph: Graph) -> list[Derivation | Declined]:
+        """Ask a rule once for each graph; what must not round there is declined."""
+        asked = rule.name, graph.output_roots
+        if asked not in self._proposals:
+            decisive = set() if rule.exactness is Exactness.BITS else find_decisive(graph)
+            self._proposals[asked] = [_allowed(d, decisive) for d in rule.function(graph)]
+        return self._proposals[asked]
+
+    def _cheapest(self, graph: Graph, group: list[Derivation]) -> Derivation:
+        if len(group) == 1:
+            return group[0]
+        return min(group, key=lambda derivation: self.cost(derivation.apply(graph)))
+
+
+def _allowed(proposal: Derivation | Declined, decisive: set[Node]) -> Derivation | Declined:
+    """Decline a derivation that rounds before a decision."""
+    if isinstance(proposal, Declined) or decisive.isdisjoint(proposal.replacements):
+        return proposal
+    node = next(iter(proposal.replacements))
+    return Declined(proposal.rule, node, "a last bit decides after it")

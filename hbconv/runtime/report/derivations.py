@@ -1,0 +1,97 @@
+"""Print how a graph was derived: each rewrite with its proof, and why others were not made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hbconv.containers import Node
+from hbconv.optimize.rule import Declined
+from hbconv.optimize.search import Decision, Optimized
+from hbconv.optimize.trace import Applied
+from hbconv.target import Target
+
+__all__ = ["show_applied", "show_others", "to_dict"]
+
+WIDTH = 100
+
+
+def show_applied(applied: tuple[Applied, ...], optimized: Optimized, target: Target) -> str:
+    """Print each rewrite: rule, step, exactness, proof, prediction, and nodes before and after."""
+    return "\n".join(_show(a, optimized, target) for a in applied) or "None."
+
+
+def show_others(optimized: Optimized, target: Target) -> str:
+    """Print the rewrites that were not made, each with its reason."""
+    refused = [d for d in optimized.decisions if not d.applied]
+    lines = [f"{_of(d)}: {_why_refused(d, optimized, target)}" for d in refused]
+    lines += [_show_declined(d) for d in optimized.declined]
+    return "\n".join(dict.fromkeys(lines)) or "None."
+
+
+def to_dict(applied: tuple[Applied, ...], optimized: Optimized, target: Target) -> dict[str, Any]:
+    """Return plain values for JSON."""
+    return {
+        "predicted_seconds": optimized.seconds,
+        "applied": [
+            {
+                "rule": a.rule.name,
+                "step": a.step,
+                "exactness": str(a.rule.exactness),
+                "proof": a.proof,
+                "required": a.required,
+                "predicted_seconds_without": a.otherwise,
+                "before": [_line(node) for node in a.replacements],
+                "after": [_line(node) for node in a.replacements.values()],
+            }
+            for a in applied
+        ],
+        "not_made": show_others(optimized, target).splitlines(),
+    }
+
+
+def _show(applied: Applied, optimized: Optimized, target: Target) -> str:
+    head = f"{applied.rule.name} at {applied.step}: {applied.rule.exactness}, {applied.proof}"
+    lines = [head + _prediction(applied, optimized, target)]
+    for before, after in applied.replacements.items():
+        lines.append(f"     {_line(before)}")
+        lines.append(f"  -> {_line(after)}")
+    return "\n".join(lines)
+
+
+def _prediction(applied: Applied, optimized: Optimized, target: Target) -> str:
+    if applied.required:
+        return "; required for the source model's own answer"
+    if applied.otherwise is None:
+        return ""
+    return (
+        f"; predicted {_ns(optimized.seconds, target)} a row, "
+        f"{_ns(applied.otherwise, target)} without"
+    )
+
+
+def _why_refused(decision: Decision, optimized: Optimized, target: Target) -> str:
+    if decision.otherwise is None:
+        return "predicted to be slower together with others"
+    return (
+        f"predicted {_ns(decision.otherwise, target)} a row with it, "
+        f"{_ns(optimized.seconds, target)} without"
+    )
+
+
+def _show_declined(declined: Declined) -> str:
+    return f"{declined.rule} at {declined.node.step}: {declined.reason}"
+
+
+def _of(decision: Decision) -> str:
+    return f"{decision.derivation.rule} at {decision.derivation.step}"
+
+
+def _ns(seconds: float, target: Target) -> str:
+    return f"{seconds / target.rows * 1e9:.3g} ns"
+
+
+def _line(node: Node) -> str:
+    """Print a node with the names of its inputs, on one line."""
+    inputs = ", ".join(n.name for n in node.inputs)
+    line = " ".join(f"{node.name}({inputs}) {node.detail}".split())
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}..."
