@@ -94,7 +94,8 @@ def test_selection_is_blocked_by_what_mixes_columns():
 def test_selection_passes_transformers_of_columns(before):
     rows = np.random.default_rng(0).lognormal(size=(40, 4))
     source = make_pipeline(before, SelectKBest(k=1)).fit(rows, rows[:, 2] > 1)
-    leaves = [n for n in optimize(parse(source).for_rows(sparse=False)).nodes() if not n.inputs]
+    graph = optimize(parse(source).for_rows(sparse=False)).graph
+    leaves = [n for n in graph.nodes() if not n.inputs]
     assert [leaf.columns for leaf in leaves] == [(2,)]
 
 
@@ -102,7 +103,7 @@ def test_a_cast_is_kept_where_its_input_counts_as_less():
     schema = Schema((Column("n", "int64", weak_int=True), Column("x", "float32")))
     number, x = (Columns(schema, Array.of([j], "int32")) for j in range(2))
     graph = Graph(schema, {"t": Output(Concat((Cast(number, "int64"), x)))})
-    assert optimize(graph).outputs["t"].node.type == graph.outputs["t"].node.type
+    assert optimize(graph).graph.outputs["t"].node.type == graph.outputs["t"].node.type
 
 
 def test_zero_weights_are_injected_down_to_the_input():
