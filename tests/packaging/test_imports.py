@@ -28,7 +28,7 @@ HEAVY = {
 }
 
 LAYERS = (
-    {"errors", "target", "array", "files", "forest", "forest_check", "names"},
+    {"errors", "target", "array", "files", "forest", "forest_check", "forest_parts", "names"},
     {"tensor"},
     {"cost_model"},
     {"strategy", "containers"},

@@ -1,0 +1,87 @@
+"""Narrow forests to the outputs, or the trees, that something reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Graph, Node, Select, TreeEnsemble, TreeLeaves, at_step
+from hbconv.forest_parts import keep_outputs, keep_trees
+from hbconv.optimize.rule import Declined, Derivation
+
+__all__ = ["narrow_forests"]
+
+
+def narrow_forests(graph: Graph) -> Iterator[Derivation | Declined]:
+    """Let a forest compute only the columns that selections take from it.
+
+    Vector leaves become shorter. Scalar trees that add to other outputs vanish, and so do trees
+    whose leaves nobody reads. Each sum keeps its start, its terms and their order: bit-exact. All
+    selections of one forest share one narrower forest, so none is computed twice. A forest that
+    anything else reads stays as it is.
+
+    Examples
+    --------
+    >>> from hbconv.containers import Columns, Output, Schema, show_rule
+    >>> from hbconv.forest import Forest
+    >>> none, leaf = Array.of([], "int32"), Array.of([0, 0], "int32")
+    >>> forest = Forest(none, Array([]), Array.of([], "bool"), none, none,
+    ...                 Array.of([-1, -2], "int32"), Array.of([0, 1, 2], "int32"),
+    ...                 Array([[5.0], [7.0]]), Array.of([0, 1], "int32"), Array([0.0, 0.5]), False,
+    ...                 2, leaf)
+    >>> x = Columns.of(Schema.table(["a", "b"]))
+    >>> second = Select(TreeEnsemble(x, forest), Array([1]))
+    >>> (derivation,) = narrow_forests(Graph(x.schema, {"predict": Output(second)}))
+    >>> derivation.proof
+    '1 of 2 columns are read'
+    >>> show_rule(derivation.replacements.get, second)
+    select(tree_ensemble(columns(a, b), 2 trees, 0 tests, <= float64, sums float64), [1])
+    -> tree_ensemble(columns(a, b), 1 trees, 0 tests, <= float64, sums float64)
+    """
+    readers = _find_readers(graph)
+    for node in graph.nodes():
+        if isinstance(node, TreeEnsemble | TreeLeaves) and readers[node]:
+            yield from _narrowed(node, readers[node], node in graph.output_roots)
+
+
+def _find_readers(graph: Graph) -> dict[Node, list[Node]]:
+    """Find the nodes that read each node."""
+    readers: dict[Node, list[Node]] = {node: [] for node in graph.nodes()}
+    for node in graph.nodes():
+        for read in dict.fromkeys(node.inputs):
+            readers[read].append(node)
+    return readers
+
+
+def _narrowed(
+    node: TreeEnsemble | TreeLeaves, readers: list[Node], is_output: bool
+) -> Iterator[Derivation | Declined]:
+    """Propose one narrower forest for all selections, where there is nothing else to serve."""
+    picks = [reader for reader in readers if isinstance(reader, Select)]
+    if not picks:
+        return
+    width = node.type.width
+    read = np.unique(np.concatenate([pick.indices.data for pick in picks]))
+    if is_output or len(picks) < len(readers):
+        yield Declined("narrow_forests", node, f"all {width} columns are read elsewhere too")
+    elif len(read) < width:
+        yield Derivation(
+            "narrow_forests",
+            {pick: _select(node, read, pick) for pick in picks},
+            f"{len(read)} of {width} columns are read",
+        )
+
+
+def _select(node: TreeEnsemble | TreeLeaves, read: npt.NDArray[np.int32], pick: Select) -> Node:
+    """Select from the narrower forest; the forest itself where that gives all of it in order."""
+    with at_step(node.step):
+        keep = keep_outputs if isinstance(node, TreeEnsemble) else keep_trees
+        fewer = replace(node, forest=keep(node.forest, read))
+    places = np.searchsorted(read, pick.indices.data)
+    if np.array_equal(places, np.arange(len(read))):
+        return fewer
+    return replace(pick, x=fewer, indices=Array.of(places, np.int32))
