@@ -35,7 +35,8 @@ from hbconv.containers import (
 )
 from hbconv.forest import Forest
 from hbconv.lower import lower
-from hbconv.optimize import optimize
+from hbconv.optimize import RULES, optimize
+from hbconv.optimize.fixed_point import simplify
 from hbconv.optimize.rule import Declined, Derivation
 from hbconv.optimize.rules.narrow_forests import narrow_forests
 from hbconv.parse import parse
@@ -151,8 +152,9 @@ def test_a_stack_of_forests_reads_one_class_of_each() -> None:
     ]
     source = StackingClassifier(members, LogisticRegression(), cv=2)
     source.fit(rows, rows[:, 0] > rows[:, 1])
-    before = optimize(parse(source).for_rows(sparse=False).only("predict_proba"))
-    after = narrowed(before)
+    parsed = parse(source).for_rows(sparse=False).only("predict_proba")
+    before = simplify(parsed, RULES)
+    after = optimize(parsed).graph
     assert [forest.values.shape[1] for forest in forests_of(before)] == [2, 2]
     assert [forest.values.shape[1] for forest in forests_of(after)] == [1, 1]
     answer = run(after, rows)["predict_proba"]
@@ -165,8 +167,9 @@ def test_trees_whose_leaves_nobody_weighs_vanish() -> None:
     model = LogisticRegression(C=0.05, l1_ratio=1.0, solver="liblinear")
     source = make_pipeline(RandomTreesEmbedding(8, max_depth=2, random_state=0), model)
     source.fit(rows, rows[:, 0] > 0)
-    before = optimize(parse(source).for_rows(sparse=False).only("decision_function"))
-    after = optimize(narrowed(before))
+    parsed = parse(source).for_rows(sparse=False).only("decision_function")
+    before = simplify(parsed, RULES)
+    after = optimize(parsed).graph
     assert forests_of(after)[0].n_trees < forests_of(before)[0].n_trees == 8
     np.testing.assert_allclose(
         run(after, rows)["decision_function"][:, 0], source.decision_function(rows), rtol=1e-12
