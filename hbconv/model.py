@@ -330,7 +330,7 @@ class Model:
             The backend is not torch or torchscript.
         """
         artifact = (
-            self.programs.program(self.parsed.tensors, self.dtypes).artifact
+            self.programs.fitted(self.parsed.tensors, self.dtypes)
             if self.backend in ("torch", "torchscript")
             else None
         )

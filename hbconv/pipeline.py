@@ -29,6 +29,7 @@ from hbconv.containers.analysis.guard import Guard, find_guard
 from hbconv.lower import DENSE, Lowered, Padding, lower
 from hbconv.optimize import optimize, simplify_exactly
 from hbconv.optimize.plan import Plan, make_plan
+from hbconv.optimize.row_plans import RowPlan, plan_rows
 from hbconv.optimize.search import Optimized
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
@@ -85,6 +86,11 @@ class Planned:
         return choose_strategies(self.optimized, self.target)
 
     @cached_property
+    def row_plans(self) -> tuple[RowPlan, ...]:
+        """The plans of other numbers of rows, where they are worth programs of their own."""
+        return plan_rows(self.optimized, self.target, find_backend(self.target.backend), self.plan)
+
+    @cached_property
     def graph(self) -> Graph:
         """The optimized graph with its strategies chosen."""
         return self.plan.apply(self.optimized)
@@ -100,11 +106,14 @@ class Compilation:
     methods : tuple of str
     padding : Padding
         How sparse rows come.
+    plan : Plan, optional
+        Strategies for other numbers of rows than the target's.
     """
 
     planned: Planned
     methods: tuple[str, ...]
     padding: Padding = DENSE
+    plan: Plan | None = None
 
     @property
     def target(self) -> Target:
@@ -114,7 +123,9 @@ class Compilation:
     @cached_property
     def graph(self) -> Graph:
         """The planned graph with these methods alone."""
-        return self.planned.graph.only(*self.methods)
+        if self.plan is None:
+            return self.planned.graph.only(*self.methods)
+        return self.plan.apply(self.planned.optimized).only(*self.methods)
 
     @cached_property
     def guard(self) -> Guard:

@@ -141,6 +141,9 @@ class Backend(ABC):
     tiled : bool
         It holds the values of a few rows at a time. So it takes batches of any length, and values
         that are not outputs need no memory for all rows.
+    plans_by_rows : bool
+        Its strategies differ by the number of rows so much that calls of few rows may have a
+        program of their own.
     """
 
     name: ClassVar[str]
@@ -151,6 +154,7 @@ class Backend(ABC):
     refuses: ClassVar[Mapping[str, str]] = {}
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     tiled: ClassVar[bool] = False
+    plans_by_rows: ClassVar[bool] = False
 
     def native_trees(self, target: Target) -> frozenset[str]:  # noqa: ARG002
         """Return the strategies that it runs by kernels of its own, not as plain primitives."""

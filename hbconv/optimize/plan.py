@@ -58,6 +58,11 @@ class Plan:
 
     choices: tuple[tuple[Forest, Choice], ...] = ()
 
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """The strategy of each forest."""
+        return tuple(choice.strategy for _, choice in self.choices)
+
     def apply(self, graph: Graph) -> Graph:
         """Write the chosen strategies into the graph's tree nodes."""
         chosen = {forest: choice.strategy for forest, choice in self.choices}

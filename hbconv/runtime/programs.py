@@ -1,14 +1,16 @@
 """Programs of a model: the memo of the compiler.
 
 Each program is compiled when it is first needed: once for each set of methods, combination of
-column dtypes, and form of sparse rows. ``hbconv.pipeline`` has the stages.
+column dtypes, and form of sparse rows. Where calls of few rows are best served by other strategies,
+a program has a variant for each such bucket of rows, compiled with it: no later call compiles.
+``hbconv.pipeline`` has the stages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Any
 
@@ -17,10 +19,12 @@ from hbconv.containers import Graph
 from hbconv.containers.analysis.guard import Guard
 from hbconv.errors import BackendError, HbconvError
 from hbconv.lower import DENSE, FLAGGED, Lowered, Padding
+from hbconv.optimize.row_plans import Bucket
 from hbconv.pipeline import Compilation, Planned
 from hbconv.runtime.batching import bytes_given, rows_per_chunk
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.inputs.table import Table
+from hbconv.runtime.row_artifact import RowArtifact, Variant, other_files, own_files
 from hbconv.runtime.text.sparse_rows import as_csr
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
@@ -98,6 +102,7 @@ class Programs:
         self._planned: dict[tuple[tuple[str, ...], bool], Planned] = {}
         self._stored = dict(files or {})
         self.compiled: dict[Key, Program] = {}
+        self._fitted: dict[Key, Variant] = {}
         self._takes_entries: dict[tuple[tuple[str, ...], tuple[str, ...]], bool] = {}
         self._lock = RLock()
 
@@ -179,13 +184,39 @@ class Programs:
         """Return the stages of some methods, each of which runs when it is first asked for."""
         return Compilation(self.planned(dtypes, padding), methods, padding)
 
+    def fitted(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> Artifact:
+        """Return the variant of a program that serves any number of rows, as exports hold it."""
+        key = (methods, dtypes, DENSE)
+        with self._compiling():
+            return self._fitted_variant(key, self.compilation(*key)).artifact
+
     def _compile(self, key: Key) -> Program:
         stages = self.compilation(*key)
-        artifact = stages.emitted(self._stored.get(key))
+        fitted = self._fitted_variant(key, stages)
+        others = self._other_variants(key, stages)
+        whole = RowArtifact(fitted, others) if others else None
+        artifact, chunk = (whole, whole.chunk) if whole else (fitted.artifact, fitted.chunk)
         checker = Checker(stages.graph, stages.guard, stages.padding)
-        return Program(
-            stages.lowered, artifact, self._chunk(stages.prepared), stages.guard, checker
-        )
+        return Program(stages.lowered, artifact, chunk, stages.guard, checker)
+
+    def _fitted_variant(self, key: Key, stages: Compilation) -> Variant:
+        if key not in self._fitted:
+            self._fitted[key] = self._variant(stages, own_files(self._stored.get(key, {})))
+        return self._fitted[key]
+
+    def _other_variants(self, key: Key, stages: Compilation) -> dict[Bucket, Variant]:
+        """Compile a variant for each other plan, or read those that are stored."""
+        if self._stored.get(key):
+            stored = other_files(self._stored[key]).items()
+            read = [(buckets, self._variant(stages, files)) for buckets, files in stored]
+            return {bucket: variant for buckets, variant in read for bucket in buckets}
+        plans = {row_plan.bucket: row_plan.plan for row_plan in stages.planned.row_plans}
+        distinct = {plan.strategies: plan for plan in plans.values()}
+        made = {name: self._variant(replace(stages, plan=p)) for name, p in distinct.items()}
+        return {bucket: made[plan.strategies] for bucket, plan in plans.items()}
+
+    def _variant(self, stages: Compilation, stored: Mapping[str, bytes] | None = None) -> Variant:
+        return Variant(stages.emitted(stored), self._chunk(stages.prepared))
 
     def _chunk(self, prepared: TensorProgram) -> int:
         """Return how many rows one run takes: a tiled backend holds only inputs and outputs."""

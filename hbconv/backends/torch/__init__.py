@@ -159,6 +159,7 @@ class Torch(Backend):
     needs = ("torch",)
     emits = frozenset({*FUNCTIONS, "iterate", "tree_scores", "tree_leaves"})
     devices = ("cpu", "cuda")
+    plans_by_rows = True
 
     def native_trees(self, target: Target) -> frozenset[str]:
         """Return those of ``torch.forest`` on the CPU, none on other devices."""

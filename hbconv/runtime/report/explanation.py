@@ -9,6 +9,7 @@ from typing import Any
 
 from hbconv.containers import show
 from hbconv.optimize.plan import Plan
+from hbconv.optimize.row_plans import RowPlan
 from hbconv.optimize.search import Optimized
 from hbconv.optimize.trace import Applied, trace
 from hbconv.pipeline import Compilation, Planned
@@ -58,6 +59,7 @@ class Explanation:
     optimized: Optimized
     programs: tuple[ProgramSize, ...]
     methods: Mapping[str, Compilation] = field(repr=False, compare=False)
+    row_plans: tuple[RowPlan, ...] = ()
 
     @staticmethod
     def of(planned: Planned) -> Explanation:
@@ -74,6 +76,7 @@ class Explanation:
             planned.optimization,
             tuple(ProgramSize.of(name, m.lowered.program) for name, m in methods.items()),
             methods,
+            planned.row_plans,
         )
 
     @property
@@ -101,6 +104,7 @@ class Explanation:
             "estimator": self.estimator,
             "target": asdict(self.target),
             "plan": self.plan.to_dict(),
+            "row_plans": [row_plan.to_dict() for row_plan in self.row_plans],
             "programs": [asdict(size) for size in self.programs],
             "rules": list(self.rules),
             "derivation": to_dict(self.applied, self.optimized, self.target),
@@ -115,7 +119,7 @@ class Explanation:
                 f"{self.estimator} on backend {target.backend}, device {target.device}, "
                 f"precision {target.precision}"
             ),
-            "Plan": str(self.plan),
+            "Plan": "\n".join(map(str, (self.plan, *self.row_plans))),
             "Programs": "\n".join(map(str, self.programs)),
             "Graph as parsed": self.before,
             "Rules applied": show_applied(self.applied, self.optimized, target),

@@ -16,7 +16,9 @@ _SHARED: dict[str, Callable[[Planned], str]] = {
     "parsed": lambda planned: show(planned.parsed),
     "typed": lambda planned: show(planned.typed),
     "optimized": lambda planned: show(planned.optimized),
-    "planned": lambda planned: f"{planned.plan}\n\n{show(planned.graph)}",
+    "planned": lambda planned: "\n".join(
+        [*map(str, (planned.plan, *planned.row_plans)), "", show(planned.graph)]
+    ),
 }
 _OF_A_METHOD: dict[str, Callable[[Compilation], str]] = {
     "guarded": lambda method: str(method.guard),

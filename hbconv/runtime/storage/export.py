@@ -39,7 +39,7 @@ def _onnx(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
 
 
 def _torchscript(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
-    (data,) = programs.program(programs.parsed.tensors, dtypes).artifact.files().values()
+    (data,) = programs.fitted(programs.parsed.tensors, dtypes).files().values()
     return data
 
 
@@ -48,7 +48,7 @@ def _torch_export(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
 
     from hbconv.backends.torch import export_module
 
-    artifact: Any = programs.program(programs.parsed.tensors, dtypes).artifact
+    artifact: Any = programs.fitted(programs.parsed.tensors, dtypes)
     out = io.BytesIO()
     torch.export.save(export_module(artifact.module), out)
     return out.getvalue()

@@ -1,0 +1,134 @@
+"""Plans by the number of rows: a call of few rows may be best served by other strategies.
+
+The plan of ``Target.rows`` is the fitted one. Another bucket of rows gets a plan of its own only
+where the fitted one is predicted to be clearly slower there. Strategies find the same leaves, and
+leaves are added in one order, so the answers of all plans are equal in bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from hbconv.array import Array
+from hbconv.backends.base import Backend
+from hbconv.containers import Graph
+from hbconv.optimize.plan import Plan, make_plan
+from hbconv.target import Target
+
+__all__ = ["BUCKETS", "LEAST_GAIN", "Bucket", "RowPlan", "find_bucket", "plan_rows"]
+
+LEAST_GAIN = 1.25
+"""Ratio of predicted times from which another plan is worth a program of its own.
+
+Predictions are off by a third, and the program takes memory and time to compile.
+"""
+
+MOST_CONSTANT_BYTES = 64 << 20
+"""Bytes of constants beside the forests, beyond which a model keeps one program."""
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Numbers of rows that one plan serves.
+
+    Parameters
+    ----------
+    least : int
+    most : int or None
+        None for any number.
+    typical : int
+        The number that costs are predicted for.
+    """
+
+    least: int
+    most: int | None
+    typical: int
+
+    def __contains__(self, rows: int) -> bool:
+        return self.least <= rows and (self.most is None or rows <= self.most)
+
+    def __str__(self) -> str:
+        if self.most is None:
+            return f"more than {self.least - 1:,} rows"
+        return "1 row" if self.most == 1 else f"{self.least} to {self.most:,} rows"
+
+
+BUCKETS = (Bucket(1, 1, 1), Bucket(2, 16, 8), Bucket(17, 1_000, 128), Bucket(1_001, None, 10_000))
+"""All numbers of rows. One row is apart, because torch has modules of its own for it."""
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """The plan of a bucket, where it is worth a program of its own.
+
+    Parameters
+    ----------
+    bucket : Bucket
+    plan : Plan
+    gain : float
+        Time of the fitted plan for such rows, over that of this one.
+    """
+
+    bucket: Bucket
+    plan: Plan
+    gain: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        rows = [self.bucket.least, self.bucket.most]
+        return {"rows": rows, "gain": self.gain, "plan": self.plan.to_dict()}
+
+    def __str__(self) -> str:
+        head = f"Calls of {self.bucket} have a program of their own"
+        return f"{head}, predicted to be {self.gain:.1f} times as fast:\n{self.plan}"
+
+
+def find_bucket(rows: int) -> Bucket:
+    """Return the bucket of a number of rows.
+
+    Examples
+    --------
+    >>> [str(find_bucket(rows)) for rows in (1, 16, 17, 5_000)]
+    ['1 row', '2 to 16 rows', '17 to 1,000 rows', 'more than 1,000 rows']
+    """
+    return next(bucket for bucket in BUCKETS if rows in bucket)
+
+
+def plan_rows(graph: Graph, target: Target, backend: Backend, fitted: Plan) -> tuple[RowPlan, ...]:
+    """Plan for the buckets that the target's rows are not in; leave out those that gain little.
+
+    Parameters
+    ----------
+    graph : Graph
+        Optimized.
+    target : Target
+    backend : Backend
+    fitted : Plan
+        The plan for ``target.rows``.
+    """
+    if not backend.plans_by_rows or target.strategy is not None or not fitted.choices:
+        return ()
+    if _constant_bytes(graph) > MOST_CONSTANT_BYTES:
+        return ()
+    others = [bucket for bucket in BUCKETS if target.rows not in bucket]
+    plans = [make_plan(graph, target.replace(rows=b.typical), backend) for b in others]
+    row_plans = [
+        RowPlan(bucket, plan, _gain(fitted, plan))
+        for bucket, plan in zip(others, plans, strict=True)
+    ]
+    return tuple(row_plan for row_plan in row_plans if row_plan.gain >= LEAST_GAIN)
+
+
+def _gain(fitted: Plan, plan: Plan) -> float:
+    """Return how many times the trees of a plan are as fast as those of the fitted one."""
+    pairs = zip(fitted.choices, plan.choices, strict=True)
+    before = sum(new.costs.get(old.strategy, 0.0) for (_, old), (_, new) in pairs)
+    after = sum(choice.costs[choice.strategy] for _, choice in plan.choices)
+    return before / after
+
+
+def _constant_bytes(graph: Graph) -> int:
+    """Return the bytes of the arrays in all nodes, which each program holds for itself."""
+    values = [getattr(node, field.name) for node in graph.nodes() for field in fields(node)]
+    return sum(value.data.nbytes for value in values if isinstance(value, Array))

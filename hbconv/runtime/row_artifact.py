@@ -1,0 +1,130 @@
+"""RowArtifact: several compiled variants of one program, each for its numbers of rows."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.backends.base import Arrays, Artifact, Bound
+from hbconv.optimize.row_plans import BUCKETS, Bucket
+from hbconv.runtime.batching import chunks
+
+__all__ = ["RowArtifact", "Variant", "other_files", "own_files"]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One compiled variant of a program.
+
+    Parameters
+    ----------
+    artifact : Artifact
+    chunk : int
+        Rows that fit in the memory of one run.
+    """
+
+    artifact: Artifact
+    chunk: int
+
+    def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
+        """Compute the outputs, by chunks where the rows are many for this variant."""
+        rows = len(next(iter(inputs.values())))
+        if rows <= self.chunk:
+            return self.artifact.run(inputs)
+        parts = [
+            self.artifact.run({name: array[part] for name, array in inputs.items()})
+            for part in chunks(rows, self.chunk)
+        ]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+class RowArtifact(Artifact):
+    """A program that runs in the variant of the bucket that the rows are in.
+
+    Parameters
+    ----------
+    fitted : Variant
+        Runs where no other variant does.
+    others : mapping of Bucket to Variant
+    """
+
+    def __init__(self, fitted: Variant, others: Mapping[Bucket, Variant]) -> None:
+        self.fitted = fitted
+        self.others = others
+        self._variants = [others.get(bucket, fitted) for bucket in BUCKETS]
+        self._limits = [bucket.most for bucket in BUCKETS if bucket.most is not None]
+        self.sizes = self._bound_sizes()
+
+    @property
+    def chunk(self) -> int:
+        """Rows that a call of very many takes at once."""
+        return self._variants[-1].chunk
+
+    def variant(self, rows: int) -> Variant:
+        """Return the variant that runs so many rows."""
+        return self._variants[bisect_left(self._limits, rows)]
+
+    def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
+        """Compute the outputs."""
+        return self.variant(len(next(iter(inputs.values())))).run(inputs)
+
+    def bind(self, rows: int) -> Bound | None:
+        """Bind the variant for so many rows."""
+        variant = self.variant(rows)
+        return variant.artifact.bind(rows) if rows <= variant.chunk else None
+
+    def files(self) -> dict[str, bytes]:
+        """Return the files of all variants, those of other buckets in folders that name them."""
+        found = dict(self.fitted.artifact.files())
+        for variant in dict.fromkeys(self.others.values()):
+            folder = _folder(bucket for bucket, other in self.others.items() if other is variant)
+            found |= {f"{folder}/{name}": data for name, data in variant.artifact.files().items()}
+        return found
+
+    def _bound_sizes(self) -> tuple[int, ...]:
+        """Add the ends of buckets to the sizes worth binding: none spans two variants."""
+        sizes = self.fitted.artifact.sizes
+        if not sizes:
+            return ()
+        variants = zip(self._limits, self._variants[:-1], self._variants[1:], strict=True)
+        ends = {
+            end for end, variant, after in variants if variant is not after and end < max(sizes)
+        }
+        return tuple(sorted({*sizes, *ends}))
+
+
+def own_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return those of stored files that are of the fitted variant."""
+    return {name: data for name, data in files.items() if "/" not in name}
+
+
+def other_files(files: Mapping[str, bytes]) -> dict[tuple[Bucket, ...], dict[str, bytes]]:
+    """Return those of stored files that are of other variants, by the buckets of the variant.
+
+    Examples
+    --------
+    >>> stored = {"model.pt": b"all", "rows-1-17/model.pt": b"few"}
+    >>> [([str(b) for b in of], files) for of, files in other_files(stored).items()]
+    [(['1 row', '17 to 1,000 rows'], {'model.pt': b'few'})]
+    """
+    found: dict[tuple[Bucket, ...], dict[str, bytes]] = {}
+    for path, data in files.items():
+        folder, _, name = path.rpartition("/")
+        if buckets := _buckets(folder):
+            found.setdefault(buckets, {})[name] = data
+    return found
+
+
+def _folder(buckets: Iterable[Bucket]) -> str:
+    return "-".join(["rows", *(str(bucket.least) for bucket in buckets)])
+
+
+def _buckets(folder: str) -> tuple[Bucket, ...]:
+    """Return the buckets that a folder names; those of another version are none."""
+    named = folder.split("-")[1:]
+    return tuple(bucket for bucket in BUCKETS if str(bucket.least) in named)
