@@ -19,6 +19,7 @@ from hbconv.containers.analysis.guard import Guard
 from hbconv.errors import InputError
 from hbconv.lower import DENSE, EntriesFeed, Feed, Padding, lower_nodes
 from hbconv.runtime.inputs.table import Table
+from hbconv.runtime.magnitudes import are_within
 
 __all__ = ["Checker"]
 
@@ -75,10 +76,10 @@ class Checker:
             for feed in self.floats:
                 for columns, x in table.lying(feed):
                     strict = [i for i, column in enumerate(columns) if column in without_nan]
-                    if not _within(x, bound, strict):
+                    if not are_within(x, bound, strict):
                         return False
             return all(
-                _within(table.padded(feed)[1], bound, list(range(feed.size)))
+                are_within(table.padded(feed)[1], bound, list(range(feed.size)))
                 for feed in self.entries
             )
 
@@ -104,13 +105,3 @@ class _Conditions:
         for name, holds in evaluate(self.lowered.program, inputs).items():
             if holds.any():
                 yield self.messages[name], holds
-
-
-def _within(x: npt.NDArray[np.floating], bound: float, strict: list[int]) -> bool:
-    """Whether all values are within the bound, or NaN outside the strict columns."""
-    flat = x.reshape(-1)
-    if flat.dot(flat) <= bound * bound:  # tells at once for nearly all rows
-        return True
-    low = np.fmin.reduce(flat, initial=0.0)
-    high = np.fmax.reduce(flat, initial=0.0)
-    return bool(-bound <= low and high <= bound and not np.isnan(x[:, strict]).any())

@@ -24,6 +24,7 @@ from hbconv.runtime.inputs.arrays import numeric
 from hbconv.runtime.inputs.matrices import read_matrix
 from hbconv.runtime.inputs.reading import reads_rows
 from hbconv.runtime.inputs.table import Reads
+from hbconv.runtime.magnitudes import DOT_ENTRIES, long_dot
 from hbconv.runtime.outputs.answers import answer, decoder
 from hbconv.runtime.outputs.dataframes import library_of
 from hbconv.runtime.programs import Program, Programs
@@ -211,11 +212,12 @@ def _in_place(
     run = bound.run
     address = bound.address
     columns = matrix.columns
-    vdot = np.vdot
+    is_long = rows * matrix.width > DOT_ENTRIES
+    dot = long_dot if is_long else np.vdot
 
     def call(x: Matrix, kept: Bound = bound) -> Any:  # noqa: ARG001
         # A small sum of squares says that no value is large or NaN; vdot does not warn of others.
-        if square is not None and not vdot(x, x) <= square:
+        if square is not None and not dot(x, x) <= square:
             return None
         while True:
             turns[0] = turn = turns[0] + 1
