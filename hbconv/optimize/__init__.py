@@ -14,6 +14,7 @@ from hbconv.containers import Graph, Node, Output
 from hbconv.optimize.fixed_point import simplify
 from hbconv.optimize.graph_cost import graph_seconds
 from hbconv.optimize.rule import Exactness, GraphRule, NodeRule
+from hbconv.optimize.rules.drop_constants import drop_constants
 from hbconv.optimize.rules.fold_affine_into_affine import fold_affine_into_affine
 from hbconv.optimize.rules.fold_affine_into_linear import fold_affine_into_linear
 from hbconv.optimize.rules.fold_linear_into_linear import fold_linear_into_linear
@@ -31,6 +32,7 @@ RULES: tuple[NodeRule, ...] = (
     NodeRule(remove_identity, Exactness.BITS, "no row changes"),
     NodeRule(push_selection, Exactness.BITS, "each column is computed alone", duplicates=True),
     NodeRule(inject_selection, Exactness.BITS, "nothing depends on the columns left out"),
+    NodeRule(drop_constants, Exactness.TOLERANCE, "the same is added to every row"),
     NodeRule(fold_affine_into_affine, Exactness.BITS, "the steps and their order stay"),
     NodeRule(fold_affine_into_linear, Exactness.TOLERANCE, "products are associative"),
     NodeRule(fold_linear_into_linear, Exactness.TOLERANCE, "products are associative"),

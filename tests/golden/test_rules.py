@@ -18,8 +18,10 @@ from hbconv.containers import (
     Codes,
     Columns,
     Concat,
+    ConstantRows,
     Impute,
     Linear,
+    LookupSum,
     Map,
     Node,
     Normalize,
@@ -40,6 +42,7 @@ X = Columns(SCHEMA, Array(np.array([0, 1], np.int32)))
 CITY, CARRIER = (Codes(SCHEMA, i, Vocabulary(("a", "b", "c"))) for i in (2, 3))
 TERMS = Array(np.array([[0, -1], [1, -1], [0, 1]], np.int32))
 ENCODED = OneHot(Concat((CITY, CARRIER)), (3, 3))
+WEIGHTS = Array(np.arange(8.0).reshape(4, 2))
 SCALED = Affine.of(X, sub=[1.0, 2.0], div=[2.0, 4.0])
 
 
@@ -63,6 +66,11 @@ EXAMPLES: dict[str, tuple[Node, ...]] = {
         pick(ENCODED, 0, 1, 2), pick(ENCODED, 1, 4, 5), pick(Normalize(X, "l2"), 0),
         pick(Softmax(X), 0),
     ),
+    "drop_constants": (
+        Linear.of(pick(X, 0), [0.0], 5.0), Linear.of(X, [0.0, 1.0]),
+        LookupSum(Concat((CITY, CARRIER)), (Array(np.ones((4, 2))), WEIGHTS)),
+        LookupSum(CITY, (Array(np.ones((4, 1))),)), LookupSum(CARRIER, (WEIGHTS,)),
+    ),
     "fold_affine_into_affine": (Affine.of(SCALED, mul=3.0), Affine.of(Map(X, "exp"), mul=3.0)),
     "fold_affine_into_linear": (
         Linear.of(SCALED, [6.0, 8.0], 1.0),
@@ -81,6 +89,7 @@ EXAMPLES: dict[str, tuple[Node, ...]] = {
     "inject_selection": (
         Linear.of(X, [0.0, 2.0]), Linear.of(X, [1.0, 2.0]), Linear.of(X, [0.0, 0.0], 5.0),
         Polynomial(X, Array(np.array([[1, 1]], np.int32))),
+        ConstantRows(SCALED, Array([1.0])), ConstantRows(X, Array([1.0])),
     ),
 }  # fmt: skip
 

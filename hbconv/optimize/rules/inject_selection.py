@@ -6,7 +6,16 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Linear, Node, Polynomial, Select, TreeEnsemble, TreeLeaves
+from hbconv.containers import (
+    ConstantRows,
+    Entries,
+    Linear,
+    Node,
+    Polynomial,
+    Select,
+    TreeEnsemble,
+    TreeLeaves,
+)
 
 __all__ = ["inject_selection"]
 
@@ -18,6 +27,7 @@ def inject_selection(node: Node) -> Node | None:
        times x is zero.
     2. Trees: features that no split reads.
     3. Polynomial: columns that no term multiplies.
+    4. ConstantRows: a column of the input tells the number of rows as well as what is made of it.
 
     Examples
     --------
@@ -39,7 +49,7 @@ def inject_selection(node: Node) -> Node | None:
             np.int32
         )
         return _selected(node, used, terms=Array(terms))
-    return None
+    return _counted(node) if isinstance(node, ConstantRows) else None
 
 
 def _selected(
@@ -50,6 +60,18 @@ def _selected(
     if len(used) == node.x.type.width:
         return None
     return replace(node, x=Select(node.x, Array(used)), **changes)  # type: ignore[arg-type]
+
+
+def _counted(node: ConstantRows) -> Node | None:
+    x = node.x
+    while x.inputs and not _moves(x):
+        x = x.inputs[0]
+    return None if x is node.x or isinstance(x, Entries) else replace(node, x=x)
+
+
+def _moves(x: Node) -> bool:
+    """Whether x is a selection on its way to the input."""
+    return isinstance(x, Select) and x.x.narrowed(x.indices) is not None
 
 
 def _at_least_one(used: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:

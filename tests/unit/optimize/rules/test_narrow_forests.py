@@ -145,7 +145,7 @@ def test_a_forest_computed_at_once_stays() -> None:
 
 
 def test_a_stack_of_forests_reads_one_class_of_each() -> None:
-    rows = RNG.normal(size=(60, 4))
+    rows = np.random.default_rng(0).normal(size=(60, 4))
     members = [
         ("a", RandomForestClassifier(4, max_depth=4, random_state=0)),
         ("b", ExtraTreesClassifier(4, max_depth=4, random_state=0)),
@@ -163,8 +163,8 @@ def test_a_stack_of_forests_reads_one_class_of_each() -> None:
 
 
 def test_trees_whose_leaves_nobody_weighs_vanish() -> None:
-    rows = RNG.normal(size=(80, 4))
-    model = LogisticRegression(C=0.05, l1_ratio=1.0, solver="liblinear")
+    rows = np.random.default_rng(0).normal(size=(80, 4))
+    model = LogisticRegression(C=0.2, l1_ratio=1.0, solver="liblinear")
     source = make_pipeline(RandomTreesEmbedding(8, max_depth=2, random_state=0), model)
     source.fit(rows, rows[:, 0] > 0)
     parsed = parse(source).for_rows(sparse=False).only("decision_function")
