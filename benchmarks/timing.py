@@ -13,7 +13,10 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any, TypeVar
 
-__all__ = ["in_new_process", "interleaved", "machine", "spread", "timed", "use_threads", "versions"]
+__all__ = [
+    "in_new_process", "interleaved", "least_processor_seconds", "machine", "spread", "timed",
+    "use_threads", "versions",
+]  # fmt: skip
 
 Result = TypeVar("Result")
 
@@ -77,6 +80,28 @@ def interleaved(
             or (sum(times[name]) < seconds and len(times[name]) < MOST_CALLS)
         ]
     return times
+
+
+def least_processor_seconds(
+    calls: Mapping[str, Callable[[], Any]], seconds: float, least: int = 5
+) -> dict[str, float]:
+    """Time several calls by turns, and return the least processor time of each.
+
+    What else runs on the machine counts little, for waiting is not processor time. A first call
+    is not timed.
+    """
+    for call in calls.values():
+        call()
+    best = dict.fromkeys(calls, float("inf"))
+    end = time.process_time() + seconds
+    turns = 0
+    while turns < least or time.process_time() < end:
+        for name, call in calls.items():
+            began = time.process_time()
+            call()
+            best[name] = min(best[name], time.process_time() - began)
+        turns += 1
+    return best
 
 
 def in_new_process(function: Callable[..., Result], *arguments: Any) -> Result:

@@ -1,0 +1,91 @@
+"""One fitted pipeline compiled with all rules, without some, and without any.
+
+``ablation.py`` and ``paper.py`` share this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from timing import least_processor_seconds
+
+import hbconv
+from hbconv.model import Model
+from hbconv.pipeline import Planned
+from hbconv.runtime.inputs.read import read_table
+from hbconv_datasets.pipelines import Fitted, PipelineCase
+
+__all__ = ["Variant", "effective_rules", "every_rule", "fitted_before", "time_variants"]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A pipeline compiled without the rules of these names."""
+
+    model: Model
+    method: str
+
+    @classmethod
+    def of(cls, fitted: Fitted, backend: str, without: Sequence[str] = ()) -> Variant:
+        """Convert the pipeline; an hbconv that knows no ``without`` can apply all rules."""
+        options = {"without": tuple(without)} if without else {}
+        return cls(hbconv.convert(fitted.model, backend=backend, **options), fitted.method)
+
+    def kernel(self, X: Any) -> Callable[[], Any]:
+        """Return a call of the compiled program alone, on inputs that the host has made."""
+        table = read_table(X, self.model.reads)
+        program = self.model.programs.program((self.method,), table.dtypes, table.padding)
+        inputs = table.inputs(program.lowered.feeds)
+        return lambda: program.artifact.run(inputs)
+
+    def predict(self, X: Any) -> Callable[[], Any]:
+        """Return the user's call."""
+        return lambda: getattr(self.model, self.method)(X)
+
+
+def every_rule() -> tuple[str, ...]:
+    """Return the names of all rules."""
+    from hbconv.optimize import rule_names
+
+    return rule_names()
+
+
+def effective_rules(variant: Variant, X: Any) -> list[str]:
+    """Return the rules whose absence changes the optimized graph of the method asked."""
+    model = variant.model
+    dtypes = read_table(X, model.reads).dtypes
+
+    def optimized(without: tuple[str, ...]) -> Any:
+        target = model.target.replace(without=without)
+        graph = Planned(model.parsed, dtypes, target).optimized
+        return graph.only(variant.method).output_roots
+
+    whole = optimized(())
+    return [name for name in every_rule() if optimized((name,)) != whole]
+
+
+def time_variants(
+    variants: Mapping[str, Variant], X: Any, seconds: float
+) -> dict[str, dict[str, float]]:
+    """Time the kernel and the user's call of each variant by turns: least seconds by variant."""
+    kernels = {name: variant.kernel(X) for name, variant in variants.items()}
+    predicts = {name: variant.predict(X) for name, variant in variants.items()}
+    kernel = least_processor_seconds(kernels, seconds)
+    predict = least_processor_seconds(predicts, seconds)
+    return {name: {"kernel": kernel[name], "predict": predict[name]} for name in variants}
+
+
+def fitted_before(case: PipelineCase, folder: Path | None, rows: int, trees: int) -> Fitted:
+    """Fit a pipeline, or read what was fitted before, so that two commits time one model."""
+    import joblib
+
+    if folder is None:
+        return case.fitted(rows, trees)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{case.name.replace('/', ' ')}, {rows} rows, {trees} trees.joblib"
+    if not path.exists():
+        joblib.dump(case.fitted(rows, trees).model, path)
+    return Fitted(case, joblib.load(path))
