@@ -20,6 +20,7 @@ from hbconv.optimize.rules.fold_affine_into_linear import fold_affine_into_linea
 from hbconv.optimize.rules.fold_linear_into_linear import fold_linear_into_linear
 from hbconv.optimize.rules.fold_one_hot_into_linear import fold_one_hot_into_linear
 from hbconv.optimize.rules.inject_selection import inject_selection
+from hbconv.optimize.rules.merge_forests import merge_forests
 from hbconv.optimize.rules.narrow_forests import narrow_forests
 from hbconv.optimize.rules.push_selection import push_selection
 from hbconv.optimize.rules.remove_identity import remove_identity
@@ -45,6 +46,7 @@ Columns are dropped before arithmetic is folded.
 
 REWRITES: tuple[GraphRule, ...] = (
     GraphRule(narrow_forests, Exactness.BITS, "each sum keeps its terms and their order"),
+    GraphRule(merge_forests, Exactness.BITS, "each output keeps its terms and their order"),
 )
 """The rules chosen by cost, in the order they are tried."""
 

@@ -40,6 +40,7 @@ from hbconv.optimize.fixed_point import simplify
 from hbconv.optimize.rule import Declined, Derivation
 from hbconv.optimize.rules.narrow_forests import narrow_forests
 from hbconv.parse import parse
+from hbconv.target import Target
 
 RNG = np.random.default_rng(0)
 SCHEMA = Schema.matrix(4)
@@ -154,7 +155,7 @@ def test_a_stack_of_forests_reads_one_class_of_each() -> None:
     source.fit(rows, rows[:, 0] > rows[:, 1])
     parsed = parse(source).for_rows(sparse=False).only("predict_proba")
     before = simplify(parsed, RULES)
-    after = optimize(parsed).graph
+    after = optimize(parsed, Target(without=("merge_forests",))).graph
     assert [forest.values.shape[1] for forest in forests_of(before)] == [2, 2]
     assert [forest.values.shape[1] for forest in forests_of(after)] == [1, 1]
     answer = run(after, rows)["predict_proba"]

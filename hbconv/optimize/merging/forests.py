@@ -1,0 +1,167 @@
+"""Put forests side by side: the trees of all in one, each with outputs of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.forest import CategoryTables, Forest
+
+__all__ = ["first_places", "join_forests", "pad_leaves", "without_values"]
+
+Ints = npt.NDArray[np.integer]
+
+_JOINED = (
+    "feature",
+    "threshold",
+    "default_left",
+    "left",
+    "right",
+    "roots",
+    "values",
+    "target",
+    "leaf_id",
+)
+"""Fields that are one forest's after another's, once they are shifted."""
+
+
+def join_forests(
+    forests: Sequence[Forest], places: Sequence[Ints], n_features: int, dtype: str
+) -> Forest:
+    """Make one forest of all trees, in their order.
+
+    A tree of scalar leaves adds to an output of its own forest, so each output has its terms in its
+    order. Trees of vector leaves must all have vectors over all outputs (``pad_leaves``).
+
+    Parameters
+    ----------
+    forests : sequence of Forest
+        Of one dtype of sums, without linear leaves.
+    places : sequence of arrays of int
+        For each forest, the columns that its features are.
+    n_features : int
+        Width of the common input.
+    dtype : str
+        Dtype of the common input, which tests compare.
+
+    Examples
+    --------
+    >>> none, leaf = Array.of([], "int32"), Array.of([0], "int32")
+    >>> one = Forest(none, Array([]), Array.of([], "bool"), none, none, Array.of([-1], "int32"),
+    ...              Array.of([0, 1], "int32"), Array([[5.0]]), leaf, Array([0.5]), False, 2, leaf)
+    >>> both = join_forests([one, one], [np.arange(2)] * 2, 2, "float64")
+    >>> both.roots, both.target, both.start
+    ([-1, -2], [0, 1], [0.5, 0.5])
+    """
+    shifted = _shifted(forests, places, dtype)
+    joined: dict[str, Any] = {
+        name: Array(np.concatenate([getattr(f, name).data for f in shifted])) for name in _JOINED
+    }
+    vectors = forests[0].values.shape[1] > 1
+    start = forests[0].start if vectors else Array(np.concatenate([f.start.data for f in forests]))
+    return replace(
+        shifted[0],
+        **joined,
+        first_leaf=_first_leaves(forests),
+        start=start,
+        n_features=n_features,
+        tables=_join_tables([f.tables for f in forests], [f.n_tests for f in forests]),
+    )
+
+
+def _shifted(forests: Sequence[Forest], places: Sequence[Ints], dtype: str) -> list[Forest]:
+    """Renumber columns, tests, leaves and outputs as in the joined forest.
+
+    Where some forests compare by ``<`` and others by ``<=``, all become ``<=``.
+    """
+    tests = first_places([f.n_tests for f in forests])
+    leaves = first_places([f.n_leaves for f in forests])
+    outputs = first_places([f.n_outputs for f in forests])
+    if forests[0].values.shape[1] > 1:
+        outputs = np.zeros_like(outputs)
+    if len({f.strict for f in forests}) > 1:
+        forests = [_less_equal(f, dtype) for f in forests]
+    return [
+        replace(
+            forest,
+            feature=Array.of(places[i][forest.feature.data], "int32"),
+            left=_shift(forest.left, tests[i], leaves[i]),
+            right=_shift(forest.right, tests[i], leaves[i]),
+            roots=_shift(forest.roots, tests[i], leaves[i]),
+            target=Array.of(forest.target.data + outputs[i], "int32"),
+        )
+        for i, forest in enumerate(forests)
+    ]
+
+
+def _shift(children: Array, tests: np.int64, leaves: np.int64) -> Array:
+    codes = children.data
+    return Array.of(np.where(codes >= 0, codes + tests, codes - leaves), "int32")
+
+
+def _less_equal(forest: Forest, dtype: str) -> Forest:
+    """Write tests ``x <= t``, which decide as the forest's own for x of the dtype."""
+    thresholds = np.where(forest.on_category, 0, forest.less_equal_thresholds(dtype))
+    return replace(forest, threshold=Array.of(thresholds, dtype), strict=False)
+
+
+def first_places(sizes: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Where each of several things begins, that stand one after another."""
+    return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+
+
+def pad_leaves(forests: Sequence[Forest]) -> list[Forest]:
+    """Let the leaves of each forest be vectors over the outputs of all, zero for the others'.
+
+    A sum that does not start from -0.0 never becomes -0.0, so adding zero keeps each bit of it.
+    """
+    firsts = first_places([f.n_outputs for f in forests])
+    start = Array(np.concatenate([f.start.data for f in forests]))
+
+    def padded(forest: Forest, first: int) -> Forest:
+        values = np.zeros((forest.n_leaves, len(start)), forest.accumulate)
+        values[:, first : first + forest.n_outputs] = forest.values.data
+        return replace(forest, values=Array(values), start=start)
+
+    return [padded(forest, int(first)) for forest, first in zip(forests, firsts, strict=True)]
+
+
+def without_values(forest: Forest) -> Forest:
+    """Keep what finds the leaf of each tree, and the names of the leaves."""
+    return replace(
+        forest,
+        values=Array(np.zeros((forest.n_leaves, 1))),
+        target=Array.of(np.zeros(forest.n_trees), "int32"),
+        start=Array(np.zeros(1)),
+        slopes=None,
+    )
+
+
+def _first_leaves(forests: Sequence[Forest]) -> Array:
+    sizes = np.concatenate([np.diff(f.first_leaf.data) for f in forests])
+    return Array.of(np.append(0, np.cumsum(sizes)), "int32")
+
+
+def _join_tables(
+    tables: Sequence[CategoryTables | None], n_tests: Sequence[int]
+) -> CategoryTables | None:
+    """Put the tables of category sets one after another; None where there are none."""
+    own = [t for t in tables if t is not None]
+    if not own:
+        return None
+    counts = first_places([0 if t is None else t.count for t in tables])
+    of_test = [
+        np.full(n, -1) if t is None else np.where(t.of_test.data >= 0, t.of_test.data + count, -1)
+        for t, count, n in zip(tables, counts, n_tests, strict=True)
+    ]
+    sizes = np.concatenate([np.diff(t.start.data) for t in own])
+    return CategoryTables(
+        Array.of(np.concatenate(of_test), "int32"),
+        Array.of(np.append(0, np.cumsum(sizes)), "int32"),
+        Array(np.concatenate([t.goes_left.data for t in own])),
+    )

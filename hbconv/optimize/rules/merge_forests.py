@@ -1,0 +1,116 @@
+"""Merge forests that read the same columns."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Graph, Node, Select, TreeEnsemble, TreeLeaves
+from hbconv.forest import Forest
+from hbconv.optimize.merging.columns import find_columns, unite_columns
+from hbconv.optimize.merging.forests import first_places, join_forests, without_values
+from hbconv.optimize.merging.groups import find_levels, group_by, group_sharing
+from hbconv.optimize.rule import Declined, Derivation
+
+__all__ = ["merge_forests"]
+
+Trees = TreeEnsemble | TreeLeaves
+
+_KEPT = "output keeps its terms and their order"
+
+
+def merge_forests(graph: Graph) -> Iterator[Derivation | Declined]:
+    """Make one forest of those that share columns, and select each one's outputs from it.
+
+    The columns of all are put side by side, each once. A tree adds to the outputs of its own forest
+    alone, so each output keeps its start, its terms and their order: bit-exact. The forests sum in
+    one dtype and compare columns of one dtype. None of them reads another's scores. Strict and
+    other comparisons become ``<=``. Forests of linear leaves stay apart.
+
+    Examples
+    --------
+    >>> from hbconv.containers import Columns, Concat, Output, Schema, show_rule
+    >>> none, leaf = Array.of([], "int32"), Array.of([0], "int32")
+    >>> forest = Forest(none, Array([]), Array.of([], "bool"), none, none, Array.of([-1], "int32"),
+    ...                 Array.of([0, 1], "int32"), Array([[5.0]]), leaf, Array([0.5]), False, 2,
+    ...                 leaf)
+    >>> x = Columns.of(Schema.table(["a", "b"]))
+    >>> one = TreeEnsemble(x, forest)
+    >>> two = TreeEnsemble(x, replace(forest, values=Array([[7.0]])))
+    >>> graph = Graph(x.schema, {"predict": Output(Concat((one, two)))})
+    >>> (derivation,) = merge_forests(graph)
+    >>> derivation.proof
+    '2 forests, each output keeps its terms and their order'
+    >>> show_rule(derivation.replacements.get, two)
+    tree_ensemble(columns(a, b), 1 trees, 0 tests, <= float64, sums float64)
+    -> select(tree_ensemble(columns(a, b), 2 trees, 0 tests, <= float64, sums float64), [1])
+    """
+    levels = find_levels(graph, lambda node: isinstance(node, Trees))
+    forests = [node for node in graph.nodes() if isinstance(node, Trees)]
+    for group in group_by(forests, lambda node: (levels[node], *_kind(node))):
+        names = {node: _column_names(node) for node in group}
+        for sharing in group_sharing(group, {n: frozenset(own) for n, own in names.items()}):
+            if len(sharing) > 1:
+                yield from _merged(sharing, names)
+
+
+def _kind(node: Trees) -> tuple[Hashable, ...]:
+    """Say what forests must have in common to become one."""
+    if isinstance(node, TreeLeaves):
+        return TreeLeaves, node.x.type.dtype, node.forest.leaf_id.dtype
+    vectors = node.forest.values.shape[1] > 1
+    return TreeEnsemble, node.x.type.dtype, node.forest.accumulate, vectors
+
+
+def _column_names(node: Trees) -> tuple[Hashable, ...]:
+    """Name each column a forest reads; tests on categories read another than tests on numbers."""
+    listed = set(node.forest.feature.data[node.forest.on_category].tolist())
+    return tuple((column, place in listed) for place, column in enumerate(find_columns(node.x)))
+
+
+def _merged(
+    group: Sequence[Trees], names: dict[Trees, tuple[Hashable, ...]]
+) -> Iterator[Derivation | Declined]:
+    """Propose one forest for a group, but for those that must stay apart."""
+    merged = [node for node in group if _refuse(node) is None]
+    for node in group:
+        if (reason := _refuse(node)) is not None:
+            yield Declined("merge_forests", node, reason)
+    if len(merged) > 1:
+        yield Derivation("merge_forests", _replacements(merged, names), _proof(merged))
+
+
+def _refuse(node: Trees) -> str | None:
+    if isinstance(node, TreeLeaves):
+        return None
+    if node.forest.slopes is not None:
+        return "its leaves are linear models"
+    return "its leaves are vectors" if node.forest.values.shape[1] > 1 else None
+
+
+def _replacements(
+    group: Sequence[Trees], names: dict[Trees, tuple[Hashable, ...]]
+) -> dict[Node, Node]:
+    """Select the columns of each node from those of the merged one."""
+    united = unite_columns([node.x for node in group], [names[node] for node in group])
+    forest = join_forests(
+        [_joinable(node) for node in group], united.places, united.x.type.width, united.x.type.dtype
+    )
+    together = replace(group[0], x=united.x, forest=forest)
+    widths = [node.type.width for node in group]
+    return {
+        node: Select(together, Array.of(np.arange(first, first + width), "int32"), step=node.step)
+        for node, first, width in zip(group, first_places(widths), widths, strict=True)
+    }
+
+
+def _joinable(node: Trees) -> Forest:
+    return without_values(node.forest) if isinstance(node, TreeLeaves) else node.forest
+
+
+def _proof(group: Sequence[Trees]) -> str:
+    kept = "tree keeps its leaves" if isinstance(group[0], TreeLeaves) else _KEPT
+    return f"{len(group)} forests, each {kept}"
