@@ -19,6 +19,7 @@ when it is first asked for, so that ``explain``, ``export`` and ``convert`` stop
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -126,6 +127,16 @@ class Compilation:
         if self.plan is None:
             return self.planned.graph.only(*self.methods)
         return self.plan.apply(self.planned.optimized).only(*self.methods)
+
+    @property
+    def digest(self) -> bytes:
+        """Digest of the optimized graph: a stored program of another one reads other inputs.
+
+        The prices of another machine may choose other rewrites. Strategies change no answer.
+        """
+        outputs = self.planned.optimized.only(*self.methods).outputs
+        keys = (f"{name} {output.node.key}" for name, output in outputs.items())
+        return hashlib.sha256("\n".join(keys).encode()).hexdigest().encode()
 
     @cached_property
     def guard(self) -> Guard:

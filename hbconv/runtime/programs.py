@@ -34,6 +34,8 @@ __all__ = ["Key", "Program", "Programs"]
 Key = tuple[tuple[str, ...], tuple[str, ...], Padding]
 """Methods, the dtype of each column, and how sparse rows come."""
 
+DIGEST = "graph.sha256"
+"""Beside the files of a stored program: the digest of the graph that it was compiled from."""
 WIDE = 256
 """Columns from which a sparse matrix is worth programs of its own."""
 
@@ -154,7 +156,9 @@ class Programs:
         """Return what the backend stores of all programs, compiled here or stored before."""
         with self._lock:
             fresh = {key: program.artifact.files() for key, program in self.compiled.items()}
-            return {key: dict(files) for key, files in {**self._stored, **fresh}.items() if files}
+            digests = {key: {DIGEST: self.compilation(*key).digest} for key in fresh}
+            stored = {key: {**files, **digests[key]} for key, files in fresh.items() if files}
+            return {key: dict(files) for key, files in {**self._stored, **stored}.items()}
 
     def lowered(
         self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding = DENSE
@@ -199,16 +203,22 @@ class Programs:
         checker = Checker(stages.graph, stages.guard, stages.padding)
         return Program(stages.lowered, artifact, chunk, stages.guard, checker)
 
+    def _stored_of(self, key: Key, stages: Compilation) -> Mapping[str, bytes]:
+        """Return what was stored of a program; nothing where it was of another graph."""
+        stored = dict(self._stored.get(key, {}))
+        return stored if stored.pop(DIGEST, None) == stages.digest else {}
+
     def _fitted_variant(self, key: Key, stages: Compilation) -> Variant:
         if key not in self._fitted:
-            self._fitted[key] = self._variant(stages, own_files(self._stored.get(key, {})))
+            self._fitted[key] = self._variant(stages, own_files(self._stored_of(key, stages)))
         return self._fitted[key]
 
     def _other_variants(self, key: Key, stages: Compilation) -> dict[Bucket, Variant]:
         """Compile a variant for each other plan, or read those that are stored."""
-        if self._stored.get(key):
-            stored = other_files(self._stored[key]).items()
-            read = [(buckets, self._variant(stages, files)) for buckets, files in stored]
+        stored = self._stored_of(key, stages)
+        if stored:
+            others = other_files(stored).items()
+            read = [(buckets, self._variant(stages, files)) for buckets, files in others]
             return {bucket: variant for buckets, variant in read for bucket in buckets}
         plans = {row_plan.bucket: row_plan.plan for row_plan in stages.planned.row_plans}
         distinct = {plan.strategies: plan for plan in plans.values()}

@@ -20,6 +20,7 @@ from sources import dense
 
 import hbconv
 from hbconv.backends import find_backend
+from hbconv.runtime.programs import DIGEST
 from hbconv.runtime.storage import model_file as store
 from hbconv.runtime.storage.codec import decode, encode
 
@@ -319,6 +320,12 @@ def test_an_untrusted_file_answers_as_its_graph_says(tmp_path):
         for k in (1, 100)
     )
     stored = store.unpack(honest._bytes())
-    path.write_bytes(store.pack(replace(stored, programs=store.unpack(other._bytes()).programs)))
+    programs = store.unpack(other._bytes()).programs
+    path.write_bytes(store.pack(replace(stored, programs=programs)))
+    same_answers(hbconv.load(path, trusted=True), honest, matrix())  # of another graph: not used
+    forged = {
+        key: {**files, DIGEST: stored.programs[key][DIGEST]} for key, files in programs.items()
+    }
+    path.write_bytes(store.pack(replace(stored, programs=forged)))
     same_answers(hbconv.load(path), honest, matrix())
     same_answers(hbconv.load(path, trusted=True), other, matrix())
