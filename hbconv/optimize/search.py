@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
 from hbconv.containers import Graph, Node
 from hbconv.optimize.fixed_point import find_decisive, simplify
@@ -36,6 +36,8 @@ Cost = Callable[[Graph], float]
 
 MAX_TRIALS = 40
 """Graphs that are derived and priced for one model."""
+MAX_NODES_TRIED = 5_000
+"""Nodes of all these graphs: a node takes about a millisecond to derive and to price."""
 MAX_SINGLE = 12
 """Derivations that are tried one by one, where a rule makes more only as a whole."""
 LEAST_GAIN = 0.02
@@ -144,12 +146,16 @@ class Search:
     def _nothing(self) -> Refused:
         return Refused(rules=frozenset(rule.name for rule in self.rewrites))
 
+    @cached_property
+    def _most_trials(self) -> int:
+        return min(MAX_TRIALS, MAX_NODES_TRIED // max(1, len(self.graph.nodes())))
+
     def _descend(
         self, found: Optimized, toggles: Callable[[Optimized], Iterator[Refused]]
     ) -> Optimized:
         """Take the first toggle that saves time, again and again."""
         for refused in toggles(found):
-            if len(self._derived) >= MAX_TRIALS:
+            if len(self._derived) >= self._most_trials:
                 return found
             trial = self.derive(refused)
             if trial.seconds < found.seconds * (1 - LEAST_GAIN):
