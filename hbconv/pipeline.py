@@ -29,6 +29,7 @@ from hbconv.containers import Graph
 from hbconv.containers.analysis.guard import Guard, find_guard
 from hbconv.lower import DENSE, Lowered, Padding, lower
 from hbconv.optimize import optimize, simplify_exactly
+from hbconv.optimize.narrow import narrow_to
 from hbconv.optimize.plan import Plan, make_plan
 from hbconv.optimize.row_plans import RowPlan, plan_rows
 from hbconv.optimize.search import Optimized
@@ -124,9 +125,9 @@ class Compilation:
     @cached_property
     def graph(self) -> Graph:
         """The planned graph with these methods alone."""
-        if self.plan is None:
-            return self.planned.graph.only(*self.methods)
-        return self.plan.apply(self.planned.optimized).only(*self.methods)
+        planned = self.planned
+        whole = planned.graph if self.plan is None else self.plan.apply(planned.optimized)
+        return narrow_to(whole, self.methods, self.target)
 
     @property
     def digest(self) -> bytes:

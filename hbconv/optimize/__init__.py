@@ -20,8 +20,12 @@ from hbconv.optimize.rules.fold_affine_into_linear import fold_affine_into_linea
 from hbconv.optimize.rules.fold_linear_into_linear import fold_linear_into_linear
 from hbconv.optimize.rules.fold_one_hot_into_linear import fold_one_hot_into_linear
 from hbconv.optimize.rules.inject_selection import inject_selection
+from hbconv.optimize.rules.join_selections import join_selections
+from hbconv.optimize.rules.merge_elementwise import merge_elementwise
 from hbconv.optimize.rules.merge_forests import merge_forests
+from hbconv.optimize.rules.merge_linears import merge_linears
 from hbconv.optimize.rules.narrow_forests import narrow_forests
+from hbconv.optimize.rules.narrow_together import narrow_together
 from hbconv.optimize.rules.push_selection import push_selection
 from hbconv.optimize.rules.remove_identity import remove_identity
 from hbconv.optimize.search import Optimized, Search
@@ -32,6 +36,7 @@ __all__ = ["REWRITES", "RULES", "find_search", "optimize", "rule_names", "simpli
 RULES: tuple[NodeRule, ...] = (
     NodeRule(remove_identity, Exactness.BITS, "no row changes"),
     NodeRule(push_selection, Exactness.BITS, "each column is computed alone", duplicates=True),
+    NodeRule(join_selections, Exactness.BITS, "the columns and their order stay"),
     NodeRule(inject_selection, Exactness.BITS, "nothing depends on the columns left out"),
     NodeRule(drop_constants, Exactness.TOLERANCE, "the same is added to every row"),
     NodeRule(fold_affine_into_affine, Exactness.BITS, "the steps and their order stay"),
@@ -46,7 +51,10 @@ Columns are dropped before arithmetic is folded.
 
 REWRITES: tuple[GraphRule, ...] = (
     GraphRule(narrow_forests, Exactness.BITS, "each sum keeps its terms and their order"),
+    GraphRule(narrow_together, Exactness.BITS, "each column is computed alone"),
     GraphRule(merge_forests, Exactness.BITS, "each output keeps its terms and their order"),
+    GraphRule(merge_linears, Exactness.TOLERANCE, "each sum keeps its terms"),
+    GraphRule(merge_elementwise, Exactness.BITS, "each column is computed alone"),
 )
 """The rules chosen by cost, in the order they are tried."""
 

@@ -86,6 +86,9 @@ EXAMPLES: dict[str, tuple[Node, ...]] = {
         Linear.of(OneHot(CITY, (3,)), [1.0, 2.0, 3.0], 9.0),
         Linear.of(Concat((X, ENCODED)), np.arange(8.0), 9.0), Linear.of(X, [1.0, 2.0]),
     ),
+    "join_selections": (
+        Concat((pick(Softmax(X), 1), pick(Softmax(X), 0), X)), Concat((pick(Softmax(X), 1), X)),
+    ),
     "inject_selection": (
         Linear.of(X, [0.0, 2.0]), Linear.of(X, [1.0, 2.0]), Linear.of(X, [0.0, 0.0], 5.0),
         Polynomial(X, Array(np.array([[1, 1]], np.int32))),

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Columns, Concat, Node, Select
 
-__all__ = ["United", "find_columns", "unite_columns"]
+__all__ = ["Ints", "United", "find_columns", "unite_columns"]
 
 MAX_COLUMNS = 1000
 """Widest node whose columns are compared one by one; wider ones are equal as a whole or not."""
@@ -35,10 +35,10 @@ class United:
     places: tuple[Ints, ...]
 
 
-def find_columns(x: Node) -> tuple[Node, ...]:
-    """Write each column as a node of its own, with selections pushed as far as they go.
+def find_columns(x: Node) -> tuple[Hashable, ...]:
+    """Name each column by a node of its own, with selections pushed as far as they go.
 
-    Columns that are equal by construction are then equal nodes, whatever they stand beside.
+    Columns that are equal by construction then have equal names, whatever they stand beside.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def find_columns(x: Node) -> tuple[Node, ...]:
     """
     places = range(x.type.width)
     if len(places) > MAX_COLUMNS:
-        return tuple(Select(x, Array.of([place], "int32")) for place in places)
+        return tuple((x, place) for place in places)
     return tuple(_pushed(Select(x, Array.of([place], "int32"))) for place in places)
 
 

@@ -13,7 +13,7 @@ from hbconv.containers import Graph, Node, Select, TreeEnsemble, TreeLeaves, at_
 from hbconv.forest_parts import keep_outputs, keep_trees
 from hbconv.optimize.rule import Declined, Derivation
 
-__all__ = ["narrow_forests"]
+__all__ = ["find_readers", "narrow_forests"]
 
 
 def narrow_forests(graph: Graph) -> Iterator[Derivation | Declined]:
@@ -42,13 +42,13 @@ def narrow_forests(graph: Graph) -> Iterator[Derivation | Declined]:
     select(tree_ensemble(columns(a, b), 2 trees, 0 tests, <= float64, sums float64), [1])
     -> tree_ensemble(columns(a, b), 1 trees, 0 tests, <= float64, sums float64)
     """
-    readers = _find_readers(graph)
+    readers = find_readers(graph)
     for node in graph.nodes():
         if isinstance(node, TreeEnsemble | TreeLeaves) and readers[node]:
             yield from _narrowed(node, readers[node], node in graph.output_roots)
 
 
-def _find_readers(graph: Graph) -> dict[Node, list[Node]]:
+def find_readers(graph: Graph) -> dict[Node, list[Node]]:
     """Find the nodes that read each node."""
     readers: dict[Node, list[Node]] = {node: [] for node in graph.nodes()}
     for node in graph.nodes():
