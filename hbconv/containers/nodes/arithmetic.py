@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from hbconv.array import Array
+from hbconv.containers.interval import Interval, union
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
@@ -52,6 +53,9 @@ class Add(_Combined):
 
     primitive: ClassVar[str] = "add"
 
+    def interval(self, *inputs: Interval) -> Interval:
+        return union(*inputs).within(sum(x.bound for x in inputs))
+
 
 @container
 class Multiply(_Combined):
@@ -72,6 +76,9 @@ class Maximum(_Combined):
     """The largest; NaN where one is."""
 
     primitive: ClassVar[str] = "maximum"
+
+    def interval(self, *inputs: Interval) -> Interval:
+        return union(*inputs)
 
 
 @container

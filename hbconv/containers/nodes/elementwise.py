@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array, numbers
-from hbconv.containers.interval import Interval
+from hbconv.containers.interval import Interval, largest_constant
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
@@ -140,7 +140,9 @@ class Clip(Node):
         )
 
     def interval(self, *inputs: Interval) -> Interval:
-        return inputs[0]
+        (x,) = inputs
+        largest = largest_constant(self.low, self.high)
+        return x if largest is None else x.within(min(x.bound, largest))
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], self.type.dtype)

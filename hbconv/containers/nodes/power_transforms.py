@@ -150,6 +150,10 @@ class NormalQuantile(Node):
     def infer(self) -> Type:
         return Type(self.p.type.width, "float64")
 
+    def interval(self, *inputs: Interval) -> Interval | None:
+        (p,) = inputs
+        return p.within(8.0) if p.bound <= 1.0 else None
+
     def lower(self, b: Builder, *inputs: Value) -> Value:
         p = b.cast(inputs[0], "float64")
         low, half, high, one = (
