@@ -39,6 +39,7 @@ from hbconv.containers.nodes import *  # noqa: F403
 from hbconv.containers.output import Output
 from hbconv.containers.schema import Column, Conventions, Schema, Type
 from hbconv.containers.show import show, show_rule
+from hbconv.containers.trend import Trend
 from hbconv.containers.vocabulary import Vocabulary
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "Sparse",
     "Stages",
     "Traits",
+    "Trend",
     "Type",
     "Vector",
     "Vocabulary",

@@ -15,15 +15,28 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform
 
+import numpy as np
+import numpy.typing as npt
+
 from hbconv.array import Array
 from hbconv.containers.schema import Schema, Type
+from hbconv.containers.trend import Trend
 
 if TYPE_CHECKING:
     from hbconv.containers.interval import Interval
     from hbconv.tensor.builder import Builder, Value
     from hbconv.tensor.sparse_rows import SparseRows
 
-__all__ = ["NODES", "Node", "at_step", "container", "current_step", "rewrite", "topological"]
+__all__ = [
+    "NODES",
+    "Node",
+    "at_step",
+    "container",
+    "current_step",
+    "one_to_one",
+    "rewrite",
+    "topological",
+]
 
 _STEP: ContextVar[str] = ContextVar("step", default="")
 
@@ -76,6 +89,9 @@ class Node:
     Before such a node no rule may round otherwise than the source model.
     """
 
+    inexact: ClassVar[bool] = False
+    """Whether backends may differ in a last bit, as their logarithms do."""
+
     def infer(self) -> Type:
         """Type of the value, from the types of the inputs."""
         raise NotImplementedError
@@ -111,6 +127,25 @@ class Node:
         others.
         """
         return None
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...] | None:
+        """Return the column of each input that each output column is computed from.
+
+        An entry is -1 where the output column takes nothing from that input. None, the default,
+        means that output columns mix columns of one input.
+        """
+        return None
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        """Return how an output column goes where the columns that it reads rise."""
+        return Trend.UNKNOWN
+
+    def breaks(self, column: int) -> npt.NDArray[np.float64]:  # noqa: ARG002
+        """Return the values of the column read at which the trend of an output column may break.
+
+        The trend holds between two of them.
+        """
+        return np.empty(0)
 
     @property
     def detail(self) -> str:
@@ -166,6 +201,12 @@ class Node:
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+
+def one_to_one(node: Node) -> tuple[npt.NDArray[np.int32], ...]:
+    """Read column by column: an input of one column stands for all."""
+    places = np.arange(node.type.width, dtype=np.int32)
+    return tuple(places if n.type.width > 1 else np.zeros_like(places) for n in node.inputs)
 
 
 def topological(roots: tuple[Node, ...]) -> list[Node]:

@@ -24,6 +24,7 @@ from hbconv.optimize.rules.join_selections import join_selections
 from hbconv.optimize.rules.merge_elementwise import merge_elementwise
 from hbconv.optimize.rules.merge_forests import merge_forests
 from hbconv.optimize.rules.merge_linears import merge_linears
+from hbconv.optimize.rules.move_tests import move_tests
 from hbconv.optimize.rules.narrow_forests import narrow_forests
 from hbconv.optimize.rules.narrow_together import narrow_together
 from hbconv.optimize.rules.push_selection import push_selection
@@ -50,6 +51,7 @@ Columns are dropped before arithmetic is folded.
 """
 
 REWRITES: tuple[GraphRule, ...] = (
+    GraphRule(move_tests, Exactness.BITS, "each test is decided by the reference's own arithmetic"),
     GraphRule(narrow_forests, Exactness.BITS, "each sum keeps its terms and their order"),
     GraphRule(narrow_together, Exactness.BITS, "each column is computed alone"),
     GraphRule(merge_forests, Exactness.BITS, "each output keeps its terms and their order"),

@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from hbconv.array import Array, numbers
 from hbconv.containers.interval import Interval
-from hbconv.containers.node import Node, container
+from hbconv.containers.node import Node, container, one_to_one
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
+from hbconv.containers.trend import Trend
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -133,6 +134,17 @@ class Affine(Node):
             for step in self.steps
         )
         return None if fits else "has a step that is no arithmetic with a constant for each column"
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    def trend(self, column: int) -> Trend:
+        """Rise where the factors are positive, and fall where an odd number is negative."""
+        constants = [(step.op, float(step.constant.data[column])) for step in self.steps]
+        factors = [c for op, c in constants if op in ("mul", "div")]
+        if not np.isfinite([c for _, c in constants]).all() or 0.0 in factors:
+            return Trend.UNKNOWN
+        return Trend.RISES if np.prod(np.sign(factors)) > 0 else Trend.FALLS
 
     def infer(self) -> Type:
         return Type(

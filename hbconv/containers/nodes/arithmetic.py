@@ -7,12 +7,14 @@ from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.interval import Interval, union
-from hbconv.containers.node import Node, container
+from hbconv.containers.node import Node, container, one_to_one
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
+from hbconv.containers.trend import Trend
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -37,6 +39,9 @@ class _Combined(Node):
             tuple(Select(x, columns) if x.type.width == width else x for x in self.xs)
         )
 
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
     def infer(self) -> Type:
         return Type(
             max(x.type.width for x in self.xs),
@@ -55,6 +60,9 @@ class Add(_Combined):
 
     def interval(self, *inputs: Interval) -> Interval:
         return union(*inputs).within(sum(x.bound for x in inputs))
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.RISES if self.type.dtype.startswith("float") else Trend.UNKNOWN
 
 
 @container
@@ -79,6 +87,9 @@ class Maximum(_Combined):
 
     def interval(self, *inputs: Interval) -> Interval:
         return union(*inputs)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.RISES
 
 
 @container

@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.interval import FINITE, Interval, largest_constant
-from hbconv.containers.node import Node, container
+from hbconv.containers.node import Node, container, one_to_one
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
+from hbconv.containers.trend import Trend
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -49,6 +50,21 @@ class Interpolate(Node):
     def narrowed(self, columns: Array) -> Node:
         knots, values = (Array(table.data[columns.data]) for table in (self.knots, self.values))
         return replace(self, x=Select(self.x, columns), knots=knots, values=values)
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    def trend(self, column: int) -> Trend:
+        steps = np.diff(self.values.data[column])
+        if (steps >= 0).all():
+            return Trend.RISES
+        return Trend.FALLS if (steps <= 0).all() else Trend.UNKNOWN
+
+    def breaks(self, column: int) -> npt.NDArray[np.float64]:
+        knots: npt.NDArray[np.float64] = np.unique(
+            self.knots.data[column].astype(self.type.dtype).astype(np.float64)
+        )
+        return knots[~np.isnan(knots)]
 
     def infer(self) -> Type:
         return Type(self.x.type.width, np.result_type(self.x.type.dtype, self.knots.dtype).name)
@@ -267,6 +283,12 @@ class Bins(Node):
 
     def narrowed(self, columns: Array) -> Node:
         return replace(self, x=Select(self.x, columns), edges=Array(self.edges.data[columns.data]))
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.RISES
 
     def infer(self) -> Type:
         return Type(

@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.interval import Interval, largest_constant
-from hbconv.containers.node import Node, container
+from hbconv.containers.node import Node, container, one_to_one
 from hbconv.containers.nodes.inputs import Codes, Columns
 from hbconv.containers.nodes.wiring import Cast, Select
 from hbconv.containers.schema import Schema, Type
+from hbconv.containers.trend import Trend
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -65,6 +66,16 @@ class OneHot(Node):
             codes = Recode(codes, tables)
         return replace(self, codes=codes, sizes=tuple(int(part.sum()) for part in parts.values()))
 
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return (np.repeat(np.arange(len(self.sizes), dtype=np.int32), self.sizes),)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.FLAT
+
+    def breaks(self, column: int) -> npt.NDArray[np.float64]:
+        positions = np.concatenate([np.arange(size) for size in self.sizes])
+        return positions[column : column + 1].astype(np.float64)
+
     def infer(self) -> Type:
         return Type(sum(self.sizes), self.dtype or self.codes.type.dtype)
 
@@ -96,6 +107,9 @@ class Recode(Node):
             tables=tuple(self.tables[j] for j in columns.data),
         )
 
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
     def infer(self) -> Type:
         return Type(len(self.tables), self.tables[0].dtype)
 
@@ -126,6 +140,16 @@ class FindCode(Node):
     @property
     def detail(self) -> str:
         return f"{len(self.values)} values"
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.FLAT
+
+    def breaks(self, column: int) -> npt.NDArray[np.float64]:  # noqa: ARG002
+        known = self.values.data.astype(np.float64)
+        return known[~np.isnan(known)]
 
     def infer(self) -> Type:
         return Type(1, "int32")
@@ -186,6 +210,9 @@ class CategoryCodes(Node):
 
     def narrowed(self, columns: Array) -> Node:
         return replace(self, x=Select(self.x, columns), sizes=Array(self.sizes.data[columns.data]))
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
 
     def infer(self) -> Type:
         return Type(self.x.type.width, self.x.type.dtype)

@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from hbconv.array import Array, numbers
 from hbconv.containers.interval import Interval, union
-from hbconv.containers.node import Node, container
+from hbconv.containers.node import Node, container, one_to_one
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
+from hbconv.containers.trend import Trend
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -36,6 +37,12 @@ class Choose(Node):
             self.condition if self.condition.type.width == 1 else Select(self.condition, columns)
         )
         return Choose(condition, Select(self.x, columns), Select(self.y, columns))
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.RISES
 
     def infer(self) -> Type:
         return Type(self.x.type.width, np.result_type(self.x.type.dtype, self.y.type.dtype).name)
@@ -75,6 +82,15 @@ class IsOutside(Node):
             high=Array(self.high.data[columns.data]),
         )
 
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.FLAT
+
+    def breaks(self, column: int) -> npt.NDArray[np.float64]:
+        return np.array([self.low.data[column], self.high.data[column]], np.float64)
+
     def infer(self) -> Type:
         return Type(self.x.type.width, "bool")
 
@@ -95,6 +111,12 @@ class OnlyNumbers(Node):
 
     def narrowed(self, columns: Array) -> Node:
         return OnlyNumbers(Select(self.x, columns))
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.RISES
 
     def infer(self) -> Type:
         return self.x.type

@@ -6,18 +6,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers.node import Node, container
+from hbconv.containers.node import Node, container, one_to_one
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
+from hbconv.containers.trend import Trend
 from hbconv.tensor.primitives import PRIMITIVES
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
     from hbconv.tensor.sparse_rows import SparseRows
 
-__all__ = ["ArgMax", "Compare", "IsBeyond", "IsNonFinite", "Softmax"]
+__all__ = ["ArgMax", "Compare", "IsNonFinite", "Softmax"]
 
 
 @container
@@ -69,6 +71,17 @@ class Compare(Node):
         return replace(
             self, x=Select(self.x, columns), constant=Array(self.constant.data[columns.data])
         )
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.FLAT
+
+    def breaks(self, column: int) -> npt.NDArray[np.float64]:
+        constant = self.constant.data[column : column + 1]
+        rounds = self.weak and self.x.type.dtype.startswith("float")
+        return constant.astype(self.x.type.dtype if rounds else np.float64).astype(np.float64)
 
     def infer(self) -> Type:
         return Type(self.x.type.width, self.dtype or self.x.type.dtype)
@@ -150,28 +163,3 @@ class IsNonFinite(Node):
     def lower_sparse(self, b: Builder, *inputs: SparseRows) -> Value:  # type: ignore[override]
         (rows,) = inputs
         return self.lower(b, rows.weights)
-
-
-@container
-class IsBeyond(Node):
-    """Test whether a row of floats leaves ``[-bound, bound]`` or, unless allowed, holds NaN."""
-
-    x: Node
-    bound: float
-    allow_nan: bool
-
-    def check(self) -> str | None:
-        return (
-            None if self.x.type.dtype.startswith("float") else "looks at other values than floats"
-        )
-
-    def infer(self) -> Type:
-        return Type(1, "bool")
-
-    def lower(self, b: Builder, *inputs: Value) -> Value:
-        size = b.op("abs", inputs[0])
-        bound = b.constant([self.bound], size.dtype)
-        beyond = b.op("gt", size, bound)
-        if not self.allow_nan:
-            beyond = b.op("not", b.op("le", size, bound))
-        return b.reshape(b.reduce("reduce_any", beyond), 1)

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from hbconv.array import Array, numbers
 from hbconv.containers.interval import Interval, largest_constant
-from hbconv.containers.node import Node, container
+from hbconv.containers.node import Node, container, one_to_one
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
+from hbconv.containers.trend import Trend
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -72,6 +73,28 @@ _KEEPS_INTS = frozenset({"abs", "neg", "sign", "square"})
 """Functions that numpy computes in ints where x is int."""
 
 
+_EXACT = frozenset({
+    "abs", "neg", "sign", "sqrt", "relu", "floor", "ceil", "rint",
+    "square", "signed_square", "reciprocal",
+})  # fmt: skip
+"""Functions that every backend rounds to the nearest float."""
+
+_RISES = frozenset({
+    "sign", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "tanh", "sigmoid", "relu",
+    "erf", "floor", "ceil", "rint", "signed_square", "logit", "sublinear", "exp2",
+})  # fmt: skip
+"""Functions that never fall; those that are inexact do so up to a last bit."""
+
+_FALLS = frozenset({"neg", "reciprocal"})
+"""Functions that never rise."""
+
+_BREAKS = {
+    "reciprocal": (0.0,), "sqrt": (0.0,), "log": (0.0,), "log2": (0.0,), "log10": (0.0,),
+    "log1p": (-1.0,), "logit": (0.0, 1.0), "sublinear": (0.0,),
+}  # fmt: skip
+"""Where functions jump, or begin and end."""
+
+
 @container
 class Map(Node):
     """Apply a function to each entry, in x's dtype.
@@ -84,6 +107,23 @@ class Map(Node):
 
     def narrowed(self, columns: Array) -> Node:
         return replace(self, x=Select(self.x, columns))
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    @property
+    def inexact(self) -> bool:  # type: ignore[override]
+        return self.function not in _EXACT
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        if not self.type.dtype.startswith("float"):
+            return Trend.UNKNOWN  # the least int has no negative
+        if self.function in _FALLS:
+            return Trend.FALLS
+        return Trend.RISES if self.function in _RISES else Trend.UNKNOWN
+
+    def breaks(self, column: int) -> npt.NDArray[np.float64]:  # noqa: ARG002
+        return np.array(_BREAKS.get(self.function, ()), np.float64)
 
     def infer(self) -> Type:
         dtype = self.x.type.dtype
@@ -132,6 +172,12 @@ class Clip(Node):
     def narrowed(self, columns: Array) -> Node:
         low, high = (Array(bound.data[columns.data]) for bound in (self.low, self.high))
         return replace(self, x=Select(self.x, columns), low=low, high=high)
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.RISES
 
     def infer(self) -> Type:
         return Type(

@@ -17,6 +17,7 @@ from hbconv.containers.interval import LARGEST, LARGEST_INT, Interval
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.wiring import Cast
 from hbconv.containers.schema import Schema, Type
+from hbconv.containers.trend import Trend
 from hbconv.containers.vocabulary import Vocabulary
 from hbconv.errors import UnsupportedError
 
@@ -65,6 +66,12 @@ class Columns(Node):
         """Fewer columns may have a narrower common dtype; a Cast keeps that of all."""
         fewer = replace(self, indices=Array(self.indices.data[columns.data]))
         return fewer if fewer.type.dtype == self.type.dtype else Cast(fewer, self.type.dtype)
+
+    def trend(self, column: int) -> Trend:
+        """Rise: each column is converted from its own dtype."""
+        own = self.schema.dtypes[self.columns[column]]
+        keeps = self.type.dtype.startswith("float") or own == self.type.dtype
+        return Trend.RISES if keeps else Trend.UNKNOWN
 
     def check(self) -> str | None:
         return (

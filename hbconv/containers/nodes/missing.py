@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from hbconv.array import Array, numbers
 from hbconv.containers.interval import Interval, largest_constant
-from hbconv.containers.node import Node, container
+from hbconv.containers.node import Node, container, one_to_one
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
+from hbconv.containers.trend import Trend
 from hbconv.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,6 +36,15 @@ class Impute(Node):
 
     def narrowed(self, columns: Array) -> Node:
         return replace(self, x=Select(self.x, columns), fill=Array(self.fill.data[columns.data]))
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.RISES
+
+    def breaks(self, column: int) -> npt.NDArray[np.float64]:  # noqa: ARG002
+        return _points(self.missing, self.type.dtype)
 
     def infer(self) -> Type:
         return self.x.type
@@ -73,6 +83,15 @@ class IsMissing(Node):
 
     def narrowed(self, columns: Array) -> Node:
         return replace(self, x=Select(self.x, columns))
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.FLAT
+
+    def breaks(self, column: int) -> npt.NDArray[np.float64]:  # noqa: ARG002
+        return _points(self.missing, self.x.type.dtype)
 
     def infer(self) -> Type:
         return Type(self.x.type.width, "bool")
@@ -113,6 +132,17 @@ class MissingBetween(Node):
             high=Array(self.high.data[columns.data]),
         )
 
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.RISES
+
+    def breaks(self, column: int) -> npt.NDArray[np.float64]:
+        bounds = np.array([self.low.data[column], self.high.data[column]])
+        rounded: npt.NDArray[np.float64] = bounds.astype(self.type.dtype).astype(np.float64)
+        return rounded[~np.isnan(rounded)]
+
     def infer(self) -> Type:
         return Type(self.x.type.width, self.x.type.dtype)
 
@@ -120,6 +150,16 @@ class MissingBetween(Node):
         (x,) = inputs
         low, high = (b.constant(bound, x.dtype) for bound in (self.low, self.high))
         return b.where((x >= low) & (x <= high), b.constant(self.fill, x.dtype), x)
+
+
+def _points(missing: float, dtype: str) -> npt.NDArray[np.float64]:
+    """Return the number that is missing, as it is compared; nothing for NaN."""
+    if np.isnan(missing):
+        return np.empty(0)
+    rounded: npt.NDArray[np.float64] = np.array(
+        [missing], dtype if dtype.startswith("float") else np.float64
+    )
+    return rounded.astype(np.float64)
 
 
 def _is_missing(b: Builder, x: Value, missing: float) -> Value:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import exp, pi, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.interval import Interval
-from hbconv.containers.node import Node, container
+from hbconv.containers.node import Node, container, one_to_one
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
+from hbconv.containers.trend import Trend
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -39,6 +41,14 @@ class YeoJohnson(Node):
     x: Node
     above: Array
     below: Array
+
+    inexact: ClassVar[bool] = True
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.RISES
 
     def narrowed(self, columns: Array) -> Node:
         return replace(
@@ -87,10 +97,21 @@ class BoxCox(Node):
     x: Node
     powers: Array
 
+    inexact: ClassVar[bool] = True
+
     def narrowed(self, columns: Array) -> Node:
         return replace(
             self, x=Select(self.x, columns), powers=Array(self.powers.data[columns.data])
         )
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.RISES
+
+    def breaks(self, column: int) -> npt.NDArray[np.float64]:  # noqa: ARG002
+        return np.array([0.0])
 
     def infer(self) -> Type:
         return Type(self.x.type.width, "float64")
@@ -144,8 +165,16 @@ class NormalQuantile(Node):
 
     p: Node
 
+    inexact: ClassVar[bool] = True
+
     def narrowed(self, columns: Array) -> Node:
         return NormalQuantile(Select(self.p, columns))
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.RISES
 
     def infer(self) -> Type:
         return Type(self.p.type.width, "float64")

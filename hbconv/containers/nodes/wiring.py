@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.interval import LARGEST, Interval, union
-from hbconv.containers.node import Node, container
+from hbconv.containers.node import Node, container, one_to_one
 from hbconv.containers.schema import Type, common_dtype
+from hbconv.containers.trend import Trend
 from hbconv.tensor.sparse_rows import SparseRows
 
 if TYPE_CHECKING:
@@ -33,6 +34,12 @@ class Select(Node):
     @cached_property
     def weak_int(self) -> bool:
         return self.x.weak_int
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return (self.indices.data.astype(np.int32),)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.RISES
 
     def infer(self) -> Type:
         return Type(len(self.indices), self.x.type.dtype)
@@ -90,6 +97,18 @@ class Concat(Node):
     def weak_int(self) -> bool:
         return self._common[1]
 
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        ends = np.cumsum([x.type.width for x in self.xs])
+        places = np.arange(self.type.width, dtype=np.int32)
+        firsts = ends - [x.type.width for x in self.xs]
+        return tuple(
+            np.where((places >= first) & (places < end), places - first, -1).astype(np.int32)
+            for first, end in zip(firsts, ends, strict=True)
+        )
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.RISES
+
     def infer(self) -> Type:
         return Type(sum(x.type.width for x in self.xs), self._common[0])
 
@@ -135,6 +154,12 @@ class Together(Node):
     def weak_int(self) -> bool:
         return self.x.weak_int
 
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.RISES
+
     def infer(self) -> Type:
         return self.x.type
 
@@ -171,6 +196,12 @@ class Cast(Node):
     def narrowed(self, columns: Array) -> Node:
         return Cast(Select(self.x, columns), self.dtype, self.others)
 
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return _trend_of_cast(self.x.type.dtype, self.type.dtype)
+
     def infer(self) -> Type:
         keeps = self.dtype == "float" and self.x.type.dtype.startswith("float")
         return Type(
@@ -204,11 +235,23 @@ class ConstantRows(Node):
         x = Select(self.x, columns) if as_wide else self.x
         return ConstantRows(x, Array(self.values.data[columns.data]))
 
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return (np.full(len(self.values), -1, np.int32),)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return Trend.FLAT
+
     def infer(self) -> Type:
         return Type(len(self.values), self.values.dtype)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.op("expand", inputs[0], b.constant(self.values))
+
+
+def _trend_of_cast(before: str, after: str) -> Trend:
+    """Rise unless values wrap, are cut off, or become truth."""
+    rises = after.startswith("float") or before in ("bool", after)
+    return Trend.RISES if rises else Trend.UNKNOWN
 
 
 @container
@@ -220,6 +263,13 @@ class CastLike(Node):
 
     def narrowed(self, columns: Array) -> Node:
         return CastLike(Select(self.x, columns), self.like)
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        places = np.arange(self.type.width, dtype=np.int32)
+        return places, np.full_like(places, -1)
+
+    def trend(self, column: int) -> Trend:  # noqa: ARG002
+        return _trend_of_cast(self.x.type.dtype, self.type.dtype)
 
     def infer(self) -> Type:
         return Type(self.x.type.width, self.like.type.dtype)

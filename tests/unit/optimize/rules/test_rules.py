@@ -165,17 +165,6 @@ def test_nothing_is_folded_into_infinite_weights(before):
     ] == [None] * 3
 
 
-def test_nothing_is_folded_into_trees():
-    forest = random_forest(
-        np.random.default_rng(0), n_trees=2, n_features=4, max_depth=3, n_outputs=1
-    )
-    scaler = Affine.of(X, sub=[1.0, 2.0, 3.0, 4.0])
-    assert any(
-        isinstance(n, Affine)
-        for n in Graph(SCHEMA, {"t": Output(optimized(TreeEnsemble(scaler, forest)))}).nodes()
-    )
-
-
 def test_nothing_is_rounded_anew_before_a_threshold():
     forest = random_forest(
         np.random.default_rng(0), n_trees=2, n_features=1, max_depth=3, n_outputs=1

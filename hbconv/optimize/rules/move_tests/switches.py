@@ -1,0 +1,186 @@
+"""Switches: the one place at which a test on a function of an ordered column changes sides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.optimize.rules.move_tests.distinct_tests import DistinctTests
+from hbconv.optimize.rules.move_tests.evaluator import Evaluator
+from hbconv.optimize.rules.move_tests.keys import Keys, keys_of, values_of
+from hbconv.optimize.rules.move_tests.pieces import bisect
+
+__all__ = ["Bracket", "CannotMove", "Switches", "find_bracket", "find_switches"]
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+OFFSETS = np.unique(np.append(np.arange(32), 4 ** np.arange(3, 31, dtype=np.int64)))
+"""Distances from a switch at which an inexact function is looked at, in values of the dtype."""
+
+
+class CannotMove(Exception):  # noqa: N818
+    """A column stays computed; the text says why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bracket:
+    """Keys of one column between which its tests change sides.
+
+    Parameters
+    ----------
+    place : int
+        Of the column in the evaluator.
+    dtype : str
+        Of its cut.
+    tests : int array
+        The distinct tests on the column.
+    low, high : int array
+        A test changes sides once between these keys; where they are equal it never does.
+    left_first : bool array
+        Whether the least value goes left.
+    nan_left : bool array
+        Where NaN of the cut goes.
+    numbers : (int, int) or None
+        Keys of the least and the largest value at which the function is a number, where all others
+        must become NaN.
+    """
+
+    place: int
+    dtype: str
+    tests: Ints
+    low: Keys
+    high: Keys
+    left_first: Bools
+    nan_left: Bools
+    numbers: tuple[int, int] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Switches:
+    """The tests on one column as thresholds on its cut, ``value <= threshold``.
+
+    ``mirrored`` tests go right where that holds. ``default_left`` is told of the test as it was.
+    """
+
+    tests: Ints
+    threshold: npt.NDArray[np.float64]
+    mirrored: Bools
+    default_left: Bools
+    numbers: tuple[float, float] | None
+
+
+def find_bracket(
+    evaluator: Evaluator, place: int, dtype: str, ends: Keys, tests: DistinctTests, own: Ints
+) -> Bracket:
+    """Find where the tests on a column change sides, from both ends of each of its pieces.
+
+    1. Evaluate the function at the ends, and decide the tests.
+    2. If NaN beside numbers is what turns a test twice, look at the numbers alone.
+    3. Between the two ends at which a test turns, it turns once.
+
+    Raises
+    ------
+    CannotMove
+        A test changes sides more than once.
+    """
+    values = evaluator.at(np.full(len(ends), place), ends)  # 1
+    missing = np.isnan(values)
+    if (missing[::2] != missing[1::2]).any():
+        raise CannotMove("it becomes NaN between two numbers")
+    decided = tests.decide(own[:, None], values[None])
+    at_nan = evaluator.at(np.array([place]), keys_of([np.nan], dtype)) if dtype[0] == "f" else None
+    numbers = None
+    if _turns(decided).sum(axis=1).max(initial=0) > 1 and at_nan is not None and np.isnan(at_nan):
+        kept = np.flatnonzero(~missing)  # 2
+        if len(kept) and np.diff(kept).max(initial=1) == 1:
+            numbers = (int(ends[kept[0]]), int(ends[kept[-1]]))
+            ends = ends[kept]
+            decided = decided[:, kept]
+    turns = _turns(decided)
+    if turns.sum(axis=1).max(initial=0) > 1:
+        raise CannotMove("a test changes sides more than once")
+    turning = turns.any(axis=1)  # 3
+    first = np.argmax(turns, axis=1)
+    last = len(ends) - 1
+    low = ends[np.where(turning, first, last)]
+    high = ends[np.where(turning, first + 1, last)]
+    nan_left = np.zeros(len(own), bool) if at_nan is None else tests.decide(own, at_nan)
+    return Bracket(place, dtype, own, low, high, decided[:, 0], nan_left, numbers)
+
+
+def _turns(decided: Bools) -> Bools:
+    turns: Bools = decided[:, 1:] != decided[:, :-1]
+    return turns
+
+
+def find_switches(
+    evaluator: Evaluator, brackets: list[Bracket], inexact: list[bool], tests: DistinctTests
+) -> list[Switches | CannotMove]:
+    """Bisect all brackets at once, and look around the switches of inexact functions."""
+    if not brackets:
+        return []
+    which = np.concatenate([np.full(len(b.tests), b.place) for b in brackets])
+    own = np.concatenate([b.tests for b in brackets])
+    low = np.concatenate([b.low for b in brackets])
+    high = np.concatenate([b.high for b in brackets])
+
+    def decide(keys: Keys) -> Bools:
+        return tests.decide(own, evaluator.at(which, keys))
+
+    keys = bisect(decide, low, high)
+    checked = np.concatenate(
+        [np.full(len(b.tests), flag) for b, flag in zip(brackets, inexact, strict=True)]
+    ) & (high - low > 1)
+    doubtful = np.zeros(len(own), bool)
+    if checked.any():
+        doubtful[checked] = _turns_again(
+            evaluator,
+            tests,
+            which[checked],
+            own[checked],
+            keys[checked],
+            (low[checked], high[checked]),
+        )
+    cuts = np.cumsum([len(b.tests) for b in brackets])[:-1]
+    parts = zip(brackets, np.split(keys, cuts), np.split(doubtful, cuts), strict=True)
+    return [_switches(b, part, bool(again.any())) for b, part, again in parts]
+
+
+def _turns_again(
+    evaluator: Evaluator,
+    tests: DistinctTests,
+    which: Ints,
+    own: Ints,
+    keys: Keys,
+    limits: tuple[Keys, Keys],
+) -> Bools:
+    """Whether a value near or far on one side of a switch is decided as those on the other."""
+    low, high = limits
+    first = tests.decide(own, evaluator.at(which, keys))
+    again = np.zeros(len(own), bool)
+    for offset in OFFSETS:
+        below = np.where(keys - low > offset, keys - offset, low)
+        above = np.where(high - keys > offset + 1, keys + 1 + offset, high)
+        again |= tests.decide(own, evaluator.at(which, below)) != first
+        again |= tests.decide(own, evaluator.at(which, above)) == first
+    return again
+
+
+def _switches(bracket: Bracket, keys: Keys, turns_again: bool) -> Switches | CannotMove:
+    """Return the tests in the values of the cut; a test that never turns has infinity."""
+    if turns_again:
+        return CannotMove("it is not monotone near a threshold")
+    turning = bracket.low != bracket.high
+    threshold = values_of(keys, bracket.dtype).astype(np.float64)
+    after = values_of(np.where(turning, keys + 1, keys), bracket.dtype).astype(np.float64)
+    if (turning & (after <= threshold)).any():
+        return CannotMove("two of its values are one float")
+    threshold = np.where(turning, threshold, np.inf)
+    numbers = None
+    if bracket.numbers is not None:
+        low, high = values_of(np.array(bracket.numbers), bracket.dtype).tolist()
+        numbers = (low, high)
+    return Switches(bracket.tests, threshold, ~bracket.left_first, bracket.nan_left, numbers)
