@@ -131,12 +131,13 @@ class Compilation:
 
     @property
     def digest(self) -> bytes:
-        """Digest of the optimized graph: a stored program of another one reads other inputs.
+        """Digest of the optimized graph and its flags: a program of others reads or writes others.
 
         The prices of another machine may choose other rewrites. Strategies change no answer.
         """
         outputs = self.planned.optimized.only(*self.methods).outputs
-        keys = (f"{name} {output.node.key}" for name, output in outputs.items())
+        keys = [f"{name} {output.node.key}" for name, output in outputs.items()]
+        keys += [node.key for node in self.guard.flags]
         return hashlib.sha256("\n".join(keys).encode()).hexdigest().encode()
 
     @cached_property
@@ -185,8 +186,7 @@ def guard_rows(graph: Graph, target: Target, padding: Padding = DENSE) -> Guard:
 def lower_guarded(graph: Graph, guard: Guard, target: Target, padding: Padding = DENSE) -> Lowered:
     """Write the outputs as one program, with the flags of the guard beside them."""
     inside = simplify_exactly(graph, [check.node for check in guard.inside])
-    proof = () if guard.finite_output is None else (guard.finite_output,)
-    return lower(graph, target.precision, padding, flags=(*inside, *proof))
+    return lower(graph, target.precision, padding, flags=(*inside, *guard.proofs))
 
 
 def prepare(lowered: Lowered, target: Target) -> TensorProgram:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from hbconv.backends.base import Bound
 from hbconv.containers import Graph, Output
+from hbconv.containers.analysis.guard import Guard
 from hbconv.errors import InputError, OptionError
 from hbconv.lower import DENSE, FLAGGED, Feed
 from hbconv.runtime.inputs.arrays import numeric
@@ -74,6 +75,35 @@ class MatrixProgram:
         return list(self.feed.columns)
 
 
+@dataclass(frozen=True, eq=False)
+class Doubts:
+    """Where the program flags rows, and whether it is asked.
+
+    Parameters
+    ----------
+    square : float, optional
+        Largest sum of squares of ordinary rows: none of their values is large or NaN. None where
+        it does not matter.
+    of_ordinary, of_others : ndarray of bool, optional
+        The flags of ordinary rows and of others. None where ordinary rows need no second look, and
+        where others need it in any case.
+    """
+
+    square: float | None = None
+    of_ordinary: npt.NDArray[np.bool_] | None = None
+    of_others: npt.NDArray[np.bool_] | None = None
+
+    @staticmethod
+    def of(guard: Guard, flags: npt.NDArray[np.bool_] | None) -> Doubts:
+        """Choose by what the program answers."""
+        square = guard.bound**2 if guard.bound else None
+        if guard.looks_at_rows:
+            return Doubts(square, of_ordinary=flags)
+        if guard.inside:
+            return Doubts(of_ordinary=flags)
+        return Doubts(square, of_others=flags)
+
+
 class FastCall:
     """A method for matrices of one dtype, checked.
 
@@ -96,9 +126,10 @@ class FastCall:
         self._matrix = matrix
         self._sizes = matrix.program.artifact.sizes
         self._frames = graph.traits.frame_format if matrix.method == "transform" else None
-        self._square = guard.bound**2 if guard.bound else None
-        self._guarded = bool(guard.inside)
-        self._many = _in_fresh_arrays(matrix, flags=True) if guard.proven else None
+        self._guard = guard
+        self._many = None
+        if not guard.looks_at_rows:
+            self._many = _in_fresh_arrays(matrix, flags=guard.flags_rows)
         self._decode = decoder(matrix.output)
         self._local = threading.local()
 
@@ -134,9 +165,9 @@ class FastCall:
             bounds[size] = self._matrix.program.artifact.bind(size)
         bound = bounds[size]
         assert bound is not None  # noqa: S101  (sizes are those that can be bound)
-        flagged = bound.outputs[FLAGGED][:rows] if self._guarded else None
-        turns = self._local.turns
-        return _in_place(self._matrix, bound, rows, self._decode, turns, self._square, flagged)
+        flagged = bound.outputs[FLAGGED][:rows] if self._guard.flags_rows else None
+        doubts = Doubts.of(self._guard, flagged)
+        return _in_place(self._matrix, bound, rows, self._decode, self._local.turns, doubts)
 
 
 def find_fast_call(
@@ -191,8 +222,7 @@ def _in_place(
     rows: int,
     decode: Call,
     turns: list[int],
-    square: float | None = None,
-    flagged: npt.NDArray[np.bool_] | None = None,
+    doubts: Doubts = Doubts(),
 ) -> Call:
     """Return a call that computes in memory of its own, which it uses again.
 
@@ -202,28 +232,32 @@ def _in_place(
         Makes the answer of the values in this memory.
     turns : list of one int
         How many turns were taken in this memory, by all calls that share it.
-    square : float, optional
-        Largest sum of squares of rows that are ordinary. The call returns None for others.
-    flagged : ndarray of bool, optional
-        Where the program flags rows. The call returns None if one is.
+    doubts : Doubts
+        The call returns None if a row needs a second look.
     """
     given = bound.given[:rows]
     values = bound.outputs[matrix.method][:rows]
     run = bound.run
     address = bound.address
     columns = matrix.columns
+    square = doubts.square
+    of_ordinary = doubts.of_ordinary
+    of_others = doubts.of_others
     is_long = rows * matrix.width > DOT_ENTRIES
     dot = long_dot if is_long else np.vdot
 
     def call(x: Matrix, kept: Bound = bound) -> Any:  # noqa: ARG001
         # A small sum of squares says that no value is large or NaN; vdot does not warn of others.
+        flags = of_ordinary
         if square is not None and not dot(x, x) <= square:
-            return None
+            if of_others is None:
+                return None
+            flags = of_others
         while True:
             turns[0] = turn = turns[0] + 1
             given[...] = x if columns is None else x[:, columns]
             run(rows, address)
-            found = None if flagged is not None and flagged.any() else decode(values)
+            found = None if flags is not None and flags.any() else decode(values)
             if turns[0] == turn:
                 return found
 

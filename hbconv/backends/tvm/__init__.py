@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hbconv.backends.base import Artifact, Backend, KernelReport
+from hbconv.backends.tvm.passes.flag_beyond import join_looks
 from hbconv.backends.tvm.passes.fuse_products import fuse_products
 from hbconv.backends.tvm.passes.lower_primitives import REWRITES
 from hbconv.backends.tvm.target.machine import Machine
@@ -38,7 +39,7 @@ class Tvm(Backend):
         """Compile the program to one function."""
         from hbconv.backends.tvm.compile import compile_program
 
-        program = fuse_products(program)
+        program = fuse_products(join_looks(program))
         machine = Machine.host()
         return compile_program(program, Schedule.construct(program, machine), machine, target)
 
@@ -47,7 +48,7 @@ class Tvm(Backend):
         self.require_packages()
         from hbconv.backends.tvm.report import report_kernel
 
-        program = fuse_products(program)
+        program = fuse_products(join_looks(program))
         machine = Machine.host()
         return report_kernel(program, Schedule.construct(program, machine), machine)
 

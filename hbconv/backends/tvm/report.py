@@ -8,6 +8,7 @@ import numpy as np
 
 from hbconv.backends.base import KernelReport
 from hbconv.backends.tvm.emit.tile_function import write_function
+from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.trees.bins.tables import Bins
@@ -57,7 +58,8 @@ def _inputs(program: TensorProgram) -> Iterator[tuple[int, Input]]:
 def _columns_read(program: TensorProgram, position: int) -> frozenset[int]:
     """Return the columns of an input that are read.
 
-    Trees read the columns of their splits, ``take`` those that it names, anything else all.
+    Trees read the columns of their splits, ``take`` and flags those that they name, anything else
+    all.
     """
     every = frozenset(range(int(np.prod(program.instructions[position].type.shape))))
     if position in program.outputs.values():
@@ -69,6 +71,8 @@ def _columns_read(program: TensorProgram, position: int) -> frozenset[int]:
 def _columns_of(program: TensorProgram, op: Op, every: frozenset[int]) -> frozenset[int]:
     if "forest" in op.attributes:
         return frozenset(op.attributes["forest"].feature.data.tolist())
+    if op.primitive == FLAG_BEYOND:
+        return frozenset(op.attributes["columns"].data.tolist())
     indices = program.instructions[op.operands[1]] if op.primitive == "take" else None
     return frozenset(indices.value.data.tolist()) if isinstance(indices, Constant) else every
 

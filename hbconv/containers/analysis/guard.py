@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hbconv.containers import Check, Columns, Entries, Graph, IsNonFinite, Node, topological
 from hbconv.containers.analysis.finite_outputs import find_finite_output
 from hbconv.containers.analysis.intervals import find_interval
+from hbconv.containers.analysis.looks import find_looks
 from hbconv.containers.interval import LARGEST
 
 __all__ = ["Guard", "find_guard"]
@@ -18,7 +19,7 @@ BOUNDS = (1e18, 1e15, 1e12, 1e9, 1e6, 1e3)
 
 @dataclass(frozen=True)
 class Guard:
-    """Where each check is answered: each stands in exactly one of the four places.
+    """Where each check is answered: each stands in exactly one of the five places.
 
     Parameters
     ----------
@@ -26,6 +27,9 @@ class Guard:
         All of them, in the order of the source, whose first message is told.
     settled : tuple of Check
         They hold for all rows within ``bound``: one look at the input answers them.
+    watched : tuple of Check
+        They would be settled, but the program takes the look: ``looks`` flag every row that may
+        violate one of them.
     proven : tuple of Check
         They would be settled, but not even the input is looked at: ``finite_output`` flags every
         row that violates one of them.
@@ -34,34 +38,55 @@ class Guard:
     host : tuple of Check
         The host evaluates them at each call.
     bound : float
-        Magnitude of the float columns up to which settled and proven checks hold; 0 if these read
-        no floats, so that there is nothing to look at.
+        Magnitude of the float columns up to which settled, watched and proven checks hold; 0 if
+        these read no floats, so that there is nothing to look at.
     without_nan : frozenset of int
         Columns in which NaN violates one of those checks.
     finite_output : Node or None
         A condition on what the outputs compute.
+    looks : tuple of Node
+        Conditions on the input.
     warnings : tuple of Check
         Conditions of which the source only warns. The host evaluates them.
     """
 
     checks: tuple[Check, ...] = ()
     settled: tuple[Check, ...] = ()
+    watched: tuple[Check, ...] = ()
     proven: tuple[Check, ...] = ()
     inside: tuple[Check, ...] = ()
     host: tuple[Check, ...] = ()
     bound: float = 0.0
     without_nan: frozenset[int] = frozenset()
     finite_output: Node | None = None
+    looks: tuple[Node, ...] = ()
     warnings: tuple[Check, ...] = ()
 
     @property
     def flags_rows(self) -> bool:
         """Whether the program has one more output, the rows that a check may refuse."""
-        return bool(self.inside) or self.finite_output is not None
+        return bool(self.flags)
+
+    @property
+    def proofs(self) -> tuple[Node, ...]:
+        """What the program computes instead of checks: such rows may violate one."""
+        proof = () if self.finite_output is None else (self.finite_output,)
+        return (*proof, *self.looks)
+
+    @property
+    def flags(self) -> tuple[Node, ...]:
+        """All conditions by which the program flags rows."""
+        return (*(check.node for check in self.inside), *self.proofs)
+
+    @property
+    def looks_at_rows(self) -> bool:
+        """Whether the host looks at the input before it trusts the program."""
+        return bool(self.settled) and self.bound > 0
 
     def __str__(self) -> str:
         places = {
             f"settled while |x| <= {self.bound:g}": self.settled,
+            f"watched by the program: |x| <= {self.bound:g}": self.watched,
             "proven by a finite output": self.proven,
             "computed by the program": self.inside,
             "evaluated by the host": self.host,
@@ -91,7 +116,7 @@ def find_guard(graph: Graph, *, flags: bool = False) -> Guard:
     ...     Check(IsNonFinite(Map(x, "log"), allow_nan=False), "log(x) is not finite"),
     ... )
     >>> print(find_guard(Graph(x.schema, {"transform": Output(Map(x, "log"))}, checks), flags=True))
-    settled while |x| <= 1e+18: x is not finite
+    watched by the program: |x| <= 1e+18: x is not finite
     computed by the program: log(x) is not finite
     """
     checks = tuple({check.node: check for check in reversed(graph.checks)}.values())[::-1]
@@ -108,16 +133,20 @@ def find_guard(graph: Graph, *, flags: bool = False) -> Guard:
         without_nan=_without_nan(settled, bound),
         warnings=graph.warnings,
     )
-    return _with_proof(guard, graph) if flags and guard.bound else guard
+    return _inside_program(guard, graph) if flags and guard.bound else guard
 
 
-def _with_proof(guard: Guard, graph: Graph) -> Guard:
-    """Return the guard whose settled checks an output proves, where one does."""
+def _inside_program(guard: Guard, graph: Graph) -> Guard:
+    """Return the guard whose settled checks the program answers, where it can.
+
+    An output that proves them costs least; otherwise the program looks at the input.
+    """
     conditions = [check.node for check in guard.settled if isinstance(check.node, IsNonFinite)]
     finite_output = find_finite_output(graph, conditions)
-    if finite_output is None:
-        return guard
-    return replace(guard, settled=(), proven=guard.settled, finite_output=finite_output)
+    if finite_output is not None:
+        return replace(guard, settled=(), proven=guard.settled, finite_output=finite_output)
+    looks = find_looks(graph, conditions, guard.bound, guard.without_nan)
+    return replace(guard, settled=(), watched=guard.settled, looks=looks) if looks else guard
 
 
 def _safe_bound(check: Check) -> float | None:

@@ -24,7 +24,7 @@ from hbconv.containers.nodes.codes import (
     Recode,
 )
 from hbconv.containers.nodes.conditions import Choose, IsOtherDtype, IsOutside, OnlyNumbers
-from hbconv.containers.nodes.decisions import ArgMax, Compare, IsNonFinite, Softmax
+from hbconv.containers.nodes.decisions import ArgMax, Compare, IsBeyond, IsNonFinite, Softmax
 from hbconv.containers.nodes.distances import Distances, SharedDistances, SquaredDistances
 from hbconv.containers.nodes.elementwise import Clip, Map, SoftThreshold
 from hbconv.containers.nodes.haversine import Angle, Haversine
@@ -110,6 +110,7 @@ __all__ = [
     "Impute",
     "Interpolate",
     "InverseDistances",
+    "IsBeyond",
     "IsMissing",
     "IsNonFinite",
     "IsOtherDtype",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
     from hbconv.tensor.sparse_rows import SparseRows
 
-__all__ = ["ArgMax", "Compare", "IsNonFinite", "Softmax"]
+__all__ = ["ArgMax", "Compare", "IsBeyond", "IsNonFinite", "Softmax"]
 
 
 @container
@@ -163,3 +163,28 @@ class IsNonFinite(Node):
     def lower_sparse(self, b: Builder, *inputs: SparseRows) -> Value:  # type: ignore[override]
         (rows,) = inputs
         return self.lower(b, rows.weights)
+
+
+@container
+class IsBeyond(Node):
+    """Test whether a row of floats leaves ``[-bound, bound]`` or, unless allowed, holds NaN."""
+
+    x: Node
+    bound: float
+    allow_nan: bool
+
+    def check(self) -> str | None:
+        return (
+            None if self.x.type.dtype.startswith("float") else "looks at other values than floats"
+        )
+
+    def infer(self) -> Type:
+        return Type(1, "bool")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        size = b.op("abs", inputs[0])
+        bound = b.constant([self.bound], size.dtype)
+        beyond = b.op("gt", size, bound)
+        if not self.allow_nan:
+            beyond = b.op("not", b.op("le", size, bound))
+        return b.reshape(b.reduce("reduce_any", beyond), 1)

@@ -75,7 +75,7 @@ BLOCKED = {
     "Together": "others take the rest of its columns, so it is computed at once",
     **dict.fromkeys(("TreeEnsemble", "TreeLeaves"), "the rule narrow_forests looks at all readers"),
     **dict.fromkeys(
-        ("Codes", "ExpectedSigmoid", "FindCode", "IsNonFinite", "IsOtherDtype", "LogSumExp",
+        ("Codes", "ExpectedSigmoid", "FindCode", "IsBeyond", "IsNonFinite", "IsOtherDtype", "LogSumExp",
          "RowDot", "WeightedMedian"),
         "it has one column",
     ),

@@ -347,7 +347,7 @@ def test_a_proven_program_refuses_what_the_checks_refuse():
 
 
 def places(guard):
-    names = ("settled", "proven", "inside", "host")
+    names = ("settled", "watched", "proven", "inside", "host")
     return {name: [check.message for check in getattr(guard, name)] for name in names}
 
 
@@ -363,12 +363,12 @@ def guarded_graph(output):
 def test_each_check_is_answered_in_one_place():
     sums = guarded_graph(lambda x: Linear.of(x, np.ones(WIDTH)))
     logs = guarded_graph(lambda x: Map(x, "log"))
-    nowhere = {"settled": [], "proven": [], "inside": [], "host": []}
+    nowhere = {"settled": [], "watched": [], "proven": [], "inside": [], "host": []}
     on_host = nowhere | {"settled": ["not finite"], "host": ["negative"]}
     assert places(find_guard(sums)) == on_host
     assert places(find_guard(logs)) == on_host
     assert places(find_guard(logs, flags=True)) == nowhere | {
-        "settled": ["not finite"],
+        "watched": ["not finite"],
         "inside": ["negative"],
     }
     assert places(find_guard(sums, flags=True)) == nowhere | {

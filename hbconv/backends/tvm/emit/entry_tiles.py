@@ -10,8 +10,8 @@ from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.emit.program import ProgramWriter
-from hbconv.backends.tvm.ops.flag_rows import flag_rows
-from hbconv.backends.tvm.passes.flag_infinite import FLAG_INFINITE
+from hbconv.backends.tvm.ops.flag_rows import Look, flag_entries
+from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
 from hbconv.backends.tvm.passes.flatten import FlatProgram
 from hbconv.backends.tvm.tir.kernel import ANY, Kernel
 from hbconv.backends.tvm.tir.memory import InBuffer, Place, RowVector, storage
@@ -75,14 +75,13 @@ class _EntryTile(ProgramWriter):
         raise NotImplementedError
 
     def _write_op(self, position: int, op: Op) -> None:
-        if op.primitive != FLAG_INFINITE:
+        if op.primitive != FLAG_BEYOND:
             super()._write_op(position, op)
             return
         name = next(name for name, index in self.program.outputs.items() if index == position)
         entries = self.places[op.operands[0]]
-        flag_rows(
-            self.kernel, self.outputs[name], self.first, self.width, entries, is_full=self.is_full
-        )
+        look = Look.of(self.kernel, entries.dtype, op, vectors=self.is_full)
+        flag_entries(look, self.outputs[name], self.first // self.width, self.width, entries)
         self.finished.add(name)
         self.places[position] = self.kernel.constant(np.zeros(0, bool))
 

@@ -13,7 +13,9 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.emit.entry_tiles import write_entries
 from hbconv.backends.tvm.emit.program import ProgramWriter
+from hbconv.backends.tvm.ops.flag_rows import flag_tile
 from hbconv.backends.tvm.ops.row_major_matmul import find_row_major
+from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
 from hbconv.backends.tvm.passes.flatten import FlatProgram, flatten
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
@@ -21,7 +23,7 @@ from hbconv.backends.tvm.tir.entry_point import EntryPoint
 from hbconv.backends.tvm.tir.kernel import ANY, SCRATCH, TABLES, Kernel
 from hbconv.backends.tvm.tir.memory import Place, RowMajor, storage
 from hbconv.backends.tvm.tir.transpose import columns_used, read_columns, write_rows
-from hbconv.tensor import Input, TensorProgram, TensorType
+from hbconv.tensor import Input, Op, TensorProgram, TensorType
 
 __all__ = ["TileFunction", "write_function"]
 
@@ -134,9 +136,20 @@ class _Tile(ProgramWriter):
             return RowMajor(kind.dtype, kind.shape, matrix, self.first)
         place = self.kernel.take(kind.dtype, kind.shape)
         columns = columns_used(self.program, instruction)
-        read_columns(self.kernel, place, matrix, self.first, columns)
+        if columns:
+            read_columns(self.kernel, place, matrix, self.first, columns)
         return place
 
     def finish(self, name: str, place: Place) -> None:
         """Transpose columns to rows."""
         write_rows(self.kernel, self.outputs[name], self.first, place.view((place.size,)))
+
+    def _write_op(self, position: int, op: Op) -> None:
+        if op.primitive != FLAG_BEYOND:
+            super()._write_op(position, op)
+            return
+        given = self.program.instructions[op.operands[0]]
+        assert isinstance(given, Input)  # noqa: S101  (the pass that makes it says so)
+        out = self.places[position] = self.room(position, op)
+        (width,) = given.type.shape
+        flag_tile(self.kernel, out, self.inputs[given.name], self.first, width, op)

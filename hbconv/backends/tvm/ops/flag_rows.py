@@ -1,56 +1,185 @@
-"""Flag rows with infinite entries, for tiles of entries: a tile is flagged as a whole."""
+"""Flag rows with entries beyond a bound: a tile is flagged as a whole.
+
+Entries are read in vectors from where they lie, and one register counts those beyond the bound.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.tir.kernel import Kernel, literal
+from hbconv.backends.tvm.tir.kernel import ANY, Kernel, Register, literal
 from hbconv.backends.tvm.tir.memory import Place
+from hbconv.backends.tvm.tir.transpose import starts
+from hbconv.tensor import Op
 
-__all__ = ["flag_rows"]
+__all__ = ["Look", "flag_entries", "flag_tile"]
+
+TOGETHER = 4
+"""Vectors at a time, each with a counter of its own: counting one waits for no other."""
 
 
-def flag_rows(
-    k: Kernel, matrix: Any, first: Any, width: int, place: Place, *, is_full: bool
-) -> None:
-    """Write one flag for all rows of a tile of entries: whether any of its entries is infinite.
+@dataclass(frozen=True, eq=False)
+class Look:
+    """A condition on entries, over vectors.
 
     Parameters
     ----------
     k : Kernel
+    dtype : str
+        Float dtype of the entries.
+    lanes : int
+        Entries of a vector.
+    bound : float
+    allow_nan : bool
+        NaN is not beyond the bound.
+    """
+
+    k: Kernel
+    dtype: str
+    lanes: int
+    bound: float
+    allow_nan: bool
+
+    @staticmethod
+    def of(k: Kernel, dtype: str, op: Op, *, vectors: bool = True, most: int = ANY) -> Look:
+        """Take the condition of a primitive, in vectors of a register or of one entry."""
+        register = k.machine.vector // np.dtype(dtype).itemsize
+        lanes = min(register, 1 << (most.bit_length() - 1)) if vectors else 1
+        return Look(k, dtype, lanes, op.attributes["bound"], op.attributes["allow_nan"])
+
+    def counter(self, lanes: int) -> Register:
+        """Count nothing yet."""
+        return Register(self.dtype, lanes, literal(0, self.dtype, lanes))
+
+    def count(self, counter: Register, entries: Any, lanes: int, mark: Any = None) -> None:
+        """Add a mark, or one, in each lane whose entry is beyond the bound."""
+        size = self.k.bind(tirx.abs(entries))
+        bound = literal(self.bound, self.dtype, lanes)
+        total = self.k.bind(counter.get())
+        more = total + (literal(1, self.dtype, lanes) if mark is None else mark)
+        if self.allow_nan:
+            counter.set(tirx.Select(size > bound, more, total))
+        else:  # no comparison holds for NaN
+            counter.set(tirx.Select(size <= bound, total, more))
+
+    def flag(self, counters: list[Register]) -> Any:
+        """Return 1 if any counter counted, else 0."""
+        total = self.k.bind(sum((c.get() for c in counters[1:]), counters[0].get()))
+        lanes = self.lanes
+        while lanes > 1:
+            lanes //= 2
+            halves = (list(range(first, first + lanes)) for first in (0, lanes))
+            low, high = (self.k.bind(tirx.Shuffle([total], half)) for half in halves)
+            total = self.k.bind(low + high)
+        found = total > literal(0, self.dtype, 1)
+        return self.k.bind(tirx.Select(found, literal(1, "uint8", 1), literal(0, "uint8", 1)))
+
+
+def flag_entries(look: Look, matrix: Any, first: Any, width: int, place: Place) -> None:
+    """Write one flag for all rows of a tile of entries.
+
+    Parameters
+    ----------
+    look : Look
+        Over single entries unless all lanes of the tile are live.
     matrix : Buffer of shape (n_rows, 1)
         Takes the flags.
     first : int expression
-        Position of the tile's first entry in the matrix of entries.
+        Row of the tile's first entry.
     width : int
         Entries of a row.
     place : Place
         The entries.
-    is_full : bool
-        Whether all lanes of the tile are live, so that vectors may be read.
     """
-    lanes = k.lanes if is_full else 1
-    largest = k.register(place.dtype, literal(0, place.dtype, lanes), lanes)
-    with k.vectors() if is_full else k.rows() as row:
-        size = k.bind(tirx.abs(k.load(place, (0,), row)))
-        largest.set(tirx.Select(size > largest.get(), size, largest.get()))
-    infinity = literal(float("inf"), place.dtype, 1)
-    is_infinite = tirx.EQ(_largest_lane(k, largest.get(), lanes), infinity)
-    flag = k.bind(tirx.Select(is_infinite, literal(1, "uint8", 1), literal(0, "uint8", 1)))
+    k = look.k
+    counter = look.counter(look.lanes)
+    with k.vectors(look.lanes) if look.lanes > 1 else k.rows() as row:
+        look.count(counter, k.load(place, (0,), row), look.lanes)
+    flag = look.flag([counter])
     with T.serial(k.rows_live // width) as row:
-        T.buffer_store(matrix, flag, [first // width + row, 0])
+        T.buffer_store(matrix, flag, [first + row, 0])
 
 
-def _largest_lane(k: Kernel, vector: Any, lanes: int) -> Any:
-    """Halve a vector without NaN until one lane is left."""
-    while lanes > 1:
-        lanes //= 2
-        low, high = (
-            k.bind(tirx.Shuffle([vector], list(range(start, start + lanes))))
-            for start in (0, lanes)
-        )
-        vector = k.bind(tirx.Select(low > high, low, high))
-    return vector
+def flag_tile(k: Kernel, out: Place, matrix: Any, first: Any, width: int, op: Op) -> None:
+    """Write one flag for all rows of a tile, from the rows of an input matrix where they lie.
+
+    Parameters
+    ----------
+    k : Kernel
+    out : Place
+        Takes the flags.
+    matrix : Buffer of shape (n_rows, width)
+    first : int expression
+        The tile's first row.
+    width : int
+    op : Op
+        The primitive.
+    """
+    look = Look.of(k, str(matrix.dtype), op, most=width)
+    columns = op.attributes["columns"].data
+    if len(columns) == width:
+        counters = _count_all(look, matrix, first, width)
+    else:
+        counters = _count_columns(look, matrix, first, width, columns.tolist())
+    flag = tirx.Broadcast(look.flag(counters), k.lanes)
+    with k.vectors() as row:
+        k.store(out, (0,) * len(out.shape), row, flag)
+
+
+def _count_all(look: Look, matrix: Any, first: Any, width: int) -> list[Register]:
+    """Count in all entries of the tile, which are neighbours in memory.
+
+    1. Several vectors at a time.
+    2. The rest one by one.
+    """
+    k = look.k
+    entries = k.bind(k.rows_live * width)
+    step = look.lanes * TOGETHER
+    counters = [look.counter(look.lanes) for _ in range(TOGETHER)]
+    rest = look.counter(1)
+    flat = _flat(matrix, first)
+    with T.serial(entries // step) as block:  # 1.
+        for i, counter in enumerate(counters):
+            position = tirx.Ramp(block * step + i * look.lanes, 1, look.lanes)
+            look.count(counter, flat[position], look.lanes)
+    whole = k.bind(entries // step * step)
+    with T.serial(entries - whole) as i:  # 2.
+        look.count(rest, flat[whole + i], 1)
+    counters[0].set(counters[0].get() + _spread(rest.get(), look.lanes))
+    return counters
+
+
+def _count_columns(
+    look: Look, matrix: Any, first: Any, width: int, columns: list[int]
+) -> list[Register]:
+    """Count in some columns, row by row: blocks of neighbours of which some are marked."""
+    k = look.k
+    found = starts(columns, width, look.lanes)
+    marks = np.zeros((len(found), look.lanes), look.dtype)
+    for column in columns:
+        block = next(i for i, start in enumerate(found) if start <= column < start + look.lanes)
+        marks[block, column - found[block]] = 1
+    positions, table = k.constant(np.array(found, np.int32)), k.constant(marks)
+    counter = look.counter(look.lanes)
+    with k.rows() as row, T.serial(len(found)) as block:
+        start = k.bind(k.entry(positions, block))
+        entries = matrix[first + row, tirx.Ramp(start, 1, look.lanes)]
+        look.count(counter, entries, look.lanes, k.entries(table, block * look.lanes, look.lanes))
+    return [counter]
+
+
+def _spread(value: Any, lanes: int) -> Any:
+    return tirx.Broadcast(value, lanes) if lanes > 1 else value
+
+
+def _flat(matrix: Any, first: Any) -> Any:
+    """Declare the entries of a row-major matrix from a row on as one run."""
+    dtype = str(matrix.dtype)
+    address = tirx.address_of(matrix[first, 0])
+    pointer = T.Bind(tirx.reinterpret(T.ptr(dtype).ty, address))
+    return T.decl_buffer((ANY,), dtype, data=pointer, align=np.dtype(dtype).itemsize)

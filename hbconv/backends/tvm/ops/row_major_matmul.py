@@ -18,6 +18,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.ops.elementwise import Kind
 from hbconv.backends.tvm.ops.matmul import STEPS, finish, multiply
 from hbconv.backends.tvm.ops.packed_weights import PANEL, panels
+from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
 from hbconv.backends.tvm.passes.fuse_products import EpilogueStep
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
 from hbconv.backends.tvm.tir.memory import InTable, Place, RowMajor
@@ -71,7 +72,7 @@ def _ends_narrow(program: TensorProgram, index: int, most: int) -> bool:
     readers = [
         (position, op)
         for position, op in enumerate(program.instructions)
-        if isinstance(op, Op) and index in op.operands
+        if isinstance(op, Op) and index in op.operands and op.primitive != FLAG_BEYOND
     ]
     if index in program.outputs.values() or not readers:
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from hbconv.backends.tvm.passes.flag_infinite import FLAG_INFINITE, join_flags
+from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND, join_flags
 from hbconv.backends.tvm.passes.outline import LARGEST_WHOLE
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.tensor import ELEMENTWISE, Constant, Op, TensorProgram, TensorType
@@ -56,8 +56,8 @@ def _fits(program: TensorProgram, width: int) -> bool:
 def _is_flat(instruction: Instruction, width: int) -> bool:
     if isinstance(instruction, Constant):
         return instruction.value.data.size == 1 or instruction.value.data.shape == (width,)
-    if isinstance(instruction, Op) and instruction.primitive == FLAG_INFINITE:
-        return True
+    if isinstance(instruction, Op) and instruction.primitive == FLAG_BEYOND:
+        return len(instruction.attributes["columns"]) == width
     if instruction.type.shape != (width,):
         return False
     return not isinstance(instruction, Op) or _reads_one_entry(instruction)

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from hbconv.array import Array
+from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
 from hbconv.backends.tvm.passes.views import is_view
 from hbconv.tensor import Constant, Op, TensorProgram
 
@@ -127,7 +128,7 @@ def _signature(program: TensorProgram, op: Any, in_rows: frozenset[int]) -> Hash
     """
     if not isinstance(op, Op) or {"forest", "body"} & set(op.attributes):
         return None
-    if in_rows & set(op.operands):
+    if in_rows & set(op.operands) or op.primitive == FLAG_BEYOND:
         return None
     read = [program.instructions[i] for i in op.operands]
     operands = tuple((i.type, isinstance(i, Constant)) for i in read)

@@ -9,6 +9,7 @@ import numpy as np
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
+from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place, storage
 from hbconv.tensor import Constant, Input, Op, TensorProgram
@@ -67,10 +68,17 @@ def live_rows(k: Kernel, rows: Any) -> list[Any]:
 
 
 def columns_used(program: TensorProgram, matrix: Input) -> list[int]:
-    """Return the columns of an input that its readers take; all if one reads it whole."""
+    """Return the columns of an input that its readers take; all if one reads it whole.
+
+    Flags are read from the rows.
+    """
     index = program.instructions.index(matrix)
     (width,) = matrix.type.shape
-    readers = [op for op in program.instructions if isinstance(op, Op) and index in op.operands]
+    readers = [
+        op
+        for op in program.instructions
+        if isinstance(op, Op) and index in op.operands and op.primitive != FLAG_BEYOND
+    ]
     if index in program.outputs.values() or any(op.primitive != "take" for op in readers):
         return list(range(width))
     taken = [program.instructions[op.operands[1]] for op in readers]

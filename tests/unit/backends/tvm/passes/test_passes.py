@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from hbconv.backends.tvm.passes.flag_infinite import FLAG_INFINITE
+from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND, join_looks
 from hbconv.backends.tvm.passes.flatten import flatten
 from hbconv.backends.tvm.passes.group_elementwise import LONGEST, group_elementwise
 from hbconv.backends.tvm.passes.outline import LARGEST_WHOLE, outline
@@ -53,7 +53,37 @@ def test_a_program_over_entries_is_flattened():
     flat = flatten(b.program({"y": x * b.constant(np.arange(5.0)), "d": infinite}), Schedule())
     assert flat.width == 5
     assert flat.schedule.tile % 5 == flat.schedule.tile % flat.schedule.lanes == 0
-    assert FLAG_INFINITE in flat.program.primitives
+    assert FLAG_BEYOND in flat.program.primitives
+
+
+def beyond(b, x, bound=1e3):
+    return b.reduce("reduce_any", b.op("gt", b.op("abs", x), b.constant([bound], x.dtype)))
+
+
+def test_a_condition_that_is_read_by_rows_is_not_joined():
+    b, x = start()
+    flag = beyond(b, x)
+    column = b.reshape(flag, 1)
+    picked = b.where(column, b.constant([1.0], "float64"), b.take(x, [0]))
+    for outputs in ({"y": picked, "d": flag}, {"y": column}, {"d": flag, "e": flag}):
+        assert FLAG_BEYOND not in join_looks(b.program(outputs)).primitives
+
+
+def test_conditions_that_only_flag_rows_are_joined():
+    b, x = start()
+    own = b.reshape(b.op("lt", b.take(x, [1]), b.constant([0.0], "float64")), 1)
+    looks = [b.reshape(beyond(b, b.take(x, columns)), 1) for columns in ([2, 0], [1])]
+    flags = b.reduce("reduce_any", b.concat([own, *looks]))
+    program = join_looks(b.program({"y": x + x, "d": flags}))
+    found = [i for i in program.instructions if getattr(i, "primitive", "") == FLAG_BEYOND]
+    assert [i.attributes["columns"].data.tolist() for i in found] == [[0, 2], [1]]
+    assert "abs" not in program.primitives
+    assert flatten(program, Schedule()) is None
+
+
+def test_sizes_of_computed_values_are_not_read_from_the_input():
+    b, x = start()
+    assert FLAG_BEYOND not in join_looks(b.program({"d": beyond(b, x + x)})).primitives
 
 
 def test_a_program_over_rows_is_not_flattened():
