@@ -29,9 +29,10 @@ def narrow_to(graph: Graph, methods: tuple[str, ...], target: Target) -> Graph:
     '[[2.]] + [0.]'
     """
     rules = [r for r in RULES if r.exactness is Exactness.BITS and r.name not in target.without]
+    allowed = [r for r in (narrow_forests, narrow_together) if r.__name__ not in target.without]
     narrow = graph.only(*methods)
     while len(methods) < len(graph.outputs):
-        found = (*narrow_forests(narrow), *narrow_together(narrow))
+        found = (d for narrowing in allowed for d in narrowing(narrow))
         derivations = [d for d in found if isinstance(d, Derivation)]
         if not derivations:
             break

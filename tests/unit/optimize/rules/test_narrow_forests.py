@@ -37,6 +37,7 @@ from hbconv.forest import Forest
 from hbconv.lower import lower
 from hbconv.optimize import RULES, optimize
 from hbconv.optimize.fixed_point import simplify
+from hbconv.optimize.narrow import narrow_to
 from hbconv.optimize.rule import Declined, Derivation
 from hbconv.optimize.rules.narrow_forests import narrow_forests
 from hbconv.parse import parse
@@ -161,6 +162,15 @@ def test_a_stack_of_forests_reads_one_class_of_each() -> None:
     answer = run(after, rows)["predict_proba"]
     np.testing.assert_array_equal(answer, run(before, rows)["predict_proba"])
     np.testing.assert_allclose(answer, source.predict_proba(rows), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("without", "width"), [((), 1), (("narrow_forests",), 3)])
+def test_a_method_alone_reads_a_narrower_forest(without: tuple[str, ...], width: int) -> None:
+    wide = TreeEnsemble(X, VECTOR)
+    graph = graph_of(pick(wide, 0), wide)
+    narrow = narrow_to(graph, ("a",), Target(without=without))
+    assert [forest.n_outputs for forest in forests_of(narrow)] == [width]
+    check_bits(graph.only("a"), narrow, VECTOR)
 
 
 def test_trees_whose_leaves_nobody_weighs_vanish() -> None:
