@@ -10,11 +10,12 @@ from hbconv.containers import Graph
 from hbconv.errors import OptionError
 from hbconv.model import Model
 from hbconv.parse import parse
-from hbconv.runtime.inputs.read import count_columns
+from hbconv.runtime.inputs.read import count_columns, read_table
 from hbconv.runtime.options import check_options
+from hbconv.runtime.timing.tune import read_tune, tune_programs
 from hbconv.target import Precision, Target
 
-__all__ = ["convert"]
+__all__ = ["convert", "tune_model"]
 
 
 def convert(
@@ -31,6 +32,7 @@ def convert(
     memory: int = 2 << 30,
     threads: int = 1,
     without: Sequence[str] = (),
+    tune: Any = None,
 ) -> Model:
     """Compile a fitted estimator or pipeline.
 
@@ -63,6 +65,11 @@ def convert(
         Threads that one call may use.
     without : sequence of str
         Names of rules of the optimizer to leave out, to see what each of them does.
+    tune : bool, float, table or array, optional
+        Time the few ways to compile that are nearest in prediction, and take the fastest. True
+        spends about a second on it, a number so many seconds; rows are timed with instead of made
+        ones. What is measured is kept beside the compiled code and read the next time. Without
+        this, predictions decide alone.
 
     Returns
     -------
@@ -91,7 +98,37 @@ def convert(
     model = Model(
         _parse(estimator, None if sample is None else count_columns(sample), iterations), target
     )
+    model = tune_model(model, tune, sample)
     return model.compile(sample) if sample is not None else model.check()
+
+
+def tune_model(model: Model, tune: Any, sample: Any = None) -> Model:
+    """Return the model as timing decides, or the model itself if ``tune`` is None or False.
+
+    Parameters
+    ----------
+    model : Model
+    tune : bool, float, table or array
+        As ``convert`` takes it.
+    sample : table or array, optional
+        Rows to time with.
+
+    Raises
+    ------
+    OptionError
+        The target forces a strategy, the number is not positive, or rows are needed.
+    """
+    if tune is None or tune is False:
+        return model
+    if model.target.strategy is not None:
+        raise OptionError(
+            f"strategy={model.target.strategy!r} leaves tune= nothing to choose. Leave one out."
+        )
+    seconds, rows = read_tune(tune, sample)
+    reading = model if rows is None else model.reading(rows)
+    table = None if rows is None else read_table(rows, reading.reads)
+    tuning = tune_programs(reading.programs, reading.dtypes, table, seconds)
+    return Model(model.parsed, model.target, model.dtypes, tuning=tuning)
 
 
 def _parse(estimator: object, n_features: int | None, iterations: tuple[int, int] | None) -> Graph:

@@ -17,6 +17,7 @@ from hbconv.containers import FrameFormat, Graph, NamesOut, Schema
 from hbconv.errors import BackendError, HbconvError, OptionError
 from hbconv.names import unknown
 from hbconv.optimize.plan import Plan
+from hbconv.optimize.tuning.record import Tuning
 from hbconv.pipeline import Planned
 from hbconv.runtime.call import call, grouped
 from hbconv.runtime.fast_call import FastCall, bind_call, find_fast_call
@@ -53,6 +54,8 @@ class Model:
         Column dtypes that exports take and ``explain`` shows: those of the sample, else float32.
     files : mapping, optional
         What the backend stored for programs compiled before.
+    tuning : Tuning, optional
+        Times measured, which decide where they are of this target and machine.
     """
 
     def __init__(
@@ -61,8 +64,10 @@ class Model:
         target: Target,
         dtypes: tuple[str, ...] | None = None,
         files: Mapping[Key, Mapping[str, bytes]] | None = None,
+        tuning: Tuning | None = None,
     ) -> None:
         self.parsed = parsed
+        self.tuning = tuning
         self.dtypes = dtypes or tuple(
             "string" if d == "string" else "float32" for d in parsed.schema.dtypes
         )
@@ -74,7 +79,7 @@ class Model:
     ) -> None:
         """Begin anew with the programs of a target."""
         self.target = target
-        self.programs = Programs(self.parsed, target, files)
+        self.programs = Programs(self.parsed, target, files, self.tuning)
         self._fast_calls: dict[tuple[str, np.dtype[Any]], FastCall | None] = {}
         self._over_arrays: Model | None = None
 
@@ -150,7 +155,8 @@ class Model:
             There is no such stage.
         """
         if stage is not None:
-            return report_stage(Planned(self.parsed, self.dtypes, self.target), stage)
+            planned = Planned(self.parsed, self.dtypes, self.target, tuning=self.tuning)
+            return report_stage(planned, stage)
         return Explanation.of(self.programs.planned(self.dtypes))
 
     def __repr__(self) -> str:
@@ -206,7 +212,9 @@ class Model:
             return self
         if self._over_arrays is None:
             parsed = over_arrays(self.parsed)
-            self._over_arrays = self if parsed is None else Model(parsed, self.target)
+            self._over_arrays = (
+                self if parsed is None else Model(parsed, self.target, tuning=self.tuning)
+            )
         return self._over_arrays
 
     def _call(self, name: str, x: Any) -> Any:
@@ -349,7 +357,7 @@ class Model:
     def for_target(self, **changes: Any) -> Model:
         """Return the same model for another target, such as ``for_target(backend="onnx")``."""
         target = check_options(self.target.replace(**changes))
-        return Model(self.parsed, target, self.dtypes)
+        return Model(self.parsed, target, self.dtypes, tuning=self.tuning)
 
     # Where it is kept.
 
@@ -386,7 +394,7 @@ class Model:
 
     def _bytes(self) -> bytes:
         return store.pack(
-            store.Stored(self.parsed, self.target, self.dtypes, self.programs.files())
+            store.Stored(self.parsed, self.target, self.dtypes, self.programs.files(), self.tuning)
         )
 
     def __reduce__(self) -> tuple[Callable[..., Model], tuple[bytes]]:
@@ -458,4 +466,5 @@ def _from_bytes(
     }
     target = check_options(stored.target.replace(**changes))
     usable = trusted and not changes
-    return Model(stored.parsed, target, stored.dtypes, stored.programs if usable else None)
+    files = stored.programs if usable else None
+    return Model(stored.parsed, target, stored.dtypes, files, stored.tuning)

@@ -33,6 +33,9 @@ from hbconv.optimize.narrow import narrow_to
 from hbconv.optimize.plan import Plan, make_plan
 from hbconv.optimize.row_plans import RowPlan, plan_rows
 from hbconv.optimize.search import Optimized
+from hbconv.optimize.tuning.contender import Contender, Problem
+from hbconv.optimize.tuning.record import Tuning
+from hbconv.optimize.tuning.tuned import Tuned, find_tuned
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 
@@ -60,12 +63,18 @@ class Planned:
     target : Target
     sparse : bool
         Rows come as a sparse matrix.
+    tuning : Tuning, optional
+        Times measured, which overrule predictions where they are of this graph and machine.
+    taken : Contender, optional
+        Overrules both.
     """
 
     parsed: Graph
     dtypes: tuple[str, ...]
     target: Target
     sparse: bool = False
+    tuning: Tuning | None = None
+    taken: Contender | None = None
 
     @cached_property
     def typed(self) -> Graph:
@@ -73,9 +82,22 @@ class Planned:
         return with_dtypes(self.parsed, self.dtypes, sparse=self.sparse)
 
     @cached_property
+    def problem(self) -> Problem:
+        """What the rules make of the graph by prediction."""
+        backend = find_backend(self.target.backend)
+        return Problem(self.typed, self.target, backend, optimize(self.typed, self.target))
+
+    @cached_property
+    def tuned(self) -> Tuned | None:
+        """What was measured to be the best, where it was."""
+        if self.taken:
+            return Tuned(self.taken)
+        return find_tuned(self.problem, self.tuning) if self.tuning else None
+
+    @property
     def optimization(self) -> Optimized:
         """What the rules make of the graph, and the rewrites they chose."""
-        return optimize(self.typed, self.target)
+        return self.tuned.fitted.optimization if self.tuned else self.problem.optimization
 
     @property
     def optimized(self) -> Graph:
@@ -85,12 +107,17 @@ class Planned:
     @cached_property
     def plan(self) -> Plan:
         """The strategy of each forest."""
+        if self.tuned:
+            return self.tuned.fitted.plan
         return choose_strategies(self.optimized, self.target)
 
     @cached_property
     def row_plans(self) -> tuple[RowPlan, ...]:
         """The plans of other numbers of rows, where they are worth programs of their own."""
-        return plan_rows(self.optimized, self.target, find_backend(self.target.backend), self.plan)
+        measured = self.tuned.records if self.tuned else {}
+        predicted = plan_rows(self.optimized, self.target, self.problem.backend, self.plan)
+        chosen = [plan for plan in predicted if plan.bucket not in measured]
+        return (*chosen, *(self.tuned.row_plans if self.tuned else ()))
 
     @cached_property
     def graph(self) -> Graph:

@@ -13,6 +13,7 @@ from pathlib import Path
 from hbconv.cli import answer
 from hbconv.cli.outputs import check_folder
 from hbconv.cli.sources import load_model, model_arguments
+from hbconv.compiler import tune_model
 from hbconv.runtime.storage.export import find_writer
 
 
@@ -22,6 +23,14 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "-o", "--output", required=True, help="file to write: .hbc, .onnx, .pt or .pt2"
     )
+    command.add_argument(
+        "--tune",
+        nargs="?",
+        const=True,
+        type=float,
+        metavar="SECONDS",
+        help="time the ways to compile that are nearest in prediction, for about a second",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -30,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     if Path(options.output).suffix != ".hbc":
         find_writer(options.output)
     began = time.perf_counter()
-    model = load_model(options)
+    model = tune_model(load_model(options), options.tune)
     model.export(options.output)
     seconds = time.perf_counter() - began
     size = Path(options.output).stat().st_size
@@ -40,6 +49,7 @@ def run(options: argparse.Namespace) -> int:
         "seconds": round(seconds, 3),
         "backend": model.backend,
         "methods": list(model.methods),
+        "tuned": model.explain().tuning.splitlines(),
     }
     answer(
         options,

@@ -37,6 +37,8 @@ class Choice:
         The target named the strategy.
     remarks : tuple of str
         Parts that the backend does not run by its own kernel, with the reason.
+    measured : bool
+        The strategy was taken for its measured time.
     """
 
     source: str
@@ -46,10 +48,18 @@ class Choice:
     native: bool = False
     forced: bool = False
     remarks: tuple[str, ...] = ()
+    measured: bool = False
 
     def __str__(self) -> str:
-        how = "forced" if self.forced else "the cheapest" if len(self.costs) > 1 else "the only one"
-        return f"{self.strategy} ({how}{', native kernel' if self.native else ''})"
+        return f"{self.strategy} ({self._reason}{', native kernel' if self.native else ''})"
+
+    @property
+    def _reason(self) -> str:
+        if self.forced:
+            return "forced"
+        if self.measured:
+            return "measured"
+        return "the cheapest" if len(self.costs) > 1 else "the only one"
 
 
 @dataclass(frozen=True)

@@ -68,20 +68,25 @@ class RowPlan:
     plan : Plan
     gain : float
         Time of the fitted plan for such rows, over that of this one.
+    measured : bool
+        The gain was measured, not predicted.
     """
 
     bucket: Bucket
     plan: Plan
     gain: float
+    measured: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         rows = [self.bucket.least, self.bucket.most]
-        return {"rows": rows, "gain": self.gain, "plan": self.plan.to_dict()}
+        gain = {"gain": self.gain, "measured": self.measured}
+        return {"rows": rows, **gain, "plan": self.plan.to_dict()}
 
     def __str__(self) -> str:
         head = f"Calls of {self.bucket} have a program of their own"
-        return f"{head}, predicted to be {self.gain:.1f} times as fast:\n{self.plan}"
+        how = "measured" if self.measured else "predicted"
+        return f"{head}, {how} to be {self.gain:.1f} times as fast:\n{self.plan}"
 
 
 def find_bucket(rows: int) -> Bucket:

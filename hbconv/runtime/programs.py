@@ -20,6 +20,7 @@ from hbconv.containers.analysis.guard import Guard
 from hbconv.errors import BackendError, HbconvError
 from hbconv.lower import DENSE, FLAGGED, Lowered, Padding
 from hbconv.optimize.row_plans import Bucket
+from hbconv.optimize.tuning.record import Tuning
 from hbconv.pipeline import Compilation, Planned
 from hbconv.runtime.batching import bytes_given, rows_per_chunk
 from hbconv.runtime.checks import Checker
@@ -90,6 +91,8 @@ class Programs:
     target : Target
     files : mapping
         What the backend stored for programs compiled before.
+    tuning : Tuning, optional
+        Times measured.
 
     Attributes
     ----------
@@ -98,9 +101,13 @@ class Programs:
     """
 
     def __init__(
-        self, parsed: Graph, target: Target, files: Mapping[Key, Mapping[str, bytes]] | None = None
+        self,
+        parsed: Graph,
+        target: Target,
+        files: Mapping[Key, Mapping[str, bytes]] | None = None,
+        tuning: Tuning | None = None,
     ) -> None:
-        self.parsed, self.target = parsed, target
+        self.parsed, self.target, self.tuning = parsed, target, tuning
         self._planned: dict[tuple[tuple[str, ...], bool], Planned] = {}
         self._stored = dict(files or {})
         self.compiled: dict[Key, Program] = {}
@@ -177,7 +184,7 @@ class Programs:
         sparse = (padding.matrix or padding.written) and self.parsed.depends_on_form
         with self._compiling():
             if (dtypes, sparse) not in self._planned:
-                planned = Planned(self.parsed, dtypes, self.target, sparse)
+                planned = Planned(self.parsed, dtypes, self.target, sparse, self.tuning)
                 _ = planned.graph
                 self._planned[dtypes, sparse] = planned
             return self._planned[dtypes, sparse]
@@ -210,7 +217,7 @@ class Programs:
 
     def _fitted_variant(self, key: Key, stages: Compilation) -> Variant:
         if key not in self._fitted:
-            self._fitted[key] = self._variant(stages, own_files(self._stored_of(key, stages)))
+            self._fitted[key] = self.variant(stages, own_files(self._stored_of(key, stages)))
         return self._fitted[key]
 
     def _other_variants(self, key: Key, stages: Compilation) -> dict[Bucket, Variant]:
@@ -218,14 +225,15 @@ class Programs:
         stored = self._stored_of(key, stages)
         if stored:
             others = other_files(stored).items()
-            read = [(buckets, self._variant(stages, files)) for buckets, files in others]
+            read = [(buckets, self.variant(stages, files)) for buckets, files in others]
             return {bucket: variant for buckets, variant in read for bucket in buckets}
         plans = {row_plan.bucket: row_plan.plan for row_plan in stages.planned.row_plans}
         distinct = {plan.strategies: plan for plan in plans.values()}
-        made = {name: self._variant(replace(stages, plan=p)) for name, p in distinct.items()}
+        made = {name: self.variant(replace(stages, plan=p)) for name, p in distinct.items()}
         return {bucket: made[plan.strategies] for bucket, plan in plans.items()}
 
-    def _variant(self, stages: Compilation, stored: Mapping[str, bytes] | None = None) -> Variant:
+    def variant(self, stages: Compilation, stored: Mapping[str, bytes] | None = None) -> Variant:
+        """Compile a program with the plan of its stages, or read it back."""
         return Variant(stages.emitted(stored), self._chunk(stages.prepared))
 
     def _chunk(self, prepared: TensorProgram) -> int:

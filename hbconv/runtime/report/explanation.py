@@ -60,6 +60,7 @@ class Explanation:
     programs: tuple[ProgramSize, ...]
     methods: Mapping[str, Compilation] = field(repr=False, compare=False)
     row_plans: tuple[RowPlan, ...] = ()
+    tuning: str = ""
 
     @staticmethod
     def of(planned: Planned) -> Explanation:
@@ -77,6 +78,7 @@ class Explanation:
             tuple(ProgramSize.of(name, m.lowered.program) for name, m in methods.items()),
             methods,
             planned.row_plans,
+            _show_tuning(planned),
         )
 
     @property
@@ -104,6 +106,7 @@ class Explanation:
             "estimator": self.estimator,
             "target": asdict(self.target),
             "plan": self.plan.to_dict(),
+            "tuning": self.tuning.splitlines(),
             "row_plans": [row_plan.to_dict() for row_plan in self.row_plans],
             "programs": [asdict(size) for size in self.programs],
             "rules": list(self.rules),
@@ -120,6 +123,7 @@ class Explanation:
                 f"precision {target.precision}"
             ),
             "Plan": "\n".join(map(str, (self.plan, *self.row_plans))),
+            **({"Tuned": self.tuning} if self.tuning else {}),
             "Programs": "\n".join(map(str, self.programs)),
             "Graph as parsed": self.before,
             "Rules applied": show_applied(self.applied, self.optimized, target),
@@ -127,3 +131,13 @@ class Explanation:
             "Graph as optimized": self.after,
         }
         return "\n\n".join(f"{title}\n{'-' * len(title)}\n{text}" for title, text in parts.items())
+
+
+def _show_tuning(planned: Planned) -> str:
+    """Say what was measured; nothing for a model that was not tuned."""
+    if planned.tuning is None:
+        return ""
+    if planned.tuned is not None:
+        return str(planned.tuned)
+    reason = planned.tuning.remark or "it was measured for another target, version or machine"
+    return f"Predictions decide: {reason}."

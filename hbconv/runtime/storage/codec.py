@@ -20,6 +20,7 @@ from hbconv.containers import NODES, Node, topological
 from hbconv.errors import StoreError
 from hbconv.forest import CategoryTables, Forest, Slopes
 from hbconv.forest_check import check_forest
+from hbconv.optimize.tuning.record import Tuning, TuningRecord
 from hbconv.runtime.storage.annotations import fields_of, fits
 from hbconv.target import Target
 
@@ -70,6 +71,8 @@ def _classes() -> dict[str, type]:
         "Slopes": Slopes,
         "CategoryTables": CategoryTables,
         "Target": Target,
+        "Tuning": Tuning,
+        "TuningRecord": TuningRecord,
     }
     for module in modules:
         found |= {

@@ -21,6 +21,7 @@ from hbconv.errors import StoreError
 from hbconv.files import appearing
 from hbconv.lower import Padding, lower, lower_nodes
 from hbconv.names import METHODS
+from hbconv.optimize.tuning.record import Tuning
 from hbconv.runtime.programs import Key
 from hbconv.runtime.storage.annotations import fields_of, fits
 from hbconv.runtime.storage.codec import decode, encode
@@ -49,12 +50,15 @@ class Stored:
         Column dtypes that exports take.
     programs : mapping
         Files that the backend wrote for each set of methods and combination of column dtypes.
+    tuning : Tuning, optional
+        Times measured, which count on the machine that measured them.
     """
 
     parsed: Graph
     target: Target
     dtypes: tuple[str, ...]
     programs: Mapping[Key, Mapping[str, bytes]] = field(default_factory=dict)
+    tuning: Tuning | None = None
 
 
 def pack(stored: Stored) -> bytes:
@@ -62,7 +66,12 @@ def pack(stored: Stored) -> bytes:
     from safetensors.numpy import save
 
     document, arrays = encode(
-        {"parsed": stored.parsed, "target": stored.target, "dtypes": stored.dtypes}
+        {
+            "parsed": stored.parsed,
+            "target": stored.target,
+            "dtypes": stored.dtypes,
+            "tuning": stored.tuning,
+        }
     )
     members = {_ARRAYS: save(arrays)}
     programs = []

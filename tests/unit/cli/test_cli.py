@@ -99,6 +99,27 @@ def test_convert_says_what_it_wrote(capsys, files):
     assert result["methods"][:2] == ["predict", "predict_proba"]
 
 
+@pytest.mark.parametrize("tune", [["--tune"], ["--tune", "0.01"], ["--tune=0.01"]], ids=str)
+def test_convert_tunes(capsys, tmp_path, tune):
+    rng = np.random.default_rng(0)
+    source = RandomForestClassifier(10, max_depth=4, random_state=0)
+    joblib.dump(source.fit(rng.normal(size=(99, 3)), np.arange(99) % 2), tmp_path / "m.joblib")
+    options = [tmp_path / "m.joblib", "--allow-pickle", "--backend", "torch", *tune, "--json"]
+    code, out, _ = run(capsys, "convert", *options, "-o", tmp_path / "m.hbc")
+    assert code == 0
+    assert "ms against" in json.loads(out)["tuned"][0]
+    code, out, _ = run(capsys, "explain", tmp_path / "m.hbc")
+    assert code == 0
+    assert "\nTuned\n" in out
+
+
+def test_convert_tunes_no_forced_strategy(capsys, files):
+    options = ["--allow-pickle", "--backend", "torch", "--strategy", "gemm", "--tune"]
+    code, _, error = run(capsys, "convert", files / "model.joblib", "-o", files / "m.hbc", *options)
+    assert code == 1
+    assert "leaves tune= nothing to choose" in error
+
+
 def test_a_pickle_is_loaded_only_when_allowed(capsys, files):
     code, out, error = run(capsys, "convert", files / "model.joblib", "-o", files / "m.hbc")
     assert (code, out) == (1, "")

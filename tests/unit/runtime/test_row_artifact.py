@@ -12,6 +12,7 @@ from hbconv.backends.base import Artifact
 from hbconv.optimize import row_plans
 from hbconv.optimize.plan import Plan, make_plan
 from hbconv.optimize.row_plans import BUCKETS
+from hbconv.runtime.programs import DIGEST
 from hbconv.runtime.row_artifact import RowArtifact, Variant, other_files, own_files
 
 STRATEGIES = {1: "select", 8: "gemm", 128: "select", 10_000: "tree_traversal"}
@@ -127,11 +128,11 @@ def test_other_backends_have_one_plan(by_rows, forest):
     assert "program of their own" not in str(explanation)
 
 
-def test_forms_are_saved_once_and_read_again(by_rows, forest, tmp_path):
+def test_variants_are_saved_once_and_read_again(by_rows, forest, tmp_path):
     model = hbconv.convert(forest, "torchscript", sample=rows(2))
     model.save(tmp_path / "model.hbc")
     ((_, files), *_) = model.programs.files().items()
-    assert set(files) == {"model.pt", "rows-1-17/model.pt", "rows-2/model.pt"}
+    assert set(files) == {DIGEST, "model.pt", "rows-1-17/model.pt", "rows-2/model.pt"}
     loaded = hbconv.load(tmp_path / "model.hbc", trusted=True)
     for count in (1, 16, 17, 1001):
         np.testing.assert_array_equal(loaded.predict(rows(count)), forest.predict(rows(count)))

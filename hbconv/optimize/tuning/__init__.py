@@ -1,0 +1,1 @@
+"""What timing decided: contenders, records of their times, and the plans that follow from them."""

@@ -1,0 +1,109 @@
+"""Keys of records: digests of all that the ranking of contenders depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import platform
+from dataclasses import asdict
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from hbconv.backends.tvm.target.machine import Machine
+from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves
+from hbconv.forest import Forest
+from hbconv.optimize.row_plans import Bucket
+from hbconv.target import Target
+
+__all__ = ["describe_machine", "describe_structure", "record_key"]
+
+FORMAT = 1
+"""Version of records, and of what their keys are made from."""
+STEPS_PER_DOUBLING = 4
+"""Sizes of forests are rounded to a fifth: a model fitted again finds the record."""
+PACKAGES = ("hbconv", "numpy", "torch", "apache-tvm", "onnxruntime")
+
+
+def record_key(typed: Graph, target: Target, bucket: Bucket) -> str:
+    """Return the key of the record of a graph and a bucket of rows.
+
+    Parameters
+    ----------
+    typed : Graph
+        Before the optimizer. Its values, and the dtypes of its columns, do not count.
+    target : Target
+        Its rows and strategy do not count.
+    bucket : Bucket
+    """
+    options = asdict(target.replace(rows=1, strategy=None))
+    facts = {
+        "format": FORMAT,
+        "structure": describe_structure(typed),
+        "target": options,
+        "least_rows": bucket.least,
+        "machine": describe_machine(),
+        "versions": describe_versions(),
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def describe_structure(graph: Graph) -> list[Any]:
+    """Return the kind, width and inputs of each node, and the rounded sizes of forests."""
+    nodes = graph.nodes()
+    places = {node: place for place, node in enumerate(nodes)}
+    described = [[_describe(node), [places[i] for i in node.inputs]] for node in nodes]
+    outputs = [places[root] for root in graph.output_roots]
+    return [len(graph.schema.columns), sorted(graph.outputs), described, outputs]
+
+
+def _describe(node: Node) -> list[Any]:
+    forest = node.forest if isinstance(node, TreeEnsemble | TreeLeaves) else None
+    return [node.name, node.type.width, None if forest is None else _sizes(forest)]
+
+
+def _sizes(forest: Forest) -> list[Any]:
+    counts = (forest.n_trees, forest.n_tests, forest.depth)
+    kinds = (forest.n_outputs, forest.values.shape[1], forest.accumulate, bool(forest.tables))
+    return [*map(_rounded, counts), *kinds]
+
+
+def _rounded(count: int) -> int:
+    """Return the size on a scale of four steps for each doubling.
+
+    Examples
+    --------
+    >>> [_rounded(count) for count in (0, 1, 1_000, 1_050, 2_000)]
+    [0, 4, 44, 44, 48]
+    """
+    return 0 if count == 0 else STEPS_PER_DOUBLING + round(STEPS_PER_DOUBLING * math.log2(count))
+
+
+@cache
+def describe_machine() -> dict[str, Any]:
+    """Return what is known of this machine's processor."""
+    host = asdict(Machine.host())
+    return {**host, "extras": sorted(host["extras"]), "processor": _processor()}
+
+
+def describe_versions() -> dict[str, str]:
+    """Return the versions of the packages that compute."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _processor() -> str:
+    """Return the processor's name, as Linux tells it, or what Python knows."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else f"{platform.machine()} {platform.processor()}"
