@@ -59,8 +59,17 @@ class LookupRows(Node):
         return f"table of {len(self.table)}  width {self.type.width}"
 
     def narrowed(self, columns: Array) -> Node | None:
-        one_each = self.table.shape[1] == 1
-        return replace(self, positions=Select(self.positions, columns)) if one_each else None
+        """Look up fewer positions, where all columns of some are left out."""
+        each = self.table.shape[1]
+        if each == 1:
+            return replace(self, positions=Select(self.positions, columns))
+        read, place = np.unique(columns.data // max(each, 1), return_inverse=True)
+        if len(read) == self.positions.type.width:
+            return None
+        fewer = replace(self, positions=Select(self.positions, Array.of(read, "int32")))
+        places = place * each + columns.data % each
+        whole = np.array_equal(places, np.arange(fewer.type.width))
+        return fewer if whole else Select(fewer, Array.of(places, "int32"))
 
     def infer(self) -> Type:
         return Type(self.positions.type.width * self.table.shape[1], self.table.dtype)

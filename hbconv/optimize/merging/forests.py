@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.forest import CategoryTables, Forest
 
-__all__ = ["first_places", "join_forests", "pad_leaves", "without_values"]
+__all__ = ["first_places", "join_forests", "without_values"]
 
 Ints = npt.NDArray[np.integer]
 
@@ -25,6 +25,7 @@ _JOINED = (
     "roots",
     "values",
     "target",
+    "start",
     "leaf_id",
 )
 """Fields that are one forest's after another's, once they are shifted."""
@@ -36,12 +37,12 @@ def join_forests(
     """Make one forest of all trees, in their order.
 
     A tree of scalar leaves adds to an output of its own forest, so each output has its terms in its
-    order. Trees of vector leaves must all have vectors over all outputs (``pad_leaves``).
+    order.
 
     Parameters
     ----------
     forests : sequence of Forest
-        Of one dtype of sums, without linear leaves.
+        Of scalar leaves and one dtype of sums, without linear leaves.
     places : sequence of arrays of int
         For each forest, the columns that its features are.
     n_features : int
@@ -62,13 +63,10 @@ def join_forests(
     joined: dict[str, Any] = {
         name: Array(np.concatenate([getattr(f, name).data for f in shifted])) for name in _JOINED
     }
-    vectors = forests[0].values.shape[1] > 1
-    start = forests[0].start if vectors else Array(np.concatenate([f.start.data for f in forests]))
     return replace(
         shifted[0],
         **joined,
         first_leaf=_first_leaves(forests),
-        start=start,
         n_features=n_features,
         tables=_join_tables([f.tables for f in forests], [f.n_tests for f in forests]),
     )
@@ -82,8 +80,6 @@ def _shifted(forests: Sequence[Forest], places: Sequence[Ints], dtype: str) -> l
     tests = first_places([f.n_tests for f in forests])
     leaves = first_places([f.n_leaves for f in forests])
     outputs = first_places([f.n_outputs for f in forests])
-    if forests[0].values.shape[1] > 1:
-        outputs = np.zeros_like(outputs)
     if len({f.strict for f in forests}) > 1:
         forests = [_less_equal(f, dtype) for f in forests]
     return [
@@ -113,22 +109,6 @@ def _less_equal(forest: Forest, dtype: str) -> Forest:
 def first_places(sizes: Sequence[int]) -> npt.NDArray[np.int64]:
     """Where each of several things begins, that stand one after another."""
     return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-
-
-def pad_leaves(forests: Sequence[Forest]) -> list[Forest]:
-    """Let the leaves of each forest be vectors over the outputs of all, zero for the others'.
-
-    A sum that does not start from -0.0 never becomes -0.0, so adding zero keeps each bit of it.
-    """
-    firsts = first_places([f.n_outputs for f in forests])
-    start = Array(np.concatenate([f.start.data for f in forests]))
-
-    def padded(forest: Forest, first: int) -> Forest:
-        values = np.zeros((forest.n_leaves, len(start)), forest.accumulate)
-        values[:, first : first + forest.n_outputs] = forest.values.data
-        return replace(forest, values=Array(values), start=start)
-
-    return [padded(forest, int(first)) for forest, first in zip(forests, firsts, strict=True)]
 
 
 def without_values(forest: Forest) -> Forest:

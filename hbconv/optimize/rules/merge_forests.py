@@ -8,7 +8,16 @@ from dataclasses import replace
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Graph, Node, Select, TreeEnsemble, TreeLeaves
+from hbconv.containers import (
+    Graph,
+    LookupRows,
+    Node,
+    Select,
+    Together,
+    TreeEnsemble,
+    TreeLeaves,
+    at_step,
+)
 from hbconv.forest import Forest
 from hbconv.optimize.merging.columns import find_columns, unite_columns
 from hbconv.optimize.merging.forests import first_places, join_forests, without_values
@@ -28,7 +37,9 @@ def merge_forests(graph: Graph) -> Iterator[Derivation | Declined]:
     The columns of all are put side by side, each once. A tree adds to the outputs of its own forest
     alone, so each output keeps its start, its terms and their order: bit-exact. The forests sum in
     one dtype and compare columns of one dtype. None of them reads another's scores. Strict and
-    other comparisons become ``<=``. Forests of linear leaves stay apart.
+    other comparisons become ``<=``. Single trees of vector leaves, as in bagging, look their
+    vectors up. Forests of linear leaves stay apart, and so do those of several trees of vectors:
+    longer vectors cost more than they save.
 
     Examples
     --------
@@ -61,8 +72,9 @@ def _kind(node: Trees) -> tuple[Hashable, ...]:
     """Say what forests must have in common to become one."""
     if isinstance(node, TreeLeaves):
         return TreeLeaves, node.x.type.dtype, node.forest.leaf_id.dtype
-    vectors = node.forest.values.shape[1] > 1
-    return TreeEnsemble, node.x.type.dtype, node.forest.accumulate, vectors
+    single = node.forest.n_trees == 1
+    values = node.forest.values.shape[1]
+    return TreeEnsemble, node.x.type.dtype, node.forest.accumulate, values, values > 1 and single
 
 
 def _column_names(node: Trees) -> tuple[Hashable, ...]:
@@ -88,7 +100,9 @@ def _refuse(node: Trees) -> str | None:
         return None
     if node.forest.slopes is not None:
         return "its leaves are linear models"
-    return "its leaves are vectors" if node.forest.values.shape[1] > 1 else None
+    if _has_vectors(node) and node.forest.n_trees > 1:
+        return "its leaves are vectors, and it has several trees"
+    return None
 
 
 def _replacements(
@@ -99,7 +113,7 @@ def _replacements(
     forest = join_forests(
         [_joinable(node) for node in group], united.places, united.x.type.width, united.x.type.dtype
     )
-    together = replace(group[0], x=united.x, forest=forest)
+    together = _merged_node(group, united.x, forest)
     widths = [node.type.width for node in group]
     return {
         node: Select(together, Array.of(np.arange(first, first + width), "int32"), step=node.step)
@@ -107,8 +121,24 @@ def _replacements(
     }
 
 
+def _merged_node(group: Sequence[Trees], x: Node, forest: Forest) -> Node:
+    """Sum the leaves of all trees; where each sum is one vector, look it up at the leaf."""
+    if not any(_has_vectors(node) for node in group):
+        return replace(group[0], x=x, forest=forest)
+    sums = np.concatenate([node.forest.start.data + node.forest.values.data for node in group])
+    with at_step(group[0].step):
+        leaves = TreeLeaves(x, forest.with_numbered_leaves(), group[0].strategy)
+        return Together(LookupRows(leaves, Array.of(sums, group[0].forest.accumulate)))
+
+
+def _has_vectors(node: Trees) -> bool:
+    return isinstance(node, TreeEnsemble) and node.forest.values.shape[1] > 1
+
+
 def _joinable(node: Trees) -> Forest:
-    return without_values(node.forest) if isinstance(node, TreeLeaves) else node.forest
+    if isinstance(node, TreeLeaves) or _has_vectors(node):
+        return without_values(node.forest)
+    return node.forest
 
 
 def _proof(group: Sequence[Trees]) -> str:

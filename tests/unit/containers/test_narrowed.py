@@ -235,5 +235,11 @@ def test_one_hot_absorbs_a_selection_across_its_columns() -> None:
     np.testing.assert_array_equal(value(narrowed), value(OneHot(CODES, (3, 3, 3)))[:, columns.data])
 
 
-def test_rows_looked_up_whole_stay_whole() -> None:
-    assert LookupRows(PLACES, POINTS).narrowed(columns_of(0)) is None
+def test_rows_looked_up_lose_positions_alone() -> None:
+    looked_up = LookupRows(PLACES, POINTS)
+    assert looked_up.narrowed(columns_of(0, 3, 6)) is None
+    (second,) = (n for n in (looked_up.narrowed(columns_of(3, 4, 5)),) if n is not None)
+    assert second == LookupRows(Select(PLACES, columns_of(1)), POINTS)
+    assert looked_up.narrowed(columns_of(8, 6)) == Select(
+        LookupRows(Select(PLACES, columns_of(2)), POINTS), columns_of(2, 0)
+    )

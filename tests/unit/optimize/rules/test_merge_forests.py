@@ -25,6 +25,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from hbconv.array import Array
 from hbconv.backends.reference import evaluate
@@ -42,9 +43,11 @@ from hbconv.containers import (
     verify_graph,
 )
 from hbconv.lower import lower
+from hbconv.optimize.narrow import narrow_to
 from hbconv.optimize.rule import Declined, Derivation
 from hbconv.optimize.rules.merge_forests import merge_forests
 from hbconv.parse import parse
+from hbconv.target import Target
 
 RNG = np.random.default_rng(0)
 SCHEMA = Schema.matrix(5)
@@ -172,6 +175,26 @@ def test_a_forest_that_reads_another_s_scores_stays_apart():
     assert not list(merge_forests(graph_of(first, second)))
 
 
+@pytest.mark.parametrize("accumulate", ["float32", "float64"])
+def test_single_trees_of_vector_leaves_look_their_sums_up(accumulate):
+    options = {"n_trees": 1, "n_outputs": 3, "vector": True, "accumulate": accumulate}
+    graph = graph_of(*(ensemble(**options) for _ in range(4)))
+    after = merged(graph)
+    (leaves,) = forests_in(after)
+    assert isinstance(leaves, TreeLeaves)
+    assert_same_bits(graph, after, hostile_rows(RNG, leaves.forest, n=300))
+    alone = narrow_to(after, ("f1",), Target())
+    assert [n.forest.n_trees for n in forests_in(alone)] == [1]
+    rows = hostile_rows(RNG, leaves.forest, n=300)
+    assert answers(alone, rows) == answers(graph.only("f1"), rows)
+
+
+def test_forests_of_several_trees_of_vector_leaves_are_declined():
+    graph = graph_of(*(ensemble(n_outputs=2, vector=True) for _ in range(2)))
+    reasons = [d.reason for d in merge_forests(graph) if isinstance(d, Declined)]
+    assert reasons == ["its leaves are vectors, and it has several trees"] * 2
+
+
 def test_linear_leaves_are_declined():
     linear = [
         TreeEnsemble(X, with_random_slopes(random_forest(RNG, n_features=5), RNG)) for _ in "ab"
@@ -197,6 +220,7 @@ FITTED = {
     "multi-output": MultiOutputClassifier(BOOSTED).fit(FEATURES, np.stack([LABELS, FEATURES[:, 0] > 0], 1)),
     "multi-regressor": MultiOutputRegressor(GROWN).fit(FEATURES, FEATURES[:, :3] + LABELS[:, None]),
     "bagging": BaggingRegressor(REGRESSOR, 3, random_state=0).fit(FEATURES, LABELS),
+    "trees of several outputs": MultiOutputClassifier(DecisionTreeClassifier(max_depth=5)).fit(FEATURES, np.stack([LABELS, 2 - LABELS], 1)),
     "voting": VotingRegressor([("a", REGRESSOR), ("b", GROWN), ("c", RandomForestRegressor(3, random_state=1))]).fit(FEATURES, LABELS),
     "stacking": StackingClassifier([("a", BOOSTED), ("b", LGBMClassifier(n_estimators=3, verbose=-1))], LogisticRegression(), cv=2).fit(FEATURES, LABELS),
     "embeddings": make_union(*(RandomTreesEmbedding(3, max_depth=3, random_state=i) for i in range(3))).fit(FEATURES),
