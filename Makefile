@@ -35,7 +35,7 @@ check: env
 	$(BIN)/python -m pytest -n 2
 
 battery: env
-	$(BIN)/python -m pytest tests/conformance/trees tests/conformance/breadth --battery 200 --battery-report figures.json
+	$(BIN)/python -m pytest tests/conformance/trees tests/conformance/breadth tests/conformance/optimizer --battery 200 --battery-report figures.json
 
 fuzz: env
 	PYTHONPATH=tests/system:tests/support:tests/conformance:strategies:datasets $(BIN)/python -m fuzz --count $(COUNT)
