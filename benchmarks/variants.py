@@ -14,7 +14,6 @@ from timing import least_processor_seconds
 
 import hbconv
 from hbconv.model import Model
-from hbconv.pipeline import Planned
 from hbconv.runtime.inputs.read import read_table
 from hbconv_datasets.pipelines import Fitted, PipelineCase
 
@@ -53,18 +52,13 @@ def every_rule() -> tuple[str, ...]:
     return rule_names()
 
 
-def effective_rules(variant: Variant, X: Any) -> list[str]:
+def effective_rules(variant: Variant, X: Any) -> tuple[str, ...]:
     """Return the rules whose absence changes the optimized graph of the method asked."""
+    from hbconv.runtime.report.effective_rules import find_effective_rules
+
     model = variant.model
-    dtypes = read_table(X, model.reads).dtypes
-
-    def optimized(without: tuple[str, ...]) -> Any:
-        target = model.target.replace(without=without)
-        graph = Planned(model.parsed, dtypes, target).optimized
-        return graph.only(variant.method).output_roots
-
-    whole = optimized(())
-    return [name for name in every_rule() if optimized((name,)) != whole]
+    planned = model.programs.planned(read_table(X, model.reads).dtypes)
+    return find_effective_rules(planned, variant.method)
 
 
 def time_variants(
