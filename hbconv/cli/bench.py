@@ -1,5 +1,6 @@
 """Time a model beside its source, at several batch sizes, on one or more backends.
 
+With ``--ablate`` it is timed beside itself, with rules of the optimizer left out.
 The rows are random or those of a table. The times are medians of repeated calls in this process.
 The machine's speed drifts, so compare within one run.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.cli import answer, positive
+from hbconv.cli.ablation import ablate, show_ablation
 from hbconv.cli.sources import convert_options, load_saved, load_source, model_arguments
 from hbconv.cli.tables import read_all, rows_for
 from hbconv.containers import Graph
@@ -39,6 +41,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--backends",
         help="backends to compare, separated by commas (default: the one of --backend)",
     )
+    command.add_argument(
+        "--ablate",
+        action="store_true",
+        help="time the model with each rule of the optimizer left out instead of its source",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -53,18 +60,32 @@ def run(options: argparse.Namespace) -> int:
     method = options.method or next(
         m for m in ("predict_proba", *first.methods) if m in first.methods
     )
+    rows = _rows(first, options.data, max(options.batch))
+    if options.ablate:
+        return _ablate(models.values(), method, rows, options)
     contenders: dict[str, Callable[[Any], Any]] = {
         model.backend: getattr(model, method) for model in models.values()
     }
     if source is not None and not isinstance(source, Graph):
         contenders = {"source": getattr(source, method), **contenders}
-    rows = _rows(first, options.data, max(options.batch))
     figures = [
         _time(name, call, rows[:size], options.repeat)
         for size in options.batch
         for name, call in contenders.items()
     ]
     answer(options, {"method": method, "figures": figures}, _table(method, figures))
+    return 0
+
+
+def _ablate(models: Iterable[Any], method: str, rows: Any, options: argparse.Namespace) -> int:
+    """Time each model with each rule left out."""
+    figures = [
+        figure
+        for size in options.batch
+        for model in models
+        for figure in ablate(model, method, rows[:size], options.repeat)
+    ]
+    answer(options, {"method": method, "figures": figures}, show_ablation(method, figures))
     return 0
 
 

@@ -357,6 +357,29 @@ def test_bench_times_the_source_beside(capsys, files):
     ]
 
 
+def test_bench_leaves_out_each_rule_that_matters(capsys, files):
+    data = ("--data", files / "rows.parquet", "--backends", "reference,torch", "--batch", "1,20")
+    argv = ("bench", files / "model.joblib", "--allow-pickle", *data, "--repeat", "2", "--ablate")
+    figures = json.loads(run(capsys, *argv, "--json")[1])["figures"]
+    first = [f for f in figures if (f["backend"], f["rows"]) == ("reference", 1)]
+    rules = [f["rules"] for f in first]
+    assert (rules[0], rules[-1]) == ("all rules", "no rule")
+    assert "without fold_one_hot_into_linear" in rules
+    assert "without narrow_forests" not in rules  # the model has no trees
+    assert first[0]["times_slower"] == 1
+    assert {(f["backend"], f["rows"]) for f in figures} == {
+        ("reference", 1), ("reference", 20), ("torch", 1), ("torch", 20),
+    }  # fmt: skip
+
+
+def test_bench_prints_what_a_rule_gains(capsys, files):
+    data = ("--data", files / "rows.parquet", "--backend", "reference", "--batch", "20")
+    argv = ("bench", files / "model.joblib", "--allow-pickle", *data, "--repeat", "1", "--ablate")
+    code, out, _ = run(capsys, *argv)
+    assert code == 0
+    assert "without fold_one_hot_into_linear" in out
+
+
 def test_model_files_of_lightgbm_and_xgboost_need_no_flag(capsys, tmp_path):
     x = np.random.default_rng(0).normal(size=(200, 4))
     y = (x[:, 0] > 0).astype(int)
