@@ -1,244 +1,143 @@
-"""Time every tree strategy on a backend beside the cost model; ``--fit`` derives its prices.
+"""Fit the prices of tree strategies to the timings of ``regret.py``.
 
-    python benchmarks/strategies.py --backend torch
-    python benchmarks/strategies.py --backend torch --fit --json prices.json
+    python benchmarks/regret.py --backend torch --json torch.jsonl
+    python benchmarks/strategies.py torch.jsonl --fit
 
-``--fit`` finds the prices of ``hbconv/cost_model.py`` by non-negative least squares of the
-relative errors. The counts of ``Work`` are the coefficients, over the forests and numbers of rows
-below. On the CPU the clock is the process's own, with one thread, so that other work on the machine
-disturbs little.
+Each strategy of a backend gets prices of its own in ``hbconv/cost_model/shipped.py``: the
+non-negative ones whose predictions err least, by the ratio of seconds predicted and measured. A
+time counts by how near it is to the best, since a hopeless strategy is never chosen. Without
+``--fit`` the prices at hand are compared with the timings.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
-import sys
-import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
-from itertools import groupby
+from collections import defaultdict
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from regret import Shape, train
 from scipy.optimize import nnls
-from sklearn.ensemble import RandomForestRegressor
 
 from hbconv.backends import find_backend
-from hbconv.containers import TreeEnsemble
 from hbconv.cost_model import Prices, Work, find_prices
-from hbconv.forest import Forest
-from hbconv.parse import parse
-from hbconv.strategy import strategies
+from hbconv.optimize.program_cost import tree_work
 from hbconv.target import Target
-from hbconv.tensor import Builder
 
-SHAPES = [
-    (10, 3, None),
-    (100, 1, None),
-    (100, 3, None),
-    (100, 5, None),
-    (100, 8, None),
-    (500, 6, None),
-    (100, None, 31),
-    (20, None, None),
-]
-"""Forests: trees, largest depth, largest number of leaves."""
-
-UNITS = ("operator", "elementwise", "take", "read", "multiplication")
-"""The prices of primitives, in the order of ``Prices``."""
+FLAT = ("operator", "multiplication", "column")
+"""Prices that no cache changes."""
+LEVELLED = ("elementwise", "take", "read", "visit", "sum")
+"""Prices of four numbers: in the nearest cache, and what a miss of each level adds."""
+LEVELS = 4
+ROUNDS = 20
+"""Rounds of weighted least squares, each weighted by the predictions of the one before."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """One strategy on one forest: seconds for all rows, measured and predicted."""
+    """Seconds of a strategy, and the work that they were for."""
 
-    forest: str
-    rows: int
-    strategy: str
-    native: bool
-    seconds: float
-    predicted: float
     work: Work
-
-    @property
-    def kernel(self) -> str:
-        """The kernel that its prices belong to."""
-        return self.strategy if self.native else "primitives"
-
-    def again(self, prices: Prices, target: Target) -> Timing:
-        """Return the same timing, predicted by other prices."""
-        return replace(self, predicted=prices.seconds(self.work, target.replace(rows=self.rows)))
+    target: Target
+    seconds: float
+    weight: float
 
 
 def main() -> None:
-    """Time, fit where asked, print."""
-    parser = argparse.ArgumentParser(
-        description="Time every tree strategy beside what the cost model predicts."
-    )
-    parser.add_argument("--backend", default="torch")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--rows", type=int, nargs="+", default=[1, 30, 300, 10_000])
-    parser.add_argument(
-        "--longest",
-        type=float,
-        default=0.3,
-        help="leave out what is predicted to take more seconds",
-    )
-    parser.add_argument("--fit", action="store_true", help="derive prices from these timings")
-    parser.add_argument("--json", metavar="FILE", help="write everything; - for standard output")
+    """Read timings, and fit or compare."""
+    parser = argparse.ArgumentParser(description="Fit the prices of tree strategies.")
+    parser.add_argument("timings", type=Path, help="written by regret.py")
+    parser.add_argument("--fit", action="store_true", help="derive prices")
     options = parser.parse_args()
-    target = Target(backend=options.backend, device=options.device)
-    timings = [
-        t
-        for shape in SHAPES
-        for rows in options.rows
-        for t in time_forest(shape, target.replace(rows=rows), options.longest)
-    ]
-    kernels = sorted({t.kernel for t in timings})
-    prices = (
-        {kernel: fit([t for t in timings if t.kernel == kernel], target) for kernel in kernels}
-        if options.fit
-        else {}
-    )
-    timings = [t.again(prices[t.kernel], target) if options.fit else t for t in timings]
-    report = {
-        "backend": options.backend,
-        "prices": {kernel: asdict(p) for kernel, p in prices.items()},
-        "timings": list(map(asdict, timings)),
-    }
-    if options.json == "-":
-        json.dump(report, sys.stdout, indent=1)
-        return
-    if options.json:
-        Path(options.json).write_text(json.dumps(report, indent=1))
-    print_timings(timings)
-    print(report["prices"])
-
-
-def time_forest(
-    shape: tuple[int, int | None, int | None], target: Target, longest: float
-) -> Iterator[Timing]:
-    """Time each strategy that may be used; one where the backend runs them all by one operator."""
-    forest = train(*shape)
-    backend = find_backend(target.backend)
-    x = (
-        np.random.default_rng(1)
-        .standard_normal((target.rows, forest.n_features))
-        .astype(np.float32)
-    )
-    natives = backend.native_trees(target)
-    known = (
-        strategies()
-        if natives < strategies().keys()
-        else {"tree_traversal": strategies()["tree_traversal"]}
-    )
-    for name, strategy in known.items():
-        native = name in natives
-        refused = None if native else strategy.check(forest, target)
-        predicted = (
-            math.inf
-            if refused
-            else find_prices(target, name, native=native).seconds(strategy.work(forest), target)
+    cases = [json.loads(line) for line in options.timings.read_text().splitlines()]
+    for strategy, timings in sorted(read(cases).items()):
+        target = timings[0].target
+        native = strategy in find_backend(target.backend).native_trees(target)
+        prices = find_prices(target, strategy, native=native)
+        if options.fit:
+            prices = fit(timings, prices.tile)
+            print(f'    ("{target.backend}", "{strategy}"): {show(prices)},')
+        errors = [prices.seconds(t.work, t.target) / t.seconds for t in timings]
+        quartiles = ", ".join(
+            f"{q:.2f}" for q in np.quantile(errors, (0.05, 0.25, 0.5, 0.75, 0.95))
         )
-        if predicted > longest:
-            continue
-        work = strategy.work(forest)
-        rows = target.rows if native else work.rows_at_once(target)
-        seconds = time_strategy(
-            forest, name, [x[i : i + rows] for i in range(0, len(x), rows)], target
-        )
-        yield Timing(
-            f"{shape[0]} trees, depth {shape[1]}, leaves {shape[2]}",
-            target.rows,
-            name,
-            native,
-            seconds,
-            predicted,
-            work,
-        )
+        print(f"# {strategy}: predicted / measured at 5, 25, 50, 75 and 95 %: {quartiles}")
 
 
-def train(
-    n_trees: int, max_depth: int | None, max_leaves: int | None, n_features: int = 28
-) -> Forest:
-    """Return the Forest of a random forest fitted to noise, so that trees grow fully."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((3000, n_features)).astype(np.float32)
-    y = rng.standard_normal(3000)
-    model = RandomForestRegressor(
-        n_trees, max_depth=max_depth, max_leaf_nodes=max_leaves, max_features=5, random_state=0
-    ).fit(X, y)
-    return next(node.forest for node in parse(model).nodes() if isinstance(node, TreeEnsemble))
-
-
-def time_strategy(
-    forest: Forest, strategy: str, chunks: list[npt.NDArray[Any]], target: Target
-) -> float:
-    """Return the least of several times for all chunks of rows, in seconds.
-
-    They are seconds of the processor, and on a GPU of the wall clock.
-    """
-    clock = time.process_time if target.device == "cpu" else time.perf_counter
-    b = Builder()
-    leaves = b.op(
-        "tree_leaves", b.input("x", "float32", forest.n_features), forest=forest, strategy=strategy
-    )
-    artifact = find_backend(target.backend).compile(b.program({"leaves": leaves}), target)
-    artifact.run({"x": chunks[0]})
-    times: list[float] = []
-    end = time.perf_counter() + 0.3
-    while len(times) < 3 or time.perf_counter() < end:
-        start = clock()
-        for x in chunks:
-            artifact.run({"x": x})
-        times.append(clock() - start)
-    return min(times)
-
-
-def fit(timings: list[Timing], target: Target) -> Prices:
-    """Find the non-negative prices of least relative error; a native kernel has one price."""
-    tile = find_prices(target, timings[0].strategy, native=timings[0].native).tile
-    if timings[0].native:
-        return Prices(
-            visit=float(
-                np.median(
-                    [
-                        t.seconds / (t.rows * t.work.visits)
-                        for t in timings
-                        if t.rows == max(s.rows for s in timings)
-                    ]
-                )
-            ),
-            tile=tile,
-        )
-    units = [replace(Prices(*unit), tile=tile) for unit in np.eye(len(UNITS)).tolist()]
-    counts = [
-        [unit.seconds(t.work, target.replace(rows=t.rows)) / t.seconds for unit in units]
-        for t in timings
-    ]
-    matrix = np.array(counts)
-    # A unit that none of the timings uses costs nothing.
-    scale = np.where(matrix.any(axis=0), matrix.max(axis=0), 1)
-    found, _ = nnls(matrix / scale, np.ones(len(timings)))
-    return replace(Prices(*(found / scale).tolist()), tile=tile)
-
-
-def print_timings(timings: list[Timing]) -> None:
-    """Print the strategies of each case, the fastest first, and compare the plan's choice."""
-    for (forest, rows), group in groupby(timings, key=lambda t: (t.forest, t.rows)):
-        ranked = sorted(group, key=lambda t: t.seconds)
-        chosen = min(ranked, key=lambda t: t.predicted)
-        ratio = chosen.seconds / ranked[0].seconds
-        print(f"\n{forest}, {rows} rows: chosen {chosen.strategy}, {ratio:.2f} times the best")
-        for t in ranked:
-            print(
-                f"  {t.strategy:<24}{t.seconds * 1e3:10.3f} ms ",
-                f"predicted {t.predicted * 1e3:10.3f} ms{'  native' if t.native else ''}",
+def read(cases: list[dict[str, Any]]) -> dict[str, list[Timing]]:
+    """Return the timings of each strategy."""
+    timings: dict[str, list[Timing]] = defaultdict(list)
+    for case in cases:
+        shape = Shape(**case["shape"])
+        target = Target(case["backend"], rows=case["rows"])
+        best = min(case["times"].values())
+        for strategy, seconds in case["times"].items():
+            work = tree_work(
+                train(shape), strategy, target, find_backend(target.backend), shape.dtype
             )
+            timings[strategy].append(Timing(work, target, seconds, (best / seconds) ** 0.5))
+    return timings
+
+
+def fit(timings: list[Timing], tile: int) -> Prices:
+    """Find the non-negative prices of least relative error.
+
+    1. Price the work of each timing by each unit alone: the prediction is linear in the prices. A
+       call itself takes as long whatever the strategy, so its price is left out of the result.
+    2. Weigh by the seconds measured and those predicted by the round before.
+    """
+    units = _units(tile)
+    counts = np.array(  # 1
+        [[1.0, *(unit.seconds(t.work, t.target) for unit in units)] for t in timings]
+    )
+    if len({t.work.operators for t in timings}) == 1:
+        counts[:, 1 + FLAT.index("operator")] = 0
+    seconds = np.array([t.seconds for t in timings])
+    weight = np.array([t.weight for t in timings])
+    predicted = seconds
+    for _ in range(ROUNDS):
+        scale = (weight / np.sqrt(seconds * np.clip(predicted, seconds / 9, seconds * 9)))[
+            :, None
+        ]  # 2
+        rows = counts * scale
+        size = np.where(rows.any(axis=0), rows.max(axis=0), 1)
+        found, _ = nnls(rows / size, seconds * scale[:, 0], maxiter=10_000)
+        found = found / size
+        predicted = counts @ found
+    return _prices(found[1:], tile)
+
+
+def _units(tile: int) -> list[Prices]:
+    """List prices of one for each unit alone, and for each level of those that have levels."""
+    flat = [Prices(**{name: 1.0}, tile=tile) for name in FLAT]
+    levels = np.eye(LEVELS).tolist()
+    return flat + [
+        Prices(**{name: tuple(level)}, tile=tile) for name in LEVELLED for level in levels
+    ]
+
+
+def _prices(found: npt.NDArray[Any], tile: int) -> Prices:
+    flat = dict(zip(FLAT, found[: len(FLAT)].tolist(), strict=True))
+    levels = found[len(FLAT) :].reshape(-1, LEVELS).tolist()
+    levelled = {name: tuple(level) for name, level in zip(LEVELLED, levels, strict=True)}
+    return replace(Prices(tile=tile), **flat, **levelled)
+
+
+def show(prices: Prices) -> str:
+    """Write prices as Python, with three digits and without zeros."""
+    written = []
+    for field in fields(prices):
+        value = getattr(prices, field.name)
+        numbers = value if isinstance(value, tuple) else (value,)
+        if field.name == "functions" or not any(numbers) or (field.name, value) == ("tile", 1):
+            continue
+        shown = ", ".join(f"{number:.3g}" for number in numbers)
+        written.append(f"{field.name}={f'({shown})' if len(numbers) > 1 else shown}")
+    return f"Prices({', '.join(written)})"
 
 
 if __name__ == "__main__":

@@ -241,6 +241,17 @@ class Forest:
             codes[inner] = self.left.data[codes[inner]]
         return ~codes
 
+    def count_thresholds(self, dtype: str) -> npt.NDArray[np.int64]:
+        """Count the distinct thresholds of each feature that has some, for x of the dtype."""
+        thresholds = self.less_equal_thresholds(dtype)
+        order = np.lexsort((thresholds, self.feature.data))
+        feature = self.feature.data[order]
+        thresholds = thresholds[order]
+        fresh = np.diff(feature, prepend=-1).astype(bool)
+        fresh[1:] |= thresholds[1:] != thresholds[:-1]
+        counts: npt.NDArray[np.int64] = np.unique(feature[fresh], return_counts=True)[1]
+        return counts
+
     def less_equal_thresholds(self, dtype: str) -> npt.NDArray[Any]:
         """Return thresholds t such that ``x <= t`` decides as the source, for x of the dtype.
 

@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.cost_model import Work
 from hbconv.errors import BackendError, MissingPackageError
 from hbconv.forest import Forest
-from hbconv.strategy import Refusal, lower_trees
+from hbconv.strategy import Refusal, find_strategy, lower_trees
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram, Value, verify_program
 from hbconv.tensor.rewrite import rewrite_program
@@ -163,6 +164,10 @@ class Backend(ABC):
     def refuse_trees(self, strategy: str, forest: Forest, target: Target) -> Refusal | None:  # noqa: ARG002
         """Return why a native strategy may not be used for a forest, or None."""
         return None
+
+    def tree_work(self, strategy: str, forest: Forest, dtype: str, target: Target) -> Work:  # noqa: ARG002
+        """Count what a native strategy does with rows of a dtype, as its prices expect it."""
+        return find_strategy(strategy).work(forest)
 
     def remarks(self, forest: Forest, target: Target) -> tuple[str, ...]:  # noqa: ARG002
         """List the parts of a forest that its own kernel does not run, with the reason."""

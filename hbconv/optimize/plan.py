@@ -106,12 +106,13 @@ def make_plan(graph: Graph, target: Target, backend: Backend) -> Plan:
     """
     if target.strategy is not None:
         find_strategy(target.strategy)
-    sources: dict[Forest, str] = {}
+    readers: dict[Forest, TreeEnsemble | TreeLeaves] = {}
     for node in graph.nodes():
         if isinstance(node, TreeEnsemble | TreeLeaves):
-            sources.setdefault(node.forest, node.step)
+            readers.setdefault(node.forest, node)
     choices = (
-        (forest, _choose(forest, source, target, backend)) for forest, source in sources.items()
+        (forest, _choose(forest, reader.step, reader.x.type.dtype, target, backend))
+        for forest, reader in readers.items()
     )
     return Plan(
         tuple(
@@ -121,12 +122,13 @@ def make_plan(graph: Graph, target: Target, backend: Backend) -> Plan:
     )
 
 
-def _choose(forest: Forest, source: str, target: Target, backend: Backend) -> Choice:
+def _choose(forest: Forest, source: str, dtype: str, target: Target, backend: Backend) -> Choice:
     native = backend.native_trees(target)
     if native >= strategies().keys():
         return _native_choice(forest, source, target, backend)
     refusals = strategy_refusals(forest, target, backend)
-    costs = strategy_costs(forest, target, backend)
+    compared = "float32" if dtype == "float32" or target.precision == "fast" else "float64"
+    costs = strategy_costs(forest, target, backend, compared)
     if target.strategy in refusals:
         hint = f"Leave strategy out to take {' or '.join(costs)}." if costs else ""
         refused = f"Strategy {target.strategy!r} cannot be used for the trees of {_step(source)}"

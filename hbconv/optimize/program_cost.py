@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 from hbconv.backends import find_backend
 from hbconv.backends.base import Backend
 from hbconv.cost_model import Work, count_work, find_prices
 from hbconv.forest import Forest
-from hbconv.strategy import Refusal, strategies
+from hbconv.strategy import Refusal, find_strategy, strategies
 from hbconv.target import Target
 from hbconv.tensor import Op, OpKind, TensorProgram
 
-__all__ = ["program_seconds", "strategy_costs", "strategy_refusals"]
+__all__ = [
+    "program_seconds",
+    "strategy_costs",
+    "strategy_refusals",
+    "tree_seconds",
+    "tree_work",
+]
 
-_works: WeakKeyDictionary[Forest, dict[str, Work]] = WeakKeyDictionary()
-"""Counts of forests in use, by strategy: counting takes longer than pricing."""
+_works: WeakKeyDictionary[Forest, dict[tuple[str, str, str, int], Work]] = WeakKeyDictionary()
+"""Counts of forests in use, by strategy, backend, dtype and number of rows.
+
+Counting takes longer than pricing.
+"""
 
 
 def program_seconds(program: TensorProgram, target: Target) -> float:
@@ -46,23 +56,25 @@ def _operator_seconds(program: TensorProgram, op: Op, target: Target, backend: B
     if op.kind is OpKind.VIEW:
         return 0.0
     if op.kind is OpKind.TREES:
-        costs = strategy_costs(op.attributes["forest"], target, backend)
+        dtype = program.instructions[op.operands[0]].type.dtype
+        costs = strategy_costs(op.attributes["forest"], target, backend, dtype)
         return costs.get(target.strategy or "", min(costs.values(), default=math.inf))
-    work = count_work(program, op, strategies())
+    work = count_work(program, op)
     return find_prices(target, "", native=False).seconds(work, target)
 
 
-def strategy_costs(forest: Forest, target: Target, backend: Backend) -> dict[str, float]:
-    """Predict the seconds that each usable strategy takes for ``target.rows`` rows.
+def strategy_costs(
+    forest: Forest, target: Target, backend: Backend, dtype: str = "float64"
+) -> dict[str, float]:
+    """Predict the seconds that each usable strategy takes for ``target.rows`` rows of a dtype.
 
     A backend that runs all strategies by one operator of its own has one, ``tree_traversal``.
     """
-    native = backend.native_trees(target)
-    if native >= strategies().keys():
-        return {"tree_traversal": _seconds(forest, "tree_traversal", target, native)}
+    if backend.native_trees(target) >= strategies().keys():
+        return {"tree_traversal": tree_seconds(forest, "tree_traversal", target, backend, dtype)}
     refused = strategy_refusals(forest, target, backend)
     usable = [name for name in strategies() if name not in refused]
-    return {name: _seconds(forest, name, target, native) for name in usable}
+    return {name: tree_seconds(forest, name, target, backend, dtype) for name in usable}
 
 
 def strategy_refusals(forest: Forest, target: Target, backend: Backend) -> dict[str, str]:
@@ -78,9 +90,33 @@ def strategy_refusals(forest: Forest, target: Target, backend: Backend) -> dict[
     return {name: refusal.reason for name, refusal in checks.items() if refusal}
 
 
-def _seconds(forest: Forest, strategy: str, target: Target, native: frozenset[str]) -> float:
-    works = _works.setdefault(forest, {})
-    if strategy not in works:
-        works[strategy] = strategies()[strategy].work(forest)
-    prices = find_prices(target, strategy, native=strategy in native)
-    return prices.seconds(works[strategy], target)
+def tree_seconds(
+    forest: Forest, strategy: str, target: Target, backend: Backend, dtype: str
+) -> float:
+    """Predict the seconds that a strategy takes for ``target.rows`` rows of a dtype."""
+    native = strategy in backend.native_trees(target)
+    work = tree_work(forest, strategy, target, backend, dtype)
+    return find_prices(target, strategy, native=native).seconds(work, target)
+
+
+def tree_work(forest: Forest, strategy: str, target: Target, backend: Backend, dtype: str) -> Work:
+    """Count what a strategy does on a backend, the sums of the leaf values included."""
+    native = strategy in backend.native_trees(target)
+    known = _works.setdefault(forest, {})
+    key = (strategy, backend.name if native else "", dtype, target.rows)
+    if key not in known:
+        known[key] = (
+            backend.tree_work(strategy, forest, dtype, target)
+            if native
+            else _with_sums(find_strategy(strategy).work(forest), forest)
+        )
+    return known[key]
+
+
+def _with_sums(work: Work, forest: Forest) -> Work:
+    """Add what ``sum_leaves`` writes: a look-up, the start beside it, and the sum."""
+    return replace(
+        work,
+        operators=work.operators + 4,
+        sums=forest.n_trees * forest.values.shape[1],
+    )

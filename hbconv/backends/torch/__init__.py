@@ -20,6 +20,8 @@ from hbconv.backends.base import Arrays, Artifact, Backend, Bound, contiguous
 from hbconv.backends.torch.forest import NATIVE
 from hbconv.backends.torch.functions import FUNCTIONS
 from hbconv.backends.torch.module import TensorModule
+from hbconv.backends.torch.tree_work import count_tree_work
+from hbconv.cost_model import Work
 from hbconv.errors import BackendError
 from hbconv.forest import Forest
 from hbconv.strategy import Refusal, find_strategy
@@ -168,6 +170,10 @@ class Torch(Backend):
     def refuse_trees(self, strategy: str, forest: Forest, target: Target) -> Refusal | None:
         """Refuse a forest that takes too much memory, as the strategy itself does."""
         return find_strategy(strategy).check(forest, target)
+
+    def tree_work(self, strategy: str, forest: Forest, dtype: str, target: Target) -> Work:
+        """Count what a module of ``torch.forest`` does."""
+        return count_tree_work(strategy, forest, dtype, target.rows)
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
         """Make the module and move it to the device."""

@@ -13,6 +13,9 @@ from hbconv.backends.tvm.passes.fuse_products import fuse_products
 from hbconv.backends.tvm.passes.lower_primitives import REWRITES
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.trees.tree_work import count_tree_work
+from hbconv.cost_model import Work
+from hbconv.forest import Forest
 from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, TensorProgram
 
@@ -34,6 +37,10 @@ class Tvm(Backend):
     def native_trees(self, target: Target) -> frozenset[str]:  # noqa: ARG002
         """Return the strategies that table-driven kernels run."""
         return NATIVE
+
+    def tree_work(self, strategy: str, forest: Forest, dtype: str, target: Target) -> Work:
+        """Count what a table-driven kernel does."""
+        return count_tree_work(strategy, forest, dtype, target.rows)
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
         """Compile the program to one function."""

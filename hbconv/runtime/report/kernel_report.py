@@ -8,9 +8,9 @@ from typing import Any
 from hbconv.backends import find_backend
 from hbconv.backends.base import KernelReport
 from hbconv.cost_model import CLOCK, OperatorCost, predict
-from hbconv.strategy import strategies
+from hbconv.optimize.program_cost import tree_seconds
 from hbconv.target import Target
-from hbconv.tensor import TensorProgram
+from hbconv.tensor import Op, TensorProgram
 
 __all__ = ["MethodKernel"]
 
@@ -38,7 +38,14 @@ class MethodKernel:
     def of(method: str, program: TensorProgram, target: Target) -> MethodKernel:
         """Report on a method's program, prepared for the backend."""
         backend = find_backend(target.backend)
-        predicted = predict(program, target, backend.native_trees(target), strategies())
+
+        def price(op: Op) -> float:
+            dtype = program.instructions[op.operands[0]].type.dtype
+            return tree_seconds(
+                op.attributes["forest"], op.attributes["strategy"], target, backend, dtype
+            )
+
+        predicted = predict(program, target, price)
         costs = sorted(predicted, key=lambda cost: -cost.seconds)
         return MethodKernel(method, backend.report(program, target), tuple(costs))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from hbconv.cost_model import Caches, find_caches
 from hbconv.errors import OptionError
 from hbconv.names import unknown
 
@@ -38,8 +39,7 @@ EXTRAS = ("avx512vbmi",)
 """Instructions beyond any level that kernels use if they exist."""
 ARCHITECTURES = {"x86_64": "x86-64", "AMD64": "x86-64", "aarch64": "aarch64", "arm64": "aarch64"}
 VARIABLE = "HBCONV_MACHINE"
-CACHES = (32 << 10, 1 << 20, 32 << 20)
-"""Bytes of the caches of a common server, for a machine that does not tell."""
+COMMON = Caches()
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Machine:
 
     level: str = "generic"
     extras: frozenset[str] = frozenset()
-    level1: int = CACHES[0]
-    level2: int = CACHES[1]
-    level3: int = CACHES[2]
+    level1: int = COMMON.level1
+    level2: int = COMMON.level2
+    level3: int = COMMON.level3
     cores: int = 1
     vector: int = 0
 
@@ -159,7 +159,8 @@ def _detected() -> Machine:
     levels = (name for name in LEVELS if name.startswith(architecture))
     level = next(name for name in levels if LEVELS[name] <= flags)
     extras = frozenset(EXTRAS) & flags if level == "x86-64-v4" else frozenset()
-    return Machine(level, extras, *_caches(), _cores())
+    caches = find_caches()
+    return Machine(level, extras, caches.level1, caches.level2, caches.level3, _cores())
 
 
 def _cores() -> int:
@@ -183,18 +184,3 @@ def _flags() -> frozenset[str]:
         return frozenset()
     flags = (line.split(":", 1)[1].split() for line in lines if line.startswith("flags"))
     return frozenset(next(flags, []))
-
-
-def _caches() -> tuple[int, int, int]:
-    """Read the bytes of the data caches; the common sizes if the system does not tell."""
-    sizes = dict(enumerate(CACHES, 1))
-    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        try:
-            kind, level, size = (
-                (index / name).read_text().strip() for name in ("type", "level", "size")
-            )
-            if kind != "Instruction" and size.endswith("K"):
-                sizes[int(level)] = int(size[:-1]) << 10
-        except (OSError, ValueError):
-            continue
-    return sizes[1], sizes[2], sizes[3]

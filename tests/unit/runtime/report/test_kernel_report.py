@@ -58,7 +58,7 @@ def test_what_is_repeated_counts_every_time():
     b = Builder()
     x = b.input("x", "float32", 3)
     program = b.program({"y": b.op("iterate", x, x, body=body, steps=10)})
-    assert count_work(program, program.instructions[-1], {}).elementwise == 10 * 2 * 3
+    assert count_work(program, program.instructions[-1]).elementwise == 10 * 2 * 3
 
 
 def test_backends_without_kernels_say_so():

@@ -1,0 +1,60 @@
+"""Count the work of the tree kernels, as the cost model prices it. Needs no TVM."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hbconv.backends.tvm.trees.bins.tables import THRESHOLDS_PER_COLUMN
+from hbconv.backends.tvm.trees.single_row.row_limit import MAX_ROWS_BESIDE_WALK, MIN_SPLITS
+from hbconv.cost_model import Work
+from hbconv.forest import Forest
+
+__all__ = ["count_tree_work"]
+
+NODE_BYTES = 8
+"""Bytes of a split, and of a leaf, in the tables of a walk."""
+SELECT_ROWS = 128
+"""Rows from which ``select`` takes no longer than for fewer: tiles for few rows are shorter."""
+WALK_ROWS = 16
+"""Rows that walk side by side."""
+
+
+def count_tree_work(strategy: str, forest: Forest, dtype: str, rows: int) -> Work:
+    """Count the work of a kernel: columns prepared, splits decided or stepped over, leaves added.
+
+    ``select`` prepares a column of bytes for each 255 thresholds, a walk one of keys. Few rows walk
+    one after another in larger forests, whatever the strategy.
+    """
+    alone = rows <= MAX_ROWS_BESIDE_WALK and forest.n_tests >= MIN_SPLITS
+    sums = forest.n_trees * forest.values.shape[1]
+    leaf_bytes = NODE_BYTES * forest.n_leaves * forest.values.shape[1]
+    if strategy == "select" and not alone:
+        return Work(
+            operators=1,
+            visits=forest.n_tests,
+            columns=_byte_columns(forest, dtype),
+            tables=leaf_bytes,
+            sums=sums,
+            tile=SELECT_ROWS,
+        )
+    return Work(
+        operators=1,
+        visits=_usual_steps(forest),
+        columns=len(np.unique(forest.feature.data)),
+        tables=NODE_BYTES * (forest.n_tests + forest.n_leaves) + leaf_bytes,
+        sums=sums,
+        tile=1 if alone else WALK_ROWS,
+    )
+
+
+def _byte_columns(forest: Forest, dtype: str) -> int:
+    """Count the columns of bytes that tell the distinct thresholds of each feature apart."""
+    return int((-(-forest.count_thresholds(dtype) // THRESHOLDS_PER_COLUMN)).sum())
+
+
+def _usual_steps(forest: Forest) -> int:
+    """Add up the mean depths of the leaves, rounded up: of 16 rows, one goes so far."""
+    leaves_below = (forest.left.data < 0).astype(np.int64) + (forest.right.data < 0)
+    depths = (forest.depth_of_tests + 1) * leaves_below
+    total = np.bincount(forest.tree_of_tests, depths, minlength=forest.n_trees)
+    return int(np.ceil(total / np.diff(forest.first_leaf.data)).sum())

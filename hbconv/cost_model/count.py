@@ -1,0 +1,86 @@
+"""Count the work of the operators of a program."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hbconv.cost_model.work import Work
+from hbconv.tensor import Op, OpKind, TensorProgram, TensorType
+
+__all__ = ["count_work", "counted_operators", "words"]
+
+WORD_BYTES = 4
+COSTLY = frozenset(
+    {"argmax", "bucketize", "cumsum", "logsumexp", "ordered_logsumexp", "sort", "topk"}
+)
+"""Primitives that are no function of the library and yet have a price of their own."""
+
+
+def words(kind: TensorType) -> float:
+    """Return the words of one row of a value; a narrow entry counts as one."""
+    return math.prod(kind.shape) * max(1.0, np.dtype(kind.dtype).itemsize / WORD_BYTES)
+
+
+def counted_operators(program: TensorProgram) -> list[Op]:
+    """List the operators that are not free."""
+    return [i for i in program.instructions if isinstance(i, Op) and i.kind is not OpKind.VIEW]
+
+
+def count_work(program: TensorProgram, op: Op) -> Work:
+    """Count the work of an operator other than trees; a repeated program counts every time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbconv.tensor import Builder
+    >>> b = Builder()
+    >>> x = b.input("x", "float32", 3)
+    >>> y = b.matmul(b.op("exp", x), b.constant(np.ones((3, 5)), "float32"))
+    >>> program = b.program({"y": y})
+    >>> count_work(program, program.instructions[-1]).multiplications
+    15.0
+    >>> count_work(program, program.instructions[1]).functions
+    (('exp', 3.0),)
+    """
+    if op.body:
+        return _repeated(op.body, op.attributes["steps"])
+    operands = [program.instructions[i].type for i in op.operands]
+    if op.kind is OpKind.PRODUCT:
+        return _product(op, operands)
+    if op.kind is OpKind.TRANSCENDENTAL or op.primitive in COSTLY:
+        count = max(words(op.type), words(operands[0]))
+        return Work(operators=1, functions=((op.primitive, count),))
+    if op.kind is OpKind.READ:
+        tables = 0 if operands[0].rows else _bytes(operands[0])
+        return Work(operators=1, reads=math.prod(op.type.shape), tables=tables)
+    if op.kind is OpKind.COPY:
+        return Work(operators=1, takes=words(op.type))
+    return Work(operators=1, elementwise=max(words(op.type), words(operands[0])))
+
+
+def _product(op: Op, operands: list[TensorType]) -> Work:
+    """Count multiply-adds; the result of ``nearest`` has k entries, but all points are compared."""
+    tables = _bytes(operands[-1])
+    entries = (
+        math.prod(operands[1].shape) if op.primitive == "nearest" else math.prod(op.type.shape)
+    )
+    depth = 1 if op.primitive == "nearest" else operands[0].shape[-1]
+    doubled = max(1.0, np.dtype(operands[0].dtype).itemsize / WORD_BYTES)
+    return Work(operators=1, multiplications=entries * depth * doubled, tables=tables)
+
+
+def _bytes(kind: TensorType) -> int:
+    return math.prod(kind.shape) * np.dtype(kind.dtype).itemsize
+
+
+def _repeated(body: TensorProgram, steps: int) -> Work:
+    """Count a repeated program; tables and temporaries are not counted."""
+    works = [count_work(body, op) for op in counted_operators(body)]
+    counts = {
+        unit: steps * sum(getattr(work, unit) for work in works)
+        for unit in ("operators", "elementwise", "takes", "reads", "multiplications")
+    }
+    functions = tuple((name, steps * count) for work in works for name, count in work.functions)
+    return Work(**counts, functions=functions)

@@ -1,0 +1,85 @@
+"""Predict the seconds of a prepared program, operator by operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hbconv.cost_model.count import count_work, counted_operators, words
+from hbconv.cost_model.prices import Prices
+from hbconv.cost_model.shipped import CLOCK, KERNEL_PRICES, LOWERED_PRICES, PRIMITIVE_PRICES
+from hbconv.cost_model.work import Work
+from hbconv.target import Target
+from hbconv.tensor import Op, OpKind, TensorProgram, TensorType
+
+__all__ = ["OperatorCost", "find_prices", "predict"]
+
+
+LIKE = {"torchscript": "torch"}
+"""Backends whose prices are those of another where they have none of their own."""
+
+
+def find_prices(target: Target, strategy: str, *, native: bool) -> Prices:
+    """Return the prices of a strategy on a backend, or those of the backend most like it."""
+    table = KERNEL_PRICES if native else LOWERED_PRICES
+    for backend in (target.backend, LIKE.get(target.backend, "torch")):
+        if target.device == "cpu" and (backend, strategy) in table:
+            return table[backend, strategy]
+        if backend in PRIMITIVE_PRICES:
+            return PRIMITIVE_PRICES[backend]
+    return PRIMITIVE_PRICES["torch"]
+
+
+@dataclass(frozen=True)
+class OperatorCost:
+    """Predicted cost of one operator.
+
+    Parameters
+    ----------
+    operator : str
+    source : str
+        Step of the pipeline that it comes from.
+    seconds : float
+        Per row, in calls of ``target.rows`` rows.
+    """
+
+    operator: str
+    source: str
+    seconds: float
+
+    @property
+    def cycles(self) -> float:
+        """Cycles per row, on the machine measured."""
+        return self.seconds * CLOCK
+
+
+def predict(
+    program: TensorProgram, target: Target, tree_seconds: Callable[[Op], float]
+) -> tuple[OperatorCost, ...]:
+    """Price every operator of a prepared program, and the copies of inputs and outputs.
+
+    Parameters
+    ----------
+    program : TensorProgram
+        As the backend prepared it.
+    target : Target
+    tree_seconds : callable
+        Prices a tree operator.
+    """
+    costs: list[OperatorCost] = []
+    prices = find_prices(target, "", native=False)
+    for op in counted_operators(program):
+        trees = op.kind is OpKind.TREES
+        name = f"{op.primitive} ({op.attributes['strategy']})" if trees else op.primitive
+        seconds = tree_seconds(op) if trees else prices.seconds(count_work(program, op), target)
+        costs.append(OperatorCost(name, op.source, seconds / target.rows))
+    inputs = [i.type for i in program.inputs]
+    outputs = [program.instructions[index].type for index in program.outputs.values()]
+    return (*costs, _copies("read rows", inputs, target), _copies("write rows", outputs, target))
+
+
+def _copies(name: str, copied: list[TensorType], target: Target) -> OperatorCost:
+    """Price the copies of matrices between the caller and the program."""
+    work = Work(operators=1, elementwise=sum(map(words, copied)))
+    prices = find_prices(target, "", native=False)
+    return OperatorCost(name, "", prices.seconds(work, target) / target.rows)

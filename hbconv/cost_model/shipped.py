@@ -1,0 +1,88 @@
+"""Shipped prices: seconds for a unit of work, measured with one thread of one machine.
+
+``benchmarks/regret.py`` times strategies on forests of many shapes, and ``benchmarks/strategies.py
+--fit`` derives the prices of tree kernels from its timings. The machine was an AMD EPYC (family 25,
+model 17, 32 kB, 1 MB and 32 MB of cache), with torch 2.13, onnxruntime 1.31 and apache-tvm 0.27.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hbconv.cost_model.prices import Prices
+
+__all__ = [
+    "CLOCK",
+    "KERNEL_PRICES",
+    "LOWERED_PRICES",
+    "PRIMITIVE_PRICES",
+    "SINGLE_ROW",
+    "SMALL_TILE",
+]
+
+CLOCK = 2.6e9
+"""Nominal cycles per second of the machine measured."""
+
+PRIMITIVE_PRICES: Mapping[str, Prices] = {
+    "torch": Prices(
+        operator=4.6e-6, elementwise=1.4e-9, take=1.5e-9, read=1.6e-10, multiplication=5.6e-11
+    ),
+    "tvm": Prices(operator=6e-8, elementwise=1.8e-10, read=3e-10, multiplication=3e-11, tile=32),
+}
+"""Prices of primitives, by backend."""
+
+KERNEL_PRICES: Mapping[tuple[str, str], Prices] = {
+    ("reference", "tree_traversal"): Prices(visit=1e-7),
+    ("onnx", "tree_traversal"): Prices(visit=1.9e-8),
+    ("torch", "select"): Prices(
+        operator=3.21e-6,
+        elementwise=(3.2e-10, 4.79e-10, 0, 6.51e-9),
+        take=(4.58e-11, 0, 2.94e-11),
+        visit=1.49e-9,
+        column=9.78e-10,
+        sum=(1.95e-9, 4.76e-9),
+    ),
+    ("torch", "perfect_tree_traversal"): Prices(
+        operator=3.12e-6,
+        elementwise=(8.3e-11, 5.22e-10, 0, 2.52e-10),
+        take=5.41e-11,
+        visit=(0, 2.9e-9),
+        column=2.74e-9,
+        sum=(1.53e-9, 8.86e-10, 0, 4.45e-8),
+    ),
+    ("tvm", "select"): Prices(visit=2.59e-11, column=6.33e-10, sum=(1.51e-10, 4.32e-11)),
+    ("tvm", "tree_traversal"): Prices(visit=(7.9e-10, 0, 7.55e-10), column=5.05e-10, sum=4.8e-10),
+    ("tvm", "perfect_tree_traversal"): Prices(
+        visit=(7.9e-10, 0, 7.55e-10), column=5.05e-10, sum=4.8e-10
+    ),
+}
+"""Prices of a backend's own tree kernels, by backend and strategy."""
+
+LOWERED_PRICES: Mapping[tuple[str, str], Prices] = {
+    ("torch", "gemm"): Prices(
+        operator=5.91e-6,
+        elementwise=4.79e-10,
+        take=4.07e-9,
+        visit=(0, 2.82e-11, 2.77e-11, 2.22e-10),
+        sum=1.72e-8,
+    ),
+    ("torch", "tree_traversal"): Prices(
+        operator=3.29e-6,
+        elementwise=6.69e-10,
+        read=(1.52e-10, 2.14e-10),
+        visit=(1.73e-9, 0, 2.49e-9),
+        sum=(2.13e-9, 0, 1.04e-8),
+    ),
+    ("tvm", "gemm"): Prices(elementwise=8.45e-11, visit=(3.72e-12, 6.48e-12), tile=32, sum=6.5e-10),
+}
+"""Prices of strategies that run as plain primitives, by backend and strategy."""
+
+SMALL_TILE = Prices(visit=3e-9)
+"""Prices of tvm's select for a tile of a few rows: a visit decides a split for all of them."""
+
+SINGLE_ROW = Prices(operator=1e-7, elementwise=1.2e-9, read=1.25e-9, visit=1.4e-9)
+"""Prices of tvm's loop for one row after another.
+
+An operator is a row, an elementwise entry a leaf value added, a read a step down a tree, and a
+visit one vector of splits in the tops of trees.
+"""

@@ -1,0 +1,43 @@
+"""What the cost model counts of tvm's tree kernels."""
+
+import numpy as np
+from forests import random_forest
+
+from hbconv.backends.tvm.trees.tree_work import count_tree_work
+
+
+def seeded(trees, depth=4):
+    rng = np.random.default_rng(0)
+    return random_forest(rng, n_trees=trees, max_depth=depth, missing="left", awkward=0)
+
+
+def test_select_decides_all_splits_and_a_walk_steps_once_a_level():
+    forest = seeded(20)
+    assert count_tree_work("select", forest, "float32", 100).visits == forest.n_tests
+    walk = count_tree_work("tree_traversal", forest, "float32", 100)
+    assert walk.visits <= forest.n_trees * forest.depth
+    assert walk.sums == forest.n_trees
+
+
+def test_select_needs_a_column_for_each_255_thresholds():
+    forest = seeded(300, 8)
+    columns = count_tree_work("select", forest, "float64", 100).columns
+    counts = forest.count_thresholds("float64")
+    assert counts.max() > 255
+    assert columns == np.ceil(counts / 255).sum() > len(counts)
+    assert count_tree_work("tree_traversal", forest, "float64", 100).columns == len(counts)
+
+
+def test_few_rows_of_larger_forests_walk_alone_whatever_the_strategy():
+    forest = seeded(300, 8)
+    alone = count_tree_work("select", forest, "float32", 1)
+    assert alone == count_tree_work("tree_traversal", forest, "float32", 1)
+    assert alone.tile == 1
+    assert count_tree_work("select", forest, "float32", 100).tile > 16
+    assert count_tree_work("select", seeded(2), "float32", 1).tile > 16
+
+
+def test_distinct_thresholds_are_counted_by_feature():
+    forest = seeded(50)
+    splits = set(zip(forest.feature.data, forest.less_equal_thresholds("float64"), strict=True))
+    assert forest.count_thresholds("float64").sum() == len(splits)

@@ -1,0 +1,43 @@
+"""Counts of programs small enough to count by hand."""
+
+import numpy as np
+import pytest
+
+from hbconv.cost_model import Work, count_work
+from hbconv.tensor import Builder
+
+
+def counted(write, dtype="float32", width=6):
+    b = Builder()
+    program = b.program({"y": write(b, b.input("x", dtype, width))})
+    return count_work(program, program.instructions[-1])
+
+
+def test_words_of_doubles_count_twice():
+    assert counted(lambda b, x: x + x) == Work(operators=1, elementwise=6)
+    assert counted(lambda b, x: x + x, "float64") == Work(operators=1, elementwise=12)
+
+
+def test_a_comparison_reads_more_than_it_writes():
+    assert counted(lambda b, x: x <= x, "float64").elementwise == 12
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "cos", "tanh"])
+def test_functions_are_counted_by_name(name):
+    assert counted(lambda b, x: b.op(name, x)) == Work(operators=1, functions=((name, 6),))
+
+
+def test_products_count_multiply_adds_and_the_bytes_of_the_matrix():
+    work = counted(lambda b, x: b.matmul(x, b.constant(np.ones((6, 5)), "float64")), "float64")
+    assert work == Work(operators=1, multiplications=2 * 6 * 5, tables=8 * 6 * 5)
+
+
+def test_look_ups_count_the_bytes_of_the_table():
+    def write(b, x):
+        return b.lookup(b.constant(np.ones(100), "float64"), b.cast(x, "int32"))
+
+    assert counted(write) == Work(operators=1, reads=6, tables=800)
+
+
+def test_copies_count_what_is_copied():
+    assert counted(lambda b, x: b.take(x, [3, 1])) == Work(operators=1, takes=2)
