@@ -14,11 +14,9 @@ from hbconv.containers import Graph, Node, Output
 from hbconv.optimize.fixed_point import simplify
 from hbconv.optimize.graph_cost import graph_seconds
 from hbconv.optimize.rule import Exactness, GraphRule, NodeRule
+from hbconv.optimize.rules.derive_linear import derive_linear
 from hbconv.optimize.rules.drop_constants import drop_constants
 from hbconv.optimize.rules.fold_affine_into_affine import fold_affine_into_affine
-from hbconv.optimize.rules.fold_affine_into_linear import fold_affine_into_linear
-from hbconv.optimize.rules.fold_linear_into_linear import fold_linear_into_linear
-from hbconv.optimize.rules.fold_one_hot_into_linear import fold_one_hot_into_linear
 from hbconv.optimize.rules.inject_selection import inject_selection
 from hbconv.optimize.rules.join_selections import join_selections
 from hbconv.optimize.rules.merge_elementwise import merge_elementwise
@@ -41,9 +39,6 @@ RULES: tuple[NodeRule, ...] = (
     NodeRule(inject_selection, Exactness.BITS, "nothing depends on the columns left out"),
     NodeRule(drop_constants, Exactness.TOLERANCE, "the same is added to every row"),
     NodeRule(fold_affine_into_affine, Exactness.BITS, "the steps and their order stay"),
-    NodeRule(fold_affine_into_linear, Exactness.TOLERANCE, "products are associative"),
-    NodeRule(fold_linear_into_linear, Exactness.TOLERANCE, "products are associative"),
-    NodeRule(fold_one_hot_into_linear, Exactness.TOLERANCE, "sums are associative"),
 )
 """The rules that are always worth while, in the order they are tried at each node.
 
@@ -54,6 +49,7 @@ REWRITES: tuple[GraphRule, ...] = (
     GraphRule(move_tests, Exactness.BITS, "each test is decided by the reference's own arithmetic"),
     GraphRule(narrow_forests, Exactness.BITS, "each sum keeps its terms and their order"),
     GraphRule(narrow_together, Exactness.BITS, "each column is computed alone"),
+    GraphRule(derive_linear, Exactness.TOLERANCE, "one polynomial, judged when made"),
     GraphRule(merge_forests, Exactness.BITS, "each output keeps its terms and their order"),
     GraphRule(merge_linears, Exactness.TOLERANCE, "each sum keeps its terms"),
     GraphRule(merge_elementwise, Exactness.BITS, "each column is computed alone"),

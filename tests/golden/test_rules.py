@@ -72,20 +72,6 @@ EXAMPLES: dict[str, tuple[Node, ...]] = {
         LookupSum(CITY, (Array(np.ones((4, 1))),)), LookupSum(CARRIER, (WEIGHTS,)),
     ),
     "fold_affine_into_affine": (Affine.of(SCALED, mul=3.0), Affine.of(Map(X, "exp"), mul=3.0)),
-    "fold_affine_into_linear": (
-        Linear.of(SCALED, [6.0, 8.0], 1.0),
-        Linear.of(Concat((SCALED, Map(X, "exp"))), [6.0, 8.0, 1.0, 1.0]),
-        Linear.of(Affine.of(X, sub=1e6), [1.0, 2.0]),
-        Linear.of(SCALED, np.array([6.0, 8.0], np.float32)),
-    ),
-    "fold_linear_into_linear": (
-        Linear.of(Linear.of(X, [[1.0, 2.0], [3.0, 4.0]], 1.0), [5.0, 6.0], 7.0),
-        Linear.of(Linear.of(X, [1.0, 2.0]), np.ones((1, 9))),
-    ),
-    "fold_one_hot_into_linear": (
-        Linear.of(OneHot(CITY, (3,)), [1.0, 2.0, 3.0], 9.0),
-        Linear.of(Concat((X, ENCODED)), np.arange(8.0), 9.0), Linear.of(X, [1.0, 2.0]),
-    ),
     "join_selections": (
         Concat((pick(Softmax(X), 1), pick(Softmax(X), 0), X)), Concat((pick(Softmax(X), 1), X)),
     ),

@@ -15,7 +15,6 @@ from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ri
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from hbconv.array import Array
 from hbconv.backends.reference import evaluate
@@ -136,7 +135,7 @@ ROWS = RNG.standard_normal((200, 4))
 LABELS = (ROWS[:, 0] + ROWS[:, 1] > 0).astype(int) + (ROWS[:, 2] > 1)
 LOGISTIC = LogisticRegression()
 FITTED = {
-    "bagging": BaggingClassifier(make_pipeline(StandardScaler(), LOGISTIC), 3, random_state=0).fit(ROWS, LABELS),
+    "bagging": BaggingClassifier(LOGISTIC, 3, random_state=0).fit(ROWS, LABELS),
     "multi-output": MultiOutputClassifier(LOGISTIC).fit(ROWS, np.stack([LABELS, ROWS[:, 3] > 0], 1)),
     "one-versus-rest": OneVsRestClassifier(LOGISTIC).fit(ROWS, LABELS),
     "stacking": StackingRegressor([("a", LinearRegression()), ("b", Ridge())], Ridge(), cv=2).fit(ROWS, LABELS),
