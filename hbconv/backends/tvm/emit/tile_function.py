@@ -132,6 +132,7 @@ class _Tile(ProgramWriter):
         """Transpose rows to columns; an input that is only multiplied stays in rows."""
         kind = instruction.type
         matrix = self.inputs[instruction.name]
+        self._flag(instruction)
         if self.program.instructions.index(instruction) in self.in_rows:
             return RowMajor(kind.dtype, kind.shape, matrix, self.first)
         place = self.kernel.take(kind.dtype, kind.shape)
@@ -145,11 +146,14 @@ class _Tile(ProgramWriter):
         write_rows(self.kernel, self.outputs[name], self.first, place.view((place.size,)))
 
     def _write_op(self, position: int, op: Op) -> None:
-        if op.primitive != FLAG_BEYOND:
+        if op.primitive != FLAG_BEYOND:  # flags were written as the input was read
             super()._write_op(position, op)
-            return
-        given = self.program.instructions[op.operands[0]]
-        assert isinstance(given, Input)  # noqa: S101  (the pass that makes it says so)
-        out = self.places[position] = self.room(position, op)
-        (width,) = given.type.shape
-        flag_tile(self.kernel, out, self.inputs[given.name], self.first, width, op)
+
+    def _flag(self, matrix: Input) -> None:
+        """Write the flags of an input: one pass in the order of memory brings the rows near."""
+        index = self.program.instructions.index(matrix)
+        (width,) = matrix.type.shape
+        for position, op in enumerate(self.program.instructions):
+            if isinstance(op, Op) and op.primitive == FLAG_BEYOND and index in op.operands:
+                out = self.places[position] = self.room(position, op)
+                flag_tile(self.kernel, out, self.inputs[matrix.name], self.first, width, op)
