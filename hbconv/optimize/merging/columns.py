@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from hbconv.containers import Columns, Concat, Node, Select
 
 __all__ = ["Ints", "United", "find_columns", "unite_columns"]
 
-MAX_COLUMNS = 1000
+MAX_COLUMNS = 256
 """Widest node whose columns are compared one by one; wider ones are equal as a whole or not."""
 
 Ints = npt.NDArray[np.integer]
@@ -35,6 +36,7 @@ class United:
     places: tuple[Ints, ...]
 
 
+@lru_cache(maxsize=64)  # the search asks for the same nodes again and again
 def find_columns(x: Node) -> tuple[Hashable, ...]:
     """Name each column by a node of its own, with selections pushed as far as they go.
 
@@ -51,7 +53,7 @@ def find_columns(x: Node) -> tuple[Hashable, ...]:
     """
     places = range(x.type.width)
     if len(places) > MAX_COLUMNS:
-        return tuple((x, place) for place in places)
+        return tuple((x.key, place) for place in places)
     return tuple(_pushed(Select(x, Array.of([place], "int32"))) for place in places)
 
 
