@@ -93,8 +93,8 @@ def _over(derived: Node, original: Node, final: Mapping[Node, Node]) -> Node:
 
 def _inner_products(roots: list[Node], part: LinearPart) -> list[Node]:
     """Return the products below the roots, inputs first."""
-    below = set(_below(roots, part))
-    return [n for n in part.nodes if n in below and isinstance(n, Linear) and n not in roots]
+    below = {n for n in _below(roots, part) if isinstance(n, Linear) and part.is_inner(n)}
+    return [n for n in part.nodes if n in below and n not in roots]
 
 
 def _below(roots: list[Node], part: LinearPart) -> Iterator[Node]:

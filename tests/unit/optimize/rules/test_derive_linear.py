@@ -179,6 +179,14 @@ def test_weights_narrower_than_the_answer_stay():
     assert proposals(root) == []
 
 
+def test_a_product_with_narrower_weights_is_a_leaf():
+    narrow = Linear.of(X, np.ones((4, 2), np.float32))
+    root = Linear.of(Affine.of(narrow, mul=2.0), np.ones((2, 9)))
+    node = derived(root)
+    assert isinstance(node, Linear)
+    assert node.x == narrow
+
+
 def test_a_rounding_to_float32_is_not_passed():
     root = Linear.of(Affine.of(Cast(SCALED, "float32"), mul=2.0), np.ones(4, np.float32))
     node = derived(root)
