@@ -162,6 +162,11 @@ def _forest(draw: Draw, x: Node) -> Forest:
         strict=draw(st.booleans()),
         awkward=0.7,
     )
+    return _quarters(forest)
+
+
+def _quarters(forest: Forest) -> Forest:
+    """Round the numbers that are added up, so that sums are exact."""
     values, start = (Array(np.round(a.data * 4) / 4) for a in (forest.values, forest.start))
     return replace(forest, values=values, start=start)
 
@@ -220,6 +225,21 @@ def _several(draw: Draw, x: Node) -> Node:
     return combine((_linear(draw, x), Select(x, Array.of([0], np.int32)), _linear(draw, x))[:2])
 
 
+def _siblings(draw: Draw, x: Node) -> Node:
+    """Draw the same arithmetic on several columns that are computed at once."""
+    whole = Together(_float(x))
+    places = draw(st.lists(st.integers(0, x.type.width - 1), min_size=2, max_size=3))
+    columns = [Select(whole, Array.of([place], np.int32)) for place in places]
+    return Concat(tuple(_rounded(Affine.of(c, add=_constants(draw, 1))) for c in columns))
+
+
+def _forests(draw: Draw, x: Node) -> Node:
+    """Draw forests of scalar leaves over the same columns."""
+    count = draw(st.integers(2, 3))
+    made = [random_forest(np.random.default_rng(seed), 2, x.type.width, 2) for seed in range(count)]
+    return Concat(tuple(TreeEnsemble(_float(x), _quarters(forest)) for forest in made))
+
+
 def _heads(draw: Draw, x: Node) -> Node:
     return Concat(tuple(_linear(draw, x) for _ in range(draw(st.integers(2, 3)))))
 
@@ -243,7 +263,9 @@ STEPS: dict[str, Callable[[Draw, Node], Node]] = {
     "tanh": lambda draw, x: _rounded(Map(_rounded(x), "tanh")),
     "compare": lambda draw, x: Compare.of(x, "gt", 0.5, "float64"),
     "float": lambda draw, x: _float(x),
-    "together": lambda draw, x: Together(x),
+    "together": lambda draw, x: _select(draw, Together(x)),
+    "siblings": _siblings,
+    "forests": _forests,
     "beside": lambda draw, x: Concat((_affine(draw, x), x)),
     "encoded": lambda draw, x: _linear(draw, Concat((x, _one_hot(draw, x)))),
     "rescaled": lambda draw, x: _affine(draw, _affine(draw, x)),
