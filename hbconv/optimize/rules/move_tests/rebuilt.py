@@ -50,7 +50,9 @@ def rebuild(
             threshold[own] = place.written.threshold
             mirrored[own] = place.written.mirrored
             default_left[own] = place.written.default_left
-        for test, table in zip(own, _tables_of(place, own, tests), strict=False):
+        tables = _tables_of(place, own, tests)
+        threshold[own[: len(tables)]] = 0.0  # a set decides
+        for test, table in zip(own, tables, strict=False):
             sets.add(int(test), int(feature[test]), table)
     at = tests.of_test  # 3
     moved = replace(
