@@ -54,7 +54,7 @@ class Bucket:
         return "1 row" if self.most == 1 else f"{self.least} to {self.most:,} rows"
 
 
-BUCKETS = (Bucket(1, 1, 1), Bucket(2, 16, 8), Bucket(17, 1_000, 128), Bucket(1_001, None, 10_000))
+BUCKETS = (Bucket(1, 1, 1), Bucket(2, 16, 8), Bucket(17, 1_000, 256), Bucket(1_001, None, 10_000))
 """All numbers of rows. One row is apart, because torch has modules of its own for it."""
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves
 from hbconv.forest import Forest
-from hbconv.optimize.row_plans import Bucket
+from hbconv.optimize.row_plans import Bucket, find_bucket
 from hbconv.target import Target
 
 __all__ = ["describe_machine", "describe_structure", "record_key"]
@@ -35,7 +35,7 @@ def record_key(typed: Graph, target: Target, bucket: Bucket) -> str:
     typed : Graph
         Before the optimizer. Its values, and the dtypes of its columns, do not count.
     target : Target
-        Its rows and strategy do not count.
+        Of its rows only the bucket counts, and its strategy does not.
     bucket : Bucket
     """
     options = asdict(target.replace(rows=1, strategy=None))
@@ -44,6 +44,7 @@ def record_key(typed: Graph, target: Target, bucket: Bucket) -> str:
         "structure": describe_structure(typed),
         "target": options,
         "least_rows": bucket.least,
+        "fitted_to": find_bucket(target.rows).least,
         "machine": describe_machine(),
         "versions": describe_versions(),
     }

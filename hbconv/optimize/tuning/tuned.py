@@ -17,7 +17,7 @@ from hbconv.optimize.tuning.contender import (
 from hbconv.optimize.tuning.record import Tuning, TuningRecord
 from hbconv.optimize.tuning.record_key import record_key
 
-__all__ = ["LEAST_MEASURED_GAIN", "Tuned", "contenders_of", "find_tuned"]
+__all__ = ["LEAST_MEASURED_GAIN", "Tuned", "contenders_of", "find_tuned", "is_usable"]
 
 LEAST_MEASURED_GAIN = 1.1
 """Ratio of measured times from which another plan is worth a program of its own."""
@@ -64,35 +64,49 @@ def contenders_of(problem: Problem, bucket: Bucket, fitted: Plan | None) -> list
     return [first, *(c for c in found if c.label != first.label)]
 
 
+def is_usable(record: TuningRecord, contenders: list[Contender]) -> bool:
+    """Whether a record compares what runs without a choice, and takes one of the contenders.
+
+    Predictions decide which those are, and they may have changed since it was written.
+    """
+    labels = [contender.label for contender in contenders]
+    return labels[0] in record.seconds and record.chosen in labels
+
+
 def find_tuned(problem: Problem, tuning: Tuning) -> Tuned | None:
     """Return what records say of a problem; None where none is of it."""
-    own = find_bucket(problem.target.rows)
     keys = {bucket: record_key(problem.typed, problem.target, bucket) for bucket in BUCKETS}
     records = {b: record for b, key in keys.items() if (record := tuning.find(key))}
     if not records:
         return None
-    fitted = _chosen(contenders_of(problem, own, None), records.get(own))
+    own = find_bucket(problem.target.rows)
+    chosen = {own: _choose(contenders_of(problem, own, None), records.get(own))}
+    fitted = chosen[own][0]
     within = replace(problem, optimization=fitted.optimization)
-    others = {bucket: record for bucket, record in records.items() if bucket != own}
-    plans = [_row_plan(within, bucket, record, fitted) for bucket, record in others.items()]
-    return Tuned(fitted, tuple(plan for plan in plans if plan), records)
+    for bucket in records.keys() - {own}:
+        contenders = contenders_of(within, bucket, fitted.plan)
+        chosen[bucket] = _choose(contenders, records[bucket])
+    used = {bucket: chosen[bucket][1] for bucket in BUCKETS if bucket in chosen}
+    row_plans = [_row_plan(b, *chosen[b]) for b in used if b != own]
+    found = {bucket: record for bucket, record in used.items() if record}
+    return Tuned(fitted, tuple(p for p in row_plans if p), found) if found else None
 
 
-def _chosen(contenders: list[Contender], record: TuningRecord | None) -> Contender:
-    """Return the contender that a record names; the first if it names none of them."""
-    label = None if record is None else record.chosen
-    found = next((c for c in contenders if c.label == label), None)
-    return contenders[0] if found is None else replace(found, plan=_measured(found.plan))
+def _choose(
+    contenders: list[Contender], record: TuningRecord | None
+) -> tuple[Contender, TuningRecord | None, float]:
+    """Return what a record says to take, the record if it is usable, and the measured gain."""
+    if record is None or not is_usable(record, contenders):
+        return contenders[0], None, 1.0
+    found = next(c for c in contenders if c.label == record.chosen)
+    gain = record.seconds[contenders[0].label] / record.seconds[record.chosen]
+    return replace(found, plan=_measured(found.plan)), record, gain
 
 
 def _row_plan(
-    problem: Problem, bucket: Bucket, record: TuningRecord, fitted: Contender
+    bucket: Bucket, chosen: Contender, record: TuningRecord | None, gain: float
 ) -> RowPlan | None:
-    contenders = contenders_of(problem, bucket, fitted.plan)
-    chosen = _chosen(contenders, record)
-    before = record.seconds.get(contenders[0].label, 0.0)
-    gain = before / record.seconds[record.chosen]
-    if chosen.label != record.chosen or gain < LEAST_MEASURED_GAIN:
+    if record is None or gain < LEAST_MEASURED_GAIN:
         return None
     return RowPlan(bucket, chosen.plan, gain, measured=True)
 

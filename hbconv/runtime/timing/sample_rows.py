@@ -22,12 +22,12 @@ from hbconv.errors import OptionError
 from hbconv.forest import Forest
 from hbconv.lower import AnyFeed, Feed
 
-__all__ = ["make_rows", "repeated"]
+__all__ = ["DISTINCT_ROWS", "make_rows", "repeated"]
 
 Inputs = Mapping[str, npt.NDArray[Any]]
 
 DISTINCT_ROWS = 512
-"""Rows that are made; more are repetitions of them."""
+"""Rows that are made, or taken of a table; more are repetitions of them."""
 MOST_BYTES = 1 << 28
 """Bytes that the inputs of a timed call may take."""
 

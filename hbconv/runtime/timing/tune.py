@@ -18,7 +18,7 @@ from hbconv.optimize.row_plans import BUCKETS, Bucket, find_bucket
 from hbconv.optimize.tuning.contender import Contender, Problem
 from hbconv.optimize.tuning.record import Tuning, TuningRecord
 from hbconv.optimize.tuning.record_key import record_key
-from hbconv.optimize.tuning.tuned import LEAST_MEASURED_GAIN, contenders_of
+from hbconv.optimize.tuning.tuned import LEAST_MEASURED_GAIN, contenders_of, is_usable
 from hbconv.pipeline import Compilation
 from hbconv.runtime.call import grouped
 from hbconv.runtime.inputs.table import Table
@@ -26,7 +26,7 @@ from hbconv.runtime.programs import Programs
 from hbconv.runtime.row_artifact import Variant
 from hbconv.runtime.timing.measure import Measure, measure
 from hbconv.runtime.timing.record_cache import RecordCache
-from hbconv.runtime.timing.sample_rows import make_rows, repeated
+from hbconv.runtime.timing.sample_rows import DISTINCT_ROWS, make_rows, repeated
 
 __all__ = ["SECONDS", "Tuner", "read_tune", "tune_programs"]
 
@@ -66,7 +66,7 @@ def tune_programs(
         return Tuner(programs, dtypes, seconds=seconds).tune()
     tensors = programs.parsed.tensors
     groups = grouped(programs, tensors[0], table) if tensors else [(None, table)]
-    part = groups[0][1]
+    part = groups[0][1].part(slice(0, min(groups[0][1].rows, DISTINCT_ROWS)))
     return Tuner(programs, part.dtypes, part, part.padding, seconds).tune()
 
 
@@ -125,7 +125,7 @@ class Tuner:
         by_label = {contender.label: contender for contender in contenders}
         key = record_key(problem.typed, problem.target, bucket)
         record = self.cache.read(key)
-        if record is None or record.chosen not in by_label:
+        if record is None or not is_usable(record, contenders):
             rows = problem.target.rows if fitted is None else bucket.typical
             gain = LEAST_FITTED_GAIN if fitted is None else LEAST_MEASURED_GAIN
             record = self._time(key, contenders, min(rows, BUCKETS[-1].typical), gain)

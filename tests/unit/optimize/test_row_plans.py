@@ -64,7 +64,7 @@ def test_a_bucket_has_a_plan_where_the_fitted_one_is_clearly_slower(monkeypatch)
     many = {"select": 9.0, "tree_traversal": 1.0, "gemm": 8.0}
     few = {"select": 1.0, "tree_traversal": 3.0, "gemm": 2.0}
     near = {"select": 1.0, "tree_traversal": 0.99 * LEAST_GAIN, "gemm": 2.0}
-    plan = priced(monkeypatch, {1: few, 8: near, 128: many, 10_000: many})
+    plan = priced(monkeypatch, {1: few, 8: near, 256: many, 10_000: many})
     graph, target = graph_of(forest()), Target("torch")
     fitted = plan(graph, target, Planning())
     (found,) = plan_rows(graph, target, Planning(), fitted)
@@ -76,7 +76,7 @@ def test_a_bucket_has_a_plan_where_the_fitted_one_is_clearly_slower(monkeypatch)
 def test_the_bucket_of_the_target_keeps_its_plan(monkeypatch):
     few = {"select": 1.0, "tree_traversal": 3.0, "gemm": 2.0}
     many = {"select": 9.0, "tree_traversal": 1.0, "gemm": 8.0}
-    plan = priced(monkeypatch, {1: few, 5: few, 8: many, 128: many, 10_000: many})
+    plan = priced(monkeypatch, {1: few, 5: few, 8: many, 256: many, 10_000: many})
     graph, target = graph_of(forest()), Target("torch", rows=5)
     found = plan_rows(graph, target, Planning(), plan(graph, target, Planning()))
     assert [str(row_plan.bucket) for row_plan in found] == [
@@ -90,7 +90,7 @@ def test_the_bucket_of_the_target_keeps_its_plan(monkeypatch):
 )
 def test_there_is_one_plan_where_strategies_are_forced_or_alike(monkeypatch, target, backend):
     few = {"select": 1.0, "tree_traversal": 3.0, "gemm": 9.0}
-    plan = priced(monkeypatch, dict.fromkeys((1, 8, 128, 10_000), few))
+    plan = priced(monkeypatch, dict.fromkeys((1, 8, 256, 10_000), few))
     graph = graph_of(forest())
     forced = make_plan(graph, Target("torch", strategy="gemm"), Planning())
     assert plan(graph, Target("torch"), Planning()).strategies == ("select",)
@@ -106,7 +106,7 @@ def test_no_trees_no_other_plans():
 def test_large_constants_are_not_held_twice(monkeypatch):
     few = {"select": 1.0, "tree_traversal": 3.0, "gemm": 2.0}
     many = {"select": 9.0, "tree_traversal": 1.0, "gemm": 8.0}
-    plan = priced(monkeypatch, {1: few, 8: many, 128: many, 10_000: many})
+    plan = priced(monkeypatch, {1: few, 8: many, 256: many, 10_000: many})
     graph, target = graph_of(forest(), add=Array(np.ones(4))), Target("torch")
     fitted = plan(graph, target, Planning())
     assert len(plan_rows(graph, target, Planning(), fitted)) == 1

@@ -15,7 +15,7 @@ from hbconv.optimize.row_plans import BUCKETS
 from hbconv.runtime.programs import DIGEST
 from hbconv.runtime.row_artifact import RowArtifact, Variant, other_files, own_files
 
-STRATEGIES = {1: "select", 8: "gemm", 128: "select", 10_000: "tree_traversal"}
+STRATEGIES = {1: "select", 8: "gemm", 256: "select", 10_000: "tree_traversal"}
 """The cheapest by typical number of rows, in these tests."""
 ROWS = (1, 2, 15, 16, 17, 999, 1000, 1001, 1500)
 

@@ -35,7 +35,7 @@ def test_a_model_fitted_again_has_the_same_key():
 
 def test_dtypes_rows_and_a_forced_strategy_do_not_count():
     assert key() == key(dtype="float64")
-    assert key() == key(Target("torch", rows=7)) == key(Target("torch", strategy="gemm"))
+    assert key() == key(Target("torch", rows=7_000)) == key(Target("torch", strategy="gemm"))
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,7 @@ def test_another_structure_has_another_key(other):
         Target("torch", precision="fast"),
         Target("torch", threads=2),
         Target("torch", memory=1 << 20),
+        Target("torch", rows=7),
     ],
     ids=str,
 )

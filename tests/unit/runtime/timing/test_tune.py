@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from fitted import fit, labels, matrix, table
 from sklearn.ensemble import RandomForestClassifier
 
@@ -118,6 +119,23 @@ def test_a_hostile_record_of_a_model_is_left_out(forest, cache):
     np.testing.assert_array_equal(found.predict(rows(9)), forest.predict(rows(9)))
 
 
+def test_a_record_without_what_runs_else_is_measured_anew(forest, cache):
+    """Prices may have changed since, and with them the plan of the target's rows."""
+    model = tuned(forest, cache, FakeClock())
+    own = model.tuning.records[0]
+    for record in model.tuning.records[1:]:
+        others = {label: 1.0 for label in record.seconds if label != own.chosen}
+        poor = dataclasses.replace(record, seconds=others, chosen=min(others))
+        cache.write(poor)
+        model.tuning = dataclasses.replace(model.tuning, records=(own, poor))
+        planned = model.for_target(threads=1).programs.planned(model.dtypes)
+        assert list(planned.tuned.records.values()) == [own]
+        assert not any(row_plan.measured for row_plan in planned.row_plans)
+    clock = FakeClock()
+    tuned(forest, cache, clock)
+    assert len(clock.asked) == len(BUCKETS) - 1
+
+
 @pytest.mark.parametrize("backend", ["torch", "torchscript", "tvm"])
 def test_answers_are_equal_in_bits(forest, cache, backend):
     plain = hbconv.convert(forest, backend)
@@ -216,3 +234,11 @@ def test_the_three_forms_of_tune():
     assert read_tune(True, x) == (SECONDS, x)
     assert read_tune(2, None) == (2.0, None)
     assert read_tune(x, None) == (SECONDS, x)
+
+
+def test_sparse_rows_are_timed_as_they_are_answered():
+    x = sp.random(99, 8, 0.3, format="csr", random_state=0)
+    source = RandomForestClassifier(9, max_depth=4, random_state=0).fit(x, np.arange(99) % 2)
+    model = hbconv.convert(source, "torch", tune=x)
+    assert model.tuning.records
+    np.testing.assert_array_equal(model.predict(x), source.predict(x))
