@@ -17,6 +17,7 @@ from sklearn.preprocessing import (
     KBinsDiscretizer,
     MaxAbsScaler,
     MinMaxScaler,
+    PowerTransformer,
     QuantileTransformer,
     RobustScaler,
     SplineTransformer,
@@ -42,6 +43,9 @@ CHAINS = {
     "imputed, standard": lambda: [SimpleImputer(), StandardScaler()],
     "quantiles": lambda: [QuantileTransformer(n_quantiles=20)],
     "imputed, quantiles": lambda: [SimpleImputer(), QuantileTransformer(n_quantiles=20)],
+    "power": lambda: [PowerTransformer()],
+    "power, not scaled": lambda: [PowerTransformer(standardize=False)],
+    "imputed, power": lambda: [SimpleImputer(), PowerTransformer()],
     "splines": lambda: [SplineTransformer(n_knots=4)],
     "splines, linear outside": lambda: [SplineTransformer(n_knots=4, extrapolation="linear")],
     "bins": lambda: [KBinsDiscretizer(8, encode="ordinal")],
@@ -51,7 +55,11 @@ CHAINS = {
     ],
     "one-hot bins": lambda: [KBinsDiscretizer(6, encode="onehot-dense")],
 }
-"""Transformers by name."""
+"""Transformers by name.
+
+Box-Cox powers and normal quantiles are not among them. There scipy's own code differs from the
+reference backend in a last bit.
+"""
 
 TREES = {
     "forest": lambda: RandomForestClassifier(4, max_depth=5, random_state=0),
