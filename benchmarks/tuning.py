@@ -1,4 +1,4 @@
-"""Time models converted with ``tune=`` beside models that predictions planned.
+"""Time one plan for all rows, plans predicted by the number of rows, and plans timed by ``tune=``.
 
 ``python benchmarks/tuning.py --backends torch tvm --rows 1 100 10000``
 """
@@ -53,21 +53,29 @@ def main() -> None:
 def compare(
     backend: str, name: str, shape: tuple[int, int], sizes: list[int], seconds: float
 ) -> list[dict[str, Any]]:
-    """Convert a forest both ways, and time both by turns."""
+    """Convert a forest in all three ways, and time them by turns."""
     source = fit(*shape)
     began = time.process_time()
     tuned = hbconv.convert(source, backend, tune=True)
     tuning = time.process_time() - began
     planned = hbconv.convert(source, backend)
+    single = hbconv.convert(source, backend, strategy=planned.plan.strategies[0])
+    models = (single, planned, tuned)
     print(f"\n{backend}, {name}: tuned in {tuning:.1f} s of the processor")
     figures = []
     for rows in sizes:
         x = np.random.default_rng(rows).standard_normal((rows, WIDTH)).astype(np.float32)
-        np.testing.assert_array_equal(tuned.predict(x), planned.predict(x))
-        before, after = least_by_turns(planned.predict, tuned.predict, x, seconds)
-        strategies = [strategy_for(model, rows) for model in (planned, tuned)]
-        print(f"  {rows:>6} rows  {before / after:5.2f} times  {' -> '.join(strategies)}")
-        figures.append({"backend": backend, "forest": name, "rows": rows, "ratio": before / after})
+        for model in models[1:]:
+            np.testing.assert_array_equal(model.predict(x), single.predict(x))
+        one, by_rows, timed = least_by_turns([model.predict for model in models], x, seconds)
+        strategies = " -> ".join(strategy_for(model, rows) for model in models)
+        print(
+            f"  {rows:>6} rows  by rows {one / by_rows:5.2f}, tuned {by_rows / timed:5.2f} times  "
+            f"{strategies}",
+            flush=True,
+        )
+        ratios = {"by_rows": one / by_rows, "tuned": by_rows / timed}
+        figures.append({"backend": backend, "forest": name, "rows": rows, **ratios})
     return figures
 
 
@@ -88,20 +96,21 @@ def strategy_for(model: Any, rows: int) -> str:
 
 
 def least_by_turns(
-    first: Callable[[Any], Any], second: Callable[[Any], Any], x: npt.NDArray[Any], seconds: float
-) -> tuple[float, float]:
-    """Return the least processor time of both calls, called by turns."""
-    calls = (first, second)
-    least = [float("inf")] * 2
+    calls: list[Callable[[Any], Any]], x: npt.NDArray[Any], seconds: float
+) -> list[float]:
+    """Return the least processor time of each call, called by turns; short ones ten at a time."""
+    repeats = 10 if len(x) < 1000 else 1
+    least = [float("inf")] * len(calls)
     end = time.perf_counter() + seconds
     turns = 0
     while turns < 5 or time.perf_counter() < end:
         for place, call in enumerate(calls):
             began = time.process_time()
-            call(x)
+            for _ in range(repeats):
+                call(x)
             least[place] = min(least[place], time.process_time() - began)
         turns += 1
-    return least[0], least[1]
+    return least
 
 
 if __name__ == "__main__":
