@@ -50,8 +50,8 @@ class Derivation:
     rule : str
         Name of the rule.
     replacements : mapping of Node to Node
-        What replaces each node, over the nodes of the graph before. No replaced node is an input,
-        near or far, of another.
+        What replaces each node, over the nodes of the graph before. What replaces one may read
+        another of them.
     proof : str
         Why the values stay, in a few words: ``"240 codes enumerated"``.
     required : bool
