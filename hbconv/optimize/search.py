@@ -131,6 +131,7 @@ class Search:
         default_factory=dict
     )
     _derived: dict[Refused, Optimized] = field(default_factory=dict)
+    _simple: dict[tuple[Node, ...], Graph] = field(default_factory=dict)
 
     def best(self) -> Optimized:
         """Return the graph of least predicted cost that was found."""
@@ -190,7 +191,7 @@ class Search:
         return self._derived[refused]
 
     def _derive(self, refused: Refused) -> Optimized:
-        graph = simplify(self.graph, self.rules)
+        graph = self._simplified(self.graph)
         decisions: dict[Key, Decision] = {}
         declined: dict[Declined, None] = {}
         for _ in range(MAX_PASSES):
@@ -199,11 +200,18 @@ class Search:
                 made = self._decide(rule, graph, refused)
                 decisions |= {d.derivation.key: d for d in made.decisions}
                 declined |= dict.fromkeys(made.declined)
-                graph = simplify(made.graph, self.rules)
+                graph = self._simplified(made.graph)
             if graph.output_roots == before.output_roots:
                 break
         seconds = self.cost(graph)
         return Optimized(graph, refused, seconds, tuple(decisions.values()), tuple(declined))
+
+    def _simplified(self, graph: Graph) -> Graph:
+        """Apply the rules that are always worth while, once for each graph that is met."""
+        if graph.output_roots not in self._simple:
+            simple = simplify(graph, self.rules)
+            self._simple[graph.output_roots] = self._simple[simple.output_roots] = simple
+        return self._simple[graph.output_roots]
 
     def _decide(self, rule: GraphRule, graph: Graph, refused: Refused) -> Optimized:
         """Apply one rule once: of each group of nodes its cheapest derivation."""
@@ -218,7 +226,8 @@ class Search:
         )
         taken = [d.derivation for d in decisions if d.applied]
         declined = tuple(d for d in proposed if isinstance(d, Declined))
-        return Optimized(apply_together(graph, taken), refused, math.nan, decisions, declined)
+        after = apply_together(graph, taken) if taken else graph
+        return Optimized(after, refused, math.nan, decisions, declined)
 
     def _propose(self, rule: GraphRule, graph: Graph) -> list[Derivation | Declined]:
         """Ask a rule once for each graph; what must not round there is declined."""
