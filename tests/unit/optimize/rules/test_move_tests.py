@@ -6,8 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fitted import available_backends
 from forests import AWKWARD, random_forest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PowerTransformer
 
+import hbconv
 from hbconv.array import Array
 from hbconv.containers import (
     Affine,
@@ -37,6 +43,7 @@ from hbconv.containers import (
     Vocabulary,
     YeoJohnson,
 )
+from hbconv.errors import InputError
 from hbconv.forest import Forest, Slopes
 from hbconv.forest_check import check_forest
 from hbconv.lower import lower
@@ -319,3 +326,25 @@ def test_random_chains_reach_the_same_leaves(seed: int):
     for derivation in move_tests(graph):
         after = derivation.apply(after) if isinstance(derivation, Derivation) else after
     assert_equal_leaves(graph, after, rows.ravel()[:200])
+
+
+@pytest.mark.parametrize("backend", available_backends())
+def test_values_that_powers_and_means_put_on_thresholds_reach_the_leaves_of_the_source(
+    backend: str,
+):
+    """Imputed values lie on thresholds, where the last bit of each backend's power would decide."""
+    rng = np.random.default_rng(0)
+    x = np.round(rng.normal(5, 3, (3000, 6)) ** 3, 2)
+    y = (x[:, 0] + x[:, 1] * rng.normal(1, 0.5, 3000) > 200).astype(int)
+    x[rng.random(x.shape) < 0.08] = np.nan
+    model = make_pipeline(
+        SimpleImputer(), PowerTransformer(), HistGradientBoostingClassifier(max_iter=30)
+    ).fit(x[:1500], y[:1500])
+    converted = hbconv.convert(model, backend=backend)
+    raw = model.decision_function(x)
+    np.testing.assert_allclose(converted.decision_function(x), raw, rtol=1e-12, atol=1e-12)
+    x[7, 3] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        model.predict(x)
+    with pytest.raises(InputError, match="infinity"):
+        converted.predict(x)
