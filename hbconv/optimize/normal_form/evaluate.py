@@ -79,7 +79,7 @@ class Bounded:
     def __matmul__(self, weights: Floats) -> Bounded:
         sizes = np.abs(weights)
         growth = 1.0 + np.sqrt(len(weights))
-        error = self.error @ sizes + growth * (self.size @ sizes)
+        error = (self.error + growth * self.size) @ sizes
         return Bounded(self.value @ weights, error)
 
     def sums(self, groups: int) -> Bounded:

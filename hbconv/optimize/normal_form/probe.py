@@ -21,6 +21,8 @@ Floats = npt.NDArray[np.float64]
 MAX_ROWS = 12
 _PRODUCTS = 1 << 19
 """Products in double-double for one model; larger models are judged on fewer rows."""
+_MOVED = 512
+"""Columns of a wide home that random rows move; in the others they stay at a zero."""
 _SPREAD = 3.0
 """Scales that a random row is from a zero."""
 
@@ -66,7 +68,8 @@ def _rows(home: Node, zeros: HomeZeros, rows: int, rng: np.random.Generator) -> 
     known = np.broadcast_to(counts > 0, near.shape)
     chosen = order[np.where(known, near, 0)] if len(order) else np.zeros(near.shape, np.intp)
     zero, radius = (np.append(values, 0.0) for values in (zeros.zero, zeros.radius))
-    about = rng.uniform(-_SPREAD, _SPREAD, near.shape) * (np.arange(rows) >= rows // 2)[:, None]
+    moved = (np.arange(rows) >= rows // 2)[:, None] & (rng.permutation(width) < _MOVED)
+    about = rng.uniform(-_SPREAD, _SPREAD, near.shape) * moved
     values = np.where(known, zero[chosen] + radius[chosen] * about, about)
     dtype = home.type.dtype if home.type.dtype in FLOATS else "float64"
     rounded = values if dtype == home.type.dtype else np.rint(values)
