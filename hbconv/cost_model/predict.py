@@ -15,19 +15,17 @@ from hbconv.tensor import Op, OpKind, TensorProgram, TensorType
 __all__ = ["OperatorCost", "find_prices", "predict"]
 
 
-LIKE = {"torchscript": "torch"}
-"""Backends whose prices are those of another where they have none of their own."""
+DEFAULT = "torch"
+"""The backend whose prices hold for one that has none of its own."""
 
 
 def find_prices(target: Target, strategy: str, *, native: bool) -> Prices:
     """Return the prices of a strategy on a backend, or those of the backend most like it."""
+    if target.device != "cpu":
+        return PRIMITIVE_PRICES["cuda"]
     table = KERNEL_PRICES if native else LOWERED_PRICES
-    for backend in (target.backend, LIKE.get(target.backend, "torch")):
-        if target.device == "cpu" and (backend, strategy) in table:
-            return table[backend, strategy]
-        if backend in PRIMITIVE_PRICES:
-            return PRIMITIVE_PRICES[backend]
-    return PRIMITIVE_PRICES["torch"]
+    own = table.get((target.backend, strategy)) or PRIMITIVE_PRICES.get(target.backend)
+    return own or table.get((DEFAULT, strategy)) or PRIMITIVE_PRICES[DEFAULT]
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,65 @@ CLOCK = 2.6e9
 
 PRIMITIVE_PRICES: Mapping[str, Prices] = {
     "torch": Prices(
+        operator=1.52e-6,
+        elementwise=(1.25e-10, 0, 1.5e-10),
+        take=1.14e-9,
+        read=1.45e-9,
+        multiplication=5.01e-11,
+        functions={
+            "exp": 9.14e-10,
+            "log": 1.28e-9,
+            "log1p": 1.06e-9,
+            "pow": 2.91e-9,
+            "cos": 1.6e-9,
+            "tanh": 2.95e-9,
+            "sigmoid": 1.54e-9,
+            "erf": 1.64e-9,
+        },
+    ),
+    "onnx": Prices(
+        operator=2.88e-7,
+        elementwise=(1.2e-10, 0, 3e-10),
+        take=4e-9,
+        read=8.88e-9,
+        multiplication=1.87e-11,
+        functions={
+            "exp": 2.2e-9,
+            "log": 2.4e-9,
+            "log1p": 4.78e-9,
+            "pow": 5.28e-9,
+            "cos": 1.93e-8,
+            "tanh": 2.05e-9,
+            "sigmoid": 2.72e-9,
+            "erf": 6.02e-8,
+        },
+    ),
+    "tvm": Prices(
+        operator=6e-8,
+        elementwise=1e-10,
+        take=1.07e-10,
+        read=7.19e-10,
+        multiplication=2.11e-11,
+        tile=32,
+        functions={
+            "exp": 4.66e-10,
+            "log": 5.52e-10,
+            "log1p": 6.73e-10,
+            "pow": 5.66e-9,
+            "cos": 6.7e-9,
+            "tanh": 7.21e-10,
+            "sigmoid": 5.29e-10,
+            "erf": 1.05e-9,
+        },
+    ),
+    "cuda": Prices(
         operator=4.6e-6, elementwise=1.4e-9, take=1.5e-9, read=1.6e-10, multiplication=5.6e-11
     ),
-    "tvm": Prices(operator=6e-8, elementwise=1.8e-10, read=3e-10, multiplication=3e-11, tile=32),
 }
-"""Prices of primitives, by backend."""
+"""Prices of primitives, by backend; on CUDA devices, whatever the backend.
+
+``benchmarks/primitives.py`` measured them, those of CUDA excepted.
+"""
 
 KERNEL_PRICES: Mapping[tuple[str, str], Prices] = {
     ("reference", "tree_traversal"): Prices(visit=1e-7),
