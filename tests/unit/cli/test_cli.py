@@ -364,7 +364,7 @@ def test_bench_leaves_out_each_rule_that_matters(capsys, files):
     first = [f for f in figures if (f["backend"], f["rows"]) == ("reference", 1)]
     rules = [f["rules"] for f in first]
     assert (rules[0], rules[-1]) == ("all rules", "no rule")
-    assert "without fold_one_hot_into_linear" in rules
+    assert "without derive_linear" in rules
     assert "without narrow_forests" not in rules  # the model has no trees
     assert first[0]["times_slower"] == 1
     assert {(f["backend"], f["rows"]) for f in figures} == {
@@ -377,7 +377,7 @@ def test_bench_prints_what_a_rule_gains(capsys, files):
     argv = ("bench", files / "model.joblib", "--allow-pickle", *data, "--repeat", "1", "--ablate")
     code, out, _ = run(capsys, *argv)
     assert code == 0
-    assert "without fold_one_hot_into_linear" in out
+    assert "without derive_linear" in out
 
 
 def test_model_files_of_lightgbm_and_xgboost_need_no_flag(capsys, tmp_path):

@@ -120,9 +120,10 @@ def flag_tile(k: Kernel, out: Place, matrix: Any, first: Any, width: int, op: Op
     op : Op
         The primitive.
     """
-    look = Look.of(k, str(matrix.dtype), op, most=width)
     columns = op.attributes["columns"].data
-    if len(columns) == width:
+    reads_all = len(columns) == width  # then vectors may span rows
+    look = Look.of(k, str(matrix.dtype), op, most=ANY if reads_all else width)
+    if reads_all:
         counters = _count_all(look, matrix, first, width)
     else:
         counters = _count_columns(look, matrix, first, width, columns.tolist())
