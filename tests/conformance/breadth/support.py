@@ -55,7 +55,7 @@ def statuses(case: Case) -> dict[str, list[str] | str]:
     """How each backend runs each method; why not, for a method of the source that no backend
     has.
     """
-    models = [_model(case, backend) for backend in BACKENDS]
+    models = [_with_kernel(case, backend) for backend in BACKENDS]
     known = {method: [_status(model, method) for model in models] for method in models[0].methods}
     return known | {
         method: "cannot: the source draws at random in each call"
@@ -77,6 +77,17 @@ def fitted_methods(case: Case) -> tuple[str, ...]:
 
 def _model(case: Case, backend: str) -> Model:
     return hbconv.convert(fitted(case), backend=backend)
+
+
+def _with_kernel(case: Case, backend: str) -> Model:
+    """Take the strategy that most backends have a kernel for, where it may be used.
+
+    Which strategy is the cheapest follows from prices, and is no matter of support.
+    """
+    try:
+        return hbconv.convert(fitted(case), backend=backend, strategy="select")
+    except BackendError:
+        return _model(case, backend)
 
 
 def _status(model: Model, method: str) -> str:
