@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,9 @@ LABELS: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "String": ("object", (str,)),
 }
 """Dtype of the class labels, and their types in the file, by ``class_label_type``."""
+
+_MAY_OVERFLOW = re.compile(rb"[0-9]{200}|[eE][+]?[0-9]{3}")
+"""Found in each text of a number that float64 cannot hold; numbers that it can hold may match."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,7 @@ def read_catboost_json(
     OptionError
         There are fewer trees.
     """
+    _refuse_overflown(data)
     document = decode_json(data, _refuse_constant)
     _refuse_inexact(document)
     return _model(document, trees, leaf_numbers)
@@ -95,8 +100,7 @@ def _model(
     leaf_numbers: Sequence[Sequence[int]] | None,
 ) -> CatBoostModel:
     info = document["model_info"]
-    scale, bias = document["scale_and_bias"]
-    bias = finite_numbers(bias if isinstance(bias, list) else [bias])
+    scale, bias = _scale_and_bias(document)
     inputs = Inputs.of(document["features_info"])
     all_trees = document["oblivious_trees"] if "oblivious_trees" in document else document["trees"]
     first, last = (0, len(all_trees)) if trees is None else trees
@@ -106,7 +110,7 @@ def _model(
     read = read_trees(all_trees[first:last], inputs, len(bias), numbers)
     return CatBoostModel(
         assemble(read, np.zeros(len(bias)), strict=False, n_features=inputs.width),
-        float(finite_numbers([scale])[0]),
+        scale,
         np.zeros(len(bias))
         if first
         else bias,  # CatBoost leaves the bias out where it leaves out the first tree
@@ -115,6 +119,20 @@ def _model(
         _classes(info, len(bias)),
         _cut(info),
     )
+
+
+def _scale_and_bias(document: Mapping[str, Any]) -> tuple[float, npt.NDArray[np.float64]]:
+    """Read what the sums are multiplied by, and what is added to them.
+
+    CatBoost reads a bias that is not in a list as 0, without an error.
+    """
+    scale, bias = document["scale_and_bias"]
+    if not isinstance(bias, list):
+        raise ConversionError(
+            f"The CatBoost model is damaged: the bias in scale_and_bias is {bias!r:.30}, not a "
+            "list. CatBoost reads it as 0. Put it in a list, or save the model again."
+        )
+    return float(finite_numbers([scale])[0]), finite_numbers(bias)
 
 
 def _refuse_inexact(document: Mapping[str, Any]) -> None:
@@ -191,7 +209,30 @@ def _classes(info: Mapping[str, Any], outputs: int) -> Array:
         raise ConversionError(
             f"The CatBoost model is damaged: class_names holds a label twice: {names[:9]}."
         )
+    if dtype == "bool" and names != [False, True]:
+        raise ConversionError(
+            f"The CatBoost model is damaged: class_names is {names}. CatBoost reads classes of "
+            "bool as [False, True] in any order."
+        )
     return Array(np.array(names, dtype))
+
+
+def _refuse_overflown(data: bytes) -> None:
+    """Refuse numbers that float64 cannot hold, also where nobody reads them.
+
+    CatBoost's reader stops at them without an error: the model lacks what stands behind.
+    A second pass is rare: no trained model has such long numbers.
+    """
+    if _MAY_OVERFLOW.search(data):
+        json.loads(data, parse_float=_finite, parse_int=_finite)
+
+
+def _finite(text: str) -> float:
+    if math.isinf(float(text)):
+        raise ConversionError(
+            f"The CatBoost model is damaged: it holds {text:.20}..., which float64 cannot hold."
+        )
+    return float(text)
 
 
 def _refuse_constant(name: str) -> Any:

@@ -32,7 +32,14 @@ from hbconv.parse.common.node_tables import FlatTrees, NodeTable, assemble
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
-__all__ = ["classified_fractions", "leaf_outputs", "read_trees", "tree_forest", "tree_input"]
+__all__ = [
+    "classified_fractions",
+    "leaf_outputs",
+    "read_trees",
+    "require_own_counts",
+    "tree_forest",
+    "tree_input",
+]
 
 
 @parses("sklearn.tree.DecisionTreeClassifier", "sklearn.tree.ExtraTreeClassifier")
@@ -72,6 +79,7 @@ def tree_input(step: Step, tree: Any) -> Node:
 
 def tree_forest(step: Step, members: Sequence[Any]) -> Forest:
     """Make the forest of fitted trees, whose values are summed from zero."""
+    require_own_counts(step, members)
     trees = read_trees([member.tree_ for member in members])
     declared = getattr(step.estimator, "n_outputs_", None)
     if declared not in (None, *(member.tree_.n_outputs for member in members[:1])):
@@ -81,6 +89,19 @@ def tree_forest(step: Step, members: Sequence[Any]) -> Forest:
     return assemble(
         trees, np.zeros(trees.values.shape[1]), strict=False, n_features=step.x.type.width
     )
+
+
+def require_own_counts(step: Step, members: Sequence[Any]) -> None:
+    """Refuse trees whose counts of outputs and classes are not those of their ``tree_``.
+
+    The source model cuts off what is beyond the counts, or repeats one column for all classes.
+    """
+    for member in members:
+        tree = member.tree_
+        for name, held in (("n_outputs_", tree.n_outputs), ("n_classes_", tree.n_classes)):
+            own = getattr(member, name, None)
+            if own is not None and not np.array_equal(np.ravel(own), np.ravel(held)):
+                raise step.damaged(f"a tree has {name}={own!s:.30}, but its tree_ has {held}")
 
 
 def read_trees(

@@ -31,7 +31,7 @@ from hbconv.parse.common.members import are_trees, class_codes, columns_of_array
 from hbconv.parse.common.node_tables import assemble
 from hbconv.parse.common.probabilities import with_probabilities
 from hbconv.parse.registry import parses
-from hbconv.parse.sklearn.tree import read_trees, tree_input
+from hbconv.parse.sklearn.tree import read_trees, require_own_counts, tree_input
 from hbconv.parse.step import Step, concat
 
 Numbers = npt.NDArray[Any]
@@ -46,6 +46,7 @@ def parse_ada_boost_classifier(step: Step) -> dict[str, Output]:
     est = step.estimator
     if len(est.classes_) < 2:
         raise step.refuse("classes_", est.classes_, "A model of one class predicts nothing else.")
+    _require_known_classes(step)
     step.require_finite()
     read = _tree_votes if are_trees(step) else _votes
     sums, stages = read(step)
@@ -75,6 +76,15 @@ def parse_ada_boost_regressor(step: Step) -> dict[str, Output]:
         "predict": Output(medians[-1], VECTOR),
         "staged_predict": Output(concat(medians), Stages(len(medians), VECTOR)),
     }
+
+
+def _require_known_classes(step: Step) -> None:
+    """Refuse members that may vote for a class of their own: of two classes one is counted."""
+    est = step.estimator
+    known = set(est.classes_.tolist())
+    for i, member in enumerate(est.estimators_):
+        if not known.issuperset(np.ravel(member.classes_).tolist()):
+            raise step.damaged(f"estimators_[{i}] has classes_ that are not among its own")
 
 
 def _ballot(est: Any) -> tuple[Numbers, Numbers, Numbers]:
@@ -108,9 +118,9 @@ def _tree_votes(step: Step) -> tuple[Node, Node]:
     members = est.estimators_
     candidates, for_it, against = _ballot(est)
     x = tree_input(step, members[0])
+    require_own_counts(step, members)
     labels = [
-        np.searchsorted(est.classes_, m.classes_)[m.tree_.value[:, 0].argmax(axis=1)]
-        for m in members
+        _places(m.classes_, est.classes_)[m.tree_.value[:, 0].argmax(axis=1)] for m in members
     ]
     votes = [
         np.where(own[:, None] == candidates, *weights)
@@ -130,6 +140,12 @@ def _tree_votes(step: Step) -> tuple[Node, Node]:
         TreeLeaves(x, forest), Array.of(candidates, np.int32), Array(for_it), Array(against)
     )
     return TreeEnsemble(x, forest), RunningSums(cast, len(members))
+
+
+def _places(labels: Numbers, classes: Numbers) -> Numbers:
+    """Return the places of labels among classes, which may stand in any order."""
+    places = {label: place for place, label in enumerate(classes.tolist())}
+    return np.array([places[label] for label in labels.tolist()])
 
 
 def _answers(step: Step, sums: Node, weight: float) -> dict[str, Output]:
@@ -183,6 +199,7 @@ def _predictions(step: Step) -> Node:
     members = step.estimator.estimators_
     if are_trees(step):
         x = tree_input(step, members[0])
+        require_own_counts(step, members)
         trees = read_trees([member.tree_ for member in members])
         forest = assemble(
             trees,

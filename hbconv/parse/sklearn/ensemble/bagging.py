@@ -40,7 +40,7 @@ from hbconv.parse.common.members import (
 )
 from hbconv.parse.common.node_tables import assemble
 from hbconv.parse.registry import parses
-from hbconv.parse.sklearn.tree import read_trees, tree_input
+from hbconv.parse.sklearn.tree import read_trees, require_own_counts, tree_input
 from hbconv.parse.step import Step, concat
 
 Numbers = npt.NDArray[Any]
@@ -98,6 +98,7 @@ def _forest(step: Step, values: list[Numbers]) -> tuple[Node, Forest]:
     """
     members = step.estimator.estimators_
     columns = step.estimator.estimators_features_
+    require_own_counts(step, members)
     tree_input(
         replace(step, x=columns_of_array(step.x, np.unique(np.concatenate(columns)))), members[0]
     )

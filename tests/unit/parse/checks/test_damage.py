@@ -18,7 +18,10 @@ from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
     BaggingClassifier,
+    BaggingRegressor,
     GradientBoostingRegressor,
     IsolationForest,
     RandomForestClassifier,
@@ -43,7 +46,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.semi_supervised import LabelPropagation
 from sklearn.svm import OneClassSVM
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import hbconv
 from hbconv.cli.sources import load_source
@@ -258,6 +261,47 @@ def test_a_member_whose_tests_read_columns_before_the_first():
         hbconv.convert(model, backend="reference")
 
 
+def small_trees(ensemble, *, regression=False):
+    single = DecisionTreeRegressor if regression else DecisionTreeClassifier
+    target = X[:, 0] if regression else labels()
+    return ensemble(single(max_depth=2), n_estimators=3, random_state=0).fit(X, target)
+
+
+@pytest.mark.parametrize("attribute", ["n_classes_", "n_outputs_"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        MODELS["forest"],
+        small_trees(BaggingClassifier),
+        small_trees(AdaBoostClassifier),
+        small_trees(BaggingRegressor, regression=True),
+        small_trees(AdaBoostRegressor, regression=True),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_tree_that_counts_otherwise_than_its_nodes(model, attribute):
+    changed = copy.deepcopy(model)
+    setattr(changed.estimators_[1], attribute, 2)
+    with pytest.raises(ConversionError, match=f"a tree has {attribute}=2, but its tree_ has"):
+        hbconv.convert(changed, backend="reference")
+
+
+def test_a_single_tree_whose_counts_have_another_order():
+    targets = np.column_stack([labels(), X[:, 0] > 0])
+    model = DecisionTreeClassifier(max_depth=2).fit(X, targets)
+    model.classes_ = model.classes_[::-1]
+    model.n_classes_ = model.n_classes_[::-1]
+    with pytest.raises(ConversionError, match=r"n_classes_=\[2 3\], but its tree_ has \[3 2\]"):
+        hbconv.convert(model, backend="reference")
+
+
+def test_a_boosted_member_with_a_class_of_its_own():
+    model = small_trees(AdaBoostClassifier)
+    model.estimators_[1].classes_ = np.array(["high", "low", "other"])
+    with pytest.raises(ConversionError, match=r"estimators_\[1\] has classes_ that are not"):
+        hbconv.convert(model, backend="reference")
+
+
 def test_the_cause_of_an_error_stays_in_sight():
     with pytest.raises(ConversionError) as caught:
         hbconv.convert(changed("forest", "estimators_", lambda _: []), backend="reference")
@@ -454,6 +498,13 @@ FIRST = ("features_info", "float_features", 0)
         ),
         (None, ("oblivious_trees", 0, "leaf_values", 0), "null, true, a text or NaN"),
         ("1", ("scale_and_bias", 0), "null, true, a text or NaN"),
+        (2.5, ("scale_and_bias", 1), "the bias in scale_and_bias is 2.5, not a list"),
+        pytest.param(
+            10**400,
+            ("oblivious_trees", 0, "leaf_weights", 0),
+            "it holds 10000000000000000000..., which float64 cannot hold",
+            id="400 digits",
+        ),
         (
             "MAE",
             ("model_info", "params", "flat_params", "loss_function"),
@@ -485,6 +536,11 @@ def test_a_catboost_file_that_contradicts_itself_or_holds_no_numbers(
             "class_names holds a label twice",
         ),
         (
+            [True, False],
+            ("model_info", "class_params", "class_names"),
+            r"class_names is \[True, False\]",
+        ),
+        (
             float("inf"),
             ("oblivious_trees", 0, "leaf_weights", 0),
             "it holds Infinity, which JSON does not have",
@@ -501,3 +557,18 @@ def test_a_catboost_classifier_that_contradicts_itself(catboost_classes, value, 
     put(document, value, *keys)
     with pytest.raises(ConversionError, match=says):
         parse_catboost_json(json.dumps(document).encode())
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["1e400", "-1E+0400", f"1{'0' * 250}e99", f"1{'0' * 400}.5"],
+    ids=["exponent", "signs", "digits and exponent", "digits"],
+)
+def test_a_number_that_float64_cannot_hold_stands_where_nobody_reads(catboost_document, number):
+    document = copy.deepcopy(catboost_document)
+    document["oblivious_trees"][0]["leaf_weights"][0] = "@"
+    data = json.dumps(document)
+    with pytest.raises(ConversionError, match="which float64 cannot hold"):
+        parse_catboost_json(data.replace('"@"', number).encode())
+    assert parse_catboost_json(data.replace('"@"', "1e-400").encode()).outputs
+    assert parse_catboost_json(data.replace('"@"', f"1{'0' * 250}").encode()).outputs

@@ -72,6 +72,13 @@ def test_trees_become_one_forest():
     assert two[0].forest.n_outputs == 1
 
 
+@pytest.mark.parametrize("order", [[2, 1, 0], [1, 0, 2], [2, 0, 1]])
+def test_trees_vote_for_classes_in_any_order(order):
+    model = AdaBoostClassifier(n_estimators=5, random_state=0).fit(X, LABELS)
+    model.classes_ = model.classes_[order]
+    assert_answers(model)
+
+
 def test_boosting_that_ends_early():
     model = AdaBoostClassifier(DecisionTreeClassifier(), n_estimators=9).fit(X, LABELS)
     assert len(model.estimators_) == 1
