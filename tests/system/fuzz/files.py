@@ -142,11 +142,11 @@ def _skops(folder: Path) -> None:
     x, y, classes = _data()
     scaled = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
     models = (
-        RandomForestClassifier(3, max_depth=3),
+        RandomForestClassifier(3, max_depth=3, random_state=0),
         scaled,
         KNeighborsClassifier(3),
         SVC(),
-        GradientBoostingRegressor(n_estimators=3),
+        GradientBoostingRegressor(n_estimators=3, random_state=0),
     )
     for i, model in enumerate(models):
         skops.dump(model.fit(x, y if i == 4 else classes), folder / f"{i}.skops")

@@ -4,8 +4,11 @@ damaged.
 
 from __future__ import annotations
 
+import zipfile
+
 import numpy as np
 import pytest
+from fuzz.files import FILES
 from fuzz.judge import answers_alike, in_child
 from fuzz.mutate import mutate_array
 from fuzz.runner import Subject, fuzz
@@ -43,6 +46,31 @@ def test_the_noise_of_a_large_number_in_a_row_is_no_difference():
     answers_alike(source, {"transform": source["transform"] + [[0, 1e-7], [0, 0]]})
     with pytest.raises(AssertionError, match="differs"):
         answers_alike(source, {"transform": source["transform"] + [[0, 0], [0, 1e-7]]})
+
+
+def test_of_float32_numbers_the_noise_is_larger():
+    source = {"transform": np.array([[3194.0, 1e-2]], np.float32)}
+    answers_alike(source, {"transform": source["transform"] + np.float32([[0, 1e-3]])})
+    with pytest.raises(AssertionError, match="differs"):
+        answers_alike(source, {"transform": source["transform"] + np.float32([[0, 1e-2]])})
+    wide = {"transform": source["transform"].astype(np.float64)}
+    with pytest.raises(AssertionError, match="differs"):
+        answers_alike(wide, {"transform": wide["transform"] + [[0, 1e-3]]})
+
+
+def test_the_models_of_a_number_are_the_same_each_time(tmp_path):
+    members = []
+    skops = next(subject for subject in FILES if subject.name == "skops")
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        skops.corpus(tmp_path / name)
+        members.append([_arrays(path) for path in sorted((tmp_path / name).iterdir())])
+    assert members[0] == members[1]
+
+
+def _arrays(path):
+    with zipfile.ZipFile(path) as archive:
+        return [archive.read(name) for name in archive.namelist() if name.endswith(".npy")]
 
 
 def test_answers_that_differ_and_errors_without_a_name_are_found():
