@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hbconv.model import Model
 from hbconv.runtime.inputs.read import read_table
 
-__all__ = ["TOLERANCE", "Difference", "Report", "coarsest", "compare", "verify"]
+__all__ = ["TOLERANCE", "Difference", "Report", "coarsest", "compare", "plain", "verify"]
 
 TOLERANCE = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-10}
 """Largest difference that another order of the same arithmetic explains, by the coarsest dtype.
@@ -156,7 +156,7 @@ def compare(
         Factor of the tolerance, such as the largest input of sums of products: their rounding
         grows with it.
     """
-    expected, found = _plain(expected), _plain(found)
+    expected, found = plain(expected), plain(found)
     if expected.shape != found.shape:
         return Difference(
             method, expected.size, np.inf, np.inf, np.inf, len(expected), 0.0, within=False
@@ -200,7 +200,7 @@ def _compare_floats(
     )
 
 
-def _plain(values: Any) -> npt.NDArray[Any]:
+def plain(values: Any) -> npt.NDArray[Any]:
     """Return an answer of any form as one array.
 
     Forms are frames, sparse matrices, and lists of arrays: one for each output or stage.
@@ -208,9 +208,9 @@ def _plain(values: Any) -> npt.NDArray[Any]:
     if hasattr(values, "toarray"):
         return np.asarray(values.toarray())
     if isinstance(values, tuple):
-        return _plain(values[0])
+        return plain(values[0])
     if isinstance(values, list | Iterator):
         return np.concatenate(
-            [v.reshape(len(v), math.prod(v.shape[1:])) for v in map(_plain, values)], axis=1
+            [v.reshape(len(v), math.prod(v.shape[1:])) for v in map(plain, values)], axis=1
         )
     return np.asarray(values)

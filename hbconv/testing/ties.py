@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.testing.watch import Call
-from hbconv.verification import TOLERANCE
+from hbconv.verification import TOLERANCE, plain
 
 __all__ = ["size", "tied"]
 
@@ -33,7 +33,8 @@ def tied(call: Call, want: Any, got: Any, dtype: str) -> bool:
     dtype : {"float32", "float64"}
         Which tolerance holds.
     """
-    if not isinstance(want, np.ndarray) or want.ndim == 0 or not len(want):
+    want, got = plain(want), plain(got)
+    if want.ndim == 0 or not len(want):
         return False
     far = _apart(want, got) > TOLERANCE[dtype] * np.maximum(1.0, _largest(want))
     if not far.any():
@@ -45,7 +46,7 @@ def tied(call: Call, want: Any, got: Any, dtype: str) -> bool:
 def _scores_tie(call: Call, want: Answer, dtype: str) -> npt.NDArray[np.bool_]:
     """Rows whose two best scores are as good as one, or that have a score on its limit."""
     scored = next((m for m in _SCORES if hasattr(call.estimator, m)), None)
-    if call.method not in ("predict", scored) or scored is None:
+    if call.method not in ("predict", scored) or scored is None or isinstance(call.answer, list):
         return np.zeros(1, bool)
     pairs = _by_pairs(call.estimator)
     scores = np.asarray(getattr(pairs or call.estimator, scored)(call.rows))
@@ -74,16 +75,28 @@ def _neighbors_tie(call: Call, dtype: str) -> npt.NDArray[np.bool_]:
 
     By brute force, also rows that lie on one fitted on: products of matrices leave some distance.
     """
-    searcher, rows = _last(call.estimator, call.rows)
+    last, rows = _last(call.estimator, call.rows)
+    searcher = _searcher(last)
     if not hasattr(searcher, "kneighbors"):
         return np.zeros(1, bool)
-    asked = getattr(searcher, "n_neighbors_", searcher.n_neighbors)
-    distances, _ = searcher.kneighbors(rows, min(asked + 1, searcher.n_samples_fit_))
+    distances, _ = searcher.kneighbors(rows, min(_asked(searcher) + 1, searcher.n_samples_fit_))
     limit = max(1e-8, TOLERANCE[dtype]) * np.maximum(1.0, distances[:, 1:])
     ties = np.asarray((np.diff(distances) <= limit).any(axis=1))
     return (
         ties | (distances[:, 0] <= _own_distance(searcher, rows)) if _is_brute(searcher) else ties
     )
+
+
+def _searcher(estimator: Any) -> Any:
+    """Return what finds the neighbours: of a manifold or a label propagation, its own searcher."""
+    own = (getattr(estimator, name, None) for name in ("nbrs_", "nn_fit"))
+    return next((searcher for searcher in own if searcher is not None), estimator)
+
+
+def _asked(searcher: Any) -> int:
+    """Return how many neighbours are asked for; a transformer to distances asks for one more."""
+    count = int(getattr(searcher, "n_neighbors_", searcher.n_neighbors))
+    return count + 1 if getattr(searcher, "mode", "") == "distance" else count
 
 
 def _own_distance(searcher: Any, rows: Any) -> float:
@@ -96,7 +109,9 @@ def _own_distance(searcher: Any, rows: Any) -> float:
 
 
 def _is_brute(searcher: Any) -> bool:
-    return bool(getattr(searcher, "_fit_method", "") == "brute")
+    """Whether distances come from products: not from a tree, and not given."""
+    given = getattr(searcher, "effective_metric_", "") == "precomputed"
+    return getattr(searcher, "_fit_method", "") == "brute" and not given
 
 
 def _last(estimator: Any, rows: Any) -> tuple[Any, Any]:
