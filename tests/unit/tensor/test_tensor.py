@@ -255,3 +255,21 @@ def test_positions_that_are_not_there_are_found(position):
     program = b.program({"y": b.take(b.input("x", "float64", 3), [0, position])})
     with pytest.raises(VerificationError, match="take of positions beyond 3"):
         verify_program(program)
+
+
+def test_operations_may_be_rounded_otherwise():
+    """Each value of an operation is handed on as it was rounded; inputs and constants stay."""
+    b = Builder()
+    x = b.input("x", "float64", 1)
+    total = x + x
+    program = b.program({"y": total * total})
+    inputs = {"x": np.array([[3.0]])}
+    seen = []
+
+    def rounding(op, operands, value):
+        seen.append((op.primitive, [float(operand.item()) for operand in operands]))
+        return value + 1.0
+
+    assert evaluate(program, inputs)["y"].item() == 36.0
+    assert evaluate(program, inputs, rounding)["y"].item() == 50.0
+    assert seen == [("add", [3.0, 3.0]), ("mul", [7.0, 7.0])]
