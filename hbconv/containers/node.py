@@ -108,6 +108,13 @@ class Node:
         """Write the node as primitives."""
         raise NotImplementedError
 
+    def source_function(self) -> Callable[..., npt.NDArray[Any]] | None:
+        """Return the source model's own function of the inputs, as numpy arrays.
+
+        None, the default, where the primitives are its bits, or its library is not installed.
+        """
+        return None
+
     def lower_sparse(self, b: Builder, *inputs: Value | SparseRows) -> Value | SparseRows | None:  # noqa: ARG002
         """Write the node for sparse inputs; None where it needs a dense matrix."""
         return None

@@ -46,7 +46,7 @@ Columns are dropped before arithmetic is folded.
 """
 
 REWRITES: tuple[GraphRule, ...] = (
-    GraphRule(move_tests, Exactness.BITS, "each test is decided by the reference's own arithmetic"),
+    GraphRule(move_tests, Exactness.BITS, "each test is decided by the source, or the reference"),
     GraphRule(narrow_forests, Exactness.BITS, "each sum keeps its terms and their order"),
     GraphRule(narrow_together, Exactness.BITS, "each column is computed alone"),
     GraphRule(derive_linear, Exactness.TOLERANCE, "one polynomial, judged when made"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from importlib.util import find_spec
 from math import exp, pi, sqrt
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -113,6 +115,13 @@ class BoxCox(Node):
     def breaks(self, column: int) -> npt.NDArray[np.float64]:  # noqa: ARG002
         return np.array([0.0])
 
+    def source_function(self) -> Callable[..., npt.NDArray[Any]] | None:
+        if find_spec("scipy") is None:
+            return None
+        from scipy.special import boxcox
+
+        return lambda x: boxcox(x.astype(np.float64), self.powers.data)
+
     def infer(self) -> Type:
         return Type(self.x.type.width, "float64")
 
@@ -175,6 +184,13 @@ class NormalQuantile(Node):
 
     def trend(self, column: int) -> Trend:  # noqa: ARG002
         return Trend.RISES
+
+    def source_function(self) -> Callable[..., npt.NDArray[Any]] | None:
+        if find_spec("scipy") is None:
+            return None
+        from scipy.special import ndtri
+
+        return lambda p: ndtri(p.astype(np.float64))
 
     def infer(self) -> Type:
         return Type(self.p.type.width, "float64")

@@ -25,10 +25,11 @@ from sklearn.preprocessing import (
 )
 from xgboost import XGBClassifier
 
-__all__ = ["CHAINS", "TREES", "chain_rows", "fitted_chain"]
+__all__ = ["CHAINS", "TREES", "chain_rows", "fitted_chain", "is_imputed", "taken_by"]
 
 WIDTH = 4
 FIT_ROWS = 300
+LEAST_POSITIVE = 1e-3
 
 CHAINS = {
     "standard": lambda: [StandardScaler()],
@@ -46,6 +47,15 @@ CHAINS = {
     "power": lambda: [PowerTransformer()],
     "power, not scaled": lambda: [PowerTransformer(standardize=False)],
     "imputed, power": lambda: [SimpleImputer(), PowerTransformer()],
+    "box-cox": lambda: [PowerTransformer(method="box-cox")],
+    "imputed, box-cox": lambda: [SimpleImputer(), PowerTransformer(method="box-cox")],
+    "normal quantiles": lambda: [
+        QuantileTransformer(n_quantiles=20, output_distribution="normal"),
+    ],
+    "imputed, normal quantiles": lambda: [
+        SimpleImputer(),
+        QuantileTransformer(n_quantiles=200, output_distribution="normal"),
+    ],
     "splines": lambda: [SplineTransformer(n_knots=4)],
     "splines, linear outside": lambda: [SplineTransformer(n_knots=4, extrapolation="linear")],
     "bins": lambda: [KBinsDiscretizer(8, encode="ordinal")],
@@ -55,11 +65,7 @@ CHAINS = {
     ],
     "one-hot bins": lambda: [KBinsDiscretizer(6, encode="onehot-dense")],
 }
-"""Transformers by name.
-
-Box-Cox powers and normal quantiles are not among them. There scipy's own code differs from the
-reference backend in a last bit.
-"""
+"""Transformers by name."""
 
 TREES = {
     "forest": lambda: RandomForestClassifier(4, max_depth=5, random_state=0),
@@ -70,7 +76,12 @@ TREES = {
 """Trees by name: the first and the last compare in float32, the others in float64."""
 
 
-def chain_rows(count: int, seed: int, *, missing: bool) -> np.ndarray:
+def is_imputed(chain: str) -> bool:
+    """Whether a chain fills missing values, so that it takes them before all trees."""
+    return "imputed" in chain
+
+
+def chain_rows(chain: str, count: int, seed: int) -> np.ndarray:
     """Draw columns of very different scales and shapes, one of them of few values."""
     rng = np.random.default_rng(seed)
     columns = [
@@ -80,13 +91,21 @@ def chain_rows(count: int, seed: int, *, missing: bool) -> np.ndarray:
         rng.integers(-3, 4, count).astype(np.float64),
     ]
     rows = np.stack(columns, axis=1)
-    return np.where(rng.random(rows.shape) < 0.1, np.nan, rows) if missing else rows
+    rows = np.where(rng.random(rows.shape) < 0.1, np.nan, rows) if is_imputed(chain) else rows
+    return taken_by(chain, np.abs(rows) if "box-cox" in chain else rows)
+
+
+def taken_by(chain: str, rows: np.ndarray) -> np.ndarray:
+    """Raise values that a chain refuses: Box-Cox powers are of positive numbers alone."""
+    if "box-cox" not in chain:
+        return rows
+    return np.where(rows < LEAST_POSITIVE, LEAST_POSITIVE, rows)
 
 
 @cache
 def fitted_chain(chain: str, trees: str) -> Any:
     """Return the fitted pipeline of these names."""
-    rows = chain_rows(FIT_ROWS, 0, missing="imputed" in chain)
+    rows = chain_rows(chain, FIT_ROWS, 0)
     target = np.nan_to_num(rows[:, 0] / 20 + rows[:, 1] * 90 + rows[:, 3]) > 2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

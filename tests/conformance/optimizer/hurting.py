@@ -139,18 +139,22 @@ def _tests(
     ends between which the test switches, and the threshold.
     """
     for position, column in enumerate(numbers):
-        plain = _column(rows, column)
-        plain = plain[np.isfinite(plain)]
-        span = float(plain.max() - plain.min())
-        probes = np.linspace(plain.min() - span, plain.max() + span, PROBES)
-        varied = _part(_filled(rows), np.zeros(PROBES, int))
+        probes = _probes(_column(rows, column))
+        varied = _part(_filled(rows), np.zeros(len(probes), int))
         _set(varied, column, probes)
         for place, values in enumerate(before(varied)):
             for k in np.flatnonzero(np.nanmax(values, axis=0) > np.nanmin(values, axis=0)):
+                low, high = np.flatnonzero(~np.isnan(values[:, k]))[[0, -1]]
                 for t in before.thresholds(before.inputs[place], int(k)):
-                    left = values[:, k] <= t
-                    if left[0] != left[-1]:
-                        yield position, (place, int(k)), probes[0], probes[-1], float(t)
+                    if (values[low, k] <= t) != (values[high, k] <= t):
+                        yield position, (place, int(k)), probes[low], probes[high], float(t)
+
+
+def _probes(values: np.ndarray) -> np.ndarray:
+    """Return values between and beyond the ends of a column, and the ends, in order."""
+    least, most = (end(values[np.isfinite(values)]) for end in (np.min, np.max))
+    beyond = np.linspace(least - (most - least), most + (most - least), PROBES)
+    return np.sort(np.append(beyond, [least, most]))
 
 
 def _bisect(before: Before, rows: Any, numbers: list[Any], tests: list[Any]) -> np.ndarray:

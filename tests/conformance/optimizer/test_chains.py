@@ -7,7 +7,7 @@ that compile in no time. With ``--battery 200`` it stands before all, and all ar
 from functools import cache
 
 import numpy as np
-from optimizer.chains import CHAINS, TREES, chain_rows, fitted_chain
+from optimizer.chains import CHAINS, TREES, chain_rows, fitted_chain, is_imputed, taken_by
 from optimizer.hurting import hurting_rows
 from optimizer.judge import BACKENDS, FEW, assert_same_rows
 
@@ -34,9 +34,10 @@ def pytest_generate_tests(metafunc):
 @cache
 def rows_for(chain, trees):
     """Draw hard rows, and where the source takes NaN the same with every other value missing."""
-    missing = "imputed" in chain
-    plain = chain_rows(ROWS, 1, missing=missing)
-    rows = hurting_rows(fitted_chain(chain, trees), plain, ROWS, missing=missing, most=20)
+    missing = is_imputed(chain)
+    plain = chain_rows(chain, ROWS, 1)
+    hurting = hurting_rows(fitted_chain(chain, trees), plain, ROWS, missing=missing, most=20)
+    rows = taken_by(chain, hurting)
     if not missing:
         return rows
     holes = np.arange(rows.size).reshape(rows.shape) % 3 != 0

@@ -5,7 +5,7 @@ import pytest
 from optimizer.chains import CHAINS, chain_rows, fitted_chain
 from optimizer.hurting import Before, fitted_values, hurting_rows, switch_points
 
-DATA = {missing: chain_rows(200, 1, missing=missing) for missing in (False, True)}
+ROWS = 200
 
 
 def points_of(estimator, rows):
@@ -14,7 +14,7 @@ def points_of(estimator, rows):
 
 @pytest.mark.parametrize("chain", CHAINS)
 def test_trees_take_another_side_just_above_a_switch_point(chain):
-    estimator, rows = fitted_chain(chain, "forest"), DATA["imputed" in chain]
+    estimator, rows = fitted_chain(chain, "forest"), chain_rows(chain, ROWS, 1)
     before = Before(estimator, rows)
     points = points_of(estimator, rows)
     assert sum(map(len, points)) >= 6
@@ -49,7 +49,8 @@ def test_fills_and_knots_are_among_the_values():
 
 
 def test_rows_hold_switch_points_their_neighbours_and_special_values():
-    estimator, rows = fitted_chain("imputed, standard", "forest"), DATA[True]
+    chain = "imputed, standard"
+    estimator, rows = fitted_chain(chain, "forest"), chain_rows(chain, ROWS, 1)
     points = points_of(estimator, rows)
     made = hurting_rows(estimator, rows, 2000, missing=True)
     for column, own in enumerate(points):

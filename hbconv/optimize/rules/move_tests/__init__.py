@@ -15,8 +15,9 @@ __all__ = ["move_tests"]
 def move_tests(graph: Graph) -> Iterator[Derivation | Declined]:
     """Write the tests on computed columns as tests on the columns that these are computed from.
 
-    A test ``f(x) <= t`` is a predicate on x. The rule evaluates f in the arithmetic of the
-    reference, and writes the predicate in x's own domain:
+    A test ``f(x) <= t`` is a predicate on x. The rule evaluates f by the source's own function
+    (``Node.source_function``), else in the arithmetic of the reference. It writes the predicate in
+    x's own domain:
 
     1. On an ordered column, the largest x with ``f(x) <= t`` is the new threshold, found by
        bisection over the floats. What f makes of NaN says where NaN goes.

@@ -11,18 +11,20 @@ import numpy.typing as npt
 from hbconv.containers import Columns, Node
 from hbconv.optimize.rules.move_tests.keys import Keys, values_of
 from hbconv.optimize.rules.move_tests.lineage import Lineage, Ref
-from hbconv.tensor import Builder, TensorProgram, Value
+from hbconv.tensor import Builder, TensorProgram
 from hbconv.tensor.evaluate import evaluate
 
 __all__ = ["Evaluator"]
 
 Ints = npt.NDArray[np.int64]
+_Array = npt.NDArray[Any]
 
 
 class Evaluator:
-    """Functions of one column each, as one program in the arithmetic of the reference.
+    """Functions of one column each, in the arithmetic of the source, else of the reference.
 
-    A row of the program holds a value for every cut, so all functions are evaluated at once.
+    Nodes are evaluated one after another: by the source's own function where there is one, else as
+    a program. A row holds a value for every cut, so all functions are evaluated at once.
 
     Parameters
     ----------
@@ -43,18 +45,10 @@ class Evaluator:
         self._cut_of = np.array([places[cut] for cut in cuts], np.int64)
         self._column = np.array([column for _, column in columns], np.int64)
         self._root = np.array([self._roots.index(node) for node, _ in columns], np.int64)
-        self._inputs: dict[Node, str] = {}
-        self._program = self._written()
+        self._order = self._ordered()
+        self._programs: dict[Node, TensorProgram] = {}
 
-    def _written(self) -> TensorProgram:
-        """Write the program; nodes that are cut in part compute the rest of their columns."""
-        b = Builder()
-        values: dict[Node, Value] = {}
-        for node in self._order():
-            values[node] = self._lowered(b, node, values)
-        return b.program({str(place): values[root] for place, root in enumerate(self._roots)})
-
-    def _order(self) -> list[Node]:
+    def _ordered(self) -> list[Node]:
         """Return the nodes to compute or to give, inputs first."""
         order: dict[Node, None] = {}
         stack = [(root, False) for root in self._roots]
@@ -72,55 +66,70 @@ class Evaluator:
         """Whether all that is needed of the node is cut there; nothing may be needed."""
         return self._needed.get(node, set()) <= self._given.get(node, set())
 
-    def _lowered(self, b: Builder, node: Node, values: dict[Node, Value]) -> Value:
-        if self._is_given(node):
-            return self._declared(b, node)
-        inputs = [values[n] for n in self._lineage.inputs(node)]
-        computed = (
-            b.concat([b.cast(x, node.type.dtype) for x in inputs])
-            if isinstance(node, Columns)
-            else node.lower(b, *inputs)
-        )
-        cut = sorted(self._given.get(node, ()))
-        if not cut:
-            return computed
-        order = np.arange(node.type.width)
-        order[cut] += node.type.width
-        return b.take(b.concat([computed, self._declared(b, node)]), order)
-
-    def _declared(self, b: Builder, node: Node) -> Value:
-        self._inputs[node] = f"x{len(self._inputs)}"
-        return b.input(self._inputs[node], node.type.dtype, node.type.width)
-
     def at(self, which: Ints, keys: Keys) -> npt.NDArray[np.float64]:
         """Return the values of the columns ``which`` at the keys of their cuts, as float64.
 
         1. Lay the keys of each cut one below the other.
         2. Turn them into values of the cut's dtype.
-        3. Evaluate, and pick each value from its row.
+        3. Evaluate the nodes, and pick each value from its row.
         """
         cut = self._cut_of[which]
         row, n_rows = _ranks(cut)  # 1
-        inputs = self._zeros(n_rows)
-        for place in np.unique(cut):  # 2
-            node, column = self._cuts[place]
-            chosen = cut == place
-            inputs[self._inputs[node]][row[chosen], column] = values_of(
-                keys[chosen], node.type.dtype
-            )
-        found = evaluate(self._program, inputs)  # 3
+        given = self._given_values(cut, row, keys, n_rows)  # 2
+        found = self._evaluated(given, n_rows)  # 3
         result = np.empty(len(which))
-        for place in range(len(self._roots)):
+        for place, root in enumerate(self._roots):
             chosen = self._root[which] == place
-            picked = found[str(place)][row[chosen], self._column[which[chosen]]]
+            picked = found[root][row[chosen], self._column[which[chosen]]]
             result[chosen] = picked.astype(np.float64)
         return result
 
-    def _zeros(self, n_rows: int) -> dict[str, npt.NDArray[Any]]:
-        return {
-            name: np.zeros((n_rows, node.type.width), node.type.dtype)
-            for node, name in self._inputs.items()
-        }
+    def _given_values(self, cut: Ints, row: Ints, keys: Keys, n_rows: int) -> dict[Node, _Array]:
+        """Return the values of the nodes that are cut, 0 where no key is given."""
+        given = {node: _zeros(node, n_rows) for node in self._given}
+        for place in np.unique(cut):
+            node, column = self._cuts[place]
+            chosen = cut == place
+            given[node][row[chosen], column] = values_of(keys[chosen], node.type.dtype)
+        return given
+
+    def _evaluated(self, given: dict[Node, _Array], n_rows: int) -> dict[Node, _Array]:
+        """Evaluate all nodes; those that are cut in part compute the rest of their columns."""
+        values: dict[Node, _Array] = {}
+        for node in self._order:
+            if self._is_given(node):
+                values[node] = given[node] if node in given else _zeros(node, n_rows)
+                continue
+            values[node] = self._computed(node, [values[n] for n in self._lineage.inputs(node)])
+            if node in given:
+                cut = sorted(self._given[node])
+                values[node] = values[node].copy()
+                values[node][:, cut] = given[node][:, cut]
+        return values
+
+    def _computed(self, node: Node, inputs: list[_Array]) -> _Array:
+        if isinstance(node, Columns):
+            return np.concatenate([x.astype(node.type.dtype) for x in inputs], axis=1)
+        function = node.source_function()
+        if function is not None:
+            with np.errstate(all="ignore"):
+                return function(*inputs)
+        if node not in self._programs:
+            self._programs[node] = _program(node)
+        named = {str(place): x for place, x in enumerate(inputs)}
+        return evaluate(self._programs[node], named)["value"]
+
+
+def _program(node: Node) -> TensorProgram:
+    """Write a node as a program of its inputs."""
+    b = Builder()
+    types = [n.type for n in node.inputs]
+    inputs = [b.input(str(i), kind.dtype, kind.width) for i, kind in enumerate(types)]
+    return b.program({"value": node.lower(b, *inputs)})
+
+
+def _zeros(node: Node, n_rows: int) -> _Array:
+    return np.zeros((n_rows, node.type.width), node.type.dtype)
 
 
 def _by_node(refs: set[Ref] | Sequence[Ref]) -> dict[Node, set[int]]:

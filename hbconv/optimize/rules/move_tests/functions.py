@@ -23,12 +23,15 @@ class Function:
         Between its breaks, it never falls, or it never rises.
     is_exact : bool
         All backends compute the same bits.
+    is_sources : bool
+        Nodes whose bits differ between backends are evaluated by the source's own function.
     breaks : tuple of (Ref, float64 array)
         Columns on the way, and the values of them between which the trend holds.
     """
 
     is_monotone: bool
     is_exact: bool
+    is_sources: bool
     breaks: tuple[tuple[Ref, npt.NDArray[np.float64]], ...]
 
 
@@ -39,15 +42,16 @@ def describe(lineage: Lineage, ref: Ref, cut: Ref) -> Function:
     """
     moves: dict[Ref, tuple[bool, bool]] = {cut: (True, False)}
     breaks: list[tuple[Ref, npt.NDArray[np.float64]]] = []
-    is_exact = True
-    for node, column in lineage.between(ref, cut):
+    ways = list(lineage.between(ref, cut))
+    for node, column in ways:
         parents = lineage.parents((node, column))
         before = [moves[parent] for parent in parents]
         moves[node, column] = _after(node.trend(column), before)
-        is_exact = is_exact and not node.inexact
         points = node.breaks(column)
         breaks += [(parent, points) for parent in parents if len(points) and any(moves[parent])]
-    return Function(moves[ref] != (True, True), is_exact, tuple(breaks))
+    inexact = {node for node, _ in ways if node.inexact}
+    is_sources = all(node.source_function() is not None for node in inexact)
+    return Function(moves[ref] != (True, True), not inexact, is_sources, tuple(breaks))
 
 
 def _after(trend: Trend, before: list[tuple[bool, bool]]) -> tuple[bool, bool]:

@@ -107,9 +107,11 @@ def _proof(forest: Forest, places: Sequence[Destination], tests: DistinctTests) 
 def _kind(place: Destination) -> str:
     if isinstance(place.written, CategorySets):
         return "sets of enumerated codes"
-    if place.function is not None and not place.function.is_exact:
-        return "thresholds checked around the switch against the reference"
-    if place.function is not None and place.function.breaks:
+    function = place.function
+    if function is not None and not function.is_exact:
+        judge = "the source's function" if function.is_sources else "the reference"
+        return f"thresholds checked around the switch against {judge}"
+    if function is not None and function.breaks:
         return "thresholds piecewise"
     return "thresholds monotone by construction"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from fitted import available_backends
 from forests import AWKWARD, random_forest
+from scipy import special
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -32,6 +34,7 @@ from hbconv.containers import (
     Map,
     MissingBetween,
     Node,
+    NormalQuantile,
     OneHot,
     Output,
     Recode,
@@ -136,7 +139,6 @@ CHAINS = {
     ),
     "logarithm": lambda x: Map(Cast(x, "float64"), "log1p"),
     "yeo-johnson": lambda x: YeoJohnson(x, Array([0.5, 0.0, -0.3, 2.1]), Array([1.5, 2.0, 0, 0.4])),
-    "box-cox": lambda x: BoxCox(Cast(x, "float64"), Array([0.5, 0.0, -0.3, 2.1])),
     "selected": lambda x: Affine.of(Select(x, Array([2, 0, 2])), add=1.0),
     "twice": lambda x: Concat((Affine.of(x, add=1.0), Map(Cast(x, "float64"), "exp"))),
 }
@@ -176,6 +178,48 @@ def test_inexact_functions_must_move_and_exact_ones_may():
         x = CHAINS[name](columns("float64"))
         _, derivation = moved(graph_of(x, forest_over(x, THRESHOLDS)))
         assert derivation.required is required
+
+
+POWERS = Array([0.5, 0.0, -0.3, 2.1])
+SCIPYS = {
+    "box-cox": (
+        lambda x: BoxCox(Cast(x, "float64"), POWERS),
+        lambda rows: special.boxcox(rows.astype(np.float64), POWERS.data),
+    ),
+    "normal quantile": (
+        lambda x: NormalQuantile(Clip.of(Cast(x, "float64"), 1e-7, 1 - 1e-7)),
+        lambda rows: special.ndtri(np.clip(rows.astype(np.float64), 1e-7, 1 - 1e-7)),
+    ),
+}
+DENSE = np.linspace(-2.5, 2.5, 201)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", SCIPYS)
+def test_scipys_functions_are_judged_by_scipy(name: str, dtype: str):
+    written, function = SCIPYS[name]
+    x = written(columns(dtype))
+    forest = forest_over(x, DENSE)
+    after, derivation = moved(graph_of(x, forest))
+    rows = rows_of(hostile(forest_of(after).threshold.data, dtype))
+    with np.errstate(all="ignore"):
+        want = forest.with_numbered_leaves().leaves(function(rows))
+    np.testing.assert_array_equal(leaves(after, rows), want)
+    assert derivation.proof.endswith(
+        "thresholds checked around the switch against the source's function"
+    )
+
+
+@pytest.mark.parametrize("name", SCIPYS)
+def test_the_reference_judges_where_scipy_is_not_installed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sys.modules[BoxCox.__module__], "find_spec", lambda name: None)
+    x = SCIPYS[name][0](columns("float64"))
+    graph = graph_of(x, forest_over(x, THRESHOLDS, seed=1))
+    after, derivation = moved(graph)
+    assert_equal_leaves(graph, after)
+    assert derivation.proof.endswith("against the reference")
 
 
 def test_the_proof_counts_tests_by_kind():
