@@ -28,7 +28,18 @@ HEAVY = {
 }
 
 LAYERS = (
-    {"errors", "target", "array", "files", "forest", "forest_check", "forest_parts", "names"},
+    {
+        "errors",
+        "target",
+        "array",
+        "cache",
+        "files",
+        "forest",
+        "forest_check",
+        "forest_parts",
+        "machine",
+        "names",
+    },
     {"tensor"},
     {"cost_model"},
     {"strategy", "containers"},

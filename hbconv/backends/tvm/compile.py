@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 
 from hbconv.backends.tvm.binary.artifact import Signature, SmallBatchLoop, TvmArtifact
-from hbconv.backends.tvm.binary.cache import Cache
 from hbconv.backends.tvm.binary.cache_key import loop_key
 from hbconv.backends.tvm.binary.guards import make_loop
 from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode, pack_loop, unpack_loop
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.trees.single_row.row_limit import single_row_limit
+from hbconv.cache import Cache
 from hbconv.errors import BackendError
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram

@@ -5,16 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import platform
 from dataclasses import asdict
 from functools import cache
-from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves
 from hbconv.forest import Forest
+from hbconv.machine import describe_versions, find_processor
 from hbconv.optimize.row_plans import Bucket, find_bucket
 from hbconv.target import Target
 
@@ -24,7 +22,6 @@ FORMAT = 1
 """Version of records, and of what their keys are made from."""
 STEPS_PER_DOUBLING = 4
 """Sizes of forests are rounded to a fifth: a model fitted again finds the record."""
-PACKAGES = ("hbconv", "numpy", "torch", "apache-tvm", "onnxruntime")
 
 
 def record_key(typed: Graph, target: Target, bucket: Bucket) -> str:
@@ -86,25 +83,4 @@ def _rounded(count: int) -> int:
 def describe_machine() -> dict[str, Any]:
     """Return what is known of this machine's processor."""
     host = asdict(Machine.host())
-    return {**host, "extras": sorted(host["extras"]), "processor": _processor()}
-
-
-def describe_versions() -> dict[str, str]:
-    """Return the versions of the packages that compute."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def _processor() -> str:
-    """Return the processor's name, as Linux tells it, or what Python knows."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else f"{platform.machine()} {platform.processor()}"
+    return {**host, "extras": sorted(host["extras"]), "processor": find_processor()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hbconv.backends.tvm.binary.cache import Cache
+from hbconv.cache import Cache
 from hbconv.optimize.tuning.record import TuningRecord, read_record, write_record
 
 __all__ = ["RecordCache"]
@@ -24,7 +24,7 @@ class RecordCache:
     """
 
     def __init__(self, cache: Cache | None = None) -> None:
-        self._cache = _chosen() if cache is None else cache
+        self._cache = Cache.chosen() if cache is None else cache
 
     def read(self, key: str) -> TuningRecord | None:
         """Return the record of a key."""
@@ -34,14 +34,6 @@ class RecordCache:
     def write(self, record: TuningRecord) -> None:
         """Keep a record, where a cache is kept."""
         self._cache.write(_entry(record.key), {MEMBER: write_record(record)})
-
-
-def _chosen() -> Cache:
-    """Return the user's cache; none where the package that knows its folder is missing."""
-    try:
-        return Cache.chosen()
-    except ImportError:
-        return Cache(None)
 
 
 def _entry(key: str) -> str:

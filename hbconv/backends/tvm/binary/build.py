@@ -17,10 +17,10 @@ import tvm_ffi
 from tvm import tirx
 from tvm.tirx import compilation_pipeline
 
-from hbconv.backends.tvm.binary.cache import Cache
 from hbconv.backends.tvm.binary.cache_key import function_key
 from hbconv.backends.tvm.binary.loop import load_library
 from hbconv.backends.tvm.target.machine import Machine
+from hbconv.cache import Cache
 from hbconv.errors import BackendError
 
 __all__ = ["build", "compile_functions"]

@@ -5,9 +5,8 @@ import sys
 
 import pytest
 
-from hbconv.backends.tvm.binary.cache import Cache
+from hbconv.cache import Cache
 from hbconv.optimize.tuning.record import TuningRecord, write_record
-from hbconv.runtime.timing import record_cache as module
 from hbconv.runtime.timing.record_cache import MEMBER, RecordCache
 
 KEY = "0" * 64
@@ -67,11 +66,3 @@ def test_no_cache_keeps_nothing(monkeypatch):
     cache = RecordCache()
     cache.write(RECORD)
     assert cache.read(KEY) is None
-
-
-def test_without_the_package_that_knows_the_folder_nothing_is_kept(monkeypatch):
-    def missing():
-        raise ImportError("platformdirs")
-
-    monkeypatch.setattr(module.Cache, "chosen", missing)
-    assert RecordCache().read(KEY) is None

@@ -9,7 +9,7 @@ from fitted import fit, labels, matrix, table
 from sklearn.ensemble import RandomForestClassifier
 
 import hbconv
-from hbconv.backends.tvm.binary.cache import Cache
+from hbconv.cache import Cache
 from hbconv.compiler import tune_model
 from hbconv.errors import OptionError
 from hbconv.model import Model

@@ -13,10 +13,10 @@ from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm import compile as compiler
 from hbconv.backends.tvm.binary import build
-from hbconv.backends.tvm.binary.cache import Cache
 from hbconv.backends.tvm.binary.cache_key import loop_key
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.cache import Cache
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
@@ -180,7 +180,7 @@ def test_writers_side_by_side_leave_whole_entries(tmp_path):
     code = """
 import sys
 from pathlib import Path
-from hbconv.backends.tvm.binary.cache import Cache
+from hbconv.cache import Cache
 cache = Cache(Path(sys.argv[1]), limit=40_000)
 for i in range(100):
     found = cache.read(f"{i % 7}")

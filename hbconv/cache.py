@@ -1,6 +1,7 @@
-"""Cache of compiled code: files under keys, in a folder of the user's that processes share.
+"""Cache: files under keys, in a folder of the user's that processes share.
 
-Its entries are run. So one is trusted only if nobody else can write to it or its folder.
+It holds compiled code, times and prices. Code is run, so an entry is trusted only if nobody else
+can write to it or its folder.
 """
 
 from __future__ import annotations
@@ -79,6 +80,16 @@ class Cache:
             _write_archive(self.folder / key, files)
             self._evict(self.folder)
 
+    def remove(self, key: str) -> bool:
+        """Delete the files under a key, trusted or not; False if there are none."""
+        if self.folder is None:
+            return False
+        try:
+            (self.folder / key).unlink()
+        except OSError:
+            return False
+        return True
+
     def _evict(self, folder: Path) -> None:
         """Delete entries, those unused for longest first, until the rest fit."""
         total = 0
@@ -121,10 +132,13 @@ def _is_own(status: os.stat_result) -> bool:
 
 
 def _platform_folder() -> Path | None:
-    """Return the platform's cache folder; None if the user has no home."""
-    from platformdirs import user_cache_path
+    """Return the platform's cache folder; None if the user has no home.
 
+    It is None too where the package that knows the folder is missing.
+    """
     try:
+        from platformdirs import user_cache_path
+
         return user_cache_path("hbconv", appauthor=False, version=VERSION, opinion=False)
-    except RuntimeError:
+    except (ImportError, RuntimeError):
         return None

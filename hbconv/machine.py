@@ -1,0 +1,63 @@
+"""Machine: what measured times depend on: the processor, and the versions that compute."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["PACKAGES", "describe_versions", "find_processor"]
+
+PACKAGES = ("hbconv", "numpy", "torch", "apache-tvm", "onnxruntime")
+SUFFIX = ".dist-info"
+
+
+def describe_versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that compute.
+
+    They are read from the names of folders. ``importlib.metadata`` opens files, and takes twenty
+    times as long.
+    """
+    found = {"python": platform.python_version()}
+    names = {_plain(package): package for package in PACKAGES}
+    for name, version in _installed():
+        if name in names:
+            found.setdefault(names[name], version)
+    return found
+
+
+def _installed() -> Iterator[tuple[str, str]]:
+    """Yield the name and the version of each package, those found first by imports first."""
+    for folder in sys.path:
+        try:
+            entries = os.listdir(folder or ".")
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.endswith(SUFFIX):
+                name, _, version = entry.removesuffix(SUFFIX).partition("-")
+                yield _plain(name), version
+
+
+def _plain(name: str) -> str:
+    """Return a name as folders write it.
+
+    Examples
+    --------
+    >>> _plain("apache-tvm"), _plain("Apache.TVM")
+    ('apache_tvm', 'apache_tvm')
+    """
+    return re.sub(r"[-_.]+", "_", name).lower()
+
+
+def find_processor() -> str:
+    """Return the processor's name, as Linux tells it, or what Python knows."""
+    try:
+        with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
+            names = (line.partition(":")[2].strip() for line in lines if "model name" in line)
+            return next(names)
+    except (OSError, StopIteration):
+        return f"{platform.machine()} {platform.processor()}"

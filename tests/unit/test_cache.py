@@ -1,0 +1,24 @@
+"""The cache of files; the entries of compiled code have tests of their own."""
+
+import sys
+
+from hbconv.cache import Cache
+
+
+def test_an_entry_is_removed_once(tmp_path):
+    cache = Cache(tmp_path / "cache")
+    cache.write("key", {"a": b"1"})
+    assert cache.remove("key")
+    assert cache.read("key") is None
+    assert not cache.remove("key")
+
+
+def test_nothing_is_removed_where_nothing_is_kept(tmp_path):
+    assert not Cache(None).remove("key")
+    assert not Cache(tmp_path / "missing").remove("key")
+
+
+def test_without_the_package_that_knows_the_folder_nothing_is_kept(monkeypatch):
+    monkeypatch.delenv("HBCONV_CACHE")
+    monkeypatch.setitem(sys.modules, "platformdirs", None)
+    assert Cache.chosen().folder is None
