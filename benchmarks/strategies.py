@@ -6,7 +6,7 @@
 Each strategy of a backend gets prices of its own in ``hbconv/cost_model/shipped.py``: the
 non-negative ones whose predictions err least, by the ratio of seconds predicted and measured. A
 time counts by how near it is to the best, since a hopeless strategy is never chosen. Without
-``--fit`` the prices at hand are compared with the timings.
+``--fit`` the shipped prices are compared with the timings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from regret import Shape, train
 from scipy.optimize import nnls
 
 from hbconv.backends import find_backend
-from hbconv.cost_model import Prices, Work, find_prices
+from hbconv.cost_model import Factors, Prices, Work, scaled_prices
 from hbconv.optimize.program_cost import tree_work
 from hbconv.target import Target
 
@@ -57,7 +57,7 @@ def main() -> None:
     for strategy, timings in sorted(read(cases).items()):
         target = timings[0].target
         native = strategy in find_backend(target.backend).native_trees(target)
-        prices = find_prices(target, strategy, native=native)
+        prices = scaled_prices(target.backend, strategy, Factors(), native=native)
         if options.fit:
             prices = fit(timings, prices.tile)
             print(f'    ("{target.backend}", "{strategy}"): {show(prices)},')

@@ -1,4 +1,4 @@
-"""The command line: ``hbconv convert | explain | score | verify | bench | support``.
+"""The command line: ``hbconv convert | explain | score | verify | bench | support | tune-machine``.
 
 Results go to standard output (as JSON with ``--json``), errors and progress to standard error.
 Exit codes: 0 done; 1 the command failed (bad model, bad input, answers that differ);
@@ -22,7 +22,7 @@ from hbconv.errors import HbconvError
 
 __all__ = ["main"]
 
-COMMANDS = ("convert", "explain", "score", "verify", "bench", "support")
+COMMANDS = ("convert", "explain", "score", "verify", "bench", "support", "tune-machine")
 
 
 class Terminated(BaseException):
@@ -92,7 +92,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"hbconv {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in COMMANDS:
-        module = importlib.import_module(f"hbconv.cli.{name}")
+        module = importlib.import_module(f"hbconv.cli.{name.replace('-', '_')}")
         command = commands.add_parser(
             name, help=(module.__doc__ or "").splitlines()[0], description=module.__doc__
         )

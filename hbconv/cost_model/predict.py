@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from hbconv.cost_model.count import count_work, counted_operators, words
+from hbconv.cost_model.factors import SHIPPED, Factors
+from hbconv.cost_model.price_record import PriceRecord, find_record
 from hbconv.cost_model.prices import Prices
 from hbconv.cost_model.shipped import CLOCK, KERNEL_PRICES, LOWERED_PRICES, PRIMITIVE_PRICES
 from hbconv.cost_model.work import Work
 from hbconv.target import Target
 from hbconv.tensor import Op, OpKind, TensorProgram, TensorType
 
-__all__ = ["OperatorCost", "find_prices", "predict"]
+__all__ = ["OperatorCost", "find_prices", "predict", "scaled_prices", "show_prices"]
 
 
 DEFAULT = "torch"
@@ -20,12 +23,41 @@ DEFAULT = "torch"
 
 
 def find_prices(target: Target, strategy: str, *, native: bool) -> Prices:
-    """Return the prices of a strategy on a backend, or those of the backend most like it."""
+    """Return the prices of a strategy on a backend, or those of the backend most like it.
+
+    They are of this machine where ``hbconv tune-machine`` measured it.
+    """
     if target.device != "cpu":
         return PRIMITIVE_PRICES["cuda"]
-    table = KERNEL_PRICES if native else LOWERED_PRICES
-    own = table.get((target.backend, strategy)) or PRIMITIVE_PRICES.get(target.backend)
-    return own or table.get((DEFAULT, strategy)) or PRIMITIVE_PRICES[DEFAULT]
+    record = _record_of(target)
+    factors = record.factors[_priced(target.backend)] if record else SHIPPED
+    return scaled_prices(target.backend, strategy, factors, native=native)
+
+
+def show_prices(target: Target) -> str:
+    """Say which prices predictions for a target are made with."""
+    record = _record_of(target)
+    return f"prices: of this machine, measured {record.day}" if record else "prices: shipped"
+
+
+@cache
+def scaled_prices(backend: str, strategy: str, factors: Factors, *, native: bool) -> Prices:
+    """Return the shipped prices of a strategy on a backend, times factors."""
+    trees = KERNEL_PRICES if native else LOWERED_PRICES
+    priced = _priced(backend)
+    own = trees.get((backend, strategy)) or trees.get((priced, strategy))
+    return factors.of_trees(own) if own else factors.of_primitives(PRIMITIVE_PRICES[priced])
+
+
+def _record_of(target: Target) -> PriceRecord | None:
+    """Return the record of this machine, if it holds for a target."""
+    record = find_record() if target.device == "cpu" else None
+    return record if record and _priced(target.backend) in record.factors else None
+
+
+def _priced(backend: str) -> str:
+    """Return the backend whose prices hold for one."""
+    return backend if backend in PRIMITIVE_PRICES else DEFAULT
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from hbconv.containers import show
+from hbconv.cost_model import show_prices
 from hbconv.optimize.plan import Plan
 from hbconv.optimize.row_plans import RowPlan
 from hbconv.optimize.search import Optimized
@@ -105,6 +106,7 @@ class Explanation:
         return {
             "estimator": self.estimator,
             "target": asdict(self.target),
+            "prices": show_prices(self.target).removeprefix("prices: "),
             "plan": self.plan.to_dict(),
             "tuning": self.tuning.splitlines(),
             "row_plans": [row_plan.to_dict() for row_plan in self.row_plans],
@@ -120,7 +122,7 @@ class Explanation:
         parts = {
             "Target": (
                 f"{self.estimator} on backend {target.backend}, device {target.device}, "
-                f"precision {target.precision}"
+                f"precision {target.precision}\n{show_prices(target)}"
             ),
             "Plan": "\n".join(map(str, (self.plan, *self.row_plans))),
             **({"Tuned": self.tuning} if self.tuning else {}),
