@@ -18,7 +18,7 @@ from hbconv.cost_model.price_record import (
 )
 from hbconv.cost_model.prices import Prices
 from hbconv.cost_model.shipped import CLOCK, SINGLE_ROW, SMALL_TILE
-from hbconv.cost_model.work import Work
+from hbconv.cost_model.work import Work, total_work
 
 __all__ = [
     "CLOCK",
@@ -42,4 +42,5 @@ __all__ = [
     "scaled_prices",
     "settled",
     "show_prices",
+    "total_work",
 ]

@@ -8,6 +8,7 @@ model 17, 32 kB, 1 MB and 32 MB of cache), with torch 2.13, onnxruntime 1.31 and
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from hbconv.cost_model.prices import Prices
 
@@ -87,7 +88,7 @@ PRIMITIVE_PRICES: Mapping[str, Prices] = {
 
 KERNEL_PRICES: Mapping[tuple[str, str], Prices] = {
     ("reference", "tree_traversal"): Prices(visit=1e-7),
-    ("onnx", "tree_traversal"): Prices(visit=1.9e-8),
+    ("onnx", "tree_traversal"): replace(PRIMITIVE_PRICES["onnx"], visit=1.9e-8),
     ("torch", "select"): Prices(
         operator=3.21e-6,
         elementwise=(3.2e-10, 4.79e-10, 0, 6.51e-9),
@@ -110,7 +111,10 @@ KERNEL_PRICES: Mapping[tuple[str, str], Prices] = {
         visit=(7.9e-10, 0, 7.55e-10), column=5.05e-10, sum=4.8e-10
     ),
 }
-"""Prices of a backend's own tree kernels, by backend and strategy."""
+"""Prices of a backend's own tree kernels, by backend and strategy.
+
+On ONNX, plain operators decide category sets before the kernel.
+"""
 
 LOWERED_PRICES: Mapping[tuple[str, str], Prices] = {
     ("torch", "gemm"): Prices(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 from hbconv.target import Target
 
-__all__ = ["Work"]
+__all__ = ["Work", "total_work"]
 
 
 @dataclass(frozen=True)
@@ -59,3 +60,21 @@ class Work:
     def rows_at_once(self, target: Target) -> int:
         """Return the rows of one run: a typical call, in chunks where temporaries are large."""
         return min(target.rows, target.rows_at_once(self.temporaries))
+
+
+def total_work(works: Sequence[Work]) -> Work:
+    """Add up counts and tables of steps one after another, and take the largest temporaries.
+
+    Examples
+    --------
+    >>> total = total_work([Work(takes=2, temporaries=8), Work(takes=1, temporaries=4)])
+    >>> total.takes, total.temporaries
+    (3, 8)
+    """
+    summed = {field.name for field in fields(Work)} - {"temporaries", "tile", "functions"}
+    return Work(
+        **{name: sum(getattr(work, name) for work in works) for name in summed},
+        temporaries=max(work.temporaries for work in works),
+        tile=max(work.tile for work in works),
+        functions=tuple(entry for work in works for entry in work.functions),
+    )

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 from hbconv.backends.base import Artifact, Backend
 from hbconv.backends.onnx.emit import EMITS, emit_model
 from hbconv.backends.onnx.rewrites import REWRITES
+from hbconv.backends.onnx.tree_work import count_tree_work
 from hbconv.backends.onnx.trees import fit_trees, tree_remarks
 from hbconv.errors import MissingPackageError, StoreError
 from hbconv.strategy import lower_trees, strategies
 
 if TYPE_CHECKING:
     from hbconv.containers import Graph
+    from hbconv.cost_model import Work
     from hbconv.forest import Forest
     from hbconv.lower import Lowered
     from hbconv.target import Target
@@ -54,6 +56,10 @@ class Onnx(Backend):
     def native_trees(self, target: Target) -> frozenset[str]:
         """Return all strategies if trees may be TreeEnsemble operators, none for core operators."""
         return frozenset(strategies()) if target.tree_ops == "native" else frozenset()
+
+    def tree_work(self, strategy: str, forest: Forest, dtype: str, target: Target) -> Work:  # noqa: ARG002
+        """Count the work of the operator, and of those that decide category sets before it."""
+        return count_tree_work(forest, dtype)
 
     def remarks(self, forest: Forest, target: Target) -> tuple[str, ...]:
         """List the parts of the trees that core operators compute."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hbconv.forest import Forest
     from hbconv.tensor import Builder, TensorProgram, Value
 
-__all__ = ["fit_trees", "tree_leaves", "tree_remarks", "tree_scores"]
+__all__ = ["fit_trees", "tree_leaves", "tree_remarks", "tree_scores", "without_tables"]
 
 SUM = 1
 
@@ -42,7 +42,7 @@ def _fit_scores(b: Builder, x: Value, forest: Forest, strategy: str) -> Value:
     """
     if forest.n_tests == 0:
         return b.op("expand", x, b.constant(forest.scores(_row(forest))[0]))  # 1
-    x, forest = _without_tables(b, x, forest)
+    x, forest = without_tables(b, x, forest)
     narrower = np.promote_types(x.dtype, forest.accumulate) != forest.accumulate
     if forest.values.shape[1] > 1 or narrower:  # 2
         return sum_leaves(forest, b.op("tree_leaves", x, forest=forest, strategy=strategy), b)
@@ -54,11 +54,11 @@ def _fit_leaves(b: Builder, x: Value, forest: Forest, strategy: str) -> Value:
     """Fit ``tree_leaves``: without splits, the leaves are a constant."""
     if forest.n_tests == 0:
         return b.op("expand", x, b.constant(forest.leaves(_row(forest))[0]))
-    x, forest = _without_tables(b, x, forest)
+    x, forest = without_tables(b, x, forest)
     return b.op("tree_leaves", x, forest=forest, strategy=strategy)
 
 
-def _without_tables(b: Builder, x: Value, forest: Forest) -> tuple[Value, Forest]:
+def without_tables(b: Builder, x: Value, forest: Forest) -> tuple[Value, Forest]:
     """Decide categorical splits, as further columns of x."""
     if not forest.tables:
         return x, forest

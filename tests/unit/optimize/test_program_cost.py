@@ -11,6 +11,7 @@ from hbconv.optimize.program_cost import program_seconds, strategy_costs, strate
 from hbconv.strategy import strategies
 from hbconv.target import Target
 from hbconv.tensor import Builder
+from hbconv.tensor.category_tables import decide_tables, with_tables_as_columns
 
 FOREST = random_forest(np.random.default_rng(0), n_trees=20, missing="left")
 BACKENDS = ("reference", "torch", "torchscript", "onnx", "tvm")
@@ -64,3 +65,16 @@ def test_reshaped_rows_are_free():
     b = Builder()
     program = b.program({"y": b.reshape(b.input("x", "float64", 6), 2, 3)})
     assert program_seconds(program, Target("torch")) == 0
+
+
+def test_category_sets_cost_onnx_the_operators_before_its_trees():
+    target = Target("onnx")
+    listed = random_forest(np.random.default_rng(0), n_trees=20, n_categorical=5)
+    plain = with_tables_as_columns(listed)
+    b = Builder()
+    x = b.input("x", "float64", listed.n_features)
+    before = b.program({"x": b.concat([x, decide_tables(listed, x, b)])})
+    apart = program_seconds(before, target) + program_seconds(trees(plain), target)
+    assert program_seconds(before, target) > 0
+    # temporaries are those of the largest operator, so a word may miss a cache more often
+    assert program_seconds(trees(listed), target) == pytest.approx(apart, rel=0.1)

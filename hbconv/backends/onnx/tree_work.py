@@ -1,0 +1,27 @@
+"""Count the work of TreeEnsemble and of the operators before it, as the cost model prices it."""
+
+from __future__ import annotations
+
+from hbconv.backends.onnx.trees import without_tables
+from hbconv.cost_model import Work, count_work, total_work
+from hbconv.forest import Forest
+from hbconv.tensor import Builder, Op, OpKind
+
+__all__ = ["count_tree_work"]
+
+
+def count_tree_work(forest: Forest, dtype: str) -> Work:
+    """Count the splits that a row visits, and the operators that decide its category sets."""
+    visits = Work(operators=1, visits=forest.n_trees * forest.depth)
+    return total_work([visits, *_table_works(forest, dtype)])
+
+
+def _table_works(forest: Forest, dtype: str) -> list[Work]:
+    """Count every operator that is written where tests are on categories."""
+    if not forest.tables:
+        return []
+    b = Builder()
+    x, _ = without_tables(b, b.input("x", dtype, forest.n_features), forest)
+    program = b.program({"x": x})
+    operators = (i for i in program.instructions if isinstance(i, Op))
+    return [count_work(program, op) for op in operators if op.kind is not OpKind.VIEW]

@@ -1,0 +1,41 @@
+"""What the cost model counts of TreeEnsemble and of the operators before it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from forests import random_forest
+
+from hbconv.backends.onnx.tree_work import count_tree_work
+from hbconv.tensor.category_tables import with_tables_as_columns
+
+
+def listed(n_categorical, seed=0):
+    rng = np.random.default_rng(seed)
+    return random_forest(rng, 6, 5, 4, n_categorical=n_categorical)
+
+
+def test_thresholds_are_visits_alone():
+    forest = listed(0)
+    work = count_tree_work(forest, "float64")
+    assert forest.tables is None
+    assert work == replace(type(work)(), operators=1, visits=6 * forest.depth)
+
+
+@pytest.mark.parametrize(("dtype", "words"), [("float32", 1), ("float64", 2)])
+def test_each_table_is_taken_computed_read_and_copied_beside_the_columns(dtype, words):
+    forest = listed(3)
+    tables = forest.tables.count
+    work = count_tree_work(forest, dtype)
+    assert tables > 1
+    assert work.reads == tables
+    assert work.takes == words * tables
+    wide = forest.n_features + tables
+    assert work.elementwise == words * (tables + wide) + 2 * tables  # cast, concat; minimum, add
+    assert work.tables >= len(forest.tables.goes_left)
+
+
+def test_visits_are_those_of_the_same_trees_without_tables():
+    forest = listed(3)
+    plain = count_tree_work(with_tables_as_columns(forest), "float64")
+    assert count_tree_work(forest, "float64").visits == plain.visits
