@@ -1,6 +1,6 @@
 """Push a column selection towards the input, so that unread columns are never computed."""
 
-from hbconv.containers import Node, Select, at_step
+from hbconv.containers import Cast, Node, Select, at_step
 
 __all__ = ["push_selection"]
 
@@ -10,7 +10,8 @@ def push_selection(node: Node) -> Node | None:
 
     Selections pass one-to-one containers, and merge into leaves and other selections. The constants
     of Linear, OneHot and Polynomial absorb them. A node that mixes columns, such as Normalize or
-    Softmax, blocks them. Bit-exact.
+    Softmax, blocks them. No columns tell the number of rows alone, as no columns of any operand
+    do. Bit-exact.
 
     Examples
     --------
@@ -23,8 +24,22 @@ def push_selection(node: Node) -> Node | None:
     >>> show_rule(push_selection, Select(x, Array([2])))
     select(columns(a, b, c), [2])
     -> columns(c)
+    >>> show_rule(push_selection, Select(Affine.of(x, sub=[1.0, 2.0, 3.0]), Array.of([], "int32")))
+    select(affine(columns(a, b, c), sub [1., 2., 3.]), [])
+    -> select(columns(a, b, c), [])
     """
     if not isinstance(node, Select):
         return None
     with at_step(node.x.step):
-        return node.x.narrowed(node.indices)
+        return _rows(node) if _tells_rows(node) else node.x.narrowed(node.indices)
+
+
+def _tells_rows(node: Select) -> bool:
+    """Whether it selects nothing, of what is computed from numbers."""
+    return not node.indices.data.size and any(x.type.dtype != "string" for x in node.x.inputs)
+
+
+def _rows(node: Select) -> Node:
+    operand = next(x for x in node.x.inputs if x.type.dtype != "string")
+    rows = Select(operand, node.indices)
+    return rows if rows.type.dtype == node.type.dtype else Cast(rows, node.type.dtype)

@@ -70,6 +70,8 @@ from hbconv.containers import (
 )
 from hbconv.containers.node import NODES
 from hbconv.lower import lower
+from hbconv.optimize import RULES
+from hbconv.optimize.fixed_point import simplify
 
 BLOCKED = {
     "Together": "others take the rest of its columns, so it is computed at once",
@@ -212,6 +214,16 @@ def test_a_narrowed_node_is_the_selection(node: Node, columns: list[int]) -> Non
         return
     assert narrowed.type == selection.type
     assert value(narrowed).tobytes() == value(selection).tobytes()
+
+
+@pytest.mark.parametrize("node", SAMPLES, ids=lambda node: node.name)
+def test_no_columns_of_it_are_none_of_the_input(node: Node) -> None:
+    """They tell how many rows there are, whatever container stands between."""
+    answer = ConstantRows(Select(node, columns_of()), Array([7.0]))
+    graph = simplify(Graph(SCHEMA, {"transform": Output(answer)}), RULES)
+    (narrowed,) = graph.output_roots
+    assert {type(n) for n in graph.nodes()} <= {Cast, Columns, ConstantRows}
+    assert value(narrowed).tolist() == [[7.0]] * len(ROWS)
 
 
 def test_a_block_is_narrowed_while_that_leaves_out_columns() -> None:
