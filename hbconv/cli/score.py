@@ -48,7 +48,7 @@ class Job:
 
         values = getattr(self.model, self.method)(rows_for(self.model, batch.select(self.needed)))
         blocks = values if isinstance(values, list) else [values]
-        columns = [_arrow(column) for block in blocks for column in _columns(block)]
+        columns = [_arrow(column) for block in blocks for column in _columns(block, len(batch))]
         kept = [batch.column(name) for name in self.keep]
         return pa.table([*kept, *columns], names=[*self.keep, *self.names])
 
@@ -176,16 +176,18 @@ def _arrow(column: Any) -> Any:
     )
 
 
-def _columns(values: Any) -> list[Any]:
-    """Return the columns of an answer; those of a cube one block after another."""
+def _columns(values: Any, rows: int) -> list[Any]:
+    """Return the columns of an answer; those of a cube one block after another.
+
+    One dimension is a column, or all columns of a single row.
+    """
     import numpy as np
 
     values = np.asarray(values.todense() if hasattr(values, "todense") else values)
-    return (
-        [values]
-        if values.ndim == 1
-        else list(values.reshape(len(values), math.prod(values.shape[1:])).T)
-    )
+    if values.ndim == 1 and rows != 1:
+        return [values]
+    width = math.prod(values.shape[1:]) if values.ndim > 1 else values.size
+    return list(values.reshape(rows, width).T)
 
 
 def _names(model: Model, method: str) -> list[str]:

@@ -19,6 +19,7 @@ __all__ = [
     "AsRows",
     "Blocks",
     "Cube",
+    "FlatRow",
     "Form",
     "LabelColumns",
     "Labels",
@@ -73,6 +74,11 @@ class Vector(Form):
 
     def misfit(self, values: Type) -> str | None:
         return None if values.width == 1 else f"is a vector of width {values.width}"
+
+
+@dataclass(frozen=True)
+class FlatRow(Form):
+    """An array of shape (n_rows, width); where there is a single row, of shape (width,)."""
 
 
 @dataclass(frozen=True)

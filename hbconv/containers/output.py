@@ -10,6 +10,7 @@ from hbconv.containers.forms import (
     MATRIX,
     AsRows,
     Blocks,
+    FlatRow,
     Form,
     LabelColumns,
     Labels,
@@ -76,6 +77,11 @@ class Output:
         if not isinstance(self.form, AsRows):
             return self
         return replace(self, form=self.form.sparse if sparse else self.form.dense)
+
+    @property
+    def in_parts(self) -> Output:
+        """The output of some of the rows, whose answers are joined."""
+        return replace(self, form=MATRIX) if isinstance(self.form, FlatRow) else self
 
     @property
     def returns_sparse(self) -> bool | None:

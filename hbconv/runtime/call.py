@@ -11,7 +11,7 @@ from hbconv.errors import BackendError
 from hbconv.runtime.batching import chunks
 from hbconv.runtime.inputs.read import read_table
 from hbconv.runtime.inputs.table import Groups, Reads, Table
-from hbconv.runtime.outputs.answers import answer, in_form, in_order, join
+from hbconv.runtime.outputs.answers import answer, flattened, in_form, in_order, join
 from hbconv.runtime.outputs.dataframes import as_tensors, framed, library_of
 from hbconv.runtime.programs import Programs
 
@@ -34,7 +34,7 @@ def call(graph: Graph, programs: Programs, reads: Reads, method: str, x: Any) ->
     table = read_table(x, reads)
     groups = grouped(programs, method, table)
     output = graph.outputs[method].for_rows(sparse=hasattr(table.matrix, "tocsr"))
-    answers = [_answer(output, programs, method, part) for _, part in groups]
+    answers = [_answer(output.in_parts, programs, method, part) for _, part in groups]
     found = (
         answers[0]
         if len(groups) == 1
@@ -47,6 +47,7 @@ def call(graph: Graph, programs: Programs, reads: Reads, method: str, x: Any) ->
         return framed(found, typed.outputs[method], library, frame_format.names, x)
     if hasattr(found, "tocsr"):
         return in_form(found, output, x)
+    found = flattened(output.form, found)
     return as_tensors(found, x) if hasattr(x, "detach") else found
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import (
     Cube,
+    FlatRow,
     Form,
     LabelColumns,
     Labels,
@@ -26,7 +27,7 @@ from hbconv.containers import (
     Vector,
 )
 
-__all__ = ["answer", "decoder", "in_form", "in_order", "join"]
+__all__ = ["answer", "decoder", "flattened", "in_form", "in_order", "join"]
 
 
 def answer(output: Output, values: Any) -> Any:
@@ -95,6 +96,17 @@ def in_order(answers: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:
     return answers[np.argsort(rows)]
 
 
+def flattened(form: Form, values: Any) -> Any:
+    """Return the answer of all rows together: a single row is flat where the source's is.
+
+    Examples
+    --------
+    >>> flattened(FlatRow(), np.zeros((1, 3))).shape, flattened(FlatRow(), np.zeros((2, 3))).shape
+    ((3,), (2, 3))
+    """
+    return values.reshape(-1) if isinstance(form, FlatRow) and len(values) == 1 else values
+
+
 def in_form(found: Any, output: Output, x: Any) -> Any:
     """Return a sparse answer in the class and layout that the source model returns for x."""
     import scipy.sparse
@@ -154,6 +166,8 @@ def _array(form: Form, dtype: str | None, values: npt.NDArray[Any]) -> Any:
     values = _cast(values, dtype)
     if isinstance(form, Cube):
         return values.reshape(len(values), *form.shape)
+    if isinstance(form, FlatRow):
+        return flattened(form, values)
     if isinstance(form, Sparse) and importlib.util.find_spec("scipy") is not None:
         return _sparse(values)
     return values

@@ -102,9 +102,9 @@ def _near(case: Case, method: str, x: Any, got: np.ndarray, want: np.ndarray) ->
 
 
 def case_rows_like(case: Case, x: Any) -> Any:
-    """One row, of the dtypes of x."""
-    row = case.rows(1)
-    return row.astype(x.dtypes if hasattr(x, "dtypes") else x.dtype)
+    """Rows of the dtypes of x: two, since a source may answer a single one in another shape."""
+    rows = case.rows(2)
+    return rows.astype(x.dtypes if hasattr(x, "dtypes") else x.dtype)
 
 
 def undecided(case: Case, x: Any, wrong: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from matrix.compiled import compiled
 import hbconv
 from hbconv.backends.torchscript import without_deprecation
 from hbconv.runtime.inputs.read import read_table
-from hbconv.runtime.outputs.answers import answer
+from hbconv.runtime.outputs.answers import answer, flattened
 
 __all__ = ["SUFFIXES", "Answers", "exported"]
 
@@ -39,7 +39,7 @@ def exported(case: Case, suffix: str, dtype: str, folder: Path) -> Answers:
 
 def _onnx(model: hbconv.Model, path: Path) -> Answers:
     """Feed the inputs that the file declares, by name and dtype: the matrix X, or an input a
-    column.
+    column. Its answer to a single row has two dimensions where the model's is flat.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -48,7 +48,9 @@ def _onnx(model: hbconv.Model, path: Path) -> Answers:
 
     def run(x: Any) -> dict[str, Any]:
         feeds = {i.name: _typed(_values(model, x, i.name), i.type) for i in session.get_inputs()}
-        return dict(zip(methods, session.run(None, feeds), strict=True))
+        found = dict(zip(methods, session.run(None, feeds), strict=True))
+        outputs = model.parsed.outputs
+        return {m: flattened(outputs[m].form, values) for m, values in found.items()}
 
     return run
 

@@ -18,6 +18,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from sklearn.compose import make_column_transformer
+from sklearn.decomposition import SparsePCA
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression
@@ -110,6 +111,16 @@ class TestOutput:
         assert answers.column_names == ["a", "predict"]
         assert answers["predict"].to_pylist() == model.predict(table).tolist()
         assert answers["a"].to_pylist() == table.a.tolist()
+
+    def test_has_the_columns_of_an_answer_to_a_single_row(self, capsys, work, folder):
+        """Which is flat, of sparse components."""
+        table = folder[1]
+        model = SparsePCA(3, max_iter=1).fit(table)
+        hbconv.convert(model, backend="reference").save("m.hbc")
+        table[:3].to_parquet("t.parquet")
+        assert score(capsys, "t.parquet", "-o", "o.parquet", "--batch-rows", "2") == (0, "")
+        found = pq.read_table("o.parquet").to_pandas().to_numpy()
+        np.testing.assert_allclose(found, model.transform(table[:3]), rtol=1e-9, atol=1e-12)
 
     def test_takes_no_name_that_others_know(self, capsys, work):
         (work / "victim").write_text("precious")

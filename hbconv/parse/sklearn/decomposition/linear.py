@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import VECTOR, Affine, Cast, Linear, Node, Output, RowDot
+from hbconv.containers import VECTOR, Affine, Cast, FlatRow, Linear, Node, Output, RowDot
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -108,10 +108,10 @@ def parse_factor_analysis(step: Step) -> dict[str, Output]:
 
 
 @parses("sklearn.decomposition.MiniBatchSparsePCA", "sklearn.decomposition.SparsePCA")
-def parse_sparse_pca(step: Step) -> Node:
+def parse_sparse_pca(step: Step) -> dict[str, Output]:
     """Project by ridge regression: ``solve(C @ C.T + alpha * I, C @ row)``.
 
-    One row gives one row here; the source model gives a vector for a single row.
+    The regression has a target for each row, and makes a vector of the coefficients of one.
     """
     est = step.estimator
     x = step.require_finite()
@@ -119,9 +119,9 @@ def parse_sparse_pca(step: Step) -> Node:
     gram = components @ components.T + est.ridge_alpha * np.eye(
         len(components), dtype=components.dtype
     )
-    return Linear.of(
-        Cast(_centred(step, x), components.dtype.name), np.linalg.solve(gram, components).T
-    )
+    weights = np.linalg.solve(gram, components).T
+    codes = Linear.of(Cast(_centred(step, x), components.dtype.name), weights)
+    return {"transform": Output(codes, FlatRow())}
 
 
 def _centred(step: Step, x: Node) -> Node:

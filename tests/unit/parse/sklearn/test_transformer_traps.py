@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from fitted import available_backends
 from matrix.data import fit_rows, target, with_missing
+from sklearn.base import clone
 from sklearn.cross_decomposition import PLSRegression
-from sklearn.decomposition import PCA, FastICA
+from sklearn.decomposition import PCA, FastICA, MiniBatchSparsePCA, SparsePCA
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import FeatureUnion
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 
 import hbconv
+from hbconv.runtime import call
 
 X = fit_rows()
 SINGLE = X.astype(np.float32)
@@ -84,3 +86,25 @@ def test_a_scaler_clips() -> None:
     got = hbconv.convert(source, backend="reference").transform(100 * X)
     np.testing.assert_array_equal(got, source.transform(100 * X))
     assert (got.min(), got.max()) == (-1.0, 2.0)
+
+
+@pytest.mark.parametrize("estimator", [SparsePCA(2), MiniBatchSparsePCA(1), SparsePCA(10)])
+def test_sparse_components_of_a_single_row_are_a_vector(estimator: Any) -> None:
+    """Alone, behind another step, and in a bound call; not where they are one of several parts."""
+    source = make_pipeline(StandardScaler(), clone(estimator).set_params(max_iter=2)).fit(X)
+    model = hbconv.convert(source, backend="reference")
+    for x in (X[:1], X[:1].tolist(), X[:2], X):
+        want = source.transform(x)
+        for got in (model.transform(x), model.transform(x)):  # the second call may be a fast one
+            assert got.shape == want.shape
+            np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
+    bound = model.bind("transform", dtype="float64", rows=1)
+    np.testing.assert_array_equal(bound(X[:1]), model.transform(X[:1]))
+
+
+def test_a_single_row_at_the_end_of_many_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are answered a chunk at a time, of which the last may hold one."""
+    source = SparsePCA(2, max_iter=2).fit(X)
+    model = hbconv.convert(source, backend="reference")
+    monkeypatch.setattr(call, "chunks", lambda rows, _: (slice(0, rows - 1), slice(rows - 1, rows)))
+    np.testing.assert_allclose(model.transform(X[:9]), source.transform(X[:9]), rtol=1e-9)

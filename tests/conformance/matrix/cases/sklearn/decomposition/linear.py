@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from matrix.case import Case
 from matrix.fitting import fit
 from sklearn import (
     decomposition,
 )
-
-
-def ask_rows(estimator: Any, method: str, x: Any) -> Any:
-    """Ask the source, which returns a vector for a single row."""
-    return getattr(estimator, method)(x).reshape(len(x), -1)
 
 
 def factors() -> Iterator[Case]:
@@ -52,19 +46,16 @@ def factors() -> Iterator[Case]:
         name("SparsePCA"),
         "three components",
         fit(sparse(3, max_iter=20, random_state=0)),
-        ask=ask_rows,
     )
     yield Case(
         name("SparsePCA"),
         "more components than features",
         fit(sparse(10, ridge_alpha=1.0, max_iter=5, random_state=0)),
-        ask=ask_rows,
     )
     yield Case(
         name("MiniBatchSparsePCA"),
         "three components",
         fit(batches(3, max_iter=20, random_state=0)),
-        ask=ask_rows,
         same_as="SparsePCA",
     )
 
