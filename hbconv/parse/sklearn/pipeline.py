@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.containers import (
+    MATRIX,
     Affine,
     AsRows,
     Beside,
@@ -16,6 +17,7 @@ from hbconv.containers import (
     Cast,
     Columns,
     Form,
+    Matrix,
     Node,
     Output,
     Schema,
@@ -146,8 +148,13 @@ def join_parts(step: Step, outputs: Sequence[Output], *, sparse: bool | None) ->
     nodes = [o.node for o in outputs]
     node = Beside(tuple(nodes)) if _makes_tables(step.estimator) else _array(concat(nodes))
     arrays = any(_follows_arrays(o) for o in outputs)
-    blocks = Blocks(tuple(block for output in outputs for block in output.blocks))
-    return Output(node, sparse_form(sparse, arrays=arrays, dense=blocks), dtype)
+    return Output(node, sparse_form(sparse, arrays=arrays, dense=_blocks(outputs)), dtype)
+
+
+def _blocks(outputs: Sequence[Output]) -> Matrix | Blocks:
+    """Return the blocks that have columns; the others are no part of the node either."""
+    blocks = tuple(block for output in outputs for block in output.blocks if block[0].type.width)
+    return Blocks(blocks) if blocks else MATRIX
 
 
 def _array(node: Node) -> Node:

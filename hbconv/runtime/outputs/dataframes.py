@@ -66,10 +66,13 @@ def framed(values: Any, output: Output, library: str, names: Sequence[str], x: A
 
 
 def _part(values: npt.NDArray[Any], node: Node, dtype: str, given: tuple[str, Any]) -> Any:
-    """Return the columns of the frame x that pass unchanged, else values in their own dtype."""
+    """Return the columns of the frame x that pass unchanged, else values in their own dtype.
+
+    No columns are values: taken from a frame of polars, they would lose the number of rows.
+    """
     library, x = given
     passing = _passing(node, library)
-    if passing is not None and type(x).__module__.partition(".")[0] == library:
+    if passing is not None and passing.columns and type(x).__module__.partition(".")[0] == library:
         names = list(x.columns)
         positions = [
             names.index(name) if (name := passing.schema.names[i]) in names else i
@@ -105,6 +108,8 @@ def _polars(parts: Sequence[Any], names: Sequence[str]) -> Any:
     frames = [
         pl.DataFrame(part, orient="row") if isinstance(part, np.ndarray) else part for part in parts
     ]
+    if not names:
+        return frames[0]
     columns = [frame.to_series(i) for frame in frames for i in range(frame.width)]
     return pl.DataFrame([column.alias(name) for column, name in zip(columns, names, strict=True)])
 

@@ -21,7 +21,7 @@ from matrix.estimators import CASES
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest
-from sklearn.impute import SimpleImputer
+from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
     Binarizer,
@@ -103,6 +103,30 @@ def test_a_frame_of_polars_is_that_of_the_source(name):
     polars.testing.assert_frame_equal(
         hbconv.convert(source, "reference").transform(x), source.transform(x), rel_tol=1e-6
     )
+
+
+NOTHING = {
+    "a selection": lambda: SelectKBest(k=0),
+    "an indicator": MissingIndicator,
+    "columns that pass": lambda: make_column_transformer(("passthrough", [])),
+    "no transformers": lambda: make_column_transformer(("drop", ["a"])),
+    "a union of nothing": lambda: make_union(SelectKBest(k=0), SelectKBest(k=0)),
+    "a union with nothing": lambda: make_union(SelectKBest(k=0), StandardScaler()),
+}
+
+
+@pytest.mark.filterwarnings("ignore:No features were selected")
+@pytest.mark.parametrize("make", NOTHING.values(), ids=NOTHING)
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_frame_without_columns_has_rows(make, library):
+    """And an index, of pandas."""
+    for x in (NUMBERS, pl.from_pandas(NUMBERS)):
+        source = make().set_output(transform=library).fit(x, TARGET)
+        found, want = hbconv.convert(source, "reference").transform(x), source.transform(x)
+        assert type(found) is type(want)
+        assert found.shape == want.shape
+        assert found.shape[0] == ROWS
+        assert list(getattr(found, "index", ())) == list(getattr(want, "index", ()))
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
