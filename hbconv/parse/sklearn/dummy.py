@@ -49,24 +49,30 @@ def parse_dummy_classifier(step: Step) -> dict[str, Output]:
     chosen = _chosen(step, classes, priors)
     codes = _rows(step, np.array(chosen, np.int32))
     labels = tuple(map(Array, classes))
+    decoded = LabelColumns(labels) if several else Labels(labels[0])
     each = [_rows(step, p) for p in _probabilities(step, chosen, priors)]
     with np.errstate(divide="ignore"):
         logarithms = [_rows(step, np.log(p.values.data)) for p in each]
     form = MatrixList(tuple(p.type.width for p in each)) if several else MATRIX
     return {
-        "predict": Output(
-            codes, LabelColumns(labels) if several else Labels(labels[0]), _dtype(step)
-        ),
+        "predict": Output(codes, decoded, _dtype(step, classes, chosen)),
         "predict_proba": Output(concat(each), form),
         "predict_log_proba": Output(concat(logarithms), form),
     }
 
 
-def _dtype(step: Step) -> str | None:
-    """Return the dtype of the constant where one is given, else that of the classes."""
+def _dtype(step: Step, classes: list[Numbers], chosen: list[int]) -> str | None:
+    """Return the dtype of one array of the answers: the source repeats such an array.
+
+    It holds texts, no longer than the longest of them, where the classes are objects.
+    None where it is the dtype of the classes.
+    """
+    answers = step.estimator.constant
     if step.estimator._strategy != "constant":
+        answers = [known[place] for known, place in zip(classes, chosen, strict=True)]
+    dtype = np.asarray(answers).dtype
+    if all(known.dtype == dtype for known in classes):
         return None
-    dtype = np.asarray(step.estimator.constant).dtype
     return dtype.str if dtype.kind == "U" else dtype.name
 
 

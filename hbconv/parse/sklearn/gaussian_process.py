@@ -70,16 +70,17 @@ def _prior(step: Step) -> dict[str, Output]:
 def parse_gaussian_process_classifier(step: Step) -> dict[str, Output]:
     """Use one process for two classes, else one for each class or each pair."""
     est = step.estimator
-    classes = Array(step.estimator.classes_)
     step.require_finite()
-    if len(classes) == 2:
+    if len(est.classes_) == 2:
+        pair = Array(np.array(list(est.classes_)))  # as np.where makes an array of two labels
         p = _probability(step, est.base_estimator_)
         codes = Compare.of(_latent(step, est.base_estimator_)[1], "gt", 0.0, "int32")
         return {
-            "predict": Output(codes, Labels(classes)),
+            "predict": Output(codes, Labels(pair)),
             "predict_proba": Output(beside_complement(p)),
         }
     members = est.base_estimator_.estimators_
+    classes = Array(est.base_estimator_.classes_)
     each = concat([_probability(step, member) for member in members])
     if step.require("multi_class", "one_vs_rest", "one_vs_one") == "one_vs_rest":
         return {

@@ -26,9 +26,14 @@ def parse_dictionary_learning(step: Step) -> Node:
     return _encoded(step, np.asarray(step.estimator.components_))
 
 
+def _columns(coder: Any) -> int | None:
+    """Return the width of the dictionary, for a coder that was not fitted."""
+    return None if hasattr(coder, "n_features_in_") else int(np.shape(coder.dictionary)[1])
+
+
 @parses(
     "sklearn.decomposition.SparseCoder",
-    features=lambda coder: int(np.asarray(coder.dictionary).shape[1]),
+    features=_columns,
 )
 def parse_sparse_coder(step: Step) -> Node:
     """Encode by the dictionary that was given."""

@@ -11,7 +11,7 @@ import xgboost
 from scipy.sparse import csr_matrix
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.dummy import DummyClassifier
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import (
     RandomForestClassifier,
     StackingClassifier,
@@ -22,6 +22,7 @@ from sklearn.ensemble import (
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.feature_selection import RFE
 from sklearn.frozen import FrozenEstimator
+from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
@@ -187,6 +188,38 @@ def test_constants_have_a_dtype_of_their_own():
     assert_agrees(
         DummyClassifier(strategy="constant", constant=1).fit(X, np.where(VALUE > 0, 1.0, 2.0))
     )
+
+
+@pytest.mark.parametrize("strategy", ["prior", "most_frequent", "constant"])
+@pytest.mark.parametrize("cast", [object, "U9", str])
+def test_a_constant_text_is_no_longer_than_it_is(strategy, cast):
+    """The source makes an array of the labels chosen: texts, where the classes are objects."""
+    several = np.stack([THREE, TWO], axis=1)
+    for labels in (THREE.astype(cast), several.astype(cast)):
+        constant = labels[0] if labels.ndim == 2 else labels[:1]
+        assert_agrees(DummyClassifier(strategy=strategy, constant=constant).fit(X, labels))
+
+
+def test_constants_of_several_types_become_those_of_one_array():
+    labels = np.stack([THREE.astype(object), CODES.astype(object)], axis=1)
+    for y in (labels, labels[:, 1], labels[:, :1], labels[:, [1, 1]]):
+        assert_agrees(DummyClassifier(strategy="most_frequent").fit(X, y))
+
+
+@pytest.mark.parametrize("form", ["one_vs_rest", "one_vs_one"])
+def test_a_process_decodes_objects_as_the_source(form):
+    """np.where and one-against-the-rest make texts of them; one-against-one keeps objects."""
+    for labels in (TWO.astype(object), THREE.astype(object), THREE.astype("U9"), TWO == "yes"):
+        process = GaussianProcessClassifier(optimizer=None, multi_class=form)
+        assert_agrees(process.fit(X[:40], labels[:40]))
+
+
+@pytest.mark.parametrize("passthrough", [False, True])
+def test_a_stack_may_end_in_a_constant(passthrough):
+    """It reads none of the columns that the members make."""
+    members = [("a", LinearRegression()), ("b", Ridge())]
+    stack = StackingRegressor(members, DummyRegressor(), cv=2, passthrough=passthrough)
+    assert_agrees(stack.fit(X, VALUE))
 
 
 @pytest.mark.parametrize("backend", ["reference", "torch", "torchscript", "onnx", "tvm"])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
-from agreement import agree
+from agreement import agree, refuses_as_source
 from sklearn.decomposition import DictionaryLearning, SparseCoder
 
 import hbconv
@@ -49,3 +50,13 @@ def test_refuses_other_algorithms() -> None:
     ).fit(X)
     with pytest.raises(UnsupportedError, match="positive_code"):
         hbconv.convert(learned.set_params(transform_algorithm="omp"))
+
+
+def test_a_fitted_coder_wants_the_names_in_their_order() -> None:
+    """One that was not fitted takes any frame that is as wide as its atoms."""
+    frame = pd.DataFrame(X, columns=[f"a{i}" for i in range(30)])
+    coder = SparseCoder(atoms(8))
+    with pytest.warns(UserWarning, match="fitted without feature names"):
+        agree(coder, frame, rtol=1e-8)
+    agree(coder.fit(frame), frame, rtol=1e-8)
+    refuses_as_source(coder, frame[frame.columns[::-1]], "order")
