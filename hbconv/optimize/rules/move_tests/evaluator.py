@@ -76,7 +76,8 @@ class Evaluator:
         cut = self._cut_of[which]
         row, n_rows = _ranks(cut)  # 1
         given = self._given_values(cut, row, keys, n_rows)  # 2
-        found = self._evaluated(given, n_rows)  # 3
+        with np.errstate(all="ignore"):  # keys are any floats
+            found = self._evaluated(given, n_rows)  # 3
         result = np.empty(len(which))
         for place, root in enumerate(self._roots):
             chosen = self._root[which] == place
@@ -112,8 +113,7 @@ class Evaluator:
             return np.concatenate([x.astype(node.type.dtype) for x in inputs], axis=1)
         function = node.source_function()
         if function is not None:
-            with np.errstate(all="ignore"):
-                return function(*inputs)
+            return function(*inputs)
         if node not in self._programs:
             self._programs[node] = _program(node)
         named = {str(place): x for place, x in enumerate(inputs)}
