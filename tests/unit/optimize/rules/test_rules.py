@@ -31,6 +31,7 @@ from hbconv.containers import (
     TreeEnsemble,
 )
 from hbconv.optimize import optimize
+from hbconv.optimize.fixed_point import MAX_ROUNDS
 from hbconv.optimize.rules.inject_selection import inject_selection
 from hbconv.optimize.rules.push_selection import push_selection
 from hbconv.optimize.rules.remove_identity import remove_identity
@@ -156,3 +157,14 @@ def test_equal_steps_are_computed_once():
         Graph(SCHEMA, {"t": Output(Concat((Map(X, "exp"), Map(Columns.of(SCHEMA), "exp"))))})
     ).graph
     assert [n.name for n in graph.nodes()] == ["columns", "map", "concat"]
+
+
+def test_a_chain_longer_than_the_rounds_is_optimized_as_far_as_they_go():
+    x = X
+    for _ in range(MAX_ROUNDS + 20):
+        x = Map(x, "tanh")
+    chain = Graph(SCHEMA, {"t": Output(pick(x, 1))})
+    after = optimize(chain).graph
+    assert after.outputs["t"].node.type == chain.outputs["t"].node.type
+    names = [node.name for node in after.nodes()]
+    assert names.index("select") == len(names) - MAX_ROUNDS - 1  # it moved past one a round
