@@ -21,6 +21,9 @@ __all__ = [
     "reading_estimator",
 ]
 
+_EXACT = 2**53
+"""The largest integer up to which float64 holds all."""
+
 _SHOWN = 8
 """Largest number of attributes that a message lists."""
 
@@ -92,7 +95,8 @@ def decode_json(data: bytes, constant: Callable[[str], Any] = float) -> Any:
 def finite_numbers(values: Collection[Any]) -> npt.NDArray[np.float64]:
     """Return numbers of a JSON text as float64; all must be finite.
 
-    Readers differ in what they make of NaN, null, true and texts.
+    Readers differ in what they make of NaN, null, true and texts. Whole numbers that float64 may
+    round must be written with a point or an exponent: CatBoost reads others as 0.
 
     Examples
     --------
@@ -103,6 +107,8 @@ def finite_numbers(values: Collection[Any]) -> npt.NDArray[np.float64]:
     found = np.asarray(values if {*map(type, values)} <= {int, float} else [np.nan], np.float64)
     if not np.isfinite(found).all():
         raise ConversionError("The file is damaged: a number is null, true, a text or NaN.")
+    if any(type(value) is int and abs(value) > _EXACT for value in values):
+        raise ConversionError("The file is damaged: an integer is beyond 2**53.")
     return found
 
 

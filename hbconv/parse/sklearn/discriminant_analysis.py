@@ -62,6 +62,8 @@ def parse_quadratic_discriminant_analysis(step: Step) -> dict[str, Output]:
     With two classes the score is the difference.
     """
     est = step.estimator
+    if not np.isfinite(est.means_).all():  # the source spoils the classes of these means alone
+        raise step.damaged("means_ holds NaN or infinity")
     x = promoted(step.require_finite(), est.means_)
     distances = _distances(est, x)
     log_determinants = np.array([np.log(scaling).sum() for scaling in est.scalings_])

@@ -207,6 +207,12 @@ def reversed_first(edges):
             lambda v: v * [np.inf, 1, 1],
             "priors_ holds numbers that are no probabilities",
         ),
+        (
+            "discriminant",
+            "means_",
+            lambda v: np.where(v == v[2, 2], np.nan, v),
+            "means_ holds NaN or infinity",
+        ),
         ("isolation", "_max_samples", lambda v: -v, "which is not a count"),
         ("neighbours", "_valid_mask", lambda v: v.astype(np.int16), "not an array of bool"),
         (
@@ -498,6 +504,8 @@ FIRST = ("features_info", "float_features", 0)
         ),
         (None, ("oblivious_trees", 0, "leaf_values", 0), "null, true, a text or NaN"),
         ("1", ("scale_and_bias", 0), "null, true, a text or NaN"),
+        (2**53 + 1, ("oblivious_trees", 0, "leaf_values", 0), "an integer is beyond 2"),
+        (-(2**63), ("scale_and_bias", 0), "an integer is beyond 2"),
         (2.5, ("scale_and_bias", 1), "the bias in scale_and_bias is 2.5, not a list"),
         pytest.param(
             10**400,
