@@ -30,13 +30,15 @@ class YeoJohnson(Node):
 
     From zero up this is ``((1 + x) ** above - 1) / above``, and below zero
     ``-((1 - x) ** below - 1) / below``; it is the logarithm where a power is 0. It is computed as
-    ``expm1(power * log1p(|x|)) / power``: the logarithm in x's dtype, the rest in float64.
+    ``expm1(power * log1p(|x|)) / power``: the logarithm in x's dtype, the rest in the dtype that x
+    and the powers promote to. A power within a rounding of 0 in that dtype counts as 0, as in
+    ``scipy.stats.yeojohnson``.
 
     I.-K. Yeo and R. A. Johnson, A new family of power transformations, Biometrika 87 (2000).
 
     Parameters
     ----------
-    above, below : Array of float64, shape (width,)
+    above, below : Array of float32 or float64, shape (width,)
         Powers of each column where x is not negative, and where it is.
     """
 
@@ -61,24 +63,27 @@ class YeoJohnson(Node):
         )
 
     def infer(self) -> Type:
-        return Type(self.x.type.width, "float64")
+        floats = np.promote_types(self.x.type.dtype, self.above.data.dtype)
+        return Type(self.x.type.width, str(np.promote_types(floats, self.below.data.dtype)))
 
     def interval(self, *inputs: Interval) -> Interval | None:
         (x,) = inputs
-        powers = np.abs(np.concatenate([self.above.data, self.below.data]))
-        if not powers.max() * np.log10(1 + x.bound) < 280:
+        powers = np.abs(self._powers()).astype(np.float64)
+        digits = powers.max() * np.log10(1 + x.bound)
+        digits -= np.log10(powers[powers > 0].min(initial=1.0))
+        if not digits < 0.9 * np.log10(np.finfo(self.type.dtype).max):
             return None
-        power = (1 + x.bound) ** powers.max() / powers[powers > 0].min(initial=1.0)
-        return x.within(float(power + np.log1p(x.bound)))
+        return x.within(float(10**digits + np.log1p(x.bound)))
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         """Take one logarithm and one power of each entry, whichever side of zero it is on."""
-        x = inputs[0] if inputs[0].dtype.startswith("float") else b.cast(inputs[0], "float64")
-        log = b.cast(b.op("log1p", b.op("abs", x)), "float64")
-        powers = np.stack([self.below.data, self.above.data])
-        is_zero = np.stack([self.below.data, self.above.data]) == 0
+        dtype = self.type.dtype
+        x = inputs[0] if inputs[0].dtype.startswith("float") else b.cast(inputs[0], dtype)
+        log = b.cast(b.op("log1p", b.op("abs", x)), dtype)
+        powers = self._powers()
+        is_zero = powers == 0
         at_least_zero = b.op("ge", x, b.constant(0.0, x.dtype))
-        low, high = (b.constant(p, "float64") for p in np.where(is_zero, 1.0, powers))
+        low, high = (b.constant(p, dtype) for p in np.where(is_zero, powers.dtype.type(1), powers))
         power = b.where(at_least_zero, high, low)
         size = b.op("expm1", power * log) / power
         if is_zero.any():
@@ -86,6 +91,13 @@ class YeoJohnson(Node):
                 b.where(at_least_zero, b.constant(is_zero[1]), b.constant(is_zero[0])), log, size
             )
         return b.where(at_least_zero, size, -size)
+
+    def _powers(self) -> npt.NDArray[np.floating]:
+        """Return the powers below and above zero in the dtype of the answer, those near 0 as 0."""
+        powers = np.stack([self.below.data, self.above.data]).astype(self.type.dtype)
+        eps = np.finfo(powers.dtype).eps
+        near = np.stack([np.abs(powers[0]) <= eps, np.abs(powers[1]) < eps])
+        return np.where(near, powers.dtype.type(0), powers)
 
 
 @container

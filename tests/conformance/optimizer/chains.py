@@ -63,9 +63,15 @@ CHAINS = {
         KBinsDiscretizer(8, encode="ordinal", strategy="uniform"),
         StandardScaler(),
     ],
+    "power of float32": lambda: [PowerTransformer()],
+    "imputed, power of float32": lambda: [SimpleImputer(), PowerTransformer()],
+    "box-cox of float32": lambda: [PowerTransformer(method="box-cox")],
+    "normal quantiles of float32": lambda: [
+        QuantileTransformer(n_quantiles=20, output_distribution="normal"),
+    ],
     "one-hot bins": lambda: [KBinsDiscretizer(6, encode="onehot-dense")],
 }
-"""Transformers by name."""
+"""Transformers by name; a name ends with the dtype that they are fitted on, if not float64."""
 
 TREES = {
     "forest": lambda: RandomForestClassifier(4, max_depth=5, random_state=0),
@@ -92,6 +98,7 @@ def chain_rows(chain: str, count: int, seed: int) -> np.ndarray:
     ]
     rows = np.stack(columns, axis=1)
     rows = np.where(rng.random(rows.shape) < 0.1, np.nan, rows) if is_imputed(chain) else rows
+    rows = rows.astype("float32" if chain.endswith("of float32") else "float64")
     return taken_by(chain, np.abs(rows) if "box-cox" in chain else rows)
 
 
@@ -99,7 +106,7 @@ def taken_by(chain: str, rows: np.ndarray) -> np.ndarray:
     """Raise values that a chain refuses: Box-Cox powers are of positive numbers alone."""
     if "box-cox" not in chain:
         return rows
-    return np.where(rows < LEAST_POSITIVE, LEAST_POSITIVE, rows)
+    return np.where(rows < LEAST_POSITIVE, rows.dtype.type(LEAST_POSITIVE), rows)
 
 
 @cache

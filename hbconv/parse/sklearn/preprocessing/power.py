@@ -18,7 +18,7 @@ _LARGEST = 709.0
 
 @parses("sklearn.preprocessing.PowerTransformer")
 def parse_power_transformer(step: Step) -> Node:
-    """Compute in float64, round to the input's dtype, scale."""
+    """Compute the powers, round to the input's dtype, scale."""
     est = step.estimator
     x = step.require_finite(Cast(step.x, "float"), allow_nan=True)
     lambdas = np.asarray(est.lambdas_)
@@ -40,7 +40,7 @@ def _box_cox(step: Step, x: Node, lambdas: npt.NDArray[Any]) -> Node:
         Compare.of(x, "le", 0.0),
         f"The Box-Cox transformation (step {step.where!r}) takes positive numbers alone.",
     )
-    powers = _powers(lambdas, 1e-19)
+    powers = _powers(lambdas)
     with np.errstate(divide="ignore", over="ignore"):
         ends = np.exp(_LARGEST / powers.data)
     low = np.where(powers.data < 0, ends, 0.0)
@@ -54,10 +54,9 @@ def _yeo_johnson(x: Node, lambdas: npt.NDArray[Any]) -> Node:
 
     ``2 - lambda`` is rounded as lambda is.
     """
-    least = float(np.finfo(np.float64).eps)
-    return YeoJohnson(x, _powers(lambdas, least), _powers(2 - lambdas, least))
+    return YeoJohnson(x, Array(lambdas), Array(2 - lambdas))
 
 
-def _powers(exponents: npt.NDArray[Any], least: float) -> Array:
+def _powers(exponents: npt.NDArray[Any]) -> Array:
     """Return float64 exponents, with zero for those that the source model takes for zero."""
-    return Array(np.where(np.abs(exponents) < least, 0.0, exponents).astype(np.float64))
+    return Array(np.where(np.abs(exponents) < 1e-19, 0.0, exponents).astype(np.float64))
