@@ -22,8 +22,7 @@ from hbconv.pipeline import Planned
 from hbconv.runtime.call import call, grouped
 from hbconv.runtime.fast_call import FastCall, bind_call, find_fast_call
 from hbconv.runtime.inputs.category_codes import over_arrays
-from hbconv.runtime.inputs.dataframes import read_frame
-from hbconv.runtime.inputs.read import read_table
+from hbconv.runtime.inputs.read import is_table, read_table
 from hbconv.runtime.inputs.table import Reads
 from hbconv.runtime.options import check_options
 from hbconv.runtime.programs import Key, Programs
@@ -205,7 +204,7 @@ class Model:
 
         A model fitted on categories reads an array by another one, over the codes of categories.
         """
-        return self if read_frame(x) is not None else self._reading_arrays()
+        return self if is_table(x) else self._reading_arrays()
 
     def _reading_arrays(self) -> Model:
         if not self.schema.conventions.tables_only:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.errors import InputError
+from hbconv.errors import InputError, MissingPackageError
 from hbconv.runtime.text.categories import Categories, Text, has_arrow
 
-__all__ = ["Frame", "read_frame", "read_sequence"]
+__all__ = ["Frame", "plain_column", "read_frame", "read_sequence"]
 
 Data = npt.NDArray[Any] | Text | Categories
 MANY = 4
@@ -37,6 +37,9 @@ PLAIN = frozenset(
     )
 )
 """Dtypes of which every value is a number that programs take."""
+
+NUMBERS = (int, float, np.integer, np.floating)
+"""Types of which pandas makes a column of numbers."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def read_frame(x: Any) -> Frame | None:
         )
     if hasattr(x, "collect") and hasattr(x, "lazy"):
         raise InputError(f"Expected a table, got a {type(x).__name__}. Call .collect() first.")
-    if not any(hasattr(x, attribute) for attribute in ("columns", "column_names")):
+    if not _is_table(x):
         return None
     if hasattr(x, "iloc"):
         dtypes = x.dtypes.tolist()
@@ -98,6 +101,13 @@ def read_frame(x: Any) -> Frame | None:
     if type(x).__module__.partition(".")[0] == "polars":
         return Frame(tuple(x.columns), x.height, lambda i: _polars_column(x.to_series(i)))
     return _from_arrow(x) if hasattr(x, "__arrow_c_stream__") else None
+
+
+def _is_table(x: Any) -> bool:
+    """Whether it has columns; a stream of Arrow has, but for the columns that are arrays too."""
+    if hasattr(x, "columns") or hasattr(x, "column_names"):
+        return True
+    return hasattr(x, "__arrow_c_stream__") and not hasattr(x, "__array__")
 
 
 def read_sequence(x: Any) -> Frame | None:
@@ -117,12 +127,12 @@ def read_sequence(x: Any) -> Frame | None:
         )
     if isinstance(x, Mapping) or np.ndim(x) != 1:
         return read_frame(x)
-    column = _plain_column(0, x)
+    column = plain_column(0, x)
     return Frame((0,), len(column), lambda _: column)
 
 
 def _from_mapping(x: Mapping[Any, Any]) -> Frame:
-    columns = {name: _plain_column(name, values) for name, values in x.items()}
+    columns = {name: plain_column(name, values) for name, values in x.items()}
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise InputError(
@@ -134,7 +144,16 @@ def _from_mapping(x: Mapping[Any, Any]) -> Frame:
     )
 
 
-def _plain_column(name: Any, values: Any) -> npt.NDArray[Any]:
+def plain_column(name: Any, values: Any) -> npt.NDArray[Any]:
+    """Return a list or an array as a column; in a list, None beside numbers alone is NaN.
+
+    So pandas reads a list, and the source model knows no other.
+
+    Raises
+    ------
+    InputError
+        It has not one dimension.
+    """
     starts_with_text = isinstance(values, list) and bool(values) and isinstance(values[0], str)
     array = np.array(values, dtype=object) if starts_with_text else np.asarray(values)
     if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
@@ -144,7 +163,17 @@ def _plain_column(name: Any, values: Any) -> npt.NDArray[Any]:
             f"Column {name!r} must be one-dimensional, and has {array.ndim} dimensions. Give each "
             "column as a list or a vector."
         )
+    if array.dtype.kind == "O" and isinstance(values, list) and _is_partly_filled(values):
+        return array.astype(np.float64)
     return array
+
+
+def _is_partly_filled(values: list[Any]) -> bool:
+    """Whether a list holds some plain numbers, and None for the others."""
+    given = [value for value in values if value is not None]
+    if not given or len(given) == len(values):
+        return False
+    return all(isinstance(v, NUMBERS) and not isinstance(v, bool) for v in given)
 
 
 def _pandas_column(series: Any) -> Data:
@@ -226,6 +255,10 @@ def _polars_categories(series: Any) -> Categories:
 
 
 def _from_arrow(x: Any) -> Frame:
+    if not has_arrow():
+        raise MissingPackageError(
+            f"A {type(x).__name__} is read by pyarrow. Install with: pip install pyarrow"
+        )
     import pyarrow as pa
 
     table = x if isinstance(x, pa.Table | pa.RecordBatch) else pa.table(x)

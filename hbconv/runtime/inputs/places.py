@@ -39,6 +39,8 @@ def find_places(frame: Frame, reads: Reads) -> dict[int, int]:
         return _whatever_names(names, reads)
     if frame.ordered and finds == "names in order":
         _require_order(names, reads)
+    if not frame.ordered and finds != "names":
+        _require_known(names, reads)
     return _by_name(names, reads)
 
 
@@ -110,6 +112,16 @@ def _require_places(names: Sequence[str], reads: Reads) -> None:
 
 def _require_order(names: Sequence[str], reads: Reads) -> None:
     """Refuse what the source refuses: columns besides those fitted on, and another order."""
+    _require_known(names, reads)
+    if len(names) == len(reads.schema.names) and tuple(names) != reads.schema.names:
+        raise InputError(
+            f"The columns are in another order ({_some(names)}) than {reads.owner} was fitted on. "
+            f"{_MEND}."
+        )
+
+
+def _require_known(names: Sequence[str], reads: Reads) -> None:
+    """Refuse columns besides those fitted on, and those that are missing."""
     known = set(reads.schema.names)
     besides = [name for name in names if name not in known]
     missing = [name for name in reads.schema.names if name not in names]
@@ -122,11 +134,6 @@ def _require_order(names: Sequence[str], reads: Reads) -> None:
     if besides:
         raise InputError(
             f"{reads.owner} was not fitted on the columns {_some(besides)}, and refuses them. "
-            f"{_MEND}."
-        )
-    if len(names) == len(known) and tuple(names) != reads.schema.names:
-        raise InputError(
-            f"The columns are in another order ({_some(names)}) than {reads.owner} was fitted on. "
             f"{_MEND}."
         )
 

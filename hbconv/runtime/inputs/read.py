@@ -17,17 +17,29 @@ from hbconv.runtime.inputs.half import is_converted
 from hbconv.runtime.inputs.matrices import as_numbers, read_matrix
 from hbconv.runtime.inputs.places import find_places, require_width, warn
 from hbconv.runtime.inputs.reading import reads_rows
+from hbconv.runtime.inputs.records import opened, read_records
 from hbconv.runtime.inputs.sequences import read_items
 from hbconv.runtime.inputs.table import Block, Reads, Table
 from hbconv.runtime.text.categories import Categories, Text
 
-__all__ = ["count_columns", "read_table"]
+__all__ = ["count_columns", "is_table", "read_table"]
+
+
+@reads_rows
+def is_table(x: Any) -> bool:
+    """Whether rows come as a table or as records, which have columns by name."""
+    x = opened(x)
+    return (read_records(x) or read_frame(x)) is not None
 
 
 @reads_rows
 def count_columns(x: Any) -> int | None:
     """Return the number of columns of any table or matrix; None for other sequences."""
-    frame = read_frame(x)
+    try:
+        x = opened(x)
+    except InputError:  # What reads the rows tells what is wrong with them.
+        return None
+    frame = read_records(x) or read_frame(x)
     if frame is not None:
         return len(frame.names)
     try:
@@ -43,10 +55,11 @@ def read_table(x: Any, reads: Reads) -> Table:
 
     Parameters
     ----------
-    x : array, table or list of lists
+    x : array, table, list of lists or records
         Of shape (n_rows, n_columns): numpy array, list of lists, pandas or polars DataFrame, Arrow
-        Table or RecordBatch, dict of columns, structured array, torch tensor, or scipy sparse
-        matrix. It may have no rows.
+        Table or RecordBatch, anything with ``__arrow_c_stream__``, dict of columns, structured
+        array, torch tensor, or scipy sparse matrix. It may have no rows. Or a record (a dict of
+        scalars, a row of a pandas frame), a list of records, or JSON text of any of these.
     reads : Reads
         The columns the model reads.
 
@@ -55,17 +68,12 @@ def read_table(x: Any, reads: Reads) -> Table:
     InputError
         The width, names, dimensions or dtypes do not fit, or numbers are read where text stands.
     """
-    read = (
-        read_items
-        if reads.schema.conventions.items
-        else read_sequence
-        if reads.schema.conventions.sequence
-        else read_frame
-    )
-    frame = read(x)
+    conventions = reads.schema.conventions
+    x = x if conventions.items or conventions.sequence else opened(x)
+    frame = _frame_of(x, reads)
     if frame is not None:
         return _read_frame(frame, reads)
-    if reads.schema.conventions.tables_only:
+    if conventions.tables_only:
         raise InputError(
             f"{reads.owner} was fitted on columns of categories. Give a table (such as a "
             "DataFrame) that holds their values, not an array."
@@ -90,6 +98,14 @@ def read_table(x: Any, reads: Reads) -> Table:
             Frame((), len(matrix), lambda i: matrix[:, i]), range(matrix.shape[1]), reads
         )
     return _whole(reads, as_numbers(matrix, reads.schema), matrix.dtype)
+
+
+def _frame_of(x: Any, reads: Reads) -> Frame | None:
+    if reads.schema.conventions.items:
+        return read_items(x)
+    if reads.schema.conventions.sequence:
+        return read_sequence(x)
+    return read_records(x, reads.names) or read_frame(x)
 
 
 def _read_frame(frame: Frame, reads: Reads) -> Table:

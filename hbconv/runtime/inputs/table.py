@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,13 @@ class Reads:
     def needed(self) -> frozenset[int]:
         """All columns that are read."""
         return self.numbers | self.text
+
+    @cached_property
+    def names(self) -> frozenset[str] | None:
+        """Names of the columns that are read; None where they are read by position."""
+        if not self.schema.named:
+            return None
+        return frozenset(self.schema.names[i] for i in self.needed)
 
     def where(self, column: int) -> str:
         """Return what a column is called in messages."""

@@ -365,10 +365,10 @@ def test_warnings_about_names_are_those_of_the_source(which, x):
 def test_a_mapping_has_no_order():
     frame, estimator, plain = named_and_plain()
     model = hbconv.convert(estimator, "reference")
-    rows = {name: frame[name].to_numpy() for name in ("c", "a", "b")} | {
-        "extra": ["text"] * len(frame)
-    }
+    rows = {name: frame[name].to_numpy() for name in ("c", "a", "b")}
     np.testing.assert_array_equal(model.transform(rows), estimator.transform(frame))
+    with pytest.raises(InputError, match="not fitted on the columns 'extra', and refuses them"):
+        model.transform(rows | {"extra": ["text"] * len(frame)})
     with pytest.raises(InputError, match="X has 2 columns, but StandardScaler expects 3"):
         hbconv.convert(plain, "reference").transform(frame.to_numpy()[:, :2])
 

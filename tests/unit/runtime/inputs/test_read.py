@@ -224,7 +224,7 @@ REFUSED = {
     "three dimensions": (np.ones((1, 1, 3)), r"got 3 dimensions"),
     "a number": (3.0, r"Expected a table or a two-dimensional array, got float"),
     "None": (None, r"got NoneType"),
-    "a text": ("rows.csv", r"got str"),
+    "a text": ("rows.csv", r"X is text, and not JSON of rows \(Expecting value"),
     "an object": (object(), r"got object"),
     "ragged": ([[1.0, 2.0, 3.0], [1.0]], r"rows of X differ in length"),
     "complex": (np.ones((1, 3), complex), r"X holds complex numbers \(dtype complex128\)"),

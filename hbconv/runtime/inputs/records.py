@@ -1,0 +1,169 @@
+"""Records: rows as requests have them, from a dict of scalars to JSON text, as a Frame."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from hbconv.errors import InputError
+from hbconv.runtime.inputs.dataframes import Frame, plain_column
+
+__all__ = ["opened", "read_records"]
+
+Record = Mapping[Any, Any]
+
+
+def opened(x: Any) -> Any:
+    """Return what JSON text holds, and everything else as it is.
+
+    Text holds a record, a list of records, a list of lists, columns by name, or a table as pandas
+    splits it: ``{"columns": [...], "data": [[...], ...]}``.
+
+    Raises
+    ------
+    InputError
+        Text that is not JSON, or that gives one key twice.
+
+    Examples
+    --------
+    >>> opened('[{"age": 30}]')
+    [{'age': 30}]
+    >>> opened('{"columns": ["age"], "data": [[30], [31]]}')
+    [{'age': 30}, {'age': 31}]
+    """
+    if not isinstance(x, str | bytes | bytearray | memoryview):
+        return x
+    text = bytes(x) if isinstance(x, memoryview) else x
+    try:
+        found = json.loads(text, object_pairs_hook=_without_repeats)
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"X is text, and not JSON of rows ({str(error).rstrip('.'):.200}). Give one record, "
+            'such as {"age": 30}, a list of them, or a table.'
+        ) from error
+    return _joined(found) if _is_split(found) else found
+
+
+def read_records(x: Any, needed: frozenset[str] | None = None) -> Frame | None:
+    """Return a record or a sequence of records as a Frame; None for everything else.
+
+    A record is a mapping whose values are scalars, or a row of a pandas frame. Keys may stand in
+    any order. A key that the model does not need may be absent from some records.
+
+    Parameters
+    ----------
+    x : object
+    needed : frozenset of str, optional
+        Names of the columns that each record must have if any does. None for all.
+
+    Raises
+    ------
+    InputError
+        A record lacks a key that others have.
+
+    Examples
+    --------
+    >>> frame = read_records([{"age": 30, "sex": "f"}, {"sex": "m", "age": None}])
+    >>> frame.names, frame.rows
+    (('age', 'sex'), 2)
+    >>> frame.read(0).tolist()
+    [30.0, nan]
+    """
+    if isinstance(x, Mapping):
+        return _frame([x], needed) if _is_record(x) else None
+    if _is_row(x):
+        return _frame([dict(zip(x.index.tolist(), x.tolist(), strict=True))], needed)
+    if isinstance(x, list | tuple) and x and isinstance(x[0], Mapping):
+        return _frame(x, needed)
+    return None
+
+
+def _is_record(x: Record) -> bool:
+    """Whether a mapping holds scalars, not columns."""
+    return not hasattr(x, "tocsr") and bool(x) and all(map(_is_scalar, x.values()))
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, str | bytes) or not hasattr(value, "__len__")
+
+
+def _is_row(x: Any) -> bool:
+    """Whether it is a row of a pandas frame: a Series whose index has the columns' names."""
+    if not hasattr(x, "iloc") or hasattr(x, "columns"):
+        return False
+    return bool(len(x)) and all(isinstance(name, str) for name in x.index.tolist())
+
+
+def _frame(records: Sequence[Record], needed: frozenset[str] | None) -> Frame:
+    for number, record in enumerate(records):
+        if not isinstance(record, Mapping):
+            raise InputError(
+                f"Record {number} is {record!r:.40} of type {type(record).__name__}, where the "
+                "others are mappings of names to values."
+            )
+    names = tuple(dict.fromkeys(name for record in records for name in record))
+    _require_keys(records, names, needed)
+    return Frame(names, len(records), lambda i: _column(records, names[i]), ordered=False)
+
+
+def _require_keys(
+    records: Sequence[Record], names: Sequence[Any], needed: frozenset[str] | None
+) -> None:
+    for number, record in enumerate(records):
+        if len(record) == len(names):
+            continue
+        missing = [n for n in names if n not in record and (needed is None or str(n) in needed)]
+        if missing:
+            raise InputError(
+                f"Record {number} has no {', '.join(map(repr, missing))}, which other records "
+                "have. Give None for a missing value."
+            )
+
+
+def _column(records: Sequence[Record], name: Any) -> npt.NDArray[Any]:
+    values = [record.get(name) for record in records]
+    odd = next((value for value in values if not _is_scalar(value)), None)
+    if odd is not None:
+        raise InputError(
+            f"Column {name!r} holds {odd!r:.40} of type {type(odd).__name__}. A record holds one "
+            "value for each name."
+        )
+    return plain_column(name, values)
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"The JSON text gives {twice!r} twice. Rename or drop one of them.")
+    return found
+
+
+def _is_split(found: Any) -> bool:
+    """Whether it is a table as pandas splits it: names, and lists of values."""
+    if not isinstance(found, dict) or not {"columns", "data"} <= found.keys():
+        return False
+    return found.keys() <= {"columns", "data", "index"}
+
+
+def _joined(split: Mapping[str, Any]) -> list[dict[Any, Any]] | dict[Any, Any]:
+    names, rows = split["columns"], split["data"]
+    if not isinstance(names, list) or not isinstance(rows, list):
+        return dict(split)
+    if len(set(map(str, names))) < len(names):
+        raise InputError("The JSON table gives a column twice. Rename or drop one of them.")
+    for number, row in enumerate(rows):
+        if not isinstance(row, list) or len(row) != len(names):
+            raise InputError(
+                f"Row {number} of the JSON table is {row!r:.40}, where {len(names)} values stand "
+                "in a row."
+            )
+    if not rows:
+        return {name: [] for name in names}
+    return [dict(zip(names, row, strict=True)) for row in rows]
