@@ -37,18 +37,15 @@ class Bound:
     outputs : mapping of str to ndarray
         The caller reads the results here.
     run : callable
-        ``run(rows, address)`` computes the first rows.
-    address : int
-        Argument of ``run``.
-    kept : object
-        Owner of the memory at the address.
+        ``run(record(rows))`` computes the first rows.
+    record : callable
+        Makes the argument of ``run``, which may be used again and again.
     """
 
     given: npt.NDArray[Any]
     outputs: Arrays
-    run: Callable[[int, int], Any]
-    address: int
-    kept: object
+    run: Callable[[Any], object]
+    record: Callable[[int], Any]
 
 
 class Artifact(ABC):

@@ -238,7 +238,7 @@ def _in_place(
     given = bound.given[:rows]
     values = bound.outputs[matrix.method][:rows]
     run = bound.run
-    address = bound.address
+    record = bound.record(rows)
     columns = matrix.columns
     square = doubts.square
     of_ordinary = doubts.of_ordinary
@@ -256,7 +256,7 @@ def _in_place(
         while True:
             turns[0] = turn = turns[0] + 1
             given[...] = x if columns is None else x[:, columns]
-            run(rows, address)
+            run(record)
             found = None if flags is not None and flags.any() else decode(values)
             if turns[0] == turn:
                 return found
@@ -268,9 +268,8 @@ def _with_lasting_answer(bound: Bound, shape: tuple[int, int], lasting: Matrix) 
     """Return a call for fitting matrices whose answer lies in the same array each time."""
     given = bound.given
     run = bound.run
-    address = bound.address
+    record = bound.record(shape[0])
     dtype = given.dtype
-    rows = shape[0]
     ndarray = np.ndarray
     turn = 0
 
@@ -281,7 +280,7 @@ def _with_lasting_answer(bound: Bound, shape: tuple[int, int], lasting: Matrix) 
         while True:
             turn = mine = turn + 1
             given[...] = x
-            run(rows, address)
+            run(record)
             if turn == mine:
                 return lasting
 

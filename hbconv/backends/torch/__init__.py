@@ -82,14 +82,14 @@ class TorchArtifact(Artifact):
         tensor = torch.from_numpy(given)
         buffers = [torch.from_numpy(output) for output in outputs.values()]
 
-        def run(count: int, _: int) -> None:
+        def run(count: int) -> None:
             with torch.inference_mode(), threads(self._threads):
                 result = self.call(tensor[:count])
                 results = (result,) if isinstance(result, Tensor) else result
                 for buffer, values in zip(buffers, results, strict=True):
                     buffer[:count].copy_(values)
 
-        return Bound(given, outputs, run, 0, tensor)
+        return Bound(given, outputs, run, int)
 
 
 def _to_numpy(tensor: Tensor, dtype: str) -> npt.NDArray[Any]:

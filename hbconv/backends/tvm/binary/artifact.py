@@ -36,7 +36,7 @@ ROWS_PER_THREAD = 1024
 """Rows that one more thread is worth its start for."""
 SLICE_STEP = 256
 """Rows that slices are multiples of, as most tiles are."""
-FORMAT = 7
+FORMAT = 8
 """Version of the calling convention, the tables' layout, and what kernels are trusted with.
 
 Libraries of another version are compiled again.
@@ -133,9 +133,9 @@ class TvmArtifact(Artifact):
         empty = self.signature.empty(rows)
         outputs = {name: np.zeros_like(output) for name, output in empty.items()}
         matrices = [np.zeros((rows, *shape), dtype), *outputs.values()]
-        (given, *places), run, workspace = self._loop(rows).bind(matrices)
-        results = dict(zip(outputs, places, strict=True))
-        return Bound(given, results, run, workspace.address, workspace)
+        places, run, workspace = self._loop(rows).bind(matrices)
+        results = dict(zip(outputs, places[1:], strict=True))
+        return Bound(places[0], results, run, partial(workspace.record, matrices=places))
 
     def files(self) -> dict[str, bytes]:
         """Return the files of the compiled loops; none if no linker is installed."""

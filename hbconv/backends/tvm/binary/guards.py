@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode, Matrices, Workspace
+from hbconv.backends.tvm.target.calling_convention import KernelFunction, Record
 from hbconv.backends.tvm.tir.memory import LINE
 from hbconv.errors import OptionError, VerificationError
 from hbconv.names import unknown
@@ -103,14 +104,12 @@ class GuardedLoop(CompiledLoop):
     def run(self, rows: int, matrices: Matrices) -> None:
         """Run on copies of inputs and outputs, and copy the outputs back."""
         places, run, workspace = self.bind(matrices)
-        run(rows, workspace.address)
+        run(workspace.record(rows, places))
         for given, place in zip(matrices, places, strict=True):
             if given.tobytes() != place.tobytes():
                 given[...] = place
 
-    def bind(
-        self, matrices: Matrices
-    ) -> tuple[list[npt.NDArray[Any]], Callable[[int, int], Any], Workspace]:
+    def bind(self, matrices: Matrices) -> tuple[list[npt.NDArray[Any]], KernelFunction, Workspace]:
         """Return places of inputs and outputs, and a function that runs and checks the guards."""
         places, run, workspace = super().bind(matrices)
         leftovers = [scratch.view(np.uint8) for scratch in workspace.scratch]
@@ -122,14 +121,15 @@ class GuardedLoop(CompiledLoop):
 
         called = ", ".join(f"{place.dtype}{list(place.shape)}" for place in places)
 
-        def watched(rows: int, address: int) -> None:
+        def watched(record: Record) -> None:
             for scratch in leftovers:
                 scratch.fill(LEFTOVER)
-            run(rows, address)
+            run(record)
             touched = [side.name for side in sides if side.is_touched()]
             if touched:
+                beyond = " and ".join(touched)
                 raise VerificationError(
-                    f"The kernel called for {rows} rows on {called} wrote {' and '.join(touched)}."
+                    f"The kernel called for {record[0]} rows on {called} wrote {beyond}."
                 )
 
         return places, watched, workspace

@@ -1,28 +1,28 @@
 """Compiled loops: a function over rows with its tables, called from any number of threads.
 
-A loop is stored as files: a shared library, and its tables as data. Reading them back needs
-``tvm_ffi`` alone: neither TVM nor a C compiler.
+A loop is stored as files: a shared library, and its tables as data. Reading them back needs neither
+TVM nor a compiler.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from hbconv.backends.tvm.binary.library import load_library
+from hbconv.backends.tvm.target.calling_convention import KernelFunction, Record, make_record
 
 __all__ = [
     "CompiledLoop",
     "LoopCode",
     "Matrices",
     "Workspace",
-    "load_library",
     "pack_loop",
     "unpack_loop",
 ]
@@ -42,8 +42,7 @@ class LoopCode:
     Parameters
     ----------
     function : callable
-        ``main(rows, records)``, where ``records`` is the address of records of 16 bytes. Each ends
-        in the address of an input, an output, a table or scratch, in this order.
+        The kernel.
     tables : sequence of arrays
     scratch : dict of str to int
         Entries of each dtype that a call needs for itself, whatever its number of rows.
@@ -51,7 +50,7 @@ class LoopCode:
         The function as a shared library, None if no linker is installed.
     """
 
-    function: Callable[..., Any]
+    function: KernelFunction
     tables: Matrices
     scratch: dict[str, int]
     library: bytes | None
@@ -74,26 +73,20 @@ class CompiledLoop:
         """Compute outputs from inputs: C-contiguous arrays of ``rows`` rows, in their order.
 
         Calls of one thread share its scratch, which only the function uses. Each call has its own
-        records: a signal handler or a finalizer may call before the function begins.
+        record: a signal handler or a finalizer may call before the function begins.
         """
         if not hasattr(self._local, "workspace"):
             self._local.workspace = Workspace(self, len(matrices))
         workspace: Workspace = self._local.workspace
-        records = workspace.records_of(matrices)
-        self.function(rows, records.ctypes.data)
+        self.function(workspace.record(rows, matrices))
 
-    def bind(
-        self, matrices: Matrices
-    ) -> tuple[list[npt.NDArray[Any]], Callable[[int, int], Any], Workspace]:
+    def bind(self, matrices: Matrices) -> tuple[list[npt.NDArray[Any]], KernelFunction, Workspace]:
         """Copy inputs and outputs to memory that stays.
 
-        Returns the copies, a ``run(rows, address)`` that works on them, and the workspace whose
-        address it takes.
+        Returns the copies, a function that works on them, and the workspace that makes its records.
         """
         places = [self.room(matrix) for matrix in matrices]
-        workspace = Workspace(self, len(matrices))
-        workspace.place(places)
-        return places, self.function, workspace
+        return places, self.function, Workspace(self, len(matrices))
 
 
 class Workspace:
@@ -102,8 +95,6 @@ class Workspace:
     Attributes
     ----------
     scratch : tuple of arrays
-    address : int
-        Address of the records that the function reads.
     """
 
     def __init__(self, loop: CompiledLoop, n_matrices: int) -> None:
@@ -111,23 +102,16 @@ class Workspace:
             loop.room(np.zeros(size, dtype)) for dtype, size in loop.code.scratch.items()
         )
         self._kept = (*loop.tables, *self.scratch)
-        addresses = [0] * n_matrices + [array.ctypes.data for array in self._kept]
-        self._records = np.array([(0, address) for address in addresses], np.int64)
+        addresses = [array.ctypes.data for array in self._kept]
+        self._record = make_record(0, [0] * n_matrices + addresses)
 
-    @property
-    def address(self) -> int:
-        """Address of the records that the function reads."""
-        return int(self._records.ctypes.data)
-
-    def place(self, matrices: Matrices) -> None:
-        """Let the records name inputs and outputs that stay."""
-        self._records = self.records_of(matrices)
-
-    def records_of(self, matrices: Matrices) -> npt.NDArray[np.int64]:
-        """Return records of their own for a call on other inputs and outputs."""
-        records = self._records.copy()
-        records[: len(matrices), 1] = [matrix.ctypes.data for matrix in matrices]
-        return records
+    def record(self, rows: int, matrices: Matrices) -> Record:
+        """Return a record for a call on these inputs and outputs, which the caller keeps alive."""
+        record = type(self._record).from_buffer_copy(self._record)
+        record[0] = rows
+        for position, matrix in enumerate(matrices, start=1):
+            record[position] = matrix.ctypes.data
+        return record
 
 
 def aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -163,16 +147,3 @@ def unpack_loop(files: Mapping[str, bytes]) -> LoopCode:
         json.loads(files[SCRATCH]),
         files[LIBRARY],
     )
-
-
-def load_library(library: bytes) -> Any:
-    """Return the function ``main`` of a shared library.
-
-    The file that loading needs is private, and is deleted at once.
-    """
-    import tvm_ffi
-
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        path = Path(folder, LIBRARY)
-        path.write_bytes(library)
-        return tvm_ffi.load_module(str(path))["main"]

@@ -17,6 +17,7 @@ from hbconv.backends.tvm.ops.flag_rows import flag_tile
 from hbconv.backends.tvm.ops.row_major_matmul import find_row_major
 from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
 from hbconv.backends.tvm.passes.flatten import FlatProgram, flatten
+from hbconv.backends.tvm.target.calling_convention import SYMBOL
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.tir.entry_point import EntryPoint
@@ -46,13 +47,12 @@ class TileFunction:
     scratch: dict[str, int]
 
 
-def write_function(program: TensorProgram, schedule: Schedule, machine: Machine) -> TileFunction:
-    """Write the function ``main(rows, addresses)``.
-
-    The addresses are those of inputs, outputs, tables and scratch, in this order.
-    """
+def write_function(
+    program: TensorProgram, schedule: Schedule, machine: Machine, symbol: str = SYMBOL
+) -> TileFunction:
+    """Write the function of a program; ``target/calling_convention.py`` says how it is called."""
     flat = flatten(program, schedule)
-    kernel = Kernel(flat.schedule if flat else schedule, machine)
+    kernel = Kernel(flat.schedule if flat else schedule, machine, symbol)
     with IRBuilder() as builder:
         _write_main(kernel, program, flat)
     subroutines = {
@@ -60,7 +60,7 @@ def write_function(program: TensorProgram, schedule: Schedule, machine: Machine)
         for structure, name in kernel.subroutines.items()
     }
     scratch = {dtype: kernel.scratch[dtype].size * kernel.tile for dtype in SCRATCH}
-    return TileFunction({"__tvm_ffi_main": builder.get(), **subroutines}, _tables(kernel), scratch)
+    return TileFunction({symbol: builder.get(), **subroutines}, _tables(kernel), scratch)
 
 
 def _write_main(k: Kernel, program: TensorProgram, flat: FlatProgram | None) -> None:
@@ -68,7 +68,7 @@ def _write_main(k: Kernel, program: TensorProgram, flat: FlatProgram | None) -> 
     program = flat.program if flat else program
     types = {name: program.instructions[index].type for name, index in program.outputs.items()}
     with T.prim_func(s_tir=True):
-        entry = EntryPoint("main")
+        entry = EntryPoint(k.symbol)
         sources = {i.name: entry.pointer(storage(i.type.dtype)) for i in program.inputs}
         targets = {name: entry.pointer(storage(kind.dtype)) for name, kind in types.items()}
         k.take_pointers(lambda _, dtype: entry.pointer(dtype))

@@ -1,4 +1,4 @@
-"""The entry of a compiled function: two numbers, read without checks.
+"""The entry of a compiled function: one record, read without checks.
 
 Checks of every argument would take LLVM as long as the rest of the function.
 """
@@ -12,39 +12,32 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 __all__ = ["EntryPoint"]
 
-VALUE = 15
-"""TVM's number of the field ``value`` of an argument's record."""
-PACKED = 1
-"""TVM's number for the calling convention of tvm_ffi."""
+MOST_WORDS = 2**16
+"""Declared length of a record, which is unknown."""
 
 
 class EntryPoint:
-    """The head of a function ``name(rows, addresses)``; made first, it declares the arguments.
+    """The head of a function of the calling convention; made first, it declares the argument.
 
-    The addresses are records of 16 bytes, each of which ends in an address.
+    Parameters
+    ----------
+    name : str
+        Symbol of the function.
     """
 
     def __init__(self, name: str) -> None:
-        T.func_name(f"__tvm_ffi_{name}")
-        T.func_attr({"tirx.noalias": True, "calling_conv": PACKED})
-        T.arg("self", T.handle())
-        arguments = T.arg("arguments", T.handle())
-        T.arg("count", T.int32())
-        T.arg("result", T.handle())
+        T.func_name(name)
+        T.func_attr({"tirx.noalias": True})
+        call = T.arg("call", T.ptr("int64"))
         T.func_ret(ir.PrimType("int32"))
-        self.rows = T.Bind(tirx.Cast("int32", tirx.tvm_struct_get(arguments, 0, VALUE, "int64")))
-        self._addresses = T.Bind(tirx.tvm_struct_get(arguments, 1, VALUE, "handle"))
+        self._words = T.decl_buffer((MOST_WORDS,), "int64", data=call)
+        self.rows = T.Bind(tirx.Cast("int32", self._words[0]))
         self._count = 0
 
     def pointer(self, dtype: str) -> Any:
         """Read the next address."""
         self._count += 1
-        return T.Bind(
-            tirx.reinterpret(
-                T.ptr(dtype).ty,
-                tirx.tvm_struct_get(self._addresses, self._count - 1, VALUE, "handle"),
-            )
-        )
+        return T.Bind(tirx.reinterpret(T.ptr(dtype).ty, self._words[self._count]))
 
     @staticmethod
     def body() -> Any:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
+from hbconv.backends.tvm.target.calling_convention import SYMBOL
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.tir.memory import (
@@ -108,6 +109,8 @@ class Kernel:
     ----------
     schedule : Schedule
     machine : Machine
+    symbol : str
+        Name of the function; those of its subroutines begin with it.
     tile : int
         Rows of a tile.
     lanes : int
@@ -124,9 +127,10 @@ class Kernel:
         Names of the subroutines that are called.
     """
 
-    def __init__(self, schedule: Schedule, machine: Machine) -> None:
+    def __init__(self, schedule: Schedule, machine: Machine, symbol: str = SYMBOL) -> None:
         self.schedule = schedule
         self.machine = machine
+        self.symbol = symbol
         self.tile = schedule.tile
         self.lanes = schedule.lanes
         self.tables = ConstantTables()
@@ -278,7 +282,7 @@ class Kernel:
         first = len(self.numbers)
         self.numbers += subroutine.numbers
         name = self.subroutines.setdefault(
-            subroutine.structure, f"hbconv_part{len(self.subroutines)}"
+            subroutine.structure, f"{self.symbol}_part{len(self.subroutines)}"
         )
         begin: dict[tuple[str, str], int] = {("number", "int32"): first}
         with ExitStack() as stack:

@@ -79,7 +79,7 @@ def test_bound_places_are_used_again(backend: str) -> None:
     assert bound is not None
     for n in (1, 4, 3):
         bound.given[:n] = rows(n)
-        bound.run(n, bound.address)
+        bound.run(bound.record(n))
         check([values[:n] for values in bound.outputs.values()], rows(n))
 
 

@@ -34,9 +34,8 @@ BUFFERS = [
 def writing(number, offset):
     """A kernel that writes a byte so far from the beginning of one of its buffers."""
 
-    def function(rows, address):
-        records = (ctypes.c_int64 * (2 * len(BUFFERS))).from_address(address)
-        ctypes.memset(records[2 * number + 1] + offset, 1, 1)
+    def function(record):
+        ctypes.memset(record[1 + number] + offset, 1, 1)
 
     code = LoopCode(function, [np.arange(5, dtype=np.int32)], {"uint8": 24}, None)
     return GuardedLoop(CANARIES, code)
@@ -73,15 +72,15 @@ def test_bound_calls_are_guarded():
     places, run, workspace = writing(1, 24).bind(MATRICES)
     np.testing.assert_array_equal(places[0], MATRICES[0])
     with pytest.raises(VerificationError, match="past the end of matrix 1"):
-        run(3, workspace.address)
+        run(workspace.record(3, places))
 
 
 def test_scratch_holds_leftovers_before_a_call():
     seen = []
 
-    def function(rows, address):
-        seen.append(ctypes.string_at((ctypes.c_int64 * 4).from_address(address)[3], 8))
-        ctypes.memset((ctypes.c_int64 * 4).from_address(address)[3], 0, 8)
+    def function(record):
+        seen.append(ctypes.string_at(record[2], 8))
+        ctypes.memset(record[2], 0, 8)
 
     loop = GuardedLoop(CANARIES, LoopCode(function, [], {"uint8": 8}, None))
     for _ in range(2):
@@ -96,8 +95,8 @@ from hbconv.backends.tvm.binary.guards import GuardedLoop
 from hbconv.backends.tvm.binary.loop import LoopCode
 
 how, kind, number = sys.argv[1:]
-def function(rows, address):
-    at = (ctypes.c_int64 * 6).from_address(address)[2 * int(number) + 1]
+def function(record):
+    at = record[1 + int(number)]
     size = (40, 24, 8)[int(number)]
     if kind == "inside":
         ctypes.memset(at, 1, size)
@@ -126,7 +125,7 @@ def test_loops_are_guarded_where_the_variable_says_so(monkeypatch):
 
     def made(value):
         monkeypatch.setenv("HBCONV_GUARD", value)
-        return make_loop(LoopCode(lambda rows, address: None, [], {}, None))
+        return make_loop(LoopCode(lambda record: None, [], {}, None))
 
     assert type(made("")) is CompiledLoop
     assert type(made(CANARIES)) is GuardedLoop

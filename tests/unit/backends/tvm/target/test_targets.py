@@ -13,7 +13,7 @@ import pytest
 from forests import random_forest
 
 from hbconv.backends.tvm import BACKEND
-from hbconv.backends.tvm.binary.build import compile_functions
+from hbconv.backends.tvm.binary.code_generation import compile_functions
 from hbconv.backends.tvm.emit.tile_function import write_function
 from hbconv.backends.tvm.target.machine import LEVELS, Machine
 from hbconv.backends.tvm.target.schedule import Schedule
@@ -34,7 +34,7 @@ FLOATS_MULTIPLIED = {
 }
 MULTIPLIED_ALONE = re.compile(r"^\s*(?:v?mulss|vfmadd\w+ss|(?:fmul|fmadd)\s+s\d)", re.MULTILINE)
 CALLED = re.compile(r"^\s*(?:callq?|jmpq?|bl?)\s+([A-Za-z_]\w*)", re.MULTILINE)
-NEEDED = {"tiles", "hbconv_part0", "memcpy", "memset"}
+NEEDED = {"tiles", "hbconv_kernel_part0", "memcpy", "memset"}
 """Functions that kernels call: their own loop and parts, and what every system has."""
 
 

@@ -11,7 +11,8 @@ from forests import hostile_rows, random_forest
 from hbconv.array import Array
 from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
-from hbconv.backends.tvm.binary import build
+from hbconv.backends.tvm.binary import build, jit
+from hbconv.backends.tvm.binary.code_generation import compile_functions
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
@@ -42,12 +43,13 @@ def compiled(monkeypatch):
     monkeypatch.setenv("HBCONV_CACHE", "0")
     build._build.cache_clear()
     build._object.cache_clear()
-    names, real = [], build.compile_functions
-    monkeypatch.setattr(
-        build,
-        "compile_functions",
-        lambda functions, machine: names.extend(functions) or real(functions, machine),
-    )
+    names, real = [], compile_functions
+    for module in (build, jit):
+        monkeypatch.setattr(
+            module,
+            "compile_functions",
+            lambda functions, machine: names.extend(functions) or real(functions, machine),
+        )
     return names
 
 
@@ -64,14 +66,14 @@ def test_programs_share_the_code_of_their_trees(compiled):
     check(
         forest, program_of(forest, lambda scores: scores + scores), lambda scores: scores + scores
     )
-    assert compiled == ["__tvm_ffi_main", "hbconv_part0", "__tvm_ffi_main"]
+    assert compiled == ["hbconv_kernel", "hbconv_kernel_part0", "hbconv_kernel"]
 
 
 def test_models_of_a_kind_share_their_code(compiled):
     """One of them has more trees, so that its tables are longer and lie elsewhere."""
     for forest in (forest_of(200), forest_of(300, seed=1)):
         check(forest, program_of(forest))
-    assert compiled == ["__tvm_ffi_main", "hbconv_part0"]
+    assert compiled == ["hbconv_kernel", "hbconv_kernel_part0"]
 
 
 def test_a_program_calls_one_part_twice_and_another(compiled):
@@ -88,13 +90,13 @@ def test_a_program_calls_one_part_twice_and_another(compiled):
     found = BACKEND.compile(b.program(scores), Target("tvm")).run({"x": rows})
     for name, each in zip(scores, (forest, wide, other), strict=True):
         np.testing.assert_array_equal(found[name], each.scores(rows))
-    assert compiled == ["__tvm_ffi_main", "hbconv_part0", "hbconv_part1"]
+    assert compiled == ["hbconv_kernel", "hbconv_kernel_part0", "hbconv_kernel_part1"]
 
 
 def test_without_a_linker_parts_are_compiled_together(compiled, monkeypatch):
     monkeypatch.setenv("PATH", "")
     check(forest_of(20), program_of(forest_of(20)))
-    assert compiled[2:] == ["__tvm_ffi_main", "hbconv_part0"]
+    assert compiled[2:] == ["__tvm_ffi_call", "hbconv_kernel", "hbconv_kernel_part0"]
 
 
 def test_trees_read_a_constant():
@@ -129,7 +131,7 @@ def test_rounds_share_their_code(compiled):
     """Weights, and where columns lie, are data."""
     program, x = rounds(60), np.random.default_rng(4).normal(size=(70, 5))
     got, want = BACKEND.compile(program, Target("tvm")).run({"x": x}), evaluate(program, {"x": x})
-    assert compiled == ["__tvm_ffi_main", "hbconv_part0"]
+    assert compiled == ["hbconv_kernel", "hbconv_kernel_part0"]
     for name in program.outputs:
         np.testing.assert_allclose(got[name], want[name], rtol=1e-12)
 

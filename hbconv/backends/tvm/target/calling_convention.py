@@ -1,0 +1,68 @@
+"""CallingConvention: how compiled kernels are called, from Python, C or any other language.
+
+A kernel is one function over rows, in a shared library or in object files::
+
+    #include <stdint.h>
+
+    typedef struct {
+        int64_t rows;    /* rows to compute, from 0 to 2**31 / (1 + columns of the widest matrix) */
+        void *buffers[]; /* one address each, in the order below */
+    } hbconv_call;
+
+    int32_t hbconv_kernel(const hbconv_call *call);
+
+The function returns 0: a kernel has nothing to refuse. Rows that the source may refuse are marked
+in an output of their own, ``hbconv.lower.FLAGGED``.
+
+======= ============================================= ============================ ===========
+buffers what                                          size in entries              alignment
+======= ============================================= ============================ ===========
+inputs  the program's inputs, in its order            rows x columns, C order      of an entry
+outputs the program's outputs, in its order           rows x columns, C order      of an entry
+tables  constants: one buffer a dtype of ``TABLES``   as written                   64 bytes
+numbers runtime parameters, int32                     as written                   64 bytes
+scratch memory to work in: one a dtype of ``SCRATCH`` as written, for any ``rows`` 64 bytes
+======= ============================================= ============================ ===========
+
+- ``hbconv.backends.tvm.emit.tile_function.write_function`` returns the tables, the numbers after
+  them, and the entries of scratch. Bools are bytes. No buffer overlaps another one.
+- Tables and numbers are read only, so that all threads share them. Scratch needs no contents, and
+  belongs to one call at a time. Nothing else is shared: calls on scratch of their own may run at
+  once in any number of threads.
+- Outside its object files a kernel needs ``memcpy``, ``memset`` and functions of libm, no runtime.
+- To link it, give its object files to any linker:
+  ``ld -shared -Bsymbolic kernel.o part*.o -l:libm.so.6 -o kernel.so``, or
+  ``cc -shared kernel.o part*.o -lm -o kernel.so``; ``binary.link`` does so, and
+  ``binary.build.make_objects`` makes the object files, for any machine. Each kernel of a library
+  needs a symbol of its own: ``write_function(..., symbol="predict_few")`` names the function, and
+  begins the names of its subroutines.
+
+Python calls kernels by ctypes, which passes an array by its address. A record is such an array: one
+argument that was made before is the cheapest call that ctypes has.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+
+__all__ = ["SYMBOL", "KernelFunction", "Record", "make_record"]
+
+SYMBOL = "hbconv_kernel"
+"""Name of the function of a kernel."""
+
+Record = ctypes.Array[ctypes.c_int64]
+"""An ``hbconv_call``: the number of rows, then the addresses."""
+KernelFunction = Callable[[Record], object]
+"""A kernel in Python."""
+
+
+def make_record(rows: int, addresses: Sequence[int]) -> Record:
+    """Write the record of a call; it keeps no buffer alive.
+
+    Examples
+    --------
+    >>> list(make_record(5, [64, 128]))
+    [5, 64, 128]
+    """
+    return (ctypes.c_int64 * (1 + len(addresses)))(rows, *addresses)
