@@ -368,7 +368,8 @@ class Model:
         """Write a file for another runtime, by its suffix.
 
         ``.onnx``; ``.pt`` (TorchScript); ``.pt2`` (``torch.export``); ``.hbc`` (as ``save``). Its
-        numeric inputs are float32 unless ``compile`` was given a sample of another dtype.
+        numeric inputs are float32 unless ``compile`` was given a sample of another dtype. Torch's
+        files tell in ``hbconv.json`` what they take and return.
 
         Raises
         ------

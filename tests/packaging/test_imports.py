@@ -44,6 +44,7 @@ LAYERS = (
     {"cost_model"},
     {"strategy", "containers"},
     {"lower", "parse"},
+    {"interface"},
     {"backends"},
     {"optimize"},
     {"pipeline"},

@@ -10,10 +10,11 @@ import onnx
 
 from hbconv import __version__
 from hbconv.backends.onnx.emit import emit_program
-from hbconv.backends.onnx.text import encode, labels
+from hbconv.backends.onnx.text import encode
 from hbconv.backends.onnx.writer import GraphWriter, Tensor
 from hbconv.containers import Cube
 from hbconv.errors import BackendError
+from hbconv.interface.text import labels
 from hbconv.lower import CodesFeed, EntriesFeed, Feed, Lowered, lower_nodes
 
 if TYPE_CHECKING:

@@ -138,8 +138,8 @@ def find_device(target: Target) -> torch.device:
     return device
 
 
-def export_module(module: TensorModule) -> torch.export.ExportedProgram:
-    """Export with any number of rows.
+def export_module(module: Any) -> torch.export.ExportedProgram:
+    """Export a module with any number of rows, that of its ``example()`` aside.
 
     Examples
     --------

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from hbconv.names import unknown
 from hbconv.runtime.programs import Programs
@@ -39,19 +37,17 @@ def _onnx(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
 
 
 def _torchscript(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
-    (data,) = programs.fitted(programs.parsed.tensors, dtypes).files().values()
-    return data
+    from hbconv.backends.torch.export import export_torchscript
+
+    stages = programs.compilation(programs.parsed.tensors, dtypes)
+    return export_torchscript(stages.graph, programs.target)
 
 
 def _torch_export(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
-    import torch
+    from hbconv.backends.torch.export import export_program
 
-    from hbconv.backends.torch import export_module
-
-    artifact: Any = programs.fitted(programs.parsed.tensors, dtypes)
-    out = io.BytesIO()
-    torch.export.save(export_module(artifact.module), out)
-    return out.getvalue()
+    stages = programs.compilation(programs.parsed.tensors, dtypes)
+    return export_program(stages.graph, programs.target)
 
 
 _WRITERS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ from matrix.case import Case, as_dtype
 from matrix.compiled import compiled
 
 import hbconv
-from hbconv.backends.torchscript import without_deprecation
-from hbconv.runtime.inputs.read import read_table
-from hbconv.runtime.outputs.answers import answer, flattened
+from hbconv.backends.torch.export import INTERFACE
+from hbconv.backends.torch.jit import load
+from hbconv.runtime.outputs.answers import flattened
 
 __all__ = ["SUFFIXES", "Answers", "exported"]
 
@@ -73,39 +74,61 @@ def _typed(values: np.ndarray, declared: str) -> np.ndarray:
 
 
 def _torchscript(model: hbconv.Model, path: Path) -> Answers:
-    return _torch(
-        model.for_target(backend="torchscript"), without_deprecation(torch.jit.load, str(path))
-    )
+    told = {INTERFACE: ""}
+    return _torch(model, load(str(path), _extra_files=told), json.loads(told[INTERFACE]))
 
 
 def _torch_export(model: hbconv.Model, path: Path) -> Answers:
-    return _torch(model.for_target(backend="torch"), torch.export.load(path).module())
+    told = {INTERFACE: ""}
+    module = torch.export.load(path, extra_files=told).module()
+    return _torch(model, module, json.loads(told[INTERFACE]))
 
 
-def _torch(model: hbconv.Model, module: Callable[..., Any]) -> Answers:
-    """Feed tensors in the program's order; its answers are those of the methods, classes as
-    codes. torch counts in int64 where it likes.
-    """
-    methods = model.parsed.tensors
-    lowered = model.programs.lowered(methods, model.dtypes)
-    types = {
-        method: lowered.program.instructions[place].type
-        for method, place in lowered.program.outputs.items()
-    }
+def _torch(model: hbconv.Model, module: Callable[..., Any], told: dict[str, Any]) -> Answers:
+    """Feed what the file says that it takes, and decode class codes as it says."""
 
     def run(x: Any) -> dict[str, Any]:
-        inputs = read_table(x, model.reads).inputs(lowered.feeds)
         with torch.no_grad():
-            found = module(
-                *(torch.from_numpy(np.array(inputs[i.name])) for i in lowered.program.inputs)
-            )
+            found = module(*(_argument(model, x, given) for given in told["inputs"]))
         values = found if isinstance(found, tuple) else (found,)
-        typed = {m: v.numpy().astype(types[m].dtype) for m, v in zip(types, values, strict=True)}
         return {
-            method: answer(model.parsed.outputs[method], value) for method, value in typed.items()
+            output["method"]: _answer(model, output, value.numpy())
+            for output, value in zip(told["outputs"], values, strict=True)
         }
 
     return run
+
+
+def _answer(model: hbconv.Model, told: dict[str, Any], values: np.ndarray) -> Any:
+    """Decode the codes of classes; torch counts in no unsigned dtype."""
+    output = model.parsed.outputs[told["method"]]
+    found = flattened(output.form, _decoded(values, told["classes"]))
+    return found.astype(output.dtype) if output.dtype in ("uint32", "uint64") else found
+
+
+def _argument(model: hbconv.Model, x: Any, given: dict[str, Any]) -> Any:
+    """Return a matrix, a list of texts, or the codes of texts."""
+    columns = [_values(model, x, name) for name in given["columns"]]
+    if given["dtype"] == "string":
+        return _typed(columns[0], "string")[:, 0].tolist()
+    if given["vocabularies"]:
+        texts = [_typed(column, "string")[:, 0].tolist() for column in columns]
+        pairs = zip(texts, given["vocabularies"], strict=True)
+        columns = [np.array([[known.get(t, -1)] for t in column]) for column, known in pairs]
+        columns = [column.reshape(-1, 1) for column in columns]
+    matrix = np.concatenate([np.empty((len(_values(model, x, "X")), 0)), *columns], axis=1)
+    return torch.from_numpy(_typed(matrix, given["dtype"]))
+
+
+def _decoded(values: np.ndarray, classes: list[list[Any]] | None) -> np.ndarray:
+    if classes is None:
+        return values
+    if values.ndim == 1:
+        return np.array(classes[0], object)[values]
+    labels = [
+        np.array(known, object)[codes] for known, codes in zip(classes, values.T, strict=True)
+    ]
+    return np.stack(labels, axis=1)
 
 
 SUFFIXES: dict[str, Callable[[hbconv.Model, Path], Answers]] = {

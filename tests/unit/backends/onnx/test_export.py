@@ -22,12 +22,10 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import hbconv
 from hbconv import __version__
-from hbconv.array import Array
 from hbconv.backends.onnx import export_onnx
 from hbconv.backends.onnx.export import checked
-from hbconv.backends.onnx.text import labels, texts
 from hbconv.backends.onnx.writer import GraphWriter
-from hbconv.containers import Graph, Vocabulary
+from hbconv.containers import Graph
 from hbconv.errors import BackendError, MissingPackageError
 from hbconv.lower import lower
 from hbconv.parse import parse
@@ -145,16 +143,6 @@ def test_missing_text_is_the_empty_text() -> None:
         np.testing.assert_allclose(answers(session, feeds)["predict_proba"], want, rtol=1e-14)
 
 
-def test_texts_that_stand_for_missing() -> None:
-    assert texts(Vocabulary(("a",), none=1, nan=1), "c") == {"a": 0, "None": 1, "nan": 1, "": 1}
-    assert texts(Vocabulary(("a",), none=1, nan=2), "c") == {"a": 0, "None": 1, "nan": 2}
-    assert texts(Vocabulary(("", "a"), nan=2), "c") == {"": 0, "a": 1, "nan": 2}
-    assert texts(Vocabulary(("nan", "a"), nan=2), "c") == {"nan": 0, "a": 1, "": 2}
-    assert texts(Vocabulary(()), "c") == {"": -1}
-    with pytest.raises(BackendError, match="'c' has missing values"):
-        texts(Vocabulary(("nan", ""), nan=2), "c")
-
-
 def test_only_text() -> None:
     frame, _ = table()
     encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).fit(
@@ -183,17 +171,6 @@ def test_labels_of_every_dtype(classes: Any, kind: str) -> None:
     session = session_of(graph_of(model, "float64"))
     assert session.get_outputs()[0].type == kind
     assert answers(session, {"X": x})["predict"].tolist() == model.predict(x).tolist()
-
-
-def test_labels_that_onnx_cannot_hold() -> None:
-    for classes in (
-        np.array(["a", 1], object),
-        np.array([1 + 2j]),
-        np.array(["2020-01-01"], "datetime64[D]"),
-    ):
-        with pytest.raises(BackendError, match="ONNX cannot hold"):
-            labels(classes)
-    assert Array(labels(np.array([1, 2], "uint8"))).dtype == "int64"
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])

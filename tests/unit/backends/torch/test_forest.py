@@ -15,7 +15,7 @@ from forests import hostile_rows, random_forest
 from hbconv.backends import find_backend
 from hbconv.backends.torch import TensorModule, export_module
 from hbconv.backends.torch.forest import NATIVE, ForestModule
-from hbconv.backends.torchscript import without_deprecation
+from hbconv.backends.torch.jit import without_deprecation
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram
 

@@ -20,7 +20,8 @@ from primitive_cases import CASES, Case
 from hbconv.backends import find_backend
 from hbconv.backends.reference import evaluate
 from hbconv.backends.torch import TensorModule, export_module
-from hbconv.backends.torchscript import FILE, without_deprecation
+from hbconv.backends.torch.jit import without_deprecation
+from hbconv.backends.torchscript import FILE
 from hbconv.errors import BackendError, InputError, StoreError
 from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, Builder, TensorProgram

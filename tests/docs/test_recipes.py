@@ -1,0 +1,78 @@
+"""Recipes for files that stand alone run where their own runtime can be imported, and no more."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import warnings
+
+import pytest
+from docs.pages import ROOT, blocks
+
+PAGE = ROOT / "docs/exporting.md"
+ALONE = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {refused!r}:
+            raise ImportError(f"{{name}} is not installed here")
+
+sys.meta_path.insert(0, Refuse())
+exec(compile(open({script!r}).read(), {script!r}, "exec"))
+"""
+REFUSED = {
+    *("hbconv", "hbconv_strategies", "sklearn", "scipy", "pandas", "pyarrow", "polars", "tvm"),
+    *("tvm_ffi", "onnx", "onnxruntime", "lightgbm", "xgboost", "catboost", "safetensors"),
+}
+
+
+def examples(page):
+    """Run the python blocks of a page that are not excerpts, and return their names."""
+    names = {}
+    for block in blocks(page):
+        if block.language == "python" and not block.note:
+            exec(block.text, names)
+    return names
+
+
+def run_alone(script, refused=REFUSED):
+    """Run a script in an isolated interpreter that refuses to import some packages."""
+    code = ALONE.format(refused=refused, script=str(script))
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_recipe_for_torch_alone(tmp_path, monkeypatch):
+    """It prints what the source model answers, for a missing number and an unknown city."""
+    monkeypatch.chdir(tmp_path)
+    names = examples(PAGE)
+    said = run_alone(ROOT / "docs/recipes/torch_alone.py")
+    rows = names["pd"].DataFrame(
+        {"age": [31.0, float("nan")], "income": [2400.0, 3100.0], "city": ["oslo", "paris"]}
+    )
+    pipeline = names["pipeline"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = {
+            method: getattr(pipeline, method)(rows).tolist()
+            for method in ("predict", "predict_proba", "predict_log_proba")
+        }
+    found = dict(re.findall(r"^(\w+) (.*)$", said, re.MULTILINE))
+    assert {method: eval(text, {"inf": float("inf")}) for method, text in found.items()} == expected
+
+
+def test_the_import_hook_refuses(tmp_path):
+    """Otherwise the recipe would be tested where everything can be imported."""
+    (tmp_path / "script.py").write_text("import numpy, hbconv")
+    with pytest.raises(AssertionError, match="hbconv is not installed here"):
+        run_alone(tmp_path / "script.py")
+
+
+def test_the_recipe_is_short():
+    lines = (ROOT / "docs/recipes/torch_alone.py").read_text().splitlines()
+    assert len([line for line in lines[2:] if line.strip()]) <= 16

@@ -1,0 +1,51 @@
+"""Text in files for other runtimes: what stands for missing values, and labels that fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hbconv.array import Array
+from hbconv.backends.onnx.text import MISSING
+from hbconv.containers import Hashes, Vocabulary
+from hbconv.errors import BackendError
+from hbconv.interface.text import labels, text_codes
+
+
+def test_texts_that_stand_for_missing_in_onnx() -> None:
+    def codes(vocabulary):
+        return text_codes(vocabulary, "c", MISSING)
+
+    assert codes(Vocabulary(("a",), none=1, nan=1)) == {"a": 0, "None": 1, "nan": 1, "": 1}
+    assert codes(Vocabulary(("a",), none=1, nan=2)) == {"a": 0, "None": 1, "nan": 2}
+    assert codes(Vocabulary(("", "a"), nan=2)) == {"": 0, "a": 1, "nan": 2}
+    assert codes(Vocabulary(("nan", "a"), nan=2)) == {"nan": 0, "a": 1, "": 2}
+    assert codes(Vocabulary(())) == {}
+    with pytest.raises(BackendError, match="'c' has missing values"):
+        codes(Vocabulary(("nan", ""), nan=2))
+
+
+def test_the_empty_text_stands_for_missing() -> None:
+    assert text_codes(Vocabulary(("a", "nan"), nan=2), "c") == {"a": 0, "nan": 1, "": 2}
+    assert text_codes(Vocabulary(("", "a")), "c") == {"": 0, "a": 1}
+    for vocabulary in (Vocabulary(("a",), none=1, nan=2), Vocabulary(("",), nan=1)):
+        with pytest.raises(BackendError, match="'c' has missing values"):
+            text_codes(vocabulary, "c")
+
+
+def test_categories_that_are_no_text_are_refused() -> None:
+    with pytest.raises(BackendError, match="'c' holds objects of several types"):
+        text_codes(Vocabulary(("a", 1.5)), "c")
+    with pytest.raises(BackendError, match="no operator that hashes text"):
+        text_codes(Hashes((1, 2)), "c")
+
+
+def test_labels_that_files_cannot_hold() -> None:
+    for classes in (
+        np.array(["a", 1], object),
+        np.array([1 + 2j]),
+        np.array(["2020-01-01"], "datetime64[D]"),
+    ):
+        with pytest.raises(BackendError, match="cannot hold"):
+            labels(classes)
+    assert Array(labels(np.array([1, 2], "uint8"))).dtype == "int64"
