@@ -1,4 +1,4 @@
-"""The command line: ``hbconv convert | explain | score | verify | bench | support | tune-machine``.
+"""The command line: ``hbconv COMMAND``, where ``COMMANDS`` lists them.
 
 Results go to standard output (as JSON with ``--json``), errors and progress to standard error.
 Exit codes: 0 done; 1 the command failed (bad model, bad input, answers that differ);
@@ -22,7 +22,7 @@ from hbconv.errors import HbconvError
 
 __all__ = ["main"]
 
-COMMANDS = ("convert", "explain", "score", "verify", "bench", "support", "tune-machine")
+COMMANDS = ("convert", "explain", "score", "verify", "bench", "support", "tune-machine", "serve")
 
 
 class Terminated(BaseException):

@@ -1,0 +1,94 @@
+"""Serve saved models over HTTP: the Open Inference Protocol, plain records, and a page to try them.
+
+A model's name is its file's stem. A folder serves all of its models.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from hbconv.cli import positive
+from hbconv.errors import MissingPackageError, OptionError
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    command.add_argument(
+        "models", nargs="+", metavar="MODEL", help=".hbc file, or a folder of them"
+    )
+    command.add_argument("--name", help="name of the only model (default: its file's stem)")
+    command.add_argument("--host", default="127.0.0.1", help="address (default 127.0.0.1)")
+    command.add_argument(
+        "--port", type=int, default=8000, help="port (default 8000; 0: a free one)"
+    )
+    command.add_argument("--backend", help="compile the models for this backend")
+    command.add_argument(
+        "--trusted",
+        action="store_true",
+        help="run the programs stored in the files: only of people you trust",
+    )
+    _limits(command)
+    _access(command)
+
+
+def _limits(command: argparse.ArgumentParser) -> None:
+    limits = command.add_argument_group("limits")
+    for name, default, told in (
+        ("--max-rows", 100_000, "rows of a request"),
+        ("--max-body-mb", 64, "size of a request, in MB"),
+        ("--max-answer-mb", 256, "size of an answer, in MB"),
+        ("--max-requests", 256, "requests at once; others get 503"),
+        ("--batch-rows", 1024, "rows computed together"),
+    ):
+        limits.add_argument(name, type=positive, default=default, help=f"{told} ({default})")
+    limits.add_argument(
+        "--batch-delay-ms", type=float, default=0.0, help="wait for more rows so long (0)"
+    )
+    limits.add_argument("--timeout", type=float, default=30.0, help="seconds for a request (30)")
+
+
+def _access(command: argparse.ArgumentParser) -> None:
+    access = command.add_argument_group("access")
+    access.add_argument("--token-file", type=Path, help="file of the token that requests must bear")
+    access.add_argument("--certificate", type=Path, help="PEM file of TLS")
+    access.add_argument("--key", type=Path, help="PEM file of the certificate's key")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until the process is told to end."""
+    try:
+        from hbconv.serve.server import serve
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(
+            f"Serving needs {error.name}. Install with: pip install 'hbconv[serve]'"
+        ) from error
+    from hbconv.serve.settings import Settings
+
+    if (options.certificate is None) != (options.key is None):
+        raise OptionError("TLS needs both --certificate and --key.")
+    settings = Settings(
+        host=options.host,
+        port=options.port,
+        token=_token(options.token_file),
+        certificate=options.certificate,
+        key=options.key,
+        body_bytes=options.max_body_mb << 20,
+        answer_bytes=options.max_answer_mb << 20,
+        rows=options.max_rows,
+        seconds=options.timeout,
+        batch_rows=options.batch_rows,
+        batch_delay=options.batch_delay_ms / 1000,
+        queued=options.max_requests,
+    )
+    paths = [Path(model) for model in options.models]
+    return serve(paths, settings, options.name, options.backend, trusted=options.trusted)
+
+
+def _token(path: Path | None) -> str | None:
+    """Read the token from its file, or from HBCONV_TOKEN; it is in no list of processes."""
+    token = os.environ.get("HBCONV_TOKEN") if path is None else path.read_text("utf-8").strip()
+    if token is not None and not (token.isascii() and token.isprintable() and len(token) >= 16):
+        raise OptionError("The token is not 16 or more printable characters of ASCII.")
+    return token

@@ -1,0 +1,65 @@
+"""Answers of a model as the tensors that its signature gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.model import Model
+from hbconv.serve.refusal import RefusedError
+from hbconv.serve.rows import Rows, fed
+from hbconv.serve.signature import Given, ModelSignature
+
+__all__ = ["Answers", "compute", "cut", "require_size"]
+
+Answers = Mapping[str, npt.NDArray[Any]]
+"""Tensors by their names."""
+
+
+def require_size(wanted: Sequence[Given], count: int, most_bytes: int) -> None:
+    """Refuse to compute answers that take too many bytes.
+
+    Raises
+    ------
+    RefusedError
+        They exceed what the server sends at once.
+    """
+    size = 8 * count * sum(math.prod(one.shape[1:]) for one in wanted)
+    if size > most_bytes:
+        raise RefusedError(
+            400,
+            "TooLarge",
+            f"The answer takes up to {size:,} bytes, and the server sends {most_bytes:,} at once. "
+            "Send fewer rows, or ask for fewer outputs.",
+        )
+
+
+def compute(
+    model: Model, signature: ModelSignature, rows: Rows, wanted: Sequence[Given]
+) -> Answers:
+    """Call the methods of some tensors.
+
+    Raises
+    ------
+    InputError
+        The source model refuses the rows.
+    """
+    x = fed(signature, rows)
+    found = {method: getattr(model, method)(x) for method in {one.method for one in wanted}}
+    return {one.name: _tensor(one, found[one.method], rows.count) for one in wanted}
+
+
+def cut(answers: Answers, start: int, stop: int) -> Answers:
+    """Return the answers of some of the rows."""
+    return {name: array[start:stop] for name, array in answers.items()}
+
+
+def _tensor(given: Given, found: Any, count: int) -> npt.NDArray[Any]:
+    """Return one part of an answer, dense and in the shape that is told."""
+    part = found if given.part is None else found[given.part]
+    array = np.asarray(part.toarray() if hasattr(part, "toarray") else part)
+    return array if array.ndim == len(given.shape) else array.reshape(count, *given.shape[1:])

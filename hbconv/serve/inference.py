@@ -1,0 +1,53 @@
+"""Inference: one request of any protocol, once it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hbconv.errors import InputError
+from hbconv.names import unknown
+from hbconv.serve.rows import Rows
+from hbconv.serve.signature import Given, ModelSignature
+
+__all__ = ["Inference", "choose_outputs"]
+
+
+@dataclass(frozen=True)
+class Inference:
+    """Rows, and the tensors wanted for them.
+
+    Parameters
+    ----------
+    rows : Rows
+    wanted : tuple of Given
+    id : str
+        What the client calls the request; empty where it does not.
+    binary : frozenset of str
+        Names of the tensors that the client wants in binary form.
+    """
+
+    rows: Rows
+    wanted: tuple[Given, ...]
+    id: str = ""
+    binary: frozenset[str] = frozenset()
+
+
+def choose_outputs(signature: ModelSignature, names: Iterable[str]) -> tuple[Given, ...]:
+    """Find tensors that the model gives; all of them where none is named.
+
+    Raises
+    ------
+    OptionError
+        The model does not give one of them.
+    InputError
+        One is named twice.
+    """
+    known = {given.name: given for given in signature.given}
+    wanted = list(names) or list(known)
+    for name in wanted:
+        if name not in known:
+            raise unknown("output", name, known)
+    if len(set(wanted)) < len(wanted):
+        raise InputError("An output is named twice.")
+    return tuple(known[name] for name in wanted)

@@ -1,0 +1,125 @@
+"""Tensors as JSON: lists of values, flat or nested as the shape is.
+
+JSON has no word for NaN and the infinities. As in the JSON of Protocol Buffers, the strings "NaN",
+"Infinity" and "-Infinity" stand for them, in requests and in answers. A null is a missing value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.errors import InputError
+
+__all__ = ["NON_FINITE", "numbers", "plain_list", "tensor_of"]
+
+NON_FINITE = {
+    None: float("nan"),
+    "NaN": float("nan"),
+    "Infinity": float("inf"),
+    "-Infinity": float("-inf"),
+}
+_KINDS: dict[str, frozenset[type]] = {
+    "b": frozenset({bool}),
+    "u": frozenset({int}),
+    "i": frozenset({int}),
+    "f": frozenset({int, float}),
+    "O": frozenset({str, type(None)}),
+}
+"""Types of the values of each kind of dtype."""
+
+
+def tensor_of(
+    name: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: Any
+) -> npt.NDArray[Any]:
+    """Read the values of a tensor.
+
+    Raises
+    ------
+    InputError
+        They are not of the shape, or not of the datatype.
+    """
+    values = _flat(name, shape, data)
+    if dtype.kind == "O":
+        _require_types(name, values, _KINDS["O"], "texts")
+        return np.fromiter(values, object, len(values)).reshape(shape)
+    return numbers(f"Input {name!r}", values, dtype).reshape(shape)
+
+
+def numbers(where: str, values: Sequence[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Read a flat list as an array of numbers or bools.
+
+    Raises
+    ------
+    InputError
+        A value is of another kind, or exceeds the dtype.
+    """
+    if dtype.kind == "f" and not {str, type(None)}.isdisjoint(map(type, values)):
+        values = [_non_finite(value) for value in values]
+    if not _KINDS[dtype.kind].issuperset(map(type, values)):
+        _require_types(where, values, _KINDS[dtype.kind], f"values of {dtype.name}")
+    try:
+        array = np.array(values, np.float64 if dtype.kind == "f" else dtype)
+    except OverflowError as error:
+        raise InputError(f"{where} holds a number that exceeds {dtype.name}.") from error
+    with np.errstate(over="ignore"):
+        narrow = array.astype(dtype, copy=False)
+    if dtype.kind == "f" and (np.isinf(narrow) != np.isinf(array)).any():
+        raise InputError(f"{where} holds a number that exceeds {dtype.name}.")
+    return narrow
+
+
+def _non_finite(value: Any) -> Any:
+    return NON_FINITE.get(value, value) if value is None or type(value) is str else value
+
+
+def _require_types(where: str, values: Sequence[Any], kinds: frozenset[type], what: str) -> None:
+    for place, value in enumerate(values):
+        if type(value) not in kinds:
+            raise InputError(
+                f"{where}: element {place} is {value!r:.50}, where {what} are expected."
+            )
+
+
+def _flat(name: str, shape: tuple[int, ...], data: Any) -> Sequence[Any]:
+    """Return nested lists as one, once they have the shape."""
+    if not isinstance(data, list):
+        raise InputError(f"Input {name!r} has no list of data.")
+    values = data
+    nested = bool(values) and isinstance(values[0], list)
+    for size in shape[1:] if nested else ():
+        if not all(isinstance(v, list) and len(v) == size for v in values):
+            raise InputError(f"Input {name!r}: the lists of its data do not have its shape.")
+        values = list(chain.from_iterable(values))
+    rows = data if nested else values
+    expected = shape[0] if nested else math.prod(shape)
+    if len(rows) != expected:
+        raise InputError(
+            f"Input {name!r}: the data holds {len(rows)} values, and its shape {list(shape)} "
+            f"{expected}."
+        )
+    return values
+
+
+def plain_list(array: npt.NDArray[Any]) -> list[Any]:
+    """Return an array as nested lists that JSON holds without loss.
+
+    Examples
+    --------
+    >>> plain_list(np.array([0.5, np.inf, np.nan]))
+    [0.5, 'Infinity', 'NaN']
+    """
+    if array.dtype.kind != "f" or np.isfinite(array).all():
+        values: list[Any] = array.tolist()
+        return values
+    named = array.astype(object)
+    named[np.isnan(array)] = "NaN"
+    named[np.isposinf(array)] = "Infinity"
+    named[np.isneginf(array)] = "-Infinity"
+    found: list[Any] = named.tolist()
+    return found

@@ -1,0 +1,64 @@
+"""Metrics of the server, for Prometheus."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from hbconv.serve.served_model import ServedModel
+
+__all__ = ["CONTENT_TYPE_LATEST", "Metrics"]
+
+SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536)
+
+
+class Metrics:
+    """What the server counts.
+
+    Names of models that it does not have are not counted by name, so that no client can make the
+    metrics grow.
+    """
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._requests = Counter(
+            "hbconv_requests",
+            "Requests by route, model and status",
+            ["route", "model", "status"],
+            registry=self.registry,
+        )
+        self._seconds = Histogram(
+            "hbconv_request_seconds",
+            "Time from the first byte of a request for answers to its answer",
+            ["model"],
+            buckets=SECONDS,
+            registry=self.registry,
+        )
+        self._batches = Histogram(
+            "hbconv_batch_rows",
+            "Rows that are computed together",
+            ["model", "version"],
+            buckets=ROWS,
+            registry=self.registry,
+        )
+        self.running = Gauge(
+            "hbconv_requests_running",
+            "Requests that are read, wait or are computed",
+            registry=self.registry,
+            multiprocess_mode="livesum",
+        )
+
+    def request(self, route: str, model: str, status: int, seconds: float) -> None:
+        """Count a request, and time it where it asked a model."""
+        self._requests.labels(route, model, str(status)).inc()
+        if model and status == 200:
+            self._seconds.labels(model).observe(seconds)
+
+    def batch(self, served: ServedModel, rows: int) -> None:
+        """Count a batch."""
+        self._batches.labels(served.name, served.version).observe(rows)
+
+    def text(self) -> bytes:
+        """Return the metrics in the format of Prometheus."""
+        return generate_latest(self.registry)

@@ -1,0 +1,92 @@
+"""Model files: which files a user means by a path, and the name and version of each.
+
+``iris.hbc`` is version 1 of ``iris``. In a folder, ``iris.hbc`` is so too, and ``iris/2.hbc`` is
+version 2 of ``iris``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hbconv.errors import OptionError
+
+__all__ = ["ModelFile", "find_models"]
+
+SUFFIX = ".hbc"
+FIRST = "1"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_VERSION = re.compile(r"[0-9]{1,18}")
+
+
+@dataclass(frozen=True, order=True)
+class ModelFile:
+    """A saved model, and what it is called."""
+
+    name: str
+    version: str
+    path: Path
+
+
+def find_models(paths: Sequence[Path], name: str | None = None) -> list[ModelFile]:
+    """Find the models of files and folders.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    name : str, optional
+        Of the only file, instead of its stem.
+
+    Raises
+    ------
+    OptionError
+        A file is not there or is no saved model, a name cannot be part of an address, or two files
+        are the same version of a model.
+    """
+    found = [file for path in paths for file in _at(path)]
+    if name is not None:
+        if len(found) != 1 or paths[0].is_dir():
+            raise OptionError("--name renames one model file. Give one, or rename the files.")
+        found = [ModelFile(name, FIRST, found[0].path)]
+    _require_names(found)
+    return sorted(found)
+
+
+def _at(path: Path) -> Iterator[ModelFile]:
+    if path.is_dir():
+        yield from _in_folder(path)
+        return
+    if not path.is_file():
+        raise OptionError(f"No file {path}.")
+    if path.suffix != SUFFIX:
+        raise OptionError(
+            f"{path.name} is no saved model. Make one with: hbconv convert {path.name} -o "
+            f"{path.stem}{SUFFIX}"
+        )
+    yield ModelFile(path.stem, FIRST, path)
+
+
+def _in_folder(folder: Path) -> Iterator[ModelFile]:
+    for path in folder.glob(f"*{SUFFIX}"):
+        yield ModelFile(path.stem, FIRST, path)
+    for path in folder.glob(f"*/*{SUFFIX}"):
+        if _VERSION.fullmatch(path.stem):
+            yield ModelFile(path.parent.name, path.stem, path)
+
+
+def _require_names(files: Sequence[ModelFile]) -> None:
+    seen: dict[tuple[str, str], Path] = {}
+    for file in files:
+        if not _NAME.fullmatch(file.name):
+            raise OptionError(
+                f"{file.name!r:.120} cannot be part of an address. Name it by letters, digits, "
+                "'.', '_' and '-': --name NAME."
+            )
+        other = seen.setdefault((file.name, file.version), file.path)
+        if other != file.path:
+            raise OptionError(
+                f"{other} and {file.path} are both version {file.version} of {file.name!r}. "
+                "Rename one, or put them in a folder as NAME/VERSION.hbc."
+            )

@@ -1,0 +1,152 @@
+"""Records: rows as JSON objects, or as lists of values, and answers as named values.
+
+{"instances": [{"age": 30, "city": "Rome"}]}
+{"predictions": [{"predict": "yes", "predict_proba": {"no": 0.2, "yes": 0.8}}]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.errors import InputError
+from hbconv.serve.answers import Answers
+from hbconv.serve.inference import Inference, choose_outputs
+from hbconv.serve.json_tensors import numbers, plain_list
+from hbconv.serve.rows import Rows
+from hbconv.serve.signature import Given, ModelSignature, Taken
+
+__all__ = ["read_records", "write_records"]
+
+USUAL = ("predict", "predict_proba", "transform")
+"""Methods that are asked where a request names none; else the first one."""
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
+def read_records(document: Any, signature: ModelSignature, most_rows: int) -> Inference:
+    """Read a request.
+
+    Parameters
+    ----------
+    document : object
+        A record, a list of records, or ``{"instances": records, "outputs": names}``.
+    signature : ModelSignature
+    most_rows : int
+
+    Raises
+    ------
+    InputError, OptionError
+        It holds no records, or they do not fit the model.
+    """
+    records, outputs = _parts(document)
+    if len(records) > most_rows:
+        raise InputError(
+            f"The request has {len(records)} records, and the server takes {most_rows} at once."
+        )
+    wanted = choose_outputs(signature, outputs) if outputs else _usual(signature)
+    return Inference(Rows(len(records), tuple(_arrays(records, signature))), wanted)
+
+
+def _parts(document: Any) -> tuple[list[Any], list[str]]:
+    if isinstance(document, list):
+        return document, []
+    if not isinstance(document, dict):
+        raise InputError('Send {"instances": [...]}, a list of records, or one record.')
+    if "instances" not in document:
+        return [document], []
+    records = document["instances"]
+    outputs = document.get("outputs", [])
+    strange = sorted(document.keys() - {"instances", "outputs"})
+    if strange or not isinstance(records, list) or not isinstance(outputs, list):
+        raise InputError(
+            'A request has a list of "instances" and, if it likes, a list of "outputs".'
+            + (f" Unknown: {strange[0]!r:.50}." if strange else "")
+        )
+    if not all(isinstance(name, str) for name in outputs):
+        raise InputError('"outputs" is no list of names.')
+    return records, outputs
+
+
+def _usual(signature: ModelSignature) -> tuple[Given, ...]:
+    methods = [method for method in USUAL if method in signature.methods]
+    chosen = methods or signature.methods[:1]
+    return tuple(given for given in signature.given if given.method in chosen)
+
+
+def _arrays(records: Sequence[Any], signature: ModelSignature) -> Iterable[npt.NDArray[Any]]:
+    if signature.feeds == "matrix":
+        yield _matrix(records, signature.taken[0])
+    elif signature.feeds == "values":
+        yield _column(signature.taken[0], records)
+    elif signature.feeds == "positions":
+        lists = _lists(records, len(signature.taken))
+        for place, taken in enumerate(signature.taken):
+            yield _column(taken, [values[place] for values in lists])
+    else:
+        yield from _named(records, signature)
+
+
+def _matrix(records: Sequence[Any], taken: Taken) -> npt.NDArray[Any]:
+    width = taken.width or 0
+    values = [value for record in _lists(records, width) for value in record]
+    found = numbers("A record", _plain(values), np.dtype(taken.dtype))
+    return found.reshape(len(records), width)
+
+
+def _lists(records: Sequence[Any], width: int) -> Sequence[list[Any]]:
+    for place, record in enumerate(records):
+        if not isinstance(record, list) or len(record) != width:
+            raise InputError(
+                f"Record {place} is no list of {width} values. The model was fitted without names "
+                "of columns."
+            )
+    return records
+
+
+def _named(records: Sequence[Any], signature: ModelSignature) -> Iterable[npt.NDArray[Any]]:
+    names = {taken.name for taken in signature.taken}
+    for place, record in enumerate(records):
+        if not isinstance(record, dict):
+            raise InputError(f"Record {place} is no JSON object of named values.")
+        if missing := sorted(names - record.keys()):
+            raise InputError(f"Record {place} lacks {', '.join(map(repr, missing[:20]))}.")
+        if strange := sorted(record.keys() - names - signature.ignored):
+            raise InputError(
+                f"Record {place} holds {strange[0]!r:.100}, which the model does not read. "
+                f"It reads {', '.join(map(repr, sorted(names)[:20]))}."
+            )
+    for taken in signature.taken:
+        yield _column(taken, [record[taken.name] for record in records])
+
+
+def _column(taken: Taken, values: Sequence[Any]) -> npt.NDArray[Any]:
+    if taken.dtype != "string":
+        return numbers(f"Column {taken.name!r}", _plain(values), np.dtype(taken.dtype))
+    if not _SCALARS.issuperset(map(type, values)):
+        raise InputError(f"Column {taken.name!r} holds a list or an object, where text is read.")
+    return np.fromiter(values, object, len(values))
+
+
+def _plain(values: Sequence[Any]) -> Sequence[Any]:
+    """Return bools as the numbers that they are; JSON tells them apart."""
+    if bool not in map(type, values):
+        return values
+    return [int(value) if type(value) is bool else value for value in values]
+
+
+def write_records(asked: Inference, answers: Answers) -> dict[str, Any]:
+    """Return an answer as a document: one object of named values for each record."""
+    columns = {one.name: _values(one, answers[one.name]) for one in asked.wanted}
+    rows = zip(*columns.values(), strict=True)
+    return {"predictions": [dict(zip(columns, row, strict=True)) for row in rows]}
+
+
+def _values(given: Given, array: npt.NDArray[Any]) -> Sequence[Any]:
+    values = plain_list(array)
+    if given.labels is None:
+        return values
+    labels = [str(label) for label in given.labels]
+    return [dict(zip(labels, row, strict=True)) for row in values]

@@ -1,0 +1,48 @@
+"""Refusals: answers of the server that are errors, each with a status and a name."""
+
+from __future__ import annotations
+
+from hbconv.errors import HbconvError, InputError, OptionError
+
+__all__ = ["RefusedError", "refusal_of"]
+
+
+class RefusedError(Exception):
+    """A request is not answered.
+
+    Parameters
+    ----------
+    status : int
+        The status of HTTP.
+    name : str
+        The kind of error: a class of ``hbconv.errors``, or a word for what the server refuses.
+    message : str
+        What is wrong, and what to do.
+    retry_after : int, optional
+        Seconds after which the same request may succeed.
+    """
+
+    def __init__(
+        self, status: int, name: str, message: str, retry_after: int | None = None
+    ) -> None:
+        super().__init__(f"{name}: {message}")
+        self.status = status
+        self.name = name
+        self.retry_after = retry_after
+
+
+def refusal_of(error: Exception) -> RefusedError:
+    """Return what a client is told of an error.
+
+    Rows and options that do not fit are the client's to mend. Whatever else fails is the server's,
+    and its message is kept where it is no error of hbconv: it may hold what is not to be told.
+    """
+    if isinstance(error, RefusedError):
+        return error
+    if isinstance(error, InputError | OptionError):
+        return RefusedError(400, type(error).__name__, str(error))
+    if isinstance(error, HbconvError):
+        return RefusedError(500, type(error).__name__, str(error))
+    if isinstance(error, TimeoutError):
+        return RefusedError(504, "Timeout", "The answer took longer than the server allows.")
+    return RefusedError(500, "Internal", "The server failed. Its log says why.")

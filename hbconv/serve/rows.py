@@ -1,0 +1,103 @@
+"""Rows of a request: an array for each tensor that the model takes, converted, of one length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.errors import InputError
+from hbconv.serve.columns import as_declared
+from hbconv.serve.signature import ModelSignature, Taken
+
+__all__ = ["Rows", "fed", "joined", "rows_of"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows as the signature of a model takes them.
+
+    Parameters
+    ----------
+    count : int
+    arrays : tuple of array
+        One for each tensor of ``ModelSignature.taken``: of shape (count,), or (count, width).
+    """
+
+    count: int
+    arrays: tuple[npt.NDArray[Any], ...]
+
+
+def rows_of(
+    signature: ModelSignature, tensors: Mapping[str, npt.NDArray[Any]], most_rows: int
+) -> Rows:
+    """Read the tensors of a request.
+
+    Raises
+    ------
+    InputError
+        Names, shapes or values do not fit, the lengths differ, or there are too many rows.
+    """
+    names = {taken.name for taken in signature.taken}
+    unknown = tensors.keys() - names - signature.ignored
+    missing = names - tensors.keys()
+    if unknown or missing:
+        raise InputError(_misnamed(sorted(missing), sorted(unknown), signature))
+    shaped = [_shaped(taken, tensors[taken.name]) for taken in signature.taken]
+    counts = {len(array) for array in shaped}
+    if len(counts) > 1:
+        lengths = zip(signature.taken, shaped, strict=True)
+        told = ", ".join(f"{taken.name!r} has {len(array)}" for taken, array in lengths)
+        raise InputError(f"The inputs differ in their number of rows: {told:.500}.")
+    count = counts.pop() if counts else 0
+    if count > most_rows:
+        raise InputError(f"The request has {count} rows, and the server takes {most_rows} at once.")
+    arrays = [
+        as_declared(f"Input {taken.name!r}", array, taken.dtype)
+        for taken, array in zip(signature.taken, shaped, strict=True)
+    ]
+    return Rows(count, tuple(arrays))
+
+
+def _misnamed(missing: list[str], unknown: list[str], signature: ModelSignature) -> str:
+    said = [
+        f"{what} {', '.join(map(repr, names[:20]))}."
+        for what, names in (("Inputs are missing:", missing), ("Unknown inputs:", unknown))
+        if names
+    ]
+    known = ", ".join(repr(taken.name) for taken in signature.taken[:20])
+    return f"{' '.join(said)} The model takes {known}."
+
+
+def _shaped(taken: Taken, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a tensor in the shape that is told; a column may come as (n_rows, 1)."""
+    if taken.width is None and array.ndim == 2 and array.shape[1] == 1:
+        return array[:, 0]
+    if array.ndim != len(taken.shape) or (
+        taken.width is not None and array.shape[1] != taken.width
+    ):
+        raise InputError(
+            f"Input {taken.name!r} has shape {list(array.shape)}; the model takes "
+            f"{list(taken.shape)}, with any number of rows for -1."
+        )
+    return array
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """Return rows of several requests as one."""
+    if len(parts) == 1:
+        return parts[0]
+    arrays = zip(*(part.arrays for part in parts), strict=True)
+    return Rows(sum(part.count for part in parts), tuple(map(np.concatenate, arrays)))
+
+
+def fed(signature: ModelSignature, rows: Rows) -> Any:
+    """Return rows in the form in which the model is called."""
+    if signature.feeds in ("matrix", "values"):
+        return rows.arrays[0]
+    names = (taken.name for taken in signature.taken)
+    keys = names if signature.feeds == "names" else range(len(rows.arrays))
+    return dict(zip(keys, rows.arrays, strict=True))

@@ -1,0 +1,50 @@
+"""Settings of the server: one frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where the server listens, whom it answers, and what it takes at most.
+
+    Parameters
+    ----------
+    host, port : str, int
+        Address to listen on. Port 0 takes a free one.
+    token : str, optional
+        Each request must bear it, those of health aside.
+    certificate, key : Path, optional
+        PEM files of TLS.
+    body_bytes : int
+        Size of a request, also after it is unpacked.
+    answer_bytes : int
+        Size of the tensors of an answer.
+    rows : int
+        Rows of a request.
+    seconds : float
+        Time for a request, from its first byte to its answer.
+    batch_rows : int
+        Rows that are computed together. A request of more is computed by itself.
+    batch_delay : float
+        Seconds that the first request of a batch waits for others.
+    queued : int
+        Requests that are read, wait or are computed at once. Others are told to come again.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    body_bytes: int = 64 << 20
+    answer_bytes: int = 256 << 20
+    rows: int = 100_000
+    seconds: float = 30.0
+    batch_rows: int = 1024
+    batch_delay: float = 0.0
+    queued: int = 256

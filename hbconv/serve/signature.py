@@ -1,0 +1,169 @@
+"""Signature of a model: the tensors that it takes and gives, as its metadata tells them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import MatrixTuple, Output
+from hbconv.model import Model
+from hbconv.serve.datatypes import BYTES, datatype_of
+
+__all__ = ["Given", "ModelSignature", "Taken"]
+
+MATRIX_INPUT = "x"
+"""Name of the one input of a model whose columns have no names."""
+ROWS = -1
+"""Stands for the number of rows in a shape."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A tensor that the model takes: a column, or all columns as a matrix.
+
+    Parameters
+    ----------
+    name : str
+    dtype : {"float32", "float64", "int64", "string"}
+        The dtype that its values are computed in.
+    width : int, optional
+        Number of columns of a matrix; None for a column of shape (n_rows,).
+    """
+
+    name: str
+    dtype: str
+    width: int | None = None
+
+    @property
+    def datatype(self) -> str:
+        """The datatype that is told; others are taken where they convert exactly."""
+        return BYTES if self.dtype == "string" else datatype_of(np.dtype(self.dtype))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape that is told."""
+        return (ROWS,) if self.width is None else (ROWS, self.width)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A tensor that the model gives.
+
+    Parameters
+    ----------
+    name : str
+        The method, with the number of the part where its answer has several.
+    method : str
+    part : int, optional
+    datatype : str
+    shape : tuple of int
+        With -1 for the number of rows.
+    labels : tuple, optional
+        Labels of the columns, where each is of a class.
+    """
+
+    name: str
+    method: str
+    part: int | None
+    datatype: str
+    shape: tuple[int, ...]
+    labels: tuple[Any, ...] | None = None
+
+
+@dataclass(frozen=True)
+class ModelSignature:
+    """What a model takes and gives.
+
+    Parameters
+    ----------
+    taken : tuple of Taken
+    given : tuple of Given
+    feeds : {"matrix", "names", "positions", "values"}
+        How the model is given its rows: one array, columns by their names, columns in their
+        order, or the only column.
+    ignored : frozenset of str
+        Names of columns that the model was fitted on and does not read.
+    """
+
+    taken: tuple[Taken, ...]
+    given: tuple[Given, ...]
+    feeds: Literal["matrix", "names", "positions", "values"]
+    ignored: frozenset[str] = frozenset()
+
+    @staticmethod
+    def of(model: Model) -> ModelSignature:
+        """Read the signature of a model."""
+        schema = model.schema
+        columns = tuple(Taken(column.name, column.dtype) for column in schema.columns)
+        given = tuple(one for method in _served(model) for one in _given(model, method))
+        if schema.conventions.items or schema.conventions.sequence:
+            return ModelSignature(columns, given, "values")
+        if schema.named:
+            read = tuple(columns[i] for i in sorted(model.reads.needed)) or columns
+            ignored = {column.name for column in columns} - {column.name for column in read}
+            return ModelSignature(read, given, "names", frozenset(ignored))
+        if len(set(schema.dtypes)) == 1 and "string" not in schema.dtypes:
+            matrix = Taken(MATRIX_INPUT, schema.dtypes[0], len(columns))
+            return ModelSignature((matrix,), given, "matrix")
+        return ModelSignature(columns, given, "positions")
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Methods that are served."""
+        return tuple(dict.fromkeys(one.method for one in self.given))
+
+
+def _served(model: Model) -> list[str]:
+    """Methods whose answers have a row for each row of the input."""
+    outputs = model.parsed.outputs
+    return [
+        name
+        for name, output in outputs.items()
+        if output.is_tensor or isinstance(output.form, MatrixTuple)
+    ]
+
+
+def _given(model: Model, method: str) -> list[Given]:
+    output = model.parsed.outputs[method].for_rows(sparse=False)
+    dtypes = _dtypes(output)
+    if output.is_vector:
+        return [Given(method, method, None, datatype_of(dtypes[0]), (ROWS,))]
+    shape = getattr(output.form, "shape", None)
+    if shape is not None:
+        return [Given(method, method, None, datatype_of(dtypes[0]), (ROWS, *shape))]
+    widths = output.widths
+    if not widths:
+        labels = _labels(model, method, output.node.type.width)
+        shape = (ROWS, output.node.type.width)
+        return [Given(method, method, None, datatype_of(dtypes[0]), shape, labels)]
+    return [
+        Given(f"{method}_{i}", method, i, datatype_of(dtype), (ROWS, width))
+        for i, (width, dtype) in enumerate(zip(widths, dtypes, strict=True))
+    ]
+
+
+def _dtypes(output: Output) -> list[np.dtype[Any]]:
+    """Return the dtype of each part of an answer."""
+    count = max(len(output.widths), 1)
+    if output.dtype is not None:
+        own = np.dtype(output.dtype)
+    elif isinstance(output.classes, Array):
+        own = output.classes.data.dtype
+    elif output.classes is not None:
+        own = np.result_type(*(table.data.dtype for table in output.classes))
+    else:
+        own = np.dtype(output.node.type.dtype)
+    if isinstance(output.form, MatrixTuple):
+        return [np.dtype(dtype) if dtype else own for _, dtype in output.form.parts]
+    return [own] * count
+
+
+def _labels(model: Model, method: str, width: int) -> tuple[Any, ...] | None:
+    """Return the class of each column, where the columns of an answer are classes."""
+    classes = getattr(model, "classes_", None)
+    if not method.startswith(("predict_", "decision_")) or not isinstance(classes, np.ndarray):
+        return None
+    return tuple(classes.tolist()) if len(classes) == width else None

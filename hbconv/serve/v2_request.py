@@ -1,0 +1,190 @@
+"""Requests of the Open Inference Protocol v2 over HTTP, with the extension of binary tensors.
+
+The body is JSON. With the header ``Inference-Header-Content-Length`` the JSON ends there, and the
+data of the binary inputs follow, one after another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from hbconv.errors import InputError
+from hbconv.serve.byte_tensors import unpack_texts
+from hbconv.serve.datatypes import dtype_of
+from hbconv.serve.inference import Inference, choose_outputs
+from hbconv.serve.json_tensors import tensor_of
+from hbconv.serve.rows import rows_of
+from hbconv.serve.signature import ModelSignature
+
+__all__ = ["read_json", "read_v2"]
+
+MOST_DIMENSIONS = 8
+MOST_ELEMENTS = 1 << 40
+
+
+def read_v2(
+    body: bytes, header_length: str | None, signature: ModelSignature, most_rows: int
+) -> Inference:
+    """Read a request.
+
+    Parameters
+    ----------
+    body : bytes
+    header_length : str, optional
+        Value of ``Inference-Header-Content-Length``.
+    signature : ModelSignature
+        Of the model that is asked.
+    most_rows : int
+
+    Raises
+    ------
+    InputError, OptionError
+        The body is no request, or does not fit the model.
+    """
+    length = _length(header_length, len(body))
+    document = read_json(body[:length])
+    if not isinstance(document, dict) or not isinstance(document.get("inputs"), list):
+        raise InputError('The request is no JSON object with a list of "inputs".')
+    tensors = _tensors(document["inputs"], memoryview(body)[length:])
+    outputs = _objects(document.get("outputs") or [], "outputs")
+    wanted = choose_outputs(signature, map(_name, outputs))
+    default = _parameters(document).get("binary_data_output", False) is True
+    chosen = {_name(o): _parameters(o).get("binary_data", default) is True for o in outputs}
+    binary = frozenset(one.name for one in wanted if chosen.get(one.name, default))
+    identity = document.get("id", "")
+    if not isinstance(identity, str):
+        raise InputError('The "id" of the request is no text.')
+    return Inference(rows_of(signature, tensors, most_rows), wanted, identity, binary)
+
+
+def read_json(data: bytes) -> Any:
+    """Read JSON; it is bounded in depth by its reader.
+
+    Raises
+    ------
+    InputError
+        It is no JSON, or no UTF-8.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"The request is no JSON: {error}.") from error
+
+
+def _length(header_length: str | None, size: int) -> int:
+    """Return where the JSON of the body ends."""
+    if header_length is None:
+        return size
+    if not (header_length.isascii() and header_length.isdigit() and len(header_length) < 16):
+        raise InputError("Inference-Header-Content-Length is no whole number.")
+    if int(header_length) > size:
+        raise InputError(
+            f"Inference-Header-Content-Length is {header_length}, and the body has {size} bytes."
+        )
+    return int(header_length)
+
+
+def _tensors(inputs: Any, binary: memoryview) -> Mapping[str, npt.NDArray[Any]]:
+    tensors: dict[str, npt.NDArray[Any]] = {}
+    for one in _objects(inputs, "inputs"):
+        name = _name(one)
+        if name in tensors:
+            raise InputError(f"Input {name!r} is there twice.")
+        size = _parameters(one).get("binary_data_size")
+        if size is None:
+            tensors[name] = _json_tensor(name, one)
+            continue
+        if type(size) is not int or not 0 <= size <= len(binary):
+            raise InputError(
+                f"Input {name!r}: binary_data_size is {size!r:.50}, and {len(binary)} bytes of "
+                "data are left."
+            )
+        tensors[name] = _binary_tensor(name, one, binary[:size])
+        binary = binary[size:]
+    if len(binary):
+        raise InputError(f"{len(binary)} bytes of binary data belong to no input.")
+    return tensors
+
+
+def _json_tensor(name: str, one: Mapping[str, Any]) -> npt.NDArray[Any]:
+    if "shared_memory_region" in _parameters(one):
+        raise InputError(f"Input {name!r}: shared memory is not supported. Send the data.")
+    dtype = dtype_of(name, one.get("datatype"))
+    return tensor_of(name, dtype, _shape(name, one.get("shape")), one.get("data"))
+
+
+def _binary_tensor(name: str, one: Mapping[str, Any], data: memoryview) -> npt.NDArray[Any]:
+    dtype = dtype_of(name, one.get("datatype"))
+    shape = _shape(name, one.get("shape"))
+    if "data" in one:
+        raise InputError(f"Input {name!r} has both JSON and binary data.")
+    return binary_tensor(name, dtype, shape, data)
+
+
+def binary_tensor(
+    name: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: memoryview
+) -> npt.NDArray[Any]:
+    """Read a tensor of binary data, in place where it can be.
+
+    Raises
+    ------
+    InputError
+        The data is not of the size of the shape.
+    """
+    count = math.prod(shape)
+    if dtype.kind == "O":
+        return unpack_texts(name, data, count).reshape(shape)
+    if len(data) != count * dtype.itemsize:
+        raise InputError(
+            f"Input {name!r} has {len(data)} bytes of data; its shape {list(shape)} of "
+            f"{dtype.name} takes {count * dtype.itemsize}."
+        )
+    if dtype.kind == "b":
+        return _bools(name, data).reshape(shape)
+    return np.frombuffer(data, dtype).reshape(shape)
+
+
+def _bools(name: str, data: memoryview) -> npt.NDArray[np.bool_]:
+    values = np.frombuffer(data, np.uint8)
+    if values.size and values.max() > 1:
+        raise InputError(f"Input {name!r} holds a byte that is no bool.")
+    return values.view(np.bool_)
+
+
+def _shape(name: str, shape: Any) -> tuple[int, ...]:
+    if (
+        not isinstance(shape, list)
+        or not 1 <= len(shape) <= MOST_DIMENSIONS
+        or not all(type(size) is int and 0 <= size <= MOST_ELEMENTS for size in shape)
+        or math.prod(shape) > MOST_ELEMENTS
+    ):
+        raise InputError(f"Input {name!r} has shape {shape!r:.100}, which is no shape of a tensor.")
+    return tuple(shape)
+
+
+def _objects(values: Any, what: str) -> list[dict[str, Any]]:
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+        raise InputError(f'"{what}" is no list of objects.')
+    return values
+
+
+def _name(one: Mapping[str, Any]) -> str:
+    name = one.get("name")
+    if not isinstance(name, str):
+        raise InputError("An input or output has no name.")
+    return name
+
+
+def _parameters(one: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = one.get("parameters") or {}
+    if not isinstance(found, dict):
+        raise InputError('"parameters" is no JSON object.')
+    if "classification" in found:
+        raise InputError("The extension of classification is not supported. Ask for the output.")
+    return found

@@ -1,0 +1,156 @@
+"""The server as a process: how it starts and ends, whom it answers, and what it shows."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from time import sleep
+
+import httpx
+import numpy as np
+import pytest
+
+from hbconv.cli import main
+
+TOKEN = "0123456789abcdef"
+
+
+def predict(url, rows, **options):
+    return httpx.post(f"{url}/v1/models/numbers:predict", json=rows, timeout=60, **options)
+
+
+def test_many_clients_get_their_own_answers(server, sources):
+    source = sources["numbers"]
+
+    def ask(seed):
+        rows = np.random.default_rng(seed).normal(size=(1 + seed % 7, 4))
+        with httpx.Client(base_url=server.url, timeout=60) as client:
+            for _ in range(5):
+                found = client.post("/v1/models/numbers:predict", json=rows.tolist()).json()
+        shares = [one["predict_proba"]["True"] for one in found["predictions"]]
+        np.testing.assert_allclose(shares, source.estimator.predict_proba(rows)[:, 1], rtol=1e-12)
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(ask, range(48)))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_requests_are_answered_when_the_server_ends(starting, folder, number):
+    served = starting(folder / "numbers.hbc", "--batch-delay-ms", "700")
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(predict, served.url, [[1, 2, 3, i]]) for i in range(8)]
+        sleep(0.4)
+        assert not any(one.done() for one in asked)
+        assert served.stop(number) == 0
+        assert [one.result().status_code for one in asked] == [200] * 8
+        assert all(one.result().headers["connection"] == "close" for one in asked)
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(served.url)
+
+
+def test_a_token(starting, folder, tmp_path):
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    served = starting(folder / "numbers.hbc", "--token-file", file)
+    rows = [[1, 2, 3, 4]]
+    for header in ({}, {"Authorization": "Bearer x"}, {"Authorization": TOKEN}):
+        found = predict(served.url, rows, headers=header)
+        assert (found.status_code, found.headers["www-authenticate"]) == (401, "Bearer")
+    for path in ("/metrics", "/openapi.json", "/v2", "/v2/models/numbers"):
+        assert httpx.get(served.url + path).status_code == 401
+    for path in ("/", "/v2/health/live", "/v2/health/ready"):
+        assert httpx.get(served.url + path).status_code == 200
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    assert predict(served.url, rows, headers=bearer).status_code == 200
+    assert "securitySchemes" in httpx.get(f"{served.url}/openapi.json", headers=bearer).text
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not there")
+def test_tls_and_a_token_of_the_environment(starting, folder, tmp_path):
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(
+        [
+            "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+            "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+            "-keyout", key, "-out", certificate,
+        ],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    served = starting(
+        folder / "numbers.hbc", "--certificate", certificate, "--key", key,
+        environment={"HBCONV_TOKEN": TOKEN},
+    )  # fmt: skip
+    assert served.url.startswith("https://")
+    trust = ssl.create_default_context(cafile=str(certificate))
+    rows = [[1, 2, 3, 4]]
+    assert predict(served.url, rows, verify=trust).status_code == 401
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    assert predict(served.url, rows, verify=trust, headers=bearer).status_code == 200
+
+
+def test_a_name(starting, folder):
+    served = starting(folder / "numbers.hbc", "--name", "mine", "--host", "127.0.0.1")
+    assert httpx.get(f"{served.url}/v2/models/mine").json()["name"] == "mine"
+    assert httpx.get(f"{served.url}/v2/models/numbers").status_code == 404
+
+
+def test_the_page_and_what_it_reads(client):
+    page = client.get("/")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "http://" not in page.text
+    assert "https://" not in page.text
+    document = client.get("/openapi.json").json()
+    assert document["openapi"].startswith("3.1")
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            content = operation.get("requestBody", {}).get("content", {})
+            example = content.get("application/json", {}).get("example")
+            found = client.request(method, path, json=example)
+            assert found.status_code == 200 or "unknown categories" in found.text, found.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["nothing.hbc"], "No file nothing.hbc"),
+        (["model.pkl"], "hbconv convert model.pkl -o model.hbc"),
+        (["damaged.hbc"], "damaged.hbc: This is not a model file"),
+        (["empty"], "There is no model in empty"),
+        (["a b.hbc"], "cannot be part of an address"),
+        (["twice"], "are both version 1 of 'one'"),
+        (["empty", "--name", "x"], "--name renames one model file"),
+        (["damaged.hbc", "--certificate", "x"], "both --certificate and --key"),
+        (["damaged.hbc", "--token-file", "short"], "16 or more"),
+        (["damaged.hbc", "--token-file", "none"], "No such file"),
+        (["damaged.hbc", "--host", "999.1.1.1"], "Cannot listen on 999.1.1.1"),
+    ],
+)
+def test_servers_that_do_not_start_say_why(arguments, why, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("model.pkl", "damaged.hbc", "a b.hbc", "short"):
+        (tmp_path / name).write_bytes(b"x")
+    for folder in ("empty", "twice/one"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "twice/one.hbc").write_bytes(b"x")
+    (tmp_path / "twice/one/1.hbc").write_bytes(b"x")
+    assert main(["serve", *arguments, "--port", "0", "--json"]) == 1
+    assert why in json.loads(capsys.readouterr().out)["error"]
+
+
+def test_the_server_imports_neither_pandas_nor_pyarrow(folder):
+    """Nor any library that models are fitted with."""
+    script = (
+        "import sys, hbconv.serve.server, hbconv.cli.serve\n"
+        "heavy = {'pandas', 'pyarrow', 'sklearn', 'torch', 'tvm', 'onnx', 'scipy', 'polars'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert found.stdout == "[]\n"
