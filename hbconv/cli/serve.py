@@ -29,6 +29,12 @@ def arguments(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run the programs stored in the files: only of people you trust",
     )
+    command.add_argument(
+        "--workers", type=positive, default=1, help="processes that share the models (default 1)"
+    )
+    command.add_argument(
+        "--control", action="store_true", help="let clients load and unload models"
+    )
     _limits(command)
     _access(command)
 
@@ -52,8 +58,8 @@ def _limits(command: argparse.ArgumentParser) -> None:
 def _access(command: argparse.ArgumentParser) -> None:
     access = command.add_argument_group("access")
     access.add_argument("--token-file", type=Path, help="file of the token that requests must bear")
-    access.add_argument("--certificate", type=Path, help="PEM file of TLS")
-    access.add_argument("--key", type=Path, help="PEM file of the certificate's key")
+    access.add_argument("--certificate", help="PEM file of TLS")
+    access.add_argument("--key", help="PEM file of the certificate's key")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -81,9 +87,12 @@ def run(options: argparse.Namespace) -> int:
         batch_rows=options.batch_rows,
         batch_delay=options.batch_delay_ms / 1000,
         queued=options.max_requests,
+        workers=options.workers,
+        control=options.control,
+        backend=options.backend,
+        trusted=options.trusted,
     )
-    paths = [Path(model) for model in options.models]
-    return serve(paths, settings, options.name, options.backend, trusted=options.trusted)
+    return serve([Path(model) for model in options.models], settings, options.name)
 
 
 def _token(path: Path | None) -> str | None:

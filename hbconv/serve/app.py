@@ -63,7 +63,7 @@ class Application:
             (b"content-length", b"%d" % len(response.body)),
             *response.headers,
         ]
-        if self._handlers.leaving or response.status == 413:
+        if self._handlers.leaving is not None or response.status == 413:
             headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})

@@ -10,7 +10,7 @@ from hbconv.serve.served_model import ServedModel
 
 __all__ = ["EXTENSIONS", "model_document", "server_document"]
 
-EXTENSIONS = ("binary_tensor_data",)
+EXTENSIONS = ("binary_tensor_data", "model_repository")
 
 
 def server_document() -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 from hbconv.serve.answers import Answers, require_size
 from hbconv.serve.batching import Batcher
 from hbconv.serve.catalog import Catalog
+from hbconv.serve.control import Control
 from hbconv.serve.documents import model_document, server_document
 from hbconv.serve.inference import Inference
 from hbconv.serve.messages import Request, Response, as_json
@@ -36,15 +38,20 @@ class Handlers:
     catalog : Catalog
     settings : Settings
     metrics : Metrics
+    control : Control
 
     Attributes
     ----------
-    leaving : bool
-        The server ends: it is ready no more, and closes each connection after its next answer.
+    leaving : Future, optional
+        Where the worker ends: it is ready no more, and closes each connection after its next
+        answer.
     """
 
-    def __init__(self, catalog: Catalog, settings: Settings, metrics: Metrics) -> None:
-        self.leaving = False
+    def __init__(
+        self, catalog: Catalog, settings: Settings, metrics: Metrics, control: Control
+    ) -> None:
+        self.leaving: asyncio.Future[None] | None = None
+        self._control = control
         self.settings = settings
         self._catalog = catalog
         self._metrics = metrics
@@ -52,9 +59,7 @@ class Handlers:
 
     def find(self, route: Route) -> Handler:
         """Return the handler of a route."""
-        handler: Handler | None = getattr(self, f"on_{route.name}", None)
-        if handler is None:
-            raise RefusedError(404, "NotFound", "This server does not load or unload models.")
+        handler: Handler = getattr(self, f"on_{route.name}")
         return handler
 
     def count(self, route: Route, status: int, seconds: float) -> None:
@@ -137,9 +142,34 @@ class Handlers:
         if route.model:
             self._catalog.find(route.model, route.version)
             return as_json({"name": route.model, "ready": True})
-        return as_json({"ready": not self.leaving}, 503 if self.leaving else 200)
+        return as_json({"ready": self.leaving is None}, 200 if self.leaving is None else 503)
 
     async def on_model(self, route: Route, request: Request) -> Response:  # noqa: ARG002
         """Tell of a model."""
         batcher = self._catalog.find(route.model, route.version)
         return as_json(model_document(batcher.served, self._catalog.models[route.model]))
+
+    # Which models there are.
+
+    async def on_index(self, route: Route, request: Request) -> Response:  # noqa: ARG002
+        """Tell the models that are there, served or not."""
+        document = read_json(await request.body() or b"{}")
+        only_ready = isinstance(document, dict) and document.get("ready") is True
+        return as_json(self._control.index(only_ready=only_ready))
+
+    async def on_load(self, route: Route, request: Request) -> Response:
+        """Load a model as its files are now."""
+        document = read_json(await request.body() or b"{}")
+        parameters = document.get("parameters") if isinstance(document, dict) else None
+        if parameters:
+            raise RefusedError(
+                400, "InputError", "A model is loaded from its files alone: send no parameters."
+            )
+        await self._control.ask("load", route.model)
+        return as_json({})
+
+    async def on_unload(self, route: Route, request: Request) -> Response:
+        """Serve a model no more."""
+        await request.body()
+        await self._control.ask("unload", route.model)
+        return as_json({})

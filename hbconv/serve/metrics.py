@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from hbconv.serve.served_model import ServedModel
 
-__all__ = ["CONTENT_TYPE_LATEST", "Metrics"]
+__all__ = ["CONTENT_TYPE_LATEST", "METRICS_FOLDER", "Metrics"]
+
+METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""Variable that names the folder where the processes of a server count together."""
 
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536)
@@ -60,5 +66,10 @@ class Metrics:
         self._batches.labels(served.name, served.version).observe(rows)
 
     def text(self) -> bytes:
-        """Return the metrics in the format of Prometheus."""
-        return generate_latest(self.registry)
+        """Return the metrics in the format of Prometheus, of all processes together."""
+        folder = os.environ.get(METRICS_FOLDER)
+        if folder is None:
+            return generate_latest(self.registry)
+        together = CollectorRegistry()
+        MultiProcessCollector(together, folder)  # type: ignore[no-untyped-call]
+        return generate_latest(together)

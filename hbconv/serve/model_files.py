@@ -10,10 +10,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hbconv.errors import OptionError
 
-__all__ = ["ModelFile", "find_models"]
+__all__ = ["Fingerprint", "ModelFile", "find_models", "fingerprint"]
+
+Fingerprint = tuple[tuple[Any, ...], ...]
+"""Tells one state of the files from another."""
 
 SUFFIX = ".hbc"
 FIRST = "1"
@@ -52,6 +56,19 @@ def find_models(paths: Sequence[Path], name: str | None = None) -> list[ModelFil
         found = [ModelFile(name, FIRST, found[0].path)]
     _require_names(found)
     return sorted(found)
+
+
+def fingerprint(paths: Sequence[Path], name: str | None = None) -> Fingerprint:
+    """Return what tells whether a file appeared, went or changed."""
+    try:
+        files = find_models(paths, name)
+        stats = [file.path.stat() for file in files]
+    except (OptionError, OSError) as error:
+        return ((str(error),),)
+    return tuple(
+        (file, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+        for file, stat in zip(files, stats, strict=True)
+    )
 
 
 def _at(path: Path) -> Iterator[ModelFile]:

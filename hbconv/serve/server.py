@@ -1,31 +1,25 @@
-"""The server: it loads and warms models, and answers requests until it is told to end."""
+"""The server: an address, and a supervisor of the processes that answer there."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import os
 import socket
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from hbconv.errors import HbconvError, OptionError, StoreError
-from hbconv.model import load
-from hbconv.serve.model_files import ModelFile, find_models
-from hbconv.serve.served_model import ServedModel, warmed
+from hbconv.errors import OptionError
+from hbconv.serve.metrics import METRICS_FOLDER
+from hbconv.serve.model_files import find_models
 from hbconv.serve.settings import Settings
-from hbconv.serve.worker import work
+from hbconv.serve.supervisor import Supervisor
 
 __all__ = ["serve"]
 
 
-def serve(
-    paths: Sequence[Path],
-    settings: Settings,
-    name: str | None = None,
-    backend: str | None = None,
-    *,
-    trusted: bool = False,
-) -> int:
+def serve(paths: Sequence[Path], settings: Settings, name: str | None = None) -> int:
     """Serve models, and return the exit code of the process.
 
     Parameters
@@ -35,19 +29,20 @@ def serve(
     settings : Settings
     name : str, optional
         Of the only model.
-    backend : str, optional
-        Compile the models for it, instead of that they were saved for.
-    trusted : bool
-        Run the programs that the files hold.
+
+    Raises
+    ------
+    OptionError
+        There is no model, or the address cannot be had.
+    StoreError
+        A model cannot be loaded.
     """
-    logging.captureWarnings(capture=True)
-    logging.basicConfig(level=logging.INFO, format="hbconv: %(message)s")
-    files = find_models(paths, name)
-    if not files:
+    if not find_models(paths, name):
         raise OptionError(f"There is no model in {', '.join(map(str, paths))}.")
-    with _listen(settings) as listening:
-        models = [_ready(file, backend, trusted=trusted) for file in files]
-        work(models, settings, listening, lambda: _tell(settings, listening, models))
+    with _listen(settings) as listening, TemporaryDirectory(prefix="hbconv-metrics-") as folder:
+        os.environ[METRICS_FOLDER] = folder
+        logging.basicConfig(level=logging.INFO, format="hbconv: %(message)s")
+        asyncio.run(Supervisor(paths, name, settings, listening).run())
     return 0
 
 
@@ -60,18 +55,3 @@ def _listen(settings: Settings) -> socket.socket:
             f"Cannot listen on {settings.host}:{settings.port}: {error.strerror or error}. "
             "Choose another --port or --host."
         ) from error
-
-
-def _ready(file: ModelFile, backend: str | None, *, trusted: bool) -> ServedModel:
-    try:
-        return warmed(file.name, file.version, load(file.path, backend, trusted=trusted))
-    except HbconvError as error:
-        raise StoreError(f"{file.path}: {error}") from error
-
-
-def _tell(settings: Settings, listening: socket.socket, models: Sequence[ServedModel]) -> None:
-    scheme = "https" if settings.certificate else "http"
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    names = ", ".join(f"{served.name} (version {served.version})" for served in models)
-    print(f"Serving {names} on {scheme}://{host}:{listening.getsockname()[1]}", file=sys.stderr)
-    sys.stderr.flush()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 __all__ = ["Settings"]
 
@@ -18,7 +17,7 @@ class Settings:
         Address to listen on. Port 0 takes a free one.
     token : str, optional
         Each request must bear it, those of health aside.
-    certificate, key : Path, optional
+    certificate, key : str, optional
         PEM files of TLS.
     body_bytes : int
         Size of a request, also after it is unpacked.
@@ -34,13 +33,21 @@ class Settings:
         Seconds that the first request of a batch waits for others.
     queued : int
         Requests that are read, wait or are computed at once. Others are told to come again.
+    workers : int
+        Processes that answer.
+    control : bool
+        Clients may load and unload models.
+    backend : str, optional
+        Compile the models for it, instead of that they were saved for.
+    trusted : bool
+        Run the programs that the files hold.
     """
 
     host: str = "127.0.0.1"
     port: int = 8000
     token: str | None = None
-    certificate: Path | None = None
-    key: Path | None = None
+    certificate: str | None = None
+    key: str | None = None
     body_bytes: int = 64 << 20
     answer_bytes: int = 256 << 20
     rows: int = 100_000
@@ -48,3 +55,7 @@ class Settings:
     batch_rows: int = 1024
     batch_delay: float = 0.0
     queued: int = 256
+    workers: int = 1
+    control: bool = False
+    backend: str | None = None
+    trusted: bool = False

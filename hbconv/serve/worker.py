@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 
 import uvicorn
 import uvloop
 
 from hbconv.serve.app import Application
+from hbconv.serve.assignment import Assignment
 from hbconv.serve.batching import Batcher
 from hbconv.serve.catalog import Catalog
+from hbconv.serve.control import Control
 from hbconv.serve.handlers import Handlers
 from hbconv.serve.http_protocol import BoundedProtocol
 from hbconv.serve.metrics import Metrics
@@ -27,48 +31,56 @@ __all__ = ["work"]
 THREADS = 4
 """Batches of different models that are computed side by side."""
 KEEP_ALIVE_SECONDS = 60
-ACCEPT_SECONDS = 0.1
-"""After this the connections that the kernel had taken are accepted."""
 LEAVE_SECONDS = 2.0
 """Idle connections stay open so long for a last request, whose answer closes them."""
+LOOK_SECONDS = 0.1
 
 
 def work(
     models: Sequence[ServedModel],
-    settings: Settings,
+    assignment: Assignment,
     listening: socket.socket,
-    when_ready: Callable[[], None],
+    alive: int,
+    status: int,
 ) -> None:
-    """Answer requests until SIGTERM or SIGINT, and then those that are there.
+    """Answer requests until SIGTERM, and then those that are there.
 
     Parameters
     ----------
     models : sequence of ServedModel
-    settings : Settings
+    assignment : Assignment
     listening : socket
-        Bound; it may be shared with other processes.
-    when_ready : callable
-        Called once requests are answered.
+        Bound, and shared with other processes.
+    alive : int
+        A pipe that ends when the generation does. Then the worker leaves too.
+    status : int
+        A pipe, where the worker writes a byte once requests are answered. It is closed when the
+        worker takes no more.
     """
-    uvloop.run(_work(models, settings, listening, when_ready))
+    uvloop.run(_work(models, assignment, listening, alive, status))
 
 
 async def _work(
     models: Sequence[ServedModel],
-    settings: Settings,
+    assignment: Assignment,
     listening: socket.socket,
-    when_ready: Callable[[], None],
+    alive: int,
+    status: int,
 ) -> None:
     metrics = Metrics()
+    settings = assignment.settings
     with ThreadPoolExecutor(THREADS, "hbconv-batch") as threads:
         batchers = (Batcher(served, settings, threads, metrics) for served in models)
-        handlers = Handlers(Catalog(batchers), settings, metrics)
+        handlers = Handlers(Catalog(batchers), settings, metrics, Control(assignment))
         server = _Server(_config(Application(handlers), settings))
-        _on_signals(lambda: asyncio.ensure_future(_leave(server, handlers)))
+        leave = partial(_begin_to_leave, server, handlers, lambda: os.close(status))
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, leave)
+        loop.add_reader(alive, leave)
         serving = asyncio.ensure_future(server.serve([listening]))
         while not server.started and not serving.done():
             await asyncio.sleep(0.01)
-        when_ready()
+        os.write(status, b"1")
         await serving
 
 
@@ -98,26 +110,25 @@ def _config(app: Application, settings: Settings) -> uvicorn.Config:
     )
 
 
-def _on_signals(leave: Callable[[], object]) -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, leave)
+def _begin_to_leave(server: _Server, handlers: Handlers, when_closed: Callable[[], object]) -> None:
+    """Take no requests soon; asked again, do nothing more."""
+    if not handlers.leaving:
+        handlers.leaving = asyncio.ensure_future(_leave(server, when_closed))
 
 
-async def _leave(server: _Server, handlers: Handlers) -> None:
+async def _leave(server: _Server, when_closed: Callable[[], object]) -> None:
     """Take no new connections, and close each one after its next answer.
 
     A client that keeps a connection may be sending a request while the server decides to close it.
     So connections are closed by the server only after they were idle for a while.
     """
-    if handlers.leaving:
-        return
-    handlers.leaving = True
-    await asyncio.sleep(ACCEPT_SECONDS)
+    for _ in range(2):
+        await asyncio.sleep(0)  # the loop accepts the connections that the kernel had taken
     for listener in server.servers:
         listener.close()
-    for _ in range(int(LEAVE_SECONDS / ACCEPT_SECONDS)):
+    when_closed()
+    for _ in range(int(LEAVE_SECONDS / LOOK_SECONDS)):
         if not server.server_state.connections:
             break
-        await asyncio.sleep(ACCEPT_SECONDS)
+        await asyncio.sleep(LOOK_SECONDS)
     server.should_exit = True

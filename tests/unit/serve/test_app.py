@@ -13,8 +13,10 @@ import numpy as np
 
 from hbconv.errors import InputError
 from hbconv.serve.app import Application
+from hbconv.serve.assignment import Assignment
 from hbconv.serve.batching import Batcher
 from hbconv.serve.catalog import Catalog
+from hbconv.serve.control import Control
 from hbconv.serve.handlers import Handlers
 from hbconv.serve.metrics import Metrics
 from hbconv.serve.served_model import ServedModel
@@ -55,7 +57,7 @@ async def application(model, *, quick_rows=0, **settings):
     served = ServedModel("m", "1", model, SIGNATURE, quick_rows)
     with ThreadPoolExecutor(2) as threads:
         catalog = Catalog(iter([Batcher(served, chosen, threads, metrics)]))
-        app = Application(Handlers(catalog, chosen, metrics))
+        app = Application(Handlers(catalog, chosen, metrics, Control(Assignment((), (), chosen))))
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             yield client

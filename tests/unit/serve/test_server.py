@@ -41,10 +41,12 @@ def test_many_clients_get_their_own_answers(server, sources):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_requests_are_answered_when_the_server_ends(starting, folder, number):
-    served = starting(folder / "numbers.hbc", "--batch-delay-ms", "700")
-    with ThreadPoolExecutor(8) as pool:
-        asked = [pool.submit(predict, served.url, [[1, 2, 3, i]]) for i in range(8)]
-        sleep(0.4)
+    served = starting(folder / "numbers.hbc", "--batch-delay-ms", "3000")
+    path = f"{served.url}/v1/models/numbers:predict"
+    with httpx.Client(timeout=60) as client, ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(client.post, path, json=[[1, 2, 3, i]]) for i in range(8)]
+        while "hbconv_requests_running 8.0" not in client.get(f"{served.url}/metrics").text:
+            sleep(0.02)
         assert not any(one.done() for one in asked)
         assert served.stop(number) == 0
         assert [one.result().status_code for one in asked] == [200] * 8
