@@ -364,20 +364,57 @@ class Model:
         """Write a file that ``hbconv.load`` reads: data only, complete or absent."""
         store.write(path, self._bytes())
 
-    def export(self, path: str | os.PathLike[str]) -> None:
-        """Write a file for another runtime, by its suffix.
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,  # noqa: A002
+        **options: str,
+    ) -> None:
+        """Write a file for another runtime, by its suffix, or a folder in a format.
 
         ``.onnx``; ``.pt`` (TorchScript); ``.pt2`` (``torch.export``); ``.hbc`` (as ``save``). Its
         numeric inputs are float32 unless ``compile`` was given a sample of another dtype. Torch's
         files tell in ``hbconv.json`` what they take and return.
 
+        Parameters
+        ----------
+        path : path
+        format : {"triton"}, optional
+            Write the next version of the model into a repository of the Triton server.
+        **options : str
+            Of a Triton repository: ``name`` of the model there (default ``"model"``); ``file``
+            that the version holds, ``".pt"`` (default), ``".onnx"`` or ``".hbc"``; ``device`` of
+            its instances, ``"cpu"`` or ``"cuda"`` (default: the model's own).
+
         Raises
         ------
         OptionError
-            Another suffix.
+            Another suffix, format or option.
+        BackendError
+            What is written cannot hold the model.
         """
-        if Path(path).suffix == ".hbc":
-            return self.save(path)
+        if format is None and not options:
+            return store.write(path, self.to_bytes(Path(path).suffix))
+        if format != "triton":
+            raise unknown("format", format, ("triton",))
+        from hbconv.triton.export import export_repository
+
+        export_repository(self, Path(path), **options)
+        return None
+
+    def to_bytes(self, suffix: str = ".hbc", device: str = "cpu") -> bytes:
+        """Return what ``export`` writes to a file of that suffix.
+
+        Parameters
+        ----------
+        suffix : str
+        device : str
+            Where a ``.pt`` or ``.pt2`` file will run, which decides its tree strategies. This
+            machine need not have it.
+        """
+        if suffix == ".hbc":
+            return self._bytes()
+        writer = export.find_writer(f"model{suffix}")
         if self.reads.entries:
             raise BackendError(
                 "A file for another runtime cannot hold this model: its texts become tokens on the "
@@ -388,9 +425,9 @@ class Model:
                 "A file for another runtime holds methods whose answers are tensors, and "
                 f"{', '.join(self.methods)} is none. Save it as .hbc."
             )
-        writer = export.find_writer(path)
         model = self.for_target(backend=writer.backend, device="cpu")
-        return store.write(path, writer.write(model.programs, model.dtypes))
+        target = model.target.replace(device=device)
+        return writer.write(Programs(self.parsed, target, tuning=self.tuning), model.dtypes)
 
     def _bytes(self) -> bytes:
         return store.pack(

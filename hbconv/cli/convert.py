@@ -1,7 +1,7 @@
 """Convert a model file and save it, or export it for another runtime.
 
 The suffix of the output decides: .hbc (hbconv's own), .onnx, .pt (TorchScript),
-.pt2 (torch.export).
+.pt2 (torch.export). With --format triton it is a model repository of the Triton server.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from hbconv.cli import answer
 from hbconv.cli.outputs import check_folder
 from hbconv.cli.sources import load_model, model_arguments
 from hbconv.compiler import tune_model
+from hbconv.errors import OptionError
 from hbconv.runtime.storage.export import find_writer
 
 
@@ -22,6 +23,13 @@ def arguments(command: argparse.ArgumentParser) -> None:
     model_arguments(command)
     command.add_argument(
         "-o", "--output", required=True, help="file to write: .hbc, .onnx, .pt or .pt2"
+    )
+    command.add_argument(
+        "--format", choices=["triton"], help="write a folder: a repository of the Triton server"
+    )
+    command.add_argument("--name", help="name of the model in the repository (default: model)")
+    command.add_argument(
+        "--file", choices=[".pt", ".onnx", ".hbc"], help="what the repository holds (default: .pt)"
     )
     command.add_argument(
         "--tune",
@@ -35,14 +43,12 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Convert and write."""
-    check_folder(Path(options.output))
-    if Path(options.output).suffix != ".hbc":
-        find_writer(options.output)
+    how = _export_options(options)
     began = time.perf_counter()
     model = tune_model(load_model(options), options.tune)
-    model.export(options.output)
+    model.export(options.output, **how)
     seconds = time.perf_counter() - began
-    size = Path(options.output).stat().st_size
+    size = _size(Path(options.output))
     result = {
         "output": str(options.output),
         "bytes": size,
@@ -58,3 +64,23 @@ def run(options: argparse.Namespace) -> int:
         f"converted in {seconds:.2f} s",
     )
     return 0
+
+
+def _export_options(options: argparse.Namespace) -> dict[str, str]:
+    """Return the keyword arguments of ``Model.export``, and refuse impossible outputs early."""
+    path = Path(options.output)
+    if options.format is None:
+        check_folder(path)
+        if path.suffix != ".hbc":
+            find_writer(path)
+    elif path.exists() and not path.is_dir():
+        raise OptionError(f"-o {path} is a file. Name a folder: --format triton adds to it.")
+    elif not path.parent.is_dir():
+        raise OptionError(f"-o {path}: there is no folder {path.parent}. Make it first.")
+    given = {name: getattr(options, name) for name in ("format", "name", "file")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _size(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())

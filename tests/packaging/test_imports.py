@@ -50,7 +50,7 @@ LAYERS = (
     {"pipeline"},
     {"runtime"},
     {"model", "compiler", "verification"},
-    {"testing", "serve"},
+    {"testing", "serve", "triton"},
     {"cli"},
 )
 """Parts of hbconv, lowest first: a part imports its own layer and those before."""

@@ -6,14 +6,15 @@ Each holds the model's answers behind its checks, and tells its interface in an 
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from hbconv.backends.torch import BACKEND, export_module
 from hbconv.backends.torch.answers import AnswerModule
-from hbconv.backends.torch.jit import save, trace
+from hbconv.backends.torch.jit import load, save, trace
 from hbconv.backends.torch.module import TensorModule
 from hbconv.backends.torch.script_wrapper import wrap_program
 from hbconv.backends.torch.tracing import script_children
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from hbconv.lower import Lowered
     from hbconv.target import Target
 
-__all__ = ["INTERFACE", "export_program", "export_torchscript"]
+__all__ = ["INTERFACE", "export_program", "export_torchscript", "read_interface"]
 
 INTERFACE = "hbconv.json"
 """Name of the extra file that tells the interface."""
@@ -74,6 +75,14 @@ def export_program(graph: Graph, target: Target) -> bytes:
     told = {INTERFACE: interface.to_json(torch=torch.__version__)}
     torch.export.save(export_module(checked), buffer, extra_files=told)
     return buffer.getvalue()
+
+
+def read_interface(data: bytes) -> dict[str, Any]:
+    """Return what a TorchScript file tells of itself."""
+    told = {INTERFACE: ""}
+    load(io.BytesIO(data), _extra_files=told)
+    found: dict[str, Any] = json.loads(told[INTERFACE])
+    return found
 
 
 def _module(graph: Graph, target: Target, lowered: Lowered, interface: Interface) -> AnswerModule:

@@ -99,6 +99,21 @@ def test_convert_says_what_it_wrote(capsys, files):
     assert result["methods"][:2] == ["predict", "predict_proba"]
 
 
+def test_convert_writes_a_triton_repository(capsys, files):
+    output = str(files / "repository")
+    command = ["convert", str(files / "model.joblib"), "--allow-pickle", "-o", output, "--json"]
+    assert main([*command, "--format", "triton", "--name", "fares", "--file", ".onnx"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    written = [p for p in (files / "repository").rglob("*") if p.is_file()]
+    assert {p.name for p in written} == {"config.pbtxt", "model.onnx"}
+    assert result["bytes"] == sum(p.stat().st_size for p in written)
+    assert main([*command, "--format", "triton", "--name", "fares"]) == 1
+    assert "give the model another name" in json.loads(capsys.readouterr().out)["error"]
+    for wrong in ("model.joblib", "no/folder"):
+        command[4] = str(files / wrong)
+        assert main([*command, "--format", "triton"]) == 1
+
+
 @pytest.mark.parametrize("tune", [["--tune"], ["--tune", "0.01"], ["--tune=0.01"]], ids=str)
 def test_convert_tunes(capsys, tmp_path, tune):
     rng = np.random.default_rng(0)
