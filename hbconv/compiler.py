@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from hbconv.backends import find_installed
 from hbconv.containers import Graph
 from hbconv.errors import OptionError
 from hbconv.model import Model
@@ -42,7 +43,7 @@ def convert(
         Fitted scikit-learn, LightGBM, XGBoost or CatBoost model, a pipeline of them, or a Graph.
     backend : str
         ``"reference"``, ``"torch"``, ``"torchscript"``, ``"onnx"`` or ``"tvm"``. ``"auto"`` takes
-        tvm on the CPU if it is installed, else torch.
+        tvm on the CPU if it is installed, else torch; reference, which is slow, where neither is.
     device : str
         ``"cpu"`` or ``"cuda"``.
     precision : {"exact", "fast"}
@@ -145,4 +146,12 @@ def _parse(estimator: object, n_features: int | None, iterations: tuple[int, int
 def _choose(backend: str, device: str) -> str:
     if backend != "auto":
         return backend
-    return "tvm" if device == "cpu" and importlib.util.find_spec("tvm") else "torch"
+    found = find_installed(device)
+    if found == "reference":
+        warnings.warn(
+            "Neither TVM nor torch is installed, so the model runs on backend 'reference', which "
+            "is slow. Install with: pip install 'hbconv[tvm]' or 'hbconv[torch]'.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return found

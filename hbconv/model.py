@@ -24,12 +24,13 @@ from hbconv.runtime.fast_call import FastCall, bind_call, find_fast_call
 from hbconv.runtime.inputs.category_codes import over_arrays
 from hbconv.runtime.inputs.read import is_table, read_table
 from hbconv.runtime.inputs.table import Reads
-from hbconv.runtime.options import check_options
+from hbconv.runtime.options import check_options, check_values
 from hbconv.runtime.programs import Key, Programs
 from hbconv.runtime.report.explanation import Explanation
 from hbconv.runtime.report.stage import StageReport, report_stage
 from hbconv.runtime.storage import export
 from hbconv.runtime.storage import model_file as store
+from hbconv.runtime.substitute import find_runnable
 from hbconv.target import Target
 
 __all__ = ["Model", "load"]
@@ -501,7 +502,11 @@ def _from_bytes(
         for k, v in {"backend": backend, "device": device}.items()
         if v is not None and v != getattr(stored.target, k)
     }
-    target = check_options(stored.target.replace(**changes))
-    usable = trusted and not changes
-    files = stored.programs if usable else None
-    return Model(stored.parsed, target, stored.dtypes, files, stored.tuning)
+    if changes or not trusted:
+        stored = replace(stored, programs={})
+    target = stored.target.replace(**changes)
+    if backend is None:
+        target = check_values(find_runnable(target, stored=bool(stored.programs)))
+    else:
+        target = check_options(target)
+    return Model(stored.parsed, target, stored.dtypes, stored.programs, stored.tuning)

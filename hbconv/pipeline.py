@@ -23,10 +23,12 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from time import perf_counter
 
 from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
 from hbconv.containers.analysis.guard import Guard, find_guard
+from hbconv.log import log_compiled
 from hbconv.lower import DENSE, Lowered, Padding, lower
 from hbconv.optimize import optimize, simplify_exactly
 from hbconv.optimize.narrow import narrow_to
@@ -183,11 +185,17 @@ class Compilation:
         return prepare(self.lowered, self.target)
 
     def emitted(self, stored: Mapping[str, bytes] | None = None) -> Artifact:
-        """Compile the program, or read back what the backend stored of it."""
+        """Read back what the backend stored of the program, or compile it, which is logged."""
         if stored:
             backend = find_backend(self.target.backend)
-            return backend.load(stored, self.lowered.program, self.target)
-        return emit(self.prepared, self.target)
+            found = backend.load(stored, self.lowered.program, self.target)
+            if found is not None:
+                return found
+        began = perf_counter()
+        artifact = emit(self.prepared, self.target)
+        seconds = perf_counter() - began
+        log_compiled(self.methods, self.planned.dtypes, self.target.backend, seconds)
+        return artifact
 
 
 def with_dtypes(parsed: Graph, dtypes: tuple[str, ...], *, sparse: bool = False) -> Graph:
@@ -223,6 +231,4 @@ def prepare(lowered: Lowered, target: Target) -> TensorProgram:
 
 def emit(program: TensorProgram, target: Target) -> Artifact:
     """Compile a prepared program."""
-    backend = find_backend(target.backend)
-    backend.require_packages()
-    return backend.emit(program, target)
+    return find_backend(target.backend).emit(program, target)

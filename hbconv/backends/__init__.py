@@ -2,12 +2,17 @@
 
 import importlib
 import pkgutil
+from contextlib import suppress
 from functools import cache
 
 from hbconv.backends.base import Artifact, Backend
+from hbconv.errors import MissingPackageError
 from hbconv.names import unknown
 
-__all__ = ["Artifact", "Backend", "backend_names", "find_backend"]
+__all__ = ["Artifact", "Backend", "backend_names", "find_backend", "find_installed"]
+
+FASTEST_FIRST = ("tvm", "torch", "reference")
+"""Backends that serve where none is named."""
 
 
 @cache
@@ -23,8 +28,35 @@ def backend_names() -> tuple[str, ...]:
 
 
 def find_backend(name: str) -> Backend:
-    """Return the backend of that name, or raise OptionError with the nearest names."""
+    """Return the backend of that name.
+
+    Raises
+    ------
+    OptionError
+        There is none; the message has the nearest names.
+    MissingPackageError
+        It stands on a package that is not installed.
+    """
     if name not in backend_names():
         raise unknown("backend", name, backend_names())
-    backend: Backend = importlib.import_module(f"{__name__}.{name}").BACKEND
+    try:
+        backend: Backend = importlib.import_module(f"{__name__}.{name}").BACKEND
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "hbconv"):
+            raise
+        raise MissingPackageError(
+            f"Backend {name!r} needs {package}. Install with: pip install 'hbconv[{package}]'"
+        ) from error
     return backend
+
+
+def find_installed(device: str = "cpu") -> str:
+    """Return the name of the fastest backend that is installed and runs on a device."""
+    for name in FASTEST_FIRST:
+        with suppress(MissingPackageError):
+            backend = find_backend(name)
+            backend.require_packages()
+            if device.partition(":")[0] in backend.devices:
+                return name
+    return "torch"

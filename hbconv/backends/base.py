@@ -129,6 +129,10 @@ class Backend(ABC):
         Packages that it imports.
     extra : str
         The hbconv extra that installs them.
+    runs_stored : bool
+        What it stored runs where these packages are missing.
+    stored_with : tuple of str
+        Packages by whose version alone what it stored can be read.
     emits : mapping or frozenset
         Primitives that it emits: a table of functions, or names.
     rewrites : mapping of str to function
@@ -147,6 +151,8 @@ class Backend(ABC):
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
     extra: ClassVar[str] = ""
+    runs_stored: ClassVar[bool] = False
+    stored_with: ClassVar[tuple[str, ...]] = ()
     emits: ClassVar[Mapping[str, Any] | frozenset[str]]
     rewrites: ClassVar[Mapping[str, Callable[..., Value]]] = {}
     refuses: ClassVar[Mapping[str, str]] = {}
@@ -187,13 +193,17 @@ class Backend(ABC):
             "so there is no kernel to report on. Use backend='tvm'."
         )
 
-    def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:  # noqa: ARG002
-        """Rebuild an artifact from its stored files; by default, compile again."""
-        return self.compile(program, target)
+    def load(
+        self,
+        files: Mapping[str, bytes],  # noqa: ARG002
+        program: TensorProgram,  # noqa: ARG002
+        target: Target,  # noqa: ARG002
+    ) -> Artifact | None:
+        """Rebuild an artifact from its stored files; None where they cannot be run here."""
+        return None
 
     def compile(self, program: TensorProgram, target: Target) -> Artifact:
         """Prepare and emit."""
-        self.require_packages()
         return self.emit(self.prepare(program, target), target)
 
     def prepare(self, program: TensorProgram, target: Target) -> TensorProgram:

@@ -53,8 +53,10 @@ class TorchScript(Torch):
             traced = trace(module, module.example())
         return TorchScriptArtifact(traced, program, target)
 
-    def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:
-        """Load the traced module onto the device; trace again if none is stored.
+    def load(
+        self, files: Mapping[str, bytes], program: TensorProgram, target: Target
+    ) -> Artifact | None:
+        """Load the traced module onto the device; None if none is stored.
 
         Raises
         ------
@@ -62,7 +64,7 @@ class TorchScript(Torch):
             Torch cannot read the stored module.
         """
         if FILE not in files:
-            return self.compile(program, target)
+            return None
         device = find_device(target)
         buffer = io.BytesIO(files[FILE])
         try:

@@ -11,7 +11,7 @@ from hbconv.optimize import rule_names
 from hbconv.strategy import find_strategy
 from hbconv.target import Precision, Target
 
-__all__ = ["check_options"]
+__all__ = ["check_options", "check_values"]
 
 _TREE_OPS = ("native", "core")
 
@@ -29,8 +29,12 @@ def check_options(target: Target) -> Target:
     MissingPackageError
         The backend's packages are not installed; the message holds the command that installs them.
     """
-    backend = find_backend(target.backend)
-    backend.require_packages()
+    find_backend(target.backend).require_packages()
+    return check_values(target)
+
+
+def check_values(target: Target) -> Target:
+    """Return the target, or raise OptionError as ``check_options`` does; its packages may miss."""
     _require_known("precision", target.precision, get_args(Precision))
     _require_known("tree_ops", target.tree_ops, _TREE_OPS)
     if target.strategy is not None:
@@ -39,7 +43,7 @@ def check_options(target: Target) -> Target:
         _require_positive(name, getattr(target, name))
     for name in target.without:
         _require_known("rule", name, rule_names())
-    _check_device(target.device, backend)
+    _check_device(target.device, find_backend(target.backend))
     return target
 
 

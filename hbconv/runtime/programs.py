@@ -17,7 +17,7 @@ from typing import Any
 from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
 from hbconv.containers.analysis.guard import Guard
-from hbconv.errors import BackendError, HbconvError
+from hbconv.errors import BackendError, HbconvError, MissingPackageError
 from hbconv.lower import DENSE, FLAGGED, Lowered, Padding
 from hbconv.optimize.row_plans import Bucket
 from hbconv.optimize.tuning.record import Tuning
@@ -26,6 +26,7 @@ from hbconv.runtime.batching import bytes_given, rows_per_chunk
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.inputs.table import Table
 from hbconv.runtime.row_artifact import RowArtifact, Variant, other_files, own_files
+from hbconv.runtime.substitute import find_substitute
 from hbconv.runtime.text.sparse_rows import as_csr
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
@@ -113,6 +114,7 @@ class Programs:
         self.compiled: dict[Key, Program] = {}
         self._fitted: dict[Key, Variant] = {}
         self._takes_entries: dict[tuple[tuple[str, ...], tuple[str, ...]], bool] = {}
+        self._substitute: Programs | None = None
         self._lock = RLock()
 
     @contextmanager
@@ -202,6 +204,18 @@ class Programs:
             return self._fitted_variant(key, self.compilation(*key)).artifact
 
     def _compile(self, key: Key) -> Program:
+        """Compile a program, or take the substitute's where a loaded model cannot be compiled."""
+        try:
+            return self._own(key)
+        except MissingPackageError as error:
+            if not self._stored:
+                raise
+            if self._substitute is None:
+                target = find_substitute(self.target, error)
+                self._substitute = Programs(self.parsed, target)
+            return self._substitute.program(*key)
+
+    def _own(self, key: Key) -> Program:
         stages = self.compilation(*key)
         fitted = self._fitted_variant(key, stages)
         others = self._other_variants(key, stages)

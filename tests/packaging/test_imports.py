@@ -37,6 +37,7 @@ LAYERS = (
         "forest",
         "forest_check",
         "forest_parts",
+        "log",
         "machine",
         "names",
     },

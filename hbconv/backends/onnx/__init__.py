@@ -37,6 +37,7 @@ class Onnx(Backend):
     name = "onnx"
     needs = ("onnx", "onnxruntime")
     extra = "onnx"
+    stored_with = ("onnx", "onnxruntime")
     emits = EMITS
     rewrites = REWRITES
 
@@ -75,10 +76,15 @@ class Onnx(Backend):
 
         return OnnxArtifact(emit_model(program), target)
 
-    def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:
-        """Open a session on the stored graph; compile again if there is none."""
+    def load(
+        self,
+        files: Mapping[str, bytes],
+        program: TensorProgram,  # noqa: ARG002
+        target: Target,
+    ) -> Artifact | None:
+        """Open a session on the stored graph; None if there is none."""
         if "model.onnx" not in files:
-            return self.compile(program, target)
+            return None
         self.require_packages()
         from hbconv.backends.onnx.artifact import OnnxArtifact
 

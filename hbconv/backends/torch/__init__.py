@@ -159,6 +159,8 @@ class Torch(Backend):
 
     name = "torch"
     needs = ("torch",)
+    extra = "torch"
+    stored_with = ("torch",)
     emits = frozenset({*FUNCTIONS, "iterate", "tree_scores", "tree_leaves"})
     devices = ("cpu", "cuda")
     plans_by_rows = True

@@ -30,6 +30,7 @@ class Tvm(Backend):
     name = "tvm"
     needs = ("tvm", "tvm_ffi", "platformdirs")
     extra = "tvm"
+    runs_stored = True
     emits = frozenset(PRIMITIVES) - frozenset(REWRITES)
     rewrites = REWRITES
     tiled = True
@@ -43,12 +44,17 @@ class Tvm(Backend):
         return count_tree_work(strategy, forest, dtype, target.rows)
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
-        """Compile the program to one function."""
+        """Take the compiled program from the cache, or compile it, which alone needs TVM."""
         from hbconv.backends.tvm.compile import compile_program
 
         program = fuse_products(join_looks(program))
         machine = Machine.host()
-        return compile_program(program, Schedule.construct(program, machine), machine, target)
+        schedule = Schedule.construct(program, machine)
+        try:
+            return compile_program(program, schedule, machine, target)
+        except ModuleNotFoundError:
+            self.require_packages()
+            raise
 
     def report(self, program: TensorProgram, target: Target) -> KernelReport:  # noqa: ARG002
         """Write the function, and count what it holds."""
@@ -59,12 +65,16 @@ class Tvm(Backend):
         machine = Machine.host()
         return report_kernel(program, Schedule.construct(program, machine), machine)
 
-    def load(self, files: Mapping[str, bytes], program: TensorProgram, target: Target) -> Artifact:
-        """Read the compiled kernel back, or compile again if this machine cannot run it."""
+    def load(
+        self,
+        files: Mapping[str, bytes],
+        program: TensorProgram,  # noqa: ARG002
+        target: Target,
+    ) -> Artifact | None:
+        """Read the compiled kernel back; None where this machine cannot run it."""
         from hbconv.backends.tvm.binary.artifact import unpack
 
-        artifact = unpack(files, target.threads)
-        return self.compile(program, target) if artifact is None else artifact
+        return unpack(files, target.threads)
 
 
 BACKEND = Tvm()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from hbconv.backends.tvm.binary.artifact import Signature, SmallBatchLoop, TvmArtifact
-from hbconv.backends.tvm.binary.cache_key import loop_key
+from hbconv.backends.tvm.binary.cache_key import compiler_versions, loop_key
 from hbconv.backends.tvm.binary.guards import make_loop
 from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode, pack_loop, unpack_loop
 from hbconv.backends.tvm.target.machine import Machine
@@ -19,6 +19,8 @@ from hbconv.tensor import TensorProgram
 __all__ = ["FEW", "compile_loop", "compile_program"]
 
 
+COMPILER = "compiler"
+"""File of a cached loop: the versions of what compiled it."""
 FEW = Schedule(tile=8, block=8, lanes=8)
 """The schedule for few rows: the smallest tile whose vectors fill a register."""
 
@@ -35,22 +37,37 @@ def compile_program(
     types = {name: program.instructions[index].type for name, index in program.outputs.items()}
     outputs = {name: (kind.dtype, kind.shape) for name, kind in types.items()}
     batch = compile_loop(program, schedule, machine)
-    small_batch = SmallBatchLoop(
-        single_row_limit(program, machine), lambda: compile_loop(program, FEW, machine)
-    )
+    small_batch = _compile_small_batch(program, machine)
     return TvmArtifact(batch, Signature(inputs, outputs), target.threads, small_batch)
 
 
+def _compile_small_batch(program: TensorProgram, machine: Machine) -> SmallBatchLoop:
+    """Return the loop for few rows; none where it is not in the cache, and TVM is missing."""
+    rows = single_row_limit(program, machine)
+    if not rows or compiler_versions():
+        return SmallBatchLoop(rows, lambda: compile_loop(program, FEW, machine))
+    try:
+        loop = compile_loop(program, FEW, machine)
+    except ModuleNotFoundError:
+        rows = 0
+    return SmallBatchLoop(rows, lambda: loop)
+
+
 def compile_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -> CompiledLoop:
-    """Take a loop from the cache, or write and build it."""
+    """Take a loop from the cache, or write and build it.
+
+    Where no TVM is installed, the cache may hold what any version compiled.
+    """
     cache = Cache.chosen()
     key = loop_key(program, schedule, machine)
     files = cache.read(key)
-    if files:
+    compiler = compiler_versions()
+    if files and compiler in (b"", files.get(COMPILER)):
         with suppress(Exception):  # whatever is wrong with the files, the loop is built anew
             return make_loop(unpack_loop(files))
     loop = _build_loop(program, schedule, machine)
-    cache.write(key, pack_loop(loop))
+    packed = pack_loop(loop)
+    cache.write(key, packed and {**packed, COMPILER: compiler})
     return loop
 
 

@@ -11,13 +11,14 @@ import json
 import os
 import platform
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Any
 
+from hbconv.backends import find_backend
 from hbconv.containers import Graph, verify_graph
-from hbconv.errors import StoreError
+from hbconv.errors import MissingPackageError, StoreError
 from hbconv.files import appearing
 from hbconv.lower import Padding, lower, lower_nodes
 from hbconv.names import METHODS
@@ -202,7 +203,7 @@ def _stored(manifest: dict[str, Any], members: Mapping[str, bytes]) -> Stored:
         raise StoreError("The model file holds something else than a graph, a target and dtypes.")
     _verify(stored)
     programs = {}
-    if manifest["versions"] == _versions():
+    if manifest["programs"] and _can_read(manifest["versions"], stored.target.backend):
         for entry in manifest["programs"]:
             programs[
                 tuple(entry["methods"]), tuple(entry["dtypes"]), Padding(*entry["padding"])
@@ -231,11 +232,24 @@ def _verify(stored: Stored) -> None:
     )
 
 
-def _versions() -> dict[str, str]:
+def _can_read(written: Mapping[str, str], backend: str) -> bool:
+    """Whether what a backend stored is of this version and machine, as far as it depends on them.
+
+    Code for another processor is left out when it is read.
+    """
+    try:
+        packages = find_backend(backend).stored_with
+    except MissingPackageError:
+        return False
+    found = _versions(packages)
+    return all(written.get(name) == found.get(name) for name in (*packages, *found))
+
+
+def _versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:
     from hbconv import __version__
 
     found = {"hbconv": __version__, "machine": f"{platform.system()} {platform.machine()}"}
-    for package in _PACKAGES:
+    for package in packages:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

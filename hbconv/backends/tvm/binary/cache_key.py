@@ -19,19 +19,29 @@ from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.tensor import TensorProgram
 
-__all__ = ["function_key", "loop_key"]
+__all__ = ["compiler_versions", "function_key", "loop_key"]
 
-PACKAGES = ("apache-tvm", "apache-tvm-ffi", "numpy")
+COMPILERS = ("apache-tvm", "apache-tvm-ffi")
 
 
 def loop_key(program: TensorProgram, schedule: Schedule, machine: Machine) -> str:
-    """Return the digest of a program with its constants, its schedule, the machine and the code."""
+    """Return the digest of a program with its constants, its schedule, the machine and the code.
+
+    It is the same for all versions of the compiler: those without one find the loop too.
+    """
     return _digest((program, schedule, machine))
 
 
 def function_key(name: str, text: str, machine: Machine) -> str:
     """Return the digest of a function, of which ``text`` is the whole."""
-    return _digest((name, text, machine))
+    return _digest((name, text, machine, compiler_versions()))
+
+
+@cache
+def compiler_versions() -> bytes:
+    """Return the versions of what compiles; nothing where it is not installed."""
+    versions = [_version(package) for package in COMPILERS]
+    return repr(versions).encode() if all(versions) else b""
 
 
 def _digest(value: Any) -> str:
@@ -43,10 +53,10 @@ def _digest(value: Any) -> str:
 
 @cache
 def _code() -> str:
-    """Digest the code that compiles: the modules of this backend, those it uses, the packages."""
+    """Digest the code that writes loops: the modules of this backend, those it uses, numpy."""
     backend = Path(__file__).parents[1]
     package = Path(__file__).parents[3]
-    digest = hashlib.sha256(repr([sys.platform, *map(_version, PACKAGES)]).encode())
+    digest = hashlib.sha256(repr([sys.platform, _version("numpy")]).encode())
     # The kinds of primitives in tensor/ decide what passes fuse and flatten.
     sources = [*sorted(backend.rglob("*.py")), *sorted((package / "tensor").rglob("*.py"))]
     for path in (*sources, package / "forest.py"):

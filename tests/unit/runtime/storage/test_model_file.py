@@ -246,7 +246,7 @@ def test_artifacts_of_other_versions_are_compiled_again(tmp_path, monkeypatch):
     model = hbconv.convert(fit("linear"), "torchscript", sample=matrix()[:2])
     model.save(path)
     assert store.unpack(path.read_bytes()).programs
-    monkeypatch.setattr(store, "_versions", lambda: {"hbconv": "other"})
+    monkeypatch.setattr(store, "_versions", lambda packages: {"hbconv": "other"})
     assert not store.unpack(path.read_bytes()).programs
     same_answers(model, hbconv.load(path), matrix())
 

@@ -1,0 +1,51 @@
+"""Measure how much room hbconv takes where it is installed, with each set of extras.
+
+Each set is installed to a folder of its own by pip, with the versions of ``constraints.txt``.
+
+    python benchmarks/install_sizes.py              # light, torch, tvm, all
+    python benchmarks/install_sizes.py light tvm
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).parents[1]
+SETS = {"light": "", "torch": "[torch]", "tvm": "[tvm]", "torch,tvm": "[torch,tvm]", "all": "[all]"}
+
+
+def main() -> None:
+    """Print a line of Markdown for each set."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sets", nargs="*", choices=[*SETS, []], default=list(SETS))
+    print("| installed | packages | MB |\n| --- | --- | --- |")
+    for name in parser.parse_args().sets:
+        packages, size = installed(SETS[name])
+        print(f"| `hbconv{SETS[name]}` | {packages} | {size / 1e6:,.0f} |", flush=True)
+
+
+def installed(extras: str) -> tuple[int, int]:
+    """Install into an empty folder; return the number of packages, and the bytes of all files."""
+    with TemporaryDirectory() as folder:
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-compile",
+            "--target",
+            folder,
+        ]
+        constraints = ["-c", str(ROOT / "constraints.txt")]
+        subprocess.run([*pip, *constraints, f"{ROOT}{extras}"], check=True)
+        files = [path for path in Path(folder).rglob("*") if path.is_file()]
+        return len(list(Path(folder).glob("*.dist-info"))), sum(f.stat().st_size for f in files)
+
+
+if __name__ == "__main__":
+    main()
