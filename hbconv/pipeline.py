@@ -35,6 +35,7 @@ from hbconv.optimize.narrow import narrow_to
 from hbconv.optimize.plan import Plan, make_plan
 from hbconv.optimize.row_plans import RowPlan, plan_rows
 from hbconv.optimize.search import Optimized
+from hbconv.optimize.shared_codes import share_codes
 from hbconv.optimize.tuning.contender import Contender, Problem
 from hbconv.optimize.tuning.record import Tuning
 from hbconv.optimize.tuning.tuned import Tuned, find_tuned
@@ -221,6 +222,8 @@ def guard_rows(graph: Graph, target: Target, padding: Padding = DENSE) -> Guard:
 def lower_guarded(graph: Graph, guard: Guard, target: Target, padding: Padding = DENSE) -> Lowered:
     """Write the outputs as one program, with the flags of the guard beside them."""
     inside = simplify_exactly(graph, [check.node for check in guard.inside])
+    if "merge_codes" not in target.without:
+        graph, inside = share_codes(graph, inside)
     return lower(graph, target.precision, padding, flags=(*inside, *guard.proofs))
 
 

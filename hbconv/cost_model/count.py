@@ -7,11 +7,14 @@ import math
 import numpy as np
 
 from hbconv.cost_model.work import Work
-from hbconv.tensor import Op, OpKind, TensorProgram, TensorType
+from hbconv.tensor import Constant, Op, OpKind, TensorProgram, TensorType
+from hbconv.tensor.runs import find_few_runs
 
 __all__ = ["count_work", "counted_operators", "words"]
 
 WORD_BYTES = 4
+RUN_WORDS = 4
+"""Words taken one by one that a run costs, whatever its length, beside the copy of its words."""
 COSTLY = frozenset(
     {"argmax", "bucketize", "cumsum", "logsumexp", "ordered_logsumexp", "sort", "topk"}
 )
@@ -55,12 +58,24 @@ def count_work(program: TensorProgram, op: Op) -> Work:
     if op.kind is OpKind.READ:
         tables = 0 if operands[0].rows else _bytes(operands[0])
         return Work(operators=1, reads=math.prod(op.type.shape), tables=tables)
+    runs = _runs(program, op)
+    if runs:
+        return Work(operators=runs, takes=RUN_WORDS * runs, elementwise=words(op.type))
     if op.kind is OpKind.COPY and op.primitive != "concat":  # which copies whole rows at a time
         return Work(operators=1, takes=words(op.type))
     count = max(words(op.type), words(operands[0]))
     if op.kind is OpKind.REDUCTION:  # 2.5e-10 seconds a word on torch, where adding takes 1.25e-10
         count *= 2
     return Work(operators=1, elementwise=count, temporaries=_row_bytes(op.type, operands))
+
+
+def _runs(program: TensorProgram, op: Op) -> int:
+    """Count the runs that a ``take`` copies; 0 for others, and where they are many."""
+    indices = program.instructions[op.operands[-1]]
+    if op.primitive != "take" or not isinstance(indices, Constant):
+        return 0
+    x = program.instructions[op.operands[0]].type
+    return len(find_few_runs(indices.value.data, x.shape[op.attributes["axis"]]))
 
 
 def _product(op: Op, operands: list[TensorType]) -> Work:

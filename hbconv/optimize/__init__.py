@@ -17,8 +17,10 @@ from hbconv.optimize.rule import Exactness, GraphRule, NodeRule
 from hbconv.optimize.rules.derive_linear import derive_linear
 from hbconv.optimize.rules.drop_constants import drop_constants
 from hbconv.optimize.rules.fold_affine_into_affine import fold_affine_into_affine
+from hbconv.optimize.rules.fold_codes import fold_codes
 from hbconv.optimize.rules.inject_selection import inject_selection
 from hbconv.optimize.rules.join_selections import join_selections
+from hbconv.optimize.rules.merge_codes import merge_codes
 from hbconv.optimize.rules.merge_elementwise import merge_elementwise
 from hbconv.optimize.rules.merge_forests import merge_forests
 from hbconv.optimize.rules.merge_linears import merge_linears
@@ -39,6 +41,7 @@ RULES: tuple[NodeRule, ...] = (
     NodeRule(inject_selection, Exactness.BITS, "nothing depends on the columns left out"),
     NodeRule(drop_constants, Exactness.TOLERANCE, "the same is added to every row"),
     NodeRule(fold_affine_into_affine, Exactness.BITS, "the steps and their order stay"),
+    NodeRule(fold_codes, Exactness.BITS, "the entries and their order stay"),
 )
 """The rules that are always worth while, in the order they are tried at each node.
 
@@ -52,6 +55,7 @@ REWRITES: tuple[GraphRule, ...] = (
     GraphRule(derive_linear, Exactness.TOLERANCE, "one polynomial, judged when made"),
     GraphRule(merge_forests, Exactness.BITS, "each output keeps its terms and their order"),
     GraphRule(merge_linears, Exactness.TOLERANCE, "each sum keeps its terms"),
+    GraphRule(merge_codes, Exactness.BITS, "each column is computed alone"),
     GraphRule(merge_elementwise, Exactness.BITS, "each column is computed alone"),
 )
 """The rules chosen by cost, in the order they are tried."""

@@ -14,6 +14,7 @@ from hbconv.forest import Forest
 from hbconv.strategy import Refusal, find_strategy, strategies
 from hbconv.target import Target
 from hbconv.tensor import Op, OpKind, TensorProgram
+from hbconv.tensor.rewrite import rewrite_program
 
 __all__ = [
     "program_seconds",
@@ -48,8 +49,15 @@ def program_seconds(program: TensorProgram, target: Target) -> float:
     True
     """
     backend = find_backend(target.backend)
+    program = _with_tables_written(program, backend)
     operators = (i for i in program.instructions if isinstance(i, Op))
     return sum(_operator_seconds(program, op, target, backend) for op in operators)
+
+
+def _with_tables_written(program: TensorProgram, backend: Backend) -> TensorProgram:
+    """Write look-ups of codes as the backend does: it compares or reads, by the size of tables."""
+    written = {n: f for n, f in backend.rewrites.items() if n == "lookup_codes"}
+    return rewrite_program(program, written) if "lookup_codes" in program.primitives else program
 
 
 def _operator_seconds(program: TensorProgram, op: Op, target: Target, backend: Backend) -> float:

@@ -18,6 +18,7 @@ from hbconv.containers import Check, Graph
 from hbconv.containers.analysis.guard import Guard
 from hbconv.errors import InputError
 from hbconv.lower import DENSE, EntriesFeed, Feed, Padding, lower_nodes
+from hbconv.optimize.shared_codes import join_conditions
 from hbconv.runtime.inputs.table import Table
 from hbconv.runtime.magnitudes import are_within
 
@@ -90,7 +91,7 @@ class _Conditions:
     def __init__(self, graph: Graph, checks: tuple[Check, ...], padding: Padding) -> None:
         self.messages = {f"check{i}": check.message for i, check in enumerate(checks)}
         nodes = dict(zip(self.messages, (check.node for check in checks), strict=True))
-        self.lowered = lower_nodes(graph, nodes, padding=padding)
+        self.lowered = lower_nodes(graph, join_conditions(graph, nodes), padding=padding)
 
     def require(self, table: Table) -> None:
         """Raise InputError with the message of the first that holds for some row."""

@@ -129,6 +129,13 @@ class Builder:
         )
         return self._append(Op(primitive, indexes, kind, attributes, self.source), known)
 
+    def known(self, x: Value) -> npt.NDArray[Any]:
+        """Return the value of a constant."""
+        instruction = self._instructions[x.index]
+        if not isinstance(instruction, Constant):
+            raise ValueError(f"{x.type} is not a constant")
+        return instruction.value.data
+
     def program(self, outputs: Mapping[str, Value]) -> TensorProgram:
         """Close the program, dropping what no output needs; declared inputs stay."""
         needed = {v.index for v in outputs.values()} | {
@@ -178,6 +185,11 @@ class Builder:
     def lookup(self, table: Value, index: Value) -> Value:
         """Read a constant table at computed positions."""
         return self.op("lookup", table, index)
+
+    def lookup_codes(self, tables: Sequence[npt.NDArray[Any]], codes: Value) -> Value:
+        """Read each column's own table; its first entry is for the code -1."""
+        table = self.constant(np.concatenate(tables))
+        return self.op("lookup_codes", table, codes, sizes=tuple(len(t) for t in tables))
 
     def gather(self, x: Value, index: Value) -> Value:
         """Read each row of x at its own positions."""

@@ -27,6 +27,7 @@ from hbconv.containers import (
     Normalize,
     OneHot,
     Polynomial,
+    Recode,
     Schema,
     Select,
     Softmax,
@@ -50,7 +51,16 @@ def pick(x: Node, *columns: int) -> Node:
     return Select(x, Array(np.array(columns, np.int32)))
 
 
+GROUPS = (Array.of([-1, 0, 1, 0], "int32"), Array.of([0, -1, -1, 1], "int32"))
+GROUPED = Recode(Concat((CITY, CARRIER)), GROUPS)
+SUMMED = (Array(np.arange(3.0)[:, None]), Array(np.arange(3.0, 6.0)[:, None]))
+WIDE = LookupSum(Recode(CITY, (Array.of([-1, *[0] * 9], "int32"),)), (Array(np.ones((2, 99))),))
+
 EXAMPLES: dict[str, tuple[Node, ...]] = {
+    "fold_codes": (
+        LookupSum(GROUPED, SUMMED), Recode(GROUPED, GROUPS), WIDE,
+        Recode(Recode(CITY, (Array([0.0, 1.0, 2.0, 3.0]),)), GROUPS[:1]),
+    ),
     "remove_identity": (
         pick(X, 0, 1), pick(X, 1, 0), Affine.of(X, sub=0.0, div=1.0),
         Affine.of(X, sub=0.0, div=2.0), Concat((X,)),

@@ -94,7 +94,7 @@ def _squares(draw: st.DrawFn, x: Node, dtype: str) -> Node:
 
 def _encoded(draw: st.DrawFn, x: Node, dtype: str) -> Node:
     chosen = Select(Columns.of(_schema(x)), Array.of([0], np.int32))
-    codes = FindCode(chosen, Array(np.array([-1.0, 0.0, 0.5])))
+    codes = FindCode(chosen, (Array(np.array([-1.0, 0.0, 0.5])),))
     return Concat((x, OneHot(codes, (3,), dtype)))
 
 

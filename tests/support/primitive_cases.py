@@ -276,6 +276,20 @@ def binary(
     )
 
 
+def of_codes(sizes: tuple[int, ...], entry: tuple[int, ...], dtype: str) -> Case:
+    """Build the case of look-ups by code: small tables are compared, larger ones read."""
+    numbers = np.random.default_rng(7).integers(-9, 9, (sum(sizes), *entry)).astype(dtype)
+    tables = np.split(numbers, np.cumsum(sizes)[:-1])
+
+    def write(b: Builder, index: Value) -> Value:
+        last = b.constant(np.array(sizes) - 2, "int32")
+        codes = b.take(index, range(len(sizes))) - b.constant(1, "int32")
+        return b.lookup_codes(tables, b.op("minimum", codes, last))
+
+    name = f"tables of {sizes}, entries {entry} of {dtype}"
+    return Case("lookup_codes", name, write, (TABLE,), dtypes=("int32",))
+
+
 ELEMENTWISE = [
     *(unary(name, FUNCTION) for name in ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "erf")),
     *(unary(name) for name in ("neg", "abs", "floor", "ceil", "rint", "isnan", "isinf")),
@@ -342,6 +356,7 @@ MOVEMENT = [
     Case("gather", "columns", lambda b, x, i: b.gather(x, i), (Input(), Input(below(WIDTH), 9, "int32"))),
     Case("gather", "cube", lambda b, x, i: b.gather(x, b.reshape(i, 2, 1, 2)), (Input(), Input(below(WIDTH), 4, "int32"))),
     Case("gather", "at the largest", lambda b, x: b.reshape(b.gather(x, b.reduce("argmax", x)), 1), (Input(whole),)),
+    *(of_codes(sizes, entry, dtype) for sizes in ((3, 1, 4), (1, 1), (12, 2), (13, 20)) for entry, dtype in (((), "float64"), ((), "int32"), ((3,), "float32"), ((2, 2), "bool"))),
     Case("lookup", "numbers", lambda b, i: b.lookup(b.constant(special("float64")), i), (TABLE,), dtypes=("int32",)),
     Case("lookup", "of lookup", lambda b, i: b.lookup(b.constant(SQUARES), b.lookup(b.constant(SQUARES % 20), i)), (TABLE,), dtypes=("int32",)),
     Case("lookup", "tests", lambda b, i: b.lookup(b.constant(np.arange(20) % 3 == 0), i), (TABLE,), dtypes=("int32",)),

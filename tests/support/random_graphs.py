@@ -130,7 +130,7 @@ def _select(draw: Draw, x: Node) -> Node:
 
 def _codes(draw: Draw, x: Node) -> Node:
     columns = draw(st.lists(st.integers(0, x.type.width - 1), min_size=1, max_size=3, unique=True))
-    codes = tuple(FindCode(Select(x, Array.of([c], np.int32)), KNOWN) for c in columns)
+    codes = tuple(FindCode(Select(x, Array.of([c], np.int32)), (KNOWN,)) for c in columns)
     return Concat(codes) if len(codes) > 1 else codes[0]
 
 

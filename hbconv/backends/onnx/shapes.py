@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hbconv.tensor.runs import find_few_runs
+
 if TYPE_CHECKING:
     from hbconv.backends.onnx.writer import GraphWriter, Tensor
 
@@ -49,8 +51,16 @@ def without_last_row(w: GraphWriter, name: str) -> str:
 
 
 def take(w: GraphWriter, x: Tensor, indices: Tensor, axis: int) -> str:
-    """Take fixed positions of a static axis."""
-    return w.node("Gather", x.name, indices.name, axis=axis + 1)
+    """Take fixed positions of a static axis; few runs of neighbours are copied as slices."""
+    runs = () if indices.value is None else find_few_runs(indices.value, x.shape[axis])
+    if not runs:
+        return w.node("Gather", x.name, indices.name, axis=axis + 1)
+    parts = [_slice(w, x, axis + 1, first, first + length) for first, length in runs]
+    return parts[0] if len(parts) == 1 else w.node("Concat", *parts, axis=axis + 1)
+
+
+def _slice(w: GraphWriter, x: Tensor, axis: int, first: int, last: int) -> str:
+    return w.node("Slice", x.name, *(w.constant([i], "int64") for i in (first, last, axis)))
 
 
 def gather(w: GraphWriter, x: Tensor, index: Tensor) -> str:

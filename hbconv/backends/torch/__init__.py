@@ -6,10 +6,10 @@ without graph breaks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,8 @@ from hbconv.errors import BackendError
 from hbconv.forest import Forest
 from hbconv.strategy import Refusal, find_strategy
 from hbconv.target import Target
-from hbconv.tensor import TensorProgram
+from hbconv.tensor import TensorProgram, Value
+from hbconv.tensor.code_tables import read_tables
 
 __all__ = ["BACKEND", "TensorModule", "Torch", "TorchArtifact", "export_module", "find_device"]
 
@@ -162,6 +163,7 @@ class Torch(Backend):
     extra = "torch"
     stored_with = ("torch",)
     emits = frozenset({*FUNCTIONS, "iterate", "tree_scores", "tree_leaves"})
+    rewrites: ClassVar[Mapping[str, Callable[..., Value]]] = {"lookup_codes": read_tables}
     devices = ("cpu", "cuda")
     plans_by_rows = True
 

@@ -14,6 +14,7 @@ from hbconv.backends.torch.functions import DTYPES, FUNCTIONS, PREPARED
 from hbconv.errors import InputError
 from hbconv.tensor import PRIMITIVES, Builder, Constant, Input, Op, TensorProgram
 from hbconv.tensor.program import Instruction
+from hbconv.tensor.runs import Runs, find_few_runs
 from hbconv.tensor.splits import Splits, prepare_splits
 
 __all__ = ["LoopModule", "TensorModule"]
@@ -176,6 +177,8 @@ class _FxWriter:
                 _trees(instruction, self.program.instructions[instruction.operands[0]].type.dtype),
             )
             return self.graph.call_module(f"trees_{name}", (self.nodes[instruction.operands[0]],))
+        if isinstance(instruction, Op) and (runs := self.runs(instruction)):
+            return self.copied(instruction, runs)
         if isinstance(instruction, Op):
             attributes = dict(_torch_attribute(*item) for item in instruction.attributes.items())
             return self.graph.call_function(
@@ -187,6 +190,21 @@ class _FxWriter:
             if instruction.type.dtype == "int32"
             else given
         )
+
+    def runs(self, op: Op) -> Runs:
+        """Return the runs that a ``take`` copies; none for others, and where they are many."""
+        indices = self.program.instructions[op.operands[-1]]
+        if op.primitive != "take" or not isinstance(indices, Constant):
+            return ()
+        x = self.program.instructions[op.operands[0]].type
+        return find_few_runs(indices.value.data, x.shape[op.attributes["axis"]])
+
+    def copied(self, op: Op, runs: Runs) -> fx.Node:
+        """Copy one run after another."""
+        dim = op.attributes["axis"] + 1
+        x = self.nodes[op.operands[0]]
+        parts = [self.graph.call_function(torch.narrow, (x, dim, *run)) for run in runs]
+        return self.graph.call_function(torch.cat, (parts, dim))
 
     def operands(self, name: str, op: Op) -> tuple[fx.Node, ...]:
         operands = tuple(self.nodes[i] for i in op.operands)

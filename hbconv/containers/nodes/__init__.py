@@ -19,7 +19,6 @@ from hbconv.containers.nodes.codes import (
     FIRST_CODE,
     CategoryCodes,
     CategoryNumbers,
-    FindCode,
     OneHot,
     Recode,
 )
@@ -27,6 +26,7 @@ from hbconv.containers.nodes.conditions import Choose, IsOtherDtype, IsOutside, 
 from hbconv.containers.nodes.decisions import ArgMax, Compare, IsBeyond, IsNonFinite, Softmax
 from hbconv.containers.nodes.distances import Distances, SharedDistances, SquaredDistances
 from hbconv.containers.nodes.elementwise import Clip, Map, SoftThreshold
+from hbconv.containers.nodes.find_code import FindCode
 from hbconv.containers.nodes.haversine import Angle, Haversine
 from hbconv.containers.nodes.inputs import Codes, Columns, Entries, FillText, Hashes
 from hbconv.containers.nodes.linear import Linear, OrderedLinear

@@ -1,9 +1,9 @@
-"""Codes of categories: found, replaced, and written as zeros and ones."""
+"""Codes of categories: replaced, and written as zeros and ones."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers.interval import Interval, largest_constant
 from hbconv.containers.node import Node, container, one_to_one
+from hbconv.containers.nodes.find_code import FindCode
 from hbconv.containers.nodes.inputs import Codes, Columns
 from hbconv.containers.nodes.wiring import Cast, Select
 from hbconv.containers.schema import Schema, Type
@@ -23,7 +24,6 @@ __all__ = [
     "FIRST_CODE",
     "CategoryCodes",
     "CategoryNumbers",
-    "FindCode",
     "OneHot",
     "Recode",
 ]
@@ -118,63 +118,7 @@ class Recode(Node):
         return None if largest is None else Interval(largest)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        starts = np.cumsum([1, *(len(t) for t in self.tables[:-1])])
-        flat = np.concatenate([t.data for t in self.tables])
-        return b.lookup(b.constant(flat), inputs[0] + b.constant(starts, "int32"))
-
-
-@container
-class FindCode(Node):
-    """Find the position of one column's value among the known ones, as an int32 code.
-
-    The known values ascend, with NaN last. The code is -1 for any other value.
-
-    Numbers are compared exactly, in numpy's common dtype of x and the values; NaN equals NaN.
-    """
-
-    x: Node
-    values: Array
-
-    decides: ClassVar[bool] = True
-
-    @property
-    def detail(self) -> str:
-        return f"{len(self.values)} values"
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.FLAT
-
-    def breaks(self, column: int) -> npt.NDArray[np.float64]:  # noqa: ARG002
-        known = self.values.data.astype(np.float64)
-        return known[~np.isnan(known)]
-
-    def infer(self) -> Type:
-        return Type(1, "int32")
-
-    def lower(self, b: Builder, *inputs: Value) -> Value:
-        dtype = np.result_type(inputs[0].dtype, self.values.dtype).name
-        x = b.cast(inputs[0], dtype)
-        known = self.values.data[~np.isnan(self.values.data)].astype(b.dtype(dtype))
-        code = _find(b, x, known)
-        if len(known) == len(self.values) or not dtype.startswith("float"):
-            return code
-        return b.where(b.op("isnan", x), b.constant([len(known)], "int32"), code)
-
-
-def _find(b: Builder, x: Value, known: npt.NDArray[Any]) -> Value:
-    """Count the values below x: where x is known, that is its position."""
-    unknown = b.op("expand", x, b.constant([-1], "int32"))
-    if not len(known):
-        return unknown
-    position = b.op(
-        "minimum",
-        b.op("bucketize", x, b.constant(known[None]), right=False),
-        b.constant([len(known) - 1], "int32"),
-    )
-    return b.where(b.op("eq", b.lookup(b.constant(known), position), x), position, unknown)
+        return b.lookup_codes([t.data for t in self.tables], inputs[0])
 
 
 FIRST_CODE = 2

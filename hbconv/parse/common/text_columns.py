@@ -90,7 +90,7 @@ def category_codes(step: Step, position: int, categories: Any) -> Node:
                 f"the categories of column {position} do not ascend, and the source model "
                 "does a binary search in them"
             )
-        return FindCode(columns_of(step.x, [position]), Array(_as_numbers(values)))
+        return FindCode(columns_of(step.x, [position]), (Array(_as_numbers(values)),))
     odd = sorted(
         {type(v).__name__ for v in values.tolist() if v is not None and not isinstance(v, _PLAIN)}
     )

@@ -61,7 +61,7 @@ class Codes:
     def _numbered(self, codes: Node, column: int, listed: Ints) -> Node:
         """Keep the codes of no category and of NaN, then number the listed ones without gaps."""
         known = np.concatenate([[FIRST_CODE - 1], FIRST_CODE + listed]).astype(codes.type.dtype)
-        place = FindCode(Select(codes, Array(np.array([column], np.int32))), Array(known))
+        place = FindCode(Select(codes, Array(np.array([column], np.int32))), (Array(known),))
         return Affine.of(Cast(place, codes.type.dtype), add=1.0)
 
 

@@ -156,7 +156,8 @@ def _number_code(step: Step, position: int, values: list[int]) -> Node:
             max(values, key=abs),
             f"hbconv handles categories up to {_EXACT}. Number them anew before fitting.",
         )
-    return FindCode(select(step.x, [position]), Array(np.array([*sorted(values), np.nan])))
+    known = Array(np.array([*sorted(values), np.nan]))
+    return FindCode(select(step.x, [position]), (known,))
 
 
 def _text_code(step: Step, position: int, values: list[str]) -> Node:

@@ -10,7 +10,7 @@ FORMAT = 2
 """Number of the format written; files of a larger number are refused.
 
 Format 2 (after 0.1.0) gives an ``Output`` one form in place of eleven fields, and some classes
-and fields other names (``_CLASSES``, ``_FIELDS``).
+and fields other names (``_CLASSES``, ``_FIELDS``). A ``FindCode`` has values for each column.
 """
 
 Entry = dict[str, Any]
@@ -51,11 +51,16 @@ def upgraded(value: Any, written: int) -> Any:
 
 
 def _renamed(entry: Entry) -> Entry:
-    """Give the class and the fields the names of today; the path of a step stood in ``source``."""
+    """Give the class and the fields the names of today; the path of a step stood in ``source``.
+
+    A FindCode had the values of its only column.
+    """
     fields = _FIELDS.get(entry["is"], {})
     new = {fields.get(name, name): item for name, item in entry.items()}
     if "source" in new:
         new["step"] = new.pop("source")
+    if entry["is"] == "FindCode":
+        new["values"] = {"tuple": [new["values"]]}
     return {**new, "is": _CLASSES.get(entry["is"], entry["is"])}
 
 

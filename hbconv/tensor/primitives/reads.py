@@ -37,6 +37,26 @@ def lookup(table: NumpyArray, index: NumpyArray) -> NumpyArray:
     return np.asarray(table[index])
 
 
+def infer_lookup_codes(table: TensorType, codes: TensorType, sizes: tuple[int, ...]) -> TensorType:
+    """Type ``lookup_codes(table, codes, sizes)``: the entry of each column's own table.
+
+    The tables of ``sizes`` entries stand one after another in a constant, (size, *entry). The first
+    entry of each is for the code -1, the next for 0; codes are of shape (n_rows, width).
+    """
+    require(not table.rows and len(table.shape) >= 1, f"lookup_codes in {table}")
+    fits = codes.rows and codes.dtype == "int32" and codes.shape == (len(sizes),)
+    require(fits, f"lookup_codes of {codes} in {len(sizes)} tables")
+    require(all(size > 0 for size in sizes), "each table of lookup_codes has an entry")
+    require(sum(sizes) == table.shape[0], f"lookup_codes of {sum(sizes)} entries in {table}")
+    return TensorType(table.dtype, (*codes.shape, *table.shape[1:]))
+
+
+def lookup_codes(table: NumpyArray, codes: NumpyArray, sizes: tuple[int, ...]) -> NumpyArray:
+    """Read entries of the tables of the columns."""
+    firsts = np.cumsum([1, *sizes])[:-1].astype(np.int32)
+    return np.asarray(table[codes + firsts])
+
+
 def infer_bucketize(x: TensorType, edges: TensorType, right: bool) -> TensorType:
     """Type ``bucketize(x, edges, right)``: the number of edges at or below each entry.
 
@@ -80,5 +100,6 @@ def scatter(tokens: NumpyArray, weights: NumpyArray, width: int) -> NumpyArray:
 
 define("gather", infer_gather, gather, OpKind.READ)
 define("lookup", infer_lookup, lookup, OpKind.READ)
+define("lookup_codes", infer_lookup_codes, lookup_codes, OpKind.READ)
 define("bucketize", infer_bucketize, bucketize, OpKind.READ)
 define("scatter", infer_scatter, scatter, OpKind.READ)

@@ -77,7 +77,7 @@ BLOCKED = {
     "Together": "others take the rest of its columns, so it is computed at once",
     **dict.fromkeys(("TreeEnsemble", "TreeLeaves"), "the rule narrow_forests looks at all readers"),
     **dict.fromkeys(
-        ("Codes", "ExpectedSigmoid", "FindCode", "IsBeyond", "IsNonFinite", "IsOtherDtype", "LogSumExp",
+        ("Codes", "ExpectedSigmoid", "IsBeyond", "IsNonFinite", "IsOtherDtype", "LogSumExp",
          "RowDot", "WeightedMedian"),
         "it has one column",
     ),
@@ -109,7 +109,7 @@ ONE = Select(X, Array([1]))
 BITS = Compare.of(X, "gt", 0.5, "float64")
 PLACES = Nearest(X, 3)
 CODES = Concat(
-    tuple(FindCode(Select(X, Array.of([j], "int32")), Array([0.0, 1.0, 2.0])) for j in range(3))
+    tuple(FindCode(Select(X, Array.of([j], "int32")), (Array([0.0, 1.0, 2.0]),)) for j in range(3))
 )
 POINTS = Array([[0.0, 1.0, 2.0], [0.5, -1.0, 0.1], [3.0, 0.0, 1e3]])
 KNOTS = Array([[0.0, 0.5, 2.0], [-1.0, 0.0, 1.0], [0.1, 0.1, 9.0]])
@@ -141,6 +141,7 @@ SAMPLES: tuple[Node, ...] = (
     ConstantRows(ONE, Array([1.0, -0.0, np.nan])),
     Distances(X, POINTS),
     EntriesAt(X, PLACES),
+    FindCode(X, (Array([0.0, 1.0, 2.0]), Array([-1.5, 0.5, np.nan]), Array(np.arange(-9.0, 9.0)))),
     FiniteLog(X),
     Haversine(X, POINTS),
     Held(IsMissing(X), Y, 7.0),

@@ -47,3 +47,10 @@ def test_copies_count_what_is_copied():
     assert counted(lambda b, x: b.take(x, [3, 1])) == Work(operators=1, takes=2)
     joined = counted(lambda b, x: b.concat([x, x]))
     assert (joined.takes, joined.elementwise) == (0, 12)
+
+
+def test_few_runs_of_a_take_count_as_copies():
+    work = counted(lambda b, x: b.take(x, [*range(3, 9), *range(20, 26)]), width=30)
+    assert work == Work(operators=2, takes=8, elementwise=12)
+    scattered = counted(lambda b, x: b.take(x, range(0, 30, 2)), width=30)
+    assert (scattered.takes, scattered.elementwise) == (15, 0)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.tensor import Builder, Value
+from hbconv.tensor.code_tables import compare_small_tables
 
 __all__ = ["REWRITES"]
 
@@ -26,4 +27,11 @@ def logsumexp(b: Builder, x: Value, axis: int) -> Value:
     return b.op("log", b.reduce("reduce_sum", b.op("exp", x - column), axis)) + shift
 
 
-REWRITES: dict[str, Callable[..., Any]] = {"relu": relu, "logsumexp": logsumexp}
+MAX_COMPARED = 12
+"""Entries of a table up to which comparing vectors of codes beats a read for each row."""
+
+REWRITES: dict[str, Callable[..., Any]] = {
+    "relu": relu,
+    "logsumexp": logsumexp,
+    "lookup_codes": compare_small_tables(MAX_COMPARED, of_all_entries=False),
+}

@@ -113,7 +113,7 @@ def codes_of(ref: Ref) -> tuple[int, int] | None:
             return -1, len(known.values) - 1
         return -1, max(len(known.values) - 1, known.none, known.nan)
     if isinstance(node, FindCode):
-        return -1, len(node.values) - 1
+        return -1, len(node.values[column]) - 1
     if isinstance(node, Bins):
         return 0, int(np.count_nonzero(~np.isnan(node.edges.data[column])))
     return None

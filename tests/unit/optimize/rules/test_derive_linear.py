@@ -95,7 +95,7 @@ def test_one_hot_encodings_become_one_look_up():
 
 
 def test_an_encoding_alone_holds_the_bias_in_its_table():
-    encoding = OneHot(FindCode(pick(X, 0), Array(np.arange(3.0))), (3,))
+    encoding = OneHot(FindCode(pick(X, 0), (Array(np.arange(3.0)),)), (3,))
     node = derived(Affine.of(Linear.of(encoding, [1.0, 2.0, 3.0], 9.0), mul=2.0))
     assert node == LookupSum(encoding.codes, (Array([[18.0], [20.0], [22.0], [24.0]]),))
 
@@ -164,7 +164,7 @@ def test_squares_that_would_cancel_are_declined():
 
 @pytest.mark.parametrize(
     "before",
-    [SCALED, Linear.of(X, np.eye(4)), OneHot(FindCode(pick(X, 0), Array(np.arange(4.0))), (4,))],
+    [SCALED, Linear.of(X, np.eye(4)), OneHot(FindCode(pick(X, 0), (Array(np.arange(4.0)),)), (4,))],
     ids=["affine", "linear", "one_hot"],
 )
 def test_nothing_is_folded_into_infinite_weights(before: Node):

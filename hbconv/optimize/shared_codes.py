@@ -1,0 +1,76 @@
+"""Share the codes that checks of unseen categories and outputs read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from hbconv.containers import FindCode, Graph, Node, Output, topological
+from hbconv.optimize import RULES
+from hbconv.optimize.fixed_point import simplify
+from hbconv.optimize.rule import Declined, Derivation, Exactness, apply_together
+from hbconv.optimize.rules.merge_codes import merge_codes
+from hbconv.optimize.rules.merge_elementwise import merge_elementwise
+
+__all__ = ["join_conditions", "share_codes"]
+
+
+def share_codes(graph: Graph, conditions: Sequence[Node]) -> tuple[Graph, tuple[Node, ...]]:
+    """Find the codes that conditions and outputs read at once, each column once.
+
+    Rules rewrite outputs alone, so a condition finds the codes of its column anew until here.
+
+    Parameters
+    ----------
+    graph : Graph
+    conditions : sequence of Node
+        Over the same input, simplified by the bit-exact rules.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbconv.array import Array
+    >>> from hbconv.containers import Columns, Compare, Concat, Schema
+    >>> schema = Schema.table(["a", "b"])
+    >>> codes = [
+    ...     FindCode(Columns(schema, Array.of([i], np.int32)), (Array([0.0, 1.0]),))
+    ...     for i in range(2)
+    ... ]
+    >>> graph = Graph(schema, {"transform": Output(Concat(tuple(codes)))})
+    >>> shared, (unseen,) = share_codes(graph, [Compare.of(codes[1], "eq", -1)])
+    >>> sum(isinstance(node, FindCode) for node in topological((*shared.output_roots, unseen)))
+    1
+    """
+    if not _find_codes(conditions):
+        return graph, tuple(conditions)
+    names = [f"condition {i}" for i in range(len(conditions))]
+    asked = dict(zip(names, map(Output, conditions), strict=True))
+    both = _applied(replace(graph, outputs={**graph.outputs, **asked}), merge_codes)
+    outputs = {name: both.outputs[name] for name in graph.outputs}
+    joined = join_conditions(graph, {name: both.outputs[name].node for name in names})
+    return replace(graph, outputs=outputs), tuple(joined.values())
+
+
+def join_conditions(graph: Graph, conditions: Mapping[str, Node]) -> dict[str, Node]:
+    """Find the codes of all conditions at once, and compare them at once.
+
+    Conditions that read no codes stay as they are.
+    """
+    if not _find_codes(conditions.values()):
+        return dict(conditions)
+    asked = replace(graph, outputs={name: Output(node) for name, node in conditions.items()})
+    joined = _applied(_applied(asked, merge_codes), merge_elementwise)
+    return {name: output.node for name, output in joined.outputs.items()}
+
+
+def _find_codes(nodes: Iterable[Node]) -> bool:
+    return any(isinstance(node, FindCode) for node in topological(tuple(nodes)))
+
+
+def _applied(graph: Graph, rule: Callable[[Graph], Iterator[Derivation | Declined]]) -> Graph:
+    """Make all rewrites of a bit-exact rule."""
+    exact = [r for r in RULES if r.exactness is Exactness.BITS]
+    simple = simplify(graph, exact)
+    return simplify(
+        apply_together(simple, [d for d in rule(simple) if isinstance(d, Derivation)]), exact
+    )
