@@ -6,6 +6,7 @@ A model's name is its file's stem. A folder serves all of its models.
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 from pathlib import Path
 
@@ -23,6 +24,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--port", type=int, default=8000, help="port (default 8000; 0: a free one)"
     )
+    command.add_argument("--grpc-port", type=int, help="port of gRPC too (0: a free one)")
     command.add_argument("--backend", help="compile the models for this backend")
     command.add_argument(
         "--trusted",
@@ -66,9 +68,12 @@ def run(options: argparse.Namespace) -> int:
     """Serve until the process is told to end."""
     try:
         from hbconv.serve.server import serve
+
+        if options.grpc_port is not None:
+            importlib.import_module("hbconv.serve.grpc_service")
     except ModuleNotFoundError as error:
         raise MissingPackageError(
-            f"Serving needs {error.name}. Install with: pip install 'hbconv[serve]'"
+            f"Serving needs {error.name}. Install with: pip install 'hbconv[serve,grpc]'"
         ) from error
     from hbconv.serve.settings import Settings
 
@@ -77,6 +82,7 @@ def run(options: argparse.Namespace) -> int:
     settings = Settings(
         host=options.host,
         port=options.port,
+        grpc_port=options.grpc_port,
         token=_token(options.token_file),
         certificate=options.certificate,
         key=options.key,

@@ -36,6 +36,19 @@ class Control:
             for one in self._assignment.unloaded
         ]
 
+    def require_no_parameters(self, parameters: object) -> None:
+        """Refuse to load a model otherwise than from its files.
+
+        Raises
+        ------
+        RefusedError
+            There are parameters.
+        """
+        if parameters:
+            raise RefusedError(
+                400, "InputError", "A model is loaded from its files alone: send no parameters."
+            )
+
     async def ask(self, action: str, name: str) -> None:
         """Ask for a model to be loaded or unloaded, and wait until it is.
 

@@ -51,9 +51,9 @@ class Handlers:
         self, catalog: Catalog, settings: Settings, metrics: Metrics, control: Control
     ) -> None:
         self.leaving: asyncio.Future[None] | None = None
-        self._control = control
+        self.control = control
         self.settings = settings
-        self._catalog = catalog
+        self.catalog = catalog
         self._metrics = metrics
         self._running = 0
 
@@ -64,16 +64,16 @@ class Handlers:
 
     def count(self, route: Route, status: int, seconds: float) -> None:
         """Count a request that is answered; a model by its name only if there is one."""
-        model = route.model if route.model in self._catalog.models else ""
+        model = route.model if route.model in self.catalog.models else ""
         self._metrics.request(route.name, model, status, seconds)
 
     # What models answer.
 
     async def on_infer(self, route: Route, request: Request) -> Response:
         """Answer tensors with tensors."""
-        batcher = self._catalog.find(route.model, route.version)
+        batcher = self.catalog.find(route.model, route.version)
         served = batcher.served
-        with self._place():
+        with self.place():
             body = await request.body()
             length = request.header(_LENGTH)
             asked = read_v2(body, length, served.signature, self.settings.rows)
@@ -86,8 +86,8 @@ class Handlers:
 
     async def on_predict(self, route: Route, request: Request) -> Response:
         """Answer records with named values."""
-        batcher = self._catalog.find(route.model, route.version)
-        with self._place():
+        batcher = self.catalog.find(route.model, route.version)
+        with self.place():
             document = read_json(await request.body())
             asked = read_records(document, batcher.served.signature, self.settings.rows)
             answers = await self.computed(batcher, asked)
@@ -99,7 +99,7 @@ class Handlers:
         return await batcher.answer(asked)
 
     @contextmanager
-    def _place(self) -> Iterator[None]:
+    def place(self) -> Iterator[None]:
         """Take a place among the requests that are read, wait or are computed."""
         if self._running >= self.settings.queued:
             raise RefusedError(
@@ -122,7 +122,7 @@ class Handlers:
     async def on_openapi(self, route: Route, request: Request) -> Response:  # noqa: ARG002
         """Describe all routes."""
         secured = self.settings.token is not None
-        served = [one.served for found in self._catalog.models.values() for one in found.values()]
+        served = [one.served for found in self.catalog.models.values() for one in found.values()]
         return as_json(openapi_document(served, secured=secured))
 
     async def on_metrics(self, route: Route, request: Request) -> Response:  # noqa: ARG002
@@ -140,14 +140,14 @@ class Handlers:
     async def on_ready(self, route: Route, request: Request) -> Response:  # noqa: ARG002
         """Tell whether the server, or a model, takes requests."""
         if route.model:
-            self._catalog.find(route.model, route.version)
+            self.catalog.find(route.model, route.version)
             return as_json({"name": route.model, "ready": True})
         return as_json({"ready": self.leaving is None}, 200 if self.leaving is None else 503)
 
     async def on_model(self, route: Route, request: Request) -> Response:  # noqa: ARG002
         """Tell of a model."""
-        batcher = self._catalog.find(route.model, route.version)
-        return as_json(model_document(batcher.served, self._catalog.models[route.model]))
+        batcher = self.catalog.find(route.model, route.version)
+        return as_json(model_document(batcher.served, self.catalog.models[route.model]))
 
     # Which models there are.
 
@@ -155,21 +155,18 @@ class Handlers:
         """Tell the models that are there, served or not."""
         document = read_json(await request.body() or b"{}")
         only_ready = isinstance(document, dict) and document.get("ready") is True
-        return as_json(self._control.index(only_ready=only_ready))
+        return as_json(self.control.index(only_ready=only_ready))
 
     async def on_load(self, route: Route, request: Request) -> Response:
         """Load a model as its files are now."""
         document = read_json(await request.body() or b"{}")
         parameters = document.get("parameters") if isinstance(document, dict) else None
-        if parameters:
-            raise RefusedError(
-                400, "InputError", "A model is loaded from its files alone: send no parameters."
-            )
-        await self._control.ask("load", route.model)
+        self.control.require_no_parameters(parameters)
+        await self.control.ask("load", route.model)
         return as_json({})
 
     async def on_unload(self, route: Route, request: Request) -> Response:
         """Serve a model no more."""
         await request.body()
-        await self._control.ask("unload", route.model)
+        await self.control.ask("unload", route.model)
         return as_json({})

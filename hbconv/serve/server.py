@@ -7,6 +7,8 @@ import logging
 import os
 import socket
 from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -39,11 +41,28 @@ def serve(paths: Sequence[Path], settings: Settings, name: str | None = None) ->
     """
     if not find_models(paths, name):
         raise OptionError(f"There is no model in {', '.join(map(str, paths))}.")
-    with _listen(settings) as listening, TemporaryDirectory(prefix="hbconv-metrics-") as folder:
+    with ExitStack() as stack:
+        listening = stack.enter_context(_listen(settings))
+        folder = stack.enter_context(TemporaryDirectory(prefix="hbconv-metrics-"))
+        if settings.grpc_port is not None:
+            held = stack.enter_context(_hold(settings, settings.grpc_port))
+            settings = replace(settings, grpc_port=held.getsockname()[1])
         os.environ[METRICS_FOLDER] = folder
         logging.basicConfig(level=logging.INFO, format="hbconv: %(message)s")
         asyncio.run(Supervisor(paths, name, settings, listening).run())
     return 0
+
+
+def _hold(settings: Settings, port: int) -> socket.socket:
+    """Hold a port that workers listen on, each by a socket of its own."""
+    held = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    try:
+        held.bind((settings.host, port))
+    except OSError as error:
+        held.close()
+        raise _unavailable(settings.host, port, error) from error
+    return held
 
 
 def _listen(settings: Settings) -> socket.socket:
@@ -51,7 +70,11 @@ def _listen(settings: Settings) -> socket.socket:
     try:
         return socket.create_server((settings.host, settings.port), family=family, backlog=2048)
     except OSError as error:
-        raise OptionError(
-            f"Cannot listen on {settings.host}:{settings.port}: {error.strerror or error}. "
-            "Choose another --port or --host."
-        ) from error
+        raise _unavailable(settings.host, settings.port, error) from error
+
+
+def _unavailable(host: str, port: int, error: OSError) -> OptionError:
+    return OptionError(
+        f"Cannot listen on {host}:{port}: {error.strerror or error}. "
+        "Choose another --port or --host."
+    )

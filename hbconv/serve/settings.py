@@ -15,6 +15,8 @@ class Settings:
     ----------
     host, port : str, int
         Address to listen on. Port 0 takes a free one.
+    grpc_port : int, optional
+        Port of gRPC, which is not served without.
     token : str, optional
         Each request must bear it, those of health aside.
     certificate, key : str, optional
@@ -45,6 +47,7 @@ class Settings:
 
     host: str = "127.0.0.1"
     port: int = 8000
+    grpc_port: int | None = None
     token: str | None = None
     certificate: str | None = None
     key: str | None = None

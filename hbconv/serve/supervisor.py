@@ -188,5 +188,7 @@ class Supervisor:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         port = self._listening.getsockname()[1]
         names = ", ".join(f"{one.name}/{one.version}" for one in assignment.files)
-        print(f"hbconv: Serving {names or 'no model'} on {scheme}://{host}:{port}", file=sys.stderr)
+        also = "" if settings.grpc_port is None else f", gRPC on {host}:{settings.grpc_port}"
+        told = f"hbconv: Serving {names or 'no model'} on {scheme}://{host}:{port}{also}"
+        print(told, file=sys.stderr)
         sys.stderr.flush()

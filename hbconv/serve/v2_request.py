@@ -22,7 +22,7 @@ from hbconv.serve.json_tensors import tensor_of
 from hbconv.serve.rows import rows_of
 from hbconv.serve.signature import ModelSignature
 
-__all__ = ["read_json", "read_v2"]
+__all__ = ["binary_tensor", "read_json", "read_v2", "shape_of"]
 
 MOST_DIMENSIONS = 8
 MOST_ELEMENTS = 1 << 40
@@ -116,12 +116,12 @@ def _json_tensor(name: str, one: Mapping[str, Any]) -> npt.NDArray[Any]:
     if "shared_memory_region" in _parameters(one):
         raise InputError(f"Input {name!r}: shared memory is not supported. Send the data.")
     dtype = dtype_of(name, one.get("datatype"))
-    return tensor_of(name, dtype, _shape(name, one.get("shape")), one.get("data"))
+    return tensor_of(name, dtype, shape_of(name, one.get("shape")), one.get("data"))
 
 
 def _binary_tensor(name: str, one: Mapping[str, Any], data: memoryview) -> npt.NDArray[Any]:
     dtype = dtype_of(name, one.get("datatype"))
-    shape = _shape(name, one.get("shape"))
+    shape = shape_of(name, one.get("shape"))
     if "data" in one:
         raise InputError(f"Input {name!r} has both JSON and binary data.")
     return binary_tensor(name, dtype, shape, data)
@@ -157,7 +157,14 @@ def _bools(name: str, data: memoryview) -> npt.NDArray[np.bool_]:
     return values.view(np.bool_)
 
 
-def _shape(name: str, shape: Any) -> tuple[int, ...]:
+def shape_of(name: str, shape: Any) -> tuple[int, ...]:
+    """Return the shape of a tensor as it was told, if it can be one.
+
+    Raises
+    ------
+    InputError
+        It is no list of sizes, or names more elements than a request can hold.
+    """
     if (
         not isinstance(shape, list)
         or not 1 <= len(shape) <= MOST_DIMENSIONS

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import uvicorn
 import uvloop
@@ -77,11 +78,23 @@ async def _work(
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, leave)
         loop.add_reader(alive, leave)
+        over_grpc = await _start_grpc(handlers)
         serving = asyncio.ensure_future(server.serve([listening]))
         while not server.started and not serving.done():
             await asyncio.sleep(0.01)
         os.write(status, b"1")
         await serving
+        if over_grpc is not None:
+            await over_grpc.stop(settings.seconds)
+
+
+async def _start_grpc(handlers: Handlers) -> Any:
+    """Serve gRPC too, where it has a port. It is imported here, for it does not outlive a fork."""
+    if handlers.settings.grpc_port is None:
+        return None
+    from hbconv.serve.grpc_service import start_grpc
+
+    return await start_grpc(handlers)
 
 
 class _Server(uvicorn.Server):

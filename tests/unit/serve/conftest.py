@@ -26,7 +26,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import hbconv
 
-READY = re.compile(r"Serving .* on (https?)://[^:]*:(\d+)")
+READY = re.compile(r"Serving .* on (https?)://[^:]*:(\d+)(?:, gRPC on \S*:(\d+))?")
 
 
 @dataclass
@@ -36,6 +36,7 @@ class Served:
     process: subprocess.Popen
     url: str
     log: Path
+    grpc: str
 
     @property
     def address(self):
@@ -61,7 +62,8 @@ def start(*arguments, log, environment=None):
     while time.monotonic() < until and process.poll() is None:
         found = READY.search(log.read_text())
         if found:
-            return Served(process, f"{found[1]}://127.0.0.1:{found[2]}", log)
+            url = f"{found[1]}://127.0.0.1:{found[2]}"
+            return Served(process, url, log, f"127.0.0.1:{found[3]}")
         time.sleep(0.05)
     process.kill()
     pytest.fail(f"The server did not start: {log.read_text()}")
@@ -164,7 +166,16 @@ def folder(sources, tmp_path_factory):
 @pytest.fixture(scope="session")
 def server(folder, tmp_path_factory):
     """A server of all models, with small limits."""
-    limits = ("--max-rows", "2000", "--max-body-mb", "1", "--max-answer-mb", "1")
+    limits = (
+        "--max-rows",
+        "2000",
+        "--max-body-mb",
+        "1",
+        "--max-answer-mb",
+        "1",
+        "--grpc-port",
+        "0",
+    )
     log = tmp_path_factory.mktemp("server") / "log"
     served = start(folder, *limits, log=log)
     yield served

@@ -1,0 +1,92 @@
+"""Tensors of gRPC messages: raw bytes, or lists of numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.errors import InputError
+from hbconv.serve.answers import Answers
+from hbconv.serve.byte_tensors import text_of
+from hbconv.serve.datatypes import BYTES, datatype_of, dtype_of
+from hbconv.serve.grpc_messages import message
+from hbconv.serve.inference import Inference, choose_outputs
+from hbconv.serve.json_tensors import numbers
+from hbconv.serve.rows import rows_of
+from hbconv.serve.signature import ModelSignature
+from hbconv.serve.v2_request import binary_tensor, shape_of
+from hbconv.serve.v2_response import raw
+
+__all__ = ["read_message", "write_message"]
+
+_CONTENTS = {
+    "BOOL": "bool_contents",
+    "INT8": "int_contents",
+    "INT16": "int_contents",
+    "INT32": "int_contents",
+    "INT64": "int64_contents",
+    "UINT8": "uint_contents",
+    "UINT16": "uint_contents",
+    "UINT32": "uint_contents",
+    "UINT64": "uint64_contents",
+    "FP32": "fp32_contents",
+    "FP64": "fp64_contents",
+    BYTES: "bytes_contents",
+}
+"""The list that holds the values of a datatype; those of FP16 come as raw bytes alone."""
+
+
+def read_message(request: Any, signature: ModelSignature, most_rows: int) -> Inference:
+    """Read a ModelInferRequest.
+
+    Raises
+    ------
+    InputError, OptionError
+        It does not fit the model.
+    """
+    raws = request.raw_input_contents
+    if raws and len(raws) != len(request.inputs):
+        raise InputError(f"{len(raws)} raw contents do not fit {len(request.inputs)} inputs.")
+    tensors: dict[str, npt.NDArray[Any]] = {}
+    for place, one in enumerate(request.inputs):
+        if one.name in tensors:
+            raise InputError(f"Input {one.name!r} is there twice.")
+        tensors[one.name] = _raw(one, raws[place]) if raws else _listed(one)
+    wanted = choose_outputs(signature, [one.name for one in request.outputs])
+    return Inference(rows_of(signature, tensors, most_rows), wanted, request.id)
+
+
+def _raw(one: Any, data: bytes) -> npt.NDArray[Any]:
+    if one.HasField("contents"):
+        raise InputError(f"Input {one.name!r} has both contents and raw contents.")
+    dtype = dtype_of(one.name, one.datatype)
+    return binary_tensor(one.name, dtype, shape_of(one.name, list(one.shape)), memoryview(data))
+
+
+def _listed(one: Any) -> npt.NDArray[Any]:
+    dtype = dtype_of(one.name, one.datatype)
+    shape = shape_of(one.name, list(one.shape))
+    field = _CONTENTS.get(one.datatype)
+    if field is None:
+        raise InputError(f"Input {one.name!r}: send {one.datatype} as raw contents.")
+    values = getattr(one.contents, field)
+    if len(values) != np.prod(shape, dtype=object):
+        raise InputError(
+            f"Input {one.name!r}: {field} holds {len(values)} values, which do not fit its shape "
+            f"{list(shape)}."
+        )
+    if dtype.kind == "O":
+        texts = [text_of(one.name, value, place) for place, value in enumerate(values)]
+        return np.fromiter(texts, object, len(texts)).reshape(shape)
+    return numbers(f"Input {one.name!r}", list(values), dtype).reshape(shape)
+
+
+def write_message(name: str, version: str, asked: Inference, answers: Answers) -> Any:
+    """Return a ModelInferResponse, whose tensors are raw bytes."""
+    response = message("ModelInferResponse")(model_name=name, model_version=version, id=asked.id)
+    for one, array in answers.items():
+        response.outputs.add(name=one, datatype=datatype_of(array.dtype), shape=array.shape)
+        response.raw_output_contents.append(raw(array))
+    return response

@@ -1,0 +1,179 @@
+"""The Open Inference Protocol over gRPC, asked by tritonclient and by bare grpc."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hbconv.serve.grpc_messages import SERVICE, message, message_names
+
+grpc = pytest.importorskip("grpc", reason="the extra grpc is not installed")
+triton = pytest.importorskip("tritonclient.grpc", reason="tests/clients.txt is not installed")
+
+
+@pytest.fixture(scope="module")
+def asking(server):
+    with triton.InferenceServerClient(server.grpc) as found:
+        yield found
+
+
+def infer_input(name, array, datatype):
+    found = triton.InferInput(name, array.shape, datatype)
+    found.set_data_from_numpy(array)
+    return found
+
+
+def test_messages_are_those_of_the_protocol():
+    """Fields of triton's messages that ours have too have the same numbers, types and labels."""
+    theirs = triton.service_pb2
+    for name in message_names():
+        known = getattr(theirs, name, None) or getattr(theirs.ModelInferRequest, name, None)
+        known = known or getattr(theirs.ModelInferResponse, name, None)
+        known = known or getattr(theirs.ModelMetadataResponse, name, None)
+        known = known or getattr(theirs.RepositoryIndexResponse, name, None)
+        fields = {field.name: field for field in known.DESCRIPTOR.fields}
+        for field in message(name).DESCRIPTOR.fields:
+            other = fields[field.name]
+            assert (field.number, field.type, field.is_repeated) == (
+                other.number,
+                other.type,
+                other.is_repeated,
+            ), f"{name}.{field.name}"
+
+
+def test_tritonclient(asking, sources):
+    source = sources["mixed"]
+    inputs = [
+        infer_input("age", source.rows.age.to_numpy(), "FP64"),
+        infer_input("income", source.rows.income.to_numpy(), "FP64"),
+        infer_input("city", np.array([c.encode() for c in source.rows.city], object), "BYTES"),
+    ]
+    outputs = [triton.InferRequestedOutput(name) for name in ("predict", "predict_proba")]
+    found = asking.infer("mixed", inputs, outputs=outputs, request_id="a")
+    labels = [one.decode() for one in found.as_numpy("predict")]
+    assert labels == source.estimator.predict(source.rows).tolist()
+    answer = source.estimator.predict_proba(source.rows)
+    np.testing.assert_allclose(found.as_numpy("predict_proba"), answer, rtol=1e-12)
+    assert found.get_response().id == "a"
+
+
+@pytest.mark.parametrize("name", ["numbers", "targets", "neighbours"])
+def test_all_outputs(asking, sources, name):
+    source = sources[name]
+    found = asking.infer(name, [infer_input("x", source.rows, "FP64")], model_version="1")
+    np.testing.assert_array_equal(found.as_numpy("predict"), source.estimator.predict(source.rows))
+
+
+def test_tritonclient_asks_for_what_is_there(asking):
+    assert asking.is_server_live()
+    assert asking.is_server_ready()
+    assert asking.is_model_ready("mixed")
+    assert asking.get_server_metadata().name == "hbconv"
+    told = asking.get_model_metadata("mixed", as_json=True)
+    assert [one["name"] for one in told["inputs"]] == ["age", "income", "city"]
+    index = asking.get_model_repository_index(as_json=True)
+    assert {"name": "numbers", "version": "1", "state": "READY"} in index["models"]
+
+
+def refused(ask, code, why):
+    with pytest.raises(triton.InferenceServerException) as caught:
+        ask()
+    assert caught.value.status() == f"StatusCode.{code}"
+    assert why in caught.value.message()
+
+
+def test_errors_have_their_codes(asking, sources):
+    rows = sources["numbers"].rows
+    good = [infer_input("x", rows, "FP64")]
+    refused(lambda: asking.infer("none", good), "NOT_FOUND", "There is no model 'none'")
+    refused(lambda: asking.infer("numbers", good, model_version="7"), "NOT_FOUND", "no version")
+    wrong = [infer_input("y", rows, "FP64")]
+    refused(lambda: asking.infer("numbers", wrong), "INVALID_ARGUMENT", "Unknown inputs: 'y'")
+    bad = [infer_input("x", np.full((1, 4), np.nan), "FP64")]
+    refused(lambda: asking.infer("numbers", bad), "INVALID_ARGUMENT", "Input X contains NaN")
+    refused(lambda: asking.get_model_metadata("none"), "NOT_FOUND", "There is no model")
+    refused(lambda: asking.load_model("numbers"), "PERMISSION_DENIED", "--control")
+    many = [infer_input("x", np.zeros((2001, 4)), "FP64")]
+    refused(lambda: asking.infer("numbers", many), "INVALID_ARGUMENT", "2001 rows")
+    huge = [infer_input("x", np.zeros((40_000, 4)), "FP64")]
+    refused(lambda: asking.infer("numbers", huge), "RESOURCE_EXHAUSTED", "larger than max")
+    assert asking.infer("numbers", good).as_numpy("predict").shape == (len(rows),)
+
+
+def call(server, **fields):
+    """Ask by bare grpc, with messages of our own."""
+    request = message("ModelInferRequest")(model_name="numbers", **fields)
+    with grpc.insecure_channel(server.grpc) as channel:
+        method = channel.unary_unary(
+            f"/{SERVICE}/ModelInfer",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=message("ModelInferResponse").FromString,
+        )
+        return method(request, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("datatype", "contents"),
+    [
+        ("FP64", {"fp64_contents": [1, 2, 3, 4]}),
+        ("FP32", {"fp32_contents": [1, 2, 3, 4]}),
+        ("INT8", {"int_contents": [1, 2, 3, 4]}),
+        ("UINT64", {"uint64_contents": [1, 2, 3, 4]}),
+    ],
+)
+def test_lists_of_numbers(server, sources, datatype, contents):
+    tensor = {"name": "x", "datatype": datatype, "shape": [1, 4], "contents": contents}
+    found = call(server, inputs=[tensor], outputs=[{"name": "decision_function"}])
+    answer = sources["numbers"].estimator.decision_function([[1, 2, 3, 4]])
+    np.testing.assert_allclose(np.frombuffer(found.raw_output_contents[0]), answer, rtol=1e-12)
+
+
+X = {"name": "x", "datatype": "FP64", "shape": [1, 4]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({}, "Inputs are missing: 'x'"),
+        ({"inputs": [X]}, "holds 0 values"),
+        ({"inputs": [X | {"shape": [-1, 4]}]}, "no shape of a tensor"),
+        ({"inputs": [X | {"shape": [1 << 40, 1 << 20]}]}, "no shape of a tensor"),
+        ({"inputs": [X | {"datatype": "FP65"}]}, "has datatype"),
+        ({"inputs": [X | {"datatype": "FP16"}]}, "as raw contents"),
+        ({"inputs": [X | {"datatype": "INT8", "contents": {"int_contents": [1, 2, 3, 400]}}]}, "exceeds int8"),
+        ({"inputs": [X | {"contents": {"fp64_contents": [1] * 4}}] * 2}, "is there twice"),
+        ({"inputs": [X], "raw_input_contents": [b"1"]}, "has 1 bytes of data"),
+        ({"inputs": [X], "raw_input_contents": [b"", b""]}, "2 raw contents do not fit 1 inputs"),
+        ({"inputs": [X | {"contents": {"fp64_contents": [1]}}], "raw_input_contents": [b"1"]}, "has both"),
+        ({"inputs": [X | {"datatype": "BYTES", "contents": {"bytes_contents": [b"\xff"] * 4}}]}, "is not UTF-8"),
+    ],
+)  # fmt: skip
+def test_bad_messages_have_their_reason(server, fields, why):
+    with pytest.raises(grpc.RpcError) as caught:
+        call(server, **fields)
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert why in caught.value.details()
+
+
+def test_bytes_that_are_no_message(server):
+    with grpc.insecure_channel(server.grpc) as channel:
+        method = channel.unary_unary(f"/{SERVICE}/ModelInfer")
+        with pytest.raises(grpc.RpcError):
+            method(b"\xff" * 100, timeout=60)
+
+
+def test_a_token_and_two_workers(starting, folder, tmp_path):
+    token = "0123456789abcdef"
+    arguments = (folder / "numbers.hbc", "--workers", 2, "--grpc-port", 0)
+    served = starting(*arguments, environment={"HBCONV_TOKEN": token})
+    rows = [infer_input("x", np.zeros((1, 4)), "FP64")]
+    bearer = {"authorization": f"Bearer {token}"}
+    for _ in range(4):
+        with triton.InferenceServerClient(served.grpc) as client:
+            assert client.is_server_ready()
+            refused(
+                lambda client=client: client.infer("numbers", rows), "UNAUTHENTICATED", "Bearer"
+            )
+            found = client.infer("numbers", rows, headers=bearer)
+            assert found.as_numpy("predict").shape == (1,)
+    assert served.stop() == 0
