@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import Process
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO, cast
@@ -28,7 +29,9 @@ class GenerationProcess:
     status: BinaryIO
 
     @staticmethod
-    async def start(assignment: Assignment, listening: socket.socket) -> GenerationProcess:
+    async def start(
+        assignment: Assignment, listening: socket.socket, environment: Mapping[str, str]
+    ) -> GenerationProcess:
         """Start a process, and wait until its workers answer.
 
         Raises
@@ -44,6 +47,7 @@ class GenerationProcess:
             str(listening.fileno()),
             str(write),
             stdin=asyncio.subprocess.PIPE,
+            env=environment,
             pass_fds=(listening.fileno(), write),
             start_new_session=True,  # ctrl-C is for the supervisor alone
         )

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from hbconv.errors import OptionError
-from hbconv.serve.metrics import METRICS_FOLDER
 from hbconv.serve.model_files import find_models
 from hbconv.serve.settings import Settings
 from hbconv.serve.supervisor import Supervisor
@@ -43,11 +40,9 @@ def serve(paths: Sequence[Path], settings: Settings, name: str | None = None) ->
         raise OptionError(f"There is no model in {', '.join(map(str, paths))}.")
     with ExitStack() as stack:
         listening = stack.enter_context(_listen(settings))
-        folder = stack.enter_context(TemporaryDirectory(prefix="hbconv-metrics-"))
         if settings.grpc_port is not None:
             held = stack.enter_context(_hold(settings, settings.grpc_port))
             settings = replace(settings, grpc_port=held.getsockname()[1])
-        os.environ[METRICS_FOLDER] = folder
         logging.basicConfig(level=logging.INFO, format="hbconv: %(message)s")
         asyncio.run(Supervisor(paths, name, settings, listening).run())
     return 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import signal
 import socket
 import sys
@@ -21,6 +22,7 @@ from typing import Any
 from hbconv.errors import HbconvError, OptionError
 from hbconv.serve.assignment import Assignment
 from hbconv.serve.generation_process import GenerationProcess
+from hbconv.serve.metrics import METRICS_FOLDER
 from hbconv.serve.model_files import Fingerprint, find_models, fingerprint
 from hbconv.serve.settings import Settings
 
@@ -59,6 +61,7 @@ class Supervisor:
         self._settings = settings
         self._listening = listening
         self._control = ""
+        self._environment = dict(os.environ)
         self._current: GenerationProcess | None = None
         self._swapping = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -76,6 +79,7 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, ended.set)
         with TemporaryDirectory(prefix="hbconv-serve-") as private:
+            self._environment[METRICS_FOLDER] = private
             if self._settings.control:
                 self._control = f"{private}/control"
                 await asyncio.start_unix_server(self._controlled, self._control)
@@ -125,7 +129,7 @@ class Supervisor:
                 self._settings,
                 self._control,
             )
-            new = await GenerationProcess.start(assignment, self._listening)
+            new = await GenerationProcess.start(assignment, self._listening, self._environment)
             before, self._current = self._current, new
             self._tell(assignment)
             self._run(self._tasks, self._restart(new))
