@@ -24,7 +24,7 @@ from hbconv.runtime.fast_call import FastCall, bind_call, find_fast_call
 from hbconv.runtime.inputs.category_codes import over_arrays
 from hbconv.runtime.inputs.read import is_table, read_table
 from hbconv.runtime.inputs.table import Reads
-from hbconv.runtime.options import check_options, check_values
+from hbconv.runtime.options import check_options, check_values, take_options
 from hbconv.runtime.programs import Key, Programs
 from hbconv.runtime.report.explanation import Explanation
 from hbconv.runtime.report.stage import StageReport, report_stage
@@ -34,6 +34,9 @@ from hbconv.runtime.substitute import find_runnable
 from hbconv.target import Target
 
 __all__ = ["Model", "load"]
+
+REPOSITORY_OPTIONS = ("name", "file", "device")
+LIBRARY_OPTIONS = ("target",)
 
 
 class Model:
@@ -373,9 +376,10 @@ class Model:
     ) -> None:
         """Write a file for another runtime, by its suffix, or a folder in a format.
 
-        ``.onnx``; ``.pt`` (TorchScript); ``.pt2`` (``torch.export``); ``.hbc`` (as ``save``). Its
-        numeric inputs are float32 unless ``compile`` was given a sample of another dtype. Torch's
-        files tell in ``hbconv.json`` what they take and return.
+        ``.onnx``; ``.pt`` (TorchScript); ``.pt2`` (``torch.export``); ``.so`` (a C library, with a
+        header beside it); ``.hbc`` (as ``save``). Its numeric inputs are float32 unless ``compile``
+        was given a sample of another dtype. Torch's files tell in ``hbconv.json`` what they take
+        and return.
 
         Parameters
         ----------
@@ -385,7 +389,9 @@ class Model:
         **options : str
             Of a Triton repository: ``name`` of the model there (default ``"model"``); ``file``
             that the version holds, ``".pt"`` (default), ``".onnx"`` or ``".hbc"``; ``device`` of
-            its instances, ``"cpu"`` or ``"cuda"`` (default: the model's own).
+            its instances, ``"cpu"`` or ``"cuda"`` (default: the model's own). Of a C library:
+            ``target``, the instruction set of the processors that will run it, such as
+            ``"x86-64-v3"`` or ``"aarch64"`` (default: that of this machine).
 
         Raises
         ------
@@ -394,14 +400,19 @@ class Model:
         BackendError
             What is written cannot hold the model.
         """
-        if format is None and not options:
-            return store.write(path, self.to_bytes(Path(path).suffix))
-        if format != "triton":
-            raise unknown("format", format, ("triton",))
-        from hbconv.triton.export import export_repository
+        path = Path(path)
+        kind = format or path.suffix
+        if kind == "triton":
+            from hbconv.triton.export import export_repository
 
-        export_repository(self, Path(path), **options)
-        return None
+            export_repository(self, path, **take_options("triton", options, REPOSITORY_OPTIONS))
+        elif format is not None:
+            raise unknown("format", format, ("triton",))
+        elif kind == ".so":
+            self._export_library(path, **take_options(".so", options, LIBRARY_OPTIONS))
+        else:
+            take_options(kind, options, ())
+            store.write(path, self.to_bytes(kind))
 
     def to_bytes(self, suffix: str = ".hbc", device: str = "cpu") -> bytes:
         """Return what ``export`` writes to a file of that suffix.
@@ -416,6 +427,21 @@ class Model:
         if suffix == ".hbc":
             return self._bytes()
         writer = export.find_writer(f"model{suffix}")
+        self._require_tensors()
+        model = self.for_target(backend=writer.backend, device="cpu")
+        target = model.target.replace(device=device)
+        return writer.write(Programs(self.parsed, target, tuning=self.tuning), model.dtypes)
+
+    def _export_library(self, path: Path, target: str | None = None) -> None:
+        """Write a C library, and its header beside it."""
+        self._require_tensors()
+        programs = self.for_target(backend="tvm", device="cpu").programs
+        library, header = export.c_library(programs, self.dtypes, path.stem, target)
+        store.write(path.with_suffix(".h"), header)
+        store.write(path, library)
+
+    def _require_tensors(self) -> None:
+        """Refuse models of which files for other runtimes can hold nothing."""
         if self.reads.entries:
             raise BackendError(
                 "A file for another runtime cannot hold this model: its texts become tokens on the "
@@ -426,9 +452,6 @@ class Model:
                 "A file for another runtime holds methods whose answers are tensors, and "
                 f"{', '.join(self.methods)} is none. Save it as .hbc."
             )
-        model = self.for_target(backend=writer.backend, device="cpu")
-        target = model.target.replace(device=device)
-        return writer.write(Programs(self.parsed, target, tuning=self.tuning), model.dtypes)
 
     def _bytes(self) -> bytes:
         return store.pack(

@@ -1,7 +1,8 @@
 """Convert a model file and save it, or export it for another runtime.
 
 The suffix of the output decides: .hbc (hbconv's own), .onnx, .pt (TorchScript),
-.pt2 (torch.export). With --format triton it is a model repository of the Triton server.
+.pt2 (torch.export), .so (a C library, with a header beside it). With --format
+triton it is a model repository of the Triton server.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     model_arguments(command)
     command.add_argument(
-        "-o", "--output", required=True, help="file to write: .hbc, .onnx, .pt or .pt2"
+        "-o", "--output", required=True, help="file to write: .hbc, .onnx, .pt, .pt2 or .so"
     )
     command.add_argument(
         "--format", choices=["triton"], help="write a folder: a repository of the Triton server"
@@ -30,6 +31,10 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--name", help="name of the model in the repository (default: model)")
     command.add_argument(
         "--file", choices=[".pt", ".onnx", ".hbc"], help="what the repository holds (default: .pt)"
+    )
+    command.add_argument(
+        "--target",
+        help="processors that a .so is for: x86-64, x86-64-v3, aarch64 (default: this machine's)",
     )
     command.add_argument(
         "--tune",
@@ -71,13 +76,13 @@ def _export_options(options: argparse.Namespace) -> dict[str, str]:
     path = Path(options.output)
     if options.format is None:
         check_folder(path)
-        if path.suffix != ".hbc":
+        if path.suffix not in (".hbc", ".so"):
             find_writer(path)
     elif path.exists() and not path.is_dir():
         raise OptionError(f"-o {path} is a file. Name a folder: --format triton adds to it.")
     elif not path.parent.is_dir():
         raise OptionError(f"-o {path}: there is no folder {path.parent}. Make it first.")
-    given = {name: getattr(options, name) for name in ("format", "name", "file")}
+    given = {name: getattr(options, name) for name in ("format", "name", "file", "target")}
     return {name: value for name, value in given.items() if value is not None}
 
 

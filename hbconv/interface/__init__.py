@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hbconv.interface.inputs import (
     FileInput,
+    argument_names,
     inputs_with_codes,
     inputs_with_text,
     lower_with_checks,
@@ -16,6 +17,7 @@ __all__ = [
     "FileInput",
     "FileOutput",
     "Interface",
+    "argument_names",
     "inputs_with_codes",
     "inputs_with_text",
     "label_tables",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import get_args
 
 from hbconv.backends import Backend, find_backend
@@ -11,7 +12,7 @@ from hbconv.optimize import rule_names
 from hbconv.strategy import find_strategy
 from hbconv.target import Precision, Target
 
-__all__ = ["check_options", "check_values"]
+__all__ = ["check_options", "check_values", "take_options"]
 
 _TREE_OPS = ("native", "core")
 
@@ -45,6 +46,17 @@ def check_values(target: Target) -> Target:
         _require_known("rule", name, rule_names())
     _check_device(target.device, find_backend(target.backend))
     return target
+
+
+def take_options(
+    kind: str, options: Mapping[str, str], known: tuple[str, ...]
+) -> Mapping[str, str]:
+    """Return the options of an export, or raise OptionError where one is not of its kind."""
+    for name in options:
+        if name not in known:
+            takes = f"It takes {', '.join(known)}." if known else "It takes none."
+            raise OptionError(f"An export to {kind!r} has no option {name!r}. {takes}")
+    return options
 
 
 def _require_known(option: str, value: object, known: tuple[str, ...]) -> None:

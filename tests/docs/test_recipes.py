@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import pytest
 from docs.pages import ROOT, blocks
@@ -64,6 +65,24 @@ def test_the_recipe_for_torch_alone(tmp_path, monkeypatch):
         }
     found = dict(re.findall(r"^(\w+) (.*)$", said, re.MULTILINE))
     assert {method: eval(text, {"inf": float("inf")}) for method, text in found.items()} == expected
+
+
+def test_the_program_in_c(tmp_path, monkeypatch):
+    """It prints what the source model answers."""
+    monkeypatch.chdir(tmp_path)
+    names = examples(PAGE)
+    (program,) = [block.text for block in blocks(PAGE) if block.language == "c"]
+    Path("main.c").write_text(program)
+    command = ["cc", "-Wall", "-Werror", "main.c", "city.so", "-Wl,-rpath,.", "-o", "main"]
+    subprocess.run(command, check=True)
+    said = subprocess.run(["./main"], capture_output=True, text=True, check=True).stdout
+    rows = names["pd"].DataFrame(
+        {"age": [31.0, float("nan")], "income": [2400.0, 3100.0], "city": ["oslo", "paris"]}
+    )
+    lines = [line.split() for line in said.splitlines()]
+    assert [line[0] for line in lines] == names["pipeline"].predict(rows).tolist()
+    scores = [list(map(float, line[1:])) for line in lines]
+    assert scores == names["pipeline"].predict_proba(rows).tolist()
 
 
 def test_the_import_hook_refuses(tmp_path):

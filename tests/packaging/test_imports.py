@@ -63,6 +63,7 @@ TVM_LAYERS = (
     {"trees"},
     {"emit"},
     {"compile", "report"},
+    {"c_library"},
     {"__init__"},
 )
 """Parts of the tile compiler, lowest first. ``passes`` rewrite programs without TVM."""

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hbconv.interface import argument_names
 from hbconv.names import unknown
 from hbconv.runtime.programs import Programs
 
-__all__ = ["Writer", "find_writer"]
+__all__ = ["Writer", "c_library", "find_writer"]
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,24 @@ def find_writer(path: str | os.PathLike[str]) -> Writer:
     """Return the writer for a file's suffix, or raise OptionError."""
     suffix = Path(path).suffix
     if suffix not in _WRITERS:
-        raise unknown("file suffix", suffix, [*_WRITERS, ".hbc"])
+        raise unknown("file suffix", suffix, [*_WRITERS, ".so", ".hbc"])
     return _WRITERS[suffix]
+
+
+def c_library(
+    programs: Programs, dtypes: tuple[str, ...], stem: str, level: str | None
+) -> tuple[bytes, bytes]:
+    """Return a C library of all methods that are tensors, and its header.
+
+    Names in it begin with the stem of the file's name.
+    """
+    (prefix,) = argument_names([stem])
+    from hbconv.backends.tvm.c_library.export import export_library
+
+    methods = programs.parsed.tensors
+    graphs = {method: programs.compilation((method,), dtypes).graph for method in methods}
+    library, header = export_library(graphs, programs.target, prefix, level)
+    return library, header.encode()
 
 
 def _onnx(programs: Programs, dtypes: tuple[str, ...]) -> bytes:

@@ -182,7 +182,7 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path):
         ({"format": "triton", "name": ""}, "does not name a folder"),
         ({"format": "triton", "device": "gpu"}, "device"),
         ({"format": "triton", "device": "cuda", "file": ".hbc"}, "does not run on 'cuda'"),
-        ({"name": "m"}, "format"),
+        ({"name": "m"}, "has no option 'name'"),
     ],
 )
 def test_unknown_options_are_refused(tmp_path, options, message):
