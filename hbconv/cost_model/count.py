@@ -66,7 +66,17 @@ def count_work(program: TensorProgram, op: Op) -> Work:
     count = max(words(op.type), words(operands[0]))
     if op.kind is OpKind.REDUCTION:  # 2.5e-10 seconds a word on torch, where adding takes 1.25e-10
         count *= 2
-    return Work(operators=1, elementwise=count, temporaries=_row_bytes(op.type, operands))
+    temporaries = _row_bytes(op.type, operands)
+    return Work(operators=1, elementwise=count, temporaries=temporaries, spans=_spans(op, operands))
+
+
+def _spans(op: Op, operands: list[TensorType]) -> int:
+    """Count whether an operator meets a constant anew in each row.
+
+    Libraries then loop over rows. Only one number for several columns takes a single loop.
+    """
+    sizes = [math.prod(kind.shape) for kind in operands if not kind.rows]
+    return int(any(size > 1 or math.prod(op.type.shape) == 1 for size in sizes))
 
 
 def _runs(program: TensorProgram, op: Op) -> int:

@@ -43,7 +43,7 @@ class Prices:
 
     Parameters
     ----------
-    operator, elementwise, take, read, multiplication, visit, column, sum : Price
+    operator, elementwise, take, read, multiplication, visit, column, sum, span : Price
         Seconds for one unit of the count of ``Work`` with that name.
     tile : int
         Least number of rows that the backend computes, wanted or not.
@@ -61,6 +61,7 @@ class Prices:
     tile: int = 1
     column: float = 0.0
     sum: Price = 0.0
+    span: float = 0.0
     functions: Mapping[str, float] = field(default_factory=dict)
 
     def seconds(self, work: Work, target: Target, caches: Caches | None = None) -> float:
@@ -78,7 +79,11 @@ class Prices:
     def _row_seconds(self, work: Work, target: Target, caches: Caches) -> float:
         held = work.temporaries * work.rows_at_once(target)
         elementwise = unit_price(self.elementwise, held, caches)
-        plain = work.multiplications * self.multiplication + work.columns * self.column
+        plain = (
+            work.multiplications * self.multiplication
+            + work.columns * self.column
+            + work.spans * self.span
+        )
         functions = sum(
             count * self.functions.get(name, self.functions.get("exp", elementwise))
             for name, count in work.functions

@@ -48,6 +48,7 @@ PRIMITIVE_PRICES: Mapping[str, Prices] = {
         take=4e-9,
         read=8.88e-9,
         multiplication=1.87e-11,
+        span=9e-9,
         functions={
             "exp": 2.2e-9,
             "log": 2.4e-9,

@@ -40,6 +40,9 @@ class Work:
         Leaf values that a tree kernel adds up.
     functions : tuple of (str, float)
         Words computed by each primitive that has a price of its own.
+    spans : float
+        Operators that meet a constant anew in each row: one entry for each column, or of one column
+        alone.
     tile : int
         Least number of rows that a tree kernel computes, wanted or not.
     """
@@ -54,6 +57,7 @@ class Work:
     temporaries: int = 0
     columns: float = 0
     sums: float = 0
+    spans: float = 0
     functions: tuple[tuple[str, float], ...] = ()
     tile: int = 1
 

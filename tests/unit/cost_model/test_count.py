@@ -54,3 +54,9 @@ def test_few_runs_of_a_take_count_as_copies():
     assert work == Work(operators=2, takes=8, elementwise=12)
     scattered = counted(lambda b, x: b.take(x, range(0, 30, 2)), width=30)
     assert (scattered.takes, scattered.elementwise) == (15, 0)
+
+
+@pytest.mark.parametrize(("width", "entries", "spans"), [(6, 6, 1), (6, 1, 0), (1, 1, 1)])
+def test_constants_met_in_each_row_are_counted(width, entries, spans):
+    work = counted(lambda b, x: x + b.constant(np.ones(entries), x.dtype), width=width)
+    assert work.spans == spans

@@ -11,7 +11,7 @@ UNITS = tuple(f.name for f in fields(Prices) if f.name not in ("tile", "function
 PRICES = Prices(**dict.fromkeys(UNITS, 3.0), tile=4, functions={"exp": 3.0})
 OF_PRIMITIVES = {
     "operators": {"operator"},
-    "elementwise": {"elementwise"},
+    "elementwise": {"elementwise", "span"},
     "functions": {"functions"},
     "reads": {"take", "read"},
     "products": {"multiplication"},
