@@ -21,9 +21,9 @@ SETS = {"light": "", "torch": "[torch]", "tvm": "[tvm]", "torch,tvm": "[torch,tv
 def main() -> None:
     """Print a line of Markdown for each set."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("sets", nargs="*", choices=[*SETS, []], default=list(SETS))
+    parser.add_argument("sets", nargs="*", help=f"of {', '.join(SETS)}; all by default")
     print("| installed | packages | MB |\n| --- | --- | --- |")
-    for name in parser.parse_args().sets:
+    for name in parser.parse_args().sets or SETS:
         packages, size = installed(SETS[name])
         print(f"| `hbconv{SETS[name]}` | {packages} | {size / 1e6:,.0f} |", flush=True)
 

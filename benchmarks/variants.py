@@ -37,7 +37,7 @@ class Variant:
         """Return a call of the compiled program alone, on inputs that the host has made."""
         table = read_table(X, self.model.reads)
         program = self.model.programs.program((self.method,), table.dtypes, table.padding)
-        inputs = table.inputs(program.lowered.feeds)
+        inputs = table.inputs(program.host.feeds)
         return lambda: program.artifact.run(inputs)
 
     def predict(self, X: Any) -> Callable[[], Any]:

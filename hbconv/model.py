@@ -25,7 +25,8 @@ from hbconv.runtime.inputs.category_codes import over_arrays
 from hbconv.runtime.inputs.read import is_table, read_table
 from hbconv.runtime.inputs.table import Reads
 from hbconv.runtime.options import check_options, check_values, take_options
-from hbconv.runtime.programs import Key, Programs
+from hbconv.runtime.program import Key, StoredProgram
+from hbconv.runtime.programs import Programs
 from hbconv.runtime.report.explanation import Explanation
 from hbconv.runtime.report.stage import StageReport, report_stage
 from hbconv.runtime.storage import export
@@ -55,8 +56,8 @@ class Model:
         What it is compiled for.
     dtypes : tuple of str, optional
         Column dtypes that exports take and ``explain`` shows: those of the sample, else float32.
-    files : mapping, optional
-        What the backend stored for programs compiled before.
+    stored : mapping, optional
+        Programs compiled before.
     tuning : Tuning, optional
         Times measured, which decide where they are of this target and machine.
     """
@@ -66,7 +67,7 @@ class Model:
         parsed: Graph,
         target: Target,
         dtypes: tuple[str, ...] | None = None,
-        files: Mapping[Key, Mapping[str, bytes]] | None = None,
+        stored: Mapping[Key, StoredProgram] | None = None,
         tuning: Tuning | None = None,
     ) -> None:
         self.parsed = parsed
@@ -75,14 +76,14 @@ class Model:
             "string" if d == "string" else "float32" for d in parsed.schema.dtypes
         )
         self.reads = Reads.of(parsed)
-        self._compile_for(target, files)
+        self._compile_for(target, stored)
 
     def _compile_for(
-        self, target: Target, files: Mapping[Key, Mapping[str, bytes]] | None = None
+        self, target: Target, stored: Mapping[Key, StoredProgram] | None = None
     ) -> None:
         """Begin anew with the programs of a target."""
         self.target = target
-        self.programs = Programs(self.parsed, target, files, self.tuning)
+        self.programs = Programs(self.parsed, target, stored, self.tuning)
         self._fast_calls: dict[tuple[str, np.dtype[Any]], FastCall | None] = {}
         self._over_arrays: Model | None = None
 
@@ -455,7 +456,7 @@ class Model:
 
     def _bytes(self) -> bytes:
         return store.pack(
-            store.Stored(self.parsed, self.target, self.dtypes, self.programs.files(), self.tuning)
+            store.Stored(self.parsed, self.target, self.dtypes, self.programs.stored(), self.tuning)
         )
 
     def __reduce__(self) -> tuple[Callable[..., Model], tuple[bytes]]:
@@ -519,13 +520,13 @@ def load(
 def _from_bytes(
     data: bytes, backend: str | None = None, device: str | None = None, *, trusted: bool = False
 ) -> Model:
-    stored = store.unpack(data)
+    stored = store.unpack(data, trusted=trusted)
     changes = {
         k: v
         for k, v in {"backend": backend, "device": device}.items()
         if v is not None and v != getattr(stored.target, k)
     }
-    if changes or not trusted:
+    if changes:
         stored = replace(stored, programs={})
     target = stored.target.replace(**changes)
     if backend is None:

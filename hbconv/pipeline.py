@@ -19,8 +19,6 @@ when it is first asked for, so that ``explain``, ``export`` and ``convert`` stop
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
@@ -159,17 +157,6 @@ class Compilation:
         whole = planned.graph if self.plan is None else self.plan.apply(planned.optimized)
         return narrow_to(whole, self.methods, self.target)
 
-    @property
-    def digest(self) -> bytes:
-        """Digest of the optimized graph and its flags: a program of others reads or writes others.
-
-        The prices of another machine may choose other rewrites. Strategies change no answer.
-        """
-        outputs = self.planned.optimized.only(*self.methods).outputs
-        keys = [f"{name} {output.node.key}" for name, output in outputs.items()]
-        keys += [node.key for node in self.guard.flags]
-        return hashlib.sha256("\n".join(keys).encode()).hexdigest().encode()
-
     @cached_property
     def guard(self) -> Guard:
         """Where each check is answered."""
@@ -185,13 +172,8 @@ class Compilation:
         """The program as the backend will emit it."""
         return prepare(self.lowered, self.target)
 
-    def emitted(self, stored: Mapping[str, bytes] | None = None) -> Artifact:
-        """Read back what the backend stored of the program, or compile it, which is logged."""
-        if stored:
-            backend = find_backend(self.target.backend)
-            found = backend.load(stored, self.lowered.program, self.target)
-            if found is not None:
-                return found
+    def emitted(self) -> Artifact:
+        """Compile the program, and log it."""
         began = perf_counter()
         artifact = emit(self.prepared, self.target)
         seconds = perf_counter() - began

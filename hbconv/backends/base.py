@@ -16,7 +16,7 @@ from hbconv.errors import BackendError, MissingPackageError
 from hbconv.forest import Forest
 from hbconv.strategy import Refusal, find_strategy, lower_trees
 from hbconv.target import Target
-from hbconv.tensor import TensorProgram, Value, verify_program
+from hbconv.tensor import ProgramTypes, TensorProgram, Value, verify_program
 from hbconv.tensor.rewrite import rewrite_program
 
 __all__ = ["Artifact", "Backend", "KernelReport", "contiguous"]
@@ -196,7 +196,7 @@ class Backend(ABC):
     def load(
         self,
         files: Mapping[str, bytes],  # noqa: ARG002
-        program: TensorProgram,  # noqa: ARG002
+        types: ProgramTypes,  # noqa: ARG002
         target: Target,  # noqa: ARG002
     ) -> Artifact | None:
         """Rebuild an artifact from its stored files; None where they cannot be run here."""

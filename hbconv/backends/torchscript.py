@@ -17,7 +17,7 @@ from hbconv.backends.torch.module import TensorModule
 from hbconv.backends.torch.tracing import script_children
 from hbconv.errors import StoreError
 from hbconv.target import Target
-from hbconv.tensor import TensorProgram
+from hbconv.tensor import ProgramTypes, TensorProgram
 
 __all__ = ["BACKEND", "FILE", "TorchScript", "TorchScriptArtifact"]
 
@@ -27,10 +27,8 @@ FILE = "model.pt"
 class TorchScriptArtifact(TorchArtifact):
     """A traced module. ``call`` is frozen: its constants do not follow the module to a device."""
 
-    def __init__(
-        self, module: torch.jit.ScriptModule, program: TensorProgram, target: Target
-    ) -> None:
-        super().__init__(module, program, target)
+    def __init__(self, module: torch.jit.ScriptModule, types: ProgramTypes, target: Target) -> None:
+        super().__init__(module, types, target)
         self.call = freeze(module.eval())
 
     def files(self) -> dict[str, bytes]:
@@ -51,10 +49,10 @@ class TorchScript(Torch):
         with torch.no_grad():
             script_children(module)
             traced = trace(module, module.example())
-        return TorchScriptArtifact(traced, program, target)
+        return TorchScriptArtifact(traced, program.types, target)
 
     def load(
-        self, files: Mapping[str, bytes], program: TensorProgram, target: Target
+        self, files: Mapping[str, bytes], types: ProgramTypes, target: Target
     ) -> Artifact | None:
         """Load the traced module onto the device; None if none is stored.
 
@@ -73,7 +71,7 @@ class TorchScript(Torch):
             raise StoreError(
                 f"torch {torch.__version__} cannot read the stored {FILE}: {error}"
             ) from error
-        return TorchScriptArtifact(traced, program, target)
+        return TorchScriptArtifact(traced, types, target)
 
 
 BACKEND = TorchScript()

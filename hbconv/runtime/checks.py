@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.reference import evaluate
-from hbconv.containers import Check, Graph
+from hbconv.containers import Check, FindCode, Graph, Schema, topological
 from hbconv.containers.analysis.guard import Guard
 from hbconv.errors import InputError
-from hbconv.lower import DENSE, EntriesFeed, Feed, Padding, lower_nodes
-from hbconv.optimize.shared_codes import join_conditions
+from hbconv.lower import DENSE, EntriesFeed, Feed, Lowered, Padding, lower_nodes
 from hbconv.runtime.inputs.table import Table
 from hbconv.runtime.magnitudes import are_within
 
@@ -26,26 +25,30 @@ __all__ = ["Checker"]
 
 
 class Checker:
-    """The checks of a graph, ready to be evaluated.
+    """The checks of a program, ready to be evaluated.
 
     Parameters
     ----------
-    graph : Graph
-        Over columns of the dtypes at hand.
+    schema : Schema
+        The columns, of the dtypes at hand.
     guard : Guard
-        Where its checks are answered.
+        Where the checks are answered.
     padding : Padding
         How sparse rows come.
     """
 
-    def __init__(self, graph: Graph, guard: Guard, padding: Padding = DENSE) -> None:
+    def __init__(self, schema: Schema, guard: Guard, padding: Padding = DENSE) -> None:
+        graph = Graph(schema, {})
         self.guard = guard
         self.all = _Conditions(graph, guard.checks, padding)
         self.host = _Conditions(graph, guard.host, padding)
         self.warnings = _Conditions(graph, guard.warnings, padding)
-        feeds = [f for f in self.all.lowered.feeds if f.dtype.startswith("float") and guard.bound]
-        self.floats = [f for f in feeds if isinstance(f, Feed)]
-        self.entries = [f for f in feeds if isinstance(f, EntriesFeed)]
+
+    @cached_property
+    def feeds(self) -> list[Feed | EntriesFeed]:
+        """The floats that the checks read, if the guard bounds them."""
+        feeds = [f for f in self.all.lowered.feeds if f.dtype.startswith("float")]
+        return [f for f in feeds if isinstance(f, Feed | EntriesFeed) and self.guard.bound]
 
     def __call__(self, table: Table, *, flagged: bool = False) -> None:
         """Raise InputError with the message of the first check that a row violates.
@@ -74,24 +77,36 @@ class Checker:
         bound = self.guard.bound
         without_nan = self.guard.without_nan
         with np.errstate(all="ignore"):
-            for feed in self.floats:
+            for feed in (f for f in self.feeds if isinstance(f, Feed)):
                 for columns, x in table.lying(feed):
                     strict = [i for i, column in enumerate(columns) if column in without_nan]
                     if not are_within(x, bound, strict):
                         return False
             return all(
                 are_within(table.padded(feed)[1], bound, list(range(feed.size)))
-                for feed in self.entries
+                for feed in self.feeds
+                if isinstance(feed, EntriesFeed)
             )
 
 
 class _Conditions:
-    """Some conditions as one program."""
+    """Some conditions as one program, written when it is first evaluated."""
 
     def __init__(self, graph: Graph, checks: tuple[Check, ...], padding: Padding) -> None:
+        self._graph = graph
+        self._padding = padding
         self.messages = {f"check{i}": check.message for i, check in enumerate(checks)}
-        nodes = dict(zip(self.messages, (check.node for check in checks), strict=True))
-        self.lowered = lower_nodes(graph, join_conditions(graph, nodes), padding=padding)
+        self._nodes = dict(zip(self.messages, (check.node for check in checks), strict=True))
+
+    @cached_property
+    def lowered(self) -> Lowered:
+        """The program."""
+        nodes = self._nodes
+        if any(isinstance(node, FindCode) for node in topological(tuple(nodes.values()))):
+            from hbconv.optimize.shared_codes import join_conditions
+
+            nodes = join_conditions(self._graph, nodes)
+        return lower_nodes(self._graph, nodes, padding=self._padding)
 
     def require(self, table: Table) -> None:
         """Raise InputError with the message of the first that holds for some row."""
@@ -102,6 +117,8 @@ class _Conditions:
         """Yield the message of each condition that holds for some row, and where it does."""
         if not self.messages:
             return
+        from hbconv.backends.reference import evaluate
+
         inputs = table.inputs(self.lowered.feeds)
         for name, holds in evaluate(self.lowered.program, inputs).items():
             if holds.any():

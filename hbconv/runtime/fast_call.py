@@ -28,7 +28,8 @@ from hbconv.runtime.inputs.table import Reads
 from hbconv.runtime.magnitudes import DOT_ENTRIES, long_dot
 from hbconv.runtime.outputs.answers import answer, decoder
 from hbconv.runtime.outputs.dataframes import library_of
-from hbconv.runtime.programs import Program, Programs
+from hbconv.runtime.program import Program
+from hbconv.runtime.programs import Programs
 
 __all__ = ["FastCall", "bind_call", "find_fast_call"]
 
@@ -60,9 +61,9 @@ class MatrixProgram:
     @staticmethod
     def of(program: Program, graph: Graph, method: str) -> MatrixProgram | None:
         """Return None for a program that reads text, sparse rows, or several matrices."""
-        lowered = program.lowered
-        feed = lowered.feeds[0]
-        if len(lowered.feeds) > 1 or not isinstance(feed, Feed) or lowered.sparse_widths:
+        host = program.host
+        feed = host.feeds[0]
+        if len(host.feeds) > 1 or not isinstance(feed, Feed) or host.sparse_widths:
             return None
         width = len(graph.schema.columns)
         return MatrixProgram(program, feed, method, graph.outputs[method], width)

@@ -10,76 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import RLock
-from typing import Any
 
 from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
-from hbconv.containers.analysis.guard import Guard
 from hbconv.errors import BackendError, HbconvError, MissingPackageError
-from hbconv.lower import DENSE, FLAGGED, Lowered, Padding
+from hbconv.lower import DENSE, Lowered, Padding
 from hbconv.optimize.row_plans import Bucket
 from hbconv.optimize.tuning.record import Tuning
 from hbconv.pipeline import Compilation, Planned
 from hbconv.runtime.batching import bytes_given, rows_per_chunk
 from hbconv.runtime.checks import Checker
-from hbconv.runtime.inputs.table import Table
-from hbconv.runtime.row_artifact import RowArtifact, Variant, other_files, own_files
+from hbconv.runtime.program import HostSide, Key, Program, StoredProgram, digest_of
+from hbconv.runtime.row_artifact import FITTED, RowArtifact, Variant, other_files, own_files
 from hbconv.runtime.substitute import find_substitute
-from hbconv.runtime.text.sparse_rows import as_csr
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 
-__all__ = ["Key", "Program", "Programs"]
+__all__ = ["Programs"]
 
-Key = tuple[tuple[str, ...], tuple[str, ...], Padding]
-"""Methods, the dtype of each column, and how sparse rows come."""
-
-DIGEST = "graph.sha256"
-"""Beside the files of a stored program: the digest of the graph that it was compiled from."""
 WIDE = 256
 """Columns from which a sparse matrix is worth programs of its own."""
-
-
-@dataclass(frozen=True)
-class Program:
-    """Some methods, compiled for some column dtypes.
-
-    Parameters
-    ----------
-    lowered : Lowered
-    artifact : Artifact
-    chunk : int
-        Number of rows that fit in the memory of one call.
-    guard : Guard
-    check : Checker
-        What the guard leaves to the host.
-    """
-
-    lowered: Lowered
-    artifact: Artifact
-    chunk: int
-    guard: Guard
-    check: Checker
-
-    def checked(self, table: Table) -> dict[str, Any]:
-        """Compute the methods' values, or raise InputError where a check refuses the rows."""
-        if not self.guard.flags_rows:
-            self.check(table)
-            return self.run(table)
-        values = self.run(table)
-        self.check(table, flagged=bool(values.pop(FLAGGED).any()))
-        return values
-
-    def run(self, table: Table) -> dict[str, Any]:
-        """Compute the methods' values: arrays, and scipy CSR matrices of those that are sparse."""
-        values: dict[str, Any] = self.artifact.run(table.inputs(self.lowered.feeds))
-        for name, width in self.lowered.sparse_widths.items():
-            values[name] = as_csr(
-                values.pop(f"{name}_tokens"), values.pop(f"{name}_weights"), width
-            )
-        return values
 
 
 class Programs:
@@ -90,8 +42,8 @@ class Programs:
     parsed : Graph
         As the parsers made it: it is optimized and planned for each combination of column dtypes.
     target : Target
-    files : mapping
-        What the backend stored for programs compiled before.
+    stored : mapping
+        Programs compiled before.
     tuning : Tuning, optional
         Times measured.
 
@@ -105,12 +57,12 @@ class Programs:
         self,
         parsed: Graph,
         target: Target,
-        files: Mapping[Key, Mapping[str, bytes]] | None = None,
+        stored: Mapping[Key, StoredProgram] | None = None,
         tuning: Tuning | None = None,
     ) -> None:
         self.parsed, self.target, self.tuning = parsed, target, tuning
         self._planned: dict[tuple[tuple[str, ...], bool], Planned] = {}
-        self._stored = dict(files or {})
+        self._stored = dict(stored or {})
         self.compiled: dict[Key, Program] = {}
         self._fitted: dict[Key, Variant] = {}
         self._takes_entries: dict[tuple[tuple[str, ...], tuple[str, ...]], bool] = {}
@@ -161,13 +113,15 @@ class Programs:
                 )
             return self._takes_entries[methods, dtypes]
 
-    def files(self) -> dict[Key, dict[str, bytes]]:
-        """Return what the backend stores of all programs, compiled here or stored before."""
+    def stored(self) -> dict[Key, StoredProgram]:
+        """Return all programs that can be stored, compiled here or stored before."""
         with self._lock:
-            fresh = {key: program.artifact.files() for key, program in self.compiled.items()}
-            digests = {key: {DIGEST: self.compilation(*key).digest} for key in fresh}
-            stored = {key: {**files, **digests[key]} for key, files in fresh.items() if files}
-            return {key: dict(files) for key, files in {**self._stored, **stored}.items()}
+            fresh = {
+                key: StoredProgram(program.host, digest_of(self.parsed, key[0]), files)
+                for key, program in self.compiled.items()
+                if (files := program.artifact.files())
+            }
+            return {**self._stored, **fresh}
 
     def lowered(
         self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding = DENSE
@@ -201,7 +155,9 @@ class Programs:
         """Return the variant of a program that serves any number of rows, as exports hold it."""
         key = (methods, dtypes, DENSE)
         with self._compiling():
-            return self._fitted_variant(key, self.compilation(*key)).artifact
+            if key not in self._fitted and not self._read(key):
+                self._fitted[key] = self.variant(self.compilation(*key))
+            return self._fitted[key].artifact
 
     def _compile(self, key: Key) -> Program:
         """Compile a program, or take the substitute's where a loaded model cannot be compiled."""
@@ -216,42 +172,59 @@ class Programs:
             return self._substitute.program(*key)
 
     def _own(self, key: Key) -> Program:
+        """Read a stored program back, or compile it."""
+        found = self._read(key)
+        if found is not None:
+            return found
         stages = self.compilation(*key)
-        fitted = self._fitted_variant(key, stages)
-        others = self._other_variants(key, stages)
-        whole = RowArtifact(fitted, others) if others else None
-        artifact, chunk = (whole, whole.chunk) if whole else (fitted.artifact, fitted.chunk)
-        checker = Checker(stages.graph, stages.guard, stages.padding)
-        return Program(stages.lowered, artifact, chunk, stages.guard, checker)
+        fitted = self._fitted.setdefault(key, self.variant(stages))
+        whole = RowArtifact(fitted, self._other_variants(stages))
+        host = HostSide.of(
+            stages.graph, stages.lowered, stages.guard, stages.padding, whole.chunks()
+        )
+        return _program(host, whole)
 
-    def _stored_of(self, key: Key, stages: Compilation) -> Mapping[str, bytes]:
-        """Return what was stored of a program; nothing where it was of another graph."""
-        stored = dict(self._stored.get(key, {}))
-        return stored if stored.pop(DIGEST, None) == stages.digest else {}
+    def _read(self, key: Key) -> Program | None:
+        """Read a stored program back.
 
-    def _fitted_variant(self, key: Key, stages: Compilation) -> Variant:
-        if key not in self._fitted:
-            self._fitted[key] = self.variant(stages, own_files(self._stored_of(key, stages)))
-        return self._fitted[key]
+        None if there is none, it is of another graph, or this machine cannot run it.
+        """
+        stored = self._stored.get(key)
+        if stored is None or stored.digest != digest_of(self.parsed, key[0]):
+            return None
+        backend = find_backend(self.target.backend)
+        others: dict[Bucket, Variant] = {}
+        for folder, buckets, files in [
+            (FITTED, (), own_files(stored.files)),
+            *other_files(stored.files),
+        ]:
+            artifact = backend.load(files, stored.host.types, self.target)
+            if artifact is None:
+                return None
+            variant = Variant(artifact, stored.host.chunks[folder])
+            others |= dict.fromkeys(buckets, variant)
+            self._fitted.setdefault(key, variant)
+        return _program(stored.host, RowArtifact(self._fitted[key], others))
 
-    def _other_variants(self, key: Key, stages: Compilation) -> dict[Bucket, Variant]:
-        """Compile a variant for each other plan, or read those that are stored."""
-        stored = self._stored_of(key, stages)
-        if stored:
-            others = other_files(stored).items()
-            read = [(buckets, self.variant(stages, files)) for buckets, files in others]
-            return {bucket: variant for buckets, variant in read for bucket in buckets}
+    def _other_variants(self, stages: Compilation) -> dict[Bucket, Variant]:
+        """Compile a variant for each other plan."""
         plans = {row_plan.bucket: row_plan.plan for row_plan in stages.planned.row_plans}
         distinct = {plan.strategies: plan for plan in plans.values()}
         made = {name: self.variant(replace(stages, plan=p)) for name, p in distinct.items()}
         return {bucket: made[plan.strategies] for bucket, plan in plans.items()}
 
-    def variant(self, stages: Compilation, stored: Mapping[str, bytes] | None = None) -> Variant:
-        """Compile a program with the plan of its stages, or read it back."""
-        return Variant(stages.emitted(stored), self._chunk(stages.prepared))
+    def variant(self, stages: Compilation) -> Variant:
+        """Compile a program with the plan of its stages."""
+        return Variant(stages.emitted(), self._chunk(stages.prepared))
 
     def _chunk(self, prepared: TensorProgram) -> int:
         """Return how many rows one run takes: a tiled backend holds only inputs and outputs."""
         if find_backend(self.target.backend).tiled:
             return max(1, self.target.memory // bytes_given(prepared))
         return rows_per_chunk(prepared, self.target)
+
+
+def _program(host: HostSide, whole: RowArtifact) -> Program:
+    """Return a program; where all rows run in one variant, nothing chooses between variants."""
+    artifact = whole if whole.others else whole.fitted.artifact
+    return Program(host, artifact, whole.chunk, Checker(host.schema, host.guard, host.padding))

@@ -14,7 +14,10 @@ from hbconv.backends.base import Arrays, Artifact, Bound
 from hbconv.optimize.row_plans import BUCKETS, Bucket
 from hbconv.runtime.batching import chunks
 
-__all__ = ["RowArtifact", "Variant", "other_files", "own_files"]
+__all__ = ["FITTED", "RowArtifact", "Variant", "other_files", "own_files"]
+
+FITTED = ""
+"""Folder of the files of the fitted variant."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +85,18 @@ class RowArtifact(Artifact):
         """Return the files of all variants, those of other buckets in folders that name them."""
         found = dict(self.fitted.artifact.files())
         for variant in dict.fromkeys(self.others.values()):
-            folder = _folder(bucket for bucket, other in self.others.items() if other is variant)
+            folder = self._folder(variant)
             found |= {f"{folder}/{name}": data for name, data in variant.artifact.files().items()}
         return found
+
+    def chunks(self) -> dict[str, int]:
+        """Return the rows that each variant takes at once, by the folder of its files."""
+        variants = {self._folder(variant): variant for variant in self.others.values()}
+        variants[FITTED] = self.fitted
+        return {folder: variant.chunk for folder, variant in variants.items()}
+
+    def _folder(self, variant: Variant) -> str:
+        return _folder(bucket for bucket, other in self.others.items() if other is variant)
 
     def _bound_sizes(self) -> tuple[int, ...]:
         """Add the ends of buckets to the sizes worth binding: none spans two variants."""
@@ -103,21 +115,23 @@ def own_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {name: data for name, data in files.items() if "/" not in name}
 
 
-def other_files(files: Mapping[str, bytes]) -> dict[tuple[Bucket, ...], dict[str, bytes]]:
-    """Return those of stored files that are of other variants, by the buckets of the variant.
+def other_files(
+    files: Mapping[str, bytes],
+) -> list[tuple[str, tuple[Bucket, ...], dict[str, bytes]]]:
+    """Return those of stored files that are of other variants: folder, buckets and files of each.
 
     Examples
     --------
     >>> stored = {"model.pt": b"all", "rows-1-17/model.pt": b"few"}
-    >>> [([str(b) for b in of], files) for of, files in other_files(stored).items()]
-    [(['1 row', '17 to 1,000 rows'], {'model.pt': b'few'})]
+    >>> [(folder, [str(b) for b in of], files) for folder, of, files in other_files(stored)]
+    [('rows-1-17', ['1 row', '17 to 1,000 rows'], {'model.pt': b'few'})]
     """
-    found: dict[tuple[Bucket, ...], dict[str, bytes]] = {}
+    found: dict[str, dict[str, bytes]] = {}
     for path, data in files.items():
         folder, _, name = path.rpartition("/")
-        if buckets := _buckets(folder):
-            found.setdefault(buckets, {})[name] = data
-    return found
+        if _buckets(folder):
+            found.setdefault(folder, {})[name] = data
+    return [(folder, _buckets(folder), of) for folder, of in found.items()]
 
 
 def _folder(buckets: Iterable[Bucket]) -> str:

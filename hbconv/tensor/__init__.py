@@ -2,7 +2,14 @@
 
 from hbconv.tensor.builder import Builder, Value
 from hbconv.tensor.primitives import ELEMENTWISE, PRIMITIVES, OpKind, Primitive
-from hbconv.tensor.program import Constant, Input, Op, TensorProgram, show_program
+from hbconv.tensor.program import (
+    Constant,
+    Input,
+    Op,
+    ProgramTypes,
+    TensorProgram,
+    show_program,
+)
 from hbconv.tensor.sparse_rows import SparseRows
 from hbconv.tensor.types import TensorType
 from hbconv.tensor.verify import verify_program
@@ -16,6 +23,7 @@ __all__ = [
     "Op",
     "OpKind",
     "Primitive",
+    "ProgramTypes",
     "SparseRows",
     "TensorProgram",
     "TensorType",

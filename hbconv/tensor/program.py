@@ -9,7 +9,16 @@ from hbconv.forest import Forest
 from hbconv.tensor.primitive import PRIMITIVES, OpKind
 from hbconv.tensor.types import TensorType
 
-__all__ = ["Constant", "Input", "Instruction", "Op", "TensorProgram", "renumber", "show_program"]
+__all__ = [
+    "Constant",
+    "Input",
+    "Instruction",
+    "Op",
+    "ProgramTypes",
+    "TensorProgram",
+    "renumber",
+    "show_program",
+]
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,14 @@ Instruction = Input | Constant | Op
 
 
 @dataclass(frozen=True)
+class ProgramTypes:
+    """Types of the inputs and outputs of a program, by name, in their order."""
+
+    inputs: Mapping[str, TensorType]
+    outputs: Mapping[str, TensorType]
+
+
+@dataclass(frozen=True)
 class TensorProgram:
     """Instructions in order; an instruction's position is its name. Outputs name the results."""
 
@@ -64,6 +81,12 @@ class TensorProgram:
     def inputs(self) -> tuple[Input, ...]:
         """The matrices the program reads, in order."""
         return tuple(i for i in self.instructions if isinstance(i, Input))
+
+    @property
+    def types(self) -> ProgramTypes:
+        """Types of what it reads and returns."""
+        outputs = {name: self.instructions[index].type for name, index in self.outputs.items()}
+        return ProgramTypes({i.name: i.type for i in self.inputs}, outputs)
 
     @property
     def primitives(self) -> frozenset[str]:

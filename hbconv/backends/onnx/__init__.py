@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hbconv.forest import Forest
     from hbconv.lower import Lowered
     from hbconv.target import Target
-    from hbconv.tensor import TensorProgram
+    from hbconv.tensor import ProgramTypes, TensorProgram
 
 __all__ = ["BACKEND", "Onnx", "export_onnx"]
 
@@ -79,7 +79,7 @@ class Onnx(Backend):
     def load(
         self,
         files: Mapping[str, bytes],
-        program: TensorProgram,  # noqa: ARG002
+        types: ProgramTypes,  # noqa: ARG002
         target: Target,
     ) -> Artifact | None:
         """Open a session on the stored graph; None if there is none."""

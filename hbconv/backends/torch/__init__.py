@@ -26,7 +26,7 @@ from hbconv.errors import BackendError
 from hbconv.forest import Forest
 from hbconv.strategy import Refusal, find_strategy
 from hbconv.target import Target
-from hbconv.tensor import TensorProgram, Value
+from hbconv.tensor import ProgramTypes, TensorProgram, Value
 from hbconv.tensor.code_tables import read_tables
 
 __all__ = ["BACKEND", "TensorModule", "Torch", "TorchArtifact", "export_module", "find_device"]
@@ -47,14 +47,12 @@ class TorchArtifact(Artifact):
         The module, or a faster form of it, which ``run`` calls.
     """
 
-    def __init__(self, module: torch.nn.Module, program: TensorProgram, target: Target) -> None:
+    def __init__(self, module: torch.nn.Module, types: ProgramTypes, target: Target) -> None:
         keep_memory()
         self.module, self.call = module, module
         self._device, self._threads = find_device(target), target.threads
-        self._inputs = {i.name: i.type for i in program.inputs}
-        self._outputs = {
-            name: program.instructions[index].type for name, index in program.outputs.items()
-        }
+        self._inputs = dict(types.inputs)
+        self._outputs = dict(types.outputs)
         self.sizes = (BOUND_ROWS,) if self._device.type == "cpu" else ()
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
@@ -181,7 +179,8 @@ class Torch(Backend):
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
         """Make the module and move it to the device."""
-        return TorchArtifact(TensorModule(program).to(find_device(target)).eval(), program, target)
+        module = TensorModule(program).to(find_device(target)).eval()
+        return TorchArtifact(module, program.types, target)
 
 
 BACKEND = Torch()

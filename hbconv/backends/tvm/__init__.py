@@ -17,7 +17,7 @@ from hbconv.backends.tvm.trees.tree_work import count_tree_work
 from hbconv.cost_model import Work
 from hbconv.forest import Forest
 from hbconv.target import Target
-from hbconv.tensor import PRIMITIVES, TensorProgram
+from hbconv.tensor import PRIMITIVES, ProgramTypes, TensorProgram
 
 __all__ = ["BACKEND", "Tvm"]
 
@@ -68,7 +68,7 @@ class Tvm(Backend):
     def load(
         self,
         files: Mapping[str, bytes],
-        program: TensorProgram,  # noqa: ARG002
+        types: ProgramTypes,  # noqa: ARG002
         target: Target,
     ) -> Artifact | None:
         """Read the compiled kernel back; None where this machine cannot run it."""

@@ -47,6 +47,8 @@ def fits(value: Any, hint: Any) -> bool:
         return isinstance(value, dict) and all(
             fits(k, args[0]) and fits(v, args[1]) for k, v in value.items()
         )
+    if origin is frozenset:
+        return isinstance(value, frozenset) and all(fits(v, args[0]) for v in value)
     if isinstance(hint, ForwardRef):
         return _is_plain(value)
     if hint in (int, float):

@@ -7,7 +7,7 @@ import importlib
 import math
 import pkgutil
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -20,11 +20,14 @@ from hbconv.containers import NODES, Node, topological
 from hbconv.errors import StoreError
 from hbconv.forest import CategoryTables, Forest, Slopes
 from hbconv.forest_check import check_forest
+from hbconv.lower import CodesFeed, EntriesFeed, Feed, Padding
 from hbconv.optimize.tuning.record import Tuning, TuningRecord
+from hbconv.runtime.program import HostSide
 from hbconv.runtime.storage.annotations import fields_of, fits
 from hbconv.target import Target
+from hbconv.tensor import ProgramTypes, TensorType
 
-__all__ = ["decode", "encode"]
+__all__ = ["Decoder", "decode", "encode", "encode_all"]
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -37,9 +40,19 @@ def encode(value: Any) -> tuple[dict[str, Any], Arrays]:
 
     Equal nodes, forests and arrays are written once.
     """
+    (document,), arrays = encode_all((value,))
+    return document, arrays
+
+
+def encode_all(values: Sequence[Any]) -> tuple[list[dict[str, Any]], Arrays]:
+    """Return a document for each value; later ones refer to what earlier ones share."""
     encoder = _Encoder()
-    root = encoder.value(value)
-    return {"shared": encoder.shared, "root": root}, encoder.arrays
+    documents = []
+    for value in values:
+        first = len(encoder.shared)
+        root = encoder.value(value)
+        documents.append({"shared": encoder.shared[first:], "root": root})
+    return documents, encoder.arrays
 
 
 def decode(document: Mapping[str, Any], arrays: Arrays) -> Any:
@@ -53,10 +66,7 @@ def decode(document: Mapping[str, Any], arrays: Arrays) -> Any:
     StoreError
         It holds a kind of value that this version does not know, or one where another is expected.
     """
-    decoder = _Decoder(arrays)
-    for entry in document["shared"]:
-        decoder.share(entry)
-    return decoder.value(document["root"])
+    return Decoder(arrays).read(document)
 
 
 @cache
@@ -67,6 +77,13 @@ def _classes() -> dict[str, type]:
         for m in pkgutil.walk_packages(hbconv.containers.__path__, "hbconv.containers.")
     ]
     found: dict[str, type] = {
+        "HostSide": HostSide,
+        "ProgramTypes": ProgramTypes,
+        "TensorType": TensorType,
+        "Feed": Feed,
+        "CodesFeed": CodesFeed,
+        "EntriesFeed": EntriesFeed,
+        "Padding": Padding,
         "Forest": Forest,
         "Slopes": Slopes,
         "CategoryTables": CategoryTables,
@@ -107,6 +124,8 @@ class _Encoder:
             return float(value) if math.isfinite(value) else {"float": repr(float(value))}
         if isinstance(value, tuple | list):
             return {"tuple": [self.value(v) for v in value]}
+        if isinstance(value, frozenset):
+            return {"set": [self.value(v) for v in sorted(value)]}
         if isinstance(value, Mapping):
             return {"map": [[self.value(k), self.value(v)] for k, v in value.items()]}
         if isinstance(value, Array):
@@ -153,10 +172,18 @@ class _Encoder:
         return {"array": self._names[array]}
 
 
-class _Decoder:
+class Decoder:
+    """Rebuilds the values of ``encode_all`` one after another."""
+
     def __init__(self, arrays: Arrays) -> None:
         self.arrays = {name: Array(data) for name, data in arrays.items()}
         self.shared: list[Any] = []
+
+    def read(self, document: Mapping[str, Any]) -> Any:
+        """Rebuild the value of the next document."""
+        for entry in document["shared"]:
+            self.share(entry)
+        return self.value(document["root"])
 
     def share(self, entry: Any) -> None:
         """Read a node or a forest that others refer to.
@@ -193,6 +220,8 @@ class _Decoder:
             return bytes(content, "latin-1")
         if kind == "tuple":
             return tuple(self.value(v) for v in content)
+        if kind == "set":
+            return frozenset(self.value(v) for v in content)
         if kind == "map":
             return {self.value(k): self.value(v) for k, v in content}
         if kind == "shared" and type(content) is int and content >= 0:

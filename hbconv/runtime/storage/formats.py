@@ -6,12 +6,16 @@ from typing import Any
 
 __all__ = ["FORMAT", "upgraded"]
 
-FORMAT = 2
+FORMAT = 3
 """Number of the format written; files of a larger number are refused.
 
 Format 2 (after 0.1.0) gives an ``Output`` one form in place of eleven fields, and some classes
 and fields other names (``_CLASSES``, ``_FIELDS``). A ``FindCode`` has values for each column.
+Format 3 holds what the host does around each compiled program; programs of older files are compiled
+again.
 """
+GRAPHS = 2
+"""Format since which graphs are written as today."""
 
 Entry = dict[str, Any]
 
@@ -36,7 +40,7 @@ def upgraded(value: Any, written: int) -> Any:
     written : int
         Number of the format in which it was written.
     """
-    if written >= FORMAT:
+    if written >= GRAPHS:
         return value
     if isinstance(value, list):
         return [upgraded(item, written) for item in value]

@@ -23,9 +23,9 @@ from hbconv.files import appearing
 from hbconv.lower import Padding, lower, lower_nodes
 from hbconv.names import METHODS
 from hbconv.optimize.tuning.record import Tuning
-from hbconv.runtime.programs import Key
+from hbconv.runtime.program import HostSide, Key, StoredProgram
 from hbconv.runtime.storage.annotations import fields_of, fits
-from hbconv.runtime.storage.codec import decode, encode
+from hbconv.runtime.storage.codec import Decoder, encode_all
 from hbconv.runtime.storage.formats import FORMAT, upgraded
 from hbconv.target import Target
 from hbconv.tensor import verify_program
@@ -50,7 +50,7 @@ class Stored:
     dtypes : tuple of str
         Column dtypes that exports take.
     programs : mapping
-        Files that the backend wrote for each set of methods and combination of column dtypes.
+        The compiled program of each set of methods and combination of column dtypes.
     tuning : Tuning, optional
         Times measured, which count on the machine that measured them.
     """
@@ -58,7 +58,7 @@ class Stored:
     parsed: Graph
     target: Target
     dtypes: tuple[str, ...]
-    programs: Mapping[Key, Mapping[str, bytes]] = field(default_factory=dict)
+    programs: Mapping[Key, StoredProgram] = field(default_factory=dict)
     tuning: Tuning | None = None
 
 
@@ -66,24 +66,25 @@ def pack(stored: Stored) -> bytes:
     """Return the file's bytes; equal models give equal bytes."""
     from safetensors.numpy import save
 
-    document, arrays = encode(
-        {
-            "parsed": stored.parsed,
-            "target": stored.target,
-            "dtypes": stored.dtypes,
-            "tuning": stored.tuning,
-        }
-    )
+    model = {
+        "parsed": stored.parsed,
+        "target": stored.target,
+        "dtypes": stored.dtypes,
+        "tuning": stored.tuning,
+    }
+    hosts = tuple(program.host for program in stored.programs.values())
+    (document, host_document), arrays = encode_all((model, hosts))
     members = {_ARRAYS: save(arrays)}
     programs = []
-    for number, ((methods, dtypes, padding), files) in enumerate(stored.programs.items()):
-        names = {name: f"programs/{number}/{name}" for name in files}
-        members |= {names[name]: data for name, data in files.items()}
+    for number, ((methods, dtypes, padding), program) in enumerate(stored.programs.items()):
+        names = {name: f"programs/{number}/{name}" for name in program.files}
+        members |= {names[name]: data for name, data in program.files.items()}
         programs.append(
             {
                 "methods": list(methods),
                 "dtypes": list(dtypes),
                 "padding": [padding.size, padding.matrix, padding.written],
+                "digest": program.digest,
                 "files": names,
             }
         )
@@ -92,15 +93,17 @@ def pack(stored: Stored) -> bytes:
         "versions": _versions(),
         "model": document,
         "programs": programs,
+        "hosts": host_document,
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
     }
     return _zip({_MANIFEST: json.dumps(manifest, allow_nan=False).encode(), **members})
 
 
-def unpack(data: bytes) -> Stored:
+def unpack(data: bytes, *, trusted: bool = False) -> Stored:
     """Read the bytes of a file.
 
     Programs of other versions, or of another kind of machine, are left out, and compiled again.
+    So are all of a file that is not trusted.
 
     Raises
     ------
@@ -119,7 +122,7 @@ def unpack(data: bytes) -> Stored:
                 "differs). Save the model again."
             )
     try:
-        return _stored(manifest, members)
+        return _stored(manifest, members, trusted=trusted)
     except StoreError:
         raise
     except Exception as error:
@@ -189,12 +192,12 @@ def _manifest(members: Mapping[str, bytes]) -> dict[str, Any]:
     return manifest
 
 
-def _stored(manifest: dict[str, Any], members: Mapping[str, bytes]) -> Stored:
+def _stored(manifest: dict[str, Any], members: Mapping[str, bytes], *, trusted: bool) -> Stored:
     from safetensors.numpy import load
 
     document = upgraded(manifest["model"], int(manifest["format"]))
-    model = decode(document, load(members[_ARRAYS]))
-    stored = Stored(**model)
+    decoder = Decoder(load(members[_ARRAYS]))
+    stored = Stored(**decoder.read(document))
     if not all(
         fits(getattr(stored, name), hint)
         for name, hint in fields_of(Stored).items()
@@ -202,13 +205,25 @@ def _stored(manifest: dict[str, Any], members: Mapping[str, bytes]) -> Stored:
     ):
         raise StoreError("The model file holds something else than a graph, a target and dtypes.")
     _verify(stored)
-    programs = {}
-    if manifest["programs"] and _can_read(manifest["versions"], stored.target.backend):
-        for entry in manifest["programs"]:
-            programs[
-                tuple(entry["methods"]), tuple(entry["dtypes"]), Padding(*entry["padding"])
-            ] = {name: members[member] for name, member in entry["files"].items()}
-    return replace(stored, programs=programs)
+    if not trusted or "hosts" not in manifest:
+        return stored
+    if not _can_read(manifest["versions"], stored.target.backend):
+        return stored
+    hosts = decoder.read(manifest["hosts"])
+    return replace(stored, programs=_programs(manifest["programs"], hosts, members))
+
+
+def _programs(
+    entries: list[dict[str, Any]], hosts: Any, members: Mapping[str, bytes]
+) -> dict[Key, StoredProgram]:
+    if not fits(hosts, tuple[HostSide, ...]):
+        raise StoreError("The model file holds something else than what surrounds its programs.")
+    found = {}
+    for entry, host in zip(entries, hosts, strict=True):
+        key = tuple(entry["methods"]), tuple(entry["dtypes"]), Padding(*entry["padding"])
+        files = {name: members[member] for name, member in entry["files"].items()}
+        found[key] = StoredProgram(host, entry["digest"], files)
+    return found
 
 
 def _verify(stored: Stored) -> None:

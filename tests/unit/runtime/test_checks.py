@@ -120,7 +120,7 @@ HOSTILE = [
 
 def checks_of(graph):
     """The checks of a graph as the host evaluates them, where no program helps it."""
-    return Checker(graph, find_guard(graph))
+    return Checker(graph.schema, find_guard(graph))
 
 
 def reason(function):

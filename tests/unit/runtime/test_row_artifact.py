@@ -12,7 +12,6 @@ from hbconv.backends.base import Artifact
 from hbconv.optimize import row_plans
 from hbconv.optimize.plan import Plan, make_plan
 from hbconv.optimize.row_plans import BUCKETS
-from hbconv.runtime.programs import DIGEST
 from hbconv.runtime.row_artifact import RowArtifact, Variant, other_files, own_files
 
 STRATEGIES = {1: "select", 8: "gemm", 256: "select", 10_000: "tree_traversal"}
@@ -131,12 +130,13 @@ def test_other_backends_have_one_plan(by_rows, forest):
 def test_variants_are_saved_once_and_read_again(by_rows, forest, tmp_path):
     model = hbconv.convert(forest, "torchscript", sample=rows(2))
     model.save(tmp_path / "model.hbc")
-    ((_, files), *_) = model.programs.files().items()
-    assert set(files) == {DIGEST, "model.pt", "rows-1-17/model.pt", "rows-2/model.pt"}
+    ((_, stored), *_) = model.programs.stored().items()
+    assert set(stored.files) == {"model.pt", "rows-1-17/model.pt", "rows-2/model.pt"}
+    assert set(stored.host.chunks) == {"", "rows-1-17", "rows-2"}
     loaded = hbconv.load(tmp_path / "model.hbc", trusted=True)
     for count in (1, 16, 17, 1001):
         np.testing.assert_array_equal(loaded.predict(rows(count)), forest.predict(rows(count)))
-    again = next(iter(loaded.programs.files().values()))
+    again = next(iter(loaded.programs.stored().values())).files
     assert set(again) == set(files)
 
 
@@ -151,4 +151,4 @@ def test_exports_and_modules_hold_one_program(by_rows, forest, tmp_path):
 def test_files_of_other_versions_buckets_are_left_out():
     stored = {"model.pt": b"", "rows-3/model.pt": b"", "rows-1/model.pt": b""}
     assert own_files(stored) == {"model.pt": b""}
-    assert list(other_files(stored)) == [(BUCKETS[0],)]
+    assert other_files(stored) == [("rows-1", (BUCKETS[0],), {"model.pt": b""})]

@@ -107,13 +107,13 @@ def test_stored_model_is_loaded() -> None:
     x = b.input("x", "float64", 3)
     program = b.program({"y": x + x})
     files = BACKEND.compile(program, TARGET).files()
-    loaded = BACKEND.load(files, program, TARGET)
+    loaded = BACKEND.load(files, program.types, TARGET)
     assert loaded is not None
     np.testing.assert_array_equal(loaded.run({"x": np.ones((2, 3))})["y"], np.full((2, 3), 2.0))
-    assert BACKEND.load({}, program, TARGET) is None
+    assert BACKEND.load({}, program.types, TARGET) is None
     for damaged in (b"", b"no model", files["model.onnx"][:-9]):
         with pytest.raises(StoreError, match="ONNX Runtime cannot read"):
-            BACKEND.load({"model.onnx": damaged}, program, TARGET)
+            BACKEND.load({"model.onnx": damaged}, program.types, TARGET)
 
 
 def test_more_than_one_file_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -257,7 +257,7 @@ def test_torchscript_file_is_loaded_again() -> None:
     backend, target = find_backend("torchscript"), Target("torchscript")
     files = backend.compile(pipeline(), target).files()
     assert list(files) == [FILE]
-    loaded = backend.load(files, pipeline(), target)
+    loaded = backend.load(files, pipeline().types, target)
     for n in (0, 1, 7):
         answers, expected = loaded.run(rows(n)), evaluate(pipeline(), rows(n))
         for name, values in expected.items():
@@ -270,8 +270,8 @@ def test_damaged_torchscript_file_is_refused() -> None:
     content = backend.compile(pipeline(), target).files()[FILE]
     for damaged in (b"", b"no file", content[: len(content) // 2]):
         with pytest.raises(StoreError, match=FILE):
-            backend.load({FILE: damaged}, pipeline(), target)
-    assert backend.load({}, pipeline(), target) is None
+            backend.load({FILE: damaged}, pipeline().types, target)
+    assert backend.load({}, pipeline().types, target) is None
 
 
 def test_torchscript_file_needs_torch_alone(tmp_path: Any) -> None:

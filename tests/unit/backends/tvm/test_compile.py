@@ -131,7 +131,7 @@ def test_a_stored_kernel_runs_without_compiling(artifact, monkeypatch):
         "kernel.json",
     }
     monkeypatch.setattr(type(BACKEND), "compile", None)
-    read = BACKEND.load(files, affine(), Target("tvm"))
+    read = BACKEND.load(files, affine().types, Target("tvm"))
     for name, want in artifact.run({"x": rows_of(300)}).items():
         np.testing.assert_array_equal(read.run({"x": rows_of(300)})[name], want)
     assert read.files() == files
@@ -176,7 +176,7 @@ def test_a_kernel_for_another_machine_is_not_run(artifact, facts):
     files = artifact.files()
     files["kernel.json"] = json.dumps(json.loads(files["kernel.json"]) | facts).encode()
     assert unpack(files, 1) is None
-    assert BACKEND.load(files, affine(), Target("tvm")) is None
+    assert BACKEND.load(files, affine().types, Target("tvm")) is None
 
 
 def test_a_damaged_kernel_is_told(artifact):

@@ -1,0 +1,131 @@
+"""Program: some methods, compiled for some column dtypes, and what the host does around them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hbconv.backends.base import Artifact
+from hbconv.containers import Graph, Schema
+from hbconv.containers.analysis.guard import Guard
+from hbconv.lower import FLAGGED, AnyFeed, Lowered, Padding
+from hbconv.runtime.checks import Checker
+from hbconv.runtime.inputs.table import Table
+from hbconv.runtime.text.sparse_rows import as_csr
+from hbconv.tensor import ProgramTypes
+
+__all__ = ["HostSide", "Key", "Program", "StoredProgram", "digest_of"]
+
+Key = tuple[tuple[str, ...], tuple[str, ...], Padding]
+"""Methods, the dtype of each column, and how sparse rows come."""
+
+
+@dataclass(frozen=True)
+class HostSide:
+    """What the host does around a program: it feeds rows, checks them, and joins sparse values.
+
+    A file holds it beside the compiled program, so that no stage of the compiler runs again.
+
+    Parameters
+    ----------
+    schema : Schema
+        The columns, of the dtypes at hand.
+    feeds : tuple of feeds
+    sparse_widths : mapping of str to int
+        Width of each output that is sparse.
+    guard : Guard
+    padding : Padding
+        How sparse rows come.
+    types : ProgramTypes
+    chunks : mapping of str to int
+        Rows that fit in the memory of one run of each variant, by the variant's folder.
+    """
+
+    schema: Schema
+    feeds: tuple[AnyFeed, ...]
+    sparse_widths: Mapping[str, int]
+    guard: Guard
+    padding: Padding
+    types: ProgramTypes
+    chunks: Mapping[str, int]
+
+    @staticmethod
+    def of(
+        graph: Graph, lowered: Lowered, guard: Guard, padding: Padding, chunks: Mapping[str, int]
+    ) -> HostSide:
+        """Describe what a lowered graph needs."""
+        types = lowered.program.types
+        widths = dict(lowered.sparse_widths)
+        return HostSide(graph.schema, lowered.feeds, widths, guard, padding, types, chunks)
+
+
+@dataclass(frozen=True)
+class StoredProgram:
+    """A compiled program as a file holds it.
+
+    Parameters
+    ----------
+    host : HostSide
+    digest : str
+        Digest of the graph that it was compiled from.
+    files : mapping of str to bytes
+        What the backend wrote.
+    """
+
+    host: HostSide
+    digest: str
+    files: Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class Program:
+    """Some methods, compiled for some column dtypes.
+
+    Parameters
+    ----------
+    host : HostSide
+    artifact : Artifact
+    chunk : int
+        Number of rows that fit in the memory of one call.
+    check : Checker
+        What the guard leaves to the host.
+    """
+
+    host: HostSide
+    artifact: Artifact
+    chunk: int
+    check: Checker
+
+    @property
+    def guard(self) -> Guard:
+        """Where each check is answered."""
+        return self.host.guard
+
+    def checked(self, table: Table) -> dict[str, Any]:
+        """Compute the methods' values, or raise InputError where a check refuses the rows."""
+        if not self.guard.flags_rows:
+            self.check(table)
+            return self.run(table)
+        values = self.run(table)
+        self.check(table, flagged=bool(values.pop(FLAGGED).any()))
+        return values
+
+    def run(self, table: Table) -> dict[str, Any]:
+        """Compute the methods' values: arrays, and scipy CSR matrices of those that are sparse."""
+        values: dict[str, Any] = self.artifact.run(table.inputs(self.host.feeds))
+        for name, width in self.host.sparse_widths.items():
+            values[name] = as_csr(
+                values.pop(f"{name}_tokens"), values.pop(f"{name}_weights"), width
+            )
+        return values
+
+
+def digest_of(parsed: Graph, methods: tuple[str, ...]) -> str:
+    """Return a digest of some methods of a graph and its checks: others have other programs."""
+    graph = parsed.only(*methods)
+    keys = [f"{name} {output.form!r}" for name, output in graph.outputs.items()]
+    keys += [node.key for node in graph.output_roots]
+    keys += [check.node.key for check in (*graph.checks, *graph.warnings)]
+    return hashlib.sha256("\n".join(keys).encode()).hexdigest()
