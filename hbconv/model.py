@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,6 @@ from hbconv.array import Array
 from hbconv.containers import FrameFormat, Graph, NamesOut, Schema
 from hbconv.errors import BackendError, HbconvError, OptionError
 from hbconv.names import unknown
-from hbconv.optimize.plan import Plan
-from hbconv.optimize.tuning.record import Tuning
-from hbconv.pipeline import Planned
 from hbconv.runtime.call import call, grouped
 from hbconv.runtime.fast_call import FastCall, bind_call, find_fast_call
 from hbconv.runtime.inputs.category_codes import over_arrays
@@ -27,12 +24,15 @@ from hbconv.runtime.inputs.table import Reads
 from hbconv.runtime.options import check_options, check_values, take_options
 from hbconv.runtime.program import Key, StoredProgram
 from hbconv.runtime.programs import Programs
-from hbconv.runtime.report.explanation import Explanation
-from hbconv.runtime.report.stage import StageReport, report_stage
-from hbconv.runtime.storage import export
 from hbconv.runtime.storage import model_file as store
 from hbconv.runtime.substitute import find_runnable
 from hbconv.target import Target
+from hbconv.tuning_record import Tuning
+
+if TYPE_CHECKING:
+    from hbconv.optimize.plan import Plan
+    from hbconv.runtime.report.explanation import Explanation
+    from hbconv.runtime.report.stage import StageReport
 
 __all__ = ["Model", "load"]
 
@@ -158,6 +158,10 @@ class Model:
         OptionError
             There is no such stage.
         """
+        from hbconv.pipeline import Planned
+        from hbconv.runtime.report.explanation import Explanation
+        from hbconv.runtime.report.stage import report_stage
+
         if stage is not None:
             planned = Planned(self.parsed, self.dtypes, self.target, tuning=self.tuning)
             return report_stage(planned, stage)
@@ -427,7 +431,9 @@ class Model:
         """
         if suffix == ".hbc":
             return self._bytes()
-        writer = export.find_writer(f"model{suffix}")
+        from hbconv.runtime.storage.export import find_writer
+
+        writer = find_writer(f"model{suffix}")
         self._require_tensors()
         model = self.for_target(backend=writer.backend, device="cpu")
         target = model.target.replace(device=device)
@@ -435,9 +441,11 @@ class Model:
 
     def _export_library(self, path: Path, target: str | None = None) -> None:
         """Write a C library, and its header beside it."""
+        from hbconv.runtime.storage.export import c_library
+
         self._require_tensors()
         programs = self.for_target(backend="tvm", device="cpu").programs
-        library, header = export.c_library(programs, self.dtypes, path.stem, target)
+        library, header = c_library(programs, self.dtypes, path.stem, target)
         store.write(path.with_suffix(".h"), header)
         store.write(path, library)
 

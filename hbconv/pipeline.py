@@ -35,10 +35,10 @@ from hbconv.optimize.row_plans import RowPlan, plan_rows
 from hbconv.optimize.search import Optimized
 from hbconv.optimize.shared_codes import share_codes
 from hbconv.optimize.tuning.contender import Contender, Problem
-from hbconv.optimize.tuning.record import Tuning
 from hbconv.optimize.tuning.tuned import Tuned, find_tuned
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
+from hbconv.tuning_record import Tuning
 
 __all__ = [
     "Compilation",

@@ -6,18 +6,19 @@ import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.cost_model import Work
 from hbconv.errors import BackendError, MissingPackageError
-from hbconv.forest import Forest
-from hbconv.strategy import Refusal, find_strategy, lower_trees
 from hbconv.target import Target
 from hbconv.tensor import ProgramTypes, TensorProgram, Value, verify_program
-from hbconv.tensor.rewrite import rewrite_program
+
+if TYPE_CHECKING:
+    from hbconv.cost_model import Work
+    from hbconv.forest import Forest
+    from hbconv.strategy import Refusal
 
 __all__ = ["Artifact", "Backend", "KernelReport", "contiguous"]
 
@@ -170,6 +171,8 @@ class Backend(ABC):
 
     def tree_work(self, strategy: str, forest: Forest, dtype: str, target: Target) -> Work:  # noqa: ARG002
         """Count what a native strategy does with rows of a dtype, as its prices expect it."""
+        from hbconv.strategy import find_strategy
+
         return find_strategy(strategy).work(forest)
 
     def remarks(self, forest: Forest, target: Target) -> tuple[str, ...]:  # noqa: ARG002
@@ -239,6 +242,9 @@ class Backend(ABC):
         return "native" if program.primitives <= rewritten.primitives else "lowered"
 
     def _rewritten(self, program: TensorProgram, target: Target) -> TensorProgram:
+        from hbconv.strategy import lower_trees
+        from hbconv.tensor.rewrite import rewrite_program
+
         program = lower_trees(program, self.native_trees(target))
         for _ in range(8):
             if not program.primitives & self.rewrites.keys():

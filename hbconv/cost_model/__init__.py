@@ -5,7 +5,7 @@ is read exceeds a cache. Prices are shipped; factors of this machine correct the
 measured.
 """
 
-from hbconv.cost_model.caches import Caches, find_caches
+from hbconv.caches import Caches, find_caches
 from hbconv.cost_model.count import count_work
 from hbconv.cost_model.factors import GROUPS, Factors, settled
 from hbconv.cost_model.predict import OperatorCost, find_prices, predict, scaled_prices, show_prices

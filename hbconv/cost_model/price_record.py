@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from hbconv.cache import Cache
-from hbconv.cost_model.caches import find_caches
+from hbconv.caches import find_caches
 from hbconv.cost_model.factors import GROUPS, Factors, is_factor
 from hbconv.machine import describe_versions, find_processor
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hbconv.cost_model.caches import Caches, find_caches
+from hbconv.caches import Caches, find_caches
 from hbconv.cost_model.work import Work
 from hbconv.target import Target
 

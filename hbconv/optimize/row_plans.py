@@ -14,9 +14,10 @@ from hbconv.array import Array
 from hbconv.backends.base import Backend
 from hbconv.containers import Graph
 from hbconv.optimize.plan import Plan, make_plan
+from hbconv.row_buckets import BUCKETS, Bucket
 from hbconv.target import Target
 
-__all__ = ["BUCKETS", "LEAST_GAIN", "Bucket", "RowPlan", "find_bucket", "plan_rows"]
+__all__ = ["LEAST_GAIN", "RowPlan", "plan_rows"]
 
 LEAST_GAIN = 1.25
 """Ratio of predicted times from which another plan is worth a program of its own.
@@ -26,36 +27,6 @@ Predictions are off by a third, and the program takes memory and time to compile
 
 MOST_CONSTANT_BYTES = 64 << 20
 """Bytes of constants beside the forests, beyond which a model keeps one program."""
-
-
-@dataclass(frozen=True)
-class Bucket:
-    """Numbers of rows that one plan serves.
-
-    Parameters
-    ----------
-    least : int
-    most : int or None
-        None for any number.
-    typical : int
-        The number that costs are predicted for.
-    """
-
-    least: int
-    most: int | None
-    typical: int
-
-    def __contains__(self, rows: int) -> bool:
-        return self.least <= rows and (self.most is None or rows <= self.most)
-
-    def __str__(self) -> str:
-        if self.most is None:
-            return f"more than {self.least - 1:,} rows"
-        return "1 row" if self.most == 1 else f"{self.least} to {self.most:,} rows"
-
-
-BUCKETS = (Bucket(1, 1, 1), Bucket(2, 16, 8), Bucket(17, 1_000, 256), Bucket(1_001, None, 10_000))
-"""All numbers of rows. One row is apart, because torch has modules of its own for it."""
 
 
 @dataclass(frozen=True)
@@ -87,17 +58,6 @@ class RowPlan:
         head = f"Calls of {self.bucket} have a program of their own"
         how = "measured" if self.measured else "predicted"
         return f"{head}, {how} to be {self.gain:.1f} times as fast:\n{self.plan}"
-
-
-def find_bucket(rows: int) -> Bucket:
-    """Return the bucket of a number of rows.
-
-    Examples
-    --------
-    >>> [str(find_bucket(rows)) for rows in (1, 16, 17, 5_000)]
-    ['1 row', '2 to 16 rows', '17 to 1,000 rows', 'more than 1,000 rows']
-    """
-    return next(bucket for bucket in BUCKETS if rows in bucket)
 
 
 def plan_rows(graph: Graph, target: Target, backend: Backend, fitted: Plan) -> tuple[RowPlan, ...]:

@@ -8,8 +8,6 @@ from typing import get_args
 from hbconv.backends import Backend, find_backend
 from hbconv.errors import OptionError
 from hbconv.names import unknown
-from hbconv.optimize import rule_names
-from hbconv.strategy import find_strategy
 from hbconv.target import Precision, Target
 
 __all__ = ["check_options", "check_values", "take_options"]
@@ -39,10 +37,14 @@ def check_values(target: Target) -> Target:
     _require_known("precision", target.precision, get_args(Precision))
     _require_known("tree_ops", target.tree_ops, _TREE_OPS)
     if target.strategy is not None:
+        from hbconv.strategy import find_strategy
+
         find_strategy(target.strategy)
     for name in ("rows", "memory", "threads"):
         _require_positive(name, getattr(target, name))
     for name in target.without:
+        from hbconv.optimize import rule_names
+
         _require_known("rule", name, rule_names())
     _check_device(target.device, find_backend(target.backend))
     return target

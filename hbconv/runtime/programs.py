@@ -12,14 +12,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import RLock
+from typing import TYPE_CHECKING
 
 from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
 from hbconv.errors import BackendError, HbconvError, MissingPackageError
 from hbconv.lower import DENSE, Lowered, Padding
-from hbconv.optimize.row_plans import Bucket
-from hbconv.optimize.tuning.record import Tuning
-from hbconv.pipeline import Compilation, Planned
+from hbconv.row_buckets import Bucket
 from hbconv.runtime.batching import bytes_given, rows_per_chunk
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.program import HostSide, Key, Program, StoredProgram, digest_of
@@ -27,6 +26,10 @@ from hbconv.runtime.row_artifact import FITTED, RowArtifact, Variant, other_file
 from hbconv.runtime.substitute import find_substitute
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
+from hbconv.tuning_record import Tuning
+
+if TYPE_CHECKING:
+    from hbconv.pipeline import Compilation, Planned
 
 __all__ = ["Programs"]
 
@@ -137,6 +140,8 @@ class Programs:
 
     def planned(self, dtypes: tuple[str, ...], padding: Padding = DENSE) -> Planned:
         """Return the stages that all methods share, run the first time that such columns come."""
+        from hbconv.pipeline import Planned
+
         sparse = (padding.matrix or padding.written) and self.parsed.depends_on_form
         with self._compiling():
             if (dtypes, sparse) not in self._planned:
@@ -149,6 +154,8 @@ class Programs:
         self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding = DENSE
     ) -> Compilation:
         """Return the stages of some methods, each of which runs when it is first asked for."""
+        from hbconv.pipeline import Compilation
+
         return Compilation(self.planned(dtypes, padding), methods, padding)
 
     def fitted(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> Artifact:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.base import Arrays, Artifact, Bound
-from hbconv.optimize.row_plans import BUCKETS, Bucket
+from hbconv.row_buckets import BUCKETS, Bucket
 from hbconv.runtime.batching import chunks
 
 __all__ = ["FITTED", "RowArtifact", "Variant", "other_files", "own_files"]

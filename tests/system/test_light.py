@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import hbconv
-from hbconv.runtime import programs
+from hbconv import pipeline
 
 REFUSED = [
     "apache_tvm",
@@ -206,9 +206,10 @@ print(json.dumps(model.predict(json.loads(sys.argv[2])).tolist()))
     assert found == source.predict(np.array(rows, object)).tolist()
 
 
+@pytest.mark.parametrize("saved", ["linear"], indirect=True)
 def test_no_stage_of_the_compiler_runs_for_a_program_of_a_file(saved, monkeypatch):
     """Rows that the checks refuse too: what checks them is in the file."""
-    monkeypatch.setattr(programs, "Planned", None)
+    monkeypatch.setattr(pipeline, "Planned", None)
     model = hbconv.load(saved[1], trusted=True)
     np.testing.assert_array_equal(model.predict_proba(X), saved[0].predict_proba(X))
     with pytest.raises(hbconv.InputError, match="infinity"):

@@ -6,18 +6,18 @@ TVM itself is imported at the first compile.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from hbconv.backends.base import Artifact, Backend, KernelReport
-from hbconv.backends.tvm.passes.flag_beyond import join_looks
-from hbconv.backends.tvm.passes.fuse_products import fuse_products
 from hbconv.backends.tvm.passes.lower_primitives import REWRITES
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import Schedule
-from hbconv.backends.tvm.trees.tree_work import count_tree_work
-from hbconv.cost_model import Work
-from hbconv.forest import Forest
 from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, ProgramTypes, TensorProgram
+
+if TYPE_CHECKING:
+    from hbconv.backends.tvm.target.machine import Machine
+    from hbconv.backends.tvm.target.schedule import Schedule
+    from hbconv.cost_model import Work
+    from hbconv.forest import Forest
 
 __all__ = ["BACKEND", "Tvm"]
 
@@ -41,17 +41,16 @@ class Tvm(Backend):
 
     def tree_work(self, strategy: str, forest: Forest, dtype: str, target: Target) -> Work:
         """Count what a table-driven kernel does."""
+        from hbconv.backends.tvm.trees.tree_work import count_tree_work
+
         return count_tree_work(strategy, forest, dtype, target.rows)
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
         """Take the compiled program from the cache, or compile it, which alone needs TVM."""
         from hbconv.backends.tvm.compile import compile_program
 
-        program = fuse_products(join_looks(program))
-        machine = Machine.host()
-        schedule = Schedule.construct(program, machine)
         try:
-            return compile_program(program, schedule, machine, target)
+            return compile_program(*_scheduled(program), target)
         except ModuleNotFoundError:
             self.require_packages()
             raise
@@ -61,9 +60,7 @@ class Tvm(Backend):
         self.require_packages()
         from hbconv.backends.tvm.report import report_kernel
 
-        program = fuse_products(join_looks(program))
-        machine = Machine.host()
-        return report_kernel(program, Schedule.construct(program, machine), machine)
+        return report_kernel(*_scheduled(program))
 
     def load(
         self,
@@ -75,6 +72,18 @@ class Tvm(Backend):
         from hbconv.backends.tvm.binary.artifact import unpack
 
         return unpack(files, target.threads)
+
+
+def _scheduled(program: TensorProgram) -> tuple[TensorProgram, Schedule, Machine]:
+    """Fuse what the kernels compute at once, and choose the sizes of tiles for this machine."""
+    from hbconv.backends.tvm.passes.flag_beyond import join_looks
+    from hbconv.backends.tvm.passes.fuse_products import fuse_products
+    from hbconv.backends.tvm.target.machine import Machine
+    from hbconv.backends.tvm.target.schedule import Schedule
+
+    program = fuse_products(join_looks(program))
+    machine = Machine.host()
+    return program, Schedule.construct(program, machine), machine
 
 
 BACKEND = Tvm()

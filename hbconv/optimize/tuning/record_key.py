@@ -13,7 +13,7 @@ from hbconv.backends.tvm.target.machine import Machine
 from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves
 from hbconv.forest import Forest
 from hbconv.machine import describe_versions, find_processor
-from hbconv.optimize.row_plans import Bucket, find_bucket
+from hbconv.row_buckets import Bucket, find_bucket
 from hbconv.target import Target
 
 __all__ = ["describe_machine", "describe_structure", "record_key"]

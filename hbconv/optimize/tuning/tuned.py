@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from hbconv.optimize.plan import Plan
-from hbconv.optimize.row_plans import BUCKETS, Bucket, RowPlan, find_bucket
+from hbconv.optimize.row_plans import RowPlan
 from hbconv.optimize.tuning.contender import (
     Contender,
     Problem,
@@ -14,8 +14,9 @@ from hbconv.optimize.tuning.contender import (
     of_plan,
     of_strategies,
 )
-from hbconv.optimize.tuning.record import Tuning, TuningRecord
 from hbconv.optimize.tuning.record_key import record_key
+from hbconv.row_buckets import BUCKETS, Bucket, find_bucket
+from hbconv.tuning_record import Tuning, TuningRecord
 
 __all__ = ["LEAST_MEASURED_GAIN", "Tuned", "contenders_of", "find_tuned", "is_usable"]
 

@@ -21,11 +21,11 @@ from hbconv.errors import StoreError
 from hbconv.forest import CategoryTables, Forest, Slopes
 from hbconv.forest_check import check_forest
 from hbconv.lower import CodesFeed, EntriesFeed, Feed, Padding
-from hbconv.optimize.tuning.record import Tuning, TuningRecord
 from hbconv.runtime.program import HostSide
 from hbconv.runtime.storage.annotations import fields_of, fits
 from hbconv.target import Target
 from hbconv.tensor import ProgramTypes, TensorType
+from hbconv.tuning_record import Tuning, TuningRecord
 
 __all__ = ["Decoder", "decode", "encode", "encode_all"]
 

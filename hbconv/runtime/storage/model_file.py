@@ -22,13 +22,13 @@ from hbconv.errors import MissingPackageError, StoreError
 from hbconv.files import appearing
 from hbconv.lower import Padding, lower, lower_nodes
 from hbconv.names import METHODS
-from hbconv.optimize.tuning.record import Tuning
 from hbconv.runtime.program import HostSide, Key, StoredProgram
 from hbconv.runtime.storage.annotations import fields_of, fits
 from hbconv.runtime.storage.codec import Decoder, encode_all
 from hbconv.runtime.storage.formats import FORMAT, upgraded
 from hbconv.target import Target
 from hbconv.tensor import verify_program
+from hbconv.tuning_record import Tuning
 
 __all__ = ["FORMAT", "Stored", "pack", "unpack", "write"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hbconv.cache import Cache
-from hbconv.optimize.tuning.record import TuningRecord, read_record, write_record
+from hbconv.tuning_record import TuningRecord, read_record, write_record
 
 __all__ = ["RecordCache"]
 

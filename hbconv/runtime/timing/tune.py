@@ -14,12 +14,11 @@ import numpy.typing as npt
 
 from hbconv.errors import OptionError
 from hbconv.lower import DENSE, Padding
-from hbconv.optimize.row_plans import BUCKETS, Bucket, find_bucket
 from hbconv.optimize.tuning.contender import Contender, Problem
-from hbconv.optimize.tuning.record import Tuning, TuningRecord
 from hbconv.optimize.tuning.record_key import record_key
 from hbconv.optimize.tuning.tuned import LEAST_MEASURED_GAIN, contenders_of, is_usable
 from hbconv.pipeline import Compilation
+from hbconv.row_buckets import BUCKETS, Bucket, find_bucket
 from hbconv.runtime.call import grouped
 from hbconv.runtime.inputs.table import Table
 from hbconv.runtime.programs import Programs
@@ -27,6 +26,7 @@ from hbconv.runtime.row_artifact import Variant
 from hbconv.runtime.timing.measure import Measure, measure
 from hbconv.runtime.timing.record_cache import RecordCache
 from hbconv.runtime.timing.sample_rows import DISTINCT_ROWS, make_rows, repeated
+from hbconv.tuning_record import Tuning, TuningRecord
 
 __all__ = ["SECONDS", "Tuner", "read_tune", "tune_programs"]
 

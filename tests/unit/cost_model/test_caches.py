@@ -2,8 +2,8 @@
 
 import pytest
 
+from hbconv.caches import read_caches
 from hbconv.cost_model import Caches, find_caches
-from hbconv.cost_model.caches import read_caches
 
 
 def tell(folder, index, **files):

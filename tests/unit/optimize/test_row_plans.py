@@ -11,7 +11,8 @@ from hbconv.backends.reference import Reference
 from hbconv.containers import Affine, Columns, Graph, Output, Schema, TreeEnsemble
 from hbconv.optimize import row_plans
 from hbconv.optimize.plan import Plan, make_plan
-from hbconv.optimize.row_plans import BUCKETS, LEAST_GAIN, find_bucket, plan_rows
+from hbconv.optimize.row_plans import LEAST_GAIN, plan_rows
+from hbconv.row_buckets import BUCKETS, find_bucket
 from hbconv.target import Target
 
 

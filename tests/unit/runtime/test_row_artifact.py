@@ -11,7 +11,7 @@ import hbconv
 from hbconv.backends.base import Artifact
 from hbconv.optimize import row_plans
 from hbconv.optimize.plan import Plan, make_plan
-from hbconv.optimize.row_plans import BUCKETS
+from hbconv.row_buckets import BUCKETS
 from hbconv.runtime.row_artifact import RowArtifact, Variant, other_files, own_files
 
 STRATEGIES = {1: "select", 8: "gemm", 256: "select", 10_000: "tree_traversal"}
@@ -137,7 +137,7 @@ def test_variants_are_saved_once_and_read_again(by_rows, forest, tmp_path):
     for count in (1, 16, 17, 1001):
         np.testing.assert_array_equal(loaded.predict(rows(count)), forest.predict(rows(count)))
     again = next(iter(loaded.programs.stored().values())).files
-    assert set(again) == set(files)
+    assert set(again) == set(stored.files)
 
 
 def test_exports_and_modules_hold_one_program(by_rows, forest, tmp_path):

@@ -13,8 +13,8 @@ from hbconv.cache import Cache
 from hbconv.compiler import tune_model
 from hbconv.errors import OptionError
 from hbconv.model import Model
-from hbconv.optimize.row_plans import BUCKETS
 from hbconv.optimize.tuning import record_key
+from hbconv.row_buckets import BUCKETS
 from hbconv.runtime.timing.record_cache import RecordCache
 from hbconv.runtime.timing.tune import SECONDS, Tuner, read_tune
 
