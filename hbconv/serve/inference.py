@@ -43,7 +43,7 @@ def choose_outputs(signature: ModelSignature, names: Iterable[str]) -> tuple[Giv
     InputError
         One is named twice.
     """
-    known = {given.name: given for given in signature.given}
+    known = signature.outputs
     wanted = list(names) or list(known)
     for name in wanted:
         if name not in known:

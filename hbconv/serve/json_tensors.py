@@ -32,6 +32,7 @@ _KINDS: dict[str, frozenset[type]] = {
     "O": frozenset({str, type(None)}),
 }
 """Types of the values of each kind of dtype."""
+_WORDS = frozenset({str, type(None)})
 
 
 def tensor_of(
@@ -59,17 +60,21 @@ def numbers(where: str, values: Sequence[Any], dtype: np.dtype[Any]) -> npt.NDAr
     InputError
         A value is of another kind, or exceeds the dtype.
     """
-    if dtype.kind == "f" and not {str, type(None)}.isdisjoint(map(type, values)):
+    kinds = set(map(type, values))
+    if dtype.kind == "f" and not kinds.isdisjoint(_WORDS):
         values = [_non_finite(value) for value in values]
-    if not _KINDS[dtype.kind].issuperset(map(type, values)):
+        kinds = set(map(type, values))
+    if not kinds <= _KINDS[dtype.kind]:
         _require_types(where, values, _KINDS[dtype.kind], f"values of {dtype.name}")
     try:
         array = np.array(values, np.float64 if dtype.kind == "f" else dtype)
     except OverflowError as error:
         raise InputError(f"{where} holds a number that exceeds {dtype.name}.") from error
+    if array.dtype == dtype:
+        return array
     with np.errstate(over="ignore"):
-        narrow = array.astype(dtype, copy=False)
-    if dtype.kind == "f" and (np.isinf(narrow) != np.isinf(array)).any():
+        narrow = array.astype(dtype)
+    if (np.isinf(narrow) != np.isinf(array)).any():
         raise InputError(f"{where} holds a number that exceeds {dtype.name}.")
     return narrow
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -48,6 +49,10 @@ class Metrics:
             buckets=ROWS,
             registry=self.registry,
         )
+        # A child is looked up slowly; there are as many as models, routes and statuses.
+        self._request = cache(self._requests.labels)
+        self._time = cache(self._seconds.labels)
+        self._batch = cache(self._batches.labels)
         self.running = Gauge(
             "hbconv_requests_running",
             "Requests that are read, wait or are computed",
@@ -57,13 +62,13 @@ class Metrics:
 
     def request(self, route: str, model: str, status: int, seconds: float) -> None:
         """Count a request, and time it where it asked a model."""
-        self._requests.labels(route, model, str(status)).inc()
+        self._request(route, model, str(status)).inc()
         if model and status == 200:
-            self._seconds.labels(model).observe(seconds)
+            self._time(model).observe(seconds)
 
     def batch(self, served: ServedModel, rows: int) -> None:
         """Count a batch."""
-        self._batches.labels(served.name, served.version).observe(rows)
+        self._batch(served.name, served.version).observe(rows)
 
     def text(self) -> bytes:
         """Return the metrics in the format of Prometheus, of all processes together."""

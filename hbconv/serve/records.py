@@ -107,7 +107,7 @@ def _lists(records: Sequence[Any], width: int) -> Sequence[list[Any]]:
 
 
 def _named(records: Sequence[Any], signature: ModelSignature) -> Iterable[npt.NDArray[Any]]:
-    names = {taken.name for taken in signature.taken}
+    names = signature.names
     for place, record in enumerate(records):
         if not isinstance(record, dict):
             raise InputError(f"Record {place} is no JSON object of named values.")

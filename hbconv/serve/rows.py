@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,11 +42,8 @@ def rows_of(
     InputError
         Names, shapes or values do not fit, the lengths differ, or there are too many rows.
     """
-    names = {taken.name for taken in signature.taken}
-    unknown = tensors.keys() - names - signature.ignored
-    missing = names - tensors.keys()
-    if unknown or missing:
-        raise InputError(_misnamed(sorted(missing), sorted(unknown), signature))
+    if tensors.keys() != signature.names:
+        _require_names(tensors.keys(), signature)
     shaped = [_shaped(taken, tensors[taken.name]) for taken in signature.taken]
     counts = {len(array) for array in shaped}
     if len(counts) > 1:
@@ -62,14 +60,18 @@ def rows_of(
     return Rows(count, tuple(arrays))
 
 
-def _misnamed(missing: list[str], unknown: list[str], signature: ModelSignature) -> str:
+def _require_names(given: AbstractSet[str], signature: ModelSignature) -> None:
+    """Refuse names that are missing or unknown; columns that are not read may come."""
+    missing = sorted(signature.names - given)
+    unknown = sorted(given - signature.names - signature.ignored)
     said = [
         f"{what} {', '.join(map(repr, names[:20]))}."
         for what, names in (("Inputs are missing:", missing), ("Unknown inputs:", unknown))
         if names
     ]
     known = ", ".join(repr(taken.name) for taken in signature.taken[:20])
-    return f"{' '.join(said)} The model takes {known}."
+    if said:
+        raise InputError(f"{' '.join(said)} The model takes {known}.")
 
 
 def _shaped(taken: Taken, array: npt.NDArray[Any]) -> npt.NDArray[Any]:

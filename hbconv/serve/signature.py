@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -14,8 +16,8 @@ from hbconv.serve.datatypes import BYTES, datatype_of
 
 __all__ = ["Given", "ModelSignature", "Taken"]
 
-MATRIX_INPUT = "x"
-"""Name of the one input of a model whose columns have no names."""
+MATRIX_INPUT = "X"
+"""Name of the one input of a model whose columns have no names, as in exports."""
 ROWS = -1
 """Stands for the number of rows in a shape."""
 
@@ -109,6 +111,16 @@ class ModelSignature:
             matrix = Taken(MATRIX_INPUT, schema.dtypes[0], len(columns))
             return ModelSignature((matrix,), given, "matrix")
         return ModelSignature(columns, given, "positions")
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Names of the tensors that it takes."""
+        return frozenset(taken.name for taken in self.taken)
+
+    @cached_property
+    def outputs(self) -> Mapping[str, Given]:
+        """The tensors that it gives, by their names."""
+        return {given.name: given for given in self.given}
 
     @property
     def methods(self) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def test_tritonclient(asking, sources, binary, packing):
 
 def test_tritonclient_with_all_outputs(asking, sources):
     source = sources["numbers"]
-    found = asking.infer("numbers", [infer_input("x", source.rows, binary=True)])
+    found = asking.infer("numbers", [infer_input("X", source.rows, binary=True)])
     answer = source.estimator.decision_function(source.rows)
     np.testing.assert_allclose(found.as_numpy("decision_function"), answer, rtol=1e-12)
     np.testing.assert_array_equal(found.as_numpy("predict"), source.estimator.predict(source.rows))

@@ -60,7 +60,7 @@ def test_tritonclient(asking, sources):
 @pytest.mark.parametrize("name", ["numbers", "targets", "neighbours"])
 def test_all_outputs(asking, sources, name):
     source = sources[name]
-    found = asking.infer(name, [infer_input("x", source.rows, "FP64")], model_version="1")
+    found = asking.infer(name, [infer_input("X", source.rows, "FP64")], model_version="1")
     np.testing.assert_array_equal(found.as_numpy("predict"), source.estimator.predict(source.rows))
 
 
@@ -84,18 +84,18 @@ def refused(ask, code, why):
 
 def test_errors_have_their_codes(asking, sources):
     rows = sources["numbers"].rows
-    good = [infer_input("x", rows, "FP64")]
+    good = [infer_input("X", rows, "FP64")]
     refused(lambda: asking.infer("none", good), "NOT_FOUND", "There is no model 'none'")
     refused(lambda: asking.infer("numbers", good, model_version="7"), "NOT_FOUND", "no version")
     wrong = [infer_input("y", rows, "FP64")]
     refused(lambda: asking.infer("numbers", wrong), "INVALID_ARGUMENT", "Unknown inputs: 'y'")
-    bad = [infer_input("x", np.full((1, 4), np.nan), "FP64")]
+    bad = [infer_input("X", np.full((1, 4), np.nan), "FP64")]
     refused(lambda: asking.infer("numbers", bad), "INVALID_ARGUMENT", "Input X contains NaN")
     refused(lambda: asking.get_model_metadata("none"), "NOT_FOUND", "There is no model")
     refused(lambda: asking.load_model("numbers"), "PERMISSION_DENIED", "--control")
-    many = [infer_input("x", np.zeros((2001, 4)), "FP64")]
+    many = [infer_input("X", np.zeros((2001, 4)), "FP64")]
     refused(lambda: asking.infer("numbers", many), "INVALID_ARGUMENT", "2001 rows")
-    huge = [infer_input("x", np.zeros((40_000, 4)), "FP64")]
+    huge = [infer_input("X", np.zeros((40_000, 4)), "FP64")]
     refused(lambda: asking.infer("numbers", huge), "RESOURCE_EXHAUSTED", "larger than max")
     assert asking.infer("numbers", good).as_numpy("predict").shape == (len(rows),)
 
@@ -122,19 +122,19 @@ def call(server, **fields):
     ],
 )
 def test_lists_of_numbers(server, sources, datatype, contents):
-    tensor = {"name": "x", "datatype": datatype, "shape": [1, 4], "contents": contents}
+    tensor = {"name": "X", "datatype": datatype, "shape": [1, 4], "contents": contents}
     found = call(server, inputs=[tensor], outputs=[{"name": "decision_function"}])
     answer = sources["numbers"].estimator.decision_function([[1, 2, 3, 4]])
     np.testing.assert_allclose(np.frombuffer(found.raw_output_contents[0]), answer, rtol=1e-12)
 
 
-X = {"name": "x", "datatype": "FP64", "shape": [1, 4]}
+X = {"name": "X", "datatype": "FP64", "shape": [1, 4]}
 
 
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({}, "Inputs are missing: 'x'"),
+        ({}, "Inputs are missing: 'X'"),
         ({"inputs": [X]}, "holds 0 values"),
         ({"inputs": [X | {"shape": [-1, 4]}]}, "no shape of a tensor"),
         ({"inputs": [X | {"shape": [1 << 40, 1 << 20]}]}, "no shape of a tensor"),
@@ -166,7 +166,7 @@ def test_a_token_and_two_workers(starting, folder, tmp_path):
     token = "0123456789abcdef"
     arguments = (folder / "numbers.hbc", "--workers", 2, "--grpc-port", 0)
     served = starting(*arguments, environment={"HBCONV_TOKEN": token})
-    rows = [infer_input("x", np.zeros((1, 4)), "FP64")]
+    rows = [infer_input("X", np.zeros((1, 4)), "FP64")]
     bearer = {"authorization": f"Bearer {token}"}
     for _ in range(4):
         with triton.InferenceServerClient(served.grpc) as client:

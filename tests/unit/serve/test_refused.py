@@ -9,7 +9,7 @@ import zlib
 
 import pytest
 
-GOOD = {"inputs": [{"name": "x", "datatype": "FP64", "shape": [1, 4], "data": [1, 2, 3, 4]}]}
+GOOD = {"inputs": [{"name": "X", "datatype": "FP64", "shape": [1, 4], "data": [1, 2, 3, 4]}]}
 
 
 def changed(**changes):
@@ -33,7 +33,7 @@ def post(client, body, **options):
         (b"[]", "no JSON object with a list"),
         ({"inputs": {}}, "no JSON object with a list"),
         ({"inputs": [1]}, '"inputs" is no list of objects'),
-        ({"inputs": []}, "Inputs are missing: 'x'"),
+        ({"inputs": []}, "Inputs are missing: 'X'"),
         (changed(name="y"), "Unknown inputs: 'y'"),
         (changed(name=None), "has no name"),
         ({"inputs": GOOD["inputs"] * 2}, "is there twice"),
@@ -85,7 +85,7 @@ def test_too_many_rows(client):
 
 
 def test_answers_that_are_too_large(client):
-    inputs = [{"name": "x", "datatype": "FP64", "shape": [2000, 4], "data": [0] * 8000}]
+    inputs = [{"name": "X", "datatype": "FP64", "shape": [2000, 4], "data": [0] * 8000}]
     document = {"inputs": inputs, "outputs": [{"name": "kneighbors_0"}]}
     assert client.post("/v2/models/neighbours/infer", json=document).status_code == 200
 

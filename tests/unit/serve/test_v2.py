@@ -31,7 +31,7 @@ def inputs_of(name, rows):
         ]
     if name == "texts":
         return [tensor("x0", "BYTES", rows)]
-    return [tensor("x", "FP64", rows)]
+    return [tensor("X", "FP64", rows)]
 
 
 def arrays(response):
@@ -94,7 +94,7 @@ def test_metadata_tell_what_comes(client, sources, name):
 
 
 def test_no_rows_have_an_empty_answer(client):
-    inputs = [{"name": "x", "datatype": "FP64", "shape": [0, 4], "data": []}]
+    inputs = [{"name": "X", "datatype": "FP64", "shape": [0, 4], "data": []}]
     found = client.post("/v2/models/numbers/infer", json={"inputs": inputs}).json()
     assert [one["data"] for one in found["outputs"]] == [[]] * len(found["outputs"])
 
@@ -113,14 +113,14 @@ def test_chosen_outputs_come_in_their_order(client, sources):
 @pytest.mark.parametrize("datatype", ["FP32", "INT8", "INT64", "UINT16", "FP16", "BOOL"])
 def test_values_that_convert_exactly_are_taken(client, sources, datatype):
     rows = [[True, False, True, True]] if datatype == "BOOL" else [[3, 0, 1, 2]]
-    inputs = [{"name": "x", "datatype": datatype, "shape": [1, 4], "data": rows}]
+    inputs = [{"name": "X", "datatype": datatype, "shape": [1, 4], "data": rows}]
     found = arrays(client.post("/v2/models/numbers/infer", json={"inputs": inputs}))
     answer = sources["numbers"].estimator.predict_proba(np.array(rows, float))
     np.testing.assert_allclose(found["predict_proba"], answer, rtol=1e-12)
 
 
 def test_ints_that_a_float_does_not_hold_are_refused(client):
-    inputs = [{"name": "x", "datatype": "INT64", "shape": [1, 4], "data": [2**53 + 1, 0, 0, 0]}]
+    inputs = [{"name": "X", "datatype": "INT64", "shape": [1, 4], "data": [2**53 + 1, 0, 0, 0]}]
     found = client.post("/v2/models/numbers/infer", json={"inputs": inputs})
     assert found.status_code == 400
     assert "9007199254740993 as int64, which float64 does not hold exactly" in found.text
@@ -136,7 +136,7 @@ def test_infinity_is_a_word_in_json(client, sources):
 
 
 def test_nan_is_refused_as_the_source_does(client):
-    inputs = [{"name": "x", "datatype": "FP64", "shape": [1, 4], "data": [0.5, "NaN", 0.5, None]}]
+    inputs = [{"name": "X", "datatype": "FP64", "shape": [1, 4], "data": [0.5, "NaN", 0.5, None]}]
     found = client.post("/v2/models/numbers/infer", json={"inputs": inputs})
     assert found.status_code == 400
     assert found.json()["error"].startswith("InputError: Input X contains NaN")
@@ -189,15 +189,15 @@ def test_binary_tensors_in_and_out(client, sources):
 
 @pytest.mark.parametrize("data", [b"", b"\0" * 31, b"\0" * 33, b"\0" * 64])
 def test_binary_data_of_another_size_are_refused(client, data):
-    found = post_binary(client, "numbers", [binary("x", "FP64", [1, 4], data)])
+    found = post_binary(client, "numbers", [binary("X", "FP64", [1, 4], data)])
     assert found.status_code == 400
-    assert f"Input 'x' has {len(data)} bytes of data" in found.text
+    assert f"Input 'X' has {len(data)} bytes of data" in found.text
 
 
 @pytest.mark.parametrize("size", [-1, 33, 1 << 70, True, 1.5, "32"])
 def test_sizes_that_lie_are_refused(client, size):
     head = {
-        "name": "x",
+        "name": "X",
         "datatype": "FP64",
         "shape": [1, 4],
         "parameters": {"binary_data_size": size},
@@ -212,7 +212,7 @@ def test_bytes_left_over_are_refused(client):
         client,
         "numbers",
         [
-            binary("x", "FP64", [1, 4], b"\0" * 32),
+            binary("X", "FP64", [1, 4], b"\0" * 32),
             ({"name": "y", "datatype": "FP64", "shape": [0], "data": []}, b"extra"),
         ],
     )
@@ -220,7 +220,7 @@ def test_bytes_left_over_are_refused(client):
     assert "5 bytes of binary data belong to no input" in found.text
 
 
-@pytest.mark.parametrize("length", ["-1", "1.5", "x", "999999", "9" * 40, "٣"])
+@pytest.mark.parametrize("length", ["-1", "1.5", "X", "999999", "9" * 40, "٣"])
 def test_header_lengths_that_lie_are_refused(server, length):
     import http.client
 
@@ -256,7 +256,7 @@ def test_damaged_texts_are_refused(client, data, why):
 
 
 def test_bytes_that_are_no_bools_are_refused(client):
-    found = post_binary(client, "numbers", [binary("x", "BOOL", [1, 4], b"\0\1\2\0")])
+    found = post_binary(client, "numbers", [binary("X", "BOOL", [1, 4], b"\0\1\2\0")])
     assert found.status_code == 400
     assert "a byte that is no bool" in found.text
 
