@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import shutil
 from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import onnxruntime
@@ -16,7 +21,10 @@ from matrix.compiled import compiled
 import hbconv
 from hbconv.backends.torch.export import INTERFACE
 from hbconv.backends.torch.jit import load
+from hbconv.containers import Graph
+from hbconv.interface import Interface, inputs_with_text, lower_with_checks
 from hbconv.runtime.outputs.answers import flattened
+from hbconv.target import Target
 
 __all__ = ["SUFFIXES", "Answers", "exported"]
 
@@ -131,9 +139,47 @@ def _decoded(values: np.ndarray, classes: list[list[Any]] | None) -> np.ndarray:
     return np.stack(labels, axis=1)
 
 
+def _library(model: hbconv.Model, path: Path) -> Answers:
+    """Call each function by ctypes, with pointers to what it takes.
+
+    The system would return a library that it loaded by the same path before.
+    """
+    programs = model.for_target(backend="tvm").programs
+    library = ctypes.CDLL(shutil.copy(path, path.with_name(f"{uuid4()}.so")))
+    library.model_message.restype = ctypes.c_char_p
+    functions = {
+        method: partial(
+            _called, model, library, programs.compilation((method,), model.dtypes).graph
+        )
+        for method in model.parsed.tensors
+    }
+    return lambda x: {method: function(x) for method, function in functions.items()}
+
+
+def _called(model: hbconv.Model, library: ctypes.CDLL, graph: Graph, x: Any) -> Any:
+    lowered = lower_with_checks(graph, Target("tvm"))
+    interface = Interface.of(graph, lowered, inputs_with_text(lowered, graph))
+    (told,) = interface.outputs
+    given = [_argument(model, x, asdict(i)) for i in interface.inputs]
+    rows = len(_values(model, x, "X"))
+    answer = np.empty((rows, *told.shape), told.dtype)
+    arrays = [_pointers(a) if isinstance(a, list) else a.numpy() for a in given]
+    kept = [np.ascontiguousarray(a) if isinstance(a, np.ndarray) else a for a in arrays]
+    addresses = [a.ctypes.data if isinstance(a, np.ndarray) else ctypes.addressof(a) for a in kept]
+    function = getattr(library, f"model_{told.method}")
+    status = function(ctypes.c_int64(rows), *map(ctypes.c_void_p, [*addresses, answer.ctypes.data]))
+    assert status == 0, library.model_message(status)
+    return _answer(model, asdict(told), answer)
+
+
+def _pointers(texts: list[str]) -> Any:
+    return (ctypes.c_char_p * max(1, len(texts)))(*(text.encode() for text in texts))
+
+
 SUFFIXES: dict[str, Callable[[hbconv.Model, Path], Answers]] = {
     ".onnx": _onnx,
     ".pt": _torchscript,
     ".pt2": _torch_export,
+    ".so": _library,
 }
 """How the files of each suffix are run."""

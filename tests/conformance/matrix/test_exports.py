@@ -23,9 +23,9 @@ from hbconv.errors import BackendError
 
 ROWS = (1000, 7, 1, 0)
 
-SHARES = {".pt": 12, ".pt2": 100}
+SHARES = {".pt": 12, ".pt2": 100, ".so": 50}
 """One estimator in so many, by a hash of its name, is exported in each run of the tests, for a
-tracer takes its time; all of them with ``--exports``.
+tracer or a compiler takes its time; all of them with ``--exports``.
 """
 
 
