@@ -11,7 +11,7 @@ from hbconv.interface.inputs import (
     text_columns,
 )
 from hbconv.interface.interface import FileOutput, Interface, label_tables
-from hbconv.interface.text import labels, text_codes
+from hbconv.interface.text import labels, require_one_meaning, text_codes
 
 __all__ = [
     "FileInput",
@@ -23,6 +23,7 @@ __all__ = [
     "label_tables",
     "labels",
     "lower_with_checks",
+    "require_one_meaning",
     "text_codes",
     "text_columns",
 ]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hbconv.interface.text import text_codes
+from hbconv.interface.text import require_one_meaning, text_codes
 from hbconv.lower import CodesFeed, Feed, Lowered, lower_nodes
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def inputs_with_text(lowered: Lowered, graph: Graph) -> list[FileInput]:
     inputs = _matrices(lowered, graph)
     for column, leaves in texts.items():
         name = graph.schema.names[column]
+        require_one_meaning((leaf.vocabulary for leaf in leaves), name)
         inputs.append(FileInput(name, "string", (name,), tuple(map(_codes, leaves))))
     names = argument_names(given.name for given in inputs)
     return [replace(given, name=name) for name, given in zip(names, inputs, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hbconv.containers import Hashes, Vocabulary
 from hbconv.errors import BackendError
 
-__all__ = ["labels", "text_codes"]
+__all__ = ["labels", "require_one_meaning", "text_codes"]
 
 
 def text_codes(
@@ -66,6 +66,25 @@ def text_codes(
             "could stand for them in a file. Rename those, or use Model."
         )
     return keys
+
+
+def require_one_meaning(vocabularies: Iterable[Vocabulary | Hashes], column: str) -> None:
+    """Refuse vocabularies of one column that disagree on the empty text.
+
+    To one of them it is a category, and to another it would stand for a missing value.
+
+    Raises
+    ------
+    BackendError
+    """
+    known = [v for v in vocabularies if isinstance(v, Vocabulary)]
+    as_category = [v for v in known if "" in v.values]
+    as_missing = [v for v in known if "" not in v.values and {v.none, v.nan} != {-1}]
+    if as_category and as_missing:
+        raise BackendError(
+            f"The empty text of column {column!r} is a category to one encoder, and would stand "
+            "for missing values of another. Use Model, or rename the category."
+        )
 
 
 def labels(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Codes, Entries, Hashes, topological
+from hbconv.containers import Codes, Entries, Vocabulary, topological
 from hbconv.containers.extractors import Texts
 from hbconv.errors import BackendError
-from hbconv.interface import text_codes
+from hbconv.interface import require_one_meaning, text_codes
 from hbconv.triton.config import TritonTensor
 from hbconv.triton.exportable import Exportable
 
@@ -99,14 +99,17 @@ def _require_texts(model: Exportable) -> None:
 
 def _missing(model: Exportable) -> dict[str, object]:
     """Return what the empty text stands for, by column: None or NaN, as the vocabulary knows."""
-    found: dict[str, object] = {}
+    read: dict[str, list[Vocabulary]] = {}
     for node in topological(model.parsed.roots):
-        if not isinstance(node, Codes) or isinstance(node.vocabulary, Hashes):
-            continue
-        known = node.vocabulary
-        text_codes(known, model.schema.names[node.column])  # refuses what one text cannot tell
-        if "" not in known.values and {known.none, known.nan} != {-1}:
-            found[model.schema.names[node.column]] = None if known.none != -1 else float("nan")
+        if isinstance(node, Codes) and isinstance(node.vocabulary, Vocabulary):
+            read.setdefault(model.schema.names[node.column], []).append(node.vocabulary)
+    found: dict[str, object] = {}
+    for name, vocabularies in read.items():
+        require_one_meaning(vocabularies, name)
+        for known in vocabularies:
+            text_codes(known, name)  # refuses what one text cannot tell
+            if "" not in known.values and {known.none, known.nan} != {-1}:
+                found[name] = None if known.none != -1 else float("nan")
     return found
 
 

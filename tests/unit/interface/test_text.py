@@ -9,7 +9,7 @@ from hbconv.array import Array
 from hbconv.backends.onnx.text import MISSING
 from hbconv.containers import Hashes, Vocabulary
 from hbconv.errors import BackendError
-from hbconv.interface.text import labels, text_codes
+from hbconv.interface.text import labels, require_one_meaning, text_codes
 
 
 def test_texts_that_stand_for_missing_in_onnx() -> None:
@@ -49,3 +49,13 @@ def test_labels_that_files_cannot_hold() -> None:
         with pytest.raises(BackendError, match="cannot hold"):
             labels(classes)
     assert Array(labels(np.array([1, 2], "uint8"))).dtype == "int64"
+
+
+def test_encoders_of_one_column_agree_on_the_empty_text() -> None:
+    category = Vocabulary(("", "a"))
+    missing = Vocabulary(("a",), nan=1)
+    neither = Vocabulary(("a", "b"))
+    for agreeing in ([category, neither], [missing, neither], [missing, Hashes((1,))]):
+        require_one_meaning(agreeing, "c")
+    with pytest.raises(BackendError, match="The empty text of column 'c' is a category"):
+        require_one_meaning([category, missing], "c")

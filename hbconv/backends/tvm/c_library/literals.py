@@ -24,7 +24,9 @@ C_TYPES = {
 def c_type(dtype: str) -> str:
     """Return C's type of a dtype, or raise BackendError."""
     if dtype not in C_TYPES:
-        raise BackendError(f"C has no type for answers of dtype {dtype}. Use model.for_target.")
+        raise BackendError(
+            f"C has no type for answers of dtype {dtype}. Export .onnx, or save as .hbc."
+        )
     return C_TYPES[dtype]
 
 
