@@ -6,8 +6,9 @@
 A case is a forest, a number of rows in a call, and a backend. Its strategies are called by turns as
 whole ``tree_scores`` programs, and the least processor time of each counts. A strategy that took
 many times the best with fewer rows is not called again: its time is scaled. ``--json`` appends a
-line for each case, and a run goes on where the last one ended. ``--again`` times nothing: it asks
-the prices at hand to choose among the timings of a file.
+line for each case, and a run goes on where the last one ended. ``--left-out`` takes forests that no
+price was fitted to. ``--again`` times nothing: it asks the prices at hand to choose among the
+timings of a file.
 """
 
 from __future__ import annotations
@@ -21,21 +22,18 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from functools import cache
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from regret_forests import FITTED_TO, LEFT_OUT, Shape, train
 
 from hbconv.backends import find_backend
 from hbconv.backends.base import Artifact
-from hbconv.containers import TreeEnsemble
 from hbconv.forest import Forest
 from hbconv.optimize.program_cost import strategy_costs
-from hbconv.parse import parse
 from hbconv.runtime.batching import chunks, rows_per_chunk
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram
@@ -46,54 +44,6 @@ TURNS = 3
 """Least calls of each strategy."""
 
 
-@dataclass(frozen=True)
-class Shape:
-    """A forest: trees, largest depth, largest number of leaves, columns and their dtype."""
-
-    trees: int
-    depth: int | None
-    leaves: int | None
-    columns: int
-    dtype: str = "float32"
-    classes: int = 0
-
-    def __str__(self) -> str:
-        limit = f"depth {self.depth}" if self.depth else f"{self.leaves} leaves"
-        classes = f", {self.classes} classes" if self.classes else ""
-        return f"{self.trees} trees, {limit}, {self.columns} {self.dtype} columns{classes}"
-
-
-SHAPES = (
-    Shape(1, 2, None, 4),
-    Shape(1, 6, None, 28),
-    Shape(1, 12, None, 28),
-    Shape(1, 20, None, 200, "float64"),
-    Shape(10, 3, None, 28),
-    Shape(10, 6, None, 200),
-    Shape(10, 10, None, 28, "float64"),
-    Shape(10, 15, None, 28),
-    Shape(30, None, 31, 28, "float64"),
-    Shape(100, 2, None, 1000),
-    Shape(100, 3, None, 28),
-    Shape(100, 4, None, 28, "float64"),
-    Shape(100, 6, None, 28),
-    Shape(100, 6, None, 1000),
-    Shape(100, 8, None, 28),
-    Shape(100, 12, None, 28),
-    Shape(100, 20, None, 28),
-    Shape(100, None, 31, 28, "float64"),
-    Shape(100, None, 255, 28, "float64"),
-    Shape(100, 8, None, 28, "float32", 5),
-    Shape(500, 2, None, 28),
-    Shape(500, 4, None, 200, "float64"),
-    Shape(500, 8, None, 200),
-    Shape(500, None, 31, 28, "float64"),
-    Shape(1000, 2, None, 28),
-    Shape(1000, 4, None, 28),
-    Shape(1000, 6, None, 28),
-    Shape(1000, None, 8, 28, "float64"),
-    Shape(1000, None, 31, 200),
-)
 ROWS = (1, 30, 1000, 10_000, 100_000)
 
 Call = Callable[[], None]
@@ -105,6 +55,7 @@ def main() -> None:
     parser.add_argument("--backend", default="torch")
     parser.add_argument("--rows", type=int, nargs="+", default=list(ROWS))
     parser.add_argument("--only", type=int, nargs="+", help="positions of the forests to time")
+    parser.add_argument("--left-out", action="store_true", help="forests of no fit")
     parser.add_argument("--longest", type=float, default=1.0, help="seconds of the longest call")
     parser.add_argument(
         "--seconds", type=float, default=0.15, help="seconds for a strategy's calls"
@@ -119,7 +70,7 @@ def main() -> None:
     done = options.json.read_text().splitlines() if options.json and options.json.exists() else []
     cases = [json.loads(line) for line in done]
     known_shapes = {str(Shape(**case["shape"])) for case in cases}
-    for position, shape in enumerate(SHAPES):
+    for position, shape in enumerate(LEFT_OUT if options.left_out else FITTED_TO):
         if (options.only and position not in options.only) or str(shape) in known_shapes:
             continue
         for case in time_shape(shape, options):
@@ -231,23 +182,6 @@ def choose(case: dict[str, Any]) -> dict[str, Any]:
     best = min(case["times"], key=case["times"].__getitem__)
     regret = case["times"][chosen] / case["times"][best]
     return {"predicted": costs, "chosen": chosen, "best": best, "regret": regret}
-
-
-@cache
-def train(shape: Shape) -> Forest:
-    """Return the Forest of a random forest fitted to noise, so that trees grow fully."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((3000, shape.columns)).astype(np.float32)
-    y = rng.integers(0, shape.classes, 3000) if shape.classes else rng.standard_normal(3000)
-    kind = RandomForestClassifier if shape.classes else RandomForestRegressor
-    model = kind(
-        shape.trees,
-        max_depth=shape.depth,
-        max_leaf_nodes=shape.leaves,
-        max_features=min(5, shape.columns),
-        random_state=0,
-    ).fit(X, y)
-    return next(node.forest for node in parse(model).nodes() if isinstance(node, TreeEnsemble))
 
 
 def show(case: dict[str, Any]) -> str:

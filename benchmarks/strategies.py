@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from regret import Shape, train
+from regret_forests import Shape, train
 from scipy.optimize import nnls
 
 from hbconv.backends import find_backend
