@@ -60,7 +60,7 @@ exports: env
 	$(BIN)/python -m pytest -n 2 tests/conformance/matrix/test_exports.py --exports
 
 foreign: env
-	$(BIN)/python -m pytest tests/conformance/foreign --foreign 1 -n 2
+	$(BIN)/python -m pytest tests/conformance/foreign --foreign 1 -n 2 --junitxml foreign.xml
 
 support: env
 	$(BIN)/python -m pytest tests/conformance/breadth/test_support.py --update-support

@@ -14,6 +14,7 @@ from timing import least_processor_seconds
 
 import hbconv
 from hbconv.model import Model
+from hbconv.runtime.batching import chunks
 from hbconv.runtime.inputs.read import read_table
 from hbconv_datasets.pipelines import Fitted, PipelineCase
 
@@ -34,11 +35,20 @@ class Variant:
         return cls(hbconv.convert(fitted.model, backend=backend, **options), fitted.method)
 
     def kernel(self, X: Any) -> Callable[[], Any]:
-        """Return a call of the compiled program alone, on inputs that the host has made."""
+        """Return a call of the compiled program alone, on inputs that the host has made.
+
+        They are cut into the chunks of a user's call, which stay within its memory.
+        """
         table = read_table(X, self.model.reads)
         program = self.model.programs.program((self.method,), table.dtypes, table.padding)
-        inputs = table.inputs(program.host.feeds)
-        return lambda: program.artifact.run(inputs)
+        feeds = program.host.feeds
+        parts = [table.part(rows).inputs(feeds) for rows in chunks(table.rows, program.chunk)]
+
+        def call() -> None:
+            for inputs in parts:
+                program.artifact.run(inputs)
+
+        return call
 
     def predict(self, X: Any) -> Callable[[], Any]:
         """Return the user's call."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,12 @@ _PROMISED = {"float32", "float64", "int64"}
 
 
 def compared(call: Call, model: Model, found: Any) -> Verdict:
-    """Compare the answer found with the call's."""
+    """Compare the answer found with the call's.
+
+    Lists that a pipeline without work hands back are compared as the arrays that hbconv makes.
+    """
+    if _is_handed_back(call):
+        call = replace(call, answer=np.asarray(call.answer))
     dtypes = _dtypes(call.rows) <= _PROMISED and 0 not in getattr(call.answer, "shape", ())
     want = form(call.answer, dtypes=dtypes)
     got = form(found, dtypes=dtypes)
@@ -51,6 +57,11 @@ def compared(call: Call, model: Model, found: Any) -> Verdict:
         if not settled and not _rounded(call, model, a, b, TOLERANCE[dtype] * scale):
             return "wrong", "other values", str(difference)
     return "right", "", ""
+
+
+def _is_handed_back(call: Call) -> bool:
+    both = isinstance(call.answer, list) and isinstance(call.rows, list)
+    return both and np.array_equal(call.answer, call.rows)
 
 
 def _rounded(call: Call, model: Model, a: Any, b: Any, tolerance: float) -> bool:

@@ -48,6 +48,15 @@ def test_labels_may_differ_where_scores_tie(scores, kind):
     assert compared(call, MODEL, np.array(["b", "b"]))[0] == kind
 
 
+def test_lists_handed_back_are_arrays_of_hbconv():
+    model = hbconv.convert(SVC(kernel="linear").fit([[0.0], [1.0]], [0, 1]), backend="reference")
+    call = Call(Scored([0.0]), "transform", [[1], [2]], answer=[[1], [2]])
+    assert compared(call, model, np.array([[1], [2]]))[0] == "right"
+    assert compared(call, model, np.array([[1], [3]]))[0] == "wrong"
+    other = Call(Scored([0.0]), "transform", [[1], [2]], answer=[[1], [3]])
+    assert compared(other, model, np.array([[1], [3]]))[1] == "another form"
+
+
 def test_a_form_is_more_than_values():
     call = Call(Scored([0.0]), "predict", np.zeros((1, 1)), answer=np.zeros(1))
     assert compared(call, MODEL, np.zeros((1, 1))) == (
