@@ -15,6 +15,8 @@ __all__ = ["count_work", "counted_operators", "words"]
 WORD_BYTES = 4
 RUN_WORDS = 4
 """Words taken one by one that a run costs, whatever its length, beside the copy of its words."""
+PANEL = 16
+"""Words of a row that a product makes at a time; that of a single column is another function."""
 COSTLY = frozenset(
     {"argmax", "bucketize", "cumsum", "logsumexp", "ordered_logsumexp", "sort", "topk"}
 )
@@ -99,10 +101,12 @@ def _product(op: Op, operands: list[TensorType]) -> Work:
     )
     depth = 1 if op.primitive == "nearest" else operands[0].shape[-1]
     doubled = max(1.0, np.dtype(operands[0].dtype).itemsize / WORD_BYTES)
+    lacking = max(0, PANEL - entries * doubled) if entries > 1 else 0
     return Work(
         operators=1,
         elementwise=words(operands[0]) + words(op.type),
         multiplications=entries * depth * doubled,
+        padding=lacking * depth,
         tables=tables,
         temporaries=_row_bytes(op.type, operands),
     )
@@ -122,7 +126,7 @@ def _repeated(body: TensorProgram, steps: int) -> Work:
     works = [count_work(body, op) for op in counted_operators(body)]
     counts = {
         unit: steps * sum(getattr(work, unit) for work in works)
-        for unit in ("operators", "elementwise", "takes", "reads", "multiplications")
+        for unit in ("operators", "elementwise", "takes", "reads", "multiplications", "padding")
     }
     functions = tuple((name, steps * count) for work in works for name, count in work.functions)
     return Work(**counts, functions=functions)

@@ -59,6 +59,7 @@ class Factors:
             take=_scaled(prices.take, self.reads),
             read=_scaled(prices.read, self.reads),
             multiplication=prices.multiplication * self.products,
+            padding=prices.padding * self.products,
             span=prices.span * self.elementwise,
             functions=functions,
         )
@@ -75,6 +76,7 @@ class Factors:
             take=_scaled(prices.take, self.trees),
             read=_scaled(prices.read, self.trees),
             multiplication=prices.multiplication * self.trees,
+            padding=prices.padding * self.trees,
             visit=_scaled(prices.visit, self.trees),
             span=prices.span * self.trees,
             column=prices.column * self.trees,

@@ -43,7 +43,7 @@ class Prices:
 
     Parameters
     ----------
-    operator, elementwise, take, read, multiplication, visit, column, sum, span : Price
+    operator, elementwise, take, read, multiplication, padding, visit, column, sum, span : Price
         Seconds for one unit of the count of ``Work`` with that name.
     tile : int
         Least number of rows that the backend computes, wanted or not.
@@ -57,6 +57,7 @@ class Prices:
     take: Price = 0.0
     read: Price = 0.0
     multiplication: float = 0.0
+    padding: float = 0.0
     visit: Price = 0.0
     tile: int = 1
     column: float = 0.0
@@ -79,11 +80,8 @@ class Prices:
     def _row_seconds(self, work: Work, target: Target, caches: Caches) -> float:
         held = work.temporaries * work.rows_at_once(target)
         elementwise = unit_price(self.elementwise, held, caches)
-        plain = (
-            work.multiplications * self.multiplication
-            + work.columns * self.column
-            + work.spans * self.span
-        )
+        products = work.multiplications * self.multiplication + work.padding * self.padding
+        plain = products + work.columns * self.column + work.spans * self.span
         functions = sum(
             count * self.functions.get(name, self.functions.get("exp", elementwise))
             for name, count in work.functions

@@ -28,9 +28,10 @@ PRIMITIVE_PRICES: Mapping[str, Prices] = {
     "torch": Prices(
         operator=1.52e-6,
         elementwise=(1.25e-10, 0, 1.5e-10),
-        take=1.14e-9,
+        take=1.4e-9,
         read=1.45e-9,
         multiplication=5.01e-11,
+        padding=5.01e-11,
         functions={
             "exp": 9.14e-10,
             "log": 1.28e-9,
@@ -89,7 +90,7 @@ PRIMITIVE_PRICES: Mapping[str, Prices] = {
 
 KERNEL_PRICES: Mapping[tuple[str, str], Prices] = {
     ("reference", "tree_traversal"): Prices(visit=1e-7),
-    ("onnx", "tree_traversal"): replace(PRIMITIVE_PRICES["onnx"], visit=1.9e-8),
+    ("onnx", "tree_traversal"): replace(PRIMITIVE_PRICES["onnx"], visit=(4.7e-9, 0, 1.5e-9)),
     ("torch", "select"): Prices(
         operator=3.21e-6,
         elementwise=(3.2e-10, 4.79e-10, 0, 6.51e-9),

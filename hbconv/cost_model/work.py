@@ -52,6 +52,7 @@ class Work:
     takes: float = 0
     reads: float = 0
     multiplications: float = 0
+    padding: float = 0
     visits: float = 0
     tables: int = 0
     temporaries: int = 0

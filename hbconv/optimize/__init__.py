@@ -16,6 +16,7 @@ from hbconv.optimize.graph_cost import graph_seconds
 from hbconv.optimize.rule import Exactness, GraphRule, NodeRule
 from hbconv.optimize.rules.derive_linear import derive_linear
 from hbconv.optimize.rules.drop_constants import drop_constants
+from hbconv.optimize.rules.flatten_concat import flatten_concat
 from hbconv.optimize.rules.fold_affine_into_affine import fold_affine_into_affine
 from hbconv.optimize.rules.fold_codes import fold_codes
 from hbconv.optimize.rules.inject_selection import inject_selection
@@ -37,6 +38,7 @@ __all__ = ["REWRITES", "RULES", "find_search", "optimize", "rule_names", "simpli
 RULES: tuple[NodeRule, ...] = (
     NodeRule(remove_identity, Exactness.BITS, "no row changes"),
     NodeRule(push_selection, Exactness.BITS, "each column is computed alone", duplicates=True),
+    NodeRule(flatten_concat, Exactness.BITS, "the columns and their order stay"),
     NodeRule(join_selections, Exactness.BITS, "the columns and their order stay"),
     NodeRule(inject_selection, Exactness.BITS, "nothing depends on the columns left out"),
     NodeRule(drop_constants, Exactness.TOLERANCE, "the same is added to every row"),

@@ -82,6 +82,9 @@ EXAMPLES: dict[str, tuple[Node, ...]] = {
         LookupSum(CITY, (Array(np.ones((4, 1))),)), LookupSum(CARRIER, (WEIGHTS,)),
     ),
     "fold_affine_into_affine": (Affine.of(SCALED, mul=3.0), Affine.of(Map(X, "exp"), mul=3.0)),
+    "flatten_concat": (
+        Concat((Concat((Map(X, "exp"), X)), X, Concat((Map(X, "sqrt"), X)))), Concat((Map(X, "exp"), X)),
+    ),
     "join_selections": (
         Concat((pick(Softmax(X), 1), pick(Softmax(X), 0), X)), Concat((pick(Softmax(X), 1), X)),
     ),

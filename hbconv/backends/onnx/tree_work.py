@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from hbconv.backends.onnx.trees import without_tables
 from hbconv.cost_model import Work, count_work, total_work
 from hbconv.forest import Forest
@@ -10,10 +12,18 @@ from hbconv.tensor import Builder, Op, OpKind
 __all__ = ["count_tree_work"]
 
 
+NODE_BYTES = 80
+"""Bytes of a split, and of the leaf that comes with it."""
+
+
 def count_tree_work(forest: Forest, dtype: str) -> Work:
-    """Count the splits that a row visits, and the operators that decide its category sets."""
-    visits = Work(operators=1, visits=forest.n_trees * forest.depth)
-    return total_work([visits, *_table_works(forest, dtype)])
+    """Count the splits that a row visits, and the operators that decide its category sets.
+
+    A row turns to either side alike, so it visits a split of depth d in one case of ``2 ** d``.
+    """
+    visits = float(np.exp2(-forest.depth_of_tests.astype(np.float64)).sum())
+    trees = Work(operators=1, visits=visits, tables=NODE_BYTES * forest.n_tests)
+    return total_work([trees, *_table_works(forest, dtype)])
 
 
 def _table_works(forest: Forest, dtype: str) -> list[Work]:

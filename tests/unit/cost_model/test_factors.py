@@ -14,7 +14,7 @@ OF_PRIMITIVES = {
     "elementwise": {"elementwise", "span"},
     "functions": {"functions"},
     "reads": {"take", "read"},
-    "products": {"multiplication"},
+    "products": {"multiplication", "padding"},
     "trees": set(),
 }
 OF_TREES = {group: set() for group in GROUPS} | {

@@ -76,7 +76,8 @@ def test_prices_are_multiplied(cache, record):
     keep_record(record, cache)
     found = find_prices(TORCH, "", native=False)
     shipped = PRIMITIVE_PRICES["torch"]
-    assert found == replace(shipped, multiplication=2 * shipped.multiplication)
+    doubled = {name: 2 * getattr(shipped, name) for name in ("multiplication", "padding")}
+    assert found == replace(shipped, **doubled)
     assert find_prices(Target("torchscript"), "", native=False) == found
     kernel = find_prices(TORCH, "select", native=True)
     assert kernel.visit == 4 * KERNEL_PRICES["torch", "select"].visit
