@@ -42,7 +42,7 @@ def join_columns(nodes: Sequence[Node]) -> Node:
     >>> filled = [Impute(column, Array([i + 1.0])) for i, column in enumerate(columns)]
     >>> show_rule(lambda node: join_columns(filled), Concat(tuple(filled)))
     concat(impute(columns(a), [1.] nan), impute(columns(b), [2.] nan), width 2)
-    -> impute(columns(a, b), [1. 2.] nan)
+    -> impute(columns(a, b), [1., 2.] nan)
     """
     first = nodes[0]
     if len(nodes) == 1:
