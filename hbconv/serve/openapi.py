@@ -114,7 +114,7 @@ def _record(signature: ModelSignature) -> dict[str, Any]:
         width = signature.taken[0].width
         return {"type": "array", "items": _NUMBER, "minItems": width, "maxItems": width}
     kinds = [_TEXT if one.datatype == BYTES else _NUMBER for one in signature.taken]
-    if signature.feeds == "values":
+    if signature.feeds in ("values", "items"):
         return dict(kinds[0])
     if signature.feeds == "positions":
         return {"type": "array", "prefixItems": kinds, "minItems": len(kinds)}
@@ -126,7 +126,7 @@ def _example_record(signature: ModelSignature) -> Any:
     values = [_example(one) for one in signature.taken]
     if signature.feeds == "matrix":
         return [0.0] * (signature.taken[0].width or 0)
-    if signature.feeds == "values":
+    if signature.feeds in ("values", "items"):
         return values[0]
     if signature.feeds == "positions":
         return values

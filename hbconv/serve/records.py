@@ -79,6 +79,8 @@ def _usual(signature: ModelSignature) -> tuple[Given, ...]:
 def _arrays(records: Sequence[Any], signature: ModelSignature) -> Iterable[npt.NDArray[Any]]:
     if signature.feeds == "matrix":
         yield _matrix(records, signature.taken[0])
+    elif signature.feeds == "items":
+        yield np.fromiter(records, object, len(records))
     elif signature.feeds == "values":
         yield _column(signature.taken[0], records)
     elif signature.feeds == "positions":

@@ -83,16 +83,16 @@ class ModelSignature:
     ----------
     taken : tuple of Taken
     given : tuple of Given
-    feeds : {"matrix", "names", "positions", "values"}
+    feeds : {"matrix", "names", "positions", "values", "items"}
         How the model is given its rows: one array, columns by their names, columns in their
-        order, or the only column.
+        order, the only column, or items of any kind.
     ignored : frozenset of str
         Names of columns that the model was fitted on and does not read.
     """
 
     taken: tuple[Taken, ...]
     given: tuple[Given, ...]
-    feeds: Literal["matrix", "names", "positions", "values"]
+    feeds: Literal["matrix", "names", "positions", "values", "items"]
     ignored: frozenset[str] = frozenset()
 
     @staticmethod
@@ -101,7 +101,9 @@ class ModelSignature:
         schema = model.schema
         columns = tuple(Taken(column.name, column.dtype) for column in schema.columns)
         given = tuple(one for method in _served(model) for one in _given(model, method))
-        if schema.conventions.items or schema.conventions.sequence:
+        if schema.conventions.items:
+            return ModelSignature(columns, given, "items")
+        if schema.conventions.sequence:
             return ModelSignature(columns, given, "values")
         if schema.named:
             read = tuple(columns[i] for i in sorted(model.reads.needed)) or columns

@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import MultinomialNB
@@ -139,10 +140,17 @@ def huge():
     return Source(LinearRegression().fit(rows, rows[:, 0] * 1e150), rows)
 
 
+def mappings():
+    rows = [{"a": 1.0, "b": 2.0}, {"a": 3.0}, {"c": "x"}]
+    estimator = make_pipeline(DictVectorizer(), LogisticRegression()).fit(rows, [0, 1, 1])
+    return Source(estimator, rows)
+
+
 SOURCES = {
     "numbers": numbers,
     "mixed": mixed,
     "texts": texts,
+    "mappings": mappings,
     "targets": targets,
     "neighbours": neighbours,
     "huge": huge,

@@ -47,6 +47,16 @@ def test_texts(client, sources):
     assert [one["predict"] for one in found] == answers.tolist()
 
 
+def test_mappings(client, sources):
+    rows = [*sources["mappings"].rows, {"d": 1}, {}]
+    found = ask(client, "mappings", {"instances": rows}).json()["predictions"]
+    answers = sources["mappings"].estimator.predict(rows)
+    assert [one["predict"] for one in found] == answers.tolist()
+    for bad in (["a"], [3], [None], [{"a": {"b": [1]}}]):
+        refused = ask(client, "mappings", {"instances": bad})
+        assert (refused.status_code, refused.json()["error"][:11]) == (400, "InputError:"), bad
+
+
 def test_several_targets(client, sources):
     rows = sources["targets"].rows[:2]
     found = ask(client, "targets", rows.tolist()).json()["predictions"]
