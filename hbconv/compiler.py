@@ -13,6 +13,7 @@ from hbconv.model import Model
 from hbconv.parse import parse
 from hbconv.runtime.inputs.read import count_columns, read_table
 from hbconv.runtime.options import check_options
+from hbconv.runtime.program_choice import OnNewDtypes
 from hbconv.runtime.timing.tune import read_tune, tune_programs
 from hbconv.target import Precision, Target
 
@@ -34,6 +35,7 @@ def convert(
     threads: int = 1,
     without: Sequence[str] = (),
     tune: Any = None,
+    on_new_dtypes: OnNewDtypes = "compile",
 ) -> Model:
     """Compile a fitted estimator or pipeline.
 
@@ -57,7 +59,7 @@ def convert(
         last. By default those that ``predict`` of the source model uses.
     sample : table or array, optional
         A few rows as they will come. Programs for their dtypes are compiled at once instead of at
-        the first call.
+        the first call. Exports take their dtypes, else those that the source model was fitted on.
     rows : int
         Rows in a typical call, for the cost model.
     memory : int
@@ -71,6 +73,13 @@ def convert(
         spends about a second on it, a number so many seconds; rows are timed with instead of made
         ones. What is measured is kept beside the compiled code and read the next time. Without
         this, predictions decide alone.
+    on_new_dtypes : {"compile", "convert", "refuse"}
+        What a call does with rows of other dtypes than there are programs for, where the source
+        model answers these otherwise: such as float32 rows that it computes in float32.
+        ``"compile"`` makes a program for them, so that the answer is the source model's own.
+        ``"convert"`` answers as the source model does for these rows as float64, and refuses what
+        float64 does not hold. ``"refuse"`` raises InputError. Rows that the source model answers
+        alike, such as ints for floats, never need a program of their own.
 
     Returns
     -------
@@ -97,7 +106,9 @@ def convert(
         )
     )
     model = Model(
-        _parse(estimator, None if sample is None else count_columns(sample), iterations), target
+        _parse(estimator, None if sample is None else count_columns(sample), iterations),
+        target,
+        on_new_dtypes=on_new_dtypes,
     )
     model = tune_model(model, tune, sample)
     return model.compile(sample) if sample is not None else model.check()
@@ -129,7 +140,7 @@ def tune_model(model: Model, tune: Any, sample: Any = None) -> Model:
     reading = model if rows is None else model.reading(rows)
     table = None if rows is None else read_table(rows, reading.reads)
     tuning = tune_programs(reading.programs, reading.dtypes, table, seconds)
-    return Model(model.parsed, model.target, model.dtypes, tuning=tuning)
+    return Model(model.parsed, model.target, model.dtypes, None, tuning, model.on_new_dtypes)
 
 
 def _parse(estimator: object, n_features: int | None, iterations: tuple[int, int] | None) -> Graph:

@@ -1,10 +1,10 @@
-"""The logger ``hbconv`` of the standard library: one line when something compiles."""
+"""The logger ``hbconv`` of the standard library: what compiles, and which rows are converted."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-__all__ = ["log_compiled"]
+__all__ = ["log_compiled", "log_converted", "log_export"]
 
 
 def log_compiled(
@@ -34,4 +34,26 @@ def log_compiled(
         counts,
         backend,
         seconds,
+    )
+
+
+def log_converted(owner: str, given: str, wider: str) -> None:
+    """Warn that rows are converted which the source model may answer otherwise."""
+    import logging
+
+    logging.getLogger("hbconv").warning(
+        "%s: rows of %s are converted to %s. The source model may answer them otherwise, within "
+        "the rounding of float32.",
+        owner,
+        given,
+        wider,
+    )
+
+
+def log_export(inputs: str) -> None:
+    """Log at level INFO which dtypes an export takes."""
+    import logging
+
+    logging.getLogger("hbconv").info(
+        "the inputs of the export are %s; compile(sample) chooses others", inputs
     )

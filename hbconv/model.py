@@ -15,6 +15,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import FrameFormat, Graph, NamesOut, Schema
 from hbconv.errors import BackendError, HbconvError, OptionError
+from hbconv.log import log_export
 from hbconv.names import unknown
 from hbconv.runtime.call import call, grouped
 from hbconv.runtime.fast_call import FastCall, bind_call, find_fast_call
@@ -23,7 +24,8 @@ from hbconv.runtime.inputs.read import is_table, read_table
 from hbconv.runtime.inputs.table import Reads
 from hbconv.runtime.options import check_options, check_values, take_options
 from hbconv.runtime.program import Key, StoredProgram
-from hbconv.runtime.programs import Programs
+from hbconv.runtime.program_choice import OnNewDtypes, check_on_new_dtypes, name_dtypes
+from hbconv.runtime.programs import CompiledProgram, Programs
 from hbconv.runtime.storage import model_file as store
 from hbconv.runtime.substitute import find_runnable
 from hbconv.target import Target
@@ -55,11 +57,14 @@ class Model:
     target : Target
         What it is compiled for.
     dtypes : tuple of str, optional
-        Column dtypes that exports take and ``explain`` shows: those of the sample, else float32.
+        Column dtypes that exports take and ``explain`` shows: those of the sample, else those that
+        the source model was fitted on.
     stored : mapping, optional
         Programs compiled before.
     tuning : Tuning, optional
         Times measured, which decide where they are of this target and machine.
+    on_new_dtypes : {"compile", "convert", "refuse"}
+        What rows get that no program answers as the source model does; ``hbconv.convert`` has more.
     """
 
     def __init__(
@@ -69,12 +74,13 @@ class Model:
         dtypes: tuple[str, ...] | None = None,
         stored: Mapping[Key, StoredProgram] | None = None,
         tuning: Tuning | None = None,
+        on_new_dtypes: OnNewDtypes = "compile",
     ) -> None:
+        check_on_new_dtypes(on_new_dtypes)
         self.parsed = parsed
         self.tuning = tuning
-        self.dtypes = dtypes or tuple(
-            "string" if d == "string" else "float32" for d in parsed.schema.dtypes
-        )
+        self.on_new_dtypes = on_new_dtypes
+        self.dtypes = dtypes or parsed.schema.dtypes
         self.reads = Reads.of(parsed)
         self._compile_for(target, stored)
 
@@ -83,7 +89,7 @@ class Model:
     ) -> None:
         """Begin anew with the programs of a target."""
         self.target = target
-        self.programs = Programs(self.parsed, target, stored, self.tuning)
+        self.programs = Programs(self.parsed, target, stored, self.tuning, self.on_new_dtypes)
         self._fast_calls: dict[tuple[str, np.dtype[Any]], FastCall | None] = {}
         self._over_arrays: Model | None = None
 
@@ -108,6 +114,11 @@ class Model:
     def schema(self) -> Schema:
         """The input columns."""
         return self.parsed.schema
+
+    @property
+    def compiled(self) -> tuple[CompiledProgram, ...]:
+        """What is compiled, or stored: methods, dtypes of columns, and numbers of rows."""
+        return self.programs.listed()
 
     @property
     def backend(self) -> str:
@@ -221,7 +232,9 @@ class Model:
         if self._over_arrays is None:
             parsed = over_arrays(self.parsed)
             self._over_arrays = (
-                self if parsed is None else Model(parsed, self.target, tuning=self.tuning)
+                self
+                if parsed is None
+                else Model(parsed, self.target, None, None, self.tuning, self.on_new_dtypes)
             )
         return self._over_arrays
 
@@ -276,7 +289,8 @@ class Model:
         table = read_table(sample, self.reads)
         self.dtypes = self.parsed.schema.with_dtypes(table.dtypes).dtypes
         for method in self.parsed.tensors:
-            for _, part in grouped(self.programs, method, table):
+            asked = self.programs.asked((method,), table)
+            for _, part in grouped(self.programs, method, asked):
                 self.programs.program((method,), part.dtypes, part.padding)
         return self
 
@@ -298,7 +312,7 @@ class Model:
             answers in fresh arrays.
         dtype : str, optional
             Dtype that matrices are converted to: ``"float32"``, ``"float64"`` or ``"int64"``. By
-            default the dtype of the sample of ``compile``.
+            default the dtype of the sample of ``compile``, else float64.
 
         Returns
         -------
@@ -337,8 +351,8 @@ class Model:
         """The model as a ``torch.nn.Module``, which returns a tensor, or a tuple of one a method.
 
         Classes are codes. Methods whose answers are not tensors, such as ``staged_predict``, are
-        left out, here and in exports. Inputs are float32 unless ``compile`` was given a sample of
-        another dtype; ``module.inputs`` lists them.
+        left out, here and in exports. Inputs have the dtypes of the sample of ``compile``, else of
+        fitting; ``module.inputs`` lists them.
 
         Raises
         ------
@@ -365,7 +379,7 @@ class Model:
     def for_target(self, **changes: Any) -> Model:
         """Return the same model for another target, such as ``for_target(backend="onnx")``."""
         target = check_options(self.target.replace(**changes))
-        return Model(self.parsed, target, self.dtypes, tuning=self.tuning)
+        return Model(self.parsed, target, self.dtypes, None, self.tuning, self.on_new_dtypes)
 
     # Where it is kept.
 
@@ -382,9 +396,10 @@ class Model:
         """Write a file for another runtime, by its suffix, or a folder in a format.
 
         ``.onnx``; ``.pt`` (TorchScript); ``.pt2`` (``torch.export``); ``.so`` (a C library, with a
-        header beside it); ``.hbc`` (as ``save``). Its numeric inputs are float32 unless ``compile``
-        was given a sample of another dtype. Torch's files tell in ``hbconv.json`` what they take
-        and return.
+        header beside it); ``.hbc`` (as ``save``). Its inputs have the dtypes of the sample of
+        ``compile``. Without a sample they have those that the source model was fitted on: float64
+        for most, which a line of the logger says. Torch's files tell in ``hbconv.json`` what they
+        take and return.
 
         Parameters
         ----------
@@ -435,6 +450,7 @@ class Model:
 
         writer = find_writer(f"model{suffix}")
         self._require_tensors()
+        log_export(name_dtypes(self.dtypes, range(self.n_features_in_)))
         model = self.for_target(backend=writer.backend, device="cpu")
         target = model.target.replace(device=device)
         return writer.write(Programs(self.parsed, target, tuning=self.tuning), model.dtypes)
@@ -444,6 +460,7 @@ class Model:
         from hbconv.runtime.storage.export import c_library
 
         self._require_tensors()
+        log_export(name_dtypes(self.dtypes, range(self.n_features_in_)))
         programs = self.for_target(backend="tvm", device="cpu").programs
         library, header = c_library(programs, self.dtypes, path.stem, target)
         store.write(path.with_suffix(".h"), header)
@@ -468,7 +485,9 @@ class Model:
         )
 
     def __reduce__(self) -> tuple[Callable[..., Model], tuple[bytes]]:
-        return partial(_from_bytes, trusted=True), (self._bytes(),)  # a pickle is trusted already
+        # A pickle is trusted already.
+        made = partial(_from_bytes, trusted=True, on_new_dtypes=self.on_new_dtypes)
+        return made, (self._bytes(),)
 
     # What scikit-learn asks of an estimator.
 
@@ -503,6 +522,7 @@ def load(
     device: str | None = None,
     *,
     trusted: bool = False,
+    on_new_dtypes: OnNewDtypes | None = None,
 ) -> Model:
     """Read a model that ``Model.save`` wrote; the library it was trained with is not needed.
 
@@ -514,6 +534,9 @@ def load(
     trusted : bool
         Also run the programs that tvm, torchscript and onnx stored. They can do anything, so that
         you must trust the author. Otherwise the graph that ``explain`` shows is compiled again.
+    on_new_dtypes : {"compile", "convert", "refuse"}, optional
+        As ``hbconv.convert`` takes it. By default ``"refuse"`` where programs of the file are used,
+        so that no request makes a service compile; else ``"compile"``.
 
     Raises
     ------
@@ -522,11 +545,17 @@ def load(
     OptionError, MissingPackageError
         The backend or device is not there; name another.
     """
-    return _from_bytes(Path(path).read_bytes(), backend, device, trusted=trusted)
+    data = Path(path).read_bytes()
+    return _from_bytes(data, backend, device, trusted=trusted, on_new_dtypes=on_new_dtypes)
 
 
 def _from_bytes(
-    data: bytes, backend: str | None = None, device: str | None = None, *, trusted: bool = False
+    data: bytes,
+    backend: str | None = None,
+    device: str | None = None,
+    *,
+    trusted: bool = False,
+    on_new_dtypes: OnNewDtypes | None = None,
 ) -> Model:
     stored = store.unpack(data, trusted=trusted)
     changes = {
@@ -541,4 +570,5 @@ def _from_bytes(
         target = check_values(find_runnable(target, stored=bool(stored.programs)))
     else:
         target = check_options(target)
-    return Model(stored.parsed, target, stored.dtypes, stored.programs, stored.tuning)
+    new = on_new_dtypes or ("refuse" if stored.programs else "compile")
+    return Model(stored.parsed, target, stored.dtypes, stored.programs, stored.tuning, new)

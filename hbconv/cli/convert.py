@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import argparse
 import time
+import warnings
 from pathlib import Path
 
 from hbconv.cli import answer
 from hbconv.cli.outputs import check_folder
 from hbconv.cli.sources import load_model, model_arguments
+from hbconv.cli.tables import read_all, rows_for
 from hbconv.compiler import tune_model
 from hbconv.errors import OptionError
+from hbconv.model import Model
+from hbconv.runtime.program_choice import name_dtypes
 from hbconv.runtime.storage.export import find_writer
 
 
@@ -37,6 +41,12 @@ def arguments(command: argparse.ArgumentParser) -> None:
         help="processors that a .so is for: x86-64, x86-64-v3, aarch64 (default: this machine's)",
     )
     command.add_argument(
+        "--sample",
+        metavar="TABLE",
+        help="compile for the dtypes of this table, and export them "
+        "(default: the dtypes that the model was fitted on)",
+    )
+    command.add_argument(
         "--tune",
         nargs="?",
         const=True,
@@ -46,11 +56,26 @@ def arguments(command: argparse.ArgumentParser) -> None:
     )
 
 
+SAMPLE_ROWS = 8
+"""Rows of a sample; a sparse or text model compiles for their sizes."""
+
+
+def compile_for(model: Model, path: Path) -> None:
+    """Compile a model for the dtypes of a table."""
+    columns = list(model.schema.names) if model.schema.named else None
+    rows = rows_for(model, read_all(path, columns, SAMPLE_ROWS))
+    with warnings.catch_warnings():  # A file names columns that the model may know by position.
+        warnings.simplefilter("ignore", UserWarning)
+        model.compile(rows)
+
+
 def run(options: argparse.Namespace) -> int:
     """Convert and write."""
     how = _export_options(options)
     began = time.perf_counter()
     model = tune_model(load_model(options), options.tune)
+    if options.sample is not None:
+        compile_for(model, Path(options.sample))
     model.export(options.output, **how)
     seconds = time.perf_counter() - began
     size = _size(Path(options.output))
@@ -60,13 +85,15 @@ def run(options: argparse.Namespace) -> int:
         "seconds": round(seconds, 3),
         "backend": model.backend,
         "methods": list(model.methods),
+        "inputs": name_dtypes(model.dtypes, range(len(model.dtypes))),
+        "compiled": [str(program) for program in model.compiled],
         "tuned": model.explain().tuning.splitlines(),
     }
     answer(
         options,
         result,
         f"{options.output}: {size:,} bytes, methods {', '.join(model.methods)}, "
-        f"converted in {seconds:.2f} s",
+        f"inputs {result['inputs']}, converted in {seconds:.2f} s",
     )
     return 0
 

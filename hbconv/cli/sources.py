@@ -109,7 +109,7 @@ def load_saved(path: Path, chosen: dict[str, Any]) -> Model:
 
     where = {name: chosen[name] for name in ("backend", "device") if name in chosen}
     how = {name: chosen[name] for name in chosen.keys() - where.keys()}
-    model = hbconv.load(path, **where)
+    model = hbconv.load(path, **where, on_new_dtypes="compile")
     return model.for_target(**how) if how else model
 
 

@@ -121,6 +121,9 @@ class Node:
     inexact: ClassVar[bool] = False
     """Whether backends may differ in a last bit, as their logarithms do."""
 
+    reads_numbers: ClassVar[bool] = False
+    """Whether equal numbers of any dtypes give the same output, as they do for a comparison."""
+
     def infer(self) -> Type:
         """Type of the value, from the types of the inputs."""
         raise NotImplementedError

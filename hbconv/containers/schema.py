@@ -11,7 +11,9 @@ from hbconv.errors import ConversionError
 
 __all__ = [
     "MOST_COLUMNS",
+    "MOST_EXACT_INT",
     "WEAK_INT",
+    "WIDER",
     "Column",
     "Conventions",
     "Finds",
@@ -22,6 +24,11 @@ __all__ = [
 
 WEAK_INT = "int16"
 """Dtype by which a table tells that a column holds bools or ints of up to 16 bits."""
+
+MOST_EXACT_INT = 2**53
+"""Ints up to this magnitude are floats of 64 bits exactly."""
+WIDER = {"float32": ("float64",), "int64": ("float64",), WEAK_INT: ("float64",)}
+"""Dtypes that hold all values of another, ints up to ``MOST_EXACT_INT``."""
 
 MOST_COLUMNS = 2**22
 """Columns that a model may read: a damaged one would ask for more memory than there is."""

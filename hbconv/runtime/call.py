@@ -32,7 +32,7 @@ def call(graph: Graph, programs: Programs, reads: Reads, method: str, x: Any) ->
     x : table or array
     """
     table = read_table(x, reads)
-    groups = grouped(programs, method, table)
+    groups = grouped(programs, method, programs.converted((method,), table))
     output = graph.outputs[method].for_rows(sparse=hasattr(table.matrix, "tocsr"))
     answers = [_answer(output.in_parts, programs, method, part) for _, part in groups]
     found = (

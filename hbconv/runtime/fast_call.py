@@ -19,6 +19,7 @@ import numpy.typing as npt
 from hbconv.backends.base import Bound
 from hbconv.containers import Graph, Output
 from hbconv.containers.analysis.guard import Guard
+from hbconv.containers.schema import MOST_EXACT_INT
 from hbconv.errors import InputError, OptionError
 from hbconv.lower import DENSE, FLAGGED, Feed
 from hbconv.runtime.inputs.arrays import numeric
@@ -120,9 +121,17 @@ class FastCall:
     matrix : MatrixProgram
     graph : Graph
         As parsed.
+    converts : bool
+        The matrices have another dtype than the program reads.
+    small : bool
+        They hold ints, which must be floats exactly.
     """
 
-    def __init__(self, matrix: MatrixProgram, graph: Graph) -> None:
+    def __init__(
+        self, matrix: MatrixProgram, graph: Graph, *, converts: bool = False, small: bool = False
+    ) -> None:
+        self._dtype = np.dtype(matrix.feed.dtype) if converts else None
+        self._small = small
         guard = matrix.program.guard
         self._matrix = matrix
         self._sizes = matrix.program.artifact.sizes
@@ -136,6 +145,10 @@ class FastCall:
 
     def __call__(self, x: Matrix) -> Any:
         """Answer, or return None where ``call`` must."""
+        if self._dtype is not None:
+            x = x.astype(self._dtype)
+            if self._small and not long_dot(x, x) <= MOST_EXACT_INT**2:
+                return None
         try:
             answering: Call | None = self._local.calls[x.shape]
         except (AttributeError, KeyError):
@@ -180,15 +193,20 @@ def find_fast_call(
         return None
     if conventions.tables_only or conventions.items or conventions.sequence:
         return None
-    dtypes = (dtype,) * len(graph.schema.columns)
-    program = programs.compiled.get(((method,), dtypes, DENSE))
-    if program is None:  # as of ints that are read as floats
+    given = (dtype,) * len(graph.schema.columns)
+    conversion = programs.choices.remembered((method,), given, DENSE)
+    if conversion is None:  # as of ints that are read as floats
+        return None
+    program = programs.compiled.get(((method,), conversion.dtypes, DENSE))
+    if program is None:
         return None
     matrix = MatrixProgram.of(program, graph, method)
     needs_host = program.guard.host or program.guard.warnings
     if matrix is None or needs_host or not program.artifact.sizes:
         return None
-    return FastCall(matrix, graph)
+    return FastCall(
+        matrix, graph, converts=conversion.dtypes != given, small=bool(conversion.small)
+    )
 
 
 def bind_call(programs: Programs, method: str, dtypes: tuple[str, ...], rows: int | None) -> Call:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import RLock
 from typing import TYPE_CHECKING
 
@@ -18,10 +18,12 @@ from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
 from hbconv.errors import BackendError, HbconvError, MissingPackageError
 from hbconv.lower import DENSE, Lowered, Padding
-from hbconv.row_buckets import Bucket
+from hbconv.row_buckets import BUCKETS, Bucket
 from hbconv.runtime.batching import bytes_given, rows_per_chunk
 from hbconv.runtime.checks import Checker
+from hbconv.runtime.inputs.table import Table
 from hbconv.runtime.program import HostSide, Key, Program, StoredProgram, digest_of
+from hbconv.runtime.program_choice import ChosenPrograms, OnNewDtypes, name_dtypes
 from hbconv.runtime.row_artifact import FITTED, RowArtifact, Variant, other_files, own_files
 from hbconv.runtime.substitute import find_substitute
 from hbconv.target import Target
@@ -31,10 +33,38 @@ from hbconv.tuning_record import Tuning
 if TYPE_CHECKING:
     from hbconv.pipeline import Compilation, Planned
 
-__all__ = ["Programs"]
+__all__ = ["CompiledProgram", "Programs"]
 
 WIDE = 256
 """Columns from which a sparse matrix is worth programs of its own."""
+
+
+@dataclass(frozen=True)
+class CompiledProgram:
+    """A program that a model has.
+
+    Parameters
+    ----------
+    methods : tuple of str
+        What it answers.
+    dtypes : tuple of str
+        Of each column; ``"string"`` for text and for what is not read.
+    rows : tuple of str
+        Numbers of rows that have a variant of their own.
+    loaded : bool
+        It is ready to run. Else it lies in the file that the model came from, and is read when it
+        is first called.
+    """
+
+    methods: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    rows: tuple[str, ...]
+    loaded: bool
+
+    def __str__(self) -> str:
+        apart = f"; apart: {', '.join(self.rows)}" if self.rows else ""
+        dtypes = name_dtypes(self.dtypes, range(len(self.dtypes)))
+        return f"{', '.join(self.methods)} of {dtypes}{apart}"
 
 
 class Programs:
@@ -49,6 +79,8 @@ class Programs:
         Programs compiled before.
     tuning : Tuning, optional
         Times measured.
+    on_new_dtypes : {"compile", "convert", "refuse"}
+        What rows get that no program answers as the source model does.
 
     Attributes
     ----------
@@ -62,7 +94,9 @@ class Programs:
         target: Target,
         stored: Mapping[Key, StoredProgram] | None = None,
         tuning: Tuning | None = None,
+        on_new_dtypes: OnNewDtypes = "compile",
     ) -> None:
+        self.choices = ChosenPrograms(parsed, on_new_dtypes)
         self.parsed, self.target, self.tuning = parsed, target, tuning
         self._planned: dict[tuple[tuple[str, ...], bool], Planned] = {}
         self._stored = dict(stored or {})
@@ -101,6 +135,34 @@ class Programs:
             if key not in self.compiled:
                 self.compiled[key] = self._compile(key)
             return self.compiled[key]
+
+    @property
+    def known(self) -> tuple[Key, ...]:
+        """Programs that are there, compiled here or stored before."""
+        return tuple(dict.fromkeys((*self.compiled, *self._stored)))
+
+    def listed(self) -> tuple[CompiledProgram, ...]:
+        """List the programs that are there."""
+        return tuple(self._describe(key) for key in self.known)
+
+    def _describe(self, key: Key) -> CompiledProgram:
+        program = self.compiled.get(key)
+        buckets: set[Bucket]
+        if program is None:
+            buckets = {b for _, of, _ in other_files(self._stored[key].files) for b in of}
+        else:
+            artifact = program.artifact
+            buckets = set(artifact.others) if isinstance(artifact, RowArtifact) else set()
+        rows = tuple(str(bucket) for bucket in BUCKETS if bucket in buckets)
+        return CompiledProgram(key[0], key[1], rows, loaded=program is not None)
+
+    def converted(self, methods: tuple[str, ...], table: Table) -> Table:
+        """Return rows in the dtypes of the program that answers them, or raise InputError."""
+        return self.choices.converted(table, methods, self.known)
+
+    def asked(self, methods: tuple[str, ...], table: Table) -> Table:
+        """Return rows in the dtypes of a program that may be compiled for them."""
+        return self.choices.asked(table, methods)
 
     def takes_entries(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> bool:
         """Whether a sparse matrix is best given by its nonzeros.

@@ -96,10 +96,10 @@ def test_the_module_takes_and_gives_tensors():
     )
 
 
-def test_the_module_takes_float32_where_no_sample_said_otherwise():
+def test_the_module_takes_the_dtypes_of_fitting_where_no_sample_said_otherwise():
     found = model("regressor", "torch")
-    assert [i.type.dtype for i in found.module.inputs] == ["float32"]
-    assert found.module(torch.zeros(0, 6)).shape == (0, 1)
+    assert [i.type.dtype for i in found.module.inputs] == ["float64"]
+    assert found.module(torch.zeros(0, 6, dtype=torch.float64)).shape == (0, 1)
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".pt2"])

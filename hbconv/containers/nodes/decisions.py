@@ -148,6 +148,8 @@ class IsNonFinite(Node):
     x: Node
     allow_nan: bool
 
+    reads_numbers: ClassVar[bool] = True
+
     def infer(self) -> Type:
         return Type(1, "bool")
 

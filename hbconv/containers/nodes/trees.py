@@ -32,6 +32,7 @@ class _OverForest(Node):
 
     always_finite: ClassVar[bool] = True
     decides: ClassVar[bool] = True
+    reads_numbers: ClassVar[bool] = True
 
     def check(self) -> str | None:
         return (

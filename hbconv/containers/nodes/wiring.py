@@ -227,6 +227,8 @@ class ConstantRows(Node):
     x: Node
     values: Array
 
+    reads_numbers: ClassVar[bool] = True
+
     always_finite: ClassVar[bool] = True
 
     def narrowed(self, columns: Array) -> Node:

@@ -225,6 +225,23 @@ class Table:
             for rows, size in made
         ]
 
+    def converted(self, dtypes: tuple[str, ...]) -> Table:
+        """Return the same rows over columns of other dtypes, which hold their numbers."""
+        if dtypes == self.dtypes:
+            return self
+        matrix = self.matrix
+        if hasattr(matrix, "tocsr"):
+            matrix = matrix.astype(dtypes[0], copy=False)
+        return replace(self, dtypes=dtypes, matrix=matrix)
+
+    def beyond(self, columns: Iterable[int], bound: int) -> int | None:
+        """Return the first of some columns of ints that holds one beyond a bound."""
+        for position in columns:
+            values = np.asarray(self.column(position))
+            if len(values) and not (-bound <= values.min() and values.max() <= bound):
+                return position
+        return None
+
     def chosen(self, rows: slice | npt.NDArray[np.integer[Any]]) -> Table:
         """Return some rows of the columns, blocks and entries."""
         columns = {
@@ -241,6 +258,8 @@ class Table:
         """Return one column of the schema."""
         if position in self.columns:
             return self.columns[position]
+        if position not in self.reads.needed and self.matrix is None:
+            return np.zeros(self.rows)  # of a program that is fed all columns of an array
         block = next((block for block in self.blocks if position in block.columns), None)
         column: npt.NDArray[Any] = (
             self.matrix[:, position]
@@ -276,7 +295,7 @@ class Table:
         """Return the columns of a feed without a copy: their positions, and their values."""
         if self.matrix is not None or any(block.columns == feed.columns for block in self.blocks):
             return [(feed.columns, self.feed(feed))]
-        return (([i], np.asarray(self.column(i))[:, None]) for i in feed.columns)
+        return (([i], np.asarray(self.column(i), feed.dtype)[:, None]) for i in feed.columns)
 
     @reads_rows
     def padded(self, feed: EntriesFeed) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
@@ -289,7 +308,8 @@ class Table:
     def _numbers(self, feed: Feed) -> npt.NDArray[Any]:
         if self.matrix is not None:
             whole = feed.columns == tuple(range(self.matrix.shape[1]))
-            return contiguous(self.matrix if whole else self.matrix[:, list(feed.columns)])
+            rows = self.matrix if whole else self.matrix[:, list(feed.columns)]
+            return contiguous(rows.astype(feed.dtype, copy=False))
         for found in (block.of(feed.columns) for block in self.blocks):
             if found is not None:
                 return np.ascontiguousarray(found, feed.dtype)

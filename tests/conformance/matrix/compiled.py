@@ -12,6 +12,6 @@ __all__ = ["compiled"]
 
 
 @cache
-def compiled(case: Case, backend: str) -> hbconv.Model:
-    """Convert once."""
+def compiled(case: Case, backend: str, dtype: str = "float64") -> hbconv.Model:
+    """Convert once for rows of each dtype: a model converts rows to dtypes that it has met."""
     return hbconv.convert(fitted(case), backend=backend)

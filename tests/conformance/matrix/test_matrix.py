@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matrix.case import Case, as_dtype
+from matrix.case import Case, as_dtype, fitted
 from matrix.compare import answers, compare
 from matrix.compiled import compiled
 from matrix.estimators import CASES, CASES_OF, first_settings
 
+import hbconv
 from hbconv.backends import backend_names
 from hbconv.errors import InputError
 from hbconv.parse import parser_names
@@ -62,16 +63,16 @@ def test_answers_as_the_source(case: Case, backend: str, dtype: str, n: int) -> 
     """
     x = as_dtype(case.rows(n), dtype)
     if dtype not in case.dtypes:
-        _both_refuse(case, backend, x)
+        _both_refuse(case, backend, dtype, x)
         return
     for method in case.names:
-        got = getattr(compiled(case, backend), method)(x)
+        got = getattr(compiled(case, backend, dtype), method)(x)
         compare(case, method, x, got)
 
 
-def _both_refuse(case: Case, backend: str, x: Any) -> None:
+def _both_refuse(case: Case, backend: str, dtype: str, x: Any) -> None:
     """Both refuse rows of this dtype, where there are any."""
-    answer = getattr(compiled(case, backend), case.names[0])
+    answer = getattr(compiled(case, backend, dtype), case.names[0])
     if len(x) == 0:
         assert len(answer(x)) == 0
         return
@@ -95,6 +96,32 @@ def test_takes_integers(case: Case) -> None:
     for method in case.names:
         if answers(case, method, x):
             compare(case, method, x, getattr(compiled(case, "reference"), method)(x))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_program_answers_narrower_rows_as_the_source(case: Case) -> None:
+    """Rows that are converted to the dtype of a program are answered as the source does."""
+    if "float64" not in case.dtypes:
+        return
+    wide = hbconv.convert(fitted(case), "reference", on_new_dtypes="refuse")
+    for dtype in ("float32", "int64"):
+        if dtype == "int64" and hasattr(case.rows(1), "columns"):
+            continue
+        x = as_dtype(case.rows(7), dtype)
+        for method in case.names:
+            if not answers(case, method, x):
+                continue
+            getattr(wide, method)(case.rows(7))
+            found = _unless_refused(wide, method, x)
+            if found is not None:
+                compare(case, method, x, found)
+
+
+def _unless_refused(model: hbconv.Model, method: str, x: Any) -> Any:
+    try:
+        return getattr(model, method)(x)
+    except InputError:
+        return None
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

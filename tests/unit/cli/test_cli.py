@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from xgboost import XGBClassifier
 
+import hbconv
 from hbconv.cli import main
 
 
@@ -97,6 +98,21 @@ def test_convert_says_what_it_wrote(capsys, files):
     assert code == 0
     assert result["bytes"] == (files / "m.hbc").stat().st_size
     assert result["methods"][:2] == ["predict", "predict_proba"]
+    assert result["inputs"] == "float64 (2 columns), string (1)"
+
+
+def test_convert_compiles_for_a_sample(capsys, files, table):
+    small = table.astype({"age": "float32", "fare": "float32"})
+    small.to_parquet(files / "small.parquet")
+    model, rows = files / "model.joblib", files / "small.parquet"
+    options = ["--allow-pickle", "--backend", "onnx", "--sample", rows, "-o", files / "m.hbc"]
+    code, out, error = run(capsys, "convert", model, *options, "--json")
+    assert (code, error) == (0, "")
+    result = json.loads(out)
+    assert result["inputs"] == "float32 (2 columns), string (1)"
+    assert "predict of float32 (2 columns), string (1)" in result["compiled"]
+    stored = hbconv.load(files / "m.hbc", trusted=True)
+    assert len(stored.compiled) == len(stored.parsed.tensors)
 
 
 def test_convert_writes_a_triton_repository(capsys, files):

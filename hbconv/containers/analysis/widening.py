@@ -1,0 +1,163 @@
+"""Widening: whether a model answers rows of one dtype as it answers the same numbers in a wider.
+
+The source model computes in the dtypes of its rows. Ints become floats sooner or later, and most
+models convert them before anything else: then a program for floats answers ints too. float32 is
+another matter, because a model that keeps it rounds each step to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum
+
+from hbconv.containers import (
+    Cast,
+    CastLike,
+    Codes,
+    Columns,
+    Concat,
+    Entries,
+    Graph,
+    Node,
+    OnlyNumbers,
+    Select,
+    Together,
+    topological,
+)
+from hbconv.containers.schema import WIDER
+from hbconv.errors import HbconvError
+from hbconv.tensor.builder import Builder, Value
+from hbconv.tensor.program import Op
+
+__all__ = ["Widening", "find_widening"]
+
+MOVES = (Columns, Select, Concat, Together, OnlyNumbers)
+"""Containers that move values, converting them to a common dtype at most."""
+
+
+class Widening(Enum):
+    """How a program for wider columns answers the rows.
+
+    ``ANY`` as the source model does, whatever the rows hold. ``SMALL``: where ints are within
+    ``MOST_EXACT_INT``.
+    """
+
+    ANY = "any"
+    SMALL = "small ints"
+
+
+class _Sameness(Enum):
+    """How the values of a node compare over narrow and over wide columns."""
+
+    SAME = 1
+    """The same in dtype and in bits."""
+    NUMBERS = 2
+    """The same numbers in another dtype, where ints are small."""
+    UNKNOWN = 3
+
+
+def find_widening(graph: Graph, given: Sequence[str], wider: Sequence[str]) -> Widening | None:
+    """Return how a model answers rows whose columns are converted to wider dtypes.
+
+    Parameters
+    ----------
+    graph : Graph
+        With the outputs that are asked for.
+    given, wider : sequence of str
+        Dtype of each column, as rows have it and as it is converted.
+
+    Returns
+    -------
+    Widening or None
+        None where the source model may answer otherwise, in a last bit or in the dtype.
+
+    Examples
+    --------
+    >>> from hbconv.containers import Affine, Output, Schema
+    >>> x = Columns.of(Schema.matrix(1))
+    >>> scaled = Graph(x.schema, {"transform": Output(Affine.of(Cast(x, "float"), mul=2.0))})
+    >>> find_widening(scaled, ["int64"], ["float64"])
+    <Widening.ANY: 'any'>
+    >>> find_widening(scaled, ["float32"], ["float64"]) is None
+    True
+    """
+    pairs = zip(given, wider, strict=True)
+    if not all(own == other or other in WIDER.get(own, ()) for own, other in pairs):
+        return None
+    narrow = graph.with_schema(graph.schema.with_dtypes(given))
+    wide = graph.with_schema(graph.schema.with_dtypes(wider))
+    nodes = zip(topological(narrow.roots), topological(wide.roots), strict=True)
+    found: dict[Node, _Sameness] = {}
+    small = False
+    for own, other in nodes:
+        inputs = [found[node] for node in own.inputs]
+        found[own] = _compare(own, other, inputs)
+        small |= found[own] is _Sameness.SAME and _rounds_ints(own, other, inputs)
+    if any(found[node] is not _Sameness.SAME for node in narrow.roots):
+        return None
+    return Widening.SMALL if small else Widening.ANY
+
+
+def _compare(own: Node, other: Node, inputs: list[_Sameness]) -> _Sameness:
+    if isinstance(own, Codes | Entries):
+        return _Sameness.SAME
+    if _Sameness.UNKNOWN in inputs:
+        return _Sameness.UNKNOWN
+    alike = own.type == other.type and own.weak_int == other.weak_int
+    if isinstance(own, MOVES):
+        return _Sameness.SAME if alike else _Sameness.NUMBERS
+    if _Sameness.NUMBERS not in inputs:
+        return _Sameness.SAME if alike else _Sameness.UNKNOWN
+    if alike and (own.reads_numbers or isinstance(own, Cast | CastLike)):
+        return _Sameness.SAME
+    if isinstance(own, Cast) and own.type.dtype in (own.x.type.dtype, "float64"):
+        return _Sameness.NUMBERS
+    return _Sameness.SAME if alike and _lower_alike(own, other) else _Sameness.UNKNOWN
+
+
+def _rounds_ints(own: Node, other: Node, inputs: list[_Sameness]) -> bool:
+    """Whether large ints may be rounded otherwise: all but one conversion to float64 may."""
+    if isinstance(own, Columns):
+        changed = own.schema.dtypes != other.schema.dtypes  # type: ignore[attr-defined]
+        return changed and own.type.dtype != "float64"
+    if _Sameness.NUMBERS not in inputs or own.reads_numbers:
+        return False
+    return not isinstance(own, (Cast, CastLike, *MOVES)) or own.type.dtype != "float64"
+
+
+def _lower_alike(own: Node, other: Node) -> bool:
+    """Whether a node becomes the same primitives, once its inputs are the same numbers."""
+    try:
+        programs = [_lowered(node, other.inputs) for node in (own, other)]
+    except HbconvError:
+        return False
+    return programs[0] == programs[1]
+
+
+def _lowered(node: Node, wide: Sequence[Node]) -> tuple[object, ...]:
+    b = _WideBuilder()
+    given = [
+        b.converted(b.input(f"x{i}", other.type.dtype, other.type.width), own.type.dtype)
+        for i, (own, other) in enumerate(zip(node.inputs, wide, strict=True))
+    ]
+    program = b.program({"y": node.lower(b, *given)})
+    return (*(replace(i, source="") if isinstance(i, Op) else i for i in program.instructions),)
+
+
+class _WideBuilder(Builder):
+    """A builder that knows which values are the same numbers as wider ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._wide: dict[Value, Value] = {}
+
+    def converted(self, x: Value, dtype: str) -> Value:
+        """Return the numbers in the dtype of a row, which holds them."""
+        narrow = self.cast(x, dtype)
+        self._wide[narrow] = x
+        return narrow
+
+    def cast(self, x: Value, dtype: str) -> Value:
+        """Convert the wider numbers, which are the same."""
+        return super().cast(x if x.dtype == dtype else self._wide.get(x, x), dtype)
