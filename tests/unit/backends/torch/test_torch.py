@@ -67,9 +67,14 @@ def check_answers(answers: Any, n: int) -> None:
         np.testing.assert_array_equal(got.numpy(), values)
 
 
+def prepared(case: Case) -> TensorProgram:
+    """Write the primitives that torch emits."""
+    return find_backend("torch").prepare(case.program(case.dtypes[0]), Target("torch"))
+
+
 @pytest.mark.parametrize("case", EVERY_PRIMITIVE, ids=str)
 def test_compiles_without_graph_breaks(case: Case) -> None:
-    program = case.program(case.dtypes[0])
+    program = prepared(case)
     torch.compiler.reset()
     compiled = torch.compile(TensorModule(program), backend="eager", fullgraph=True, dynamic=True)
     for n in (7, 64):
@@ -78,7 +83,7 @@ def test_compiles_without_graph_breaks(case: Case) -> None:
 
 @pytest.mark.parametrize("case", EVERY_PRIMITIVE, ids=str)
 def test_exports_for_any_number_of_rows(case: Case) -> None:
-    program = case.program(case.dtypes[0])
+    program = prepared(case)
     exported = export_module(TensorModule(program)).module()
     for n in (0, 1, 7):
         check_case(case, program, exported, n)
