@@ -24,6 +24,7 @@ from hbconv.errors import InputError, OptionError
 from hbconv.lower import DENSE, FLAGGED, Feed
 from hbconv.runtime.inputs.arrays import numeric
 from hbconv.runtime.inputs.matrices import read_matrix
+from hbconv.runtime.inputs.places import unnamed_rows, warn
 from hbconv.runtime.inputs.reading import reads_rows
 from hbconv.runtime.inputs.table import Reads
 from hbconv.runtime.magnitudes import DOT_ENTRIES, long_dot
@@ -132,6 +133,7 @@ class FastCall:
     ) -> None:
         self._dtype = np.dtype(matrix.feed.dtype) if converts else None
         self._small = small
+        self._unnamed = unnamed_rows(Reads.of(graph)) if graph.schema.named else ""
         guard = matrix.program.guard
         self._matrix = matrix
         self._sizes = matrix.program.artifact.sizes
@@ -155,7 +157,10 @@ class FastCall:
             answering = self._find_call(x.shape)
         if self._frames is not None and library_of(self._frames):
             return None
-        return None if answering is None else answering(x)
+        found = None if answering is None else answering(x)
+        if self._unnamed and found is not None:
+            warn(self._unnamed)
+        return found
 
     def _find_call(self, shape: tuple[int, ...]) -> Call | None:
         """Return what answers rows of this shape in this thread; None if only ``call`` does."""
@@ -189,7 +194,7 @@ def find_fast_call(
 ) -> FastCall | None:
     """Return the fast call of a method that answered a matrix of this dtype, if it has one."""
     conventions = graph.schema.conventions
-    if graph.schema.named or reads.text or reads.entries:
+    if reads.text or reads.entries:
         return None
     if conventions.tables_only or conventions.items or conventions.sequence:
         return None

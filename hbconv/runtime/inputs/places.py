@@ -11,7 +11,7 @@ from hbconv.errors import InputError
 from hbconv.runtime.inputs.dataframes import Frame
 from hbconv.runtime.inputs.table import Reads
 
-__all__ = ["find_places", "require_width", "warn"]
+__all__ = ["find_places", "require_width", "unnamed_rows", "warn"]
 
 _MEND = "Give X[list(model.feature_names_in_)]"
 
@@ -67,9 +67,7 @@ def _names(frame: Frame, schema: Schema) -> tuple[str, ...] | None:
 def _by_position(frame: Frame, reads: Reads) -> dict[int, int]:
     require_width(len(frame.names), reads)
     if reads.schema.named:
-        warn(
-            f"X does not have valid feature names, but {reads.owner} was fitted with feature names"
-        )
+        warn(unnamed_rows(reads))
     elif frame.names and all(isinstance(name, str) for name in frame.names):
         warn(f"X has feature names, but {reads.owner} was fitted without feature names")
     return _everywhere(reads)
@@ -162,6 +160,11 @@ def require_width(width: int, reads: Reads) -> None:
     expected = len(reads.schema.columns)
     if width != expected:
         raise InputError(f"X has {width} columns, but {reads.owner} expects {expected}.")
+
+
+def unnamed_rows(reads: Reads) -> str:
+    """Return the warning of a source model fitted on names, for rows that have none."""
+    return f"X does not have valid feature names, but {reads.owner} was fitted with feature names"
 
 
 def warn(message: str) -> None:

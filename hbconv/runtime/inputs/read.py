@@ -15,7 +15,7 @@ from hbconv.runtime.inputs.arrays import dtype_name, numeric, require_numbers
 from hbconv.runtime.inputs.dataframes import Data, Frame, read_frame, read_sequence
 from hbconv.runtime.inputs.half import is_converted
 from hbconv.runtime.inputs.matrices import as_numbers, read_matrix
-from hbconv.runtime.inputs.places import find_places, require_width, warn
+from hbconv.runtime.inputs.places import find_places, require_width, unnamed_rows, warn
 from hbconv.runtime.inputs.reading import reads_rows
 from hbconv.runtime.inputs.records import opened, read_records
 from hbconv.runtime.inputs.sequences import read_items
@@ -90,9 +90,7 @@ def read_table(x: Any, reads: Reads) -> Table:
     matrix = read_matrix(x)
     require_width(matrix.shape[1], reads)
     if reads.schema.named:
-        warn(
-            f"X does not have valid feature names, but {reads.owner} was fitted with feature names"
-        )
+        warn(unnamed_rows(reads))
     if matrix.dtype.kind in "OUT" and (reads.text or matrix.dtype.kind == "O"):
         return _read_columns(
             Frame((), len(matrix), lambda i: matrix[:, i]), range(matrix.shape[1]), reads

@@ -138,3 +138,14 @@ def test_programs_are_listed():
 def test_an_unknown_option_is_refused():
     with pytest.raises(OptionError, match="Did you mean 'convert'"):
         model("forest", "converts")
+
+
+def test_an_array_warns_each_time_where_the_source_was_fitted_on_names():
+    found = model("forest", backend="torch")
+    for _ in range(3):
+        with pytest.warns(
+            UserWarning, match="RandomForestClassifier was fitted with feature names"
+        ):
+            answers = found.predict(FRAME.to_numpy()[:1])
+        np.testing.assert_array_equal(answers, source("forest").predict(FRAME[:1]))
+    assert found._fast_calls["predict", np.dtype("float64")] is not None
