@@ -115,12 +115,19 @@ class Generation:
         worker = os.fork()
         if worker == 0:
             os.close(lifeline)
-            os.close(STDIN)
+            _read_nothing()
             _become_worker(self, alive, status)
         os.close(status)
         self.born[worker] = time.monotonic()
         self.taking[worker] = taking
         return not wait or os.read(taking, 1) == b"1"
+
+
+def _read_nothing() -> None:
+    """Give up the supervisor's pipe: nobody else gets its number, which libuv would not close."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, STDIN)
+    os.close(nothing)
 
 
 def _wake_on_signals() -> socket.socket:
