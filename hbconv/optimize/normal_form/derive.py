@@ -9,6 +9,7 @@ import numpy as np
 
 from hbconv.containers import (
     Concat,
+    ConstantRows,
     Linear,
     LookupSum,
     Map,
@@ -72,6 +73,8 @@ def derive(roots: Iterable[Node], part: LinearPart, cut: frozenset[Node] = froze
     if not chosen:
         return Derived()
     region = Region.below(chosen, part, cut)
+    if any(map(_may_be_infinite, region.leaves)):
+        return Derived(reasons=dict.fromkeys(chosen, "a column may be infinite, times a weight of 0"))
     if _entries(region, chosen) > MAX_WEIGHTS:
         return Derived(reasons=dict.fromkeys(chosen, "the weights would be too many"))
     zeros = ScalerZeros.of(region)
@@ -114,6 +117,14 @@ class _Attempt:
             return root, ""
         reason = self.judge.refuse(root, derived)
         return (None, reason) if reason else (derived, "")
+
+
+def _may_be_infinite(leaf: Node) -> bool:
+    """Whether something that a leaf is chosen or looked up from is no finite number."""
+    below = topological((leaf,))
+    constants = [n.values for n in below if isinstance(n, ConstantRows)]
+    constants += [table for n in below if isinstance(n, LookupSum) for table in n.tables]
+    return not all(np.isfinite(values.data).all() for values in constants)
 
 
 def _only_moves(root: Node, part: LinearPart, cut: frozenset[Node]) -> bool:

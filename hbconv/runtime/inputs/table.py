@@ -236,6 +236,10 @@ class Table:
 
     def beyond(self, columns: Iterable[int], bound: int) -> int | None:
         """Return the first of some columns of ints that holds one beyond a bound."""
+        if hasattr(self.matrix, "tocsr"):
+            written = self.matrix.tocoo()
+            outside = (written.data < -bound) | (written.data > bound)
+            return min({*columns}.intersection(written.col[outside].tolist()), default=None)
         for position in columns:
             values = np.asarray(self.column(position))
             if len(values) and not (-bound <= values.min() and values.max() <= bound):
