@@ -38,6 +38,8 @@ def inject_selection(node: Node) -> Node | None:
     -> linear(select(columns(a, b, c), [1]), [[2.]] + [1.])
     """
     if isinstance(node, Linear):
+        if not node.x.type.width:
+            return None
         used = _at_least_one(np.flatnonzero(np.any(node.weights.data != 0, axis=1)))
         return _selected(node, used, weights=Array(node.weights.data[used]))
     if isinstance(node, TreeEnsemble | TreeLeaves):
