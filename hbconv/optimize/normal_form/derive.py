@@ -74,7 +74,9 @@ def derive(roots: Iterable[Node], part: LinearPart, cut: frozenset[Node] = froze
         return Derived()
     region = Region.below(chosen, part, cut)
     if any(map(_may_be_infinite, region.leaves)):
-        return Derived(reasons=dict.fromkeys(chosen, "a column may be infinite, times a weight of 0"))
+        return Derived(
+            reasons=dict.fromkeys(chosen, "a column may be infinite, times a weight of 0")
+        )
     if _entries(region, chosen) > MAX_WEIGHTS:
         return Derived(reasons=dict.fromkeys(chosen, "the weights would be too many"))
     zeros = ScalerZeros.of(region)

@@ -100,8 +100,8 @@ def _refuse(node: Trees) -> str | None:
         return None
     if node.forest.slopes is not None:
         return "its leaves are linear models"
-    if _has_vectors(node) and node.forest.n_trees > 1:
-        return "its leaves are vectors, and it has several trees"
+    if _has_vectors(node) and node.forest.n_trees != 1:
+        return f"its leaves are vectors, and it has {node.forest.n_trees} trees"
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from hbconv.containers import (
     TreeLeaves,
     verify_graph,
 )
+from hbconv.forest_parts import keep_trees
 from hbconv.lower import lower
 from hbconv.optimize.narrow import narrow_to
 from hbconv.optimize.rule import Declined, Derivation
@@ -114,6 +116,14 @@ def test_random_forests_merge_with_the_same_bits(members, data):
         if isinstance(derivation, Derivation):
             after = derivation.apply(after)
     assert answers(graph, rows) == answers(verify_graph(after), rows)
+
+
+def test_forests_of_vectors_without_trees_stay_apart():
+    one = ensemble(n_trees=1, n_outputs=2, vector=True)
+    none = keep_trees(one.forest, np.zeros(0, np.int64))
+    shifted = replace(none, start=Array([1.0, 2.0]))
+    graph = graph_of(one, TreeEnsemble(X, none), TreeEnsemble(X, shifted))
+    assert all(isinstance(found, Declined) for found in merge_forests(graph))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -192,7 +202,7 @@ def test_single_trees_of_vector_leaves_look_their_sums_up(accumulate):
 def test_forests_of_several_trees_of_vector_leaves_are_declined():
     graph = graph_of(*(ensemble(n_outputs=2, vector=True) for _ in range(2)))
     reasons = [d.reason for d in merge_forests(graph) if isinstance(d, Declined)]
-    assert reasons == ["its leaves are vectors, and it has several trees"] * 2
+    assert reasons == ["its leaves are vectors, and it has 5 trees"] * 2
 
 
 def test_linear_leaves_are_declined():
