@@ -132,9 +132,9 @@ def _form(known: Numbers) -> Find:
 
 
 def _are_whole(known: Numbers) -> bool:
-    """Whether they are distinct whole numbers, which int32 holds."""
+    """Whether they are distinct whole numbers, which int32 holds; float32 rounds its limits."""
     limits = np.iinfo(np.int32)
-    fits = len(known) > 0 and limits.min <= known[0] and known[-1] <= limits.max
+    fits = len(known) > 0 and limits.min <= float(known[0]) and float(known[-1]) <= limits.max
     return bool(fits and np.all(known == np.floor(known)) and np.all(known[1:] > known[:-1]))
 
 

@@ -110,6 +110,14 @@ def test_floats_have_the_codes_of_their_columns(form, dtype, backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+def test_float32_rounds_the_limits_of_int32(backend):
+    limits = ([2.0**31], [-(2.0**31)], [2.0**31 - 128], [2.0**31 - 128, 2.0**31])
+    known = tuple(np.array(values, np.float32) for values in limits)
+    x = hostile(known, "float32")
+    assert np.array_equal(codes_of(known, x, backend), expected(x, known))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", ["int64", "int32"])
 @pytest.mark.parametrize(
     "known",
