@@ -149,7 +149,7 @@ class FastCall:
         """Answer, or return None where ``call`` must."""
         if self._dtype is not None:
             x = x.astype(self._dtype)
-            if self._small and not long_dot(x, x) <= MOST_EXACT_INT**2:
+            if self._small and not long_dot(x, x) < MOST_EXACT_INT**2:
                 return None
         try:
             answering: Call | None = self._local.calls[x.shape]

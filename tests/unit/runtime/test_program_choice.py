@@ -106,6 +106,17 @@ def test_ints_that_float64_does_not_hold_have_a_program_of_their_own_or_are_refu
         strict.predict(rows)
 
 
+def test_a_fast_call_refuses_the_first_int_that_float64_does_not_hold():
+    forest = RandomForestClassifier(5, random_state=0).fit(ROWS, np.arange(40) % 3)
+    strict = hbconv.convert(forest, "tvm", on_new_dtypes="refuse", sample=ROWS)
+    for count in (1, 1, 1):  # the first call finds the fast one
+        ints = ROWS[:count].astype(int)
+        np.testing.assert_array_equal(strict.predict(ints), forest.predict(ints))
+    with pytest.raises(InputError, match=r"Column 0 holds ints beyond 2\*\*53"):
+        strict.predict(np.array([[2**53 + 1, 0, 0]]))
+    assert strict.predict(np.array([[2**53, 0, 0]])) == forest.predict([[2**53, 0, 0]])
+
+
 def test_a_loaded_service_compiles_nothing_for_new_dtypes(tmp_path):
     path = tmp_path / "model.hbc"
     hbconv.convert(source("linear"), "onnx", sample=FRAME).save(path)
