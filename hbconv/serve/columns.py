@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.containers.schema import MOST_EXACT_INT
 from hbconv.errors import InputError
 
 __all__ = ["as_declared"]
 
-_EXACT_INTS = {"float32": 1 << 24, "float64": 1 << 53}
+_EXACT_INTS = {"float32": 1 << 24, "float64": MOST_EXACT_INT}
 """Up to here a float holds all ints."""
 _INT64 = np.iinfo(np.int64)
 

@@ -73,7 +73,7 @@ def derive(roots: Iterable[Node], part: LinearPart, cut: frozenset[Node] = froze
     if not chosen:
         return Derived()
     region = Region.below(chosen, part, cut)
-    if any(map(_may_be_infinite, region.leaves)):
+    if _may_be_infinite(region.leaves):
         return Derived(
             reasons=dict.fromkeys(chosen, "a column may be infinite, times a weight of 0")
         )
@@ -121,9 +121,9 @@ class _Attempt:
         return (None, reason) if reason else (derived, "")
 
 
-def _may_be_infinite(leaf: Node) -> bool:
-    """Whether something that a leaf is chosen or looked up from is no finite number."""
-    below = topological((leaf,))
+def _may_be_infinite(leaves: tuple[Node, ...]) -> bool:
+    """Whether something that leaves are chosen or looked up from is no finite number."""
+    below = topological(leaves)
     constants = [n.values for n in below if isinstance(n, ConstantRows)]
     constants += [table for n in below if isinstance(n, LookupSum) for table in n.tables]
     return not all(np.isfinite(values.data).all() for values in constants)

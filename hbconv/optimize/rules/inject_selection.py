@@ -19,6 +19,8 @@ from hbconv.containers import (
 
 __all__ = ["inject_selection"]
 
+_READERS = Linear | TreeEnsemble | TreeLeaves | Polynomial
+
 
 def inject_selection(node: Node) -> Node | None:
     """Read only the columns that the output depends on.
@@ -37,9 +39,9 @@ def inject_selection(node: Node) -> Node | None:
     linear(columns(a, b, c), [[0.], [2.], [0.]] + [1.])
     -> linear(select(columns(a, b, c), [1]), [[2.]] + [1.])
     """
+    if isinstance(node, _READERS) and not node.x.type.width:
+        return None
     if isinstance(node, Linear):
-        if not node.x.type.width:
-            return None
         used = _at_least_one(np.flatnonzero(np.any(node.weights.data != 0, axis=1)))
         return _selected(node, used, weights=Array(node.weights.data[used]))
     if isinstance(node, TreeEnsemble | TreeLeaves):
@@ -55,7 +57,7 @@ def inject_selection(node: Node) -> Node | None:
 
 
 def _selected(
-    node: Linear | TreeEnsemble | TreeLeaves | Polynomial,
+    node: _READERS,
     used: npt.NDArray[np.int32],
     **changes: object,
 ) -> Node | None:

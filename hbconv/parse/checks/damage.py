@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.containers.schema import MOST_EXACT_INT
 from hbconv.errors import ConversionError, HbconvError
 
 __all__ = [
@@ -20,9 +21,6 @@ __all__ = [
     "reading",
     "reading_estimator",
 ]
-
-_EXACT = 2**53
-"""The largest integer up to which float64 holds all."""
 
 _SHOWN = 8
 """Largest number of attributes that a message lists."""
@@ -107,7 +105,7 @@ def finite_numbers(values: Collection[Any]) -> npt.NDArray[np.float64]:
     found = np.asarray(values if {*map(type, values)} <= {int, float} else [np.nan], np.float64)
     if not np.isfinite(found).all():
         raise ConversionError("The file is damaged: a number is null, true, a text or NaN.")
-    if any(type(value) is int and abs(value) > _EXACT for value in values):
+    if any(type(value) is int and abs(value) > MOST_EXACT_INT for value in values):
         raise ConversionError("The file is damaged: an integer is beyond 2**53.")
     return found
 

@@ -1,5 +1,7 @@
 """Where rules apply, and where they must not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from forests import random_forest
@@ -112,6 +114,15 @@ def test_zero_weights_are_injected_down_to_the_input():
 def test_a_model_of_zeros_keeps_one_column_for_the_rows():
     assert inject_selection(Linear.of(X, np.zeros(4), 7.0)).x.type.width == 1
     assert inject_selection(Linear.of(pick(X, 2), np.zeros(1), 7.0)) is None
+
+
+def test_no_column_is_selected_from_none():
+    none = pick(X)
+    assert inject_selection(Linear.of(none, np.zeros((0, 2)))) is None
+    assert inject_selection(Polynomial(none, Array(np.zeros((1, 0), np.int32)))) is None
+    forest = random_forest(np.random.default_rng(0), n_trees=1, n_features=1, max_depth=0)
+    constant = replace(forest, n_features=0)
+    assert inject_selection(TreeEnsemble(none, constant)) is None
 
 
 def test_features_no_tree_reads_are_dropped():
