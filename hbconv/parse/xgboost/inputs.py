@@ -22,14 +22,12 @@ from hbconv.containers import (
     Schema,
     Vocabulary,
 )
+from hbconv.containers.schema import MOST_EXACT_INT
 from hbconv.parse.common.text_columns import text_column
 from hbconv.parse.step import Step, select
 from hbconv.parse.xgboost.model_file import Categories, XGBoostLinear, XGBoostModel
 
 __all__ = ["booster_rows", "booster_schema", "model_schema", "wrapper_rows", "wrapper_schema"]
-
-_EXACT = 2**53
-"""Largest whole number that float64 tells apart; a column with missing values is float64."""
 
 
 def booster_schema(booster: Any) -> Schema:
@@ -150,11 +148,11 @@ def _number_code(step: Step, position: int, values: list[int]) -> Node:
                 "codes."
             ),
         )
-    if max(map(abs, values)) > _EXACT:
+    if max(map(abs, values)) > MOST_EXACT_INT:  # a column with missing values is float64
         raise step.refuse(
             "enable_categorical",
             max(values, key=abs),
-            f"hbconv handles categories up to {_EXACT}. Number them anew before fitting.",
+            f"hbconv handles categories up to {MOST_EXACT_INT}. Number them anew before fitting.",
         )
     known = Array(np.array([*sorted(values), np.nan]))
     return FindCode(select(step.x, [position]), (known,))
