@@ -15,10 +15,19 @@ def listed(n_categorical, seed=0):
     return random_forest(rng, 6, 5, 4, n_categorical=n_categorical)
 
 
+def mean_steps(forest, code):
+    """Count the splits below a node, where a row turns to either side alike."""
+    if code < 0:
+        return 0
+    sides = forest.left.data[code], forest.right.data[code]
+    return 1 + sum(mean_steps(forest, side) for side in sides) / 2
+
+
 def test_thresholds_are_visits_alone():
     forest = listed(0)
     work = count_tree_work(forest, "float64")
     assert forest.tables is None
+    assert work.visits == sum(mean_steps(forest, root) for root in forest.roots.data)
     assert 0 < work.visits < 6 * forest.depth
     assert work.tables == NODE_BYTES * forest.n_tests
     assert replace(work, visits=0, tables=0) == replace(type(work)(), operators=1)
