@@ -90,7 +90,9 @@ PRIMITIVE_PRICES: Mapping[str, Prices] = {
 
 KERNEL_PRICES: Mapping[tuple[str, str], Prices] = {
     ("reference", "tree_traversal"): Prices(visit=1e-7),
-    ("onnx", "tree_traversal"): replace(PRIMITIVE_PRICES["onnx"], visit=(4.7e-9, 0, 1.5e-9)),
+    ("onnx", "tree_traversal"): replace(
+        PRIMITIVE_PRICES["onnx"], visit=(4.7e-9, 0, 1.5e-9), sum=3.3e-9
+    ),
     ("torch", "select"): Prices(
         operator=3.21e-6,
         elementwise=(3.2e-10, 4.79e-10, 0, 6.51e-9),

@@ -16,6 +16,7 @@ from hbconv.optimize.graph_cost import graph_seconds
 from hbconv.optimize.rule import Exactness, GraphRule, NodeRule
 from hbconv.optimize.rules.derive_linear import derive_linear
 from hbconv.optimize.rules.drop_constants import drop_constants
+from hbconv.optimize.rules.drop_directions import drop_directions
 from hbconv.optimize.rules.flatten_concat import flatten_concat
 from hbconv.optimize.rules.fold_affine_into_affine import fold_affine_into_affine
 from hbconv.optimize.rules.fold_codes import fold_codes
@@ -42,6 +43,7 @@ RULES: tuple[NodeRule, ...] = (
     NodeRule(join_selections, Exactness.BITS, "the columns and their order stay"),
     NodeRule(inject_selection, Exactness.BITS, "nothing depends on the columns left out"),
     NodeRule(drop_constants, Exactness.TOLERANCE, "the same is added to every row"),
+    NodeRule(drop_directions, Exactness.BITS, "no NaN comes"),
     NodeRule(fold_affine_into_affine, Exactness.BITS, "the steps and their order stay"),
     NodeRule(fold_codes, Exactness.BITS, "the entries and their order stay"),
 )

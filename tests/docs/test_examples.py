@@ -32,7 +32,7 @@ def test_sessions(page):
     session = "\n".join(block.text for block in blocks(page) if block.language == "pycon")
     test = doctest.DocTestParser().get_doctest(session, {}, page.name, str(page), 0)
     said = io.StringIO()
-    doctest.DocTestRunner(optionflags=FLAGS).run(test, out=said.write)
+    doctest.DocTestRunner(verbose=False, optionflags=FLAGS).run(test, out=said.write)
     assert not said.getvalue(), said.getvalue()
 
 

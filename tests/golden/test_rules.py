@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from forests import random_forest
 
 from hbconv.array import Array
 from hbconv.containers import (
@@ -32,6 +33,8 @@ from hbconv.containers import (
     Select,
     Softmax,
     SplineBasis,
+    TreeEnsemble,
+    TreeLeaves,
     Vocabulary,
     show_rule,
 )
@@ -54,6 +57,8 @@ def pick(x: Node, *columns: int) -> Node:
 GROUPS = (Array.of([-1, 0, 1, 0], "int32"), Array.of([0, -1, -1, 1], "int32"))
 GROUPED = Recode(Concat((CITY, CARRIER)), GROUPS)
 SUMMED = (Array(np.arange(3.0)[:, None]), Array(np.arange(3.0, 6.0)[:, None]))
+MISSING = random_forest(np.random.default_rng(1), n_trees=2, n_features=2)
+FILLED = Impute(X, Array([7.0, 8.0]))
 WIDE = LookupSum(Recode(CITY, (Array.of([-1, *[0] * 9], "int32"),)), (Array(np.ones((2, 99))),))
 
 EXAMPLES: dict[str, tuple[Node, ...]] = {
@@ -80,6 +85,11 @@ EXAMPLES: dict[str, tuple[Node, ...]] = {
         Linear.of(pick(X, 0), [0.0], 5.0), Linear.of(X, [0.0, 1.0]),
         LookupSum(Concat((CITY, CARRIER)), (Array(np.ones((4, 2))), WEIGHTS)),
         LookupSum(CITY, (Array(np.ones((4, 1))),)), LookupSum(CARRIER, (WEIGHTS,)),
+    ),
+    "drop_directions": (
+        TreeEnsemble(FILLED, MISSING), TreeLeaves(Affine.of(Cast(FILLED, "float32"), sub=[1.0, 2.0]), MISSING),
+        TreeEnsemble(X, MISSING), TreeEnsemble(Affine.of(FILLED, mul=[0.0, 1.0]), MISSING),
+        TreeEnsemble(Impute(X, Array([7.0, np.nan])), MISSING),
     ),
     "fold_affine_into_affine": (Affine.of(SCALED, mul=3.0), Affine.of(Map(X, "exp"), mul=3.0)),
     "flatten_concat": (

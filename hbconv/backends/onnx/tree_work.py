@@ -14,6 +14,11 @@ __all__ = ["count_tree_work"]
 
 NODE_BYTES = 80
 """Bytes of a split, and of the leaf that comes with it."""
+MISSING_VISITS = 1.2
+"""Visits that a split costs where any split sends NaN to its left: each asks for NaN.
+
+Measured on four forests: 1.02 to 1.12 on rows without NaN, 1.06 to 1.23 where 5 % are NaN.
+"""
 
 
 def count_tree_work(forest: Forest, dtype: str) -> Work:
@@ -22,7 +27,14 @@ def count_tree_work(forest: Forest, dtype: str) -> Work:
     A row turns to either side alike, so it visits a split of depth d in one case of ``2 ** d``.
     """
     visits = float(np.exp2(-forest.depth_of_tests.astype(np.float64)).sum())
-    trees = Work(operators=1, visits=visits, tables=NODE_BYTES * forest.n_tests)
+    if np.any(forest.default_left.data & ~forest.on_category):
+        visits *= MISSING_VISITS
+    trees = Work(
+        operators=1,
+        visits=visits,
+        sums=forest.n_trees if forest.n_outputs > 1 else 0,  # one output has a loop of its own
+        tables=NODE_BYTES * forest.n_tests,
+    )
     return total_work([trees, *_table_works(forest, dtype)])
 
 

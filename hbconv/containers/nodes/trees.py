@@ -46,8 +46,10 @@ class _OverForest(Node):
         forest = self.forest
         comparison = "<" if forest.strict else "<="
         sets = f", {int(forest.on_category.sum())} on categories" if forest.tables else ""
+        directions = np.count_nonzero(forest.default_left.data & ~forest.on_category)
+        missing = f", NaN left in {directions}" if directions else ""
         linear = ", linear leaves" if forest.slopes else ""
-        size = f"{forest.n_trees} trees, {forest.n_tests} tests{sets}"
+        size = f"{forest.n_trees} trees, {forest.n_tests} tests{sets}{missing}"
         return f"{size}, {comparison} {forest.threshold.dtype}, sums {forest.accumulate}{linear}"
 
     def planned(self, strategy: str) -> Self:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from forests import random_forest
 
-from hbconv.backends.onnx.tree_work import NODE_BYTES, count_tree_work
+from hbconv.backends.onnx.tree_work import MISSING_VISITS, NODE_BYTES, count_tree_work
 from hbconv.tensor.category_tables import with_tables_as_columns
 
 
-def listed(n_categorical, seed=0):
+def listed(n_categorical, seed=0, **options):
     rng = np.random.default_rng(seed)
-    return random_forest(rng, 6, 5, 4, n_categorical=n_categorical)
+    return random_forest(rng, 6, 5, 4, n_categorical=n_categorical, **options)
 
 
 def mean_steps(forest, code):
@@ -24,13 +24,24 @@ def mean_steps(forest, code):
 
 
 def test_thresholds_are_visits_alone():
-    forest = listed(0)
+    forest = listed(0, missing="right")
     work = count_tree_work(forest, "float64")
     assert forest.tables is None
     assert work.visits == sum(mean_steps(forest, root) for root in forest.roots.data)
     assert 0 < work.visits < 6 * forest.depth
     assert work.tables == NODE_BYTES * forest.n_tests
     assert replace(work, visits=0, tables=0) == replace(type(work)(), operators=1)
+
+
+def test_each_visit_costs_more_where_a_split_asks_for_nan():
+    right, left = (listed(0, missing=side) for side in ("right", "left"))
+    asked = count_tree_work(left, "float64").visits
+    assert asked == pytest.approx(MISSING_VISITS * count_tree_work(right, "float64").visits)
+
+
+def test_each_tree_adds_to_one_of_several_outputs():
+    assert count_tree_work(listed(0, n_outputs=3), "float64").sums == 6
+    assert count_tree_work(listed(0), "float64").sums == 0
 
 
 @pytest.mark.parametrize(("dtype", "words"), [("float32", 1), ("float64", 2)])
