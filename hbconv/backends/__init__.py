@@ -13,6 +13,8 @@ __all__ = ["Artifact", "Backend", "backend_names", "find_backend", "find_install
 
 FASTEST_FIRST = ("tvm", "torch", "reference")
 """Backends that serve where none is named."""
+SHARED = ("base", "cuda")
+"""What backends are made of: their protocol, and the CUDA kernels of ``torch``."""
 
 
 @cache
@@ -22,7 +24,7 @@ def backend_names() -> tuple[str, ...]:
         sorted(
             m.name
             for m in pkgutil.iter_modules(__path__)
-            if m.name != "base" and not m.name.startswith("_")
+            if m.name not in SHARED and not m.name.startswith("_")
         )
     )
 

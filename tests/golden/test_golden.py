@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from golden.conftest import EXPECTED
 from golden.pipelines import PIPELINES, fitted
+from golden.test_cuda_code import ARCHITECTURES
 
 from hbconv.containers import show, verify_graph
 from hbconv.lower import lower
@@ -25,7 +26,8 @@ def test_forms(name: str, golden: Callable[[str], None]) -> None:
 
 
 def test_no_golden_is_left_over() -> None:
-    """Each file belongs to a pipeline or a rule."""
-    assert {path.stem for path in EXPECTED.glob("*.txt")} == {
+    """Each file belongs to a pipeline, to a rule or to the CUDA kernels."""
+    cuda = {"cuda_choices", *(f"cuda_code_{name}" for name in ARCHITECTURES)}
+    assert {path.stem for path in EXPECTED.glob("*.txt")} == cuda | {
         f"forms_{name}" for name in PIPELINES
     } | {f"rule_{rule.name}" for rule in RULES}

@@ -1,0 +1,147 @@
+"""Clocks: what each kernel is predicted to cost a multiprocessor, from counted instructions.
+
+The counts are of the machine code for cc 9.0, and of what a multiprocessor does in a clock. No
+figure here was measured on a device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.backends.cuda.bits import BitsShape, TreePrograms
+from hbconv.backends.cuda.nodes import Nodes
+
+__all__ = ["A100", "H100", "Clocks", "Device", "bits_clocks", "few_clocks", "walk_clocks"]
+
+ISSUED_PER_CLOCK = 4
+INTEGER_PER_CLOCK = 2
+SHARED_PER_CLOCK = 1
+"""Warp instructions of all kinds, those of whole numbers, and reads of 32 words of memory."""
+WARP = 32
+ROWS = 1024
+"""Rows for which a tree's instructions are counted."""
+ISSUED_PER_CUTOFF, INTEGER_PER_CUTOFF, SHARED_PER_CUTOFF = 17.8, 9.4, 4.2
+EXTRA_PER_LISTED = 3
+"""Instructions of a cutoff where a test may have several."""
+ISSUED_PER_TREE, INTEGER_PER_TREE, SHARED_PER_TREE = 263, 87, 67
+"""Those of a tree beside its cutoffs and joins; SHARED_PER_TREE for values of one word."""
+CONFLICTS_OF_HALVES = 1.5
+"""Reads of two half warps, whose planes may lie in the same banks."""
+BINNING = 14 / 28
+"""Clocks of a value."""
+ISSUED_PER_LEVEL, INTEGER_PER_LEVEL, SHARED_PER_LEVEL = 8.4, 6.2, 2.25
+LATENCY_PER_LEVEL = 60
+ISSUED_PER_WALK, INTEGER_PER_WALK, SHARED_PER_WALK = 5.0, 3.3, 2.2
+"""Warp instructions of a level, and of a tree beside its levels."""
+READ_LATENCY = 250
+ADD_LATENCY = 8
+LAUNCH = 4000
+"""Clocks of a read from the second cache, of an addition that waits, and of a launch."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """Sizes of a CUDA device.
+
+    Parameters
+    ----------
+    processors : int
+        Multiprocessors.
+    shared_bytes : int
+        Shared memory that a block may have.
+    threads : int
+        Threads that a multiprocessor keeps.
+    """
+
+    processors: int
+    shared_bytes: int
+    threads: int = 2048
+
+
+H100 = Device(132, 227 << 10)
+A100 = Device(108, 163 << 10)
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """Clocks a row of one multiprocessor, by what takes them.
+
+    Parameters
+    ----------
+    issue, integer, shared : float
+        Of issuing instructions, of the pipe of whole numbers, and of shared memory.
+    latency : float
+        Of waiting, where too few threads are there.
+    """
+
+    issue: float
+    integer: float
+    shared: float
+    latency: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Clocks of the pipe that limits."""
+        return max(self.issue, self.integer, self.shared, self.latency)
+
+    @property
+    def limit(self) -> str:
+        """Name what limits."""
+        pipes = {
+            "issue": self.issue,
+            "integer": self.integer,
+            "shared memory": self.shared,
+            "latency": self.latency,
+        }
+        return max(pipes, key=lambda name: pipes[name])
+
+    @staticmethod
+    def of(issued: float, integer: float, shared: float, binning: float) -> Clocks:
+        """Turn warp instructions a row into clocks, and add those of binning to each pipe."""
+        return Clocks(
+            issued / ISSUED_PER_CLOCK + binning,
+            integer / INTEGER_PER_CLOCK + binning,
+            shared / SHARED_PER_CLOCK + binning,
+        )
+
+
+def bits_clocks(
+    programs: TreePrograms, n_trees: int, n_columns: int, shape: BitsShape, words: int, lists: bool
+) -> Clocks:
+    """Predict kernel ``bits``."""
+    cutoffs = len(programs.cutoff)
+    joins = sum((1 << shape.bits - b) * (b - 1) for b in range(1, shape.bits + 1)) * n_trees
+    extra = EXTRA_PER_LISTED * lists
+    conflicts = CONFLICTS_OF_HALVES if shape.lanes < WARP else 1.0
+    issued = cutoffs * (ISSUED_PER_CUTOFF + extra) + joins + n_trees * ISSUED_PER_TREE
+    integer = cutoffs * (INTEGER_PER_CUTOFF + extra) + joins + n_trees * INTEGER_PER_TREE
+    shared = cutoffs * SHARED_PER_CUTOFF * conflicts
+    shared += n_trees * (SHARED_PER_TREE + (words - 1) * ROWS / WARP)
+    binning = n_columns * BINNING
+    return Clocks.of(issued / ROWS, integer / ROWS, shared / ROWS, binning)
+
+
+def walk_clocks(nodes: Nodes, n_columns: int, threads: int) -> Clocks:
+    """Predict kernel ``walk``."""
+    levels = int(nodes.depth.sum())
+    n_trees = len(nodes.depth)
+    pipes = Clocks.of(
+        (levels * ISSUED_PER_LEVEL + n_trees * ISSUED_PER_WALK) / WARP,
+        (levels * INTEGER_PER_LEVEL + n_trees * INTEGER_PER_WALK) / WARP,
+        (levels * SHARED_PER_LEVEL + n_trees * SHARED_PER_WALK) / WARP,
+        n_columns * BINNING,
+    )
+    latency = levels * LATENCY_PER_LEVEL / (2 * threads)
+    return Clocks(pipes.issue, pipes.integer, pipes.shared, latency)
+
+
+def few_clocks(depth: npt.NDArray[np.int32], n_outputs: int, device: Device) -> Clocks:
+    """Predict kernel ``few``: a row waits for its reads, then for its additions."""
+    resident = max(1, device.threads // 512)
+    turns = -(-len(depth) // 512)
+    waits = int(depth.max(initial=0)) * READ_LATENCY * turns
+    waits += -(-len(depth) // n_outputs) * ADD_LATENCY
+    return Clocks(0.0, 0.0, 0.0, waits / resident)

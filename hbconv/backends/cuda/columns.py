@@ -1,0 +1,304 @@
+"""Columns: a forest's thresholds and categories as codes of one byte, exactly.
+
+The edges of a feature are its thresholds, and the code of a value is the number of edges that it
+lies right of. So a test asks whether a code is below a cutoff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.backends.tvm.trees.categories.tables import SetGroup, find_sets
+from hbconv.forest import Forest
+
+__all__ = [
+    "ALL",
+    "EDGES_PER_COLUMN",
+    "NONE",
+    "CodeColumns",
+    "Cutoffs",
+    "join_columns",
+    "split_columns",
+]
+
+EDGES_PER_COLUMN = 255
+"""Edges that a byte tells apart."""
+LANES = 32
+"""Columns whose edges lie side by side."""
+NONE = 0
+ALL = 256
+"""Cutoffs that no code is below, and that all are."""
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Cutoffs:
+    """What tests ask of codes: a list for each, one after another.
+
+    A row goes left where the number of its test's cutoffs that its codes are below is odd.
+
+    Parameters
+    ----------
+    start : int64 (n_tests + 1,)
+    column, cutoff : int64 (n_cutoffs,)
+    """
+
+    start: Ints
+    column: Ints
+    cutoff: Ints
+
+    @property
+    def single(self) -> bool:
+        """Whether each test has one."""
+        return len(self.column) == len(self.start) - 1
+
+    @staticmethod
+    def of(test: Ints, column: Ints, cutoff: Ints, n_tests: int) -> Cutoffs:
+        """Put the cutoffs, each with its test, in the tests' order."""
+        order = np.argsort(test, kind="stable")
+        start = np.append(0, np.cumsum(np.bincount(test, minlength=n_tests)))
+        return Cutoffs(start, column[order], cutoff[order])
+
+
+@dataclass(frozen=True, eq=False)
+class CodeColumns:
+    """How values become codes.
+
+    Parameters
+    ----------
+    feature : int32 (n_columns,)
+        The feature that each reads.
+    missing : int32 (n_columns,)
+        Code of NaN.
+    edges : float (n_passes, 256, 32)
+        Those of column c at ``[c // 32, :, c % 32]``, padded with infinity.
+    last, first : int32 (n_columns,)
+        Last category, or -1 for numbers; place of the first category in ``lookup``.
+    lookup : uint8 (n_entries,)
+        Codes of categories.
+    """
+
+    feature: npt.NDArray[np.int32]
+    missing: npt.NDArray[np.int32]
+    edges: npt.NDArray[Any]
+    last: npt.NDArray[np.int32]
+    first: npt.NDArray[np.int32]
+    lookup: npt.NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.feature)
+
+
+def join_columns(forest: Forest, dtype: str) -> tuple[CodeColumns, Cutoffs]:
+    """Make as few columns as possible, for tests of several cutoffs.
+
+    1. If no code of NaN does for all tests of a feature, NaN is code 0, and all numbers lie above.
+       Tests that send NaN right have a second cutoff, 1, which takes it out again.
+    2. A column of categories holds classes, which all sets of a feature tell apart.
+    """
+    writer = _Writer(forest, dtype)
+    for feature in writer.features:
+        writer.join(feature)
+    _add_classes(writer)
+    return writer.finish()
+
+
+def split_columns(forest: Forest, dtype: str) -> tuple[CodeColumns, Cutoffs]:
+    """Make columns in which each test has one cutoff.
+
+    1. If no code of NaN does for all tests of a feature, it has columns for either side.
+    2. Each set of categories has a column: 0 in the set, 1 beside it.
+    """
+    writer = _Writer(forest, dtype)
+    for feature in writer.features:
+        writer.split(feature)
+    _add_sets(writer)
+    return writer.finish()
+
+
+@dataclass(frozen=True, eq=False)
+class _Feature:
+    """The tests of a feature on thresholds.
+
+    Parameters
+    ----------
+    number : int
+    tests, place : int64 (n_own_tests,)
+        The tests, and the position of each one's threshold among the edges.
+    to_left : bool (n_own_tests,)
+        Where NaN goes.
+    edges : float (n_edges,)
+        Ascending; NaN first, of which all numbers lie right, if a test or NaN itself needs it.
+    mixed : bool
+        No code of NaN does for all tests.
+    """
+
+    number: int
+    tests: Ints
+    place: Ints
+    to_left: npt.NDArray[np.bool_]
+    edges: npt.NDArray[Any]
+    mixed: bool
+
+    @property
+    def missing(self) -> int:
+        """The one code of NaN, right of all edges where it goes right."""
+        return int(self.place[~self.to_left].max(initial=-1)) + 1
+
+    @property
+    def segment(self) -> Ints:
+        """The column, among the feature's own, that each test reads."""
+        return self.place // EDGES_PER_COLUMN
+
+    def parts(self) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """Yield the edges of each column, with the number of those before."""
+        for first in range(0, len(self.edges), EDGES_PER_COLUMN):
+            yield first, self.edges[first : first + EDGES_PER_COLUMN]
+
+
+class _Writer:
+    """Collects columns and cutoffs."""
+
+    def __init__(self, forest: Forest, dtype: str) -> None:
+        self.forest = forest
+        self.dtype = dtype
+        self.features = list(_find_features(forest, dtype))
+        self.columns: list[tuple[int, int, npt.NDArray[Any], int, int]] = []
+        self.lookup: list[npt.NDArray[np.uint8]] = [np.zeros(1, np.uint8)]
+        self.found: list[tuple[Ints, Ints, Ints]] = []
+
+    def ask(self, tests: Ints, column: Ints | int, cutoff: Ints | int) -> None:
+        """Give each test a cutoff."""
+        shape = tests.shape
+        self.found.append((tests, np.broadcast_to(column, shape), np.broadcast_to(cutoff, shape)))
+
+    def join(self, f: _Feature) -> None:
+        first = self.number(f, 0 if f.mixed else f.missing)
+        out = f.mixed & ~f.to_left
+        never = out & (f.place == 0)
+        cutoff = np.where(never, NONE, f.place % EDGES_PER_COLUMN + 1)
+        self.ask(f.tests, first + f.segment, cutoff)
+        again = f.tests[out & ~never]
+        self.ask(again, first, 1)
+
+    def split(self, f: _Feature) -> None:
+        sides = (False, True) if f.mixed else (None,)
+        for side in sides:
+            own = f.to_left == side if f.mixed else np.ones(len(f.tests), bool)
+            missing = (0 if side else len(f.edges)) if f.mixed else f.missing
+            first = self.number(f, missing)
+            cutoff = f.place[own] % EDGES_PER_COLUMN + 1
+            self.ask(f.tests[own], first + f.segment[own], cutoff)
+
+    def number(self, f: _Feature, missing: int) -> int:
+        """Add the columns of a feature; return the first."""
+        first = len(self.columns)
+        for before, edges in f.parts():
+            code = min(max(missing - before, 0), len(edges))
+            self.columns.append((f.number, code, edges, -1, 0))
+        return first
+
+    def categories(self, feature: int, codes: npt.NDArray[np.uint8]) -> int:
+        """Add a column of categories; return its number."""
+        place = sum(map(len, self.lookup))
+        self.columns.append((feature, 0, np.zeros(0, self.dtype), len(codes) - 1, place))
+        self.lookup.append(codes)
+        return len(self.columns) - 1
+
+    def finish(self) -> tuple[CodeColumns, Cutoffs]:
+        test, column, cutoff = (np.concatenate(parts) for parts in zip(*self.found, strict=True))
+        numbers = np.array([(c[0], c[1], c[3], c[4]) for c in self.columns], np.int32)
+        feature, missing, last, first = np.ascontiguousarray(numbers.T)
+        edges = _edge_table([c[2] for c in self.columns], self.dtype)
+        columns = CodeColumns(feature, missing, edges, last, first, np.concatenate(self.lookup))
+        return columns, Cutoffs.of(test, column, cutoff, self.forest.n_tests)
+
+
+def _find_features(forest: Forest, dtype: str) -> Iterator[_Feature]:
+    splits = np.flatnonzero(~forest.on_category)
+    thresholds = forest.less_equal_thresholds(dtype)[splits]
+    order = np.lexsort((thresholds, forest.feature.data[splits]))
+    features, start = np.unique(forest.feature.data[splits][order], return_index=True)
+    for number, own in zip(features, np.split(order, start)[1:], strict=True):
+        yield _rank(
+            int(number), splits[own], thresholds[own], forest.default_left.data[splits[own]]
+        )
+
+
+def _rank(
+    number: int, tests: Ints, thresholds: npt.NDArray[Any], to_left: npt.NDArray[np.bool_]
+) -> _Feature:
+    """Sort a feature's thresholds.
+
+    1. A threshold NaN, which no number is at or below, is the first edge.
+    2. Tests are mixed if NaN goes left at some edge and right at one not below it.
+    3. Mixed tests need a code for NaN alone, below an edge NaN.
+    """
+    never = np.isnan(thresholds)  # 1
+    edges = np.unique(thresholds[~never])
+    place = np.where(never, 0, np.searchsorted(edges, thresholds) + never.any())
+    mixed = bool(  # 2
+        to_left.any() and (place[~to_left] >= place[to_left].min()).any()
+    )
+    if mixed and not never.any():  # 3
+        place = place + 1
+    if mixed or never.any():
+        edges = np.concatenate([np.full(1, np.nan, edges.dtype), edges])
+    return _Feature(number, tests, place, to_left, edges, mixed)
+
+
+def _edge_table(edges: list[npt.NDArray[Any]], dtype: str) -> npt.NDArray[Any]:
+    table = np.full((-(-len(edges) // LANES), EDGES_PER_COLUMN + 1, LANES), np.inf, dtype)
+    for column, own in enumerate(edges):
+        table[column // LANES, : len(own), column % LANES] = own
+    return table
+
+
+def _add_sets(writer: _Writer) -> None:
+    sets = find_sets(writer.forest)
+    numbers = np.zeros(sets.count + 1, np.int64)
+    done = 0
+    for group in sets.groups:
+        for beside in (~group.goes_left.T).astype(np.uint8):
+            numbers[done] = writer.categories(group.feature, beside[group.class_of])
+            done += 1
+    tests = np.flatnonzero(writer.forest.on_category)
+    writer.ask(tests, numbers[sets.of_test[tests]], 1)
+
+
+def _add_classes(writer: _Writer) -> None:
+    """Add a column for each group of sets, and the cutoffs of each set's tests."""
+    sets = find_sets(writer.forest)
+    for group, first in zip(sets.groups, sets.start[:-1], strict=True):
+        column = writer.categories(group.feature, group.class_of)
+        own = np.flatnonzero(sets.of_test >= first)
+        own = own[sets.of_test[own] < first + group.goes_left.shape[1]]
+        which, cutoff = _boundaries(group)
+        order = np.argsort(which, kind="stable")
+        count = np.bincount(which, minlength=group.goes_left.shape[1])
+        begin = np.cumsum(count) - count
+        each = sets.of_test[own] - first
+        turn = np.arange(count[each].sum()) - np.repeat(
+            np.cumsum(count[each]) - count[each], count[each]
+        )
+        picked = order[np.repeat(begin[each], count[each]) + turn]
+        writer.ask(np.repeat(own, count[each]), column, cutoff[picked])
+
+
+def _boundaries(group: SetGroup) -> tuple[Ints, Ints]:
+    """Find where classes of a set begin or end: set and cutoff of each.
+
+    An empty set has the cutoff that no code is below.
+    """
+    n_classes, n_sets = group.goes_left.shape
+    bounded = np.zeros((n_classes + 1, n_sets), bool)
+    bounded[:-1] = group.goes_left
+    place, which = np.nonzero(bounded[1:] ^ bounded[:-1])
+    empty = np.setdiff1d(np.arange(n_sets), which)
+    return np.append(which, empty), np.append(place + 1, np.full(len(empty), NONE))

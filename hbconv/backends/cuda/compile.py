@@ -1,0 +1,138 @@
+"""Compile kernels by NVRTC, which torch's CUDA wheels bring: no nvcc, no host compiler."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+
+from hbconv.backends.cuda.plan import CudaKernel
+from hbconv.backends.cuda.source import macros, source_of
+from hbconv.cache import Cache
+from hbconv.errors import BackendError
+
+__all__ = ["Compiled", "compile_kernel", "find_nvrtc", "nvrtc_version"]
+
+WHEEL_FOLDERS = ("cu13/lib", "cuda_nvrtc/lib")
+"""Where wheels of CUDA 13 and 12 put their libraries, below ``nvidia``."""
+SYSTEM_NAMES = ("libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12")
+BUILTINS = "libnvrtc-builtins.so*"
+OPTIONS = ("--std=c++17", "--fmad=false", "--ptxas-options=-v")
+"""Products and sums are never fused: each rounds, as the source's do."""
+CODE = "kernel.cubin"
+LOG = "log.txt"
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Machine code of a kernel, and what the assembler says of its registers and memory."""
+
+    code: bytes
+    log: str
+
+
+@lru_cache(maxsize=256)
+def compile_kernel(kernel: CudaKernel, architecture: str) -> Compiled:
+    """Take a kernel's code from the cache, or compile it: a few seconds, once on a machine.
+
+    Parameters
+    ----------
+    kernel : CudaKernel
+    architecture : str
+        Such as ``"sm_90"``.
+
+    Raises
+    ------
+    BackendError
+        NVRTC is not there, or does not know the architecture.
+    """
+    options = [*OPTIONS, f"--gpu-architecture={architecture}", *macros(kernel)]
+    nvrtc = _Nvrtc(find_nvrtc())
+    cache_of_user = Cache.chosen()
+    text = repr([nvrtc.version(), options, source_of(kernel.name)])
+    key = hashlib.sha256(text.encode()).hexdigest()
+    kept = cache_of_user.read(key)
+    if kept is None:
+        kept = nvrtc.compile(source_of(kernel.name), f"{kernel.name}.cu", options)
+        cache_of_user.write(key, kept)
+    return Compiled(kept[CODE], kept[LOG].decode())
+
+
+@cache
+def find_nvrtc() -> str:
+    """Return the path or name of the library: of a wheel, else of the system.
+
+    Raises
+    ------
+    BackendError
+        There is none.
+    """
+    for path in _wheels():
+        return str(path)
+    for name in SYSTEM_NAMES:
+        try:
+            ctypes.CDLL(name)
+        except OSError:
+            continue
+        return name
+    raise BackendError(
+        "NVRTC, which compiles the CUDA kernels of trees, is not installed. "
+        "Install with: pip install nvidia-cuda-nvrtc"
+    )
+
+
+def _wheels() -> Iterator[Path]:
+    found = importlib.util.find_spec("nvidia")
+    for root in (found and found.submodule_search_locations) or ():
+        for folder in WHEEL_FOLDERS:
+            yield from sorted(Path(root, folder).glob("libnvrtc.so.*"))
+
+
+def nvrtc_version() -> tuple[int, int]:
+    """Return the major and minor version of NVRTC, such as (13, 5)."""
+    return _Nvrtc(find_nvrtc()).version()
+
+
+class _Nvrtc:
+    """NVRTC's functions, as its header declares them."""
+
+    def __init__(self, path: str) -> None:
+        self.library = ctypes.CDLL(path)
+        if "/" in path:  # older wheels do not find these beside them
+            for builtins in sorted(Path(path).parent.glob(BUILTINS)):
+                ctypes.CDLL(str(builtins), ctypes.RTLD_GLOBAL)
+
+    def version(self) -> tuple[int, int]:
+        major = ctypes.c_int()
+        minor = ctypes.c_int()
+        self.library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+        return major.value, minor.value
+
+    def compile(self, source: str, name: str, options: list[str]) -> dict[str, bytes]:
+        program = ctypes.c_void_p()
+        self.library.nvrtcCreateProgram(
+            ctypes.byref(program), source.encode(), name.encode(), 0, None, None
+        )
+        try:
+            given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+            status = self.library.nvrtcCompileProgram(program, len(options), given)
+            log = self._read(program, "ProgramLog").rstrip(b"\0")
+            if status:
+                raise BackendError(
+                    f"NVRTC {'.'.join(map(str, self.version()))} cannot compile {name} with "
+                    f"{' '.join(options)}: {log.decode(errors='replace').strip()[:2000]}"
+                )
+            return {CODE: self._read(program, "CUBIN"), LOG: log}
+        finally:
+            self.library.nvrtcDestroyProgram(ctypes.byref(program))
+
+    def _read(self, program: ctypes.c_void_p, what: str) -> bytes:
+        size = ctypes.c_size_t()
+        getattr(self.library, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
+        buffer = ctypes.create_string_buffer(size.value)
+        getattr(self.library, f"nvrtcGet{what}")(program, buffer)
+        return buffer.raw

@@ -1,0 +1,198 @@
+// Trees of up to 2^BITS leaves, on bit planes. SUM: dtype of the sums; int, with LEAVES, for leaf
+// numbers. LANES: words of a plane. LISTS: whether a test may be several cutoffs.
+//
+// A tile is LANES lanes of 32 rows, a plane LANES words of shared memory, a bit for each row. A
+// team of LANES threads takes one tree of a group of TEAMS trees, and finds the code of the leaf
+// that each row reaches. Then each thread adds up the values of its own rows, tree after tree.
+enum {
+    PLANE = LANES * 4,
+    COLUMN = 32 * PLANE,
+    TILE = LANES * 32,
+    TEAMS = THREADS / LANES,
+    SIZE = 1 << BITS,
+    PARTS = sizeof(SUM) / 4,
+    ROWS = TILE / THREADS,     // that a thread adds up
+    WORDS = TILE / 4,          // of the leaf codes of a tree
+};
+
+// Planes of one digit: where its four bits say less than v, v = 1..15.
+__device__ __forceinline__ void below16(const word* b, word (&below)[16]) {
+    word n0 = ~b[0], n1 = ~b[1], n2 = ~b[2], n3 = ~b[3];
+    word two[4] = {0, n0 & n1, n1, n0 | n1};
+    word three[8] = {0,  n2 & two[1], n2 & two[2], n2 & two[3],
+                     n2, n2 | two[1], n2 | two[2], n2 | two[3]};
+    below[0] = 0;
+    below[8] = n3;
+#pragma unroll
+    for (int v = 1; v < 8; ++v) {
+        below[v] = n3 & three[v];
+        below[8 + v] = n3 | three[v];
+    }
+}
+
+// Planes of a column: 0 zeros; 1 to 15 high digit below v; 16 ones; 17 to 31 low digit below 1 to
+// 15. Word w of column c stands at w ^ c % LANES: writers' lanes are columns, readers' are rows,
+// and neither meet in a bank.
+__device__ __forceinline__ void
+write_planes(const uint4* __restrict__ codes, int columns, int groups, int tile,
+             unsigned char* planes) {
+    int lane = threadIdx.x % LANES;
+    for (int w = threadIdx.x / LANES; w < LANES; w += TEAMS) {
+        int group = min(tile * LANES + w, groups - 1);
+        for (int column = lane; column < columns; column += LANES) {
+            const uint4* from = codes + ((long long)group * columns + column) * 2;
+            uint4 a = from[0], b = from[1];
+            word v[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+            transpose8(v);
+            word* to = (word*)(planes + column * COLUMN) + (w ^ lane);
+            word below[16];
+            below16(v + 4, below);
+#pragma unroll
+            for (int i = 0; i < 16; ++i) to[i * LANES] = below[i];
+            to[16 * LANES] = ~0u;
+            below16(v, below);
+#pragma unroll
+            for (int i = 1; i < 16; ++i) to[(16 + i) * LANES] = below[i];
+        }
+    }
+}
+
+// A program under way. The words of the next cutoff have been asked for, so that it need not wait.
+struct Stream {
+    const uint2* at;
+    const unsigned char* planes;
+    word lane4;
+    uint2 next;
+};
+
+// Codes below a cutoff of 16 high + low: a majority, since below high implies below high + 1.
+__device__ __forceinline__ word below(const Stream& s, uint2 cutoff) {
+    const word* high = (const word*)(s.planes + ((cutoff.x & ~3u) ^ s.lane4));
+    const word* low = (const word*)(s.planes + ((cutoff.y & 0x7fffffffu) ^ s.lane4));
+    return majority(high[0], high[PLANE / 4], *low);
+}
+
+// What lies before a split: tests joined by "and" or, where the top bit says so, "or". A test is
+// the exclusive or of the codes below each of its cutoffs; more of them follow where bit 1 says so.
+__device__ __forceinline__ word before(Stream& s) {
+    word decided = 0, more;
+#if LISTS
+    word test = 0;
+#endif
+    do {
+        uint2 cutoff = s.next;
+        s.next = *s.at++;
+        word either = word(int(cutoff.y) >> 31);
+#if LISTS
+        test ^= below(s, cutoff);
+        bool whole = !(cutoff.x & 2);
+        decided = whole ? majority(test, decided, either) : decided;
+        test = whole ? 0 : test;
+#else
+        decided = majority(below(s, cutoff), decided, either);
+#endif
+        more = cutoff.x & 1;
+    } while (more);
+    return decided;
+}
+
+// Codes of a range of leaves: its sides', joined by what lies before their split, the highest bit.
+template <int B> struct Range {
+    static __device__ __forceinline__ void codes(Stream& s, word* out) {
+        word left[B], right[B];
+        Range<B - 1>::codes(s, left);
+        Range<B - 1>::codes(s, right);
+        word first = before(s);
+#pragma unroll
+        for (int i = 0; i < B - 1; ++i) out[i] = chosen(left[i], right[i], first);
+        out[B - 1] = first;
+    }
+};
+template <> struct Range<1> {
+    static __device__ __forceinline__ void codes(Stream& s, word* out) { out[0] = before(s); }
+};
+
+// Bytes hold four times the code of a leaf: its place in the table of values.
+__device__ __forceinline__ void
+write_codes(const uint2* program, const unsigned char* planes, word* codes) {
+    int lane = threadIdx.x % LANES;
+    Stream s{program + 1, planes, word(lane * 4), program[0]};
+    word v[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    Range<BITS>::codes(s, v + 2);
+    transpose8(v);
+#pragma unroll
+    for (int q = 0; q < 8; ++q) codes[q * LANES + lane] = v[q];
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+bits(const uint4* __restrict__ codes, int n, int columns, int outputs, int longest,
+     const int* __restrict__ of_output,     // (outputs + 1): first tree of each
+     const int* __restrict__ number,        // (trees): as the forest counts
+     const uint2* __restrict__ cutoffs,     // programs, tree after tree
+     const int* __restrict__ first,         // (trees + 1): first cutoff of each
+     const word* __restrict__ low,          // (trees, SIZE): of values, by leaf code
+     const word* __restrict__ high,         // (trees, SIZE): of double ones
+     const SUM* __restrict__ start,           // (outputs)
+     SUM* __restrict__ out) {                 // (n, outputs), or leaves: (trees, n)
+    extern __shared__ __align__(16) unsigned char shared_memory[];
+    unsigned char* planes = shared_memory;
+    word* reached = (word*)(planes + columns * COLUMN);        // (2, TEAMS, WORDS)
+    word* values = reached + 2 * TEAMS * WORDS;                // (2, TEAMS, PARTS, SIZE)
+    uint2* programs = (uint2*)(values + 2 * TEAMS * PARTS * SIZE);   // (TEAMS, longest)
+    int lane = threadIdx.x % LANES, team = threadIdx.x / LANES;
+    int spot = threadIdx.x % WORDS, slice = threadIdx.x / WORDS * ROWS;
+    int groups = (n + GROUP - 1) / GROUP, buffer = 0;
+    for (int tile = blockIdx.x; (long long)tile * TILE < n; tile += gridDim.x) {
+        __syncthreads();
+        write_planes(codes, columns, groups, tile, planes);
+        __syncthreads();
+        int row = tile * TILE + spot % LANES * 32 + spot / LANES * 4 + slice;
+        for (int output = 0; output < outputs; ++output) {
+#if !LEAVES
+            SUM sums[ROWS];
+#pragma unroll
+            for (int j = 0; j < ROWS; ++j) sums[j] = start[output];
+#endif
+            int end = of_output[output + 1];
+            for (int base = of_output[output]; base < end; base += TEAMS, buffer ^= 1) {
+                int tree = base + team;
+                uint2* program = programs + team * longest;
+                word* table = values + (buffer * TEAMS + team) * PARTS * SIZE;
+                if (tree < end) {
+                    int count = first[tree + 1] - first[tree];
+                    for (int i = lane; i < count; i += LANES) program[i] = cutoffs[first[tree] + i];
+                    for (int i = lane; i < SIZE; i += LANES) {
+                        table[i] = low[tree * SIZE + i];
+                        if (PARTS == 2) table[SIZE + i] = high[tree * SIZE + i];
+                    }
+                }
+                __syncwarp();
+                if (tree < end)
+                    write_codes(program, planes, reached + (buffer * TEAMS + team) * WORDS);
+                __syncthreads();
+                const unsigned char* from =
+                    (const unsigned char*)(reached + buffer * TEAMS * WORDS + spot) + slice;
+                const word* tables = values + buffer * TEAMS * PARTS * SIZE;
+                int here = min(int(TEAMS), end - base);
+#pragma unroll 4
+                for (int t = 0; t < here; ++t) {
+                    const word* its = tables + t * PARTS * SIZE;
+#pragma unroll
+                    for (int j = 0; j < ROWS; ++j) {
+                        SUM value = value_of<SUM>(its, its + SIZE, from[t * TILE + j]);
+#if LEAVES
+                        if (row + j < n) out[(long long)number[base + t] * n + row + j] = value;
+#else
+                        sums[j] = plus(sums[j], value);
+#endif
+                    }
+                }
+            }
+#if !LEAVES
+#pragma unroll
+            for (int j = 0; j < ROWS; ++j)
+                if (row + j < n) out[(long long)(row + j) * outputs + output] = sums[j];
+#endif
+        }
+    }
+}

@@ -1,0 +1,163 @@
+"""Plans: the kernels that compute a forest, one after another, and the tables they read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Buffer", "CudaKernel", "Grid", "Launch", "LaunchPlan", "PlannedTrees"]
+
+Tables = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class CudaKernel:
+    """A kernel with its constants, as it is compiled.
+
+    Parameters
+    ----------
+    name : str
+        Its function, and its file in ``kernels/``.
+    constants : tuple of (str, str or int)
+        Macros of the file.
+    """
+
+    name: str
+    constants: tuple[tuple[str, str | int], ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}<{', '.join(f'{name}={value}' for name, value in self.constants)}>"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How many blocks a launch has.
+
+    Parameters
+    ----------
+    rows : int
+        Rows of a block.
+    passes : int
+        Blocks for the same rows.
+    per_processor : int
+        Blocks that a multiprocessor keeps, which take rows in turn; 0 for a block for all rows.
+    """
+
+    rows: int
+    passes: int = 1
+    per_processor: int = 0
+
+    def blocks(self, n_rows: int, processors: int) -> int:
+        """Count blocks along the rows."""
+        needed = -(-n_rows // self.rows)
+        return min(needed, self.per_processor * processors) if self.per_processor else needed
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel over all rows.
+
+    Parameters
+    ----------
+    kernel : CudaKernel
+    arguments : tuple of str or int
+        Numbers, ``"n"`` for that of the rows, names of buffers (``"x"``, ``"out"``) or of tables.
+    grid : Grid
+    threads, shared_bytes : int
+        Of a block.
+    """
+
+    kernel: CudaKernel
+    arguments: tuple[str | int, ...]
+    grid: Grid
+    threads: int
+    shared_bytes: int
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Memory between two launches, or for the result.
+
+    Parameters
+    ----------
+    dtype : str
+    leading, rows_per_unit, trailing : int
+        Its shape is (leading, ceil(n / rows_per_unit) * trailing).
+    """
+
+    dtype: str
+    leading: int
+    rows_per_unit: int
+    trailing: int
+
+    def shape(self, n_rows: int) -> tuple[int, int]:
+        """Return the shape for so many rows."""
+        return self.leading, -(-n_rows // self.rows_per_unit) * self.trailing
+
+    @property
+    def bytes_per_row(self) -> float:
+        """Return the bytes that a row takes."""
+        return self.leading * self.trailing * np.dtype(self.dtype).itemsize / self.rows_per_unit
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """The launches of a computation, without the tables that they read.
+
+    Parameters
+    ----------
+    launches : tuple of Launch
+    buffers : tuple of (str, Buffer)
+        Memory by name; the last is ``"out"``.
+    tables : tuple of str
+        Names of the tables, in the order in which they are handed over.
+    """
+
+    launches: tuple[Launch, ...]
+    buffers: tuple[tuple[str, Buffer], ...]
+    tables: tuple[str, ...]
+
+    def then(self, other: LaunchPlan) -> LaunchPlan:
+        """Return both, one after the other; the other's buffers come last."""
+        tables = tuple(dict.fromkeys((*self.tables, *other.tables)))
+        return LaunchPlan(
+            (*self.launches, *other.launches), (*self.buffers, *other.buffers), tables
+        )
+
+    def to_text(self) -> str:
+        """Write as text, which ``from_text`` reads."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    @lru_cache(maxsize=1024)
+    def from_text(text: str) -> LaunchPlan:
+        """Read what ``to_text`` wrote."""
+        read = json.loads(text)
+        launches = tuple(_launch(**launch) for launch in read["launches"])
+        buffers = tuple((name, Buffer(**buffer)) for name, buffer in read["buffers"])
+        return LaunchPlan(launches, buffers, tuple(read["tables"]))
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedTrees:
+    """A plan with its tables."""
+
+    plan: LaunchPlan
+    tables: Tables
+
+    def then(self, plan: LaunchPlan, tables: Tables) -> PlannedTrees:
+        """Return both computations, one after the other."""
+        return PlannedTrees(self.plan.then(plan), {**self.tables, **tables})
+
+
+def _launch(
+    kernel: dict[str, Any], arguments: list[str | int], grid: dict[str, int], **sizes: int
+) -> Launch:
+    constants = tuple((name, value) for name, value in kernel["constants"])
+    return Launch(CudaKernel(kernel["name"], constants), tuple(arguments), Grid(**grid), **sizes)

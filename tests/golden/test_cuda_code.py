@@ -1,0 +1,84 @@
+"""What NVRTC makes of the CUDA kernels, and which kernels forests get: no device is needed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from forests import random_forest
+
+from hbconv.backends.cuda.choose import TreeKernels
+from hbconv.backends.cuda.clocks import A100, H100
+from hbconv.backends.cuda.compile import compile_kernel, find_nvrtc, nvrtc_version
+from hbconv.backends.cuda.plan import CudaKernel
+from hbconv.errors import BackendError
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+"""An A100, an H100 or H200, and a B200."""
+VERSION = (13, 5)
+"""Of NVRTC in tests/clients.txt, of which the figures are."""
+
+
+def kernels() -> Iterator[CudaKernel]:
+    yield from (CudaKernel("bin", (("INPUT", dtype),)) for dtype in ("float", "double"))
+    doubles = (("SUM", "double"), ("LEAVES", 0))
+    for bits in (3, 4, 5, 6):
+        yield bits_kernel(doubles, bits, 32, 0)
+    yield bits_kernel(doubles, 6, 32, 1)
+    yield bits_kernel((("SUM", "float"), ("LEAVES", 0)), 6, 16, 1)
+    yield bits_kernel((("SUM", "int"), ("LEAVES", 1)), 6, 32, 1)
+    yield CudaKernel("walk", (*doubles, ("THREADS", 512)))
+    yield CudaKernel("few", (("INPUT", "float"), *doubles))
+    yield CudaKernel("vectors", (("SUM", "double"),))
+
+
+def bits_kernel(sums: tuple[tuple[str, str | int], ...], bits: int, lanes: int, lists: int):
+    sizes = (("BITS", bits), ("LANES", lanes), ("THREADS", 512), ("LISTS", lists))
+    return CudaKernel("bits", (*sums, *sizes))
+
+
+@pytest.fixture(scope="module")
+def _nvrtc() -> None:
+    try:
+        find_nvrtc()
+    except BackendError:
+        pytest.skip("NVRTC of tests/clients.txt is not installed")
+
+
+@pytest.mark.usefixtures("_nvrtc")
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_cuda_code(architecture: str, golden: Callable[[str], None]) -> None:
+    """Registers a thread; nothing is spilled, so no kernel touches memory for want of them."""
+    lines = []
+    for kernel in kernels():
+        log = compile_kernel(kernel, architecture).log
+        spilled = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+)", log)
+        assert spilled is not None, log
+        assert set(spilled.groups()) == {"0"}, (str(kernel), log)
+        used = re.search(r"Used (\d+) registers", log)
+        assert used is not None, log
+        lines.append(f"{kernel}: {used[1]} registers, no spills")
+    if nvrtc_version() != VERSION:
+        pytest.skip(f"the figures are of NVRTC {VERSION}, this is {nvrtc_version()}")
+    golden("\n".join(lines))
+
+
+FORESTS = {
+    "shallow": random_forest(np.random.default_rng(0), 100, 28, 3, missing="left", awkward=0),
+    "deep": random_forest(np.random.default_rng(0), 50, 28, 12, missing="left", awkward=0),
+    "mixed directions": random_forest(np.random.default_rng(0), 100, 28, 5, awkward=0),
+    "categories": random_forest(np.random.default_rng(0), 100, 28, 4, n_categorical=4),
+    "wide": random_forest(np.random.default_rng(0), 300, 60, 5, missing="left", awkward=0),
+    "vectors": random_forest(np.random.default_rng(0), 100, 9, 5, n_outputs=3, vector=True),
+}
+
+
+def test_cuda_choices(golden: Callable[[str], None]) -> None:
+    """Predictions, shared memory included: they change only when they are meant to."""
+    lines = []
+    for name, forest in FORESTS.items():
+        for device, label in ((H100, "H100"), (A100, "A100")):
+            lines += [f"{name}, {label}", str(TreeKernels(forest, "float32", True, device))]
+    golden("\n".join(lines))

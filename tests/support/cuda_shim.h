@@ -1,0 +1,117 @@
+// Runs CUDA kernels on the CPU, a block at a time. Each thread is a fibre, which gives way at a
+// barrier until all of its block, or of its warp, have arrived.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <ucontext.h>
+#include <utility>
+
+struct uint2 { unsigned x, y; };
+struct uint4 { unsigned x, y, z, w; };
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+struct Dim { unsigned x, y; };
+static Dim threadIdx, blockIdx, blockDim, gridDim;
+#define __global__
+#define __device__
+#define __shared__
+#define __forceinline__ inline
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __launch_bounds__(...)
+
+enum { MAX_THREADS = 1024, STACK = 32 << 10, SHARED = 256 << 10 };
+unsigned char shared_memory[SHARED] __align__(16);
+
+struct Barrier { unsigned arrived, turn, living; };
+struct Emulator {
+    ucontext_t fibres[MAX_THREADS], home;
+    char stacks[MAX_THREADS][STACK];
+    bool done[MAX_THREADS];
+    Barrier warps[MAX_THREADS / 32], block;
+    unsigned at;
+    void (*body)(void*);
+    void* given;
+};
+static Emulator e;
+
+static void open_if_all(Barrier& b) {
+    if (b.arrived && b.arrived == b.living) { b.arrived = 0; ++b.turn; }
+}
+static void wait_at(Barrier& b) {
+    unsigned me = e.at, turn = b.turn;
+    ++b.arrived;
+    open_if_all(b);
+    while (b.turn == turn) swapcontext(&e.fibres[me], &e.home);
+}
+static void __syncthreads() { wait_at(e.block); }
+static void __syncwarp() { wait_at(e.warps[threadIdx.x / 32]); }
+
+static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
+    uint64_t bytes = uint64_t(b) << 32 | a;
+    unsigned result = 0;
+    for (int i = 0; i < 4; ++i)
+        result |= unsigned(bytes >> 8 * (selector >> 4 * i & 7) & 255) << 8 * i;
+    return result;
+}
+static inline double __hiloint2double(int high, int low) {
+    uint64_t bits = uint64_t(uint32_t(high)) << 32 | uint32_t(low);
+    double value;
+    memcpy(&value, &bits, 8);
+    return value;
+}
+static inline float __int_as_float(int bits) { float value; memcpy(&value, &bits, 4); return value; }
+static inline double __dadd_rn(double a, double b) { return a + b; }
+static inline float __fadd_rn(float a, float b) { return a + b; }
+static inline int min(int a, int b) { return a < b ? a : b; }
+static inline int max(int a, int b) { return a > b ? a : b; }
+
+static void enter() {
+    unsigned me = e.at;
+    e.body(e.given);
+    e.done[me] = true;
+    for (Barrier* b : {&e.warps[me / 32], &e.block}) { --b->living; open_if_all(*b); }
+    for (;;) swapcontext(&e.fibres[me], &e.home);
+}
+
+// Poisons the shared memory, and starts the threads in either order, which shows missing barriers.
+static void run_block(unsigned threads, bool reversed) {
+    memset(shared_memory, 0xAB, SHARED);
+    e.block = {0, 0, threads};
+    for (unsigned w = 0; w < (threads + 31) / 32; ++w)
+        e.warps[w] = {0, 0, threads - w * 32 < 32 ? threads - w * 32 : 32};
+    for (unsigned t = 0; t < threads; ++t) {
+        e.done[t] = false;
+        getcontext(&e.fibres[t]);
+        e.fibres[t].uc_stack.ss_sp = e.stacks[t];
+        e.fibres[t].uc_stack.ss_size = STACK;
+        e.fibres[t].uc_link = nullptr;
+        makecontext(&e.fibres[t], enter, 0);
+    }
+    for (bool any = true; any;) {
+        any = false;
+        for (unsigned i = 0; i < threads; ++i) {
+            unsigned t = reversed ? threads - 1 - i : i;
+            if (e.done[t]) continue;
+            any = true;
+            e.at = threadIdx.x = t;
+            swapcontext(&e.home, &e.fibres[t]);
+        }
+    }
+}
+
+struct Call { void* kernel; void** arguments; };
+template <class... A, size_t... I>
+static void unpack(void (*kernel)(A...), void** arguments, std::index_sequence<I...>) {
+    kernel(*(A*)arguments[I]...);
+}
+template <class... A> static void call(void (*kernel)(A...), void** arguments) {
+    unpack(kernel, arguments, std::index_sequence_for<A...>());
+}
+template <auto KERNEL>
+static void run_grid(void** arguments, unsigned x, unsigned y, unsigned threads, bool reversed) {
+    e.body = [](void* given) { call(KERNEL, (void**)given); };
+    e.given = arguments;
+    gridDim = {x, y};
+    blockDim = {threads, 1};
+    for (blockIdx.y = 0; blockIdx.y < y; ++blockIdx.y)
+        for (blockIdx.x = 0; blockIdx.x < x; ++blockIdx.x) run_block(threads, reversed);
+}

@@ -1,0 +1,90 @@
+"""CUDA kernels compiled as C++ for the CPU: the same source, threads as fibres, real barriers."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import subprocess
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.backends.cuda.launch import launch_all
+from hbconv.backends.cuda.plan import CudaKernel, Launch, PlannedTrees
+from hbconv.backends.cuda.source import macros, source_of
+
+__all__ = ["Emulated", "run_kernel"]
+
+SHIM = Path(__file__).parent / "cuda_shim.h"
+OPTIONS = ("-O1", "-std=c++17", "-shared", "-fPIC", "-ffp-contract=off", "-w", "-x", "c++")
+SHARED_BYTES = 227 << 10
+"""Shared memory of a block of an H100."""
+
+
+class Emulated:
+    """A device of two multiprocessors.
+
+    Parameters
+    ----------
+    reversed_order : bool
+        Start the last thread first.
+    """
+
+    processors = 2
+
+    def __init__(self, reversed_order: bool = False) -> None:
+        self.reversed_order = reversed_order
+        self.launched: list[str] = []
+
+    def launch(self, launch: Launch, blocks: tuple[int, int], arguments: list[Any]) -> None:
+        """Run the kernel, block after block."""
+        assert launch.shared_bytes <= SHARED_BYTES
+        self.launched.append(str(launch.kernel))
+        pointers = (ctypes.c_void_p * len(arguments))(
+            *(ctypes.cast(ctypes.pointer(a), ctypes.c_void_p) for a in arguments)
+        )
+        run = compile_for_cpu(launch.kernel).run
+        run(pointers, *map(ctypes.c_uint, (*blocks, launch.threads)), self.reversed_order)
+
+
+@cache
+def compile_for_cpu(kernel: CudaKernel) -> ctypes.CDLL:
+    """Compile a kernel; all processes of a test run share what one has compiled."""
+    source = source_of(kernel.name) + (
+        'extern "C" void run(void** arguments, unsigned x, unsigned y, unsigned threads, bool last)'
+        f" {{ run_grid<&{kernel.name}>(arguments, x, y, threads, last); }}\n"
+    )
+    options = [*OPTIONS, *macros(kernel), "-include", str(SHIM)]
+    key = hashlib.sha256(repr([options, source, SHIM.read_text()]).encode()).hexdigest()
+    library = folder() / f"{key[:32]}.so"
+    if not library.exists():
+        made = library.with_suffix(f".{os.getpid()}")
+        subprocess.run(["g++", *options, "-", "-o", str(made)], input=source, text=True, check=True)
+        made.rename(library)
+    return ctypes.CDLL(str(library))
+
+
+@cache
+def folder() -> Path:
+    """Return the folder of the compiled kernels, in the test run's cache."""
+    named = os.environ.get("HBCONV_CACHE") or mkdtemp()
+    path = Path(named, "emulated-cuda")
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def run_kernel(kernel: PlannedTrees, x: npt.NDArray[Any], device: Emulated) -> npt.NDArray[Any]:
+    """Run a plan over rows; return what it computes, in memory that was filled with rubbish."""
+    arrays = {name: np.ascontiguousarray(table) for name, table in kernel.tables.items()}
+    arrays["x"] = np.ascontiguousarray(x)
+    for name, buffer in kernel.plan.buffers:
+        arrays[name] = np.empty(buffer.shape(len(x)), buffer.dtype)
+        arrays[name].view(np.uint8).fill(0xAB)
+    addresses = {name: array.ctypes.data for name, array in arrays.items()}
+    launch_all(kernel.plan, addresses, len(x), device)
+    return arrays["out"]

@@ -1,0 +1,89 @@
+"""The driver's calls, recorded instead of made, and what is said where there is no driver."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import pytest
+
+from hbconv.backends.cuda import driver
+from hbconv.backends.cuda.compile import Compiled
+from hbconv.backends.cuda.launch import launch_all
+from hbconv.backends.cuda.plan import Buffer, CudaKernel, Grid, Launch, LaunchPlan
+from hbconv.errors import BackendError
+
+KERNEL = CudaKernel("few", (("INPUT", "float"),))
+LAUNCH = Launch(KERNEL, ("x", "n", 28, "out"), Grid(64, 3), 128, 100_000)
+PLAN = LaunchPlan((LAUNCH,), (("out", Buffer("float64", 1, 1, 1)),), ())
+
+
+class Recorder:
+    """Takes the place of ``libcuda``."""
+
+    def __init__(self, status: int = 0) -> None:
+        self.status = status
+        self.calls: dict[str, tuple[Any, ...]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any) -> int:
+            self.calls[name] = arguments
+            return self.status if name == "cuLaunchKernel" else 0
+
+        return call
+
+
+@pytest.fixture
+def recorder(monkeypatch):
+    found = Recorder()
+    monkeypatch.setattr(driver, "_driver", lambda: found)
+    monkeypatch.setattr(driver, "compile_kernel", lambda kernel, arch: Compiled(b"code", ""))
+    driver._load.cache_clear()
+    yield found
+    driver._load.cache_clear()
+
+
+def test_a_launch_hands_over_sizes_stream_and_arguments(recorder):
+    launch_all(PLAN, {"x": 4096, "out": 8192}, 100, driver.Stream(77, 0, "sm_90", 132))
+    _, *sizes, stream, pointers, extra = recorder.calls["cuLaunchKernel"]
+    assert [size.value for size in sizes] == [2, 3, 1, 128, 1, 1, 100_000]
+    assert (stream.value, extra) == (77, None)
+    kinds = (ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
+    got = [
+        ctypes.cast(p, ctypes.POINTER(k)).contents.value
+        for p, k in zip(pointers, kinds, strict=True)
+    ]
+    assert got == [4096, 100, 28, 8192]
+
+
+def test_more_shared_memory_than_usual_is_asked_for(recorder):
+    launch_all(PLAN, {"x": 1, "out": 1}, 1, driver.Stream(0, 0, "sm_90", 132))
+    _, attribute, size = recorder.calls["cuFuncSetAttribute"]
+    assert (attribute.value, size.value) == (8, 100_000)
+    assert recorder.calls["cuModuleGetFunction"][2] == b"few"
+
+
+def test_a_refused_call_is_named(recorder):
+    recorder.status = 700
+    with pytest.raises(BackendError, match=r"refused cuLaunchKernel: unknown error .700."):
+        launch_all(PLAN, {"x": 1, "out": 1}, 1, driver.Stream(0, 0, "sm_90", 132))
+
+
+def test_a_missing_driver_is_named(monkeypatch):
+    def missing(name: str) -> None:
+        raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    driver._driver.cache_clear()
+    with pytest.raises(BackendError, match=r"libcuda.so.1, cannot be loaded. Use device='cpu'"):
+        driver._call("cuInit", 0)
+
+
+def test_resident_blocks_take_rows_in_turn():
+    grid = Grid(1024, per_processor=2)
+    assert [grid.blocks(n, 132) for n in (1, 1025, 10**7)] == [1, 2, 264]
+    assert Grid(1024).blocks(10**7, 132) == 9766
+
+
+def test_plans_are_read_back_from_text():
+    assert LaunchPlan.from_text(PLAN.to_text()) == PLAN

@@ -1,0 +1,172 @@
+"""The CUDA kernels, emulated on the CPU: every leaf, and every sum to the last bit, for threads
+started in either order over poisoned memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import emulated_cuda
+import numpy as np
+import pytest
+from emulated_cuda import Emulated, run_kernel
+from forests import forests, hostile_rows, random_forest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from hbconv.array import Array
+from hbconv.backends.cuda.choose import Candidate, TreeKernels, refuse
+from hbconv.backends.cuda.clocks import A100, H100, Device
+from hbconv.backends.cuda.columns import ALL, join_columns
+from hbconv.backends.cuda.source import source_of
+from hbconv.forest import CategoryTables, Forest
+
+DTYPES = st.sampled_from(["float32", "float64"])
+
+
+def kernel_names(candidate: Candidate) -> list[str]:
+    return [launch.kernel.name for launch in candidate.kernel.plan.launches]
+
+
+def all_candidates(kernels: TreeKernels) -> list[Candidate]:
+    return [kernels.few, *kernels.candidates()]
+
+
+def check(forest: Forest, x: Any, device: Device = H100) -> set[str]:
+    """Run every kernel that takes the forest; return the names of those that ran."""
+    ran = set()
+    for scores in (True, False):
+        want = forest.scores(x) if scores else forest.leaves(x)
+        for candidate in all_candidates(TreeKernels(forest, x.dtype.name, scores, device)):
+            for reversed_order in (False, True):
+                out = run_kernel(candidate.kernel, x, Emulated(reversed_order))
+                got = out.reshape(want.shape) if scores else out.T
+                assert got.dtype == want.dtype
+                assert got.tobytes() == want.tobytes(), (str(candidate), reversed_order)
+            ran.update(kernel_names(candidate))
+    return ran
+
+
+@given(forest=forests(max_trees=9, max_depth=7), dtype=DTYPES, seed=st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=15, derandomize=True)
+def test_any_forest(forest, dtype, seed):
+    assume(not refuse(forest))
+    check(forest, hostile_rows(np.random.default_rng(seed), forest, dtype, 40))
+
+
+@pytest.mark.parametrize("n", [1, 31, 33, 1025])
+def test_tiles_that_are_not_full(n):
+    rng = np.random.default_rng(n)
+    forest = random_forest(rng, 37, 3, 5, n_outputs=2)
+    assert check(forest, hostile_rows(rng, forest, "float32", n)) == {"bin", "bits", "walk", "few"}
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4, 5, 6])
+def test_every_number_of_bits(depth):
+    rng = np.random.default_rng(depth)
+    forest = random_forest(rng, 12, 4, depth, awkward=0.1)
+    assert "bits" in check(forest, hostile_rows(rng, forest, "float32", 90))
+
+
+def test_deep_trees_are_walked():
+    rng = np.random.default_rng(0)
+    forest = random_forest(rng, 9, 4, 30, awkward=0.1)
+    assert check(forest, hostile_rows(rng, forest, "float64", 90)) == {"bin", "walk", "few"}
+
+
+@pytest.mark.parametrize("missing", ["left", "right", "mixed"])
+def test_more_thresholds_than_a_byte_holds(missing):
+    rng = np.random.default_rng(3)
+    forest = random_forest(rng, 120, 1, 5, missing=missing, awkward=0.02)
+    assert forest.count_thresholds("float64")[0] > 255
+    check(forest, hostile_rows(rng, forest, "float64", 200))
+
+
+@pytest.mark.parametrize(("n_features", "most"), [(40, 32), (70, 16)])
+def test_many_columns_take_smaller_tiles(n_features, most):
+    rng = np.random.default_rng(4)
+    forest = random_forest(rng, 80, n_features, 4, missing="left")
+    x = hostile_rows(rng, forest, "float32", 50)
+    lanes = {
+        dict(launch.kernel.constants)["LANES"]
+        for candidate in TreeKernels(forest, "float32", True, H100).candidates()
+        for launch in candidate.kernel.plan.launches
+        if launch.kernel.name == "bits"
+    }
+    assert max(lanes) == most
+    check(forest, x)
+
+
+def test_more_columns_than_a_word_names_leave_the_kernel_for_few_rows():
+    rng = np.random.default_rng(5)
+    forest = random_forest(rng, 400, 300, 5)
+    x = hostile_rows(rng, forest, "float32", 5)
+    kernels = TreeKernels(forest, "float32", True, H100)
+    assert kernels.batch is kernels.few
+    assert check(forest, x) == {"few"}
+
+
+def test_more_trees_than_shared_memory_holds_terms():
+    rng = np.random.default_rng(6)
+    forest = random_forest(rng, 4200, 3, 2, n_outputs=3)
+    x = hostile_rows(rng, forest, "float32", 3)
+    few = TreeKernels(forest, "float32", True, H100).few
+    out = run_kernel(few.kernel, x, Emulated())
+    assert out.reshape(3, 3).tobytes() == forest.scores(x).tobytes()
+
+
+def test_an_output_without_trees_is_its_start():
+    rng = np.random.default_rng(7)
+    forest = random_forest(rng, 6, 3, 3, n_outputs=3)
+    alone = replace(forest, target=Array.of([1] * 6, "int32"))
+    check(alone, hostile_rows(rng, alone, "float32", 20))
+
+
+def test_sets_of_as_many_classes_as_a_byte_tells_apart():
+    rng = np.random.default_rng(8)
+    forest = random_forest(rng, 30, 1, 2, n_categorical=1)
+    count = forest.n_tests
+    tables = CategoryTables(
+        Array.of(np.arange(count), "int32"),
+        Array.of(256 * np.arange(count + 1), "int32"),
+        Array(rng.random(256 * count) < 0.5),
+    )
+    wide = replace(forest, tables=tables)
+    _, cutoffs = join_columns(wide, "float32")
+    assert cutoffs.cutoff.max() == ALL
+    x = rng.choice([*range(256), 10**6], (300, 1)).astype("float32")
+    assert "bits" in check(wide, x)
+
+
+def test_an_older_device_takes_smaller_tiles_sooner():
+    rng = np.random.default_rng(9)
+    forest = random_forest(rng, 60, 36, 4, missing="left")
+    shared = {
+        device: [c.shared_bytes for c in TreeKernels(forest, "float32", True, device).candidates()]
+        for device in (H100, A100)
+    }
+    assert len(shared[A100]) < len(shared[H100])
+    assert max(shared[A100]) <= A100.shared_bytes
+    check(forest, hostile_rows(rng, forest, "float32", 20), A100)
+
+
+def test_a_missing_barrier_is_noticed(monkeypatch):
+    def without(name: str) -> str:
+        return source_of(name).replace(
+            "write_planes(codes, columns, groups, tile, planes);\n        __syncthreads();",
+            "write_planes(codes, columns, groups, tile, planes);",
+        )
+
+    assert without("bits") != source_of("bits")
+    rng = np.random.default_rng(10)
+    forest = random_forest(rng, 20, 4, 4, missing="left")
+    x = hostile_rows(rng, forest, "float32", 600)
+    *_, bits, _ = TreeKernels(forest, "float32", True, H100).candidates()
+    monkeypatch.setattr(emulated_cuda, "source_of", without)
+    emulated_cuda.compile_for_cpu.cache_clear()
+    try:
+        answers = [run_kernel(bits.kernel, x, Emulated(order)) for order in (False, True)]
+    finally:
+        emulated_cuda.compile_for_cpu.cache_clear()
+    assert any(answer.tobytes() != forest.scores(x).tobytes() for answer in answers)
