@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from hbconv.backends.base import Arrays, Artifact, Backend, Bound, contiguous
+from hbconv.backends.torch.device_trees import remark_kernels
 from hbconv.backends.torch.forest import NATIVE
 from hbconv.backends.torch.functions import FUNCTIONS
 from hbconv.backends.torch.module import TensorModule
@@ -24,7 +25,7 @@ from hbconv.backends.torch.tree_work import count_tree_work
 from hbconv.cost_model import Work
 from hbconv.errors import BackendError
 from hbconv.forest import Forest
-from hbconv.strategy import Refusal, find_strategy
+from hbconv.strategy import Refusal, find_strategy, strategies
 from hbconv.target import Target
 from hbconv.tensor import ProgramTypes, TensorProgram, Value
 from hbconv.tensor.code_tables import read_tables
@@ -166,12 +167,25 @@ class Torch(Backend):
     plans_by_rows = True
 
     def native_trees(self, target: Target) -> frozenset[str]:
-        """Return those of ``torch.forest`` on the CPU, none on other devices."""
-        return frozenset(NATIVE) if target.device == "cpu" else frozenset()
+        """Return those of ``torch.forest`` on the CPU; on CUDA devices, all if none is named.
+
+        There the kernels of ``hbconv.backends.cuda`` compute every forest. A strategy that is
+        named is written as plain operators, and so is all that is traced.
+        """
+        if target.device == "cpu":
+            return frozenset(NATIVE)
+        own = target.strategy is None and self.name == Torch.name
+        return frozenset(strategies()) if own else frozenset()
 
     def refuse_trees(self, strategy: str, forest: Forest, target: Target) -> Refusal | None:
         """Refuse a forest that takes too much memory, as the strategy itself does."""
         return find_strategy(strategy).check(forest, target)
+
+    def remarks(self, forest: Forest, target: Target) -> tuple[str, ...]:
+        """Name the kernels of a CUDA device, with what they are predicted to take."""
+        if target.device == "cpu" or not self.native_trees(target):
+            return ()
+        return remark_kernels(forest, find_device(target))
 
     def tree_work(self, strategy: str, forest: Forest, dtype: str, target: Target) -> Work:
         """Count what a module of ``torch.forest`` does."""

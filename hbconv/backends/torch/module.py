@@ -9,9 +9,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, fx
 
-from hbconv.backends.torch.forest import ForestModule
+from hbconv.backends.cuda.choose import refuse
+from hbconv.backends.torch.device_trees import DeviceTrees
+from hbconv.backends.torch.forest import NATIVE, ForestModule
 from hbconv.backends.torch.functions import DTYPES, FUNCTIONS, PREPARED
 from hbconv.errors import InputError
+from hbconv.strategy import lower_trees
 from hbconv.tensor import PRIMITIVES, Builder, Constant, Input, Op, TensorProgram
 from hbconv.tensor.program import Instruction
 from hbconv.tensor.runs import Runs, find_few_runs
@@ -138,7 +141,7 @@ class _FxTracer(fx.Tracer):
 
     def is_leaf_module(self, m: torch.nn.Module, module_qualified_name: str) -> bool:
         """Whether a module is called, rather than read: a loop or a forest."""
-        return isinstance(m, LoopModule | ForestModule) or super().is_leaf_module(
+        return isinstance(m, LoopModule | ForestModule | DeviceTrees) or super().is_leaf_module(
             m, module_qualified_name
         )
 
@@ -230,9 +233,14 @@ class _FxWriter:
         )
 
 
-def _trees(op: Op, dtype: str) -> ForestModule:
-    """Write a forest over columns of a dtype as a module of its own."""
+def _trees(op: Op, dtype: str) -> torch.nn.Module:
+    """Write a forest over columns of a dtype as a module of its own.
+
+    A strategy without modules is one for a CUDA device.
+    """
     forest, strategy = op.attributes["forest"], op.attributes["strategy"]
+    if strategy not in NATIVE:
+        return _device_trees(op, dtype)
     b = Builder()
     x = b.input("x", dtype, forest.n_features)
     tests = (
@@ -244,6 +252,18 @@ def _trees(op: Op, dtype: str) -> ForestModule:
     return ForestModule(
         forest, strategy, op.primitive == "tree_scores", columns, tests.column, tests.threshold
     )
+
+
+def _device_trees(op: Op, dtype: str) -> torch.nn.Module:
+    """Write a forest for a CUDA device, beside its strategy's plain operators."""
+    forest = op.attributes["forest"]
+    b = Builder()
+    x = b.input("x", dtype, forest.n_features)
+    program = b.program({"y": b.op(op.primitive, x, **op.attributes)})
+    portable = _FxWriter(lower_trees(program, frozenset())).body()
+    if refuse(forest):
+        return portable
+    return DeviceTrees(forest, dtype, op.primitive == "tree_scores", portable)
 
 
 def _torch_attribute(name: str, value: Any) -> tuple[str, Any]:

@@ -81,8 +81,3 @@ def test_bound_places_are_used_again(backend: str) -> None:
         bound.given[:n] = rows(n)
         bound.run(bound.record(n))
         check([values[:n] for values in bound.outputs.values()], rows(n))
-
-
-def test_only_a_cpu_runs_them() -> None:
-    assert find_backend("torch").native_trees(Target("torch")) == set(NATIVE)
-    assert not find_backend("torch").native_trees(Target("torch", device="cuda"))

@@ -1,0 +1,169 @@
+"""A forest on a CUDA device: operator ``hbconv::trees``, and the module that calls it."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hbconv.backends.cuda.choose import Candidate, TreeKernels, refuse
+from hbconv.backends.cuda.clocks import Device
+from hbconv.backends.cuda.driver import Stream
+from hbconv.backends.cuda.launch import Launcher, launch_all
+from hbconv.backends.cuda.plan import LaunchPlan
+from hbconv.forest import Forest
+
+__all__ = [
+    "OPERATOR",
+    "DeviceTrees",
+    "compute_trees",
+    "describe_device",
+    "find_kernels",
+    "remark_kernels",
+]
+
+OPERATOR = "hbconv::trees"
+BUFFER_BYTES = 1 << 30
+"""Bytes of what lies between two kernels; more rows come in chunks."""
+GROUP = 32
+"""Rows whose codes lie together: a chunk has a multiple."""
+MAX_ROWS = 1 << 30
+"""Rows that the kernels number."""
+
+torch.library.define(OPERATOR, "(Tensor x, Tensor[] tables, str plan) -> Tensor")
+
+
+@torch.library.impl(OPERATOR, "CUDA")
+def _on_cuda(x: Tensor, tables: list[Tensor], plan: str) -> Tensor:
+    with torch.cuda.device(x.device):
+        return compute_trees(x, tables, LaunchPlan.from_text(plan), _current_stream(x.device))
+
+
+def _result(x: Tensor, tables: list[Tensor], plan: str) -> Tensor:  # noqa: ARG001
+    buffer = dict(LaunchPlan.from_text(plan).buffers)["out"]
+    return x.new_empty(buffer.shape(x.shape[0]), dtype=getattr(torch, buffer.dtype))
+
+
+torch.library.register_fake(OPERATOR, _result)
+
+
+def compute_trees(x: Tensor, tables: list[Tensor], plan: LaunchPlan, launcher: Launcher) -> Tensor:
+    """Run the kernels of a plan over rows, in memory of torch's own."""
+    memory = dict(zip(plan.tables, tables, strict=True))
+    memory["x"] = x.contiguous()
+    for name, buffer in plan.buffers:
+        shape = buffer.shape(len(x))
+        memory[name] = torch.empty(shape, dtype=getattr(torch, buffer.dtype), device=x.device)
+    if len(x):
+        addresses = {name: tensor.data_ptr() for name, tensor in memory.items()}
+        launch_all(plan, addresses, len(x), launcher)
+    return memory["out"]
+
+
+@cache
+def describe_device(device: torch.device) -> Device:
+    """Return the sizes of a CUDA device."""
+    found = torch.cuda.get_device_properties(device)
+    return Device(
+        found.multi_processor_count,
+        found.shared_memory_per_block_optin,  # type: ignore[attr-defined]
+        found.max_threads_per_multi_processor,
+    )
+
+
+@lru_cache(maxsize=8)
+def find_kernels(forest: Forest, dtype: str, scores: bool, device: Device) -> TreeKernels:
+    """Return the kernels of a forest, which a plan's remarks and each copy of a module share."""
+    return TreeKernels(forest, dtype, scores, device)
+
+
+def remark_kernels(forest: Forest, device: torch.device) -> tuple[str, ...]:
+    """Say which kernels compute a forest's sums of float32 rows, and what they should take."""
+    reason = refuse(forest)
+    if reason:
+        return (f"plain operators: {reason}",)
+    kernels = find_kernels(forest, "float32", True, describe_device(device))
+    return tuple(str(kernels).splitlines())
+
+
+def _current_stream(device: torch.device) -> Stream:
+    major, minor = torch.cuda.get_device_capability(device)
+    handle = torch.cuda.current_stream(device).cuda_stream
+    processors = describe_device(device).processors
+    return Stream(handle, device.index or 0, f"sm_{major}{minor}", processors)
+
+
+class DeviceTrees(nn.Module):
+    """The sums of a forest, or its leaves: by kernels on a CUDA device, else by plain operators.
+
+    Parameters
+    ----------
+    forest : Forest
+        With splits.
+    dtype : str
+        Of the rows.
+    scores : bool
+        Sums, rather than leaves.
+    portable : nn.Module
+        Computes the same by plain operators, for other devices, tracers and compilers.
+    """
+
+    def __init__(self, forest: Forest, dtype: str, scores: bool, portable: nn.Module) -> None:
+        super().__init__()
+        self.forest = forest
+        self.dtype = dtype
+        self.scores = scores
+        self.portable = portable
+        self._placed: dict[Any, tuple[list[Tensor], str]] = {}
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the output for x (n_rows, columns)."""
+        traced = torch.jit.is_tracing() or torch.compiler.is_compiling()  # type: ignore[attr-defined, no-untyped-call]
+        if x.is_cuda and not traced:
+            return self.compute(x.detach(), describe_device(x.device))
+        output: Tensor = self.portable(x)
+        return output
+
+    def compute(self, x: Tensor, device: Device) -> Tensor:
+        """Call the kernels that are predicted fastest for so many rows."""
+        kernels = find_kernels(self.forest, self.dtype, self.scores, device)
+        candidate = kernels.few if len(x) <= kernels.few_rows else kernels.batch
+        chunks = torch.split(x, _rows_at_once(candidate.kernel.plan))
+        return torch.cat([self.run(chunk, candidate) for chunk in chunks])
+
+    def run(self, x: Tensor, candidate: Candidate) -> Tensor:
+        """Call some kernels for rows that fit their memory."""
+        tables, plan = self._place(candidate, x.device)
+        found: Tensor = torch.ops.hbconv.trees(x, tables, plan)
+        if self.scores:
+            return found.view(len(x), self.forest.n_outputs)
+        return found.t().to(torch.int64)
+
+    def _place(self, candidate: Candidate, device: torch.device) -> tuple[list[Tensor], str]:
+        """Return the tables on the device, put there at the first call."""
+        plan = candidate.kernel.plan.to_text()
+        if (plan, device) not in self._placed:
+            tables = candidate.kernel.tables
+            placed = [_tensor(tables[name]).to(device) for name in candidate.kernel.plan.tables]
+            self._placed[plan, device] = placed, plan
+        return self._placed[plan, device]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the tables on devices out: they are made again."""
+        return {**self.__dict__, "_placed": {}}
+
+
+def _rows_at_once(plan: LaunchPlan) -> int:
+    """Return the rows of a chunk, whose memory between kernels is bounded."""
+    between = sum(buffer.bytes_per_row for name, buffer in plan.buffers if name != "out")
+    rows = int(BUFFER_BYTES / max(between, 1.0))
+    return min(MAX_ROWS, max(1, rows // GROUP) * GROUP)
+
+
+def _tensor(table: Any) -> Tensor:
+    """Return a table as a tensor: torch cannot index uint32, but keeps its bits in int32."""
+    own = np.ascontiguousarray(table)
+    return torch.tensor(own.view(np.int32) if own.dtype == np.uint32 else own)

@@ -1,0 +1,133 @@
+"""Forests for CUDA devices in torch: the operator, the module around it, its plain operators."""
+
+from __future__ import annotations
+
+import io
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from emulated_device import DEVICE, launched
+from forests import hostile_rows, random_forest
+
+from hbconv.backends import find_backend
+from hbconv.backends.torch import TensorModule, device_trees, export_module
+from hbconv.backends.torch.device_trees import DeviceTrees, find_kernels
+from hbconv.backends.torch.jit import without_deprecation
+from hbconv.strategy import strategies
+from hbconv.target import Target
+from hbconv.tensor import Builder
+
+FOREST = random_forest(np.random.default_rng(1), n_trees=30, max_depth=5, n_outputs=3)
+VECTORS = random_forest(np.random.default_rng(2), 9, max_depth=5, n_outputs=3, vector=True)
+ON_CUDA = Target("torch", device="cuda")
+
+
+def module(forest: Any = FOREST) -> TensorModule:
+    b = Builder()
+    x = b.input("x", "float32", forest.n_features)
+    outputs = {
+        name: b.op(f"tree_{name}", x, forest=forest, strategy="tree_traversal")
+        for name in ("leaves", "scores")
+    }
+    return TensorModule(b.program(outputs))
+
+
+def device_modules(forest: Any = FOREST) -> list[DeviceTrees]:
+    return [m for m in module(forest).modules() if isinstance(m, DeviceTrees)]
+
+
+def rows(n: int) -> Any:
+    return hostile_rows(np.random.default_rng(n), FOREST, "float32", n)
+
+
+def want(trees: DeviceTrees, x: Any) -> Any:
+    return trees.forest.scores(x) if trees.scores else trees.forest.leaves(x)
+
+
+@pytest.mark.parametrize("forest", [FOREST, VECTORS])
+@pytest.mark.parametrize("n", [0, 1, 5, 600])
+def test_the_kernels_of_few_rows_and_of_batches(monkeypatch, forest, n):
+    x = rows(n)
+    for trees in device_modules(forest):
+        kernels = find_kernels(forest, "float32", trees.scores, DEVICE)
+        for few_rows in (0, 1000):
+            monkeypatch.setattr(kernels, "few_rows", few_rows)
+            launched.clear()
+            got = trees.compute(torch.tensor(x), DEVICE)
+            np.testing.assert_array_equal(got, want(trees, x))
+            assert got.shape == want(trees, x).shape
+            if n:
+                assert ("few" in launched) == (n <= few_rows)
+
+
+def test_rows_beyond_the_memory_between_kernels_come_in_chunks(monkeypatch):
+    monkeypatch.setattr(device_trees, "BUFFER_BYTES", 1)
+    (leaves, scores) = device_modules(VECTORS)
+    for trees in (leaves, scores):
+        np.testing.assert_array_equal(
+            trees.compute(torch.tensor(rows(100)), DEVICE), want(trees, rows(100))
+        )
+
+
+def test_rows_that_are_not_contiguous():
+    x = rows(40)
+    wide = torch.tensor(np.repeat(x, 2, axis=1))[:, ::2]
+    for trees in device_modules():
+        np.testing.assert_array_equal(trees.compute(wide, DEVICE), want(trees, x))
+
+
+def test_other_devices_tracers_and_exports_take_plain_operators():
+    launched.clear()
+    plain = module()
+    x = rows(7)
+    traced = without_deprecation(torch.jit.trace, plain, torch.tensor(rows(4)))
+    for call in (plain, traced, export_module(plain).module()):
+        leaves, scores = call(torch.tensor(x))
+        np.testing.assert_array_equal(leaves, FOREST.leaves(x))
+        np.testing.assert_array_equal(scores, FOREST.scores(x))
+    assert not launched
+
+
+def test_shapes_are_known_without_computing():
+    for trees in device_modules():
+        few = find_kernels(FOREST, "float32", trees.scores, DEVICE).few
+        tables, plan = trees._place(few, torch.device("meta"))
+        got = torch.ops.hbconv.trees(torch.empty(7, FOREST.n_features, device="meta"), tables, plan)
+        assert got.shape == ((1, 21) if trees.scores else (30, 7))
+        assert got.dtype == (torch.float64 if trees.scores else torch.int32)
+
+
+def test_copies_and_files_leave_the_tables_out():
+    plain = module()
+    for trees in plain.modules():
+        if isinstance(trees, DeviceTrees):
+            trees.compute(torch.tensor(rows(3)), DEVICE)
+            assert trees._placed
+            assert not deepcopy(trees)._placed
+    stored = io.BytesIO()
+    torch.save(plain, stored)
+    stored.seek(0)
+    loaded = torch.load(stored, weights_only=False)
+    np.testing.assert_array_equal(loaded(torch.tensor(rows(9)))[1], FOREST.scores(rows(9)))
+
+
+def test_a_named_strategy_is_written_as_plain_operators():
+    backend = find_backend("torch")
+    assert backend.native_trees(ON_CUDA) == strategies().keys()
+    assert not backend.native_trees(ON_CUDA.replace(strategy="gemm"))
+    assert not find_backend("torchscript").native_trees(ON_CUDA)
+
+
+def test_a_plan_names_the_kernels_and_what_they_should_take(monkeypatch):
+    monkeypatch.setattr(device_trees, "describe_device", lambda device: DEVICE)
+    few, batch = device_trees.remark_kernels(FOREST, torch.device("cuda"))
+    assert few.startswith("up to ")
+    assert "bits<SUM=double, LEAVES=0, BITS=5" in batch
+    assert "predicted" in batch
+    alone = random_forest(np.random.default_rng(0), 3, max_depth=0)
+    assert device_trees.remark_kernels(alone, torch.device("cuda")) == (
+        "plain operators: a forest without splits needs no kernel",
+    )
