@@ -11,6 +11,7 @@
 #   make exports    every case of the matrix, exported and run by its bare runtime (an hour)
 #   make foreign    scikit-learn's own tests, with every answer asked of hbconv too (hours)
 #   make memcheck   calls of a few rows under valgrind, where that is installed
+#   make gpu        on a machine with a CUDA device: compare and time the tree kernels (docs/gpu.md)
 #   make support    ask anew what each backend supports (hbconv/support.json, docs/support.md)
 
 PYTHON ?= python3
@@ -19,7 +20,7 @@ BIN := $(VENV)/bin
 
 COUNT ?= 100000
 
-.PHONY: demo test lint check battery fuzz memory processes exports foreign memcheck support env
+.PHONY: demo test lint check battery fuzz memory processes exports foreign memcheck gpu support env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -61,6 +62,10 @@ exports: env
 
 foreign: env
 	$(BIN)/python -m pytest tests/conformance/foreign --foreign 1 -n 2 --junitxml foreign.xml
+
+gpu: env
+	$(BIN)/python -m pytest tests/gpu -rs
+	PYTHONPATH=.:strategies:datasets $(BIN)/python benchmarks/gpu.py --write docs/gpu.md --json docs/figures/gpu.json
 
 support: env
 	$(BIN)/python -m pytest tests/conformance/breadth/test_support.py --update-support

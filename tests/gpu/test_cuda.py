@@ -1,5 +1,5 @@
-"""The torch backends on a CUDA device: the same answers as on the CPU. Run with ``pytest -m
-gpu`` where there is one.
+"""The torch backends on a CUDA device: the same answers as on the CPU. Run with ``make gpu``
+where there is one.
 """
 
 import numpy as np
@@ -15,13 +15,6 @@ from xgboost import XGBClassifier
 import hbconv
 
 torch = pytest.importorskip("torch")
-
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(
-        not torch.cuda.is_available(), reason="torch sees no CUDA device on this machine"
-    ),
-]
 
 X = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
 Y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)

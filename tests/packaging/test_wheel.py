@@ -36,7 +36,9 @@ def test_wheel_holds_both_packages_and_no_more(wheel_names):
 
 
 def test_every_source_file_is_in_the_wheel(wheel_names):
-    sources = [p.relative_to(ROOT).as_posix() for p in (ROOT / "hbconv").rglob("*.py")]
+    kinds = ("*.py", "*.cu", "*.cuh")
+    files = [path for kind in kinds for path in (ROOT / "hbconv").rglob(kind)]
+    sources = [path.relative_to(ROOT).as_posix() for path in files]
     assert set(sources) <= set(wheel_names)
 
 

@@ -1,0 +1,210 @@
+"""Predict, and on a CUDA device measure, the kernels of trees.
+
+    python benchmarks/gpu.py [--models lightgbm-8 ...] [--rows 1 16 1000 1000000] [--folder DIR]
+        [--write docs/gpu.md] [--json FILE]
+
+Without a device it prints what each kernel is predicted to take. With one, it first compares every
+kernel's leaves and sums with the forest's own, bit for bit. Then it times each with the device's
+clock, beside the plain operators of torch on the same device. Figures are medians with their
+quartiles. ``--write`` puts the tables into a page: predictions and measurements apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import quantiles
+from tempfile import mkdtemp
+from typing import Any
+
+import numpy as np
+import torch
+from models import SUBJECTS
+
+from hbconv.backends.cuda.choose import Candidate, TreeKernels
+from hbconv.backends.cuda.clocks import A100, H100, Device
+from hbconv.backends.torch.device_trees import DeviceTrees, describe_device, find_kernels
+from hbconv.backends.torch.module import TensorModule
+from hbconv.containers import TreeEnsemble
+from hbconv.forest import Forest
+from hbconv.parse import parse
+from hbconv.tensor import Builder
+
+MODELS = ("lightgbm-8", "lightgbm-31", "lightgbm-d8", "xgboost-d6")
+ROWS = (1, 16, 1000, 100_000, 1_000_000)
+CLOCK = 1.755e9
+"""Clocks a second that predictions assume, of an H100."""
+REPEATS = 15
+CHECKED_ROWS = (1, 33, 1025, 3000)
+
+
+def main() -> None:
+    """Run the benchmark."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--models", nargs="+", default=MODELS, choices=SUBJECTS)
+    options.add_argument("--rows", nargs="+", type=int, default=ROWS)
+    options.add_argument("--folder", type=Path, help="keep fitted models here")
+    options.add_argument("--write", type=Path, help="page whose tables to replace")
+    options.add_argument("--json", type=Path)
+    chosen = options.parse_args()
+    folder = chosen.folder or Path(mkdtemp())
+    forests = {name: forest_of(SUBJECTS[name].fitted(folder).model) for name in chosen.models}
+    figures = {"predicted": list(predictions(forests)), "measured": []}
+    show("predicted", figures["predicted"])
+    if torch.cuda.is_available():
+        figures["device"] = torch.cuda.get_device_name()
+        figures["measured"] = list(measurements(forests, chosen.rows))
+        show("measured", figures["measured"])
+    else:
+        print("\nNo CUDA device: nothing was measured.")
+    if chosen.json:
+        chosen.json.write_text(json.dumps(figures, indent=1) + "\n")
+    if chosen.write:
+        write(chosen.write, figures)
+
+
+def forest_of(model: Any) -> Forest:
+    """Return the forest of a model."""
+    return next(node.forest for node in parse(model).nodes() if isinstance(node, TreeEnsemble))
+
+
+def predictions(forests: dict[str, Forest]) -> Iterator[dict[str, Any]]:
+    """Predict each kernel that takes a forest on two devices."""
+    for name, forest in forests.items():
+        for label, device in (("H100", H100), ("A100", A100)):
+            kernels = TreeKernels(forest, "float32", True, device)
+            for candidate in kernels.candidates():
+                yield {
+                    "model": name,
+                    "device": label,
+                    "kernel": kernel_of(candidate),
+                    "chosen": "yes" if candidate is best(kernels, candidate) else "",
+                    "clocks a row": round(candidate.clocks.total, 1),
+                    "limit": candidate.clocks.limit,
+                    "shared bytes": candidate.shared_bytes,
+                    "rows before": kernels.few_rows,
+                }
+
+
+def best(kernels: TreeKernels, candidate: Candidate) -> Candidate | None:
+    """Return the candidate if it is the one that is chosen for batches."""
+    return candidate if kernel_of(kernels.batch) == kernel_of(candidate) else None
+
+
+def kernel_of(candidate: Candidate) -> str:
+    """Name the kernel that goes through the trees, with its tile."""
+    named = str(candidate).partition(":")[0]
+    constants = dict(
+        part.split("=") for part in named.partition("<")[2].rstrip(">").split(", ") if part
+    )
+    rows = {"32": "1,024", "16": "512"}.get(constants.get("LANES", ""), "")
+    kind = named.partition("<")[0]
+    return f"{kind}, {rows} rows" if rows else kind
+
+
+def measurements(forests: dict[str, Forest], rows: list[int]) -> Iterator[dict[str, Any]]:
+    """Check and time each kernel, and the plain operators, on this device."""
+    device = describe_device(torch.device("cuda", torch.cuda.current_device()))
+    for name, forest in forests.items():
+        trees = device_trees(forest)
+        kernels = find_kernels(forest, "float32", True, device)
+        for candidate in (kernels.few, *kernels.candidates()):
+            check(trees, candidate, forest)
+        for count in rows:
+            yield from timed_rows(name, forest, trees, kernels, count, device)
+
+
+def timed_rows(
+    name: str, forest: Forest, trees: DeviceTrees, kernels: TreeKernels, count: int, device: Device
+) -> Iterator[dict[str, Any]]:
+    """Time all ways to compute some rows."""
+    x = torch.randn(count, forest.n_features, device="cuda")
+    ways: dict[str, tuple[Callable[[], Any], float]] = {}
+    for candidate in (kernels.few, *kernels.candidates()):
+        seconds = candidate.clocks.total * count / device.processors / CLOCK
+        if not (candidate is kernels.few and count > 100_000):
+            call = lambda candidate=candidate: trees.run(x, candidate)  # noqa: E731
+            ways[kernel_of(candidate)] = call, seconds
+    if count <= 100_000:
+        ways["plain operators"] = (lambda: trees.portable(x)), float("nan")
+    for way, (call, predicted) in ways.items():
+        low, median, high = quartiles(call)
+        yield {
+            "model": name,
+            "rows": count,
+            "kernel": way,
+            "microseconds": round(median * 1e6, 1),
+            "quartiles": f"{low * 1e6:.1f} to {high * 1e6:.1f}",
+            "rows a second": f"{count / median:.3g}",
+            "predicted, without launch": "" if np.isnan(predicted) else round(predicted * 1e6, 1),
+        }
+
+
+def device_trees(forest: Forest) -> DeviceTrees:
+    """Return the module of a forest on the device."""
+    b = Builder()
+    x = b.input("x", "float32", forest.n_features)
+    scores = b.op("tree_scores", x, forest=forest, strategy="tree_traversal")
+    module = TensorModule(b.program({"y": scores})).to("cuda")
+    return next(m for m in module.modules() if isinstance(m, DeviceTrees))
+
+
+def check(trees: DeviceTrees, candidate: Candidate, forest: Forest) -> None:
+    """Compare a kernel's sums with the forest's own, to the last bit."""
+    rng = np.random.default_rng(0)
+    thresholds = forest.threshold.data.astype(np.float32)
+    for count in CHECKED_ROWS:
+        x = rng.choice([*thresholds, np.nan, np.inf, -np.inf, 0.0], (count, forest.n_features))
+        rows = x.astype(np.float32)
+        got = trees.run(torch.tensor(rows, device="cuda"), candidate).cpu().numpy()
+        if got.tobytes() != forest.scores(rows).tobytes():
+            raise SystemExit(f"{candidate} is wrong for {count} rows: nothing is timed.")
+
+
+def quartiles(call: Callable[[], Any]) -> tuple[float, float, float]:
+    """Return quartiles of the seconds of a call, by the device's clock."""
+    for _ in range(3):
+        call()
+    seconds = []
+    for _ in range(REPEATS):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        call()
+        end.record()
+        end.synchronize()
+        seconds.append(begin.elapsed_time(end) * 1e-3)
+    low, median, high = quantiles(seconds, n=4)
+    return low, median, high
+
+
+def show(title: str, figures: list[dict[str, Any]]) -> None:
+    """Print a table."""
+    print(f"\n{title}\n{table(figures)}")
+
+
+def table(figures: list[dict[str, Any]]) -> str:
+    """Write figures as a table of a page."""
+    head = list(figures[0])
+    rows = [[f"{v:,}" if isinstance(v, int) else str(v) for v in row.values()] for row in figures]
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def write(page: Path, figures: dict[str, Any]) -> None:
+    """Replace the tables of a page; measurements only where there are some."""
+    text = page.read_text()
+    for title in ("predicted", "measured"):
+        if figures[title]:
+            head, opening, rest = text.partition(f"<!-- {title} -->\n")
+            _, closing, tail = rest.partition(f"<!-- end of {title} -->")
+            device = f"\n{figures['device']}.\n" if title == "measured" else ""
+            text = f"{head}{opening}{device}\n{table(figures[title])}\n\n{closing}{tail}"
+    page.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
