@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from hbconv.backends.torch.ordered import add_in_turn
 from hbconv.backends.torch.tree_select import SelectManyRows, SelectOneRow
 from hbconv.backends.torch.tree_traversal import TraverseManyRows, TraverseOneRow
 from hbconv.forest import Forest
@@ -49,6 +50,7 @@ class ScoreSums(nn.Module):
     def __init__(self, forest: Forest, leaves: npt.NDArray[np.int32]) -> None:
         super().__init__()
         self.width = forest.values.shape[1]
+        self.trees = np.bincount(forest.target.data, minlength=forest.n_outputs).tolist()
         values = forest.values.data[leaves]
         self.register_buffer("values", torch.tensor(values[:, 0] if self.width == 1 else values))
         self.register_buffer("start", torch.tensor(forest.start.data))
@@ -57,15 +59,27 @@ class ScoreSums(nn.Module):
     def forward(self, at: Tensor) -> Tensor:
         """Add up at places: (trees,) for one row, or (trees, n_rows).
 
-        ``index_add`` on the CPU adds one term after another.
+        ``index_add`` on the CPU adds one term after another. Devices would add in any order.
         """
         terms = self.values.index_select(0, at.flatten())
+        if not terms.is_cpu:
+            return self._add_on_device(terms.view(at.shape[0], -1))
         if self.width > 1:
             return self._add_vectors(at, terms)
         if at.dim() == 1:
             return self.start.index_add(0, self.target, terms).unsqueeze(0)
         start = self.start.unsqueeze(1).repeat(1, at.shape[1])
         return start.index_add_(0, self.target, terms.view(at.shape)).t()
+
+    def _add_on_device(self, terms: Tensor) -> Tensor:
+        """Add up terms (trees, n_rows * values), the trees of each output in turn."""
+        if self.width > 1:
+            start = self.start.repeat(terms.shape[1] // self.width)
+            return add_in_turn(torch.cat([start.unsqueeze(0), terms])).view(-1, self.width)
+        own = torch.split(terms.index_select(0, self.target.argsort(stable=True)), self.trees)
+        first = torch.split(self.start.unsqueeze(1).expand(-1, terms.shape[1]), 1)
+        sums = [add_in_turn(torch.cat(parts)) for parts in zip(first, own, strict=True)]
+        return torch.stack(sums, 1)
 
     def _add_vectors(self, at: Tensor, terms: Tensor) -> Tensor:
         """Add up leaves of one value for each output."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+
+from hbconv.backends.torch.ordered import cumsum, ordered_logsumexp, ordered_sum
 
 __all__ = ["DTYPES", "FUNCTIONS", "PREPARED"]
 
@@ -102,33 +103,6 @@ def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
 def expand(x: Tensor, value: Tensor) -> Tensor:
     """Repeat a constant for each row of x."""
     return value.expand(x.shape[0], *value.shape)
-
-
-def ordered_sum(x: Tensor, dim: int) -> Tensor:
-    """Add one term after another, in a single call.
-
-    ``sum`` adds pairs, and a loop is a call for each term. On the CPU the result is the sequential
-    sum to the last bit:
-
-    1. ``cumsum`` adds float64 terms along each row.
-    2. ``index_add`` adds float32 terms by column: ``cumsum`` would hold their sums in double.
-    3. On other devices, ``cumsum`` goes down the leading dimension, where one thread of the device
-       adds for each row.
-
-    Only a compiler may reorder float32 terms.
-    """
-    if x.device.type == "cpu" and x.dtype == torch.float64:
-        return x.cumsum(dim).select(dim, -1)
-    terms = x.movedim(dim, 0).contiguous()
-    if x.device.type != "cpu":
-        return terms.cumsum(0)[-1]
-    first = terms.new_zeros(terms.shape[:1], dtype=torch.int64)
-    return torch.zeros_like(terms[:1]).index_add(0, first, terms)[0]
-
-
-def ordered_logsumexp(x: Tensor, dim: int) -> Tensor:
-    """Compute ``log(sum(exp(x)))``, one term after another."""
-    return reduce(torch.logaddexp, x.unbind(dim))
 
 
 def sort(x: Tensor, dim: int) -> Tensor:
@@ -236,7 +210,7 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "reduce_sum": torch.sum, "ordered_sum": ordered_sum, "reduce_prod": torch.prod,
     "reduce_max": torch.amax, "reduce_min": torch.amin, "reduce_any": torch.any,
     "argmax": torch.argmax, "logsumexp": torch.logsumexp, "ordered_logsumexp": ordered_logsumexp,
-    "cumsum": torch.cumsum, "sort": sort, "topk": topk, "nearest": nearest, "bucketize": bucketize,
+    "cumsum": cumsum, "sort": sort, "topk": topk, "nearest": nearest, "bucketize": bucketize,
     "embedding_sum": embedding_sum, "scatter": scatter,
 }  # fmt: skip
 """The function of each primitive. Attributes are keyword arguments.

@@ -13,6 +13,7 @@ from hbconv.backends.cuda.choose import refuse
 from hbconv.backends.torch.device_trees import DeviceTrees
 from hbconv.backends.torch.forest import NATIVE, ForestModule
 from hbconv.backends.torch.functions import DTYPES, FUNCTIONS, PREPARED
+from hbconv.backends.torch.loop import LoopModule, make_example
 from hbconv.errors import InputError
 from hbconv.strategy import lower_trees
 from hbconv.tensor import PRIMITIVES, Builder, Constant, Input, Op, TensorProgram
@@ -20,7 +21,7 @@ from hbconv.tensor.program import Instruction
 from hbconv.tensor.runs import Runs, find_few_runs
 from hbconv.tensor.splits import Splits, prepare_splits
 
-__all__ = ["LoopModule", "TensorModule"]
+__all__ = ["TensorModule"]
 
 
 class TensorModule(torch.nn.Module):
@@ -75,7 +76,7 @@ class TensorModule(torch.nn.Module):
 
     def example(self) -> tuple[Tensor, ...]:
         """Return inputs of two rows, for a tracer: with fewer it would fix their number."""
-        return _example(self, self.inputs)
+        return make_example(self, self.inputs)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> TensorModule:
         def move(tensor: Tensor) -> Tensor:
@@ -84,39 +85,6 @@ class TensorModule(torch.nn.Module):
 
         super()._apply(move, recurse)  # type: ignore[no-untyped-call]
         return self
-
-
-class LoopModule(torch.nn.Module):
-    """A program repeated on its own result, until nothing changes.
-
-    A tracer sees all steps.
-    """
-
-    def __init__(self, body: TensorProgram, steps: int) -> None:
-        super().__init__()
-        self.steps, self.inputs = steps, body.inputs
-        self.body = _FxWriter(body).body()
-
-    def forward(self, state: Tensor, given: Tensor) -> Tensor:
-        """Return the last state."""
-        traced = torch.jit.is_tracing() or torch.compiler.is_compiling()  # type: ignore[attr-defined, no-untyped-call]
-        for _ in range(self.steps):
-            before = state
-            state = self.body(before, given)
-            if not traced and torch.equal(before, state):
-                break
-        return state
-
-    def example(self) -> tuple[Tensor, ...]:
-        """Return a state and a given matrix of two rows."""
-        return _example(self, self.inputs)
-
-
-def _example(module: torch.nn.Module, inputs: tuple[Input, ...]) -> tuple[Tensor, ...]:
-    device = next((buffer.device for buffer in module.buffers()), torch.device("cpu"))
-    return tuple(
-        torch.zeros(2, *i.type.shape, dtype=DTYPES[i.type.dtype], device=device) for i in inputs
-    )
 
 
 def _check(tensor: Tensor, declared: Input) -> None:
@@ -169,7 +137,7 @@ class _FxWriter:
             return self.buffer(name, instruction.value.data)
         if isinstance(instruction, Op) and instruction.body:
             self.root.add_module(
-                f"loop_{name}", LoopModule(instruction.body, instruction.attributes["steps"])
+                f"loop_{name}", _loop(instruction.body, instruction.attributes["steps"])
             )
             return self.graph.call_module(
                 f"loop_{name}", tuple(self.nodes[i] for i in instruction.operands)
@@ -231,6 +199,10 @@ class _FxWriter:
             if isinstance(origin, Op)
             else self.graph.call_method("clone", (self.nodes[index],))
         )
+
+
+def _loop(body: TensorProgram, steps: int) -> LoopModule:
+    return LoopModule(_FxWriter(body).body(), body.inputs, steps)
 
 
 def _trees(op: Op, dtype: str) -> torch.nn.Module:

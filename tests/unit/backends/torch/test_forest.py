@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 import torch
 from forests import hostile_rows, random_forest
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from hbconv.backends import find_backend
 from hbconv.backends.torch import TensorModule, export_module
-from hbconv.backends.torch.forest import NATIVE, ForestModule
+from hbconv.backends.torch.forest import NATIVE, ForestModule, ScoreSums
 from hbconv.backends.torch.jit import without_deprecation
+from hbconv.backends.torch.ordered import add_in_turn
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram
 
@@ -81,3 +83,30 @@ def test_bound_places_are_used_again(backend: str) -> None:
         bound.given[:n] = rows(n)
         bound.run(bound.record(n))
         check([values[:n] for values in bound.outputs.values()], rows(n))
+
+
+@pytest.mark.parametrize("kinds", [{}, {"n_outputs": 3}, {"n_outputs": 3, "vector": True}])
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_devices_add_the_trees_of_an_output_in_turn(kinds: Any, n: int) -> None:
+    """The form for devices, run on the CPU: it has no operator that adds in any order."""
+    forest = random_forest(np.random.default_rng(0), 40, **kinds)
+    x = hostile_rows(np.random.default_rng(n), forest, "float32", n)
+    sums = ScoreSums(forest, np.arange(forest.n_leaves, dtype=np.int32))
+    places = torch.tensor(forest.leaves(x).T.ravel())
+    terms = sums.values.index_select(0, places).view(forest.n_trees, -1)
+    np.testing.assert_array_equal(sums._add_on_device(terms), forest.scores(x))
+
+
+def test_a_single_column_is_not_scanned_alone() -> None:
+    seen = []
+
+    class Scans(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            if func is torch.ops.aten.cumsum.default:
+                seen.append(tuple(args[0].shape))
+            return func(*args, **(kwargs or {}))
+
+    terms = torch.tensor([[1e16], [1.0], [-1e16]], dtype=torch.float64)
+    with Scans():
+        assert add_in_turn(terms).tolist() == [0.0]
+    assert seen == [(3, 2)]

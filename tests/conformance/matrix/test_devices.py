@@ -1,0 +1,99 @@
+"""What a CUDA device would run for every estimator, on torch's ``meta`` device: no tensor of the
+CPU takes part, nothing is read by the host, and nothing is added in an order that may change.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from matrix.case import Case
+from matrix.compiled import compiled
+from matrix.estimators import first_settings
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from hbconv.backends.torch import TensorModule, Torch, loop
+from hbconv.backends.torch.functions import DTYPES
+from hbconv.pipeline import Compilation, Planned
+
+HOST = {"_local_scalar_dense", "nonzero", "equal", "is_nonzero", "masked_select", "_unique2"}
+"""Operators whose result the host waits for."""
+ANY_ORDER = {"index_add", "index_add_", "index_put", "index_put_", "scatter_add", "scatter_add_"}
+"""Operators that add by atomics on a device."""
+ALLOWED = {
+    "scatter_add": "weights of distinct columns, and votes, which are whole numbers",
+}
+
+
+class Watch(TorchDispatchMode):
+    """Collects what a device would not do well."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func.overloadpacket.__name__
+        tensors = [a for a in torch.utils._pytree.tree_leaves((args, kwargs)) if torch.is_tensor(a)]
+        if any(t.device.type != "meta" for t in tensors):
+            self.found.add(f"{name} of a tensor on the CPU")
+        if name in HOST:
+            self.found.add(f"{name}, which the host waits for")
+        if name in ANY_ORDER and tensors[0].is_floating_point() and name not in ALLOWED:
+            self.found.add(f"{name}, in any order")
+        if name == "cumsum" and tensors[0].is_floating_point() and _scans_alone(args):
+            self.found.add("cumsum of a single vector, in parallel")
+        out = func(*args, **(kwargs or {}))
+        made = [t for t in torch.utils._pytree.tree_leaves(out) if torch.is_tensor(t)]
+        if any(t.device.type != "meta" for t in made):
+            self.found.add(f"{name} makes a tensor on the CPU")
+        return out
+
+
+def _scans_alone(args: Any) -> bool:
+    """Whether a scan has one vector, or goes along rows of memory: devices scan these in parallel."""
+    x, dim = args[0], args[1] % args[0].dim()
+    return dim == x.dim() - 1 and x.numel() > 0
+
+
+def program_of(case: Case) -> Any:
+    model = compiled(case, "torch")
+    target = model.target.replace(device="cuda")
+    methods = tuple(model.parsed.tensors)
+    return Compilation(Planned(model.parsed, model.dtypes, target), methods).prepared
+
+
+@pytest.mark.parametrize("case", first_settings(), ids=str)
+def test_a_device_runs_it_alone(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Torch, "remarks", lambda self, forest, target: ())
+    monkeypatch.setattr(loop, "_may_look", lambda state: False)
+    model = compiled(case, "torch")
+    if not model.parsed.tensors or model.reads.entries:
+        return
+    program = program_of(case)
+    module = TensorModule(program).to("meta")
+    watch = Watch()
+    for n in (1, 7):
+        inputs = [
+            torch.zeros(n, *i.type.shape, dtype=DTYPES[i.type.dtype], device="meta")
+            for i in module.inputs
+        ]
+        with watch:
+            module(*inputs)
+    assert not watch.found
+
+
+def test_the_watch_sees_what_it_looks_for() -> None:
+    x = torch.zeros(3, 1, device="meta")
+    where = torch.zeros(3, dtype=torch.int64, device="meta")
+    watch = Watch()
+    with watch:
+        x.index_add(0, where, x)
+        x.cumsum(1)
+        torch.zeros(2)
+    assert sorted(watch.found) == [
+        "cumsum of a single vector, in parallel",
+        "index_add, in any order",
+        "zeros makes a tensor on the CPU",
+    ]
