@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 
 from hbconv.target import Target
-from hbconv.tensor import Op, TensorProgram
+from hbconv.tensor import Op, OpKind, TensorProgram, TensorType
 from hbconv.tensor.program import Instruction
 
 __all__ = ["bytes_alive", "bytes_given", "bytes_per_row", "chunks", "rows_per_chunk"]
+
+DISTANCES = 3
+"""Matrices of distances that are alive while one is computed: a sum, a term, and their sum."""
 
 
 def bytes_per_row(program: TensorProgram) -> int:
@@ -24,7 +28,7 @@ def bytes_per_row(program: TensorProgram) -> int:
     >>> bytes_per_row(b.program({"y": x + x}))
     48
     """
-    return sum(map(_row_bytes, program.instructions))
+    return sum(_row_bytes(program, instruction) for instruction in program.instructions)
 
 
 def bytes_given(program: TensorProgram) -> int:
@@ -40,8 +44,8 @@ def bytes_given(program: TensorProgram) -> int:
     """
     return max(
         1,
-        sum(map(_row_bytes, program.inputs))
-        + sum(_row_bytes(program.instructions[i]) for i in program.outputs.values()),
+        sum(_value_bytes(i.type) for i in program.inputs)
+        + sum(_value_bytes(program.instructions[i].type) for i in program.outputs.values()),
     )
 
 
@@ -69,10 +73,11 @@ def bytes_alive(program: TensorProgram) -> int:
     ending: dict[int, int] = {}
     for position, op in enumerate(program.instructions):
         if isinstance(op, Op):
-            alive += _row_bytes(op)
-            most = max(most, alive)
+            most = max(most, alive + _row_bytes(program, op))
+            result = _value_bytes(op.type)
+            alive += result
             end = last.get(position, position)
-            ending[end] = ending.get(end, 0) + _row_bytes(op)
+            ending[end] = ending.get(end, 0) + result
         alive -= ending.pop(position, 0)
     return most
 
@@ -92,19 +97,28 @@ def chunks(rows: int, size: int) -> Iterator[slice]:
         yield slice(start, min(start + size, rows))
 
 
-def _row_bytes(instruction: Instruction) -> int:
-    """Return the bytes of one row of a value.
+def _row_bytes(program: TensorProgram, instruction: Instruction) -> int:
+    """Return the bytes of one row of a value, and of what computes it."""
+    work = _work_bytes(program, instruction) if isinstance(instruction, Op) else 0
+    return work + _value_bytes(instruction.type)
 
-    A native tree kernel adds a leaf number and a value for each tree; a repeated program adds all
-    its values.
+
+def _value_bytes(kind: TensorType) -> int:
+    """Return the bytes of one row of a value; a constant has none."""
+    return np.dtype(kind.dtype).itemsize * math.prod(kind.shape) if kind.rows else 0
+
+
+def _work_bytes(program: TensorProgram, op: Op) -> int:
+    """Return the bytes of one row that an operator holds beside its result.
+
+    A native tree kernel adds a leaf number and a value for each tree. A repeated program adds all
+    its values. Distances are sums of terms, and the nearest points are found among all distances.
     """
-    kind = instruction.type
-    forest = instruction.attributes.get("forest") if isinstance(instruction, Op) else None
-    own = (
-        16 * int(forest.n_trees)
-        if forest
-        else bytes_per_row(instruction.body)
-        if isinstance(instruction, Op) and instruction.body
-        else 0
-    )
-    return own + (np.dtype(kind.dtype).itemsize * int(np.prod(kind.shape)) if kind.rows else 0)
+    if op.kind is OpKind.TREES:
+        return 16 * int(op.attributes["forest"].n_trees)
+    if op.body:
+        return bytes_per_row(op.body)
+    if op.primitive not in ("pairwise", "nearest"):
+        return 0
+    x, points = (program.instructions[operand].type for operand in op.operands[:2])
+    return DISTANCES * np.dtype(x.dtype).itemsize * points.shape[0]
