@@ -97,13 +97,9 @@ def best(kernels: TreeKernels, candidate: Candidate) -> Candidate | None:
 
 def kernel_of(candidate: Candidate) -> str:
     """Name the kernel that goes through the trees, with its tile."""
-    named = str(candidate).partition(":")[0]
-    constants = dict(
-        part.split("=") for part in named.partition("<")[2].rstrip(">").split(", ") if part
-    )
-    rows = {"32": "1,024", "16": "512"}.get(constants.get("LANES", ""), "")
-    kind = named.partition("<")[0]
-    return f"{kind}, {rows} rows" if rows else kind
+    constants = dict(candidate.main.constants)
+    rows = {32: "1,024", 16: "512"}.get(constants.get("LANES"), "")
+    return f"{candidate.main.name}, {rows} rows" if rows else candidate.main.name
 
 
 def measurements(forests: dict[str, Forest], rows: list[int]) -> Iterator[dict[str, Any]]:

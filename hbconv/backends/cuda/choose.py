@@ -19,7 +19,7 @@ from hbconv.backends.cuda.columns import join_columns, split_columns
 from hbconv.backends.cuda.few import make_few
 from hbconv.backends.cuda.leaf_sums import add_vectors
 from hbconv.backends.cuda.nodes import order_nodes
-from hbconv.backends.cuda.plan import PlannedTrees
+from hbconv.backends.cuda.plan import CudaKernel, PlannedTrees
 from hbconv.backends.cuda.tree_order import order_trees
 from hbconv.backends.cuda.walk import (
     MAX_COLUMNS,
@@ -58,14 +58,18 @@ class Candidate:
         """Shared memory of a block of the kernel that goes through the trees."""
         return max(launch.shared_bytes for launch in self.kernel.plan.launches)
 
-    def __str__(self) -> str:
-        kernel = next(
+    @property
+    def main(self) -> CudaKernel:
+        """The kernel that goes through the trees."""
+        return next(
             launch.kernel
             for launch in self.kernel.plan.launches
             if launch.kernel.name in ("bits", "walk", "few")
         )
+
+    def __str__(self) -> str:
         return (
-            f"{kernel}: predicted {self.clocks.total:,.0f} clocks a row and multiprocessor, "
+            f"{self.main}: predicted {self.clocks.total:,.0f} clocks a row and multiprocessor, "
             f"limited by {self.clocks.limit}; {self.shared_bytes:,} bytes of shared memory"
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import importlib.util
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -23,6 +24,7 @@ SYSTEM_NAMES = ("libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12")
 BUILTINS = "libnvrtc-builtins.so*"
 OPTIONS = ("--std=c++17", "--fmad=false", "--ptxas-options=-v")
 """Products and sums are never fused: each rounds, as the source's do."""
+OTHERWISE = "Or name strategy='tree_traversal', which takes plain operators of torch."
 CODE = "kernel.cubin"
 LOG = "log.txt"
 
@@ -33,6 +35,12 @@ class Compiled:
 
     code: bytes
     log: str
+
+    @property
+    def registers(self) -> int:
+        """Registers of a thread."""
+        found = re.search(r"Used (\d+) registers", self.log)
+        return int(found[1]) if found else 0
 
 
 @lru_cache(maxsize=256)
@@ -81,7 +89,7 @@ def find_nvrtc() -> str:
         return name
     raise BackendError(
         "NVRTC, which compiles the CUDA kernels of trees, is not installed. "
-        "Install with: pip install nvidia-cuda-nvrtc"
+        f"Install with: pip install nvidia-cuda-nvrtc. {OTHERWISE}"
     )
 
 
@@ -124,7 +132,8 @@ class _Nvrtc:
             if status:
                 raise BackendError(
                     f"NVRTC {'.'.join(map(str, self.version()))} cannot compile {name} with "
-                    f"{' '.join(options)}: {log.decode(errors='replace').strip()[:2000]}"
+                    f"{' '.join(options)}: {log.decode(errors='replace').strip()[:2000]} "
+                    f"{OTHERWISE}"
                 )
             return {CODE: self._read(program, "CUBIN"), LOG: log}
         finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -130,14 +130,15 @@ class LaunchPlan:
             (*self.launches, *other.launches), (*self.buffers, *other.buffers), tables
         )
 
-    def to_text(self) -> str:
-        """Write as text, which ``from_text`` reads."""
+    @cached_property
+    def text(self) -> str:
+        """The plan as text, which ``from_text`` reads: an operator of torch takes no other."""
         return json.dumps(asdict(self))
 
     @staticmethod
     @lru_cache(maxsize=1024)
     def from_text(text: str) -> LaunchPlan:
-        """Read what ``to_text`` wrote."""
+        """Read a plan's ``text``."""
         read = json.loads(text)
         launches = tuple(_launch(**launch) for launch in read["launches"])
         buffers = tuple((name, Buffer(**buffer)) for name, buffer in read["buffers"])

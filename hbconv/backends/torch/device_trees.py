@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from hbconv.backends.cuda.choose import Candidate, TreeKernels, refuse
 from hbconv.backends.cuda.clocks import Device
+from hbconv.backends.cuda.compile import compile_kernel
 from hbconv.backends.cuda.driver import Stream
 from hbconv.backends.cuda.launch import Launcher, launch_all
 from hbconv.backends.cuda.plan import LaunchPlan
@@ -86,14 +87,27 @@ def remark_kernels(forest: Forest, device: torch.device) -> tuple[str, ...]:
     if reason:
         return (f"plain operators: {reason}",)
     kernels = find_kernels(forest, "float32", True, describe_device(device))
-    return tuple(str(kernels).splitlines())
+    lines = tuple(str(kernels).splitlines())
+    candidates = dict.fromkeys((kernels.few, kernels.batch))
+    architecture = _architecture(device)
+    used = [f"{c.main}: {registers(c, architecture)} registers a thread" for c in candidates]
+    return (*lines, *used)
+
+
+def registers(candidate: Candidate, architecture: str) -> int:
+    """Return the registers of the kernel that goes through the trees, which is compiled for it."""
+    return compile_kernel(candidate.main, architecture).registers
+
+
+def _architecture(device: torch.device) -> str:
+    major, minor = torch.cuda.get_device_capability(device)
+    return f"sm_{major}{minor}"
 
 
 def _current_stream(device: torch.device) -> Stream:
-    major, minor = torch.cuda.get_device_capability(device)
     handle = torch.cuda.current_stream(device).cuda_stream
     processors = describe_device(device).processors
-    return Stream(handle, device.index or 0, f"sm_{major}{minor}", processors)
+    return Stream(handle, device.index or 0, _architecture(device), processors)
 
 
 class DeviceTrees(nn.Module):
@@ -122,7 +136,7 @@ class DeviceTrees(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the output for x (n_rows, columns)."""
         traced = torch.jit.is_tracing() or torch.compiler.is_compiling()  # type: ignore[attr-defined, no-untyped-call]
-        if x.is_cuda and not traced:
+        if x.is_cuda and torch.version.cuda and not traced:  # other makers' devices say is_cuda too
             return self.compute(x.detach(), describe_device(x.device))
         output: Tensor = self.portable(x)
         return output
@@ -131,8 +145,10 @@ class DeviceTrees(nn.Module):
         """Call the kernels that are predicted fastest for so many rows."""
         kernels = find_kernels(self.forest, self.dtype, self.scores, device)
         candidate = kernels.few if len(x) <= kernels.few_rows else kernels.batch
-        chunks = torch.split(x, _rows_at_once(candidate.kernel.plan))
-        return torch.cat([self.run(chunk, candidate) for chunk in chunks])
+        rows = _rows_at_once(candidate.kernel.plan)
+        if len(x) <= rows:
+            return self.run(x, candidate)
+        return torch.cat([self.run(chunk, candidate) for chunk in torch.split(x, rows)])
 
     def run(self, x: Tensor, candidate: Candidate) -> Tensor:
         """Call some kernels for rows that fit their memory."""
@@ -144,7 +160,7 @@ class DeviceTrees(nn.Module):
 
     def _place(self, candidate: Candidate, device: torch.device) -> tuple[list[Tensor], str]:
         """Return the tables on the device, put there at the first call."""
-        plan = candidate.kernel.plan.to_text()
+        plan = candidate.kernel.plan.text
         if (plan, device) not in self._placed:
             tables = candidate.kernel.tables
             placed = [_tensor(tables[name]).to(device) for name in candidate.kernel.plan.tables]

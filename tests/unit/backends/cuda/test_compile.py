@@ -15,7 +15,8 @@ KERNEL = CudaKernel("vectors", (("SUM", "double"),))
 
 
 @pytest.fixture(autouse=True)
-def _forget():
+def _forget(monkeypatch, tmp_path):
+    monkeypatch.setenv("HBCONV_CACHE", str(tmp_path))
     nvrtc.find_nvrtc.cache_clear()
     nvrtc.compile_kernel.cache_clear()
     yield

@@ -86,4 +86,4 @@ def test_resident_blocks_take_rows_in_turn():
 
 
 def test_plans_are_read_back_from_text():
-    assert LaunchPlan.from_text(PLAN.to_text()) == PLAN
+    assert LaunchPlan.from_text(PLAN.text) == PLAN

@@ -13,6 +13,7 @@ from emulated_device import DEVICE, launched
 from forests import hostile_rows, random_forest
 
 from hbconv.backends import find_backend
+from hbconv.backends.cuda.compile import Compiled
 from hbconv.backends.torch import TensorModule, device_trees, export_module
 from hbconv.backends.torch.device_trees import DeviceTrees, find_kernels
 from hbconv.backends.torch.jit import without_deprecation
@@ -123,7 +124,14 @@ def test_a_named_strategy_is_written_as_plain_operators():
 
 def test_a_plan_names_the_kernels_and_what_they_should_take(monkeypatch):
     monkeypatch.setattr(device_trees, "describe_device", lambda device: DEVICE)
-    few, batch = device_trees.remark_kernels(FOREST, torch.device("cuda"))
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    monkeypatch.setattr(
+        device_trees,
+        "compile_kernel",
+        lambda kernel, name: Compiled(b"", f"Used {name[3:]} registers"),
+    )
+    few, batch, *registers = device_trees.remark_kernels(FOREST, torch.device("cuda"))
+    assert [line.rpartition(": ")[2] for line in registers] == ["90 registers a thread"] * 2
     assert few.startswith("up to ")
     assert "bits<SUM=double, LEAVES=0, BITS=5" in batch
     assert "predicted" in batch
