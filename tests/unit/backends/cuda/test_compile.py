@@ -17,11 +17,12 @@ KERNEL = CudaKernel("vectors", (("SUM", "double"),))
 @pytest.fixture(autouse=True)
 def _forget(monkeypatch, tmp_path):
     monkeypatch.setenv("HBCONV_CACHE", str(tmp_path))
-    nvrtc.find_nvrtc.cache_clear()
-    nvrtc.compile_kernel.cache_clear()
+    remembering = (nvrtc.find_nvrtc, nvrtc.compile_kernel)
+    for function in remembering:
+        function.cache_clear()
     yield
-    nvrtc.find_nvrtc.cache_clear()
-    nvrtc.compile_kernel.cache_clear()
+    for function in remembering:
+        function.cache_clear()
 
 
 def test_a_wheel_is_found_before_the_system(monkeypatch, tmp_path):
