@@ -48,7 +48,8 @@ def encode_hashed(
     if not isinstance(values, np.ndarray):
         return _encode_arrow(values, hashes, where)
     if values.dtype.kind in "biu":
-        distinct, places = np.unique(values.astype(np.int64), return_inverse=True)
+        whole = values.astype(np.int64) if values.dtype.kind == "b" else values
+        distinct, places = np.unique(whole, return_inverse=True)
         return _codes(map(str, distinct.tolist()), hashes)[places]
     _require(values.dtype.kind in "OU", where, f"numbers that are not whole (dtype {values.dtype})")
     return _encode_objects(values.tolist(), hashes, where)

@@ -92,6 +92,7 @@ def test_whole_numbers_are_their_digits():
         place("-31"),
     ]
     assert codes(np.array([True, False])) == [-1, -1]
+    assert codes(np.array([2**64 - 31], np.uint64)) == [-1]
 
 
 def test_no_rows_and_no_known_categories():
