@@ -17,8 +17,9 @@ from hbconv.containers import FrameFormat, Graph, NamesOut, Schema
 from hbconv.errors import BackendError, HbconvError, OptionError
 from hbconv.log import log_export
 from hbconv.names import unknown
+from hbconv.runtime.bound_call import bind_call, bind_tables
 from hbconv.runtime.call import call, grouped
-from hbconv.runtime.fast_call import FastCall, bind_call, find_fast_call
+from hbconv.runtime.fast_call import FastCall, find_fast_call
 from hbconv.runtime.inputs.category_codes import over_arrays
 from hbconv.runtime.inputs.read import is_table, read_table
 from hbconv.runtime.inputs.table import Reads
@@ -26,6 +27,7 @@ from hbconv.runtime.options import check_options, check_values, take_options
 from hbconv.runtime.program import Key, StoredProgram
 from hbconv.runtime.program_choice import OnNewDtypes, check_on_new_dtypes, name_dtypes
 from hbconv.runtime.programs import CompiledProgram, Programs
+from hbconv.runtime.row_call import find_row_call
 from hbconv.runtime.storage import model_file as store
 from hbconv.runtime.substitute import find_runnable
 from hbconv.target import Target
@@ -91,6 +93,7 @@ class Model:
         self.target = target
         self.programs = Programs(self.parsed, target, stored, self.tuning, self.on_new_dtypes)
         self._fast_calls: dict[tuple[str, np.dtype[Any]], FastCall | None] = {}
+        self._row_calls: dict[str, Callable[[Any], Any]] = {}
         self._over_arrays: Model | None = None
 
     # What it is.
@@ -208,7 +211,9 @@ class Model:
 
     def _method(self, name: str) -> Callable[[Any], Any]:
         def method(X: Any) -> Any:  # noqa: N803
-            fast = self._fast_calls.get((name, X.dtype)) if type(X) is np.ndarray else None
+            if type(X) is not np.ndarray:
+                return (self._row_calls.get(name) or self._row_call(name))(X)
+            fast = self._fast_calls.get((name, X.dtype))
             found = None if fast is None else fast(X)
             return self._call(name, X) if found is None else found
 
@@ -218,6 +223,12 @@ class Model:
             f"X has shape (n_rows, {self.n_features_in_})."
         )
         return method
+
+    def _row_call(self, name: str) -> Callable[[Any], Any]:
+        self._row_calls[name] = found = find_row_call(
+            self.parsed, self.programs, self.reads, name, partial(self._call, name)
+        )
+        return found
 
     def reading(self, x: Any) -> Model:
         """Return the model that reads these rows.
@@ -270,6 +281,7 @@ class Model:
             )
             self.parsed = replace(self.parsed, traits=chosen)
             self._fast_calls = {}
+            self._row_calls = {}
             self._over_arrays = None
         return self
 
@@ -296,28 +308,36 @@ class Model:
 
     def bind(
         self, method: str = "predict", rows: int | None = None, dtype: str | None = None
-    ) -> Callable[[npt.NDArray[Any]], Any]:
+    ) -> Callable[[Any], Any]:
         """Return a low-latency call of a method, for services that answer row by row.
 
-        It checks the shape and dtype of a matrix, and raises InputError for others. It does not
-        check values: rows that the source model refuses, such as those with NaN, give some answer.
+        Its program is compiled now, so no call compiles. It checks names, shapes and dtypes, and
+        raises InputError for others. It does not check values: rows that the source model refuses,
+        such as those with NaN, give some answer.
 
         Parameters
         ----------
         method : str
         rows : int, optional
-            Number of rows of each matrix. Each call then writes its answer to the same array,
+            Number of rows of each call. A matrix is then answered in the same array each time,
             unless the answer is labels: copy what is to last. Give each thread, signal handler and
             finalizer a call of its own. None allows any number of rows, threads and handlers, and
             answers in fresh arrays.
         dtype : str, optional
-            Dtype that matrices are converted to: ``"float32"``, ``"float64"`` or ``"int64"``. By
-            default the dtype of the sample of ``compile``, else float64.
+            Dtype that numbers are converted to: ``"float32"``, ``"float64"`` or ``"int64"``. By
+            default the dtypes of the sample of ``compile``, else those of fitting.
 
         Returns
         -------
         callable
-            Takes a matrix of shape (n_rows, n_features), and answers as the method does.
+            Takes a matrix of shape (n_rows, n_features), and answers as the method does. Of a model
+            that was fitted on named columns or reads categories, it takes records and tables too,
+            and answers these in fresh arrays, in any thread.
+
+        Raises
+        ------
+        OptionError
+            The model reads text by its words, or rows that are no table.
 
         Examples
         --------
@@ -328,16 +348,21 @@ class Model:
         >>> predict = hbconv.convert(source, backend="reference").bind(rows=1)
         >>> predict(np.array([[2.0]], np.float32))
         array([5.])
+
+        A model of named columns takes records:
+
+        >>> import pandas as pd
+        >>> named = LinearRegression().fit(pd.DataFrame({"age": [0.0, 1.0]}), [1.0, 3.0])
+        >>> hbconv.convert(named, backend="reference").bind(rows=1)({"age": 2.0})
+        array([5.])
         """
-        if self._reading_arrays() is not self:
-            return self._reading_arrays().bind(method, rows, dtype)
         if method not in self.methods:
             raise unknown("method", method, self.methods)
         if dtype not in (None, "float32", "float64", "int64"):
             raise unknown("dtype", dtype, ("float32", "float64", "int64"))
-        return bind_call(
-            self.programs, method, (dtype,) * self.n_features_in_ if dtype else self.dtypes, rows
-        )
+        arrays = self._reading_arrays()
+        tables = bind_tables(self.programs, self.reads, method, _bound_dtypes(self, dtype), rows)
+        return bind_call(arrays.programs, method, _bound_dtypes(arrays, dtype), rows, tables)
 
     def check(self) -> Model:
         """Raise the errors of compiling, such as a strategy refused, without compiling."""
@@ -514,6 +539,14 @@ class Model:
             regressor_tags=RegressorTags() if kind == "regressor" else None,
             transformer_tags=TransformerTags() if "transform" in self.methods else None,
         )
+
+
+def _bound_dtypes(model: Model, dtype: str | None) -> tuple[str, ...]:
+    """Return the dtypes of a bound call: one for all numbers, or those of the sample."""
+    if dtype is None:
+        return model.dtypes
+    columns = range(model.n_features_in_)
+    return tuple(dtype if i in model.reads.numbers else "string" for i in columns)
 
 
 def load(

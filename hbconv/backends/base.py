@@ -27,13 +27,13 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class Bound:
-    """A program with buffers for its input and outputs, which calls use again and again.
+    """A program with buffers for its inputs and outputs, which calls use again and again.
 
     One thread at a time may use it.
 
     Parameters
     ----------
-    given : ndarray of shape (n_rows, columns)
+    inputs : mapping of str to ndarray
         The caller writes the rows to be computed here.
     outputs : mapping of str to ndarray
         The caller reads the results here.
@@ -43,7 +43,7 @@ class Bound:
         Makes the argument of ``run``, which may be used again and again.
     """
 
-    given: npt.NDArray[Any]
+    inputs: Arrays
     outputs: Arrays
     run: Callable[[Any], object]
     record: Callable[[int], Any]

@@ -13,9 +13,10 @@ from hbconv.runtime.inputs.read import read_table
 from hbconv.runtime.inputs.table import Groups, Reads, Table
 from hbconv.runtime.outputs.answers import answer, flattened, in_form, in_order, join
 from hbconv.runtime.outputs.dataframes import as_tensors, framed, library_of
+from hbconv.runtime.program import Program
 from hbconv.runtime.programs import Programs
 
-__all__ = ["call", "grouped"]
+__all__ = ["answered", "call", "grouped"]
 
 
 def call(graph: Graph, programs: Programs, reads: Reads, method: str, x: Any) -> Any:
@@ -34,7 +35,15 @@ def call(graph: Graph, programs: Programs, reads: Reads, method: str, x: Any) ->
     table = read_table(x, reads)
     groups = grouped(programs, method, programs.converted((method,), table))
     output = graph.outputs[method].for_rows(sparse=hasattr(table.matrix, "tocsr"))
-    answers = [_answer(output.in_parts, programs, method, part) for _, part in groups]
+    answers = [
+        answered(
+            output.in_parts,
+            programs.program((method,), part.dtypes, part.padding),
+            method,
+            part,
+        )
+        for _, part in groups
+    ]
     found = (
         answers[0]
         if len(groups) == 1
@@ -58,8 +67,8 @@ def grouped(programs: Programs, method: str, table: Table) -> Groups:
     )
 
 
-def _answer(output: Output, programs: Programs, method: str, table: Table) -> Any:
-    program = programs.program((method,), table.dtypes, table.padding)
+def answered(output: Output, program: Program, method: str, table: Table) -> Any:
+    """Answer rows by one program, by chunks if they are many."""
     answers = []
     try:
         for rows in chunks(table.rows, program.chunk):

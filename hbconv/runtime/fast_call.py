@@ -1,8 +1,8 @@
 """Fast calls: a plain matrix goes straight to the compiled program.
 
 They pass by all that reads and joins rows of other kinds. ``FastCall`` is checked: it answers
-``model.predict(X)`` where its row guard needs no second look. ``bind_call`` makes the unchecked
-calls of ``Model.bind``. Both compute in memory that they use again, or in fresh arrays.
+``model.predict(X)`` where its row guard needs no second look. It computes in memory that it uses
+again, or in fresh arrays.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,12 +19,8 @@ from hbconv.backends.base import Bound
 from hbconv.containers import Graph, Output
 from hbconv.containers.analysis.guard import Guard
 from hbconv.containers.schema import MOST_EXACT_INT
-from hbconv.errors import InputError, OptionError
 from hbconv.lower import DENSE, FLAGGED, Feed
-from hbconv.runtime.inputs.arrays import numeric
-from hbconv.runtime.inputs.matrices import read_matrix
 from hbconv.runtime.inputs.places import unnamed_rows, warn
-from hbconv.runtime.inputs.reading import reads_rows
 from hbconv.runtime.inputs.table import Reads
 from hbconv.runtime.magnitudes import DOT_ENTRIES, long_dot
 from hbconv.runtime.outputs.answers import answer, decoder
@@ -33,7 +28,7 @@ from hbconv.runtime.outputs.dataframes import library_of
 from hbconv.runtime.program import Program
 from hbconv.runtime.programs import Programs
 
-__all__ = ["FastCall", "bind_call", "find_fast_call"]
+__all__ = ["FastCall", "MatrixProgram", "find_fast_call", "in_fresh_arrays", "in_place"]
 
 Matrix = npt.NDArray[Any]
 Call = Callable[[Matrix], Any]
@@ -141,7 +136,7 @@ class FastCall:
         self._guard = guard
         self._many = None
         if not guard.looks_at_rows:
-            self._many = _in_fresh_arrays(matrix, flags=guard.flags_rows)
+            self._many = in_fresh_arrays(matrix, flags=guard.flags_rows)
         self._decode = decoder(matrix.output)
         self._local = threading.local()
 
@@ -186,7 +181,7 @@ class FastCall:
         assert bound is not None  # noqa: S101  (sizes are those that can be bound)
         flagged = bound.outputs[FLAGGED][:rows] if self._guard.flags_rows else None
         doubts = Doubts.of(self._guard, flagged)
-        return _in_place(self._matrix, bound, rows, self._decode, self._local.turns, doubts)
+        return in_place(self._matrix, bound, rows, self._decode, self._local.turns, doubts)
 
 
 def find_fast_call(
@@ -214,33 +209,7 @@ def find_fast_call(
     )
 
 
-def bind_call(programs: Programs, method: str, dtypes: tuple[str, ...], rows: int | None) -> Call:
-    """Return a call that looks at no values, for matrices of so many rows, or of any number.
-
-    Raises
-    ------
-    OptionError
-        The program reads more than one matrix of numbers.
-    """
-    matrix = MatrixProgram.of(programs.program((method,), dtypes), programs.parsed, method)
-    if matrix is None:
-        raise OptionError(
-            "A call can be bound for a matrix of numbers of one dtype alone; this model reads "
-            "text, or columns of several dtypes."
-        )
-    bound = None if rows is None else matrix.program.artifact.bind(rows)
-    if bound is None or rows is None:
-        return _fitted(_in_fresh_arrays(matrix), (rows, matrix.width), np.dtype(matrix.feed.dtype))
-    shape = (rows, matrix.width)
-    values = bound.outputs[method]
-    lasting = answer(matrix.output, values)
-    if matrix.columns is None and type(lasting) is np.ndarray and np.shares_memory(lasting, values):
-        return _with_lasting_answer(bound, shape, lasting)
-    decode = partial(answer, matrix.output)
-    return _fitted(_in_place(matrix, bound, rows, decode, [0]), shape, bound.given.dtype)
-
-
-def _in_place(
+def in_place(
     matrix: MatrixProgram,
     bound: Bound,
     rows: int,
@@ -259,7 +228,7 @@ def _in_place(
     doubts : Doubts
         The call returns None if a row needs a second look.
     """
-    given = bound.given[:rows]
+    given = bound.inputs[matrix.feed.name][:rows]
     values = bound.outputs[matrix.method][:rows]
     run = bound.run
     record = bound.record(rows)
@@ -288,30 +257,7 @@ def _in_place(
     return call
 
 
-def _with_lasting_answer(bound: Bound, shape: tuple[int, int], lasting: Matrix) -> Call:
-    """Return a call for fitting matrices whose answer lies in the same array each time."""
-    given = bound.given
-    run = bound.run
-    record = bound.record(shape[0])
-    dtype = given.dtype
-    ndarray = np.ndarray
-    turn = 0
-
-    def call(x: Matrix, kept: Bound = bound) -> Any:  # noqa: ARG001
-        nonlocal turn
-        if type(x) is not ndarray or x.shape != shape or x.dtype is not dtype:
-            x = _fitting(x, shape, dtype)
-        while True:
-            turn = mine = turn + 1
-            given[...] = x
-            run(record)
-            if turn == mine:
-                return lasting
-
-    return call
-
-
-def _in_fresh_arrays(matrix: MatrixProgram, *, flags: bool = False) -> Call:
+def in_fresh_arrays(matrix: MatrixProgram, *, flags: bool = False) -> Call:
     """Return a call that computes in fresh arrays; if the program flags a row, it returns None."""
     name = matrix.feed.name
     dtype = np.dtype(matrix.feed.dtype)
@@ -326,42 +272,3 @@ def _in_fresh_arrays(matrix: MatrixProgram, *, flags: bool = False) -> Call:
         return answer(matrix.output, values[matrix.method])
 
     return call
-
-
-def _fitted(call: Call, shape: tuple[int | None, int], dtype: np.dtype[Any]) -> Call:
-    """Return a call that makes matrices fit, or raises InputError."""
-    rows, width = shape
-
-    def fitted(x: Matrix) -> Any:
-        plain = type(x) is np.ndarray and x.dtype is dtype and x.ndim == 2
-        if not plain or x.shape[1] != width or rows not in (None, len(x)):
-            x = _fitting(x, shape, dtype)
-        return call(x)
-
-    return fitted
-
-
-@reads_rows
-def _fitting(x: Any, shape: tuple[int | None, int], dtype: np.dtype[Any]) -> Matrix:
-    """Return x as a matrix of this shape whose numbers the dtype holds, or raise InputError.
-
-    Otherwise numpy would repeat rows, or cut numbers off.
-    """
-    rows, width = shape
-    matrix = read_matrix(x)
-    if not isinstance(matrix, np.ndarray):
-        raise InputError(
-            "X is a sparse matrix, and this call was bound for arrays. Give X.toarray()."
-        )
-    if matrix.shape != (len(matrix) if rows is None else rows, width):
-        raise InputError(
-            f"X has the shape {matrix.shape}; this call was bound for "
-            f"({'any' if rows is None else rows}, {width})."
-        )
-    numbers = numeric(matrix, "X")
-    if not np.can_cast(numbers.dtype, dtype, "same_kind"):
-        raise InputError(
-            f"X has dtype {matrix.dtype}; this call was bound for {dtype}, which would cut numbers "
-            f"off. Bind it with dtype={numbers.dtype.name!r}."
-        )
-    return numbers

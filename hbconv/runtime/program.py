@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hbconv.backends.base import Artifact
@@ -102,6 +102,11 @@ class Program:
     def guard(self) -> Guard:
         """Where each check is answered."""
         return self.host.guard
+
+    def unchecked(self) -> Program:
+        """Return the same program without its checks: rows that they refuse get some answer."""
+        host = replace(self.host, guard=Guard())
+        return replace(self, host=host, check=Checker(host.schema, host.guard, host.padding))
 
     def checked(self, table: Table) -> dict[str, Any]:
         """Compute the methods' values, or raise InputError where a check refuses the rows."""

@@ -27,7 +27,7 @@ from hbconv.errors import BackendError
 from hbconv.forest import Forest
 from hbconv.strategy import Refusal, find_strategy, strategies
 from hbconv.target import Target
-from hbconv.tensor import ProgramTypes, TensorProgram, Value
+from hbconv.tensor import ProgramTypes, TensorProgram, TensorType, Value
 from hbconv.tensor.code_tables import read_tables
 
 __all__ = ["BACKEND", "TensorModule", "Torch", "TorchArtifact", "export_module", "find_device"]
@@ -70,26 +70,26 @@ class TorchArtifact(Artifact):
         }
 
     def bind(self, rows: int) -> Bound | None:
-        """Keep tensors that share memory with the buffers of the input and the outputs."""
-        if len(self._inputs) != 1 or not self.sizes:
+        """Keep tensors that share memory with the buffers of the inputs and the outputs."""
+        if not self.sizes:
             return None
-        (kind,) = self._inputs.values()
-        given = np.zeros((rows, *kind.shape), kind.dtype)
-        outputs = {
-            name: np.zeros((rows, *output.shape), output.dtype)
-            for name, output in self._outputs.items()
-        }
-        tensor = torch.from_numpy(given)
+        inputs = _buffers(self._inputs, rows)
+        outputs = _buffers(self._outputs, rows)
+        tensors = [torch.from_numpy(array) for array in inputs.values()]
         buffers = [torch.from_numpy(output) for output in outputs.values()]
 
         def run(count: int) -> None:
             with torch.inference_mode(), threads(self._threads):
-                result = self.call(tensor[:count])
+                result = self.call(*(tensor[:count] for tensor in tensors))
                 results = (result,) if isinstance(result, Tensor) else result
                 for buffer, values in zip(buffers, results, strict=True):
                     buffer[:count].copy_(values)
 
-        return Bound(given, outputs, run, int)
+        return Bound(inputs, outputs, run, int)
+
+
+def _buffers(types: Mapping[str, TensorType], rows: int) -> dict[str, npt.NDArray[Any]]:
+    return {name: np.zeros((rows, *kind.shape), kind.dtype) for name, kind in types.items()}
 
 
 def _to_numpy(tensor: Tensor, dtype: str) -> npt.NDArray[Any]:

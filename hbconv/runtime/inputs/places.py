@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from hbconv.containers import Schema
 from hbconv.errors import InputError
-from hbconv.runtime.inputs.dataframes import Frame
 from hbconv.runtime.inputs.table import Reads
 
-__all__ = ["find_places", "require_width", "unnamed_rows", "warn"]
+__all__ = ["Named", "find_places", "finds_silently", "require_width", "unnamed_rows", "warn"]
 
+__warningregistry__: dict[Any, Any] = {}
+"""What Python remembers of the warnings of this file, as of those of every file."""
 _MEND = "Give X[list(model.feature_names_in_)]"
 
 
-def find_places(frame: Frame, reads: Reads) -> dict[int, int]:
+class Named(Protocol):
+    """A table as its names show it; ``ordered`` is False for mappings."""
+
+    @property
+    def names(self) -> tuple[Any, ...]:
+        """Names of the columns."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether they have an order."""
+
+
+def find_places(frame: Named, reads: Reads) -> dict[int, int]:
     """Return the position in the table of each column of the schema.
 
     Columns that are not needed may be absent.
@@ -44,7 +57,15 @@ def find_places(frame: Frame, reads: Reads) -> dict[int, int]:
     return _by_name(names, reads)
 
 
-def _names(frame: Frame, schema: Schema) -> tuple[str, ...] | None:
+def finds_silently(frame: Named, reads: Reads) -> bool:
+    """Whether the columns of a table are found by their names, or refused, but never warned of."""
+    if not reads.schema.named or not all(isinstance(name, str) for name in frame.names):
+        return False
+    by_position = frame.ordered and reads.schema.finds == "positions"
+    return not by_position or frame.names == reads.schema.names
+
+
+def _names(frame: Named, schema: Schema) -> tuple[str, ...] | None:
     """Return the names of a table as the source model reads them; None if it has none.
 
     scikit-learn ignores names that are numbers.
@@ -64,7 +85,7 @@ def _names(frame: Frame, schema: Schema) -> tuple[str, ...] | None:
     )
 
 
-def _by_position(frame: Frame, reads: Reads) -> dict[int, int]:
+def _by_position(frame: Named, reads: Reads) -> dict[int, int]:
     require_width(len(frame.names), reads)
     if reads.schema.named:
         warn(unnamed_rows(reads))
@@ -168,8 +189,8 @@ def unnamed_rows(reads: Reads) -> str:
 
 
 def warn(message: str) -> None:
-    """Warn as the source does."""
-    warnings.warn(message, UserWarning, stacklevel=2)
+    """Warn as the source does, at each call. Finding the caller would take a microsecond."""
+    warnings.warn_explicit(message, UserWarning, __file__, 1, __name__, __warningregistry__)
 
 
 def _some(names: Sequence[Any]) -> str:

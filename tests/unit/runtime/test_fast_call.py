@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 import pytest
-from fitted import fit, labels, matrix
+from fitted import labels, matrix
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
@@ -184,5 +184,3 @@ def test_what_cannot_be_bound_is_refused(model):
         model.bind("predict_prob")
     with pytest.raises(OptionError, match="float16"):
         model.bind(dtype="float16")
-    with pytest.raises(OptionError, match="reads text"):
-        hbconv.convert(fit("mixed"), backend="reference").bind()

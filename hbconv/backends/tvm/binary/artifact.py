@@ -126,16 +126,14 @@ class TvmArtifact(Artifact):
         return outputs
 
     def bind(self, rows: int) -> Bound | None:
-        """Return a call on memory that stays where it is; None with several inputs."""
-        if len(self.signature.inputs) != 1:
-            return None
-        ((dtype, shape),) = self.signature.inputs.values()
-        empty = self.signature.empty(rows)
-        outputs = {name: np.zeros_like(output) for name, output in empty.items()}
-        matrices = [np.zeros((rows, *shape), dtype), *outputs.values()]
+        """Return a call on memory that stays where it is."""
+        arguments = {**self.signature.inputs, **self.signature.outputs}
+        matrices = [np.zeros((rows, *shape), dtype) for dtype, shape in arguments.values()]
         places, run, workspace = self._loop(rows).bind(matrices)
-        results = dict(zip(outputs, places[1:], strict=True))
-        return Bound(places[0], results, run, partial(workspace.record, matrices=places))
+        first = len(self.signature.inputs)
+        inputs = dict(zip(self.signature.inputs, places[:first], strict=True))
+        outputs = dict(zip(self.signature.outputs, places[first:], strict=True))
+        return Bound(inputs, outputs, run, partial(workspace.record, matrices=places))
 
     def files(self) -> dict[str, bytes]:
         """Return the files of the compiled loops; none if no linker is installed."""
@@ -143,8 +141,6 @@ class TvmArtifact(Artifact):
 
     def _bound_sizes(self) -> tuple[int, ...]:
         """Return the numbers of rows that a call may be bound for."""
-        if len(self.signature.inputs) != 1:
-            return ()
         many = min(MAX_BOUND_ROWS, MAX_BOUND_BYTES // (8 * self.signature.widest))
         return tuple(sorted({self.small_batch.rows, many} - {0}))
 

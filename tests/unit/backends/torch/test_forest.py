@@ -80,7 +80,7 @@ def test_bound_places_are_used_again(backend: str) -> None:
     bound = find_backend(backend).compile(program("select"), Target(backend)).bind(4)
     assert bound is not None
     for n in (1, 4, 3):
-        bound.given[:n] = rows(n)
+        bound.inputs["x"][:n] = rows(n)
         bound.run(bound.record(n))
         check([values[:n] for values in bound.outputs.values()], rows(n))
 

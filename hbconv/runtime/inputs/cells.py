@@ -1,0 +1,108 @@
+"""Cells: the values of a table of one row, and the kind of row that they are.
+
+Rows of one kind have the same columns, with values of the same types, and so are read alike. No
+library of tables is imported here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["Kind", "RowCells", "read_cells"]
+
+Form = np.dtype[Any] | type | tuple[type, str]
+"""How a frame holds a column."""
+Kind = tuple[tuple[Any, ...], tuple[Form, ...], bool, tuple[type, ...]]
+"""Names and forms of the columns, whether they are ordered, and types of the values."""
+
+
+class RowCells(NamedTuple):
+    """The cells of one row.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the columns.
+    forms : tuple of Form
+        How a table holds each column. A record has none: the type of a value is all.
+    values : tuple
+    ordered : bool
+        The columns have an order: those of a mapping have none.
+    """
+
+    names: tuple[Any, ...]
+    forms: tuple[Form, ...]
+    values: tuple[Any, ...]
+    ordered: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """What rows have in common that are read alike."""
+        return self.names, self.forms, self.ordered, tuple(map(type, self.values))
+
+
+def read_cells(x: Any) -> RowCells | None:
+    """Return the cells of a record or of a table of one row; None of everything else.
+
+    Examples
+    --------
+    >>> read_cells({"age": 30, "sex": "f"})
+    RowCells(names=('age', 'sex'), forms=(), values=(30, 'f'), ordered=False)
+    >>> read_cells([{"age": 30}]) == read_cells({"age": 30}) == read_cells({"age": [30]})
+    True
+    >>> read_cells([{"age": 30}, {"age": 31}])
+    """
+    if type(x) is list and len(x) == 1 and type(x[0]) is dict:
+        x = x[0]
+    if type(x) is dict:
+        cells = tuple(x.values())
+        columns = _COLUMNS.get(type(cells[0])) if cells else None
+        return RowCells(tuple(x), (), cells) if columns is None else columns(tuple(x), cells)
+    read_frame = _FRAMES.get(type(x).__module__.partition(".")[0])
+    return None if read_frame is None else read_frame(x)
+
+
+def _of_lists(names: tuple[Any, ...], columns: tuple[Any, ...]) -> RowCells | None:
+    """Read lists of one value, which are read as the values of a record are."""
+    if not all(type(column) is list and len(column) == 1 for column in columns):
+        return None
+    return RowCells(names, (), tuple([column[0] for column in columns]))
+
+
+def _of_arrays(names: tuple[Any, ...], columns: tuple[Any, ...]) -> RowCells | None:
+    if not all(type(column) is np.ndarray and column.shape == (1,) for column in columns):
+        return None
+    dtypes = tuple([column.dtype for column in columns])
+    return RowCells(names, dtypes, tuple([column[0] for column in columns]))
+
+
+def _of_pandas(x: Any) -> RowCells | None:
+    """Read the arrays of a frame, one a column: pandas has no public way that is as fast."""
+    column = getattr(x, "_get_column_array", None)
+    if column is None or len(x) != 1:
+        return None
+    names = tuple(x.columns.tolist())
+    arrays = [column(i) for i in range(len(names))]
+    forms = tuple(map(_form, arrays))
+    return RowCells(names, forms, tuple([array[0] for array in arrays]), ordered=True)
+
+
+def _form(array: Any) -> Form:
+    """Return a dtype of numpy's, or the class of another array: pandas' dtypes hash slowly."""
+    if type(array) is np.ndarray:
+        return array.dtype  # type: ignore[no-any-return]
+    if type(array).__name__ != "Categorical":
+        return type(array)
+    return type(array), str(array.categories.dtype)
+
+
+def _of_polars(x: Any) -> RowCells | None:
+    if getattr(x, "height", 0) != 1 or not hasattr(x, "row"):
+        return None
+    return RowCells(tuple(x.columns), tuple(map(type, x.dtypes)), x.row(0), ordered=True)
+
+
+_COLUMNS = {list: _of_lists, np.ndarray: _of_arrays}
+_FRAMES = {"pandas": _of_pandas, "polars": _of_polars}

@@ -1,0 +1,356 @@
+"""One row of a table is answered bit for bit as the ordinary reading answers it, or refused alike:
+rows of a kind that is known, of one that is new, and of one that cannot be known.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from catboost import CatBoostClassifier
+from lightgbm import LGBMClassifier
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+)
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, StandardScaler
+
+import hbconv
+from hbconv.errors import HbconvError
+
+ROWS = 80
+TEXTS = ["sex", "port"]
+NUMBERS = ["age", "fare", "sibsp"]
+RECORD = {"sex": "f", "age": 30.5, "fare": 7.25, "port": "S", "sibsp": 1, "name": "Ann"}
+HARD = (
+    *(None, float("nan"), pd.NA, pd.NaT, True, False, np.bool_(True), 0, -0.0, 3, 1e17, 1e19, 1e300),
+    *(2**53, 2**53 + 1, -(2**63), 2**63 + 5, 2**64, 2**70, np.int8(3), np.uint64(2**60)),
+    *(float("inf"), np.float16(1.5), np.float32(0.1), np.float64(0.1), 1j, (1, 2), [], {}),
+    *("f", "S", "unseen", "", "1.5", b"f"),
+)  # fmt: skip
+
+
+@cache
+def people():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "sex": rng.choice(["f", "m"], ROWS).astype(object),
+            "age": rng.integers(1, 80, ROWS).astype(float),
+            "fare": rng.gamma(2, 20, ROWS).round(2),
+            "port": rng.choice(["S", "C", "Q"], ROWS).astype(object),
+            "sibsp": rng.integers(0, 4, ROWS),
+            "name": np.array(["x"] * ROWS, object),
+        }
+    )
+    frame.loc[::7, "age"] = np.nan
+    return frame
+
+
+def labels():
+    frame = people()
+    return ((frame["fare"] + 20 * (frame["sex"] == "m")) > 45).astype(int)
+
+
+def joined(encode, numbers, last):
+    steps = [("text", encode, TEXTS), ("numbers", numbers, NUMBERS)]
+    return make_pipeline(ColumnTransformer(steps), last)
+
+
+def one_hot():
+    encode = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    trees = HistGradientBoostingClassifier(max_iter=5)
+    return joined(encode, SimpleImputer(), trees).fit(people(), labels())
+
+
+def strict():
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    encode = OrdinalEncoder(dtype=np.float32)
+    return joined(encode, numbers, LogisticRegression()).fit(people(), labels())
+
+
+def missing_texts():
+    frame = people().copy()
+    frame.loc[::5, "port"] = None
+    frame.loc[1::5, "sex"] = np.nan
+    encode = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    trees = RandomForestRegressor(3, max_depth=3, random_state=0)
+    return joined(encode, "passthrough", trees).fit(frame, labels())
+
+
+def encoder():
+    return ColumnTransformer(
+        [("text", OneHotEncoder(sparse_output=False), TEXTS), ("age", "passthrough", ["age"])]
+    ).fit(people())
+
+
+def numbers():
+    return make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()).fit(
+        people()[NUMBERS], labels()
+    )
+
+
+def stump():
+    """Read one of the columns that it checks: the host looks at the other, and refuses NaN."""
+    frame = people()[["sex", "fare", "sibsp"]].assign(sibsp=np.arange(ROWS) / 7)
+    bins = KBinsDiscretizer(encode="ordinal", quantile_method="averaged_inverted_cdf")
+    encode = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    columns = ColumnTransformer([("text", encode, ["sex"]), ("bins", bins, ["fare", "sibsp"])])
+    trees = HistGradientBoostingRegressor(max_iter=1, max_leaf_nodes=2)
+    return make_pipeline(columns, trees).fit(frame, frame["fare"])
+
+
+def lightgbm():
+    frame = people()[[*TEXTS, *NUMBERS]].astype(dict.fromkeys(TEXTS, "category"))
+    return LGBMClassifier(n_estimators=5, min_child_samples=2, verbose=-1).fit(frame, labels())
+
+
+def catboost():
+    frame = people()[[*TEXTS, *NUMBERS]]
+    trees = CatBoostClassifier(
+        iterations=5,
+        depth=3,
+        cat_features=[0, 1, 4],
+        one_hot_max_size=10,
+        verbose=False,
+        allow_writing_files=False,
+    )
+    return trees.fit(frame, labels())
+
+
+SOURCES = [one_hot, strict, missing_texts, encoder, numbers, stump, lightgbm, catboost]
+FAST = {
+    "record": [*SOURCES[:6], catboost],
+    "list of one record": [one_hot],
+    "JSON": [one_hot],
+    "columns": [one_hot, strict],
+    "arrays of objects": [one_hot, strict, catboost],
+    "pandas": [*SOURCES[:6], catboost],
+    "pandas objects": [*SOURCES[:6], catboost],
+    "pandas categories": [*SOURCES[:6], lightgbm, catboost],
+    "pandas small": [one_hot, strict],
+    "polars": [*SOURCES[:6], catboost],
+}
+"""Forms of rows that are read fast, and by which models."""
+
+
+@cache
+def converted(build, backend="tvm"):
+    return hbconv.convert(build(), backend)
+
+
+def methods(model):
+    return [name for name in ("predict", "predict_proba", "transform") if name in model.methods]
+
+
+def as_json(record):
+    try:
+        return json.dumps(record)
+    except TypeError:
+        return record
+
+
+def as_pandas(record, **options):
+    return pd.DataFrame([list(record.values())], columns=list(record), **options)
+
+
+def with_categories(record):
+    known = {"sex": ["f", "m"], "port": ["C", "Q", "S"]}
+    frame = as_pandas(record)
+    for name in set(known).intersection(record):
+        frame[name] = pd.Categorical(frame[name], known[name])
+    return frame
+
+
+def small_dtypes(record):
+    frame = as_pandas(record)
+    wanted = {"age": "float32", "fare": "Float64", "sibsp": "Int8"}
+    return frame.astype({name: wanted[name] for name in set(wanted).intersection(record)})
+
+
+def as_polars(record):
+    return pl.DataFrame({name: [value] for name, value in record.items()}, strict=False)
+
+
+def as_objects(record):
+    return {name: np.array([value, None], object)[:1] for name, value in record.items()}
+
+
+FORMS = {
+    "record": dict,
+    "list of one record": lambda record: [record],
+    "JSON": as_json,
+    "columns": lambda record: {name: [value] for name, value in record.items()},
+    "arrays": lambda record: {name: np.array([value]) for name, value in record.items()},
+    "arrays of objects": as_objects,
+    "pandas": as_pandas,
+    "pandas objects": lambda record: as_pandas(record, dtype=object),
+    "pandas categories": with_categories,
+    "pandas small": small_dtypes,
+    "polars": as_polars,
+}
+
+
+def shapes():
+    """Records whose columns are others than those fitted on, or stand otherwise."""
+    yield RECORD
+    yield dict(reversed(RECORD.items()))
+    yield {**RECORD, "more": 1}
+    yield {**RECORD, 5: 1}
+    yield from ({n: v for n, v in RECORD.items() if n != name} for name in RECORD)
+    yield {}
+
+
+def records():
+    for shape in shapes():
+        yield shape
+        yield {n: v for n, v in shape.items() if n != "name"}
+    for name in RECORD:
+        for value in HARD:
+            yield {**RECORD, name: value}
+    yield {**RECORD, "sex": "m", "age": 3.0, "sibsp": 2}
+
+
+@cache
+def given(form):
+    """Rows of one form, in an order in which any kind may be the first that comes."""
+    found = []
+    for record in records():
+        try:
+            found.append(FORMS[form](record))
+        except Exception:  # The library of the form refuses it.
+            continue
+    random.Random(0).shuffle(found)
+    return found
+
+
+def outcome(call, x):
+    """Return the bits of an answer, or the error."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of casts, which numpy gives or not
+            answer = call(x)
+    except HbconvError as error:
+        return type(error), str(error)
+    return answer.dtype, answer.shape, answer.tobytes()
+
+
+def plain(model, form):
+    """Return an ordinary row with the columns that a model was fitted on."""
+    return FORMS[form]({name: RECORD[name] for name in model.schema.names})
+
+
+def not_asked(x):
+    raise AssertionError(x)
+
+
+ON = [
+    *((build, "tvm") for build in SOURCES),
+    *((build, backend) for backend in ("torch", "reference") for build in (one_hot, encoder)),
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("build", "backend"), ON, ids=lambda one: getattr(one, "__name__", one))
+def test_a_row_is_answered_as_the_ordinary_way_does(build, backend, form):
+    model = converted(build, backend)
+    for method in methods(model):
+        for x in given(form):
+            wanted = outcome(lambda x, method=method: model._call(method, x), x)
+            for _ in range(2):
+                assert outcome(getattr(model, method), x) == wanted, x
+
+
+@pytest.mark.parametrize(
+    ("form", "build"), [(form, build) for form, builds in FAST.items() for build in builds]
+)
+def test_a_row_of_a_known_kind_is_read_fast(form, build, monkeypatch):
+    model = converted(build)
+    method = methods(model)[-1]
+    x = plain(model, form)
+    wanted = outcome(getattr(model, method), x)
+    monkeypatch.setattr(model._row_calls[method], "_ordinary", not_asked)
+    assert outcome(getattr(model, method), x) == wanted
+
+
+def test_answers_last():
+    model = converted(one_hot)
+    first = model.predict_proba(RECORD)
+    kept = first.copy()
+    model.predict_proba({**RECORD, "fare": 99.0})
+    np.testing.assert_array_equal(first, kept)
+
+
+def test_many_threads_ask_at_once():
+    model = converted(one_hot)
+    rows = [{**RECORD, "fare": float(i % 50), "sex": "fm"[i % 2]} for i in range(400)]
+    wanted = model.predict_proba(rows)
+    with ThreadPoolExecutor(8) as pool:
+        got = np.concatenate(list(pool.map(model.predict_proba, rows)))
+    np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_call_within_another():
+    model, other = hbconv.convert(one_hot(), "tvm"), {**RECORD, "fare": 90.0, "sex": "m"}
+    wanted, wanted_within = model.predict_proba(RECORD), model.predict_proba(other)
+    ((bound, _),) = model._row_calls["predict_proba"]._memory.bounds.values()
+    run, within = bound.run, []
+    handlers = [lambda: within.append(model.predict_proba(other))] * 2
+
+    def interrupted(record):
+        run(record)
+        if handlers:
+            handlers.pop()()
+
+    object.__setattr__(bound, "run", interrupted)
+    model._row_calls["predict_proba"]._memory.calls.clear()
+    for _ in range(2):
+        np.testing.assert_array_equal(model.predict_proba(RECORD), wanted)
+    np.testing.assert_array_equal(within, [wanted_within] * 2)
+
+
+def test_frames_are_given_where_they_are_wanted():
+    model = hbconv.convert(encoder(), "tvm")
+    row = as_pandas(RECORD)
+    for _ in range(2):
+        assert isinstance(model.transform(row), np.ndarray)
+    model.set_output(transform="pandas")
+    for _ in range(2):
+        assert isinstance(model.transform(row), pd.DataFrame)
+    model.set_output(transform="default")
+    for _ in range(2):
+        assert isinstance(model.transform(row), np.ndarray)
+
+
+def test_few_kinds_are_remembered(monkeypatch):
+    monkeypatch.setattr("hbconv.runtime.row_call.MOST_KINDS", 3)
+    model = hbconv.convert(one_hot(), "tvm")
+    wanted = model.predict_proba(RECORD)
+    for extra in range(10):
+        row = {**RECORD, f"more{extra}": 1}
+        np.testing.assert_array_equal(model.predict_proba(row), wanted)
+    call = model._row_calls["predict_proba"]
+    assert 0 < len(call._plans) <= 3
+    assert 0 < len(call._memory.calls) <= 3
+
+
+def test_a_model_that_was_pickled_or_moved_reads_rows_anew():
+    model = hbconv.convert(one_hot(), "tvm")
+    wanted = model.predict_proba(RECORD)
+    assert model._row_calls
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(RECORD), wanted)
+    assert not model.to("cpu")._row_calls
+    np.testing.assert_array_equal(model.predict_proba(RECORD), wanted)
