@@ -15,7 +15,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
 import json
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,19 +87,37 @@ def many(call: Callable[[Any], Any], rows: Any) -> Callable[[], None]:
     return repeated
 
 
-def contenders(backend: str) -> dict[str, tuple[Callable[[Any], Any], Any]]:
-    """Return the calls with their rows, once their answers are right."""
+Contenders = dict[str, tuple[Callable[[Any], Any], Any]]
+
+
+def tables(backend: str) -> Contenders:
+    """Return the calls for one row of a table with their rows, once their answers are right."""
     rows = people()
     source = mixed(rows)
     row = rows[:1]
     model = hbconv.convert(source, backend, sample=rows[:5])
     expected = source.predict_proba(row)
-    calls: dict[str, tuple[Callable[[Any], Any], Any]] = {}
+    calls: Contenders = {}
     for name, given in forms(row).items():
         np.testing.assert_allclose(model.predict_proba(given), expected, rtol=1e-12)
         calls[name] = (model.predict_proba, given)
+    (record,) = row.to_dict("records")
+    bound = model.bind("predict_proba", rows=1)
+    np.testing.assert_allclose(bound(record), expected, rtol=1e-12)
+    calls["record, bound"] = (bound, record)
     calls["scikit-learn, pandas"] = (source.predict_proba, row)
+    return calls
+
+
+def arrays(backend: str) -> Contenders:
+    """Return the calls for one row of an array, of a model fitted on names and of one without.
+
+    They are timed apart: scikit-learn makes Python forget which warnings it showed, and the first
+    model warns that the array has no names.
+    """
+    rows = people()
     numbers = rows[NUMBERS]
+    calls: Contenders = {}
     for name, fitted in (("named", numbers), ("unnamed", numbers.to_numpy())):
         trees = HistGradientBoostingClassifier(max_iter=100).fit(fitted, rows["age"] > 40)
         call = hbconv.convert(trees, backend, sample=fitted[:5]).predict_proba
@@ -117,10 +134,10 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=2.0)
     options.add_argument("--json", type=Path)
     chosen = options.parse_args()
-    warnings.simplefilter("ignore")
-    calls = contenders(chosen.backend)
-    timed = {name: many(*of) for name, of in calls.items()}
-    times = least_processor_seconds(timed, chosen.seconds)
+    times: dict[str, float] = {}
+    for calls in (tables(chosen.backend), arrays(chosen.backend)):
+        timed = {name: many(*of) for name, of in calls.items()}
+        times |= least_processor_seconds(timed, chosen.seconds)
     micro = {name: seconds / CALLS * 1e6 for name, seconds in times.items()}
     for name, figure in micro.items():
         print(f"{name:32} {figure:10.1f}")
