@@ -22,7 +22,9 @@ VERSION = (13, 5)
 
 
 def kernels() -> Iterator[CudaKernel]:
-    yield from (CudaKernel("bin", (("INPUT", dtype),)) for dtype in ("float", "double"))
+    for dtype in ("float", "double"):
+        yield CudaKernel("bin", (("INPUT", dtype), ("CATEGORIES", 0)))
+    yield CudaKernel("bin", (("INPUT", "float"), ("CATEGORIES", 1)))
     doubles = (("SUM", "double"), ("LEAVES", 0))
     for bits in (3, 4, 5, 6):
         yield bits_kernel(doubles, bits, 32, 0)

@@ -8,7 +8,7 @@
 
 struct uint2 { unsigned x, y; };
 struct uint4 { unsigned x, y, z, w; };
-static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+static inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 struct Dim { unsigned x, y; };
 static Dim threadIdx, blockIdx, blockDim, gridDim;
 #define __global__

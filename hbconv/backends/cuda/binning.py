@@ -25,8 +25,9 @@ def bin_values(
     """Return the plan that writes ``"codes"``, and its tables."""
     dtype = columns.edges.dtype
     passes = len(columns.edges)
+    categories = int((columns.last >= 0).any())
     launch = Launch(
-        CudaKernel("bin", (("INPUT", NAMES[dtype.name]),)),
+        CudaKernel("bin", (("INPUT", NAMES[dtype.name]), ("CATEGORIES", categories))),
         (
             *("x", "n", n_features, len(columns)),
             *("feature", "missing", "last", "first_category", "edges", "lookup", "codes"),

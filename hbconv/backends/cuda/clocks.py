@@ -24,15 +24,15 @@ WARP = 32
 ROWS = 1024
 """Rows for which a tree's instructions are counted."""
 ISSUED_PER_CUTOFF, INTEGER_PER_CUTOFF, SHARED_PER_CUTOFF = 17.8, 9.4, 4.2
-EXTRA_PER_LISTED = 3
-"""Instructions of a cutoff where a test may have several."""
+ISSUED_PER_LISTED, INTEGER_PER_LISTED = 6, 2
+"""More instructions of a cutoff where a test may have several."""
 ISSUED_PER_TREE, INTEGER_PER_TREE, SHARED_PER_TREE = 263, 87, 67
 """Those of a tree beside its cutoffs and joins; SHARED_PER_TREE for values of one word."""
 CONFLICTS_OF_HALVES = 1.5
 """Reads of two half warps, whose planes may lie in the same banks."""
-BINNING = 14 / 28
-"""Clocks of a value."""
-ISSUED_PER_LEVEL, INTEGER_PER_LEVEL, SHARED_PER_LEVEL = 8.4, 6.2, 2.25
+BINNING = 13 / 32
+"""Clocks of a value, the bits of its code included: 52 warp instructions for 32 columns."""
+ISSUED_PER_LEVEL, INTEGER_PER_LEVEL, SHARED_PER_LEVEL = 9.1, 5.1, 2.25
 LATENCY_PER_LEVEL = 60
 ISSUED_PER_WALK, INTEGER_PER_WALK, SHARED_PER_WALK = 5.0, 3.3, 2.2
 """Warp instructions of a level, and of a tree beside its levels."""
@@ -114,10 +114,11 @@ def bits_clocks(
     """Predict kernel ``bits``."""
     cutoffs = len(programs.cutoff)
     joins = sum((1 << shape.bits - b) * (b - 1) for b in range(1, shape.bits + 1)) * n_trees
-    extra = EXTRA_PER_LISTED * lists
+    more_issued = ISSUED_PER_LISTED * lists
+    more_integer = INTEGER_PER_LISTED * lists
     conflicts = CONFLICTS_OF_HALVES if shape.lanes < WARP else 1.0
-    issued = cutoffs * (ISSUED_PER_CUTOFF + extra) + joins + n_trees * ISSUED_PER_TREE
-    integer = cutoffs * (INTEGER_PER_CUTOFF + extra) + joins + n_trees * INTEGER_PER_TREE
+    issued = cutoffs * (ISSUED_PER_CUTOFF + more_issued) + joins + n_trees * ISSUED_PER_TREE
+    integer = cutoffs * (INTEGER_PER_CUTOFF + more_integer) + joins + n_trees * INTEGER_PER_TREE
     shared = cutoffs * SHARED_PER_CUTOFF * conflicts
     shared += n_trees * (SHARED_PER_TREE + (words - 1) * ROWS / WARP)
     binning = n_columns * BINNING

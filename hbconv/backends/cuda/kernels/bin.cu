@@ -1,15 +1,20 @@
-// Values as codes. INPUT: dtype of the values.
+// Values as codes. INPUT: dtype of the values. CATEGORIES: whether some columns have categories.
 //
 // A warp takes 32 columns of a group of rows. Edges of a lane stand in a bank of its own. A column
 // of categories has no edges: its codes are looked up by the category.
 
+enum { ROW = 32 * sizeof(INPUT) };  // bytes from an edge of a column to the next
+
 // Count the edges that a value is not at or below. The first may be NaN, of which all lies right.
+// The place is an offset in bytes: an index would be one more instruction for each step.
 __device__ __forceinline__ word count_edges(INPUT value, const INPUT* edges) {
     word place = 0;
 #pragma unroll
-    for (int step = 128; step; step /= 2)
-        if (!(value <= edges[(place + step - 1) * 32])) place += step;
-    return place;
+    for (int step = 128; step; step /= 2) {
+        const unsigned char* at = (const unsigned char*)edges + place + (step - 1) * ROW;
+        if (!(value <= *(const INPUT*)at)) place += step * ROW;
+    }
+    return place / ROW;
 }
 
 __device__ __forceinline__ word look_up(INPUT value, int last, const unsigned char* codes) {
@@ -24,7 +29,7 @@ bin(const INPUT* __restrict__ x, int n, int features, int columns,
     const int* __restrict__ last,          // (columns): last category, -1 for numbers
     const int* __restrict__ first,         // (columns): place of the first category's code
     const INPUT* __restrict__ edges,           // (passes, 256, 32): padded with infinity
-    const unsigned char* __restrict__ lookup, uint4* __restrict__ codes) {
+    const unsigned char* __restrict__ lookup, uint2* __restrict__ codes) {
     extern __shared__ __align__(16) unsigned char shared_memory[];
     INPUT* mine = (INPUT*)shared_memory;
     for (int i = threadIdx.x; i < EDGES * 32; i += blockDim.x)
@@ -37,20 +42,20 @@ bin(const INPUT* __restrict__ x, int n, int features, int columns,
     const INPUT* from = x + feature[column];
     const unsigned char* found = lookup + first[column];
     for (int group = blockIdx.x * warps + warp; group < groups; group += gridDim.x * warps) {
-        uint4* to = codes + ((long long)group * columns + column) * 2;
+        uint2* to = codes + ((long long)group * columns + column) * (GROUP / 8);
 #pragma unroll 1
-        for (int half = 0; half < 2; ++half) {
-            word v[4] = {0, 0, 0, 0};
+        for (int part = 0; part < GROUP / 8; ++part) {
+            word v[2] = {0, 0};
 #pragma unroll
-            for (int i = 0; i < GROUP / 2; ++i) {
-                int row = min(group * GROUP + half * GROUP / 2 + i, n - 1);
+            for (int i = 0; i < 8; ++i) {
+                int row = min(group * GROUP + part * 8 + i, n - 1);
                 INPUT value = from[(long long)row * features];
-                word code = value != value     ? nan
-                            : categories >= 0 ? look_up(value, categories, found)
-                                              : count_edges(value, mine + lane);
+                word code = CATEGORIES && categories >= 0 ? look_up(value, categories, found)
+                                                          : count_edges(value, mine + lane);
+                code = value != value ? nan : code;
                 v[i / 4] |= code << (8 * (i % 4));
             }
-            to[half] = make_uint4(v[0], v[1], v[2], v[3]);
+            to[part] = make_uint2(v[0], v[1]);
         }
     }
 }

@@ -63,6 +63,12 @@ struct Stream {
     const unsigned char* planes;
     word lane4;
     uint2 next;
+
+    __device__ __forceinline__ uint2 take() {
+        uint2 cutoff = next;
+        next = *at++;
+        return cutoff;
+    }
 };
 
 // Codes below a cutoff of 16 high + low: a majority, since below high implies below high + 1.
@@ -75,24 +81,19 @@ __device__ __forceinline__ word below(const Stream& s, uint2 cutoff) {
 // What lies before a split: tests joined by "and" or, where the top bit says so, "or". A test is
 // the exclusive or of the codes below each of its cutoffs; more of them follow where bit 1 says so.
 __device__ __forceinline__ word before(Stream& s) {
-    word decided = 0, more;
-#if LISTS
-    word test = 0;
-#endif
+    word decided = 0;
+    uint2 cutoff;
     do {
-        uint2 cutoff = s.next;
-        s.next = *s.at++;
-        word either = word(int(cutoff.y) >> 31);
+        cutoff = s.take();
+        word test = below(s, cutoff);
 #if LISTS
-        test ^= below(s, cutoff);
-        bool whole = !(cutoff.x & 2);
-        decided = whole ? majority(test, decided, either) : decided;
-        test = whole ? 0 : test;
-#else
-        decided = majority(below(s, cutoff), decided, either);
+        while (cutoff.x & 2) {
+            cutoff = s.take();
+            test ^= below(s, cutoff);
+        }
 #endif
-        more = cutoff.x & 1;
-    } while (more);
+        decided = majority(test, decided, word(int(cutoff.y) >> 31));
+    } while (cutoff.x & 1);
     return decided;
 }
 
