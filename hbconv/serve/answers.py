@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from hbconv.serve.refusal import RefusedError
 from hbconv.serve.rows import Rows, fed
 from hbconv.serve.signature import Given, ModelSignature
 
-__all__ = ["Answers", "compute", "cut", "require_size"]
+__all__ = ["Answers", "compute", "require_size"]
 
 Answers = Mapping[str, npt.NDArray[Any]]
 """Tensors by their names."""
@@ -28,7 +27,7 @@ def require_size(wanted: Sequence[Given], count: int, most_bytes: int) -> None:
     RefusedError
         They exceed what the server sends at once.
     """
-    size = 8 * count * sum(math.prod(one.shape[1:]) for one in wanted)
+    size = 8 * count * sum([one.width for one in wanted])
     if size > most_bytes:
         raise RefusedError(
             400,
@@ -39,7 +38,7 @@ def require_size(wanted: Sequence[Given], count: int, most_bytes: int) -> None:
 
 
 def compute(
-    model: Model, signature: ModelSignature, rows: Rows, wanted: Sequence[Given]
+    model: Model, signature: ModelSignature, rows: Rows, wanted: Collection[Given]
 ) -> Answers:
     """Call the methods of some tensors.
 
@@ -49,13 +48,11 @@ def compute(
         The source model refuses the rows.
     """
     x = fed(signature, rows)
-    found = {method: getattr(model, method)(x) for method in {one.method for one in wanted}}
+    found: dict[str, Any] = {}
+    for one in wanted:
+        if one.method not in found:
+            found[one.method] = getattr(model, one.method)(x)
     return {one.name: _tensor(one, found[one.method], rows.count) for one in wanted}
-
-
-def cut(answers: Answers, start: int, stop: int) -> Answers:
-    """Return the answers of some of the rows."""
-    return {name: array[start:stop] for name, array in answers.items()}
 
 
 def _tensor(given: Given, found: Any, count: int) -> npt.NDArray[Any]:

@@ -10,33 +10,49 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 
-from hbconv.serve.answers import Answers, compute, cut
+from hbconv.serve.answers import Answers, compute
 from hbconv.serve.inference import Inference
 from hbconv.serve.metrics import Metrics
 from hbconv.serve.rows import joined
 from hbconv.serve.served_model import ServedModel
 from hbconv.serve.settings import Settings
-from hbconv.serve.signature import Given
 
-__all__ = ["Batcher"]
+__all__ = ["Batcher", "Outcome", "Waiting"]
 
 _log = logging.getLogger("hbconv.serve")
 
 Outcome = Answers | Exception
 
 
-@dataclass(frozen=True)
-class _Waiting:
+Then = Callable[[Outcome], None]
+"""Takes an outcome. It raises nothing."""
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A request in the queue, and what takes its outcome."""
+
     asked: Inference
-    answered: asyncio.Future[Answers]
+    then: Then
+    is_cancelled: bool = False
+
+    def cancel(self) -> None:
+        """Compute no answer that is not begun, and tell nobody."""
+        self.is_cancelled = True
+
+    def settle(self, outcome: Outcome) -> None:
+        """Tell the outcome, if anyone waits for it still."""
+        if not self.is_cancelled:
+            self.then(outcome)
 
 
 class Batcher:
-    """The queue of one model, and the task that empties it.
+    """The queue of one model, and what empties it.
 
     Parameters
     ----------
@@ -54,8 +70,17 @@ class Batcher:
         self._settings = settings
         self._threads = threads
         self._metrics = metrics
-        self._queue: deque[_Waiting] = deque()
-        self._task: asyncio.Task[None] | None = None
+        self._queue: deque[Waiting] = deque()
+        self._is_busy = False
+
+    def ask(self, asked: Inference, then: Then) -> Waiting:
+        """Put a request in the queue; ``then`` takes its answers, or the error."""
+        waiting = Waiting(asked, then)
+        self._queue.append(waiting)
+        if not self._is_busy:
+            self._is_busy = True
+            self._begin_soon()
+        return waiting
 
     async def answer(self, asked: Inference) -> Answers:
         """Wait for the answers to a request.
@@ -66,21 +91,36 @@ class Batcher:
             The model refuses its rows.
         """
         answered: asyncio.Future[Answers] = asyncio.get_running_loop().create_future()
-        self._queue.append(_Waiting(asked, answered))
-        if self._task is None:
-            self._task = asyncio.create_task(self._work())
-        return await answered
-
-    async def _work(self) -> None:
-        """Compute batches until none waits."""
+        waiting = self.ask(asked, partial(_tell, answered))
         try:
-            await asyncio.sleep(self._settings.batch_delay)
-            while self._queue:
-                await self._compute(self._next())
+            return await answered
         finally:
-            self._task = None
+            waiting.cancel()
 
-    def _next(self) -> list[_Waiting]:
+    def _begin_soon(self) -> None:
+        """Begin once the requests are read that are there already, or after the delay."""
+        loop = asyncio.get_running_loop()
+        if self._settings.batch_delay:
+            loop.call_later(self._settings.batch_delay, self._work)
+        else:
+            loop.call_soon(self._work)
+
+    def _work(self) -> None:
+        """Compute batches until none waits, or one is with the threads."""
+        while self._queue:
+            batch = self._next()
+            requests = [waiting.asked for waiting in batch]
+            rows = sum(asked.rows.count for asked in requests)
+            if not batch:
+                continue
+            self._metrics.batch(self.served, rows)
+            if rows > self.served.quick_rows:
+                self._compute_in_thread(batch, requests)
+                return
+            self._settle(batch, answers_of(self.served, requests))
+        self._is_busy = False
+
+    def _next(self) -> list[Waiting]:
         """Take requests from the queue: the first one, and as many more as fit in a batch."""
         batch = [self._queue.popleft()]
         rows = batch[0].asked.rows.count
@@ -89,26 +129,23 @@ class Batcher:
             if rows > self._settings.batch_rows:
                 break
             batch.append(self._queue.popleft())
-        return [waiting for waiting in batch if not waiting.answered.done()]
+        return [waiting for waiting in batch if not waiting.is_cancelled]
 
-    async def _compute(self, batch: list[_Waiting]) -> None:
-        if not batch:
-            return
-        requests = [waiting.asked for waiting in batch]
-        rows = sum(asked.rows.count for asked in requests)
-        self._metrics.batch(self.served, rows)
-        if rows <= self.served.quick_rows:
-            outcomes = answers_of(self.served, requests)
-        else:
-            loop = asyncio.get_running_loop()
-            outcomes = await loop.run_in_executor(self._threads, answers_of, self.served, requests)
+    def _compute_in_thread(self, batch: list[Waiting], requests: list[Inference]) -> None:
+        def computed(found: asyncio.Future[list[Outcome]]) -> None:
+            self._settle(batch, found.result())
+            self._work()
+
+        loop = asyncio.get_running_loop()
+        found = loop.run_in_executor(self._threads, answers_of, self.served, requests)
+        found.add_done_callback(computed)
+
+    def _settle(self, batch: list[Waiting], outcomes: list[Outcome]) -> None:
         for waiting, outcome in zip(batch, outcomes, strict=True):
-            _settle(waiting.answered, outcome)
+            waiting.settle(outcome)
 
 
-def _settle(answered: asyncio.Future[Answers], outcome: Outcome) -> None:
-    if answered.done():  # The client is gone, or out of time.
-        return
+def _tell(answered: asyncio.Future[Answers], outcome: Outcome) -> None:
     if isinstance(outcome, Exception):
         answered.set_exception(outcome)
     else:
@@ -125,14 +162,14 @@ def answers_of(served: ServedModel, requests: Sequence[Inference]) -> list[Outco
 
 def _together(served: ServedModel, requests: Sequence[Inference]) -> list[Outcome]:
     """Return the answers to each request, or the error that all of them share."""
-    wanted: dict[str, Given] = {one.name: one for asked in requests for one in asked.wanted}
     rows = joined([asked.rows for asked in requests])
+    wanted = {one.name: one for asked in requests for one in asked.wanted}.values()
     try:
-        answers = compute(served.model, served.signature, rows, tuple(wanted.values()))
+        answers = compute(served.model, served.signature, rows, wanted)
     except Exception as error:
         _log.debug("%s refuses a batch of %d rows: %s", served.name, rows.count, error)
         return [error] * len(requests)
-    return _apart(requests, answers)
+    return [answers] if len(requests) == 1 else _apart(requests, answers)
 
 
 def _apart(requests: Sequence[Inference], answers: Answers) -> list[Outcome]:
@@ -141,7 +178,6 @@ def _apart(requests: Sequence[Inference], answers: Answers) -> list[Outcome]:
     start = 0
     for asked in requests:
         stop = start + asked.rows.count
-        own = {one.name: answers[one.name] for one in asked.wanted}
-        outcomes.append(cut(own, start, stop))
+        outcomes.append({one.name: answers[one.name][start:stop] for one in asked.wanted})
         start = stop
     return outcomes

@@ -51,7 +51,7 @@ def as_declared(where: str, values: npt.NDArray[Any], dtype: str) -> npt.NDArray
         return values.astype(dtype)
     if values.dtype.kind == "f":
         return _floats(where, values, np.dtype(dtype))
-    return _ints(where, values, dtype)
+    return _ints(where, values, np.dtype(dtype))
 
 
 def _floats(where: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -60,12 +60,12 @@ def _floats(where: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.N
     same = converted == values
     if dtype.kind == "f":
         same |= np.isnan(values)
-    _require_all(same, where, values, dtype.name)
+    _require_all(same, where, values, dtype)
     return converted
 
 
-def _ints(where: str, values: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
-    limit = _EXACT_INTS.get(dtype)
+def _ints(where: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    limit = _EXACT_INTS.get(dtype.name)
     low, high = (_INT64.min, _INT64.max) if limit is None else (-limit, limit)
     if values.dtype.itemsize >= 4:
         _require_all((values >= low) & (values <= high), where, values, dtype)
@@ -73,11 +73,11 @@ def _ints(where: str, values: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
 
 
 def _require_all(
-    exact: npt.NDArray[np.bool_], where: str, values: npt.NDArray[Any], dtype: str
+    exact: npt.NDArray[np.bool_], where: str, values: npt.NDArray[Any], dtype: np.dtype[Any]
 ) -> None:
     if not exact.all():
         wrong = values[~exact].flat[0]
         raise InputError(
-            f"{where} holds {wrong!s} as {values.dtype.name}, which {dtype} does not hold exactly. "
-            f"Send {dtype}, or convert the model with a sample of {values.dtype.name}."
+            f"{where} holds {wrong!s} as {values.dtype}, which {dtype} does not hold exactly. "
+            f"Send {dtype}, or convert the model with a sample of {values.dtype}."
         )

@@ -54,4 +54,4 @@ def datatype_of(dtype: np.dtype[Any]) -> str:
     >>> datatype_of(np.dtype("float64")), datatype_of(np.dtype("U3"))
     ('FP64', 'BYTES')
     """
-    return _NAMES.get(dtype.newbyteorder("<"), BYTES)
+    return _NAMES.get(dtype) or _NAMES.get(dtype.newbyteorder("<"), BYTES)

@@ -123,7 +123,7 @@ class _Service:
     async def _ready(self, request: Any) -> Any:
         name = getattr(request, "name", None)
         if name is None:
-            return message("ServerReadyResponse")(ready=self._handlers.leaving is None)
+            return message("ServerReadyResponse")(ready=not self._handlers.is_leaving)
         self._handlers.catalog.find(name, request.version or None)
         return message("ModelReadyResponse")(ready=True)
 
@@ -141,9 +141,10 @@ class _Service:
         handlers = self._handlers
         batcher = handlers.catalog.find(request.model_name, request.model_version or None)
         served = batcher.served
-        with handlers.place():
+        with handlers.places.one():
             asked = read_message(request, served.signature, handlers.settings.rows)
-            answers = await handlers.computed(batcher, asked)
+            handlers.require_size(asked)
+            answers = await batcher.answer(asked)
         return write_message(served.name, served.version, asked, answers)
 
     async def _index(self, request: Any) -> Any:

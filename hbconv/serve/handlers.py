@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 from hbconv.serve.answers import Answers, require_size
-from hbconv.serve.batching import Batcher
+from hbconv.serve.batching import Outcome, Waiting
 from hbconv.serve.catalog import Catalog
 from hbconv.serve.control import Control
 from hbconv.serve.documents import model_document, server_document
@@ -16,9 +15,10 @@ from hbconv.serve.messages import Request, Response, as_json
 from hbconv.serve.metrics import CONTENT_TYPE_LATEST, Metrics
 from hbconv.serve.openapi import openapi_document
 from hbconv.serve.page import page
+from hbconv.serve.places import Places
 from hbconv.serve.records import read_records, write_records
-from hbconv.serve.refusal import RefusedError
 from hbconv.serve.routes import Route
+from hbconv.serve.served_model import ServedModel
 from hbconv.serve.settings import Settings
 from hbconv.serve.v2_request import read_json, read_v2
 from hbconv.serve.v2_response import write_v2
@@ -28,6 +28,7 @@ __all__ = ["Handlers"]
 _LENGTH = b"inference-header-content-length"
 
 Handler = Callable[[Route, Request], Awaitable[Response]]
+Settle = Callable[[Response | Exception], None]
 
 
 class Handlers:
@@ -42,82 +43,67 @@ class Handlers:
 
     Attributes
     ----------
-    leaving : Future, optional
-        Where the worker ends: it is ready no more, and closes each connection after its next
-        answer.
+    is_leaving : bool
+        The worker ends: it is ready no more, and closes each connection after its next answer.
+    places : Places
     """
 
     def __init__(
         self, catalog: Catalog, settings: Settings, metrics: Metrics, control: Control
     ) -> None:
-        self.leaving: asyncio.Future[None] | None = None
+        self.is_leaving = False
         self.control = control
         self.settings = settings
         self.catalog = catalog
+        self.places = Places(settings.queued)
         self._metrics = metrics
-        self._running = 0
-
-    def find(self, route: Route) -> Handler:
-        """Return the handler of a route."""
-        handler: Handler = getattr(self, f"on_{route.name}")
-        return handler
 
     def count(self, route: Route, status: int, seconds: float) -> None:
         """Count a request that is answered; a model by its name only if there is one."""
         model = route.model if route.model in self.catalog.models else ""
         self._metrics.request(route.name, model, status, seconds)
 
+    def publish(self) -> None:
+        """Tell other processes what was counted."""
+        self._metrics.publish(self.places.taken)
+
     # What models answer.
 
-    async def on_infer(self, route: Route, request: Request) -> Response:
-        """Answer tensors with tensors."""
+    def ask(self, route: Route, request: Request, settle: Settle) -> Waiting:
+        """Ask a model; ``settle`` takes the response, or the error, once it is there."""
         batcher = self.catalog.find(route.model, route.version)
-        served = batcher.served
-        with self.place():
-            body = await request.body()
-            length = request.header(_LENGTH)
-            asked = read_v2(body, length, served.signature, self.settings.rows)
-            answers = await self.computed(batcher, asked)
-        document, json_bytes = write_v2(served.name, served.version, asked, answers)
-        if json_bytes is None:
-            return Response(document)
-        headers = ((_LENGTH, b"%d" % json_bytes),)
-        return Response(document, 200, "application/octet-stream", headers)
+        read = _read_tensors if route.name == "infer" else _read_records
+        asked, write = read(batcher.served, request, self.settings.rows)
+        self.require_size(asked)
 
-    async def on_predict(self, route: Route, request: Request) -> Response:
-        """Answer records with named values."""
-        batcher = self.catalog.find(route.model, route.version)
-        with self.place():
-            document = read_json(await request.body())
-            asked = read_records(document, batcher.served.signature, self.settings.rows)
-            answers = await self.computed(batcher, asked)
-        return as_json(write_records(asked, answers))
+        def then(outcome: Outcome) -> None:
+            try:
+                settle(outcome if isinstance(outcome, Exception) else write(asked, outcome))
+            except Exception as error:
+                settle(error)
 
-    async def computed(self, batcher: Batcher, asked: Inference) -> Answers:
-        """Return the answers to a request of any protocol."""
+        return batcher.ask(asked, then)
+
+    def require_size(self, asked: Inference) -> None:
+        """Refuse a request of any protocol whose answers take too many bytes.
+
+        Raises
+        ------
+        RefusedError
+            They exceed what the server sends at once.
+        """
         require_size(asked.wanted, asked.rows.count, self.settings.answer_bytes)
-        return await batcher.answer(asked)
-
-    @contextmanager
-    def place(self) -> Iterator[None]:
-        """Take a place among the requests that are read, wait or are computed."""
-        if self._running >= self.settings.queued:
-            raise RefusedError(
-                503, "Busy", f"{self._running} requests are waiting already.", retry_after=1
-            )
-        self._running += 1
-        self._metrics.running.inc()
-        try:
-            yield
-        finally:
-            self._running -= 1
-            self._metrics.running.dec()
 
     # What the server tells.
 
+    def tell(self, route: Route, request: Request) -> Awaitable[Response]:
+        """Answer what asks no model."""
+        handler: Handler = getattr(self, f"on_{route.name}")
+        return handler(route, request)
+
     async def on_page(self, route: Route, request: Request) -> Response:  # noqa: ARG002
         """Send the page that a browser shows."""
-        return Response(page(), 200, "text/html; charset=utf-8")
+        return Response(page(), 200, b"text/html; charset=utf-8")
 
     async def on_openapi(self, route: Route, request: Request) -> Response:  # noqa: ARG002
         """Describe all routes."""
@@ -127,7 +113,8 @@ class Handlers:
 
     async def on_metrics(self, route: Route, request: Request) -> Response:  # noqa: ARG002
         """Tell what was counted."""
-        return Response(self._metrics.text(), 200, CONTENT_TYPE_LATEST)
+        self.publish()
+        return Response(self._metrics.text(), 200, CONTENT_TYPE_LATEST.encode())
 
     async def on_server(self, route: Route, request: Request) -> Response:  # noqa: ARG002
         """Tell of the server."""
@@ -142,7 +129,7 @@ class Handlers:
         if route.model:
             self.catalog.find(route.model, route.version)
             return as_json({"name": route.model, "ready": True})
-        return as_json({"ready": self.leaving is None}, 200 if self.leaving is None else 503)
+        return as_json({"ready": not self.is_leaving}, 503 if self.is_leaving else 200)
 
     async def on_model(self, route: Route, request: Request) -> Response:  # noqa: ARG002
         """Tell of a model."""
@@ -153,20 +140,45 @@ class Handlers:
 
     async def on_index(self, route: Route, request: Request) -> Response:  # noqa: ARG002
         """Tell the models that are there, served or not."""
-        document = read_json(await request.body() or b"{}")
+        document = read_json(request.body() or b"{}")
         only_ready = isinstance(document, dict) and document.get("ready") is True
         return as_json(self.control.index(only_ready=only_ready))
 
     async def on_load(self, route: Route, request: Request) -> Response:
         """Load a model as its files are now."""
-        document = read_json(await request.body() or b"{}")
+        document = read_json(request.body() or b"{}")
         parameters = document.get("parameters") if isinstance(document, dict) else None
         self.control.require_no_parameters(parameters)
         await self.control.ask("load", route.model)
         return as_json({})
 
-    async def on_unload(self, route: Route, request: Request) -> Response:
+    async def on_unload(self, route: Route, request: Request) -> Response:  # noqa: ARG002
         """Serve a model no more."""
-        await request.body()
         await self.control.ask("unload", route.model)
         return as_json({})
+
+
+Write = Callable[[Inference, Answers], Response]
+
+
+def _read_tensors(served: ServedModel, request: Request, most_rows: int) -> tuple[Inference, Write]:
+    """Read tensors, which tensors answer."""
+    asked = read_v2(request.body(), request.header(_LENGTH), served.signature, most_rows)
+    return asked, partial(_write_tensors, served)
+
+
+def _write_tensors(served: ServedModel, asked: Inference, answers: Answers) -> Response:
+    document, json_bytes = write_v2(served.name, served.version, asked, answers)
+    if json_bytes is None:
+        return Response(document)
+    return Response(document, 200, b"application/octet-stream", ((_LENGTH, b"%d" % json_bytes),))
+
+
+def _read_records(served: ServedModel, request: Request, most_rows: int) -> tuple[Inference, Write]:
+    """Read records, which named values answer."""
+    asked = read_records(read_json(request.body()), served.signature, most_rows)
+    return asked, _write_records
+
+
+def _write_records(asked: Inference, answers: Answers) -> Response:
+    return as_json(write_records(asked, answers))

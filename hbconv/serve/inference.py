@@ -13,7 +13,7 @@ from hbconv.serve.signature import Given, ModelSignature
 __all__ = ["Inference", "choose_outputs"]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Inference:
     """Rows, and the tensors wanted for them.
 
@@ -44,10 +44,10 @@ def choose_outputs(signature: ModelSignature, names: Iterable[str]) -> tuple[Giv
         One is named twice.
     """
     known = signature.outputs
-    wanted = list(names) or list(known)
+    wanted = tuple(names) or tuple(known)
     for name in wanted:
         if name not in known:
             raise unknown("output", name, known)
     if len(set(wanted)) < len(wanted):
         raise InputError("An output is named twice.")
-    return tuple(known[name] for name in wanted)
+    return tuple([known[name] for name in wanted])

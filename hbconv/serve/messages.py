@@ -3,35 +3,44 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 import orjson
 
-from hbconv.serve.refusal import RefusedError
+from hbconv.serve.refusal import RefusedError, refusal_of
 
-__all__ = ["Receive", "Request", "Response", "Scope", "Send", "as_json"]
+__all__ = ["Request", "Response", "as_json", "refused"]
 
-Scope = Mapping[str, Any]
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-
+_STATUSES = {one.value: f"{one.value} {one.phrase}".encode() for one in HTTPStatus}
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 
-class GoneError(Exception):
-    """The client is gone before it sent its request whole."""
-
-
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Response:
     """What is sent."""
 
     body: bytes
     status: int = 200
-    content_type: str = "application/json"
+    content_type: bytes = b"application/json"
     headers: tuple[tuple[bytes, bytes], ...] = ()
+
+    def written(self, date: bytes, *, last: bool, head_only: bool) -> bytes:
+        """Return the bytes of HTTP/1.1, which say so if no answer follows."""
+        return (
+            b"HTTP/1.1 %b\r\ndate: %b\r\ncontent-type: %b\r\ncontent-length: %d\r\n%b%b\r\n%b"
+            % (
+                _STATUSES[self.status],
+                date,
+                self.content_type,
+                len(self.body),
+                b"".join([b"%b: %b\r\n" % header for header in self.headers]),
+                b"connection: close\r\n" if last else b"",
+                b"" if head_only else self.body,
+            )
+        )
 
 
 def as_json(document: Any, status: int = 200) -> Response:
@@ -39,74 +48,95 @@ def as_json(document: Any, status: int = 200) -> Response:
     return Response(orjson.dumps(document, default=str), status)
 
 
+def refused(error: Exception) -> Response:
+    """Return what a client is told of an error, as a response."""
+    refusal = refusal_of(error)
+    headers: list[tuple[bytes, bytes]] = []
+    if refusal.retry_after is not None:
+        headers.append((b"retry-after", b"%d" % refusal.retry_after))
+    if refusal.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    body = orjson.dumps({"error": str(refusal)})
+    return Response(body, refusal.status, headers=tuple(headers))
+
+
+@dataclass(slots=True)
 class Request:
-    """What came: its headers, and its body when it is asked for.
+    """What came: its head, and as much of its body as is there.
 
     Parameters
     ----------
-    scope, receive
-        As ASGI gives them.
+    method, path : str
+        The path is decoded, and without its query.
+    headers : mapping
+        By their names in small letters.
     most_bytes : int
-        Size of a body that is read.
+        Size of a body that is taken, also once it is unpacked.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, most_bytes: int) -> None:
-        self.method: str = scope["method"]
-        self.path: str = scope["path"]
-        self.headers: dict[bytes, bytes] = dict(scope["headers"])
-        self._receive = receive
-        self._most_bytes = most_bytes
+    method: str
+    path: str
+    headers: Mapping[bytes, bytes]
+    most_bytes: int
+    _parts: list[bytes] = field(default_factory=list)
+    _size: int = 0
 
     def header(self, name: bytes) -> str | None:
         """Return the value of a header, whose name is in small letters."""
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1")
 
-    async def body(self) -> bytes:
-        """Read the body, unpacked.
+    def require_size(self) -> None:
+        """Refuse a body that is told to be too large, before it comes.
+
+        Raises
+        ------
+        RefusedError
+            It exceeds the size allowed.
+        """
+        told = self.headers.get(b"content-length", b"0")
+        if told.isdigit() and int(told) > self.most_bytes:
+            raise self._too_large()
+
+    def receive(self, part: bytes) -> None:
+        """Take a part of the body.
+
+        Raises
+        ------
+        RefusedError
+            The body exceeds the size allowed.
+        """
+        self._size += len(part)
+        if self._size > self.most_bytes:
+            raise self._too_large()
+        self._parts.append(part)
+
+    def body(self) -> bytes:
+        """Return the body, unpacked.
 
         Raises
         ------
         RefusedError
             It exceeds the size allowed, or is packed in a way that the server does not know.
         """
-        told = self.headers.get(b"content-length", b"0")
-        if told.isdigit() and int(told) > self._most_bytes:
-            raise self._too_large()
-        data = await self._packed()
-        packing = self.header(b"content-encoding") or "identity"
-        if packing == "identity":
+        data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        packing = self.headers.get(b"content-encoding", b"identity")
+        if packing == b"identity":
             return data
-        if packing not in ("gzip", "deflate"):
-            raise RefusedError(415, "Unsupported", f"Content-Encoding {packing:.50} is not known.")
+        if packing not in (b"gzip", b"deflate"):
+            told = packing.decode("latin-1")
+            raise RefusedError(415, "Unsupported", f"Content-Encoding {told:.50} is not known.")
         return self._unpacked(data)
-
-    async def _packed(self) -> bytes:
-        message = await self._receive()
-        if not message.get("more_body") and message["type"] == "http.request":
-            body: bytes = message["body"]
-            if len(body) > self._most_bytes:
-                raise self._too_large()
-            return body
-        data = bytearray()
-        while message["type"] == "http.request":
-            data += message["body"]
-            if len(data) > self._most_bytes:
-                raise self._too_large()
-            if not message.get("more_body"):
-                return bytes(data)
-            message = await self._receive()
-        raise GoneError
 
     def _unpacked(self, data: bytes) -> bytes:
         unpacker = zlib.decompressobj(_GZIP_OR_ZLIB)
         try:
-            unpacked = unpacker.decompress(data, self._most_bytes + 1)
+            unpacked = unpacker.decompress(data, self.most_bytes + 1)
         except zlib.error as error:
             raise RefusedError(
                 400, "InputError", f"The body cannot be unpacked: {error}."
             ) from error
-        if len(unpacked) > self._most_bytes:
+        if len(unpacked) > self.most_bytes:
             raise self._too_large()
         if not unpacker.eof:
             raise RefusedError(400, "InputError", "The body cannot be unpacked: it is cut off.")
@@ -114,5 +144,5 @@ class Request:
 
     def _too_large(self) -> RefusedError:
         return RefusedError(
-            413, "TooLarge", f"The body exceeds {self._most_bytes:,} bytes. Send fewer rows."
+            413, "TooLarge", f"The body exceeds {self.most_bytes:,} bytes. Send fewer rows."
         )

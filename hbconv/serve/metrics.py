@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from functools import cache
+from bisect import bisect_left
+from collections import Counter as Counts
+from collections import defaultdict
+from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -20,11 +23,23 @@ SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536)
 
 
+class _BulkHistogram(Histogram):
+    """A histogram that takes many observations at once."""
+
+    def observe_all(self, amounts: Sequence[float]) -> None:
+        """Observe amounts, as ``observe`` does each of them."""
+        self._sum.inc(sum(amounts))
+        places = Counts(bisect_left(self._upper_bounds, amount) for amount in amounts)
+        for place, count in places.items():
+            self._buckets[place].inc(count)
+
+
 class Metrics:
     """What the server counts.
 
-    Names of models that it does not have are not counted by name, so that no client can make the
-    metrics grow.
+    To count where other processes see it takes as long as to read a small request. So a process
+    counts by itself, and publishes its counts together. Names of models that it does not have are
+    not counted by name, so that no client can make the metrics grow.
     """
 
     def __init__(self) -> None:
@@ -35,43 +50,56 @@ class Metrics:
             ["route", "model", "status"],
             registry=self.registry,
         )
-        self._seconds = Histogram(
+        self._seconds = _BulkHistogram(
             "hbconv_request_seconds",
             "Time from the first byte of a request for answers to its answer",
             ["model"],
             buckets=SECONDS,
             registry=self.registry,
         )
-        self._batches = Histogram(
+        self._batches = _BulkHistogram(
             "hbconv_batch_rows",
             "Rows that are computed together",
             ["model", "version"],
             buckets=ROWS,
             registry=self.registry,
         )
-        # A child is looked up slowly; there are as many as models, routes and statuses.
-        self._request = cache(self._requests.labels)
-        self._time = cache(self._seconds.labels)
-        self._batch = cache(self._batches.labels)
-        self.running = Gauge(
+        self._running = Gauge(
             "hbconv_requests_running",
             "Requests that are read, wait or are computed",
             registry=self.registry,
             multiprocess_mode="livesum",
         )
 
+        self._new_requests: Counts[tuple[str, str, str]] = Counts()
+        self._new_seconds: defaultdict[str, list[float]] = defaultdict(list)
+        self._new_batches: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+
     def request(self, route: str, model: str, status: int, seconds: float) -> None:
         """Count a request, and time it where it asked a model."""
-        self._request(route, model, str(status)).inc()
+        self._new_requests[route, model, str(status)] += 1
         if model and status == 200:
-            self._time(model).observe(seconds)
+            self._new_seconds[model].append(seconds)
 
     def batch(self, served: ServedModel, rows: int) -> None:
         """Count a batch."""
-        self._batch(served.name, served.version).observe(rows)
+        self._new_batches[served.name, served.version].append(rows)
+
+    def publish(self, running: int) -> None:
+        """Tell what was counted since the last time, and how many requests there are now."""
+        self._running.set(running)
+        for request, count in self._new_requests.items():
+            self._requests.labels(*request).inc(count)
+        for model, seconds in self._new_seconds.items():
+            self._seconds.labels(model).observe_all(seconds)
+        for version, rows in self._new_batches.items():
+            self._batches.labels(*version).observe_all(rows)
+        self._new_requests.clear()
+        self._new_seconds.clear()
+        self._new_batches.clear()
 
     def text(self) -> bytes:
-        """Return the metrics in the format of Prometheus, of all processes together."""
+        """Return the published metrics in the format of Prometheus, of all processes together."""
         folder = os.environ.get(METRICS_FOLDER)
         if folder is None:
             return generate_latest(self.registry)

@@ -20,7 +20,7 @@ _PLAIN = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Route:
     """What is asked for, and of which model.
 
@@ -36,6 +36,11 @@ class Route:
     name: str
     model: str = ""
     version: str | None = None
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether a model answers, and not the server."""
+        return self.name in ("infer", "predict")
 
     @property
     def method(self) -> str:

@@ -17,7 +17,7 @@ from hbconv.serve.signature import ModelSignature, Taken
 __all__ = ["Rows", "fed", "joined", "rows_of"]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Rows:
     """Rows as the signature of a model takes them.
 
@@ -45,19 +45,25 @@ def rows_of(
     if tensors.keys() != signature.names:
         _require_names(tensors.keys(), signature)
     shaped = [_shaped(taken, tensors[taken.name]) for taken in signature.taken]
-    counts = {len(array) for array in shaped}
-    if len(counts) > 1:
-        lengths = zip(signature.taken, shaped, strict=True)
-        told = ", ".join(f"{taken.name!r} has {len(array)}" for taken, array in lengths)
-        raise InputError(f"The inputs differ in their number of rows: {told:.500}.")
-    count = counts.pop() if counts else 0
+    count = len(shaped[0]) if shaped else 0
+    if len(shaped) > 1:
+        _require_one_length(signature, shaped)
     if count > most_rows:
         raise InputError(f"The request has {count} rows, and the server takes {most_rows} at once.")
     arrays = [
-        as_declared(f"Input {taken.name!r}", array, taken.dtype)
+        array
+        if array.dtype == taken.array_dtype
+        else as_declared(f"Input {taken.name!r}", array, taken.dtype)
         for taken, array in zip(signature.taken, shaped, strict=True)
     ]
     return Rows(count, tuple(arrays))
+
+
+def _require_one_length(signature: ModelSignature, shaped: Sequence[npt.NDArray[Any]]) -> None:
+    if len({len(array) for array in shaped}) > 1:
+        lengths = zip(signature.taken, shaped, strict=True)
+        told = ", ".join(f"{taken.name!r} has {len(array)}" for taken, array in lengths)
+        raise InputError(f"The inputs differ in their number of rows: {told:.500}.")
 
 
 def _require_names(given: AbstractSet[str], signature: ModelSignature) -> None:
@@ -76,11 +82,14 @@ def _require_names(given: AbstractSet[str], signature: ModelSignature) -> None:
 
 def _shaped(taken: Taken, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a tensor in the shape that is told; a column may come as (n_rows, 1)."""
-    if taken.width is None and array.ndim == 2 and array.shape[1] == 1:
-        return array[:, 0]
-    if array.ndim != len(taken.shape) or (
-        taken.width is not None and array.shape[1] != taken.width
-    ):
+    shape = array.shape
+    if taken.width is None:
+        if len(shape) == 2 and shape[1] == 1:
+            return array[:, 0]
+        fits = len(shape) == 1
+    else:
+        fits = len(shape) == 2 and shape[1] == taken.width
+    if not fits:
         raise InputError(
             f"Input {taken.name!r} has shape {list(array.shape)}; the model takes "
             f"{list(taken.shape)}, with any number of rows for -1."

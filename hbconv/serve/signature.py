@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,6 +40,11 @@ class Taken:
     dtype: str
     width: int | None = None
 
+    @cached_property
+    def array_dtype(self) -> np.dtype[Any]:
+        """The dtype of an array of its values."""
+        return np.dtype(object if self.dtype == "string" else self.dtype)
+
     @property
     def datatype(self) -> str:
         """The datatype that is told; others are taken where they convert exactly."""
@@ -73,6 +79,11 @@ class Given:
     datatype: str
     shape: tuple[int, ...]
     labels: tuple[Any, ...] | None = None
+
+    @cached_property
+    def width(self) -> int:
+        """Number of values of a row."""
+        return math.prod(self.shape[1:])
 
 
 @dataclass(frozen=True)

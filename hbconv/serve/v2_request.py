@@ -20,12 +20,15 @@ from hbconv.serve.datatypes import dtype_of
 from hbconv.serve.inference import Inference, choose_outputs
 from hbconv.serve.json_tensors import tensor_of
 from hbconv.serve.rows import rows_of
-from hbconv.serve.signature import ModelSignature
+from hbconv.serve.signature import Given, ModelSignature
 
 __all__ = ["binary_tensor", "read_json", "read_v2", "shape_of"]
 
 MOST_DIMENSIONS = 8
 MOST_ELEMENTS = 1 << 40
+_NONE_BINARY: frozenset[str] = frozenset()
+_OBJECT = {dict}
+_NO_PARAMETERS: Mapping[str, Any] = {}
 
 
 def read_v2(
@@ -47,20 +50,32 @@ def read_v2(
     InputError, OptionError
         The body is no request, or does not fit the model.
     """
-    length = _length(header_length, len(body))
-    document = read_json(body[:length])
-    if not isinstance(document, dict) or not isinstance(document.get("inputs"), list):
+    length = len(body) if header_length is None else _length(header_length, len(body))
+    document = read_json(body if length == len(body) else body[:length])
+    if type(document) is not dict or type(document.get("inputs")) is not list:
         raise InputError('The request is no JSON object with a list of "inputs".')
     tensors = _tensors(document["inputs"], memoryview(body)[length:])
-    outputs = _objects(document.get("outputs") or [], "outputs")
-    wanted = choose_outputs(signature, map(_name, outputs))
-    default = _parameters(document).get("binary_data_output", False) is True
-    chosen = {_name(o): _parameters(o).get("binary_data", default) is True for o in outputs}
-    binary = frozenset(one.name for one in wanted if chosen.get(one.name, default))
+    wanted, binary = _wanted(document, signature)
     identity = document.get("id", "")
-    if not isinstance(identity, str):
+    if type(identity) is not str:
         raise InputError('The "id" of the request is no text.')
     return Inference(rows_of(signature, tensors, most_rows), wanted, identity, binary)
+
+
+def _wanted(
+    document: Mapping[str, Any], signature: ModelSignature
+) -> tuple[tuple[Given, ...], frozenset[str]]:
+    """Return the tensors that are asked for, and the names of those in binary form."""
+    outputs = document.get("outputs") or []
+    _require_objects(outputs, "outputs")
+    default = _parameters(document).get("binary_data_output", False) is True
+    chosen = {_name(o): _parameters(o).get("binary_data", default) is True for o in outputs}
+    if len(chosen) < len(outputs):
+        raise InputError("An output is named twice.")
+    wanted = choose_outputs(signature, chosen)
+    if not default and True not in chosen.values():
+        return wanted, _NONE_BINARY
+    return wanted, frozenset(one.name for one in wanted if chosen.get(one.name, default))
 
 
 def read_json(data: bytes) -> Any:
@@ -77,10 +92,8 @@ def read_json(data: bytes) -> Any:
         raise InputError(f"The request is no JSON: {error}.") from error
 
 
-def _length(header_length: str | None, size: int) -> int:
+def _length(header_length: str, size: int) -> int:
     """Return where the JSON of the body ends."""
-    if header_length is None:
-        return size
     if not (header_length.isascii() and header_length.isdigit() and len(header_length) < 16):
         raise InputError("Inference-Header-Content-Length is no whole number.")
     if int(header_length) > size:
@@ -92,13 +105,15 @@ def _length(header_length: str | None, size: int) -> int:
 
 def _tensors(inputs: Any, binary: memoryview) -> Mapping[str, npt.NDArray[Any]]:
     tensors: dict[str, npt.NDArray[Any]] = {}
-    for one in _objects(inputs, "inputs"):
+    _require_objects(inputs, "inputs")
+    for one in inputs:
         name = _name(one)
         if name in tensors:
             raise InputError(f"Input {name!r} is there twice.")
-        size = _parameters(one).get("binary_data_size")
+        parameters = _parameters(one)
+        size = parameters.get("binary_data_size")
         if size is None:
-            tensors[name] = _json_tensor(name, one)
+            tensors[name] = _json_tensor(name, one, parameters)
             continue
         if type(size) is not int or not 0 <= size <= len(binary):
             raise InputError(
@@ -112,8 +127,10 @@ def _tensors(inputs: Any, binary: memoryview) -> Mapping[str, npt.NDArray[Any]]:
     return tensors
 
 
-def _json_tensor(name: str, one: Mapping[str, Any]) -> npt.NDArray[Any]:
-    if "shared_memory_region" in _parameters(one):
+def _json_tensor(
+    name: str, one: Mapping[str, Any], parameters: Mapping[str, Any]
+) -> npt.NDArray[Any]:
+    if "shared_memory_region" in parameters:
         raise InputError(f"Input {name!r}: shared memory is not supported. Send the data.")
     dtype = dtype_of(name, one.get("datatype"))
     return tensor_of(name, dtype, shape_of(name, one.get("shape")), one.get("data"))
@@ -165,32 +182,37 @@ def shape_of(name: str, shape: Any) -> tuple[int, ...]:
     InputError
         It is no list of sizes, or names more elements than a request can hold.
     """
-    if (
-        not isinstance(shape, list)
-        or not 1 <= len(shape) <= MOST_DIMENSIONS
-        or not all(type(size) is int and 0 <= size <= MOST_ELEMENTS for size in shape)
-        or math.prod(shape) > MOST_ELEMENTS
-    ):
+    if not _is_shape(shape):
         raise InputError(f"Input {name!r} has shape {shape!r:.100}, which is no shape of a tensor.")
     return tuple(shape)
 
 
-def _objects(values: Any, what: str) -> list[dict[str, Any]]:
-    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+def _is_shape(shape: Any) -> bool:
+    if type(shape) is not list or not 1 <= len(shape) <= MOST_DIMENSIONS:
+        return False
+    for size in shape:
+        if type(size) is not int or not 0 <= size <= MOST_ELEMENTS:
+            return False
+    return math.prod(shape) <= MOST_ELEMENTS
+
+
+def _require_objects(values: Any, what: str) -> None:
+    if type(values) is not list or set(map(type, values)) - _OBJECT:
         raise InputError(f'"{what}" is no list of objects.')
-    return values
 
 
 def _name(one: Mapping[str, Any]) -> str:
     name = one.get("name")
-    if not isinstance(name, str):
+    if type(name) is not str:
         raise InputError("An input or output has no name.")
     return name
 
 
 def _parameters(one: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = one.get("parameters") or {}
-    if not isinstance(found, dict):
+    found = one.get("parameters")
+    if not found:
+        return _NO_PARAMETERS
+    if type(found) is not dict:
         raise InputError('"parameters" is no JSON object.')
     if "classification" in found:
         raise InputError("The extension of classification is not supported. Ask for the output.")

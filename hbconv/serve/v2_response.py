@@ -21,15 +21,28 @@ def write_v2(
     name: str, version: str, asked: Inference, answers: Answers
 ) -> tuple[bytes, int | None]:
     """Return the body of an answer, and where its JSON ends if binary data follow."""
-    blobs = {one: raw(answers[one]) for one in answers if one in asked.binary}
+    blobs: list[bytes] = []
+    outputs = []
+    for one, array in answers.items():
+        told: dict[str, Any] = {
+            "name": one,
+            "datatype": datatype_of(array.dtype),
+            "shape": array.shape,
+        }
+        if one in asked.binary:
+            blobs.append(raw(array))
+            told["parameters"] = {"binary_data_size": len(blobs[-1])}
+        else:
+            told["data"] = _values(array)
+        outputs.append(told)
     document: dict[str, Any] = {"model_name": name, "model_version": version}
     if asked.id:
         document["id"] = asked.id
-    document["outputs"] = [_output(one, array, blobs) for one, array in answers.items()]
+    document["outputs"] = outputs
     header = orjson.dumps(document)
     if not blobs:
         return header, None
-    return b"".join((header, *blobs.values())), len(header)
+    return b"".join((header, *blobs)), len(header)
 
 
 def raw(array: npt.NDArray[Any]) -> bytes:
@@ -40,10 +53,6 @@ def raw(array: npt.NDArray[Any]) -> bytes:
     return np.ascontiguousarray(array, DTYPES[datatype]).tobytes()
 
 
-def _output(name: str, array: npt.NDArray[Any], blobs: dict[str, bytes]) -> dict[str, Any]:
-    datatype = datatype_of(array.dtype)
-    told: dict[str, Any] = {"name": name, "datatype": datatype, "shape": list(array.shape)}
-    if name in blobs:
-        return told | {"parameters": {"binary_data_size": len(blobs[name])}}
+def _values(array: npt.NDArray[Any]) -> list[Any]:
     flat = plain_list(array.ravel())
-    return told | {"data": list(map(str, flat)) if datatype == BYTES else flat}
+    return list(map(str, flat)) if array.dtype.kind not in "biuf" else flat

@@ -4,63 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 
-import httpx
-import numpy as np
-
-from hbconv.errors import InputError
-from hbconv.serve.app import Application
-from hbconv.serve.assignment import Assignment
-from hbconv.serve.batching import Batcher
-from hbconv.serve.catalog import Catalog
-from hbconv.serve.control import Control
-from hbconv.serve.handlers import Handlers
-from hbconv.serve.metrics import Metrics
-from hbconv.serve.served_model import ServedModel
-from hbconv.serve.settings import Settings
-from hbconv.serve.signature import Given, ModelSignature, Taken
-
-
-class Doubling:
-    """A stand-in for a model, which notes the batches that it is asked."""
-
-    def __init__(self, seconds=0.0):
-        self.batches = []
-        self.seconds = seconds
-        self.held = threading.Event()
-        self.held.set()
-
-    def predict(self, rows):
-        self.held.wait(10)
-        time.sleep(self.seconds)
-        self.batches.append(len(rows))
-        if np.isnan(rows).any():
-            raise InputError("A row is NaN.")
-        if np.isinf(rows).any():
-            raise ZeroDivisionError("secret")
-        return rows[:, 0] * 2
-
-
-SIGNATURE = ModelSignature(
-    (Taken("x", "float64", 1),), (Given("predict", "predict", None, "FP64", (-1,)),), "matrix"
-)
-
-
-@asynccontextmanager
-async def application(model, *, quick_rows=0, **settings):
-    """A client of an application that serves a model as ``m``."""
-    chosen = Settings(**settings)
-    metrics = Metrics()
-    served = ServedModel("m", "1", model, SIGNATURE, quick_rows)
-    with ThreadPoolExecutor(2) as threads:
-        catalog = Catalog(iter([Batcher(served, chosen, threads, metrics)]))
-        app = Application(Handlers(catalog, chosen, metrics, Control(Assignment((), (), chosen))))
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
-            yield client
+from served import Doubling, application
 
 
 def ask(client, *values):

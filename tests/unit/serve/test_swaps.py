@@ -202,6 +202,7 @@ def test_metrics_of_all_workers_are_one(starting, tmp_path):
     for _ in range(20):
         ask(served.url)
     line = 'hbconv_requests_total{model="m",route="predict",status="200"} 20.0'
+    until(lambda: line in httpx.get(f"{served.url}/metrics").text)
     for _ in range(4):
         assert line in httpx.get(f"{served.url}/metrics").text
 

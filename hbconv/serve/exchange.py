@@ -1,0 +1,161 @@
+"""Exchanges: a request from its head to its answer, which is sent once.
+
+Errors of any kind become answers here, and here alone. Models are asked by callbacks: a request
+that is answered at once costs neither a task nor a timer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from time import perf_counter
+from typing import Protocol
+
+from hbconv.serve.access import require_access
+from hbconv.serve.handlers import Handlers
+from hbconv.serve.messages import Request, Response, refused
+from hbconv.serve.refusal import RefusedError, refusal_of
+from hbconv.serve.routes import Route, find_route
+
+__all__ = ["Exchange"]
+
+_log = logging.getLogger("hbconv.serve")
+_UNKNOWN = Route("unknown")
+
+
+class _Cancellable(Protocol):
+    def cancel(self) -> object:
+        """Wait for it no more."""
+
+
+class Exchange:
+    """A request and its answer.
+
+    Parameters
+    ----------
+    handlers : Handlers
+    request : Request
+    send : callable
+        Sends the answer. It is called once, or never where the client is gone.
+
+    Attributes
+    ----------
+    is_whole : bool
+        The body is there.
+    error : Exception, optional
+        The answer, whatever the body holds.
+    is_admitted, is_settled : bool
+    """
+
+    __slots__ = (
+        "_began",
+        "_handlers",
+        "_has_place",
+        "_route",
+        "_send",
+        "_waits_for",
+        "error",
+        "is_admitted",
+        "is_settled",
+        "is_whole",
+        "request",
+    )
+
+    def __init__(
+        self, handlers: Handlers, request: Request, send: Callable[[Exchange, Response], None]
+    ) -> None:
+        self.request = request
+        self.is_admitted = False
+        self.is_settled = False
+        self.is_whole = False
+        self._handlers = handlers
+        self._send = send
+        self._began = perf_counter()
+        self._route = _UNKNOWN
+        self.error: Exception | None = None
+        self._has_place = False
+        self._waits_for: _Cancellable | None = None
+
+    def refuse(self, error: Exception) -> None:
+        """Answer with an error, whatever else comes."""
+        self.error = self.error or error
+
+    def admit(self) -> None:
+        """Look at the head: find its route, and a place where it asks a model."""
+        self.is_admitted = True
+        try:
+            self._route = find_route(self.request.path)
+            self._require_method()
+            require_access(self._route, self.request, self._handlers.settings.token)
+            self.request.require_size()
+            if self._route.asks_model:
+                self._handlers.places.take()
+                self._has_place = True
+        except Exception as error:
+            self.refuse(error)
+
+    def receive(self, part: bytes) -> None:
+        """Take a part of the body; none where the answer is known to be an error."""
+        if self.error is None:
+            try:
+                self.request.receive(part)
+            except RefusedError as error:
+                self.refuse(error)
+
+    def answer(self) -> None:
+        """Begin to answer, once the request is there whole or refused."""
+        if self.error is not None:
+            self.settle(self.error)
+            return
+        try:
+            found = self._ask()
+        except Exception as error:
+            self.settle(error)
+            return
+        if not self.is_settled:
+            self._waits_for = found
+
+    def settle(self, outcome: Response | Exception) -> None:
+        """Send an answer, if none is sent."""
+        if self.is_settled:
+            return
+        self.abandon()
+        response = outcome if isinstance(outcome, Response) else _response_to(outcome)
+        self._handlers.count(self._route, response.status, perf_counter() - self._began)
+        self._send(self, response)
+
+    def abandon(self) -> None:
+        """Wait for no answer any more, and give the place back."""
+        self.is_settled = True
+        if self._has_place:
+            self._has_place = False
+            self._handlers.places.free()
+        if self._waits_for is not None:
+            self._waits_for.cancel()
+            self._waits_for = None
+
+    def _require_method(self) -> None:
+        method = self._route.method
+        if self.request.method not in (method, "HEAD" if method == "GET" else ""):
+            path = self.request.path
+            raise RefusedError(405, "MethodNotAllowed", f"Ask {path:.200} by {method}.")
+
+    def _ask(self) -> _Cancellable:
+        """Ask a model, or the server itself."""
+        if self._route.asks_model:
+            return self._handlers.ask(self._route, self.request, self.settle)
+        task = asyncio.ensure_future(self._handlers.tell(self._route, self.request))
+        task.add_done_callback(self._told)
+        return task
+
+    def _told(self, task: asyncio.Task[Response]) -> None:
+        if not task.cancelled():
+            error = task.exception()
+            self.settle(error if isinstance(error, Exception) else task.result())
+
+
+def _response_to(error: Exception) -> Response:
+    if refusal_of(error).status >= 500 and not isinstance(error, RefusedError):
+        _log.error("A request failed", exc_info=error)
+    return refused(error)

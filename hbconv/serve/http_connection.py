@@ -1,0 +1,250 @@
+"""Connections of HTTP/1.1: bytes become requests, whose answers are written in their order.
+
+The parser is httptools. Time is looked at by the server, for all connections together: each one has
+a deadline for what it waits for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+import httptools
+
+from hbconv.serve.exchange import Exchange
+from hbconv.serve.handlers import Handlers
+from hbconv.serve.messages import Request, Response
+from hbconv.serve.refusal import RefusedError
+
+__all__ = ["HttpConnection", "Server"]
+
+MOST_HEAD_BYTES = 512 << 10
+"""Size of the reads that a head may take; one read has up to 256 KiB."""
+HEAD_SECONDS = 20.0
+"""Time from the first byte of a head to its end, and from a connection to its first request."""
+KEEP_ALIVE_SECONDS = 60.0
+LINGER_SECONDS = 2.0
+"""Time in which a client that still sends may read why it is refused."""
+
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class Server(Protocol):
+    """What a connection asks of its server."""
+
+    handlers: Handlers
+    connections: set[HttpConnection]
+    date: bytes
+
+
+class HttpConnection(asyncio.Protocol):
+    """Reads requests, and writes answers.
+
+    Parameters
+    ----------
+    server : Server
+
+    Attributes
+    ----------
+    deadline : float
+        Time of the loop until which it waits.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self.deadline = 0.0
+        self._server = server
+        self._handlers = server.handlers
+        self._now = asyncio.get_running_loop().time
+        self._parser: Any = httptools.HttpRequestParser(self)
+        self._transport: Any = None
+        self._exchanges: deque[Exchange] = deque()
+        self._url = b""
+        self._headers: dict[bytes, bytes] = {}
+        self._head_bytes = 0
+        self._keeps_alive = True
+        self._reads_no_more = False
+        self._writing_is_paused = False
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for the first request."""
+        self._transport = transport
+        self._server.connections.add(self)
+        self.deadline = self._now() + HEAD_SECONDS
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """Give up what is not answered."""
+        self._server.connections.discard(self)
+        for exchange in self._exchanges:
+            exchange.abandon()
+        self._exchanges.clear()
+        self._parser = None  # which holds this connection
+
+    def data_received(self, data: bytes) -> None:
+        """Read requests; answer the first one once it is there, or refused."""
+        if self._reads_no_more:
+            return
+        if self._head_bytes >= 0:
+            self._head_bytes += len(data)
+            if self._head_bytes > MOST_HEAD_BYTES:
+                self._refuse_bytes("The headers are too long.")
+                return
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            pass  # The request is answered as if it asked for no upgrade, and is the last one.
+        except httptools.HttpParserError:
+            if not self._reads_no_more:
+                self._refuse_bytes("The bytes sent are no request of HTTP/1.1.")
+        if self._exchanges:
+            self._look_at_exchanges()
+
+    def eof_received(self) -> bool:
+        """Stay open for a client that sends no more, while a request of it is there whole."""
+        self._keeps_alive = False
+        if self._exchanges and not self._exchanges[-1].is_whole:
+            self._exchanges.pop().abandon()
+        return bool(self._exchanges)
+
+    def pause_writing(self) -> None:
+        """Begin no answer while the client does not read the one before."""
+        self._writing_is_paused = True
+
+    def resume_writing(self) -> None:
+        """Go on with the requests that wait."""
+        self._writing_is_paused = False
+        self._begin()
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        """Begin to read a head."""
+        self._url = b""
+        self._headers = {}
+        if not self._exchanges:
+            self.deadline = self._now() + HEAD_SECONDS
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the address."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header."""
+        self._headers[name.lower()] = value
+
+    def on_headers_complete(self) -> None:
+        """Look at the head, if no request before it waits for its answer."""
+        self._head_bytes = -1
+        parser = self._parser
+        path = httptools.parse_url(self._url).path.decode("ascii")
+        method = parser.get_method().decode("ascii")
+        settings = self._handlers.settings
+        request = Request(
+            method, unquote(path) if "%" in path else path, self._headers, settings.body_bytes
+        )
+        self._headers = {}  # what follows the body is not of the request
+        self._keeps_alive = (
+            parser.should_keep_alive()
+            and parser.get_http_version() != "1.0"
+            and not parser.should_upgrade()
+        )
+        self._exchanges.append(Exchange(self._handlers, request, self._send))
+        if len(self._exchanges) == 1 and not self._writing_is_paused:
+            self._admit(self._exchanges[0])
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body."""
+        self._exchanges[-1].receive(body)
+
+    def on_message_complete(self) -> None:
+        """Answer a request that is there whole."""
+        self._head_bytes = 0
+        if not self._keeps_alive:
+            self._reads_no_more = True
+        exchange = self._exchanges[-1]
+        exchange.is_whole = True
+        if exchange.is_admitted and not self._transport.is_closing():
+            exchange.answer()
+
+    # What the server calls.
+
+    def expire(self) -> None:
+        """Give up what is waited for."""
+        if self._exchanges and not self._exchanges[0].is_settled:
+            self._exchanges[0].settle(TimeoutError())
+        else:
+            self._transport.close()
+
+    def close_if_idle(self) -> None:
+        """Close a connection that has no request."""
+        if not self._exchanges:
+            self._transport.close()
+
+    # What goes on inside.
+
+    def _admit(self, exchange: Exchange) -> None:
+        self.deadline = self._now() + self._handlers.settings.seconds
+        exchange.admit()
+        if exchange.error is None and not exchange.is_whole:
+            expected = exchange.request.headers.get(b"expect")
+            if expected is not None and expected.lower() == b"100-continue":
+                self._transport.write(_CONTINUE)
+
+    def _look_at_exchanges(self) -> None:
+        """Read no more requests while two wait, and no body of one that is refused."""
+        first = self._exchanges[0]
+        if len(self._exchanges) > 1:
+            self._transport.pause_reading()
+        elif first.error is not None and not first.is_settled:
+            first.answer()
+
+    def _begin(self) -> None:
+        """Go on with the next request."""
+        if self._writing_is_paused or not self._exchanges or self._exchanges[0].is_admitted:
+            return
+        if len(self._exchanges) == 1:
+            self._transport.resume_reading()
+        exchange = self._exchanges[0]
+        self._admit(exchange)
+        if exchange.is_whole or exchange.error is not None:
+            exchange.answer()
+
+    def _send(self, exchange: Exchange, response: Response) -> None:
+        """Write the answer of the first request, and go on."""
+        self._exchanges.popleft()
+        goes_on = self._keeps_alive or self._exchanges  # the request that ends it comes later
+        last = not exchange.is_whole or self._handlers.is_leaving or not goes_on
+        head_only = exchange.request.method == "HEAD"
+        self._transport.write(response.written(self._server.date, last=last, head_only=head_only))
+        if last:
+            self._end(exchange)
+        elif self._exchanges:
+            asyncio.get_running_loop().call_soon(self._begin)
+        else:
+            self.deadline = self._now() + KEEP_ALIVE_SECONDS
+            self._transport.resume_reading()
+
+    def _end(self, exchange: Exchange) -> None:
+        """Close the connection; but a client that still sends is first let read its answer."""
+        self._reads_no_more = True
+        for waiting in self._exchanges:
+            waiting.abandon()
+        self._exchanges.clear()
+        if exchange.is_whole or not self._transport.can_write_eof():
+            self._transport.close()
+            return
+        self._transport.write_eof()
+        self._transport.resume_reading()
+        self.deadline = self._now() + LINGER_SECONDS
+
+    def _refuse_bytes(self, why: str) -> None:
+        """Refuse the request that is read now, after those before it are answered."""
+        self._reads_no_more = True
+        if not self._exchanges or self._exchanges[-1].is_whole:
+            self._exchanges.append(Exchange(self._handlers, Request("", "", {}, 0), self._send))
+        self._exchanges[-1].refuse(RefusedError(400, "BadRequest", why))
+        if len(self._exchanges) == 1:
+            self._exchanges[0].answer()
