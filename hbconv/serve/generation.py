@@ -35,6 +35,7 @@ _log = logging.getLogger("hbconv.serve")
 SHORT_LIFE_SECONDS = 5.0
 """A worker that lives shorter is replaced only after a second."""
 STDIN = 0
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 
 
 @dataclass
@@ -112,11 +113,13 @@ class Generation:
         taking, status = os.pipe()
         gc.collect()
         gc.freeze()  # what is there now stays shared
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until the worker has its own handlers
         worker = os.fork()
         if worker == 0:
             os.close(lifeline)
             _read_nothing()
             _become_worker(self, alive, status)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         os.close(status)
         self.born[worker] = time.monotonic()
         self.taking[worker] = taking
@@ -135,7 +138,7 @@ def _wake_on_signals() -> socket.socket:
     wake, write = socket.socketpair()
     write.setblocking(False)
     signal.set_wakeup_fd(write.detach())
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+    for number in _SIGNALS:
         signal.signal(number, lambda *_: None)
     return wake
 
@@ -145,8 +148,9 @@ def _become_worker(generation: Generation, alive: int, status: int) -> None:
     code = 1
     try:
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+        for number in _SIGNALS:
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         models = [
             one if isinstance(one, ServedModel) else warmed(file.name, file.version, one)
             for file, one in generation.models
