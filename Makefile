@@ -8,6 +8,7 @@
 #   make fuzz       COUNT damaged model files of every format; none may crash or hang (hours)
 #   make memory     tests of kernels between pages that may not be touched (an hour)
 #   make processes  500 processes that answer and end; none may die
+#   make soak       ten minutes of requests while models are swapped and workers killed
 #   make exports    every case of the matrix, exported and run by its bare runtime (an hour)
 #   make foreign    scikit-learn's own tests, with every answer asked of hbconv too (hours)
 #   make memcheck   calls of a few rows under valgrind, where that is installed
@@ -20,7 +21,7 @@ BIN := $(VENV)/bin
 
 COUNT ?= 100000
 
-.PHONY: demo test lint check battery fuzz memory processes exports foreign memcheck gpu support env
+.PHONY: demo test lint check battery fuzz memory processes soak exports foreign memcheck gpu support env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -56,6 +57,9 @@ memcheck: env
 
 processes: env
 	$(BIN)/python tests/system/processes.py --count 500
+
+soak: env
+	PYTHONPATH=tests/system:strategies $(BIN)/python tests/system/soak.py --minutes 10
 
 exports: env
 	$(BIN)/python -m pytest -n 2 tests/conformance/matrix/test_exports.py --exports
