@@ -1,12 +1,15 @@
-"""Load servers of one model by turns, compare their answers, and soak hbconv's own.
+"""Load servers of one model by turns: ``hbconv serve`` beside Triton, MLServer, KServe and BentoML.
 
-    python benchmarks/serving.py MODEL.hbc                        hbconv serve alone
-    python benchmarks/serving.py MODEL.hbc --against triton=URL   beside a server that runs already
-    python benchmarks/serving.py MODEL.hbc --soak 600             swaps and kills for ten minutes
+    python benchmarks/serving.py                              hbconv serve alone
+    python benchmarks/serving.py --environments ENVS          and each peer that is installed there
 
-Each server answers the Open Inference Protocol v2 over HTTP, for a model of the file's stem with
-one input of numbers, X. The load is wrk's: whole requests as JSON, over kept connections. Servers
-take turns, so that all see the same machine. Start each one on the same core: ``taskset -c 1``.
+``serving_peers.py`` says how the environments are made. The load is wrk's: requests as JSON over
+kept connections. Servers take turns, so that all see the same machine, and their answers are
+compared with the model's first. Each server has the core ``--server-core``, wrk the other one.
+
+Processor time is that of all processes of a server, and tells more than requests a second where
+others work on the machine too. The last load has pauses between requests, drawn at random, so that
+each server gets half of the requests that it answered to 16 clients.
 """
 
 from __future__ import annotations
@@ -14,106 +17,170 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import signal
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import httpx
 import numpy as np
-from serving_soak import soak
+from serving_peers import SERVERS_BY_NAME, Running, start
 
 import hbconv
 
 TURNS = 3
-SECONDS = 3
-LOADS = ((1, 1), (16, 1), (16, 100), (4, 10_000))
-"""Clients, and rows of each request."""
+LOADS = ((1, 1, 3), (16, 1, 3), (16, 100, 3), (16, 10_000, 10))
+"""Clients, rows of each request, and seconds of a turn."""
+COLUMNS = 28
+PAUSING_CLIENTS = 64
 SCRIPT = """wrk.method = "POST"
 wrk.headers["Content-Type"] = "application/json"
 local file = io.open("{body}")
 wrk.body = file:read("*all")
+math.randomseed(1)
+{pause}
 """
+PAUSE = "function delay() return math.floor(0.5 - math.log(1 - math.random()) * {milliseconds}) end"
 
 
-def start(model: Path, core: str | None, *options: str) -> tuple[subprocess.Popen[str], str]:
-    """Start ``hbconv serve``, and return its process and address."""
-    pinned = ["taskset", "-c", core] if core else []
-    command = [*pinned, sys.executable, "-m", "hbconv.cli", "serve", str(model), "--port", "0"]
-    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
-    for line in process.stderr or ():
-        found = re.search(r"Serving .* on (http://\S*?)(,|$)", line)
-        if found:
-            return process, found[1]
-    sys.exit("hbconv serve did not start")
+@dataclass(frozen=True)
+class Load:
+    """What wrk asks: so many clients, the rows of each request, and pauses between them."""
+
+    clients: int
+    rows: np.ndarray
+    seconds: float
+    pause: float = 0.0
 
 
-def request(rows: np.ndarray) -> dict[str, object]:
-    """Return a request for the predictions of some rows."""
-    data = rows.ravel().tolist()
-    tensor = {"name": "X", "datatype": "FP64", "shape": list(rows.shape), "data": data}
-    return {"inputs": [tensor], "outputs": [{"name": "predict"}]}
+@dataclass(frozen=True)
+class Figures:
+    """What a turn gave: requests a second, times in milliseconds, processor time in microseconds.
+
+    Parameters
+    ----------
+    busy : float
+        Share of its core that the driver worked.
+    """
+
+    per_second: float
+    half: float
+    most: float
+    processor: float
+    busy: float
 
 
-def check(name: str, url: str, model: hbconv.Model, rows: np.ndarray) -> None:
-    """End if a server answers otherwise than the model does in this process."""
-    found = httpx.post(url, json=request(rows), timeout=60).json()
-    answers = found["outputs"][0]["data"]
-    if not np.array_equal(np.array(answers), model.predict(rows)):
-        sys.exit(f"{name} answers otherwise than the model: {answers[:5]}")
+def saved_model(folder: Path) -> tuple[Path, hbconv.Model]:
+    """Fit a forest, and save it compiled."""
+    from lightgbm import LGBMClassifier
+
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(20_000, COLUMNS))
+    labels = rows[:, 0] * rows[:, 1] + rows[:, 2] > 0
+    source = LGBMClassifier(n_estimators=100, num_leaves=31, n_jobs=1, verbose=-1)
+    model = hbconv.convert(source.fit(rows, labels * 1))
+    model.compile(rows[:1])
+    model.save(folder / "m.hbc")
+    return folder / "m.hbc", model
 
 
-def load(url: str, rows: np.ndarray, clients: int, core: str | None) -> tuple[float, float, float]:
-    """Return requests a second, and the median and the 99th percentile of their times in ms."""
+def measure(server: Running, load: Load, core: str | None) -> Figures:
+    """Ask a server for some seconds."""
     with tempfile.TemporaryDirectory() as folder:
         body, script = Path(folder, "body.json"), Path(folder, "post.lua")
-        body.write_text(json.dumps(request(rows)))
-        script.write_text(SCRIPT.format(body=body))
+        body.write_bytes(server.body(load.rows))
+        pause = PAUSE.format(milliseconds=load.pause * 1000) if load.pause else ""
+        script.write_text(SCRIPT.format(body=body, pause=pause))
         pinned = ["taskset", "-c", core] if core else []
-        command = [*pinned, "wrk", "-t1", f"-c{clients}", f"-d{SECONDS}", "-s", str(script)]
+        wrk = ["wrk", "-t1", f"-c{load.clients}", f"-d{load.seconds}s", "-s", script]
+        before, driver = processor_seconds(server.process.pid), _driver_seconds()
         told = subprocess.run(
-            [*command, "--timeout", "60", "--latency", url],
+            [*pinned, *map(str, wrk), "--timeout", "60", "--latency", server.url],
             capture_output=True,
             text=True,
             check=True,
         ).stdout
     if "Non-2xx" in told:
-        sys.exit(f"{url} refused requests: {told}")
-    per_second = float(re.search(r"Requests/sec:\s*([\d.]+)", told)[1])
-    return per_second, *(_milliseconds(told, share) for share in (50, 99))
+        sys.exit(f"{server.name} refused requests: {told}")
+    requests = max(int(re.search(r"(\d+) requests in", told)[1]), 1)
+    spent = processor_seconds(server.process.pid) - before
+    return Figures(
+        float(re.search(r"Requests/sec:\s*([\d.]+)", told)[1]),
+        _milliseconds(told, 50),
+        _milliseconds(told, 99),
+        spent / requests * 1e6,
+        (_driver_seconds() - driver) / load.seconds,
+    )
 
 
 def _milliseconds(told: str, share: int) -> float:
-    value, unit = re.search(rf"{share}%\s*([\d.]+)(us|ms|s)", told).groups()
-    return float(value) * {"us": 0.001, "ms": 1.0, "s": 1000.0}[unit]
+    value, unit = re.search(rf"\n\s*{share}%\s*([\d.]+)(us|ms|s|m)\b", told).groups()
+    return float(value) * {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60_000.0}[unit]
 
 
-def compare(
-    servers: dict[str, str], model: hbconv.Model, name: str, core: str | None
-) -> list[object]:
-    """Print and return the figures of each load; the median of some turns."""
+def _driver_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def processor_seconds(process: int) -> float:
+    """Return the processor time of a process and of all below it that live."""
+    spent = 0.0
+    for task in Path(f"/proc/{process}/task").glob("*"):
+        spent += int((task / "schedstat").read_text().split()[0]) / 1e9
+        for child in (task / "children").read_text().split():
+            spent += processor_seconds(int(child))
+    return spent
+
+
+def compare(servers: list[Running], model: hbconv.Model, core: str | None) -> list[object]:
+    """Print and return the figures of each load; medians of some turns."""
     measured: list[object] = []
-    print(
-        f"{'clients':>7} {'rows':>6} {'server':12} {'requests/s':>10} {'p50 ms':>8} {'p99 ms':>8}"
-    )
-    random = np.random.default_rng(0)
-    for clients, count in LOADS:
-        rows = random.normal(size=(count, model.n_features_in_))
-        urls = {key: f"{url}/v2/models/{name}/infer" for key, url in servers.items()}
-        for key, url in urls.items():
-            check(key, url, model, rows)
-        turns = [
-            (key, load(url, rows, clients, core)) for _ in range(TURNS) for key, url in urls.items()
-        ]
-        for key in urls:
-            found = zip(*(figures for who, figures in turns if who == key), strict=True)
-            per_second, half, most = (statistics.median(figure) for figure in found)
-            measured.append([clients, count, key, per_second, half, most])
-            print(f"{clients:7} {count:6} {key:12} {per_second:10,.0f} {half:8.2f} {most:8.2f}")
-    return measured
+    rng = np.random.default_rng(0)
+    full = dict.fromkeys(servers, 0.0)
+    for clients, count, seconds in LOADS:
+        rows = rng.normal(size=(count, COLUMNS)).round(3)
+        for server in servers:
+            if not np.array_equal(server.labels(rows), model.predict(rows)):
+                sys.exit(f"{server.name} answers otherwise than the model")
+        loads = dict.fromkeys(servers, Load(clients, rows, seconds))
+        found = by_turns(loads, core)
+        measured += told(f"{clients} clients, {count} rows", found)
+        if (clients, count) == (16, 1):
+            full = {server: found[server][0].per_second for server in servers}
+    pauses = {server: PAUSING_CLIENTS / (full[server] / 2) for server in servers}
+    rows = rng.normal(size=(1, COLUMNS)).round(3)
+    loads = {server: Load(PAUSING_CLIENTS, rows, 6, pauses[server]) for server in servers}
+    return measured + told("half of the load of 16, 1 row", by_turns(loads, core))
+
+
+def by_turns(loads: dict[Running, Load], core: str | None) -> dict[Running, list[Figures]]:
+    """Return the figures of each server, the median turn first."""
+    found: dict[Running, list[Figures]] = {server: [] for server in loads}
+    for _ in range(TURNS):
+        for server, load in loads.items():
+            found[server].append(measure(server, load, core))
+    for turns in found.values():
+        turns.sort(key=lambda turn: turn.per_second)
+        turns.insert(0, turns.pop(len(turns) // 2))
+    return found
+
+
+def told(what: str, found: dict[Running, list[Figures]]) -> list[object]:
+    """Print the figures of a load, and return them."""
+    print(f"\n{what}\n{'':10}requests/s (of all turns)   p50 ms   p99 ms  server us  driver busy")
+    for server, turns in found.items():
+        speeds = [turn.per_second for turn in turns]
+        one = turns[0]
+        most = statistics.median(turn.most for turn in turns)
+        print(
+            f"{server.name:10}{one.per_second:10,.0f} ({min(speeds):,.0f}-{max(speeds):,.0f})"
+            f"{one.half:10.2f}{most:9.2f}{one.processor:11.0f}{one.busy:9.2f}",
+            flush=True,
+        )
+    return [[what, server.name, [asdict(turn) for turn in found[server]]] for server in found]
 
 
 def main() -> None:
@@ -121,31 +188,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--against", action="append", default=[], metavar="NAME=URL")
-    parser.add_argument("--server-core", help="core of hbconv's server")
-    parser.add_argument("--client-core", help="core of the clients")
-    parser.add_argument("--workers", default="1")
+    parser.add_argument("--environments", type=Path, default=Path("/nowhere"), metavar="ENVS")
+    parser.add_argument("--servers", nargs="+", default=[*SERVERS_BY_NAME], metavar="NAME")
+    parser.add_argument("--server-core", help="core of the servers")
+    parser.add_argument("--client-core", help="core of wrk")
     parser.add_argument("--json", type=Path, help="file for the figures")
-    parser.add_argument("--soak", type=float, metavar="SECONDS", help="swap and kill so long")
     options = parser.parse_args()
-    model = hbconv.load(options.model, trusted=True)
-    if options.soak:
-        sys.exit(soak(model, options.soak, lambda folder: start(folder, None, "--workers", "2")))
-    process, url = start(
-        options.model, options.server_core, "--workers", options.workers, "--trusted"
-    )
-    try:
-        servers = {"hbconv": url} | dict(one.split("=", 1) for one in options.against)
-        figures = compare(servers, model, options.model.stem, options.client_core)
-        if options.json:
-            options.json.write_text(json.dumps(figures, indent=2))
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait()
+    here = [n for n in options.servers if n == "hbconv" or (options.environments / n).is_dir()]
+    print("left out, for they are not installed:", sorted({*options.servers} - {*here}))
+    servers: list[Running] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        file, model = saved_model(folder)
+        try:
+            for one in here:
+                where = (options.environments, folder, options.server_core)
+                servers += [start(one, file, COLUMNS, *where)]
+            figures = compare(servers, model, options.client_core)
+        finally:
+            for server in servers:
+                server.stop()
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1))
 
 
 if __name__ == "__main__":
-    began = time.perf_counter()
     main()
-    print(f"{time.perf_counter() - began:.0f} s")
