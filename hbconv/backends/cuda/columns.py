@@ -6,19 +6,18 @@ lies right of. So a test asks whether a code is below a cutoff.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.backends.cuda.edges import EDGES_PER_COLUMN, RankedFeature, rank_features
 from hbconv.backends.tvm.trees.categories.tables import SetGroup, find_sets
 from hbconv.forest import Forest
 
 __all__ = [
     "ALL",
-    "EDGES_PER_COLUMN",
     "NONE",
     "CodeColumns",
     "Cutoffs",
@@ -26,8 +25,6 @@ __all__ = [
     "split_columns",
 ]
 
-EDGES_PER_COLUMN = 255
-"""Edges that a byte tells apart."""
 LANES = 32
 """Columns whose edges lie side by side."""
 NONE = 0
@@ -122,53 +119,13 @@ def split_columns(forest: Forest, dtype: str) -> tuple[CodeColumns, Cutoffs]:
     return writer.finish()
 
 
-@dataclass(frozen=True, eq=False)
-class _Feature:
-    """The tests of a feature on thresholds.
-
-    Parameters
-    ----------
-    number : int
-    tests, place : int64 (n_own_tests,)
-        The tests, and the position of each one's threshold among the edges.
-    to_left : bool (n_own_tests,)
-        Where NaN goes.
-    edges : float (n_edges,)
-        Ascending; NaN first, of which all numbers lie right, if a test or NaN itself needs it.
-    mixed : bool
-        No code of NaN does for all tests.
-    """
-
-    number: int
-    tests: Ints
-    place: Ints
-    to_left: npt.NDArray[np.bool_]
-    edges: npt.NDArray[Any]
-    mixed: bool
-
-    @property
-    def missing(self) -> int:
-        """The one code of NaN, right of all edges where it goes right."""
-        return int(self.place[~self.to_left].max(initial=-1)) + 1
-
-    @property
-    def segment(self) -> Ints:
-        """The column, among the feature's own, that each test reads."""
-        return self.place // EDGES_PER_COLUMN
-
-    def parts(self) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-        """Yield the edges of each column, with the number of those before."""
-        for first in range(0, len(self.edges), EDGES_PER_COLUMN):
-            yield first, self.edges[first : first + EDGES_PER_COLUMN]
-
-
 class _Writer:
     """Collects columns and cutoffs."""
 
     def __init__(self, forest: Forest, dtype: str) -> None:
         self.forest = forest
         self.dtype = dtype
-        self.features = list(_find_features(forest, dtype))
+        self.features = list(rank_features(forest, dtype))
         self.columns: list[tuple[int, int, npt.NDArray[Any], int, int]] = []
         self.lookup: list[npt.NDArray[np.uint8]] = [np.zeros(1, np.uint8)]
         self.found: list[tuple[Ints, Ints, Ints]] = []
@@ -178,7 +135,7 @@ class _Writer:
         shape = tests.shape
         self.found.append((tests, np.broadcast_to(column, shape), np.broadcast_to(cutoff, shape)))
 
-    def join(self, f: _Feature) -> None:
+    def join(self, f: RankedFeature) -> None:
         first = self.number(f, 0 if f.mixed else f.missing)
         out = f.mixed & ~f.to_left
         never = out & (f.place == 0)
@@ -187,7 +144,7 @@ class _Writer:
         again = f.tests[out & ~never]
         self.ask(again, first, 1)
 
-    def split(self, f: _Feature) -> None:
+    def split(self, f: RankedFeature) -> None:
         sides = (False, True) if f.mixed else (None,)
         for side in sides:
             own = f.to_left == side if f.mixed else np.ones(len(f.tests), bool)
@@ -196,7 +153,7 @@ class _Writer:
             cutoff = f.place[own] % EDGES_PER_COLUMN + 1
             self.ask(f.tests[own], first + f.segment[own], cutoff)
 
-    def number(self, f: _Feature, missing: int) -> int:
+    def number(self, f: RankedFeature, missing: int) -> int:
         """Add the columns of a feature; return the first."""
         first = len(self.columns)
         for before, edges in f.parts():
@@ -218,39 +175,6 @@ class _Writer:
         edges = _edge_table([c[2] for c in self.columns], self.dtype)
         columns = CodeColumns(feature, missing, edges, last, first, np.concatenate(self.lookup))
         return columns, Cutoffs.of(test, column, cutoff, self.forest.n_tests)
-
-
-def _find_features(forest: Forest, dtype: str) -> Iterator[_Feature]:
-    splits = np.flatnonzero(~forest.on_category)
-    thresholds = forest.less_equal_thresholds(dtype)[splits]
-    order = np.lexsort((thresholds, forest.feature.data[splits]))
-    features, start = np.unique(forest.feature.data[splits][order], return_index=True)
-    for number, own in zip(features, np.split(order, start)[1:], strict=True):
-        yield _rank(
-            int(number), splits[own], thresholds[own], forest.default_left.data[splits[own]]
-        )
-
-
-def _rank(
-    number: int, tests: Ints, thresholds: npt.NDArray[Any], to_left: npt.NDArray[np.bool_]
-) -> _Feature:
-    """Sort a feature's thresholds.
-
-    1. A threshold NaN, which no number is at or below, is the first edge.
-    2. Tests are mixed if NaN goes left at some edge and right at one not below it.
-    3. Mixed tests need a code for NaN alone, below an edge NaN.
-    """
-    never = np.isnan(thresholds)  # 1
-    edges = np.unique(thresholds[~never])
-    place = np.where(never, 0, np.searchsorted(edges, thresholds) + never.any())
-    mixed = bool(  # 2
-        to_left.any() and (place[~to_left] >= place[to_left].min()).any()
-    )
-    if mixed and not never.any():  # 3
-        place = place + 1
-    if mixed or never.any():
-        edges = np.concatenate([np.full(1, np.nan, edges.dtype), edges])
-    return _Feature(number, tests, place, to_left, edges, mixed)
 
 
 def _edge_table(edges: list[npt.NDArray[Any]], dtype: str) -> npt.NDArray[Any]:
