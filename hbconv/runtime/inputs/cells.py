@@ -12,7 +12,7 @@ import numpy as np
 
 __all__ = ["Kind", "RowCells", "read_cells"]
 
-Form = np.dtype[Any] | type | tuple[type, str]
+Form = np.dtype[Any] | type | str | tuple[type, str]
 """How a frame holds a column."""
 Kind = tuple[tuple[Any, ...], tuple[Form, ...], bool, tuple[type, ...]]
 """Names and forms of the columns, whether they are ordered, and types of the values."""
@@ -104,5 +104,13 @@ def _of_polars(x: Any) -> RowCells | None:
     return RowCells(tuple(x.columns), tuple(map(type, x.dtypes)), x.row(0), ordered=True)
 
 
+def _of_arrow(x: Any) -> RowCells | None:
+    if getattr(x, "num_rows", 0) != 1:
+        return None
+    schema = x.schema
+    values = tuple([column[0].as_py() for column in x.columns])
+    return RowCells(tuple(schema.names), tuple(map(str, schema.types)), values, ordered=True)
+
+
 _COLUMNS = {list: _of_lists, np.ndarray: _of_arrays}
-_FRAMES = {"pandas": _of_pandas, "polars": _of_polars}
+_FRAMES = {"pandas": _of_pandas, "polars": _of_polars, "pyarrow": _of_arrow}

@@ -14,6 +14,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from catboost import CatBoostClassifier
 from lightgbm import LGBMClassifier
@@ -143,6 +144,8 @@ FAST = {
     "pandas categories": [*SOURCES[:6], lightgbm, catboost],
     "pandas small": [one_hot, strict],
     "polars": [*SOURCES[:6], catboost],
+    "Arrow": [*SOURCES[:6], catboost],
+    "Arrow categories": [one_hot, strict],
 }
 """Forms of rows that are read fast, and by which models."""
 
@@ -185,6 +188,13 @@ def as_polars(record):
     return pl.DataFrame({name: [value] for name, value in record.items()}, strict=False)
 
 
+def arrow_categories(record):
+    columns = {name: pa.array([value]) for name, value in record.items()}
+    for name in set(TEXTS).intersection(columns):
+        columns[name] = columns[name].dictionary_encode()
+    return pa.RecordBatch.from_pydict(columns)
+
+
 def as_objects(record):
     return {name: np.array([value, None], object)[:1] for name, value in record.items()}
 
@@ -201,6 +211,8 @@ FORMS = {
     "pandas categories": with_categories,
     "pandas small": small_dtypes,
     "polars": as_polars,
+    "Arrow": lambda record: pa.table({name: [value] for name, value in record.items()}),
+    "Arrow categories": arrow_categories,
 }
 
 
