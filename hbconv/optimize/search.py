@@ -41,7 +41,7 @@ MAX_NODES_TRIED = 5_000
 MAX_SINGLE = 12
 """Derivations that are tried one by one, where a rule makes more only as a whole."""
 LEAST_GAIN = 0.02
-"""Share of the cost that a toggle must save. Predictions are no better than that."""
+"""Share of the cost that a derivation must save to be taken up again, once it was left out."""
 MAX_PASSES = 2
 """Times that the rules are tried after each other: one rule's result may be another's input."""
 
@@ -65,6 +65,10 @@ class Refused:
         """Whether the derivation is left out; a required one never is."""
         refused = derivation.key in self.keys or derivation.rule in self.rules
         return refused and not derivation.required
+
+    def exceeds(self, other: Refused) -> bool:
+        """Whether the other refuses less."""
+        return len(self.rules) + len(self.keys) > len(other.rules) + len(other.keys)
 
 
 @dataclass(frozen=True)
@@ -154,12 +158,17 @@ class Search:
     def _descend(
         self, found: Optimized, toggles: Callable[[Optimized], Iterator[Refused]]
     ) -> Optimized:
-        """Take the first toggle that saves time, again and again."""
+        """Take the first toggle that saves time, again and again.
+
+        What was derived is left out if that saves anything. To take it up again must save more,
+        because predictions are no better.
+        """
         for refused in toggles(found):
             if len(self._derived) >= self._most_trials:
                 return found
             trial = self.derive(refused)
-            if trial.seconds < found.seconds * (1 - LEAST_GAIN):
+            least = LEAST_GAIN if found.refused.exceeds(refused) else 0.0
+            if trial.seconds < found.seconds * (1 - least):
                 return self._descend(trial, toggles)
         return found
 

@@ -98,6 +98,24 @@ def test_a_derivation_is_taken_whole() -> None:
     assert sum(isinstance(n, Linear) for n in best.graph.nodes()) == 3
 
 
+@pytest.mark.parametrize(("price", "applied"), [(500.5, False), (500.0, True)])
+def test_a_derivation_that_gains_nothing_is_left_out(price: float, applied: bool) -> None:
+    """Beside one that gains, a slight loss is enough; at a tie, what was derived stays."""
+    shared = Linear.of(X, np.ones((4, 3)))
+    prices = dict(PRICES, map=500.0, affine=price)
+    found = Search(
+        graph_of(Concat((Linear.of(shared, np.ones((3, 1))), Map(X, "exp")))),
+        (),
+        (FOLD, CHEAPEN),
+        lambda graph: sum(
+            prices[n.name] + (n.weights.data.size if isinstance(n, Linear) else 0)
+            for n in graph.nodes()
+        ),
+    )
+    made = {d.derivation.rule: d.applied for d in found.best().decisions}
+    assert made == {"fold_products": True, "exp_to_affine": applied}
+
+
 def test_the_cheapest_of_several_forms_is_taken() -> None:
     best = search(Map(X, "exp"), CHEAPEN).best()
     assert [d.derivation.proof for d in best.decisions] == ["cheap"]

@@ -225,7 +225,7 @@ def test_a_pipeline_finds_its_codes_in_one_node():
     imputer = SimpleImputer(strategy="most_frequent")
     model = make_pipeline(imputer, OneHotEncoder(), LogisticRegression()).fit(X, y)
     together, apart = (
-        optimize(parse(model), Target("tvm", without=without)).graph
+        optimize(parse(model), Target("torch", without=without)).graph
         for without in ((), ("merge_codes",))
     )
     assert (len(found(together)), len(found(apart))) == (1, 7)
