@@ -6,6 +6,7 @@ library of tables is imported here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,8 @@ Form = np.dtype[Any] | type | str | tuple[type, str]
 """How a frame holds a column."""
 Kind = tuple[tuple[Any, ...], tuple[Form, ...], bool, tuple[type, ...]]
 """Names and forms of the columns, whether they are ordered, and types of the values."""
+PANICKING = frozenset(("Date", "Datetime", "Duration", "List", "Array", "Struct"))
+"""Types of polars that hold values which Python does not: polars panics where it makes a row."""
 
 
 class RowCells(NamedTuple):
@@ -61,7 +64,15 @@ def read_cells(x: Any) -> RowCells | None:
         columns = _COLUMNS.get(type(cells[0])) if cells else None
         return RowCells(tuple(x), (), cells) if columns is None else columns(tuple(x), cells)
     read_frame = _FRAMES.get(type(x).__module__.partition(".")[0])
-    return None if read_frame is None else read_frame(x)
+    return None if read_frame is None else _read(read_frame, x)
+
+
+def _read(read_frame: Callable[[Any], RowCells | None], x: Any) -> RowCells | None:
+    """Read a frame; None if Python cannot hold a value, perhaps of a column that no model reads."""
+    try:
+        return read_frame(x)
+    except Exception:  # the library's own: the ordinary reading tells what is wrong
+        return None
 
 
 def _of_lists(names: tuple[Any, ...], columns: tuple[Any, ...]) -> RowCells | None:
@@ -101,7 +112,10 @@ def _form(array: Any) -> Form:
 def _of_polars(x: Any) -> RowCells | None:
     if getattr(x, "height", 0) != 1 or not hasattr(x, "row"):
         return None
-    return RowCells(tuple(x.columns), tuple(map(type, x.dtypes)), x.row(0), ordered=True)
+    forms = tuple(map(type, x.dtypes))
+    if any(form.__name__ in PANICKING for form in forms):
+        return None
+    return RowCells(tuple(x.columns), forms, x.row(0), ordered=True)
 
 
 def _of_arrow(x: Any) -> RowCells | None:

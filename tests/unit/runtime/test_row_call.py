@@ -366,3 +366,22 @@ def test_a_model_that_was_pickled_or_moved_reads_rows_anew():
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(RECORD), wanted)
     assert not model.to("cpu")._row_calls
     np.testing.assert_array_equal(model.predict_proba(RECORD), wanted)
+
+
+def distant_dates():
+    """Tables with a column that no model reads, of dates for which Python has no object."""
+    days = pa.array([2**62]).cast(pa.timestamp("s"))
+    table = FORMS["Arrow"](RECORD).append_column("day", days)
+    yield table
+    yield table.to_pandas(types_mapper=pd.ArrowDtype)
+    late = pl.Series("day", [2**62])
+    yield as_polars(RECORD).with_columns(late.cast(pl.Datetime("ms")))
+    yield as_polars(RECORD).with_columns(late.cast(pl.Datetime("ms")).implode())
+
+
+def test_a_column_that_is_not_read_may_hold_what_python_cannot():
+    model = converted(one_hot)
+    wanted = model.predict_proba(RECORD)
+    for x in distant_dates():
+        for _ in range(2):
+            np.testing.assert_array_equal(model.predict_proba(x), wanted)
