@@ -35,6 +35,8 @@ LARGE = frozenset((int, np.int64, np.uint64))
 INTS = LARGE | {np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32}
 FLOATS = frozenset((float, np.float16, np.float32, np.float64))
 NUMBERS = INTS | FLOATS | {bool, np.bool_}
+COMPARABLE = NUMBERS - {np.float16} | {NoneType}
+"""Types compared with a bound as they are: float16 rounds the bound, to infinity even."""
 SCALARS = NUMBERS | {str, NoneType}
 """Types of values in records that are read fast."""
 MOST_HASHED = 4096
@@ -132,7 +134,7 @@ def make_look(
     given = {column: types[places[column]] for column in columns}
     absent = {column for column, kind in given.items() if kind is NoneType}
     is_plain = all(feed.dtype == "float64" for feed in feeds)
-    if not is_plain or absent & without_nan or not set(given.values()) <= NUMBERS | {NoneType}:
+    if not is_plain or absent & without_nan or not COMPARABLE.issuperset(given.values()):
         return None
     looks = [(places[column], column in without_nan) for column in given if column not in absent]
 

@@ -385,3 +385,13 @@ def test_a_column_that_is_not_read_may_hold_what_python_cannot():
     for x in distant_dates():
         for _ in range(2):
             np.testing.assert_array_equal(model.predict_proba(x), wanted)
+
+
+def test_float16_is_compared_with_the_bound_and_not_with_a_rounded_one():
+    model = hbconv.convert(stump(), "tvm")
+    row = {"sex": "f", "fare": 3.0, "sibsp": np.float16(1.5)}
+    wanted = model.predict({**row, "sibsp": 1.5})
+    for _ in range(2):
+        np.testing.assert_array_equal(model.predict(row), wanted)
+    with pytest.raises(hbconv.errors.InputError, match="infinity"):
+        model.predict({**row, "sibsp": np.float16("inf")})
