@@ -280,10 +280,14 @@ class Model:
                 self.parsed.traits, frame_format=replace(frame_format, library=transform)
             )
             self.parsed = replace(self.parsed, traits=chosen)
-            self._fast_calls = {}
-            self._row_calls = {}
+            self._forget_calls()
             self._over_arrays = None
         return self
+
+    def _forget_calls(self) -> None:
+        """Let each kind of rows choose its program again."""
+        self._fast_calls = {}
+        self._row_calls = {}
 
     def compile(self, sample: Any) -> Model:
         """Compile every method that returns a tensor now, rather than at the first call.
@@ -304,6 +308,7 @@ class Model:
             asked = self.programs.asked((method,), table)
             for _, part in grouped(self.programs, method, asked):
                 self.programs.program((method,), part.dtypes, part.padding)
+        self._forget_calls()
         return self
 
     def bind(

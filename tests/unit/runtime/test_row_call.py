@@ -25,7 +25,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
@@ -395,3 +395,22 @@ def test_float16_is_compared_with_the_bound_and_not_with_a_rounded_one():
         np.testing.assert_array_equal(model.predict(row), wanted)
     with pytest.raises(hbconv.errors.InputError, match="infinity"):
         model.predict({**row, "sibsp": np.float16("inf")})
+
+
+def as_numpy_record(frame):
+    return dict(zip(frame.columns, frame.to_numpy()[0], strict=True))
+
+
+@pytest.mark.parametrize("form", [pd.DataFrame.to_numpy, as_numpy_record])
+def test_compile_chooses_programs_anew(form):
+    """Rows of float32 that were converted get the program that is compiled for them."""
+    frame = people()[NUMBERS].fillna(3.0)
+    source = make_pipeline(StandardScaler(), LinearRegression()).fit(frame, frame["fare"] * 1.1)
+    model = hbconv.convert(source, "tvm", sample=frame, on_new_dtypes="convert")
+    small = frame.iloc[:1].astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of an array without names
+        before = [model.predict(form(small)) for _ in range(2)]
+        wanted = hbconv.convert(source, "tvm", sample=small).predict(form(small))
+        assert not np.array_equal(before[1], wanted)
+        np.testing.assert_array_equal(model.compile(small).predict(form(small)), wanted)
