@@ -35,19 +35,23 @@ Then = Callable[[Outcome], None]
 
 @dataclass(slots=True)
 class Waiting:
-    """A request in the queue, and what takes its outcome."""
+    """A request in the queue, and what takes its outcome; neither, once nobody waits for it."""
 
-    asked: Inference
-    then: Then
-    is_cancelled: bool = False
+    asked: Inference | None
+    then: Then | None
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are to compute."""
+        return 0 if self.asked is None else self.asked.rows.count
 
     def cancel(self) -> None:
-        """Compute no answer that is not begun, and tell nobody."""
-        self.is_cancelled = True
+        """Compute no answer that is not begun, and tell nobody. The rows are let go of at once."""
+        self.asked = self.then = None
 
     def settle(self, outcome: Outcome) -> None:
         """Tell the outcome, if anyone waits for it still."""
-        if not self.is_cancelled:
+        if self.then is not None:
             self.then(outcome)
 
 
@@ -109,7 +113,7 @@ class Batcher:
         """Compute batches until none waits, or one is with the threads."""
         while self._queue:
             batch = self._next()
-            requests = [waiting.asked for waiting in batch]
+            requests = [waiting.asked for waiting in batch if waiting.asked is not None]
             rows = sum(asked.rows.count for asked in requests)
             if not batch:
                 continue
@@ -123,13 +127,13 @@ class Batcher:
     def _next(self) -> list[Waiting]:
         """Take requests from the queue: the first one, and as many more as fit in a batch."""
         batch = [self._queue.popleft()]
-        rows = batch[0].asked.rows.count
+        rows = batch[0].rows
         while self._queue:
-            rows += self._queue[0].asked.rows.count
+            rows += self._queue[0].rows
             if rows > self._settings.batch_rows:
                 break
             batch.append(self._queue.popleft())
-        return [waiting for waiting in batch if not waiting.is_cancelled]
+        return [waiting for waiting in batch if waiting.asked is not None]
 
     def _compute_in_thread(self, batch: list[Waiting], requests: list[Inference]) -> None:
         def computed(found: asyncio.Future[list[Outcome]]) -> None:
@@ -146,6 +150,8 @@ class Batcher:
 
 
 def _tell(answered: asyncio.Future[Answers], outcome: Outcome) -> None:
+    if answered.done():
+        return  # it is cancelled, and the one who waited does not know it yet
     if isinstance(outcome, Exception):
         answered.set_exception(outcome)
     else:
@@ -162,12 +168,12 @@ def answers_of(served: ServedModel, requests: Sequence[Inference]) -> list[Outco
 
 def _together(served: ServedModel, requests: Sequence[Inference]) -> list[Outcome]:
     """Return the answers to each request, or the error that all of them share."""
-    rows = joined([asked.rows for asked in requests])
     wanted = {one.name: one for asked in requests for one in asked.wanted}.values()
     try:
+        rows = joined([asked.rows for asked in requests])
         answers = compute(served.model, served.signature, rows, wanted)
     except Exception as error:
-        _log.debug("%s refuses a batch of %d rows: %s", served.name, rows.count, error)
+        _log.debug("%s refuses a batch of %d requests: %s", served.name, len(requests), error)
         return [error] * len(requests)
     return [answers] if len(requests) == 1 else _apart(requests, answers)
 
