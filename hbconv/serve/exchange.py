@@ -22,6 +22,8 @@ __all__ = ["Exchange"]
 
 _log = logging.getLogger("hbconv.serve")
 _UNKNOWN = Route("unknown")
+LITTLE_BYTES = 64 << 10
+"""Size of a body that asks no model. It holds no place, and may come without a token."""
 
 
 class _Cancellable(Protocol):
@@ -88,7 +90,7 @@ class Exchange:
             self._route = find_route(self.request.path)
             self._require_method()
             require_access(self._route, self.request, self._handlers.settings.token)
-            self.request.require_size()
+            self._require_size()
             if self._route.asks_model:
                 self._handlers.places.take()
                 self._has_place = True
@@ -140,6 +142,11 @@ class Exchange:
         if self.request.method not in (method, "HEAD" if method == "GET" else ""):
             path = self.request.path
             raise RefusedError(405, "MethodNotAllowed", f"Ask {path:.200} by {method}.")
+
+    def _require_size(self) -> None:
+        if not self._route.asks_model:
+            self.request.most_bytes = min(self.request.most_bytes, LITTLE_BYTES)
+        self.request.require_size()
 
     def _ask(self) -> _Cancellable:
         """Ask a model, or the server itself."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -78,8 +78,7 @@ class Request:
     path: str
     headers: Mapping[bytes, bytes]
     most_bytes: int
-    _parts: list[bytes] = field(default_factory=list)
-    _size: int = 0
+    _body: bytes | bytearray = b""
 
     def header(self, name: bytes) -> str | None:
         """Return the value of a header, whose name is in small letters."""
@@ -95,7 +94,8 @@ class Request:
             It exceeds the size allowed.
         """
         told = self.headers.get(b"content-length", b"0")
-        if told.isdigit() and int(told) > self.most_bytes:
+        # The parser refuses more than 64 bits, so what is before 20 digits are zeros.
+        if told.isdigit() and int(told[-20:]) > self.most_bytes:
             raise self._too_large()
 
     def receive(self, part: bytes) -> None:
@@ -106,10 +106,14 @@ class Request:
         RefusedError
             The body exceeds the size allowed.
         """
-        self._size += len(part)
-        if self._size > self.most_bytes:
+        if len(self._body) + len(part) > self.most_bytes:
             raise self._too_large()
-        self._parts.append(part)
+        if not self._body:
+            self._body = part  # which is all of it, mostly
+            return
+        if isinstance(self._body, bytes):
+            self._body = bytearray(self._body)  # many small parts take no more than their bytes
+        self._body += part
 
     def body(self) -> bytes:
         """Return the body, unpacked.
@@ -119,8 +123,8 @@ class Request:
         RefusedError
             It exceeds the size allowed, or is packed in a way that the server does not know.
         """
-        data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        packing = self.headers.get(b"content-encoding", b"identity")
+        data = bytes(self._body)
+        packing = self.headers.get(b"content-encoding", b"identity").lower()
         if packing == b"identity":
             return data
         if packing not in (b"gzip", b"deflate"):
@@ -140,6 +144,8 @@ class Request:
             raise self._too_large()
         if not unpacker.eof:
             raise RefusedError(400, "InputError", "The body cannot be unpacked: it is cut off.")
+        if unpacker.unused_data:
+            raise RefusedError(400, "InputError", "More follows the packed body.")
         return unpacked
 
     def _too_large(self) -> RefusedError:
