@@ -1,6 +1,6 @@
 """Connections of HTTP/1.1: bytes become requests, whose answers are written in their order.
 
-The parser is httptools. Time is looked at by the server, for all connections together: each one has
+Time is looked at by the server, for all connections together: each one has
 a deadline for what it waits for.
 """
 
@@ -9,22 +9,24 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from typing import Any, Protocol
-from urllib.parse import unquote
 
 import httptools
 
 from hbconv.serve.exchange import Exchange
 from hbconv.serve.handlers import Handlers
+from hbconv.serve.http_parser import HttpParser
 from hbconv.serve.messages import Request, Response
 from hbconv.serve.refusal import RefusedError
 
 __all__ = ["HttpConnection", "Server"]
 
 MOST_HEAD_BYTES = 512 << 10
-"""Size of the reads that a head may take; one read has up to 256 KiB."""
+"""Size of the reads that a head, or trailers, may take; one read has up to 256 KiB."""
 HEAD_SECONDS = 20.0
 """Time from the first byte of a head to its end, and from a connection to its first request."""
 KEEP_ALIVE_SECONDS = 60.0
+READ_SECONDS = 60.0
+"""Time in which a client reads some of what is written to it."""
 LINGER_SECONDS = 2.0
 """Time in which a client that still sends may read why it is refused."""
 
@@ -57,12 +59,11 @@ class HttpConnection(asyncio.Protocol):
         self._server = server
         self._handlers = server.handlers
         self._now = asyncio.get_running_loop().time
-        self._parser: Any = httptools.HttpRequestParser(self)
+        self._parser: Any = HttpParser(self, server.handlers.settings.body_bytes)
         self._transport: Any = None
         self._exchanges: deque[Exchange] = deque()
-        self._url = b""
-        self._headers: dict[bytes, bytes] = {}
         self._head_bytes = 0
+        self._unsent_bytes = 0
         self._keeps_alive = True
         self._reads_no_more = False
         self._writing_is_paused = False
@@ -81,21 +82,18 @@ class HttpConnection(asyncio.Protocol):
         for exchange in self._exchanges:
             exchange.abandon()
         self._exchanges.clear()
-        self._parser = None  # which holds this connection
+        self._parser.close()
 
     def data_received(self, data: bytes) -> None:
         """Read requests; answer the first one once it is there, or refused."""
         if self._reads_no_more:
             return
-        if self._head_bytes >= 0:
-            self._head_bytes += len(data)
-            if self._head_bytes > MOST_HEAD_BYTES:
-                self._refuse_bytes("The headers are too long.")
-                return
+        self._head_bytes += len(data)
+        if self._head_bytes > MOST_HEAD_BYTES:
+            self._refuse_bytes("The headers are too long.")
+            return
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            pass  # The request is answered as if it asked for no upgrade, and is the last one.
+            self._parser.feed(data)
         except httptools.HttpParserError:
             if not self._reads_no_more:
                 self._refuse_bytes("The bytes sent are no request of HTTP/1.1.")
@@ -107,7 +105,7 @@ class HttpConnection(asyncio.Protocol):
         self._keeps_alive = False
         if self._exchanges and not self._exchanges[-1].is_whole:
             self._exchanges.pop().abandon()
-        return bool(self._exchanges)
+        return bool(self._exchanges) and self._transport.can_write_eof()  # TLS ends both ways
 
     def pause_writing(self) -> None:
         """Begin no answer while the client does not read the one before."""
@@ -122,41 +120,22 @@ class HttpConnection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """Begin to read a head."""
-        self._url = b""
-        self._headers = {}
+        if self._reads_no_more:
+            raise EOFError  # so that the parser ends
         if not self._exchanges:
             self.deadline = self._now() + HEAD_SECONDS
 
-    def on_url(self, url: bytes) -> None:
-        """Take a part of the address."""
-        self._url += url
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header."""
-        self._headers[name.lower()] = value
-
-    def on_headers_complete(self) -> None:
+    def on_head(self, request: Request, *, is_last: bool) -> None:
         """Look at the head, if no request before it waits for its answer."""
-        self._head_bytes = -1
-        parser = self._parser
-        path = httptools.parse_url(self._url).path.decode("ascii")
-        method = parser.get_method().decode("ascii")
-        settings = self._handlers.settings
-        request = Request(
-            method, unquote(path) if "%" in path else path, self._headers, settings.body_bytes
-        )
-        self._headers = {}  # what follows the body is not of the request
-        self._keeps_alive = (
-            parser.should_keep_alive()
-            and parser.get_http_version() != "1.0"
-            and not parser.should_upgrade()
-        )
+        self._head_bytes = 0
+        self._keeps_alive = not is_last
         self._exchanges.append(Exchange(self._handlers, request, self._send))
         if len(self._exchanges) == 1 and not self._writing_is_paused:
             self._admit(self._exchanges[0])
 
     def on_body(self, body: bytes) -> None:
         """Take a part of a body."""
+        self._head_bytes = 0
         self._exchanges[-1].receive(body)
 
     def on_message_complete(self) -> None:
@@ -172,11 +151,17 @@ class HttpConnection(asyncio.Protocol):
     # What the server calls.
 
     def expire(self) -> None:
-        """Give up what is waited for."""
-        if self._exchanges and not self._exchanges[0].is_settled:
+        """Give up what is waited for: an answer, a request, or a client that reads nothing."""
+        unsent = self._transport.get_write_buffer_size()
+        if self._exchanges and self._exchanges[0].is_admitted:
             self._exchanges[0].settle(TimeoutError())
-        else:
+        elif not unsent:
             self._transport.close()
+        elif unsent == self._unsent_bytes:
+            self._transport.abort()
+        else:
+            self._unsent_bytes = unsent
+            self.deadline = self._now() + READ_SECONDS
 
     def close_if_idle(self) -> None:
         """Close a connection that has no request."""
@@ -219,12 +204,12 @@ class HttpConnection(asyncio.Protocol):
         last = not exchange.is_whole or self._handlers.is_leaving or not goes_on
         head_only = exchange.request.method == "HEAD"
         self._transport.write(response.written(self._server.date, last=last, head_only=head_only))
+        self.deadline = self._now() + KEEP_ALIVE_SECONDS
         if last:
             self._end(exchange)
         elif self._exchanges:
             asyncio.get_running_loop().call_soon(self._begin)
         else:
-            self.deadline = self._now() + KEEP_ALIVE_SECONDS
             self._transport.resume_reading()
 
     def _end(self, exchange: Exchange) -> None:
@@ -233,10 +218,11 @@ class HttpConnection(asyncio.Protocol):
         for waiting in self._exchanges:
             waiting.abandon()
         self._exchanges.clear()
-        if exchange.is_whole or not self._transport.can_write_eof():
+        if exchange.is_whole:
             self._transport.close()
             return
-        self._transport.write_eof()
+        if self._transport.can_write_eof():  # TLS cannot
+            self._transport.write_eof()
         self._transport.resume_reading()
         self.deadline = self._now() + LINGER_SECONDS
 

@@ -75,12 +75,12 @@ class HttpServer:
     def _look(self) -> None:
         """End the waiting of connections whose time is up."""
         loop = asyncio.get_running_loop()
+        loop.call_later(LOOK_SECONDS, self._look)  # first, so that no failure ends it
         now = loop.time()
         self.date = formatdate(usegmt=True).encode()
         self.handlers.publish()
         for connection in [one for one in self.connections if one.deadline < now]:
             connection.expire()
-        loop.call_later(LOOK_SECONDS, self._look)
 
     def _encryption(self) -> ssl.SSLContext | None:
         settings = self.handlers.settings

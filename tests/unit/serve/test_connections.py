@@ -99,9 +99,6 @@ def test_head_has_no_body(talk):
     [
         get(b"/v2/health/live", b"1.0"),
         get(b"/v2/health/live").replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"),
-        get(b"/v2/health/live").replace(
-            b"\r\n\r\n", b"\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
-        ),
     ],
 )
 def test_the_last_request_of_a_connection(talk, last):

@@ -1,0 +1,132 @@
+"""The parser of HTTP/1.1: bytes become requests, their bodies in parts, and their ends."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+import httptools
+
+from hbconv.serve.messages import Request
+
+__all__ = ["HttpParser", "Reader"]
+
+
+class Reader(Protocol):
+    """What the parser tells."""
+
+    def on_message_begin(self) -> None:
+        """Begin to read a head."""
+
+    def on_head(self, request: Request, *, is_last: bool) -> None:
+        """Take a head; its client may expect that the answer closes the connection."""
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body."""
+
+    def on_message_complete(self) -> None:
+        """Take the end of a request."""
+
+
+class HttpParser:
+    """Reads requests by httptools.
+
+    That parser takes what follows a request for an upgrade as the other protocol, its body too.
+    But clients of HTTP/2 begin so over plain TCP, and a server may go on with HTTP/1.1. So such a
+    head is read once more, as if it asked for no upgrade.
+
+    Parameters
+    ----------
+    reader : Reader
+    most_bytes : int
+        Size of a body.
+    """
+
+    def __init__(self, reader: Reader, most_bytes: int) -> None:
+        self._reader = reader
+        self._most_bytes = most_bytes
+        self._url = b""
+        self._headers: dict[bytes, bytes] = {}
+        self._plain_head = b""
+        self.on_body = reader.on_body
+        self._parser: Any = httptools.HttpRequestParser(self)
+
+    def feed(self, data: bytes) -> None:
+        """Read some bytes.
+
+        Raises
+        ------
+        httptools.HttpParserError
+            They are no request, or the reader takes no more.
+        """
+        rest: bytes | memoryview = data
+        while True:
+            try:
+                self._parser.feed_data(rest)
+                return
+            except httptools.HttpParserUpgrade as upgrade:
+                if not self._plain_head:
+                    return  # a CONNECT, which is the last request
+                self._read_again()
+                rest = memoryview(rest)[upgrade.args[0] :]
+
+    def close(self) -> None:
+        """Let go of the reader."""
+        del self._parser, self._reader, self.on_body
+
+    # What httptools calls.
+
+    def on_message_begin(self) -> None:
+        """Begin to read a head."""
+        self._url = b""
+        self._headers = {}
+        self._reader.on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the address."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header."""
+        self._headers[name.lower()] = value
+
+    def on_headers_complete(self) -> None:
+        """Tell of the head."""
+        if self._parser.should_upgrade() and b"upgrade" in self._headers:
+            self._plain_head = self._head_without_upgrade()
+            return
+        path = (httptools.parse_url(self._url).path or b"/").decode("ascii")
+        request = Request(
+            self._parser.get_method().decode("ascii"),
+            unquote(path) if "%" in path else path,
+            self._headers,
+            self._most_bytes,
+        )
+        self._headers = {}  # what follows the body is not of the request
+        self._reader.on_head(request, is_last=self._is_last())
+
+    def on_message_complete(self) -> None:
+        """Tell of the end of a request."""
+        if not self._plain_head:
+            self._reader.on_message_complete()
+
+    # What goes on inside.
+
+    def _is_last(self) -> bool:
+        parser = self._parser
+        return (
+            not parser.should_keep_alive()
+            or parser.get_http_version() == "1.0"
+            or parser.should_upgrade()
+        )
+
+    def _head_without_upgrade(self) -> bytes:
+        del self._headers[b"upgrade"]
+        start = (self._parser.get_method(), self._url, self._parser.get_http_version().encode())
+        lines = [b"%b: %b\r\n" % header for header in self._headers.items()]
+        return b"%b %b HTTP/%b\r\n%b\r\n" % (*start, b"".join(lines))
+
+    def _read_again(self) -> None:
+        head, self._plain_head = self._plain_head, b""
+        self._parser = httptools.HttpRequestParser(self)
+        self._parser.feed_data(head)
