@@ -41,6 +41,8 @@ SCALARS = NUMBERS | {str, NoneType}
 """Types of values in records that are read fast."""
 MOST_HASHED = 4096
 """Texts of a column of which the hashes are remembered."""
+LONGEST_HASHED = 256
+"""Characters of a text that is remembered: clients choose the texts."""
 _FORMATS = {"float32": "f", "float64": "d", "int64": "q", "int32": "i"}
 
 
@@ -229,10 +231,15 @@ def _missing(code: int, value: Any) -> int:
 
 
 def _hashed(hashes: Hashes, where: str) -> Lookup:
-    @lru_cache(MOST_HASHED)
-    def code(value: Any) -> int:
+    def find(value: Any) -> int:
         if not isinstance(value, str):
             _require_exact(value)
         return int(encode_hashed(np.array([value], dtype=object), hashes, where)[0])
+
+    remembered = lru_cache(MOST_HASHED)(find)
+
+    def code(value: Any) -> int:
+        is_long = isinstance(value, str) and len(value) > LONGEST_HASHED
+        return find(value) if is_long else remembered(value)
 
     return code

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import pickle
 import random
+import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -414,3 +415,15 @@ def test_compile_chooses_programs_anew(form):
         wanted = hbconv.convert(source, "tvm", sample=small).predict(form(small))
         assert not np.array_equal(before[1], wanted)
         np.testing.assert_array_equal(model.compile(small).predict(form(small)), wanted)
+
+
+def test_long_texts_are_not_remembered():
+    """Clients choose the texts, and would fill the memory with them."""
+    model = converted(catboost)
+    row = {name: RECORD[name] for name in model.schema.names}
+    text = "long" * 1000
+    kept = sys.getrefcount(text)
+    for _ in range(3):
+        answer = outcome(model.predict, {**row, "sex": text})
+        assert answer == outcome(lambda x: model._call("predict", x), {**row, "sex": text})
+    assert sys.getrefcount(text) == kept
