@@ -160,8 +160,7 @@ class Search:
     ) -> Optimized:
         """Take the first toggle that saves time, again and again.
 
-        What was derived is left out if that saves anything. To take it up again must save more,
-        because predictions are no better.
+        Leaving out must save anything; taking up again more, for predictions are no better.
         """
         for refused in toggles(found):
             if len(self._derived) >= self._most_trials:
