@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -21,7 +22,7 @@ from hbconv.backends.torch.device_trees import (
 )
 from hbconv.strategy import strategies
 
-__all__ = ["DEVICE", "answer_by_all_kernels", "launched"]
+__all__ = ["DEVICE", "answer_by_all_kernels", "emulate_operator", "launched"]
 
 DEVICE = Device(processors=2, shared_bytes=227 << 10)
 launched: set[str] = set()
@@ -29,7 +30,12 @@ launched: set[str] = set()
 _calls = count()
 
 
-@torch.library.impl(OPERATOR, "CPU")
+@cache
+def emulate_operator() -> None:
+    """Let the operator run on the CPU; a second import of this file must not take its place."""
+    torch.library.impl(OPERATOR, "CPU", _emulated)
+
+
 def _emulated(x: Tensor, tables: list[Tensor], plan: str) -> Tensor:
     """Run the kernels, with threads started in one order at even calls, in the other at odd ones."""
     device = Emulated(reversed_order=next(_calls) % 2 == 1)
@@ -40,6 +46,7 @@ def _emulated(x: Tensor, tables: list[Tensor], plan: str) -> Tensor:
 
 def answer_by_all_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let backend ``torch`` compute trees by each kernel that takes them, on the CPU."""
+    emulate_operator()
     launched.clear()
     monkeypatch.setattr(Torch, "native_trees", lambda self, target: frozenset(strategies()))
     monkeypatch.setattr(DeviceTrees, "forward", _forward)

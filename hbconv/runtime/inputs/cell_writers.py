@@ -102,7 +102,7 @@ def make_writers(
     for feed in feeds:
         if isinstance(feed, CodesFeed):
             writer = _codes_writer(feed, places, types, fed[feed.name], reads)
-        elif isinstance(feed, Feed) and reads.numbers.issuperset(feed.columns):
+        elif isinstance(feed, Feed) and feed.columns and reads.numbers.issuperset(feed.columns):
             writer = _numbers_writer(feed, [places[i] for i in feed.columns], types)
         else:
             writer = None

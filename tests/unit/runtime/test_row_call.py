@@ -20,6 +20,7 @@ import pytest
 from catboost import CatBoostClassifier
 from lightgbm import LGBMClassifier
 from sklearn.compose import ColumnTransformer
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
@@ -427,3 +428,13 @@ def test_long_texts_are_not_remembered():
         answer = outcome(model.predict, {**row, "sex": text})
         assert answer == outcome(lambda x: model._call("predict", x), {**row, "sex": text})
     assert sys.getrefcount(text) == kept
+
+
+@pytest.mark.parametrize("backend", ["tvm", "torch"])
+def test_a_model_that_reads_no_column_answers_one_row(backend: str) -> None:
+    table = pd.DataFrame({"age": [1.0, 2.0, 3.0], "city": ["a", "b", "c"]})
+    source = DummyClassifier(strategy="prior").fit(table, [0, 1, 1])
+    model = hbconv.convert(source, backend=backend)
+    for _ in range(2):
+        for one in (table[:1], table.iloc[0].to_dict()):
+            np.testing.assert_array_equal(model.predict_proba(one), source.predict_proba(table[:1]))

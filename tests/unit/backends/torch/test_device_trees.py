@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from emulated_device import DEVICE, launched
+from emulated_device import DEVICE, emulate_operator, launched
 from forests import hostile_rows, random_forest
 
 from hbconv.backends import find_backend
@@ -24,6 +24,11 @@ from hbconv.tensor import Builder
 FOREST = random_forest(np.random.default_rng(1), n_trees=30, max_depth=5, n_outputs=3)
 VECTORS = random_forest(np.random.default_rng(2), 9, max_depth=5, n_outputs=3, vector=True)
 ON_CUDA = Target("torch", device="cuda")
+
+
+@pytest.fixture(autouse=True)
+def _emulated() -> None:
+    emulate_operator()
 
 
 def module(forest: Any = FOREST) -> TensorModule:
