@@ -54,18 +54,33 @@ def drop_directions(node: Node) -> Node | None:
 
 
 def _never_nan(x: Node) -> bool:
-    """Whether no row holds NaN here; constants that are not ordinary are not looked into."""
+    """Whether no row holds NaN here; constants that are not ordinary are not looked into.
+
+    Each node is visited once: where columns are computed from all before them, paths are many.
+    """
+    waiting, seen = [x], {id(x)}
+    while waiting:
+        node = waiting.pop()
+        if _fills(node):
+            continue
+        if not _keeps_numbers(node):
+            return False
+        waiting += [read for read in node.inputs if id(read) not in seen]
+        seen.update(map(id, node.inputs))
+    return True
+
+
+def _fills(x: Node) -> bool:
+    """Whether there is no NaN behind this node, whatever comes."""
     if x.type.dtype in ("int32", "int64", "bool"):
         return True
-    if isinstance(x, Impute):
-        return bool(np.isnan(x.missing)) and not np.isnan(x.fill.data).any()
-    if isinstance(x, Affine):
-        return _keeps_numbers(x) and _never_nan(x.x)
-    return isinstance(x, Cast | Select | Concat) and all(map(_never_nan, x.inputs))
+    return isinstance(x, Impute) and bool(np.isnan(x.missing)) and not np.isnan(x.fill.data).any()
 
 
-def _keeps_numbers(x: Affine) -> bool:
-    """Whether each step makes a number of every number, infinities included."""
+def _keeps_numbers(x: Node) -> bool:
+    """Whether the node makes a number of every number, infinities included."""
+    if not isinstance(x, Affine):
+        return isinstance(x, Cast | Select | Concat)
     least, most = ORDINARY
     for step in x.steps:
         sizes = np.abs(step.constant.data.astype(np.float64))

@@ -20,11 +20,13 @@ from hbconv.containers import (
     Cast,
     Clip,
     Columns,
+    Concat,
     Graph,
     Impute,
     Node,
     Output,
     Schema,
+    Select,
     TreeEnsemble,
     TreeLeaves,
 )
@@ -80,6 +82,15 @@ def test_directions_stay_where_nan_may_come(x: Node) -> None:
     forest = random_forest(np.random.default_rng(0), n_trees=4, n_features=3, max_depth=3)
     assert forest.default_left.data.any()
     assert drop_directions(TreeEnsemble(x, forest)) is None
+
+
+def test_a_node_with_many_paths_is_visited_once() -> None:
+    """Two ways lead to each of the nodes below: 2 ** 60 paths."""
+    x: Node = FILLED
+    for _ in range(60):
+        x = Select(Concat((x, Affine.of(x, mul=2.0))), Array.of([0, 1, 5], "int32"))
+    forest = random_forest(np.random.default_rng(0), n_trees=4, n_features=3, max_depth=3)
+    assert drop_directions(TreeLeaves(x, forest)) is not None
 
 
 def test_a_forest_without_directions_stays_as_it_is() -> None:
