@@ -41,7 +41,9 @@ class Variant:
         """
         table = read_table(X, self.model.reads)
         program = self.model.programs.program((self.method,), table.dtypes, table.padding)
-        feeds = program.host.feeds
+        feeds = (
+            getattr(program, "host", None) or program.lowered
+        ).feeds  # as it was called earlier
         parts = [table.part(rows).inputs(feeds) for rows in chunks(table.rows, program.chunk)]
 
         def call() -> None:
