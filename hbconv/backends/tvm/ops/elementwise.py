@@ -121,7 +121,8 @@ def product(kind: Kind, a: Any, b: Any) -> Any:
     """Multiply and round: the fence keeps LLVM from fusing the product with an addition."""
     if not kind.floating:
         return a * b
-    return tirx.call_llvm_pure_intrin(f"{kind.dtype}x{kind.lanes}", "llvm.arithmetic.fence", a * b)
+    rounded = a * b
+    return tirx.call_llvm_pure_intrin(str(rounded.ty), "llvm.arithmetic.fence", rounded)
 
 
 def smaller(kind: Kind, a: Any, b: Any) -> Any:

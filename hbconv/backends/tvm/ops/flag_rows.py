@@ -12,7 +12,7 @@ import numpy as np
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.tir.kernel import ANY, Kernel, Register, literal
+from hbconv.backends.tvm.tir.kernel import ANY, Kernel, Register, literal, spread
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.transpose import starts
 from hbconv.tensor import Op
@@ -151,7 +151,7 @@ def _count_all(look: Look, matrix: Any, first: Any, width: int) -> list[Register
     whole = k.bind(entries // step * step)
     with T.serial(entries - whole) as i:  # 2.
         look.count(rest, flat[whole + i], 1)
-    counters[0].set(counters[0].get() + _spread(rest.get(), look.lanes))
+    counters[0].set(counters[0].get() + spread(rest.get(), look.lanes))
     return counters
 
 
@@ -172,10 +172,6 @@ def _count_columns(
         entries = matrix[first + row, tirx.Ramp(start, 1, look.lanes)]
         look.count(counter, entries, look.lanes, k.entries(table, block * look.lanes, look.lanes))
     return [counter]
-
-
-def _spread(value: Any, lanes: int) -> Any:
-    return tirx.Broadcast(value, lanes) if lanes > 1 else value
 
 
 def _flat(matrix: Any, first: Any) -> Any:

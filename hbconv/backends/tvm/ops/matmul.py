@@ -30,16 +30,16 @@ STEPS: dict[str, Callable[[Kind, Any, Any], Any]] = {
     SQUARE: product,
 }
 """What may follow a product, over vectors of rows."""
-REGISTERS_BY_COLUMNS = {1: 8, 2: 4, 3: 4}
-"""Registers of rows of narrow blocks: as many sums in flight hide the latency of an addition."""
+REGISTERS_BY_COLUMNS = {1: 8, 2: 4}
+"""Registers of rows of narrow blocks: eight sums in flight hide the latency of an addition."""
 REGISTERS = 2
-"""Registers of rows of all other blocks."""
+"""Registers of rows of all other blocks: 16 registers then hold sums, entries and weights."""
 
 
 def height(k: Kernel, dtype: str, columns: int) -> int:
     """Return the rows of a block: full registers, and at most the tile."""
     registers = REGISTERS_BY_COLUMNS.get(columns, REGISTERS)
-    return min(k.tile, k.lanes // np.dtype(dtype).itemsize * registers)
+    return min(k.tile, max(1, k.lanes // np.dtype(dtype).itemsize) * registers)
 
 
 def multiply(

@@ -14,7 +14,7 @@ from hbconv.backends.tvm.ops.mathematics import Numbers, exp, log1p
 from hbconv.backends.tvm.ops.matmul import accumulate
 from hbconv.backends.tvm.ops.movement import inside
 from hbconv.backends.tvm.ops.row_major_matmul import matmul
-from hbconv.backends.tvm.tir.kernel import Kernel, literal
+from hbconv.backends.tvm.tir.kernel import Kernel, literal, spread
 from hbconv.backends.tvm.tir.memory import Place, storage
 
 __all__ = ["EMITTERS"]
@@ -56,17 +56,18 @@ def reduce_sum(k: Kernel, out: Place, x: Place, axis: int) -> None:
         fold(k, out, x, axis, add, 0)
         return
     whole = width - width % PARTIAL_SUMS
-    with k.over(out.shape) as index, k.vectors(PARTIAL_SUMS) as row:
+    lanes = min(k.lanes, PARTIAL_SUMS)
+    with k.over(out.shape) as index, k.vectors(lanes) as row:
 
         def entry(i: Any) -> Any:
             return k.load(x, insert(index, axis, i), row)
 
-        partial = [k.register(out.dtype, entry(i), PARTIAL_SUMS) for i in range(PARTIAL_SUMS)]
+        partial = [k.register(out.dtype, entry(i), lanes) for i in range(PARTIAL_SUMS)]
         with T.serial(1, whole // PARTIAL_SUMS) as block:
             for i, total in enumerate(partial):
                 total.set(total.get() + entry(block * PARTIAL_SUMS + i))
         a, b, c, d, e, f, g, h = (total.get() for total in partial)
-        whole_sum = k.register(out.dtype, ((a + b) + (c + d)) + ((e + f) + (g + h)), PARTIAL_SUMS)
+        whole_sum = k.register(out.dtype, ((a + b) + (c + d)) + ((e + f) + (g + h)), lanes)
         with T.serial(whole, width) as i:
             whole_sum.set(whole_sum.get() + entry(i))
         k.store(out, index, row, whole_sum.get())
@@ -112,7 +113,7 @@ def argmax(k: Kernel, out: Place, x: Place, axis: int) -> None:
             if floating:
                 better = better | (tirx.isnan(entry) & (best.get() <= best.get()))
             # An expression is computed where it is used, and better reads best: set best last.
-            place.set(tirx.Select(better, tirx.Broadcast(i, k.lanes), place.get()))
+            place.set(tirx.Select(better, spread(i, k.lanes), place.get()))
             best.set(tirx.Select(better, entry, best.get()))
         k.store(out, index, row, place.get())
 

@@ -13,7 +13,7 @@ from hbconv.array import Array
 from hbconv.tensor import Constant, Input, Op, TensorProgram, TensorType
 from hbconv.tensor.program import Instruction, renumber
 
-__all__ = ["FLAG_BEYOND", "join_flags", "join_looks"]
+__all__ = ["FLAG_BEYOND", "drop_unread", "join_flags", "join_looks"]
 
 FLAG_BEYOND = "flag_beyond"
 """The primitive that flags each row of which an entry, or one of a row nearby, is beyond a bound.
@@ -57,7 +57,7 @@ def join_looks(program: TensorProgram) -> TensorProgram:
         read = None if look is None else _columns_of_input(program, look.operand)
         if look is not None and read is not None:
             found[position] = _flag(program.instructions[position], read[0], read[1], look)
-    return _without_unread(_moved(program, found)) if found else program
+    return drop_unread(_moved(program, found)) if found else program
 
 
 def join_flags(program: TensorProgram) -> TensorProgram:
@@ -80,7 +80,7 @@ def join_flags(program: TensorProgram) -> TensorProgram:
         if flag is not None:
             found[index] = replace(flag, type=program.instructions[index].type)
     kept = [found.get(i, instruction) for i, instruction in enumerate(program.instructions)]
-    return _without_unread(replace(program, instructions=tuple(kept))) if found else program
+    return drop_unread(replace(program, instructions=tuple(kept))) if found else program
 
 
 def _behind_flags(program: TensorProgram) -> set[int]:
@@ -202,7 +202,7 @@ def _moved(program: TensorProgram, found: dict[int, Op]) -> TensorProgram:
     )
 
 
-def _without_unread(program: TensorProgram) -> TensorProgram:
+def drop_unread(program: TensorProgram) -> TensorProgram:
     """Drop operators and constants that nothing reads any more."""
     read = Counter(program.outputs.values())
     for position, instruction in reversed(list(enumerate(program.instructions))):

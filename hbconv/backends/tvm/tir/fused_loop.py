@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.tir.kernel import Kernel, Register
+from hbconv.backends.tvm.tir.kernel import Kernel, Register, lanes
 from hbconv.backends.tvm.tir.memory import InRegister, Place, storage
 
 __all__ = ["FusedLoop"]
@@ -30,13 +30,13 @@ class FusedLoop:
         The function under construction.
     index : tuple
         The entry at hand.
-    row : Ramp
-        The vector of rows at hand.
+    row : Ramp, or int expression
+        The rows at hand.
     """
 
     def __init__(self, kernel: Kernel, index: tuple[Any, ...], row: Any) -> None:
         self.kernel = kernel
-        self.lanes = int(row.lanes)
+        self.lanes = lanes(row)
         self._index = index
         self._row = row
         self._values = dict[Place, Register]()
@@ -46,8 +46,8 @@ class FusedLoop:
     def open(cls, kernel: Kernel, shape: tuple[int, ...], dtypes: set[str]) -> Iterator[FusedLoop]:
         """Open the loop, for values of the given shape and dtypes."""
         size = max(np.dtype(storage(dtype)).itemsize for dtype in dtypes)
-        lanes = min(kernel.lanes, REGISTERS * kernel.machine.vector // size)
-        with kernel.over(shape) as index, kernel.vectors(lanes) as row:
+        most = min(kernel.lanes, REGISTERS * kernel.machine.vector // size)
+        with kernel.over(shape) as index, kernel.vectors(most) as row:
             yield cls(kernel, index, row)
 
     @contextmanager

@@ -28,7 +28,16 @@ from hbconv.backends.tvm.tir.memory import (
 )
 from hbconv.errors import VerificationError
 
-__all__ = ["Kernel", "Register", "Subroutine", "code_within", "fitting", "literal"]
+__all__ = [
+    "Kernel",
+    "Register",
+    "Subroutine",
+    "code_within",
+    "fitting",
+    "lanes",
+    "literal",
+    "spread",
+]
 
 SCRATCH = ("float32", "float64", "int32", "int64", "uint8", "uint16")
 TABLES = ("float32", "float64", "int32", "int64", "uint8", "uint16")
@@ -44,7 +53,12 @@ def literal(value: float, dtype: str, lanes: int) -> Any:
         if dtype.startswith("float")
         else tirx.IntImm(dtype, int(value))
     )
-    return scalar if lanes == 1 else tirx.Broadcast(scalar, lanes)
+    return spread(scalar, lanes)
+
+
+def spread(value: Any, lanes: int) -> Any:
+    """Return a value in all lanes."""
+    return tirx.Broadcast(value, lanes) if lanes > 1 else value
 
 
 def code_within(k: Kernel, value: Any, last: Any, dtype: str, lanes: int = 1) -> Any:
@@ -222,7 +236,7 @@ class Kernel:
             return self.entries(place, row.base, lanes(row))
         if isinstance(place, InTable):
             value = self.entry(place, flat(place.shape, index))
-            return tirx.Broadcast(value, lanes(row)) if lanes(row) > 1 else value
+            return spread(value, lanes(row))
         memory = in_memory(place)
         return self._buffer(memory)[self._address(memory, flat(place.shape, index), row)]
 

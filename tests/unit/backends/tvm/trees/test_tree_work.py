@@ -3,7 +3,7 @@
 import numpy as np
 from forests import random_forest
 
-from hbconv.backends.tvm.trees.tree_work import count_tree_work
+from hbconv.backends.tvm.trees.tree_work import DOUBLES, count_tree_work
 
 
 def seeded(trees, depth=4):
@@ -21,11 +21,21 @@ def test_select_decides_all_splits_and_a_walk_steps_once_a_level():
 
 def test_select_needs_a_column_for_each_255_thresholds():
     forest = seeded(300, 8)
-    columns = count_tree_work("select", forest, "float64", 100).columns
-    counts = forest.count_thresholds("float64")
+    columns = count_tree_work("select", forest, "float32", 100).columns
+    counts = forest.count_thresholds("float32")
     assert counts.max() > 255
     assert columns == np.ceil(counts / 255).sum() > len(counts)
-    assert count_tree_work("tree_traversal", forest, "float64", 100).columns == len(counts)
+    assert count_tree_work("tree_traversal", forest, "float32", 100).columns == len(counts)
+
+
+def test_columns_of_doubles_take_longer():
+    forest = seeded(300, 8)
+    counts = forest.count_thresholds("float64")
+    columns = count_tree_work("select", forest, "float64", 100).columns
+    assert columns == DOUBLES * np.ceil(counts / 255).sum()
+    assert count_tree_work("tree_traversal", forest, "float64", 100).columns == (
+        DOUBLES * len(counts)
+    )
 
 
 def test_few_rows_of_larger_forests_walk_alone_whatever_the_strategy():
