@@ -8,26 +8,29 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hbconv.backends.tvm import BACKEND
+from hbconv.backends.tvm.c_library.function import CFunction, compile_function
 from hbconv.backends.tvm.c_library.header import class_arrays, header_text
 from hbconv.backends.tvm.c_library.literals import c_text, texts
-from hbconv.backends.tvm.c_library.method import CMethod, compile_method
-from hbconv.backends.tvm.c_library.source import method_source
-from hbconv.backends.tvm.c_library.toolchain import TRIPLES, find_compiler, run_compiler
+from hbconv.backends.tvm.c_library.source import function_source
+from hbconv.backends.tvm.c_library.toolchain import TRIPLES, C, find_compiler, run_compiler
 from hbconv.backends.tvm.target.machine import LEVELS, Machine
 from hbconv.containers import Graph
+from hbconv.interface import inputs_with_text
 from hbconv.names import unknown
 from hbconv.target import Target
 
-__all__ = ["export_library"]
+__all__ = ["COMPILE", "LINK", "export_library", "library_files", "machine_of", "write_files"]
 
-OPTIONS = (
-    *("-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-Bsymbolic", "-s"),
-    *("-Wl,-z,noexecstack", "-Wl,--version-script=exports.map"),
+COMPILE = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden")
+LINK = (
+    *("-shared", "-fPIC", "-Wl,-Bsymbolic", "-s", "-Wl,-z,noexecstack"),
+    "-Wl,--version-script=exports.map",
 )
 FAILURES = {
     -1: "rows is negative, or a pointer is NULL",
     -2: "there is no memory for the call",
     -3: "this processor lacks instructions that the library was compiled for",
+    -4: "a code of a text is in no vocabulary",
 }
 SUPPORTS = {
     "x86-64-v3": ("avx2", "fma", "bmi", "bmi2"),
@@ -62,25 +65,28 @@ def export_library(
     MissingPackageError
         TVM, or a C compiler for the level, is not installed.
     BackendError
-        C has no type for an answer, or the compiler fails.
+        C has no type for an input or answer, or the compiler fails.
     """
     BACKEND.require_packages()
-    machine = _machine(level)
-    compiler = find_compiler(machine)
-    methods = [compile_method(graph, target, machine) for graph in graphs.values()]
-    estimator = next(iter(graphs.values())).traits.estimator
-    header = header_text(estimator, methods, prefix)
+    machine = machine_of(level)
+    compiler = find_compiler(machine, C)
+    functions = [
+        compile_function(name, graph, inputs_with_text, target, machine)
+        for name, graph in graphs.items()
+    ]
+    header = header_text(next(iter(graphs.values())).traits.estimator, functions, prefix)
+    files = library_files(functions, prefix, machine)
+    files["library.c"] += _class_arrays(functions, prefix).encode()
+    files["exports.map"] = f"{{ global: {prefix}_*; local: *; }};\n".encode()
     with TemporaryDirectory() as name:
         folder = Path(name)
-        objects = _write(folder, methods, _source(methods, prefix, machine), prefix)
-        library = folder / "library.so"
-        run_compiler(
-            [*compiler, *OPTIONS, "library.c", *objects, "-lm", "-o", library.name], folder
-        )
-        return library.read_bytes(), header
+        sources = write_files(folder, files)
+        run_compiler([*compiler, *COMPILE, *LINK, *sources, "-lm", "-o", "library.so"], folder)
+        return (folder / "library.so").read_bytes(), header
 
 
-def _machine(level: str | None) -> Machine:
+def machine_of(level: str | None) -> Machine:
+    """Return the machine of a level, by default this one, or raise OptionError."""
     if level is None:
         return Machine.host()
     known = [name for name in LEVELS if Machine(name).architecture in TRIPLES]
@@ -89,19 +95,37 @@ def _machine(level: str | None) -> Machine:
     return Machine(level)
 
 
-def _source(methods: list[CMethod], prefix: str, machine: Machine) -> str:
-    """Return the C of a library. Statuses of checks count up over all methods."""
+def library_files(functions: list[CFunction], prefix: str, machine: Machine) -> dict[str, bytes]:
+    """Return what a compiler reads: C, objects, and tables that the C includes."""
+    files = {"library.c": _source(functions, prefix, machine).encode()}
+    for loop in (loop for function in functions for loop in function.loops):
+        files[f"{loop.symbol}.bin"] = loop.tables
+        files |= {f"{name}.o": data for name, data in loop.objects.items()}
+    return files
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
+    """Write files, and return the names of those that a compiler is given."""
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    return [name for name in files if name.endswith((".c", ".o"))]
+
+
+def _source(functions: list[CFunction], prefix: str, machine: Machine) -> str:
+    """Return the C of a library. Statuses of checks count up over all functions."""
     runtime = resources.files("hbconv.backends.tvm.c_library").joinpath("runtime.c").read_text()
     parts = [runtime, _runs_here(machine)]
     messages: list[str] = []
-    for method in methods:
-        parts.append(method_source(method, prefix, len(messages) + 1))
-        messages += [message for message, _ in method.messages]
-        parts += [
-            f"API const char *const {name}[{len(values)}] = {texts(values)};\n"
-            for name, values in class_arrays(method, prefix)
-        ]
+    for function in functions:
+        parts.append(function_source(function, prefix, len(messages) + 1))
+        messages += [message for message, _ in function.messages]
     return "\n".join([*parts, _messages(messages, prefix)])
+
+
+def _class_arrays(functions: list[CFunction], prefix: str) -> str:
+    arrays = [pair for function in functions for pair in class_arrays(function, prefix)]
+    lines = [f"API const char *const {n}[{len(v)}] = {texts(v)};\n" for n, v in arrays]
+    return "".join(["\n", *lines])
 
 
 def _runs_here(machine: Machine) -> str:
@@ -115,16 +139,3 @@ def _messages(messages: list[str], prefix: str) -> str:
     cases = [f"        case {status}: return {c_text(text)};" for status, text in statuses.items()]
     body = "\n".join(["    switch (status) {", *cases, "        default: return NULL;", "    }"])
     return f"API const char *{prefix}_message(int32_t status) {{\n{body}\n}}\n"
-
-
-def _write(folder: Path, methods: list[CMethod], source: str, prefix: str) -> list[str]:
-    """Write what the compiler reads, and return the names of the object files."""
-    (folder / "library.c").write_text(source, encoding="utf-8")
-    (folder / "exports.map").write_text(f"{{ global: {prefix}_*; local: *; }};\n")
-    objects: dict[str, bytes] = {}
-    for loop in (loop for method in methods for loop in method.loops):
-        (folder / f"{loop.symbol}.bin").write_bytes(loop.tables)
-        objects |= {f"{name}.o": data for name, data in loop.objects.items()}
-    for name, data in objects.items():
-        (folder / name).write_bytes(data)
-    return list(objects)

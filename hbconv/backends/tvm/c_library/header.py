@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from hbconv import __version__
+from hbconv.backends.tvm.c_library.function import CFunction
 from hbconv.backends.tvm.c_library.literals import texts
-from hbconv.backends.tvm.c_library.method import CMethod
-from hbconv.backends.tvm.c_library.source import signature
+from hbconv.backends.tvm.c_library.source import input_name, signature
 
 __all__ = ["class_arrays", "header_text"]
 
@@ -41,7 +41,7 @@ const char *{prefix}_message(int32_t status);
 """
 
 
-def header_text(estimator: str, methods: list[CMethod], prefix: str) -> str:
+def header_text(estimator: str, methods: list[CFunction], prefix: str) -> str:
     """Return the text of a header."""
     functions = "".join(f"{line}\n" for method in methods for line in _declared(method, prefix))
     guard = f"{prefix.upper()}_H"
@@ -54,13 +54,14 @@ def header_text(estimator: str, methods: list[CMethod], prefix: str) -> str:
     )
 
 
-def _declared(method: CMethod, prefix: str) -> Iterator[str]:
+def _declared(method: CFunction, prefix: str) -> Iterator[str]:
     yield f"/* {method.name}"
     for given in method.inputs:
         what = "texts" if given.is_text else f"rows x {len(given.columns)}"
-        yield f"   {given.name}: {what}, of {_comment(', '.join(given.columns))}"
-    shape = " x ".join(["rows", *map(str, method.told.shape)])
-    coded = ", codes of classes" if method.told.classes else ""
+        yield f"   {input_name(given)}: {what}, of {_comment(', '.join(given.columns))}"
+    (answer,) = method.answers
+    shape = " x ".join(["rows", *map(str, answer.told.shape)])
+    coded = ", codes of classes" if answer.told.classes else ""
     yield f"   answer: {shape}{coded} */"
     yield f"{signature(method, prefix)};"
     for name, values in class_arrays(method, prefix):
@@ -68,9 +69,9 @@ def _declared(method: CMethod, prefix: str) -> Iterator[str]:
     yield ""
 
 
-def class_arrays(method: CMethod, prefix: str) -> list[tuple[str, tuple[str, ...]]]:
+def class_arrays(method: CFunction, prefix: str) -> list[tuple[str, tuple[str, ...]]]:
     """Return the names and labels of the arrays that codes are places in, one for each target."""
-    tables = method.told.classes or ()
+    tables = method.answers[0].told.classes or ()
     name = f"{prefix}_{method.name}_classes"
     names = [name] if len(tables) == 1 else [f"{name}_{i}" for i in range(len(tables))]
     pairs = zip(names, tables, strict=True)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hbconv.backends.tvm.c_library.method import CMethod, rounded
-from hbconv.interface import label_tables
+from hbconv.backends.tvm.c_library.function import CAnswer, CFunction, rounded
 
 __all__ = ["MAX_INDEX", "CallMemory"]
 
@@ -33,8 +32,8 @@ class CallMemory:
         Place of the codes of texts.
     flags : tuple of int
         Place of what each check says.
-    values : int or None
-        Place of the values that are converted to the answer; None where a loop writes it itself.
+    values : tuple of int or None
+        Place of the values that are converted to each answer; None where a loop writes it itself.
     scratch : dict of str to tuple of int
         Places of the buffers of each loop, by its symbol. Loops do not run at once.
     """
@@ -43,43 +42,46 @@ class CallMemory:
     bytes: int
     codes: int
     flags: tuple[int, ...]
-    values: int | None
+    values: tuple[int | None, ...]
     scratch: dict[str, tuple[int, ...]]
 
     @staticmethod
-    def of(method: CMethod) -> CallMemory:
-        """Lay out the memory of a method."""
-        converts = label_tables(method.output) is not None or method.dtype != method.told.dtype
-        widths = [width for _, width in method.messages]
-        item = np.dtype(method.dtype).itemsize * method.width if converts else 0
-        row_bytes = 4 * len(method.coded) + sum(widths) + item
-        rows = _slice_rows(method, row_bytes)
-        end = rounded(4 * len(method.coded) * rows)
-        flags = []
-        for width in widths:
-            flags.append(end)
-            end = rounded(end + width * rows)
-        values = end
-        end = rounded(end + item * rows)
+    def of(function: CFunction) -> CallMemory:
+        """Lay out the memory of a function."""
+        widths = [width for _, width in function.messages]
+        items = [_value_bytes(answer) for answer in function.answers]
+        row_bytes = 4 * len(function.coded) + sum(widths) + sum(items)
+        rows = _slice_rows(function, row_bytes)
+        first = rounded(4 * len(function.coded) * rows)
+        flags, first = _places([width * rows for width in widths], first)
+        values, first = _places([item * rows for item in items], first)
         scratch = {}
-        ends = [end]
-        for loop in method.loops:
-            places, last = _places(loop.scratch_bytes, end)
-            scratch[loop.symbol] = places
-            ends.append(last)
-        return CallMemory(rows, max(ends), 0, tuple(flags), values if converts else None, scratch)
+        ends = [first]
+        for loop in function.loops:
+            scratch[loop.symbol], end = _places(loop.scratch_bytes, first)
+            ends.append(end)
+        held = tuple(p if item else None for p, item in zip(values, items, strict=True))
+        return CallMemory(rows, max(64, *ends), 0, flags, held, scratch)
 
 
-def _slice_rows(method: CMethod, row_bytes: int) -> int:
-    inputs = [1 if given.is_text else len(given.columns) for given in method.inputs]
-    widest = max([*inputs, len(method.coded), method.width, *(w for _, w in method.messages)])
+def _value_bytes(answer: CAnswer) -> int:
+    """Return the bytes of a row's values that are converted."""
+    return np.dtype(answer.dtype).itemsize * answer.width if answer.converts else 0
+
+
+def _slice_rows(function: CFunction, row_bytes: int) -> int:
+    inputs = [1 if given.is_text else len(given.columns) for given in function.inputs]
+    answers = [answer.width for answer in function.answers]
+    checks = [width for _, width in function.messages]
+    widest = max([*inputs, len(function.coded), *answers, *checks])
     fitting = max(LEAST_ROWS, SLICE_BYTES // max(1, row_bytes))
     return max(1, min(SLICE_ROWS, fitting, MAX_INDEX // (widest + 1)))
 
 
-def _places(sizes: tuple[int, ...], end: int) -> tuple[tuple[int, ...], int]:
+def _places(sizes: list[int] | tuple[int, ...], first: int) -> tuple[tuple[int, ...], int]:
+    """Return where buffers lie one after another, and where the last one ends."""
     places = []
     for size in sizes:
-        places.append(end)
-        end = rounded(end + size)
-    return tuple(places), max(end, 64)
+        places.append(first)
+        first = rounded(first + size)
+    return tuple(places), first

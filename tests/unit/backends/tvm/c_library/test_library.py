@@ -236,6 +236,19 @@ def test_odd_texts(tmp_path):
     assert [library.classes("predict", len(words))[code] for code in codes] == words
 
 
+def test_names_that_c_knows_already(tmp_path):
+    """Columns and files are named as words of C, macros, and what the library itself uses."""
+    names = ["int", "rows", "answer", "linux", "NULL", "class", "codes", "work"]
+    frame = pd.DataFrame({name: list("abab") for name in names})
+    source = make_pipeline(OrdinalEncoder(), DecisionTreeClassifier()).fit(frame, [0, 1, 0, 1])
+    for stem in ("hbconv", "double"):
+        library = export(source, frame[:2], tmp_path / f"{stem}.so")
+        given = [texts(frame[name]) for name in names]
+        assert library("predict", 4, given).tolist() == [0, 1, 0, 1]
+    command = ["g++", "-fsyntax-only", "-x", "c++", "hbconv.h"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 def test_dtypes_of_the_sample(tmp_path, dtype):
     source = fit("forest")
@@ -260,6 +273,7 @@ ALLOWED = {
     *("aligned_alloc", "free", "memcpy", "memset", "strcmp", "posix_memalign"),
     *("__cxa_finalize", "__gmon_start__", "_ITM_deregisterTMCloneTable"),
     *("_ITM_registerTMCloneTable", "__stack_chk_fail"),
+    "__getauxval",  # of libc: gcc asks which atomics an aarch64 processor has
     *("exp", "expf", "log", "logf", "pow", "powf", "fmod", "log1p", "exp2", "floor", "fma"),
 }
 

@@ -1,8 +1,8 @@
-"""One method as compiled loops, and what its C function must know of them."""
+"""Methods as compiled loops, and what the C function around them must know."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,14 +23,15 @@ from hbconv.interface import (
     FileInput,
     FileOutput,
     Interface,
-    inputs_with_text,
+    label_tables,
     lower_with_checks,
     text_columns,
 )
+from hbconv.lower import Lowered
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 
-__all__ = ["ALIGNMENT", "CLoop", "CMethod", "compile_method", "rounded"]
+__all__ = ["ALIGNMENT", "CAnswer", "CFunction", "CLoop", "compile_function", "rounded"]
 
 ALIGNMENT = 64
 """Bytes that addresses of tables and scratch are multiples of."""
@@ -64,21 +65,41 @@ class CLoop:
 
 
 @dataclass(frozen=True)
-class CMethod:
-    """A method.
+class CAnswer:
+    """The answer of a method.
 
     Parameters
     ----------
-    name : str
-    inputs : tuple of FileInput
-        Arguments of its C function: matrices in the program's order, then text columns.
-    coded : tuple of int
-        Of each column of codes that the program takes, which of the text columns it encodes.
     output : Output
     told : FileOutput
         What the C function answers.
     dtype, width : str, int
         Of the program's values.
+    """
+
+    output: Output
+    told: FileOutput
+    dtype: str
+    width: int
+
+    @property
+    def converts(self) -> bool:
+        """Whether the program's values are not yet the answer."""
+        return label_tables(self.output) is not None or self.dtype != self.told.dtype
+
+
+@dataclass(frozen=True)
+class CFunction:
+    """A C function, of one method or of several.
+
+    Parameters
+    ----------
+    name : str
+    inputs : tuple of FileInput
+        Its arguments: matrices in the program's order, then text columns or their codes.
+    coded : tuple of int
+        Of each column of codes that the program takes, which of the text columns it encodes.
+    answers : tuple of CAnswer
     messages : tuple of (str, int)
         What each check says, and its columns.
     loops : tuple of CLoop
@@ -88,33 +109,45 @@ class CMethod:
     name: str
     inputs: tuple[FileInput, ...]
     coded: tuple[int, ...]
-    output: Output
-    told: FileOutput
-    dtype: str
-    width: int
+    answers: tuple[CAnswer, ...]
     messages: tuple[tuple[str, int], ...]
     loops: tuple[CLoop, ...]
 
 
-def compile_method(graph: Graph, target: Target, machine: Machine) -> CMethod:
-    """Compile the only method of a graph, with its checks, for a machine."""
-    ((name, output),) = graph.outputs.items()
+def compile_function(
+    name: str,
+    graph: Graph,
+    read: Callable[[Lowered, Graph], list[FileInput]],
+    target: Target,
+    machine: Machine,
+) -> CFunction:
+    """Compile the methods of a graph, with its checks, for a machine.
+
+    Parameters
+    ----------
+    name : str
+    graph : Graph
+        Planned, with these methods alone.
+    read : callable
+        Gives the arguments: ``inputs_with_text`` or ``inputs_with_codes``.
+    target : Target
+    machine : Machine
+    """
     lowered = lower_with_checks(graph, target)
-    interface = Interface.of(graph, lowered, inputs_with_text(lowered, graph))
+    interface = Interface.of(graph, lowered, read(lowered, graph))
     program = fuse_products(join_looks(BACKEND.prepare(lowered.program, target)))
     types = [program.instructions[place].type for place in program.outputs.values()]
+    count = len(interface.outputs)
+    outputs = zip(graph.outputs.values(), interface.outputs, types[:count], strict=True)
+    checks = zip(graph.checks, types[count:], strict=True)
     columns = text_columns(lowered)
-    messages = [check.message for check in graph.checks]
-    return CMethod(
+    return CFunction(
         name,
         interface.inputs,
         tuple(list(dict.fromkeys(columns)).index(column) for column in columns),
-        output,
-        interface.outputs[0],
-        types[0].dtype,
-        types[0].shape[0],
-        tuple((m, kind.shape[0]) for m, kind in zip(messages, types[1:], strict=True)),
-        tuple(_loops(program, f"hbconv_{name}", machine)),
+        tuple(CAnswer(output, told, kind.dtype, kind.shape[0]) for output, told, kind in outputs),
+        tuple((check.message, kind.shape[0]) for check, kind in checks),
+        tuple(_loops(program, f"{name}__loop", machine)),
     )
 
 
