@@ -3,13 +3,15 @@
     python benchmarks/serving.py                              hbconv serve alone
     python benchmarks/serving.py --environments ENVS          and each peer that is installed there
 
-``serving_peers.py`` says how the environments are made. The load is wrk's: requests as JSON over
-kept connections. Servers take turns, so that all see the same machine, and their answers are
-compared with the model's first. Each server has the core ``--server-core``, wrk the other one.
+``serving_peers.py`` says how the environments are made. Requests are JSON over kept connections.
+Full load is wrk's: each client asks as soon as it is answered. Servers take turns, so that all see
+the same machine, and their answers are compared with the model's first. Each server has the core
+``--server-core``, the driver ``--client-core``.
 
 Processor time is that of all processes of a server, and tells more than requests a second where
-others work on the machine too. The last load has pauses between requests, drawn at random, so that
-each server gets half of the requests that it answered to 16 clients.
+others work on the machine too. At half of the load, each server gets half of the requests a second
+that it answered to 16 clients, by ``open_load.py``: at times that are drawn, whether or not those
+before are answered. wrk could pause between requests, but its timer ticks each millisecond.
 """
 
 from __future__ import annotations
@@ -34,25 +36,33 @@ TURNS = 3
 LOADS = ((1, 1, 3), (16, 1, 3), (16, 100, 3), (16, 10_000, 10))
 """Clients, rows of each request, and seconds of a turn."""
 COLUMNS = 28
-PAUSING_CLIENTS = 64
+HALF_SECONDS = 6
 SCRIPT = """wrk.method = "POST"
 wrk.headers["Content-Type"] = "application/json"
 local file = io.open("{body}")
 wrk.body = file:read("*all")
-math.randomseed(1)
-{pause}
 """
-PAUSE = "function delay() return math.floor(0.5 - math.log(1 - math.random()) * {milliseconds}) end"
 
 
 @dataclass(frozen=True)
 class Load:
-    """What wrk asks: so many clients, the rows of each request, and pauses between them."""
+    """What is asked: rows by each of some clients, or so many requests a second.
 
-    clients: int
+    Parameters
+    ----------
+    rows : array
+    seconds : float
+        Of a turn.
+    clients : int
+        That ask as soon as they are answered.
+    rate : float
+        Requests a second, whether answered or not. 0 for those that the clients make.
+    """
+
     rows: np.ndarray
     seconds: float
-    pause: float = 0.0
+    clients: int = 0
+    rate: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,10 @@ class Figures:
     Parameters
     ----------
     busy : float
-        Share of its core that the driver worked.
+        Share of its core that the driver worked. At half of the load it spins for more than it
+        must.
+    late : float
+        99 of 100 requests were sent within so long after their time, at half of the load.
     """
 
     per_second: float
@@ -70,6 +83,7 @@ class Figures:
     most: float
     processor: float
     busy: float
+    late: float = 0.0
 
 
 def saved_model(folder: Path) -> tuple[Path, hbconv.Model]:
@@ -89,30 +103,46 @@ def saved_model(folder: Path) -> tuple[Path, hbconv.Model]:
 def measure(server: Running, load: Load, core: str | None) -> Figures:
     """Ask a server for some seconds."""
     with tempfile.TemporaryDirectory() as folder:
-        body, script = Path(folder, "body.json"), Path(folder, "post.lua")
+        body = Path(folder, "body.json")
         body.write_bytes(server.body(load.rows))
-        pause = PAUSE.format(milliseconds=load.pause * 1000) if load.pause else ""
-        script.write_text(SCRIPT.format(body=body, pause=pause))
         pinned = ["taskset", "-c", core] if core else []
-        wrk = ["wrk", "-t1", f"-c{load.clients}", f"-d{load.seconds}s", "-s", script]
+        command = _open(server, load, body) if load.rate else _closed(server, load, body)
         before, driver = processor_seconds(server.process.pid), _driver_seconds()
         told = subprocess.run(
-            [*pinned, *map(str, wrk), "--timeout", "60", "--latency", server.url],
-            capture_output=True,
-            text=True,
-            check=True,
+            [*pinned, *map(str, command)], stdout=subprocess.PIPE, text=True, check=True
         ).stdout
     if "Non-2xx" in told:
         sys.exit(f"{server.name} refused requests: {told}")
-    requests = max(int(re.search(r"(\d+) requests in", told)[1]), 1)
     spent = processor_seconds(server.process.pid) - before
+    busy = (_driver_seconds() - driver) / load.seconds
+    if load.rate:
+        waits = json.loads(told)
+        requests = waits.pop("per_second")
+        return Figures(
+            requests, processor=spent / requests / load.seconds * 1e6, busy=busy, **waits
+        )
+    requests = max(int(re.search(r"(\d+) requests in", told)[1]), 1)
     return Figures(
         float(re.search(r"Requests/sec:\s*([\d.]+)", told)[1]),
         _milliseconds(told, 50),
         _milliseconds(told, 99),
         spent / requests * 1e6,
-        (_driver_seconds() - driver) / load.seconds,
+        busy,
     )
+
+
+def _closed(server: Running, load: Load, body: Path) -> list[object]:
+    """Return the command of clients that wait for their answers."""
+    script = body.with_name("post.lua")
+    script.write_text(SCRIPT.format(body=body))
+    wrk = ["wrk", "-t1", f"-c{load.clients}", f"-d{load.seconds}s", "-s", script]
+    return [*wrk, "--timeout", "60", "--latency", server.url]
+
+
+def _open(server: Running, load: Load, body: Path) -> list[object]:
+    """Return the command of clients that come by themselves."""
+    driver = Path(__file__).with_name("open_load.py")
+    return [sys.executable, driver, server.url, body, load.rate, "--seconds", load.seconds]
 
 
 def _milliseconds(told: str, share: int) -> float:
@@ -145,14 +175,13 @@ def compare(servers: list[Running], model: hbconv.Model, core: str | None) -> li
         for server in servers:
             if not np.array_equal(server.labels(rows), model.predict(rows)):
                 sys.exit(f"{server.name} answers otherwise than the model")
-        loads = dict.fromkeys(servers, Load(clients, rows, seconds))
+        loads = dict.fromkeys(servers, Load(rows, seconds, clients=clients))
         found = by_turns(loads, core)
         measured += told(f"{clients} clients, {count} rows", found)
         if (clients, count) == (16, 1):
             full = {server: found[server][0].per_second for server in servers}
-    pauses = {server: PAUSING_CLIENTS / (full[server] / 2) for server in servers}
     rows = rng.normal(size=(1, COLUMNS)).round(3)
-    loads = {server: Load(PAUSING_CLIENTS, rows, 6, pauses[server]) for server in servers}
+    loads = {one: Load(rows, HALF_SECONDS, rate=full[one] / 2) for one in servers}
     return measured + told("half of the load of 16, 1 row", by_turns(loads, core))
 
 
@@ -191,7 +220,7 @@ def main() -> None:
     parser.add_argument("--environments", type=Path, default=Path("/nowhere"), metavar="ENVS")
     parser.add_argument("--servers", nargs="+", default=[*SERVERS_BY_NAME], metavar="NAME")
     parser.add_argument("--server-core", help="core of the servers")
-    parser.add_argument("--client-core", help="core of wrk")
+    parser.add_argument("--client-core", help="core of the driver")
     parser.add_argument("--json", type=Path, help="file for the figures")
     options = parser.parse_args()
     here = [n for n in options.servers if n == "hbconv" or (options.environments / n).is_dir()]

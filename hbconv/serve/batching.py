@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +21,7 @@ from hbconv.serve.metrics import Metrics
 from hbconv.serve.rows import joined
 from hbconv.serve.served_model import ServedModel
 from hbconv.serve.settings import Settings
+from hbconv.serve.signature import Given
 
 __all__ = ["Batcher", "Outcome", "Waiting"]
 
@@ -48,11 +49,6 @@ class Waiting:
     def cancel(self) -> None:
         """Compute no answer that is not begun, and tell nobody. The rows are let go of at once."""
         self.asked = self.then = None
-
-    def settle(self, outcome: Outcome) -> None:
-        """Tell the outcome, if anyone waits for it still."""
-        if self.then is not None:
-            self.then(outcome)
 
 
 class Batcher:
@@ -113,10 +109,10 @@ class Batcher:
         """Compute batches until none waits, or one is with the threads."""
         while self._queue:
             batch = self._next()
-            requests = [waiting.asked for waiting in batch if waiting.asked is not None]
-            rows = sum(asked.rows.count for asked in requests)
             if not batch:
                 continue
+            requests = [waiting.asked for waiting in batch if waiting.asked is not None]
+            rows = sum([asked.rows.count for asked in requests])
             self._metrics.batch(self.served, rows)
             if rows > self.served.quick_rows:
                 self._compute_in_thread(batch, requests)
@@ -146,7 +142,8 @@ class Batcher:
 
     def _settle(self, batch: list[Waiting], outcomes: list[Outcome]) -> None:
         for waiting, outcome in zip(batch, outcomes, strict=True):
-            waiting.settle(outcome)
+            if waiting.then is not None:
+                waiting.then(outcome)
 
 
 def _tell(answered: asyncio.Future[Answers], outcome: Outcome) -> None:
@@ -168,7 +165,9 @@ def answers_of(served: ServedModel, requests: Sequence[Inference]) -> list[Outco
 
 def _together(served: ServedModel, requests: Sequence[Inference]) -> list[Outcome]:
     """Return the answers to each request, or the error that all of them share."""
-    wanted = {one.name: one for asked in requests for one in asked.wanted}.values()
+    wanted: Collection[Given] = requests[0].wanted
+    if len(requests) > 1:
+        wanted = {one.name: one for asked in requests for one in asked.wanted}.values()
     try:
         rows = joined([asked.rows for asked in requests])
         answers = compute(served.model, served.signature, rows, wanted)

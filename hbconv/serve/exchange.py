@@ -7,7 +7,6 @@ that is answered at once costs neither a task nor a timer.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
@@ -15,12 +14,11 @@ from typing import Protocol
 from hbconv.serve.access import require_access
 from hbconv.serve.handlers import Handlers
 from hbconv.serve.messages import Request, Response, refused
-from hbconv.serve.refusal import RefusedError, refusal_of
+from hbconv.serve.refusal import RefusedError, log_failure
 from hbconv.serve.routes import Route, find_route
 
 __all__ = ["Exchange"]
 
-_log = logging.getLogger("hbconv.serve")
 _UNKNOWN = Route("unknown")
 LITTLE_BYTES = 64 << 10
 """Size of a body that asks no model. It holds no place, and may come without a token."""
@@ -87,10 +85,7 @@ class Exchange:
         """Look at the head: find its route, and a place where it asks a model."""
         self.is_admitted = True
         try:
-            self._route = find_route(self.request.path)
-            self._require_method()
-            require_access(self._route, self.request, self._handlers.settings.token)
-            self._require_size()
+            self._route = self.request.head.route or self._judged()
             if self._route.asks_model:
                 self._handlers.places.take()
                 self._has_place = True
@@ -137,11 +132,23 @@ class Exchange:
             self._waits_for.cancel()
             self._waits_for = None
 
+    def _judged(self) -> Route:
+        """Judge by the head alone, and return its route."""
+        head = self.request.head
+        self._route = route = find_route(head.path)
+        self._require_method()
+        require_access(route, head, self._handlers.settings)
+        self._require_size()
+        if route.asks_model:
+            head.route = route
+        return route
+
     def _require_method(self) -> None:
         method = self._route.method
-        if self.request.method not in (method, "HEAD" if method == "GET" else ""):
-            path = self.request.path
-            raise RefusedError(405, "MethodNotAllowed", f"Ask {path:.200} by {method}.")
+        if self.request.head.method not in (method, "HEAD" if method == "GET" else ""):
+            path = self.request.head.path
+            allow = ((b"allow", b"GET, HEAD" if method == "GET" else b"POST"),)
+            raise RefusedError(405, "MethodNotAllowed", f"Ask {path:.200} by {method}.", allow)
 
     def _require_size(self) -> None:
         if not self._route.asks_model:
@@ -163,6 +170,5 @@ class Exchange:
 
 
 def _response_to(error: Exception) -> Response:
-    if refusal_of(error).status >= 500 and not isinstance(error, RefusedError):
-        _log.error("A request failed", exc_info=error)
+    log_failure(error)
     return refused(error)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,12 @@ from hbconv.serve.documents import model_document, server_document
 from hbconv.serve.grpc_messages import SERVICE, message
 from hbconv.serve.grpc_tensors import read_message, write_message
 from hbconv.serve.handlers import Handlers
-from hbconv.serve.refusal import RefusedError, refusal_of
+from hbconv.serve.refusal import RefusedError, log_failure, refusal_of
 from hbconv.serve.routes import Route
 from hbconv.serve.settings import Settings
 
 __all__ = ["start_grpc"]
 
-_log = logging.getLogger("hbconv.serve")
 
 _CODES = {
     400: grpc.StatusCode.INVALID_ARGUMENT,
@@ -93,8 +91,7 @@ class _Service:
                     response = await answer(request)
             except Exception as error:
                 refusal = refusal_of(error)
-                if refusal.status >= 500 and not isinstance(error, RefusedError):
-                    _log.error("A request failed", exc_info=error)
+                log_failure(error)
                 self._handlers.count(route, refusal.status, 0.0)
                 code = _CODES.get(refusal.status, grpc.StatusCode.INTERNAL)
                 return await context.abort(code, str(refusal))

@@ -44,7 +44,7 @@ class Handlers:
     Attributes
     ----------
     is_leaving : bool
-        The worker ends: it is ready no more, and closes each connection after its next answer.
+        The worker ends: it is ready no more, and closes connections once what came is answered.
     places : Places
     """
 

@@ -15,7 +15,8 @@ import httptools
 from hbconv.serve.exchange import Exchange
 from hbconv.serve.handlers import Handlers
 from hbconv.serve.http_parser import HttpParser
-from hbconv.serve.messages import Request, Response
+from hbconv.serve.known_heads import KnownHeads
+from hbconv.serve.messages import Head, Request, Response
 from hbconv.serve.refusal import RefusedError
 
 __all__ = ["HttpConnection", "Server"]
@@ -37,6 +38,7 @@ class Server(Protocol):
     """What a connection asks of its server."""
 
     handlers: Handlers
+    known_heads: KnownHeads
     connections: set[HttpConnection]
     date: bytes
 
@@ -59,7 +61,9 @@ class HttpConnection(asyncio.Protocol):
         self._server = server
         self._handlers = server.handlers
         self._now = asyncio.get_running_loop().time
-        self._parser: Any = HttpParser(self, server.handlers.settings.body_bytes)
+        self._parser: Any = HttpParser(
+            self, server.known_heads, server.handlers.settings.body_bytes
+        )
         self._transport: Any = None
         self._exchanges: deque[Exchange] = deque()
         self._head_bytes = 0
@@ -164,8 +168,8 @@ class HttpConnection(asyncio.Protocol):
             self.deadline = self._now() + READ_SECONDS
 
     def close_if_idle(self) -> None:
-        """Close a connection that has no request."""
-        if not self._exchanges:
+        """Close a connection that has no request, nor a client that reads its last answer."""
+        if not self._exchanges and not self._reads_no_more:
             self._transport.close()
 
     # What goes on inside.
@@ -174,7 +178,7 @@ class HttpConnection(asyncio.Protocol):
         self.deadline = self._now() + self._handlers.settings.seconds
         exchange.admit()
         if exchange.error is None and not exchange.is_whole:
-            expected = exchange.request.headers.get(b"expect")
+            expected = exchange.request.head.headers.get(b"expect")
             if expected is not None and expected.lower() == b"100-continue":
                 self._transport.write(_CONTINUE)
 
@@ -200,9 +204,10 @@ class HttpConnection(asyncio.Protocol):
     def _send(self, exchange: Exchange, response: Response) -> None:
         """Write the answer of the first request, and go on."""
         self._exchanges.popleft()
-        goes_on = self._keeps_alive or self._exchanges  # the request that ends it comes later
-        last = not exchange.is_whole or self._handlers.is_leaving or not goes_on
-        head_only = exchange.request.method == "HEAD"
+        if self._handlers.is_leaving:
+            self._take_no_more()
+        last = not (exchange.is_whole and (self._keeps_alive or self._exchanges))
+        head_only = exchange.request.head.method == "HEAD"
         self._transport.write(response.written(self._server.date, last=last, head_only=head_only))
         self.deadline = self._now() + KEEP_ALIVE_SECONDS
         if last:
@@ -212,13 +217,20 @@ class HttpConnection(asyncio.Protocol):
         else:
             self._transport.resume_reading()
 
+    def _take_no_more(self) -> None:
+        """Make the request that came last, or comes now, the last one of the connection."""
+        self._keeps_alive = False
+        if self._exchanges and self._exchanges[-1].is_whole:
+            self._reads_no_more = True
+
     def _end(self, exchange: Exchange) -> None:
         """Close the connection; but a client that still sends is first let read its answer."""
+        sends_on = not exchange.is_whole or (self._handlers.is_leaving and self._reads_no_more)
         self._reads_no_more = True
         for waiting in self._exchanges:
             waiting.abandon()
         self._exchanges.clear()
-        if exchange.is_whole:
+        if not sends_on:
             self._transport.close()
             return
         if self._transport.can_write_eof():  # TLS cannot
@@ -230,7 +242,9 @@ class HttpConnection(asyncio.Protocol):
         """Refuse the request that is read now, after those before it are answered."""
         self._reads_no_more = True
         if not self._exchanges or self._exchanges[-1].is_whole:
-            self._exchanges.append(Exchange(self._handlers, Request("", "", {}, 0), self._send))
+            self._exchanges.append(
+                Exchange(self._handlers, Request(Head("", "", {}), 0), self._send)
+            )
         self._exchanges[-1].refuse(RefusedError(400, "BadRequest", why))
         if len(self._exchanges) == 1:
             self._exchanges[0].answer()

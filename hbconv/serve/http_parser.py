@@ -7,7 +7,8 @@ from urllib.parse import unquote
 
 import httptools
 
-from hbconv.serve.messages import Request
+from hbconv.serve.known_heads import KnownHeads
+from hbconv.serve.messages import Head, Request
 
 __all__ = ["HttpParser", "Reader"]
 
@@ -35,19 +36,26 @@ class HttpParser:
     But clients of HTTP/2 begin so over plain TCP, and a server may go on with HTTP/1.1. So such a
     head is read once more, as if it asked for no upgrade.
 
+    A head whose bytes are known is not parsed again, if its whole request is there alone.
+
     Parameters
     ----------
     reader : Reader
+    known_heads : KnownHeads
     most_bytes : int
         Size of a body.
     """
 
-    def __init__(self, reader: Reader, most_bytes: int) -> None:
+    def __init__(self, reader: Reader, known_heads: KnownHeads, most_bytes: int) -> None:
         self._reader = reader
+        self._known_heads = known_heads
         self._most_bytes = most_bytes
         self._url = b""
         self._headers: dict[bytes, bytes] = {}
         self._plain_head = b""
+        self._head: Head | None = None
+        self._is_between = True
+        self._completed = 0
         self.on_body = reader.on_body
         self._parser: Any = httptools.HttpRequestParser(self)
 
@@ -59,6 +67,24 @@ class HttpParser:
         httptools.HttpParserError
             They are no request, or the reader takes no more.
         """
+        if not self._is_between:
+            self._parse(data)
+            return
+        known = self._known_heads.find(data)
+        if known is not None:
+            self._take(*known)
+            return
+        self._completed = 0
+        self._parse(data)
+        if self._is_between and self._completed == 1 and self._head is not None:
+            self._known_heads.remember(data, self._head)
+
+    def _take(self, head: Head, body: bytes) -> None:
+        """Tell of a whole request."""
+        self._reader.on_head(Request(head, self._most_bytes, body), is_last=False)
+        self._reader.on_message_complete()
+
+    def _parse(self, data: bytes) -> None:
         rest: bytes | memoryview = data
         while True:
             try:
@@ -80,6 +106,7 @@ class HttpParser:
         """Begin to read a head."""
         self._url = b""
         self._headers = {}
+        self._is_between = False
         self._reader.on_message_begin()
 
     def on_url(self, url: bytes) -> None:
@@ -88,7 +115,10 @@ class HttpParser:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header."""
-        self._headers[name.lower()] = value
+        name = name.lower()
+        if name == b"host" and name in self._headers:
+            raise ValueError("A request has one host.")
+        self._headers[name] = value
 
     def on_headers_complete(self) -> None:
         """Tell of the head."""
@@ -96,18 +126,20 @@ class HttpParser:
             self._plain_head = self._head_without_upgrade()
             return
         path = (httptools.parse_url(self._url).path or b"/").decode("ascii")
-        request = Request(
-            self._parser.get_method().decode("ascii"),
-            unquote(path) if "%" in path else path,
-            self._headers,
-            self._most_bytes,
-        )
+        method = self._parser.get_method().decode("ascii")
+        version = self._parser.get_http_version()
+        path = unquote(path) if "%" in path else path
+        head = Head(method, path, self._headers, version)
         self._headers = {}  # what follows the body is not of the request
-        self._reader.on_head(request, is_last=self._is_last())
+        is_last = self._is_last()
+        self._head = None if is_last else head
+        self._reader.on_head(Request(head, self._most_bytes), is_last=is_last)
 
     def on_message_complete(self) -> None:
         """Tell of the end of a request."""
         if not self._plain_head:
+            self._is_between = True
+            self._completed += 1
             self._reader.on_message_complete()
 
     # What goes on inside.

@@ -9,6 +9,7 @@ from email.utils import formatdate
 
 from hbconv.serve.handlers import Handlers
 from hbconv.serve.http_connection import HttpConnection
+from hbconv.serve.known_heads import KnownHeads
 
 __all__ = ["HttpServer"]
 
@@ -16,7 +17,7 @@ BACKLOG = 2048
 LOOK_SECONDS = 0.1
 """Connections whose time is up, the date and the metrics are looked after so often."""
 LEAVE_SECONDS = 2.0
-"""Idle connections stay open so long for a last request, whose answer closes them."""
+"""Idle connections stay open so long for last requests, whose answers close them."""
 
 
 class HttpServer:
@@ -28,6 +29,7 @@ class HttpServer:
 
     Attributes
     ----------
+    known_heads : KnownHeads
     connections : set of HttpConnection
     date : bytes
         The time, as answers tell it.
@@ -35,6 +37,7 @@ class HttpServer:
 
     def __init__(self, handlers: Handlers) -> None:
         self.handlers = handlers
+        self.known_heads = KnownHeads()
         self.connections: set[HttpConnection] = set()
         self.date = b""
         self._listener: asyncio.Server | None = None
@@ -55,7 +58,7 @@ class HttpServer:
             self._listener.close()
 
     async def end(self) -> None:
-        """Close each connection after its next answer, or once it was idle for a while.
+        """Close each connection once what came is answered, or once it was idle for a while.
 
         A client that keeps a connection may be sending a request while the server decides to close
         it. So idle connections are left open for a while.

@@ -38,13 +38,16 @@ _WORDS = frozenset({str, type(None)})
 def tensor_of(
     name: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: Any
 ) -> npt.NDArray[Any]:
-    """Read the values of a tensor.
+    """Read the values of a tensor: a list, or an array of floats for a dtype of floats.
 
     Raises
     ------
     InputError
         They are not of the shape, or not of the datatype.
     """
+    if isinstance(data, np.ndarray):
+        _require_count(name, shape, len(data), math.prod(shape))
+        return _narrowed(f"Input {name!r}", data, dtype).reshape(shape)
     values = _flat(name, shape, data)
     if dtype.kind == "O":
         _require_types(name, values, _KINDS["O"], "texts")
@@ -70,6 +73,10 @@ def numbers(where: str, values: Sequence[Any], dtype: np.dtype[Any]) -> npt.NDAr
         array = np.array(values, np.float64 if dtype.kind == "f" else dtype)
     except OverflowError as error:
         raise InputError(f"{where} holds a number that exceeds {dtype.name}.") from error
+    return _narrowed(where, array, dtype)
+
+
+def _narrowed(where: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if array.dtype == dtype:
         return array
     with np.errstate(over="ignore"):
@@ -102,13 +109,16 @@ def _flat(name: str, shape: tuple[int, ...], data: Any) -> Sequence[Any]:
             raise InputError(f"Input {name!r}: the lists of its data do not have its shape.")
         values = list(chain.from_iterable(values))
     rows = data if nested else values
-    expected = shape[0] if nested else math.prod(shape)
-    if len(rows) != expected:
+    _require_count(name, shape, len(rows), shape[0] if nested else math.prod(shape))
+    return values
+
+
+def _require_count(name: str, shape: tuple[int, ...], count: int, expected: int) -> None:
+    if count != expected:
         raise InputError(
-            f"Input {name!r}: the data holds {len(rows)} values, and its shape {list(shape)} "
+            f"Input {name!r}: the data holds {count} values, and its shape {list(shape)} "
             f"{expected}."
         )
-    return values
 
 
 def plain_list(array: npt.NDArray[Any]) -> list[Any]:

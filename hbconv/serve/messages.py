@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
 import orjson
 
 from hbconv.serve.refusal import RefusedError, refusal_of
+from hbconv.serve.routes import Route
 
-__all__ = ["Request", "Response", "as_json", "refused"]
+__all__ = ["Head", "Request", "Response", "as_json", "refused"]
 
 _STATUSES = {one.value: f"{one.value} {one.phrase}".encode() for one in HTTPStatus}
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
@@ -51,13 +52,34 @@ def as_json(document: Any, status: int = 200) -> Response:
 def refused(error: Exception) -> Response:
     """Return what a client is told of an error, as a response."""
     refusal = refusal_of(error)
-    headers: list[tuple[bytes, bytes]] = []
-    if refusal.retry_after is not None:
-        headers.append((b"retry-after", b"%d" % refusal.retry_after))
-    if refusal.status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
     body = orjson.dumps({"error": str(refusal)})
-    return Response(body, refusal.status, headers=tuple(headers))
+    return Response(body, refusal.status, headers=refusal.headers)
+
+
+@dataclass(slots=True)
+class Head:
+    """What comes before a body.
+
+    Parameters
+    ----------
+    method, path : str
+        The path is decoded, and without its query.
+    headers : mapping
+        By their names in small letters.
+    version : str
+        Of HTTP.
+
+    Attributes
+    ----------
+    route : Route, optional
+        The model that it asks, once its client may. A head that comes again is not judged again.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[bytes, bytes]
+    version: str = "1.1"
+    route: Route | None = field(default=None, init=False)
 
 
 @dataclass(slots=True)
@@ -66,23 +88,20 @@ class Request:
 
     Parameters
     ----------
-    method, path : str
-        The path is decoded, and without its query.
-    headers : mapping
-        By their names in small letters.
+    head : Head
     most_bytes : int
         Size of a body that is taken, also once it is unpacked.
+    received : bytes or bytearray
+        What is there of the body.
     """
 
-    method: str
-    path: str
-    headers: Mapping[bytes, bytes]
+    head: Head
     most_bytes: int
-    _body: bytes | bytearray = b""
+    received: bytes | bytearray = b""
 
     def header(self, name: bytes) -> str | None:
         """Return the value of a header, whose name is in small letters."""
-        value = self.headers.get(name)
+        value = self.head.headers.get(name)
         return None if value is None else value.decode("latin-1")
 
     def require_size(self) -> None:
@@ -93,7 +112,7 @@ class Request:
         RefusedError
             It exceeds the size allowed.
         """
-        told = self.headers.get(b"content-length", b"0")
+        told = self.head.headers.get(b"content-length", b"0")
         # The parser refuses more than 64 bits, so what is before 20 digits are zeros.
         if told.isdigit() and int(told[-20:]) > self.most_bytes:
             raise self._too_large()
@@ -106,16 +125,18 @@ class Request:
         RefusedError
             The body exceeds the size allowed.
         """
-        if len(self._body) + len(part) > self.most_bytes:
+        if len(self.received) + len(part) > self.most_bytes:
             raise self._too_large()
-        if not self._body:
-            self._body = part  # which is all of it, mostly
+        if not self.received:
+            self.received = part  # which is all of it, mostly
             return
-        if isinstance(self._body, bytes):
-            self._body = bytearray(self._body)  # many small parts take no more than their bytes
-        self._body += part
+        if isinstance(self.received, bytes):
+            self.received = bytearray(
+                self.received
+            )  # many small parts take no more than their bytes
+        self.received += part
 
-    def body(self) -> bytes:
+    def body(self) -> bytes | bytearray:
         """Return the body, unpacked.
 
         Raises
@@ -123,8 +144,8 @@ class Request:
         RefusedError
             It exceeds the size allowed, or is packed in a way that the server does not know.
         """
-        data = bytes(self._body)
-        packing = self.headers.get(b"content-encoding", b"identity").lower()
+        data = self.received
+        packing = self.head.headers.get(b"content-encoding", b"identity").lower()
         if packing == b"identity":
             return data
         if packing not in (b"gzip", b"deflate"):
@@ -132,7 +153,7 @@ class Request:
             raise RefusedError(415, "Unsupported", f"Content-Encoding {told:.50} is not known.")
         return self._unpacked(data)
 
-    def _unpacked(self, data: bytes) -> bytes:
+    def _unpacked(self, data: bytes | bytearray) -> bytes:
         unpacker = zlib.decompressobj(_GZIP_OR_ZLIB)
         try:
             unpacked = unpacker.decompress(data, self.most_bytes + 1)

@@ -71,13 +71,13 @@ class Metrics:
             multiprocess_mode="livesum",
         )
 
-        self._new_requests: Counts[tuple[str, str, str]] = Counts()
+        self._new_requests: Counts[tuple[str, str, int]] = Counts()
         self._new_seconds: defaultdict[str, list[float]] = defaultdict(list)
         self._new_batches: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
 
     def request(self, route: str, model: str, status: int, seconds: float) -> None:
         """Count a request, and time it where it asked a model."""
-        self._new_requests[route, model, str(status)] += 1
+        self._new_requests[route, model, status] += 1
         if model and status == 200:
             self._new_seconds[model].append(seconds)
 
@@ -89,7 +89,7 @@ class Metrics:
         """Tell what was counted since the last time, and how many requests there are now."""
         self._running.set(running)
         for request, count in self._new_requests.items():
-            self._requests.labels(*request).inc(count)
+            self._requests.labels(*map(str, request)).inc(count)
         for model, seconds in self._new_seconds.items():
             self._seconds.labels(model).observe_all(seconds)
         for version, rows in self._new_batches.items():

@@ -9,6 +9,8 @@ from hbconv.serve.refusal import RefusedError
 
 __all__ = ["Places"]
 
+_COME_AGAIN = ((b"retry-after", b"1"),)
+
 
 class Places:
     """A bounded number of requests at once.
@@ -36,7 +38,7 @@ class Places:
         """
         if self.taken >= self._most:
             raise RefusedError(
-                503, "Busy", f"{self.taken} requests are waiting already.", retry_after=1
+                503, "Busy", f"{self.taken} requests are waiting already.", _COME_AGAIN
             )
         self.taken += 1
 

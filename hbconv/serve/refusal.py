@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+
 from hbconv.errors import HbconvError, InputError, OptionError
 
-__all__ = ["RefusedError", "refusal_of"]
+__all__ = ["RefusedError", "log_failure", "refusal_of"]
+
+_log = logging.getLogger("hbconv.serve")
 
 
 class RefusedError(Exception):
@@ -18,17 +22,17 @@ class RefusedError(Exception):
         The kind of error: a class of ``hbconv.errors``, or a word for what the server refuses.
     message : str
         What is wrong, and what to do.
-    retry_after : int, optional
-        Seconds after which the same request may succeed.
+    headers : tuple of pairs of bytes
+        Of the answer over HTTP.
     """
 
     def __init__(
-        self, status: int, name: str, message: str, retry_after: int | None = None
+        self, status: int, name: str, message: str, headers: tuple[tuple[bytes, bytes], ...] = ()
     ) -> None:
         super().__init__(f"{name}: {message}")
         self.status = status
         self.name = name
-        self.retry_after = retry_after
+        self.headers = headers
 
 
 def refusal_of(error: Exception) -> RefusedError:
@@ -46,3 +50,11 @@ def refusal_of(error: Exception) -> RefusedError:
     if isinstance(error, TimeoutError):
         return RefusedError(504, "Timeout", "The answer took longer than the server allows.")
     return RefusedError(500, "Internal", "The server failed. Its log says why.")
+
+
+def log_failure(error: Exception) -> None:
+    """Log what is the server's to mend, with its trace; a request that takes too long has none."""
+    if isinstance(error, TimeoutError):
+        _log.warning("A request took longer than the server allows")
+    elif refusal_of(error).status >= 500 and not isinstance(error, RefusedError):
+        _log.error("A request failed", exc_info=error)

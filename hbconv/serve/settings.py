@@ -19,6 +19,8 @@ class Settings:
         Port of gRPC, which is not served without.
     token : str, optional
         Each request must bear it, those of health aside.
+    allowed_hosts : tuple of str
+        Names that clients may ask by; any where there is none.
     certificate, key : str, optional
         PEM files of TLS.
     body_bytes : int
@@ -49,6 +51,7 @@ class Settings:
     port: int = 8000
     grpc_port: int | None = None
     token: str | None = None
+    allowed_hosts: tuple[str, ...] = ()
     certificate: str | None = None
     key: str | None = None
     body_bytes: int = 64 << 20

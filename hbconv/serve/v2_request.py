@@ -19,6 +19,7 @@ from hbconv.serve.byte_tensors import unpack_texts
 from hbconv.serve.datatypes import dtype_of
 from hbconv.serve.inference import Inference, choose_outputs
 from hbconv.serve.json_tensors import tensor_of
+from hbconv.serve.long_json import is_long, read_long_json
 from hbconv.serve.rows import rows_of
 from hbconv.serve.signature import Given, ModelSignature
 
@@ -32,7 +33,7 @@ _NO_PARAMETERS: Mapping[str, Any] = {}
 
 
 def read_v2(
-    body: bytes, header_length: str | None, signature: ModelSignature, most_rows: int
+    body: bytes | bytearray, header_length: str | None, signature: ModelSignature, most_rows: int
 ) -> Inference:
     """Read a request.
 
@@ -51,7 +52,7 @@ def read_v2(
         The body is no request, or does not fit the model.
     """
     length = len(body) if header_length is None else _length(header_length, len(body))
-    document = read_json(body if length == len(body) else body[:length])
+    document = _document(body if length == len(body) else body[:length])
     if type(document) is not dict or type(document.get("inputs")) is not list:
         raise InputError('The request is no JSON object with a list of "inputs".')
     tensors = _tensors(document["inputs"], memoryview(body)[length:])
@@ -60,6 +61,11 @@ def read_v2(
     if type(identity) is not str:
         raise InputError('The "id" of the request is no text.')
     return Inference(rows_of(signature, tensors, most_rows), wanted, identity, binary)
+
+
+def _document(data: bytes | bytearray) -> Any:
+    found = read_long_json(data) if is_long(data) else None
+    return read_json(data) if found is None else found
 
 
 def _wanted(
@@ -78,7 +84,7 @@ def _wanted(
     return wanted, frozenset(one.name for one in wanted if chosen.get(one.name, default))
 
 
-def read_json(data: bytes) -> Any:
+def read_json(data: bytes | bytearray) -> Any:
     """Read JSON; it is bounded in depth by its reader.
 
     Raises

@@ -13,12 +13,12 @@ PATH = b"/v1/models/numbers:predict"
 
 
 def post(body=BODY, path=PATH, *headers):
-    lines = [b"POST %b HTTP/1.1" % path, b"Host: x", *headers]
+    lines = [b"POST %b HTTP/1.1" % path, b"Host: localhost", *headers]
     return b"\r\n".join([*lines, b"Content-Length: %d" % len(body), b"", body])
 
 
 def get(path, version=b"1.1"):
-    return b"GET %b HTTP/%b\r\nHost: x\r\n\r\n" % (path, version)
+    return b"GET %b HTTP/%b\r\nHost: localhost\r\n\r\n" % (path, version)
 
 
 class Talk:

@@ -64,12 +64,13 @@ def served_by(model, *, quick_rows=0, **settings):
 
 @asynccontextmanager
 async def application(model, **settings):
-    """A client of an application that serves a model as ``m``."""
+    """A client of an application that serves a model as ``m``, with its ``server``."""
     here = socket.create_server(("127.0.0.1", 0))
     with served_by(model, **settings) as server, here as listening:
         await server.start(listening)
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+            client.server = server
             yield client
         server.close()
         await server.end()

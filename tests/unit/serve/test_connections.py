@@ -51,7 +51,7 @@ def test_requests_byte_by_byte(talk):
 
 
 def test_chunked_bodies_and_their_trailers(talk):
-    head = b"POST " + PATH + b" HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = b"POST " + PATH + b" HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (BODY[:5], BODY[5:]))
     talk.send(head + chunks + b"0\r\nAuthorization: x\r\n\r\n")
     assert talk.answer()[0] == 200
@@ -71,7 +71,9 @@ def test_a_client_that_asks_before_it_sends_its_body(talk):
     ("path", "size", "status"), [(b"/nowhere", 10, 404), (PATH, 1 << 30, 413), (b"/v2", 10, 405)]
 )
 def test_a_client_is_told_before_it_sends_a_body_in_vain(talk, path, size, status):
-    expect = b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n"
+    expect = (
+        b"POST %b HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n"
+    )
     talk.send(expect % (path, size))
     found, headers, _ = talk.answer()
     assert (found, headers["connection"]) == (status, "close")
@@ -79,7 +81,7 @@ def test_a_client_is_told_before_it_sends_a_body_in_vain(talk, path, size, statu
 
 
 def test_a_refused_client_may_go_on_sending_until_it_reads_why(talk):
-    head = b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (PATH, 3 << 20)
+    head = b"POST %b HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (PATH, 3 << 20)
     talk.send(head)
     talk.send(b" " * (3 << 20))
     status, headers, _ = talk.answer()

@@ -55,7 +55,7 @@ def test_a_model_goes_on_after_one_cancelled_its_question_too_late():
         await asyncio.sleep(0)
         queued = batcher._queue[0]
         gone.cancel()
-        queued.settle(ValueError())
+        queued.then(ValueError())
         answers = await batcher.answer(asked([2.0]))
         assert answers["predict"].tolist() == [4.0]
 

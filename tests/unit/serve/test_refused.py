@@ -162,7 +162,7 @@ def talk(server, sent):
         return received
 
 
-HEAD = b"POST /v2/models/numbers/infer HTTP/1.1\r\nHost: x\r\n"
+HEAD = b"POST /v2/models/numbers/infer HTTP/1.1\r\nHost: localhost\r\n"
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,8 @@ def test_a_token(starting, folder, tmp_path):
     for header in ({}, {"Authorization": "Bearer x"}, {"Authorization": TOKEN}):
         found = predict(served.url, rows, headers=header)
         assert (found.status_code, found.headers["www-authenticate"]) == (401, "Bearer")
-    for path in ("/metrics", "/openapi.json", "/v2", "/v2/models/numbers"):
+    model = "/v2/models/numbers"
+    for path in ("/metrics", "/openapi.json", "/v2", model, f"{model}/ready", "/v2/models/x/ready"):
         assert httpx.get(served.url + path).status_code == 401
     for path in ("/", "/v2/health/live", "/v2/health/ready"):
         assert httpx.get(served.url + path).status_code == 200
@@ -132,6 +133,7 @@ def test_the_page_and_what_it_reads(client):
         (["damaged.hbc", "--certificate", "x"], "both --certificate and --key"),
         (["damaged.hbc", "--token-file", "short"], "16 or more"),
         (["damaged.hbc", "--token-file", "none"], "No such file"),
+        (["damaged.hbc", "--allowed-host", ""], "--allowed-host names no host"),
         (["damaged.hbc", "--host", "999.1.1.1"], "Cannot listen on 999.1.1.1"),
     ],
 )
