@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hbconv.compiler import convert
     from hbconv.model import Model, load
     from hbconv.parse import parses
+    from hbconv.scorer import Scorer
     from hbconv.target import Target
     from hbconv.verification import Report, verify
 
@@ -40,6 +41,7 @@ __all__ = [
     "NotFittedError",
     "OptionError",
     "Report",
+    "Scorer",
     "StoreError",
     "Target",
     "UnsupportedError",
@@ -57,6 +59,7 @@ _HOMES = {
     "Model": "hbconv.model",
     "parses": "hbconv.parse",
     "Report": "hbconv.verification",
+    "Scorer": "hbconv.scorer",
     "Target": "hbconv.target",
     "verify": "hbconv.verification",
 }

@@ -19,9 +19,10 @@ import numpy as np
 from hbconv.cli import answer, positive
 from hbconv.cli.ablation import ablate, show_ablation
 from hbconv.cli.sources import convert_options, load_saved, load_source, model_arguments
-from hbconv.cli.tables import read_all, rows_for
+from hbconv.cli.tables import read_all
 from hbconv.containers import Graph
 from hbconv.errors import InputError
+from hbconv.scorer import rows_for
 
 
 def arguments(command: argparse.ArgumentParser) -> None:

@@ -2,7 +2,8 @@
 
 The suffix of the output decides: .hbc (hbconv's own), .onnx, .pt (TorchScript),
 .pt2 (torch.export), .so (a C library, with a header beside it). With --format
-triton it is a model repository of the Triton server.
+triton it is a model repository of the Triton server. With --native the compiled
+kernel lies beside a .pt or .pt2, as an operator of torch.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ import argparse
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 from hbconv.cli import answer
-from hbconv.cli.outputs import check_folder
+from hbconv.cli.output_checks import check_folder
 from hbconv.cli.sources import load_model, model_arguments
-from hbconv.cli.tables import read_all, rows_for
+from hbconv.cli.tables import read_all
 from hbconv.compiler import tune_model
 from hbconv.errors import OptionError
 from hbconv.model import Model
 from hbconv.runtime.program_choice import name_dtypes
 from hbconv.runtime.storage.export import find_writer
+from hbconv.scorer import rows_for
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -39,6 +42,15 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--target",
         help="processors that a .so is for: x86-64, x86-64-v3, aarch64 (default: this machine's)",
+    )
+    command.add_argument(
+        "--methods", nargs="+", metavar="METHOD", help="what a file answers (default: everything)"
+    )
+    command.add_argument(
+        "--native",
+        action="store_true",
+        default=None,
+        help="make the compiled kernel an operator of a .pt or .pt2, in a library beside it",
     )
     command.add_argument(
         "--sample",
@@ -98,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _export_options(options: argparse.Namespace) -> dict[str, str]:
+def _export_options(options: argparse.Namespace) -> dict[str, Any]:
     """Return the keyword arguments of ``Model.export``, and refuse impossible outputs early."""
     path = Path(options.output)
     if options.format is None:
@@ -109,7 +121,8 @@ def _export_options(options: argparse.Namespace) -> dict[str, str]:
         raise OptionError(f"-o {path} is a file. Name a folder: --format triton adds to it.")
     elif not path.parent.is_dir():
         raise OptionError(f"-o {path}: there is no folder {path.parent}. Make it first.")
-    given = {name: getattr(options, name) for name in ("format", "name", "file", "target")}
+    names = ("format", "name", "file", "target", "methods", "native")
+    given = {name: getattr(options, name) for name in names}
     return {name: value for name, value in given.items() if value is not None}
 
 

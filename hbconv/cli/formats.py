@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+import posixpath
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from hbconv.errors import InputError
 
-__all__ = ["SUFFIXES", "blocks", "file_format", "reading"]
+__all__ = [
+    "KINDS",
+    "SUFFIXES",
+    "blocks",
+    "file_format",
+    "json_blocks",
+    "kind_of",
+    "reading",
+    "without_times",
+]
 
 SUFFIXES = {
     ".parquet": "parquet",
@@ -18,58 +28,114 @@ SUFFIXES = {
     ".arrow": "ipc",
     ".feather": "ipc",
     ".ipc": "ipc",
+    ".jsonl": "json",
+    ".ndjson": "json",
 }
 """Formats of table files, by their suffix."""
+COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+"""Suffixes behind those of CSV and JSON files, which are decompressed as they are read."""
+KINDS = tuple(SUFFIXES)
 MISSING = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
     *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )
 """Texts that stand for missing values in CSV files: those of ``pandas.read_csv``."""
+JSON_BYTES = 4 << 20
+"""Bytes of lines that are parsed at a time."""
+
+
+def kind_of(path: str) -> str | None:
+    """Return the format that a file's suffix tells, or None.
+
+    >>> kind_of("in/a.csv.gz"), kind_of("in/a.PARQUET"), kind_of("in/a.parquet.gz")
+    ('csv', 'parquet', None)
+    """
+    name = posixpath.basename(path).lower()
+    kind = SUFFIXES.get(posixpath.splitext(name)[1])
+    inner, suffix = posixpath.splitext(name)
+    if suffix in COMPRESSED:
+        kind = SUFFIXES.get(posixpath.splitext(inner)[1])
+        return kind if kind in ("csv", "json") else None
+    return kind
 
 
 def file_format(kind: str) -> Any:
     """Return how pyarrow finds the columns of files of a format, a value of ``SUFFIXES``."""
     import pyarrow.dataset as datasets
+    from pyarrow import csv
 
-    known = {"csv": datasets.CsvFileFormat, "ipc": datasets.IpcFileFormat}
+    if kind == "csv":  # rows that do not fit the header are looked at later
+        lenient = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda _: "skip")
+        return datasets.CsvFileFormat(parse_options=lenient)
+    known = {"ipc": datasets.IpcFileFormat, "json": datasets.JsonFileFormat}
     return known.get(kind, datasets.ParquetFileFormat)()
 
 
-def blocks(path: str, schema: Any, rows: int) -> Iterator[Any]:
+def without_times(kind: Any) -> Any:
+    """Return a type that leaves as text what pyarrow takes for dates and times.
+
+    >>> import pyarrow as pa
+    >>> without_times(pa.time32("s")), without_times(pa.list_(pa.timestamp("s")))
+    (DataType(string), ListType(list<item: string>))
+    """
+    import pyarrow as pa
+
+    if pa.types.is_temporal(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(without_times(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, without_times(field.type)) for field in kind])
+    return kind
+
+
+def blocks(
+    shard: Any, schema: Any, rows: int, unfit: Callable[[Any], str] | None = None
+) -> Iterator[Any]:
     """Read some columns of a file as record batches of a limited number of rows.
 
     They are read one after another, and none ahead.
 
     Parameters
     ----------
-    path : str
+    shard : Shard
     schema : pyarrow.Schema
-        The columns; of a CSV file, with the types that they are read as.
+        The columns that the file itself holds; of CSV and JSON, with the types they are read as.
     rows : int
+    unfit : callable, optional
+        Asked what to do with a CSV row of too many or too few values: "skip" or "error".
     """
-    kind = SUFFIXES.get(Path(path).suffix.lower(), "parquet")
-    read = {"csv": _csv_blocks, "ipc": _ipc_blocks, "parquet": _parquet_blocks}[kind]
-    for block in read(path, schema, rows):
+    if shard.kind == "csv":
+        found = _csv_blocks(shard, schema, unfit)
+    elif shard.kind == "json":
+        found = json_blocks(shard, schema)
+    else:
+        found = (_ipc_blocks if shard.kind == "ipc" else _parquet_blocks)(shard, schema, rows)
+    for block in found:
         for start in range(0, block.num_rows, rows):
             yield block.slice(start, rows)
 
 
-def _parquet_blocks(path: str, schema: Any, rows: int) -> Iterator[Any]:
+def _parquet_blocks(shard: Any, schema: Any, rows: int) -> Iterator[Any]:
     from pyarrow.parquet import ParquetFile
 
-    with ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
+    with (
+        shard.open() as source,
+        ParquetFile(source, pre_buffer=False, page_checksum_verification=True) as file,
+    ):
         yield from file.iter_batches(rows, columns=schema.names)
 
 
-def _ipc_blocks(path: str, schema: Any, rows: int) -> Iterator[Any]:  # noqa: ARG001
+def _ipc_blocks(shard: Any, schema: Any, rows: int) -> Iterator[Any]:  # noqa: ARG001
     import pyarrow as pa
 
-    with pa.memory_map(path) as mapped:
-        file = pa.ipc.open_file(mapped)
+    is_local = shard.fragment.filesystem.type_name == "local"
+    with pa.memory_map(shard.path) if is_local else shard.open() as source:
+        file = pa.ipc.open_file(source)
         yield from (file.get_batch(i).select(schema.names) for i in range(file.num_record_batches))
 
 
-def _csv_blocks(path: str, schema: Any, rows: int) -> Iterator[Any]:  # noqa: ARG001
+def _csv_blocks(shard: Any, schema: Any, unfit: Callable[[Any], str] | None) -> Iterator[Any]:
     from pyarrow import csv
 
     convert = csv.ConvertOptions(
@@ -78,12 +144,43 @@ def _csv_blocks(path: str, schema: Any, rows: int) -> Iterator[Any]:  # noqa: AR
         null_values=MISSING,
         strings_can_be_null=True,
     )
-    with csv.open_csv(path, convert_options=convert) as reader:
+    # Without threads pyarrow knows the number of a row that does not fit.
+    options = csv.ReadOptions(use_threads=unfit is None)
+    parse = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=unfit)
+    with (
+        shard.stream() as source,
+        csv.open_csv(
+            source, read_options=options, parse_options=parse, convert_options=convert
+        ) as reader,
+    ):
         yield from reader
 
 
+def json_blocks(shard: Any, schema: Any = None) -> Iterator[Any]:
+    """Read JSON lines: all columns with types of their own, or those of a schema."""
+    from pyarrow import json
+
+    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    with shard.stream() as source:
+        for lines in _whole_lines(source):
+            found = json.read_json(
+                io.BytesIO(lines), parse_options=None if schema is None else options
+            )
+            yield from (found if schema is None else found.select(schema.names)).to_batches()
+
+
+def _whole_lines(source: Any) -> Iterator[bytes]:
+    rest = b""
+    while data := source.read(JSON_BYTES):
+        whole, newline, rest = (rest + data).rpartition(b"\n")
+        if newline and whole.strip():
+            yield whole + newline
+    if rest.strip():
+        yield rest
+
+
 @contextmanager
-def reading(path: Path | str) -> Iterator[None]:
+def reading(path: object, kind: str | None = None) -> Iterator[None]:
     """Turn what pyarrow raises while it reads a file into an InputError that names the file."""
     import pyarrow as pa
 
@@ -92,6 +189,7 @@ def reading(path: Path | str) -> Iterator[None]:
     except pa.ArrowCancelled:
         raise KeyboardInterrupt from None
     except (pa.ArrowException, OSError) as error:
-        kind = SUFFIXES.get(Path(path).suffix.lower(), "parquet")
+        known = kind or kind_of(str(path)) or "parquet"
         reason = str(error).splitlines()[0]
-        raise InputError(f"{Path(path).name} cannot be read as {kind}: {reason}") from error
+        name = posixpath.basename(str(path))
+        raise InputError(f"{name} cannot be read as {known}: {reason}") from error

@@ -1,68 +1,58 @@
-"""Score a table file (parquet, CSV or Arrow) into another, in batches of bounded memory.
+"""Score table files of any number and size, in batches of bounded memory.
 
-The suffix of the output decides its format, and the file appears only when it is complete.
-Columns are found by name, and --keep copies input columns beside the answers.
-A CSV file is read as pandas.read_csv reads it.
+Inputs are files, folders, patterns and URLs of parquet, CSV, Arrow or JSON lines, or - for
+standard input. An output with a suffix is one file, which appears when it is complete. An output
+folder/ holds a file for each input file, and --resume goes on after an interruption.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
+import os
+import shutil
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from hbconv.cli import answer, positive
-from hbconv.cli.outputs import check_output, table_writer
+from hbconv.cli import Terminated, answer, fail, positive
+from hbconv.cli.batch_answers import answering_for
+from hbconv.cli.device_pool import parse_devices
+from hbconv.cli.formats import SUFFIXES, kind_of
+from hbconv.cli.output_checks import check_outputs
+from hbconv.cli.outputs import placed
+from hbconv.cli.progress import progress
+from hbconv.cli.resumable import SUFFIX, Folder
+from hbconv.cli.score_folder import asked_of, join_rejects, score_shard, text_file
+from hbconv.cli.score_job import ScoreJob
+from hbconv.cli.shards import Shard, as_path, find_shards
 from hbconv.cli.sources import load_model, model_arguments
-from hbconv.cli.tables import TableFile, open_table, rows_for
-from hbconv.errors import InputError, OptionError
+from hbconv.cli.tables import open_table
+from hbconv.errors import HbconvError, InputError, OptionError
+from hbconv.scorer import Scorer
 
-if TYPE_CHECKING:
-    from hbconv.model import Model
-
-
-@dataclass(frozen=True)
-class Job:
-    """Method, columns that it needs, and columns that are kept beside its answers."""
-
-    model: Model
-    method: str
-    needed: tuple[str, ...]
-    keep: tuple[str, ...]
-    names: tuple[str, ...]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """All columns that are read."""
-        return tuple(dict.fromkeys([*self.needed, *self.keep]))
-
-    def answers(self, batch: Any) -> Any:
-        """Return a table of the columns kept, then a column for each class or output."""
-        import pyarrow as pa
-
-        values = getattr(self.model, self.method)(rows_for(self.model, batch.select(self.needed)))
-        blocks = values if isinstance(values, list) else [values]
-        columns = [_arrow(column) for block in blocks for column in _columns(block, len(batch))]
-        kept = [batch.column(name) for name in self.keep]
-        return pa.table([*kept, *columns], names=[*self.keep, *self.names])
+FORMATS = tuple(SUFFIX)
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     model_arguments(command)
     command.add_argument(
-        "input", help="table to score: .parquet (or a folder of them), .csv, .arrow, .feather"
+        "input", nargs="+", help="files, folders, patterns or URLs to score; - is standard input"
     )
     command.add_argument(
-        "-o", "--output", required=True, help="table to write: .parquet, .csv, .arrow, .feather"
+        "-o",
+        "--output",
+        required=True,
+        help=f"file to write ({', '.join(SUFFIXES)}), or folder/ for a file to each input file",
     )
-    command.add_argument("--method", help="method to call (default: predict, or the model's first)")
+    command.add_argument(
+        "--method",
+        action="append",
+        help="method to call (default: predict, or the model's first); may be given again",
+    )
     command.add_argument(
         "--keep",
         default="",
@@ -75,177 +65,180 @@ def arguments(command: argparse.ArgumentParser) -> None:
         default=65_536,
         help="rows held in memory at a time (default 65,536)",
     )
-    command.add_argument("--quiet", action="store_true", help="no progress bar")
+    command.add_argument(
+        "--input-format", choices=FORMATS, help="format of standard input and unknown suffixes"
+    )
+    command.add_argument(
+        "--output-format", choices=FORMATS, help="format of the files of a folder (default parquet)"
+    )
+    command.add_argument(
+        "--rejects",
+        metavar="FILE",
+        help="set rows aside that cannot be scored, as JSON lines (.jsonl), and go on",
+    )
+    command.add_argument(
+        "--devices",
+        metavar="NAMES",
+        help="devices that share the batches, a process each: cuda:0,cuda:1 for example",
+    )
+    command.add_argument("--resume", action="store_true", help="go on with the run of a folder")
+    command.add_argument("--force", action="store_true", help="replace an output that is there")
+    command.add_argument("--quiet", action="store_true", help="no progress on standard error")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check all that can be checked before any work, then score batch after batch."""
-    path = Path(options.input)
-    output = Path(options.output)
-    check_output(output, (path, Path(options.model)))
-    table = open_table(path)
-    job = _job(load_model(options), options.method, table, options.keep)
-    table = table.narrowed(job.columns)
+    """Check all that can be checked before any work, then score file after file."""
     began = time.perf_counter()
-    total = table.count_rows()
-    with _progress(total, quiet=options.quiet) as bar:
-        rows = _write(job, table, output, options.batch_rows, bar)
-        if rows != total:
-            raise InputError(
-                f"{path.name} held {total:,} rows at the start and {rows:,} while it was read; "
-                "the output was not kept."
-            )
-    seconds = time.perf_counter() - began
-    result = {
-        "output": options.output,
-        "rows": rows,
-        "seconds": round(seconds, 3),
-        "rows_per_second": round(rows / seconds),
-        "method": job.method,
-    }
-    answer(
-        options,
-        result,
-        f"{options.output}: {rows:,} rows by {job.method} in {seconds:.2f} s "
-        f"({rows / seconds:,.0f} rows/s)",
-    )
+    _use_paths(options)
+    into_folder = _is_folder(options.output)
+    _require_options(options, into_folder=into_folder)
+    with ExitStack() as stack:
+        shards = stack.enter_context(_shards(options))
+        check_outputs(options, shards, into_folder=into_folder)
+        kept = tuple(dict.fromkeys(name for name in options.keep.split(",") if name))
+        methods = options.method and [m for text in options.method for m in text.split(",")]
+        scorer = Scorer(load_model(options), methods, kept)
+        _ = scorer.names  # methods and columns are refused before a row is read
+        needed = scorer.needed(shards[0].schema.names)
+        only_kept = tuple(name for name in kept if name not in needed)
+        skip = (lambda _: "skip") if options.rejects else None
+        table = open_table(shards, (*needed, *only_kept), skip, only_kept)
+        advance = stack.enter_context(progress(shards, quiet=options.quiet))
+        answering = stack.enter_context(answering_for(options, scorer, table.schema))
+        job = ScoreJob(scorer, table, options.batch_rows, advance, answering)
+        if into_folder:
+            return _score_folder(job, options, began)
+        started = time.perf_counter()
+        rows, rejected = _score_file(job, options)
+    _answer(options, job, rows, rejected, started - began, time.perf_counter() - started)
     return 0
 
 
-def _job(model: Model, method: str | None, table: TableFile, keep: str) -> Job:
-    """Choose the method and the columns.
-
-    Columns that are missing, or that would stand twice in the output, are refused.
-    """
-    kept = tuple(dict.fromkeys(name for name in keep.split(",") if name))
-    chosen = _method(model, method)
-    needed = _needed_columns(model, table, kept)
-    names = tuple(_names(model, chosen))
-    twice = [name for name in kept if name in names]
-    if twice:
-        raise OptionError(
-            f"--keep {','.join(twice)}: the answers have columns of that name. "
-            "Rename the columns of the table, or leave them out."
-        )
-    if len(set(names)) < len(names):
-        raise OptionError(
-            f"The answers of {chosen!r} have columns of equal names: {', '.join(names)}."
-        )
-    return Job(model, chosen, needed, kept, names)
+def _use_paths(options: argparse.Namespace) -> None:
+    """Turn URLs of local files into paths, which all checks are made for."""
+    options.input = [as_path(place) for place in options.input]
+    options.output = as_path(options.output)
+    options.rejects = options.rejects and as_path(options.rejects)
 
 
-def _write(job: Job, table: TableFile, output: Path, batch_rows: int, bar: Any) -> int:
-    """Write the answers of each batch; those to the first one, or to no rows, give the schema."""
-    batches = table.batches(batch_rows)
-    first = next(batches, table.schema.empty_table())
-    answers = job.answers(first)
-    rows = 0
-    with table_writer(output, answers.schema) as write:
-        for batch, found in chain([(first, answers)], _answered(job, batches)):
-            write(_as(found, answers.schema))
-            rows += batch.num_rows
-            bar.update(batch.num_rows)
-    return rows
+def _is_folder(output: str) -> bool:
+    path = output.partition("?")[0]
+    return path.endswith("/") or (kind_of(path) is None and Path(path).is_dir())
 
 
-def _answered(job: Job, batches: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
-    return ((batch, job.answers(batch)) for batch in batches)
+def _require_options(options: argparse.Namespace, *, into_folder: bool) -> None:
+    """Refuse options that do not apply, and files that are not there."""
+    output = options.output
+    if into_folder:
+        if options.resume and options.force:
+            raise OptionError("--resume goes on with a run, and --force replaces it. Give one.")
+    else:
+        if SUFFIXES.get(os.path.splitext(output.partition("?")[0])[1].lower()) is None:
+            raise OptionError(
+                f"-o {output}: unknown table format. Known: {', '.join(SUFFIXES)}, or a folder/."
+            )
+        for name in ("resume", "output_format"):
+            if getattr(options, name):
+                raise OptionError(
+                    f"--{name.replace('_', '-')} is for folders of answers. Give -o folder/."
+                )
+    if options.devices:
+        if options.device:
+            raise OptionError("--devices names all devices. Leave --device out.")
+        options.device = parse_devices(options.devices)[0]  # for what is asked of the model here
+    if options.rejects and SUFFIXES.get(Path(options.rejects).suffix.lower()) != "json":
+        raise OptionError(f"--rejects {options.rejects}: give a file that ends in .jsonl.")
+    if "-" in options.input and (len(options.input) > 1 or not options.input_format):
+        raise OptionError("Standard input (-) is given alone, and with --input-format.")
+    if not Path(options.model).is_file():
+        raise OptionError(f"No file {options.model}.")
 
 
-def _as(table: Any, schema: Any) -> Any:
-    """Give answers the types of the first ones; no number may change by it."""
-    import pyarrow as pa
+@contextmanager
+def _shards(options: argparse.Namespace) -> Iterator[tuple[Shard, ...]]:
+    """Find the input files; standard input is copied to a temporary file first."""
+    if options.input != ["-"]:
+        shards = find_shards(options.input, options.input_format)
+        if options.input_format and all(kind_of(shard.path) for shard in shards):
+            raise OptionError("--input-format is for files without a known suffix; here is none.")
+        yield shards
+        return
+    with tempfile.TemporaryDirectory(prefix="hbconv-") as folder:
+        path = Path(folder) / f"standard-input{SUFFIX[options.input_format]}"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
+        yield find_shards([str(path)])
 
-    try:
-        return table.cast(schema)
-    except pa.ArrowInvalid as error:
-        raise InputError(
-            f"Later rows have answers of another type than the first ones: {error}. "
-            "Give each column one type, such as float64."
-        ) from error
+
+def _score_file(job: ScoreJob, options: argparse.Namespace) -> tuple[int, int]:
+    kind = SUFFIXES[os.path.splitext(options.output.partition("?")[0])[1].lower()]
+    with ExitStack() as stack:
+        rejects = text_file(stack, options.rejects)
+        path = stack.enter_context(placed(options.output))
+        return job.write(job.table.shards, path, kind, rejects)
 
 
-def _arrow(column: Any) -> Any:
-    """Return a column as Arrow holds it; objects become text if they are all text."""
-    import pyarrow as pa
+def _score_folder(job: ScoreJob, options: argparse.Namespace, began: float) -> int:
+    folder = Folder(options.output)
+    kind = options.output_format or "parquet"
+    asked = asked_of(job, folder, options, kind)
+    with folder.locked():
+        records = folder.begin(asked, resume=options.resume, force=options.force)
+        done = {record["output"] for record in records}
+        todo = [shard for shard in job.table.shards if folder.output(shard, kind) not in done]
+        started = time.perf_counter()
+        try:
+            for shard in todo:
+                records.append(score_shard(job, folder, shard, kind, options))
+            join_rejects(folder, asked, options)
+        except (KeyboardInterrupt, Terminated) as stopped:
+            return fail(
+                f"Stopped; {len(records)} of {len(job.table.shards)} files are done. "
+                "Go on with --resume.",
+                as_json=options.json,
+                code=130 if isinstance(stopped, KeyboardInterrupt) else 143,
+            )
+        except (HbconvError, OSError) as error:
+            raise InputError(
+                f"{error} {len(records)} of {len(job.table.shards)} files are done; "
+                "--resume goes on."
+            ) from error
+        folder.finish(asked, records)
+    rows = sum(record["rows"] for record in records)
+    rejected = sum(record["rejected"] for record in records)
+    seconds = time.perf_counter() - started
+    _answer(options, job, rows, rejected, started - began, seconds, resumed=len(done))
+    return 0
 
-    if column.dtype != object:
-        return pa.array(column)
-    return pa.array(
-        column.tolist(), pa.string() if all(isinstance(label, str) for label in column) else None
+
+def _answer(
+    options: argparse.Namespace,
+    job: ScoreJob,
+    rows: int,
+    rejected: int,
+    start: float,
+    seconds: float,
+    *,
+    resumed: int | None = None,
+) -> None:
+    methods = ", ".join(job.scorer.methods)
+    result = {
+        "output": options.output,
+        "rows": rows,
+        "rejected": rejected,
+        "start_seconds": round(start, 3),
+        "seconds": round(seconds, 3),
+        "rows_per_second": round(rows / seconds),
+        "method": methods,
+        "columns": {field.name: str(field.type) for field in job.schema},
+    }
+    if resumed is not None:
+        result |= {"files": len(job.table.shards), "files_done_before": resumed}
+    aside = f", {rejected:,} rejected" if rejected else ""
+    before = f", {resumed:,} files done before" if resumed else ""
+    answer(
+        options,
+        result,
+        f"{options.output}: {rows:,} rows by {methods}{aside}{before} in {seconds:.2f} s "
+        f"({rows / seconds:,.0f} rows/s), start {start:.2f} s",
     )
-
-
-def _columns(values: Any, rows: int) -> list[Any]:
-    """Return the columns of an answer; those of a cube one block after another.
-
-    One dimension is a column, or all columns of a single row.
-    """
-    import numpy as np
-
-    values = np.asarray(values.todense() if hasattr(values, "todense") else values)
-    if values.ndim == 1 and rows != 1:
-        return [values]
-    width = math.prod(values.shape[1:]) if values.ndim > 1 else values.size
-    return list(values.reshape(rows, width).T)
-
-
-def _names(model: Model, method: str) -> list[str]:
-    """Name the columns of the answers after classes, features or their places.
-
-    Columns of several targets have the name of the target first.
-    """
-    output = model.parsed.outputs[method]
-    if method == "transform":
-        return [str(name) for name in model.get_feature_names_out()]
-    if output.is_vector:
-        return [method]
-    widths = output.widths or (output.node.type.width,)
-    classes = getattr(model, "classes_", None)
-    if len(widths) > 1:
-        return [
-            f"{method}_{target}_{c}"
-            for target, labels in enumerate(classes or map(range, widths))
-            for c in labels
-        ]
-    own = (
-        classes
-        if classes is not None and not isinstance(classes, list) and len(classes) == widths[0]
-        else range(widths[0])
-    )
-    return [f"{method}_{c}" for c in own]
-
-
-def _method(model: Model, wanted: str | None) -> str:
-    if wanted is None:
-        return "predict" if "predict" in model.methods else next(iter(model.methods))
-    columns = model.parsed.tensors
-    if wanted not in model.methods:
-        raise OptionError(f"The model has no method {wanted!r}. It has: {', '.join(columns)}.")
-    if wanted not in columns:
-        raise OptionError(
-            f"The answers of {wanted!r} are no columns of a table. "
-            f"Those of these methods are: {', '.join(columns)}."
-        )
-    return wanted
-
-
-def _needed_columns(model: Model, table: TableFile, keep: Sequence[str]) -> tuple[str, ...]:
-    named = getattr(model, "feature_names_in_", None)
-    needed = [c for c in table.names if c not in keep] if named is None else [str(c) for c in named]
-    return tuple(needed)
-
-
-def _progress(total: int, *, quiet: bool) -> Any:
-    """Return a progress bar on a terminal's standard error, or a silent stand-in."""
-    from contextlib import nullcontext
-    from types import SimpleNamespace
-
-    silent = nullcontext(SimpleNamespace(update=lambda rows: None))
-    if quiet or not sys.stderr.isatty():
-        return silent
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return silent
-    return tqdm(total=total, unit=" rows", unit_scale=True, file=sys.stderr)

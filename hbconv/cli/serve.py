@@ -60,6 +60,13 @@ def _limits(command: argparse.ArgumentParser) -> None:
 def _access(command: argparse.ArgumentParser) -> None:
     access = command.add_argument_group("access")
     access.add_argument("--token-file", type=Path, help="file of the token that requests must bear")
+    access.add_argument(
+        "--allowed-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="name that clients may ask by, too (may be given several times)",
+    )
     access.add_argument("--certificate", help="PEM file of TLS")
     access.add_argument("--key", help="PEM file of the certificate's key")
 
@@ -75,6 +82,7 @@ def run(options: argparse.Namespace) -> int:
         raise MissingPackageError(
             f"Serving needs {error.name}. Install with: pip install 'hbconv[serve,grpc]'"
         ) from error
+    from hbconv.serve.hosts import hosts_of
     from hbconv.serve.settings import Settings
 
     if (options.certificate is None) != (options.key is None):
@@ -84,6 +92,7 @@ def run(options: argparse.Namespace) -> int:
         port=options.port,
         grpc_port=options.grpc_port,
         token=_token(options.token_file),
+        allowed_hosts=hosts_of(options.host, options.allowed_host),
         certificate=options.certificate,
         key=options.key,
         body_bytes=options.max_body_mb << 20,

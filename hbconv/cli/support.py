@@ -155,8 +155,6 @@ def _backend(name: str) -> list[str]:
         backend.require_packages()
     except MissingPackageError as error:
         return [str(error)]
-    except ModuleNotFoundError as error:
-        return [f"needs {error.name}"]
     return [
         "ready",
         *(f"no {primitive}: {reason}" for primitive, reason in backend.refuses.items()),

@@ -1,183 +1,177 @@
-"""Read table files with pyarrow: parquet, CSV and Arrow, in batches of bounded memory."""
+"""Read table files as one table, in batches of bounded memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import posixpath
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hbconv.cli.csv_types import narrowest_schema
-from hbconv.cli.formats import SUFFIXES, blocks, file_format, reading
-from hbconv.errors import InputError, MissingPackageError
+from hbconv.cli.column_types import holds_long_numbers, json_schema, narrowest_schema
+from hbconv.cli.formats import blocks, reading
+from hbconv.cli.shards import Shard, find_shards
+from hbconv.errors import InputError
 
-if TYPE_CHECKING:
-    from hbconv.model import Model
-
-__all__ = ["TableFile", "open_table", "read_all", "rows_for"]
+__all__ = ["ShardTable", "open_table", "read_all"]
 
 
 @dataclass(frozen=True)
-class TableFile:
-    """A table on the disk: one file, or a folder of parquet files.
+class ShardTable:
+    """Some columns of table files, which hold them with one type.
 
     Parameters
     ----------
-    path : Path
-    names : tuple of str
-        Its columns; those of the first file of a folder.
-    fragments : tuple
-        Its files, as pyarrow's fragments.
+    shards : tuple of Shard
+        Its files.
     schema : pyarrow.Schema
         Types of the columns, as they are read.
     """
 
-    path: Path
-    names: tuple[str, ...]
-    fragments: tuple[Any, ...]
+    shards: tuple[Shard, ...]
     schema: Any
 
-    def narrowed(self, columns: Sequence[str]) -> TableFile:
-        """Return the table with some of its columns, which all of its files hold with one type.
+    def batches(
+        self, shard: Shard, rows: int, unfit: Callable[[Any], str] | None = None
+    ) -> Iterator[Any]:
+        """Read batches of a file, of at most some rows, with the types of the schema.
 
         Raises
         ------
         InputError
-            A file lacks a column, holds it twice, or holds it with a type that does not fit. Or a
-            file is damaged.
-        """
-        if self.path.suffix.lower() == ".csv":
-            _require_columns(self.path.name, self.names, columns)
-            schema = narrowest_schema(self.path, self.names, self.schema, columns)
-            return replace(self, schema=schema)
-        schemas = []
-        for fragment in self.fragments:
-            with reading(fragment.path):
-                schemas.append(fragment.physical_schema)
-            _require_columns(Path(fragment.path).name, schemas[-1].names, columns)
-        return replace(self, schema=self._common(columns, schemas))
-
-    def batches(self, rows: int) -> Iterator[Any]:
-        """Read batches of at most some rows, as pyarrow Tables of the types of the schema.
-
-        Raises
-        ------
-        InputError
-            A file is damaged, or a value does not fit its column.
+            The file is damaged, or a value does not fit its column.
         """
         import pyarrow as pa
 
-        for fragment in self.fragments:
-            found = blocks(fragment.path, self.schema, rows)
-            while True:
-                with reading(fragment.path):
-                    block = next(found, None)
-                    table = (
-                        None if block is None else pa.Table.from_batches([block]).cast(self.schema)
-                    )
-                if table is None:
-                    break
-                yield table
+        own = pa.schema([field for field in self.schema if field.name not in shard.keys])
+        found = blocks(shard, own, rows, unfit)
+        while True:
+            with reading(shard.path, shard.kind):
+                block = next(found, None)
+                if block is None:
+                    return
+                batch = self._whole(shard, block)
+            yield batch
 
-    def count_rows(self) -> int:
-        """Count the rows; parquet files say how many they hold."""
-        rows = 0
-        for fragment in self.fragments:
-            with reading(fragment.path):
-                rows += fragment.count_rows()
-        return rows
-
-    def _common(self, columns: Sequence[str], schemas: Sequence[Any]) -> Any:
-        """Find for each column a type that holds the values of all files.
-
-        For int64 and float64 it is float64.
-        """
+    def _whole(self, shard: Shard, block: Any) -> Any:
+        """Add what the names of a file's folders tell, and give all columns their types."""
         import pyarrow as pa
 
-        fields = []
-        for name in columns:
-            held = [pa.schema([schema.field(name)]) for schema in schemas]
-            try:
-                fields += list(pa.unify_schemas(held, promote_options="permissive"))
-            except pa.ArrowException as error:
-                types = [one.field(name).type for one in held]
-                other = next(i for i, kind in enumerate(types) if kind != types[0])
-                first, second = (Path(self.fragments[i].path).name for i in (0, other))
-                raise InputError(
-                    f"Column {name!r} is {types[0]} in {first} and {types[other]} in {second}. "
-                    "Write these files with one type."
-                ) from error
-        return pa.schema(fields)
+        columns = [
+            pa.repeat(shard.keys[field.name].cast(field.type), block.num_rows)
+            if field.name in shard.keys
+            else block.column(field.name).cast(field.type)
+            for field in self.schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-def open_table(path: Path) -> TableFile:
-    """Open a file by its suffix, or a folder of parquet files.
+def open_table(
+    shards: Sequence[Shard],
+    columns: Sequence[str],
+    unfit: Callable[[Any], str] | None = None,
+    kept: Sequence[str] = (),
+) -> ShardTable:
+    """Find a type for each column that holds the values of all files.
 
-    This reads the columns' names and types, but no rows.
+    Columns that are only kept, which no model reads, lose no digits of CSV files: where float64
+    would, they are text.
 
     Raises
     ------
     InputError
-        No such file, an unknown suffix, a folder without parquet files, or a damaged file.
-    MissingPackageError
-        pyarrow is not installed.
+        A file lacks a column, holds it twice, or holds it with a type that does not fit. Or a file
+        is damaged.
     """
-    try:
-        import pyarrow.dataset
-    except ImportError as error:
-        raise MissingPackageError(
-            "Reading tables needs pyarrow. Install with: pip install 'hbconv[score]'"
-        ) from error
-    if not path.exists():
-        raise InputError(f"No file {path}.")
-    kind = "parquet" if path.is_dir() else SUFFIXES.get(path.suffix.lower())
-    if kind is None:
-        raise InputError(f"{path.name}: unknown table format. Known: {', '.join(SUFFIXES)}.")
-    with reading(path):
-        found = pyarrow.dataset.dataset(path, format=file_format(kind))
-        fragments = tuple(found.get_fragments())
-    if not fragments:
-        raise InputError(f"The folder {path} holds no parquet files.")
-    return TableFile(path, tuple(found.schema.names), fragments, found.schema)
+    import pyarrow as pa
+
+    schemas = []
+    for shard in shards:
+        _require_columns(shard, columns)
+        schemas.append(_schema(shard, columns, unfit, kept))
+    common = _common(shards, columns, schemas)
+    for name in kept:
+        types = {schema.field(name).type for schema in schemas}
+        if _loses_digits(shards, name, common.field(name).type, types, unfit):
+            place = common.get_field_index(name)
+            common = common.set(place, pa.field(name, pa.string()))
+    return ShardTable(tuple(shards), common)
 
 
-def read_all(path: Path, columns: list[str] | None, rows: int | None = None) -> Any:
+def _loses_digits(
+    shards: Sequence[Shard],
+    name: str,
+    common: Any,
+    types: set[Any],
+    unfit: Callable[[Any], str] | None,
+) -> bool:
+    """Say whether the common type of a column does not hold a whole number of a CSV file."""
+    import pyarrow as pa
+
+    texts = [shard for shard in shards if shard.kind == "csv" and name not in shard.keys]
+    if common == pa.float64():
+        return any(holds_long_numbers(shard, name, unfit) for shard in texts)
+    return bool(texts) and pa.uint64() in types and common != pa.uint64()
+
+
+def read_all(path: Path, columns: Sequence[str] | None, rows: int | None = None) -> Any:
     """Read a table, or its first rows, into memory as a pyarrow Table."""
     import pyarrow as pa
 
-    table = open_table(path)
-    table = table.narrowed(table.names if columns is None else columns)
+    shards = find_shards([str(path)])
+    table = open_table(shards, shards[0].schema.names if columns is None else columns)
     held: list[Any] = []
-    for batch in table.batches(65_536 if rows is None else max(rows, 1)):
-        held.append(batch)
-        if rows is not None and sum(map(len, held)) >= rows:
-            break
-    whole = pa.concat_tables(held) if held else table.schema.empty_table()
-    return whole if rows is None else whole.slice(0, rows)
+    for shard in table.shards:
+        for batch in table.batches(shard, 65_536 if rows is None else max(rows, 1)):
+            held.append(batch)
+            if rows is not None and sum(map(len, held)) >= rows:
+                return pa.Table.from_batches(held).slice(0, rows)
+    return pa.Table.from_batches(held, schema=table.schema)
 
 
-def rows_for(model: Model, table: Any) -> Any:
-    """Return a pyarrow Table as the model takes it.
+def _schema(
+    shard: Shard,
+    columns: Sequence[str],
+    unfit: Callable[[Any], str] | None,
+    kept: Sequence[str],
+) -> Any:
+    import pyarrow as pa
 
-    A model that reads a sequence, of texts for example, takes the only column.
+    if shard.kind not in ("csv", "json"):
+        return shard.schema
+    own = [name for name in columns if name not in shard.keys]
+    if shard.kind == "csv":
+        found = narrowest_schema(shard, own, unfit, kept)
+    else:
+        found = json_schema(shard, own)
+    return pa.schema([*found, *(shard.schema.field(name) for name in shard.keys)])
 
-    Raises
-    ------
-    InputError
-        Several columns, where the model reads a sequence.
+
+def _common(shards: Sequence[Shard], columns: Sequence[str], schemas: Sequence[Any]) -> Any:
+    """Find for each column a type that holds the values of all files.
+
+    For int64 and float64 it is float64.
     """
-    conventions = model.schema.conventions
-    if not (conventions.items or conventions.sequence):
-        return table
-    if table.num_columns != 1:
-        raise InputError(
-            f"The model reads one column of values, and here are {', '.join(table.column_names)}. "
-            "Give a table of that column alone."
-        )
-    return table.column(0)
+    import pyarrow as pa
+
+    fields = []
+    for name in columns:
+        types = [schema.field(name).type for schema in schemas]
+        held = [pa.schema([(name, kind)]) for kind in dict.fromkeys(types)]
+        try:
+            fields += list(pa.unify_schemas(held, promote_options="permissive"))
+        except pa.ArrowException as error:
+            other = next(i for i, kind in enumerate(types) if kind != types[0])
+            raise InputError(
+                f"Column {name!r} is {types[0]} in {shards[0].name} and {types[other]} in "
+                f"{shards[other].name}. Write these files with one type."
+            ) from error
+    return pa.schema(fields)
 
 
-def _require_columns(name: str, present: Sequence[str], columns: Sequence[str]) -> None:
+def _require_columns(shard: Shard, columns: Sequence[str]) -> None:
+    present = shard.schema.names
+    name = posixpath.basename(shard.path)
     missing = [column for column in columns if column not in present]
     if missing:
         raise InputError(

@@ -127,7 +127,7 @@ def _installed(asked: list[str] | None) -> list[str]:
 def _is_installed(name: str) -> bool:
     try:
         find_backend(name).require_packages()
-    except (MissingPackageError, ModuleNotFoundError):
+    except MissingPackageError:
         return False
     return True
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from hbconv.cli import answer, positive
 from hbconv.cli.sources import convert_options, load_source, model_arguments
-from hbconv.cli.tables import read_all, rows_for
+from hbconv.cli.tables import read_all
 from hbconv.containers import Graph
 from hbconv.errors import OptionError
+from hbconv.scorer import rows_for
 
 
 def arguments(command: argparse.ArgumentParser) -> None:

@@ -221,6 +221,7 @@ def test_score_leaves_nothing_behind_when_rows_are_bad(capsys, files, table):
         files / "out.parquet",
         "--batch-rows",
         100,
+        "--force",
     )
     assert code == 1
     assert "infinity" in error
@@ -467,6 +468,7 @@ def test_model_files_of_catboost_answer_as_the_estimator(capsys, tmp_path, kind,
             run(
                 capsys,
                 "score",
+                "--force",
                 tmp_path / "model.hbc",
                 tmp_path / "rows.parquet",
                 "-o",
@@ -506,6 +508,7 @@ def test_score_of_several_targets(capsys, files, table):
     joblib.dump(model, files / "several.joblib")
     score = (
         "score",
+        "--force",
         files / "several.joblib",
         files / "rows.parquet",
         "--allow-pickle",
@@ -550,6 +553,7 @@ def test_texts_are_scored_from_the_column_that_holds_them(capsys, tmp_path):
     code, _, error = run(
         capsys,
         "score",
+        "--force",
         tmp_path / "model.hbc",
         tmp_path / "rows.parquet",
         "-o",
@@ -562,6 +566,7 @@ def test_texts_are_scored_from_the_column_that_holds_them(capsys, tmp_path):
     code, _, error = run(
         capsys,
         "score",
+        "--force",
         tmp_path / "model.hbc",
         tmp_path / "rows.parquet",
         "-o",

@@ -186,7 +186,7 @@ class TestColumns:
             pq.write_table(pa.table(columns, names=[*NAMES, "a"]), path)
         refused(
             capsys,
-            "t.parquet cannot be read as parquet: Can't unify schema with duplicate field names",
+            "t.parquet holds the columns a more than once",
             "t.parquet",
             "-o",
             "o.parquet",
@@ -214,9 +214,9 @@ class TestFiles:
         (work / "t.parquet").write_bytes(data)
         refused(capsys, "t.parquet cannot be read as parquet", "t.parquet", "-o", "o.parquet")
 
-    def test_folder_without_parquet_files_is_named(self, capsys, work):
+    def test_folder_without_table_files_is_named(self, capsys, work):
         (work / "in").mkdir()
-        refused(capsys, "holds no parquet files", "in", "-o", "o.parquet")
+        refused(capsys, "holds no table files", "in", "-o", "o.parquet")
 
     def test_memory_does_not_grow_with_the_file(self, work):
         """The peaks of two processes, of which one reads ten times as many rows of six float64
@@ -342,6 +342,7 @@ class TestSignals:
             "o.parquet",
             "--batch-rows",
             "50",
+            "--force",
         ]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         while not list(work.glob(".o.parquet.*")):

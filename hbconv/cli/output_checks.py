@@ -1,0 +1,120 @@
+"""Refuse outputs that would take the place of what must stay, before any work is done."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Any
+
+from hbconv.cli.resumable import Folder
+from hbconv.cli.shards import Shard, is_url, open_file_system
+from hbconv.errors import OptionError
+
+__all__ = ["check_folder", "check_outputs", "whole_path"]
+
+
+def check_outputs(
+    options: argparse.Namespace, shards: Sequence[Shard], *, into_folder: bool
+) -> None:
+    """Refuse the outputs of ``hbconv score``: the answers, and the file of rejects.
+
+    Raises
+    ------
+    OptionError
+        The folder of a file is not there, or it is no ordinary file, or it is there already. Or it
+        is one of the inputs or the model, or lies in a folder of inputs.
+    """
+    if into_folder:
+        _require_outside("-o", options.output, options.input)
+    else:
+        _check_file("-o", options.output, options, shards, force=options.force)
+    if not options.rejects:
+        return
+    force = options.force or (into_folder and options.resume and _is_resumed(options))
+    _check_file("--rejects", options.rejects, options, shards, force=force)
+    if _is_within(options.rejects, options.output):
+        raise OptionError(
+            f"--rejects {options.rejects} lies in the output {options.output}. "
+            "Name a file elsewhere."
+        )
+
+
+def _is_resumed(options: argparse.Namespace) -> bool:
+    """Say whether the run in the folder set its rows aside in the same file."""
+    before = Folder(options.output).job
+    return before is not None and before.get("rejects") == whole_path(options.rejects)
+
+
+def whole_path(place: str) -> str:
+    """Return a path from the root; a URL stays."""
+    return place if is_url(place) else os.path.abspath(place)
+
+
+def _check_file(
+    flag: str, given: str, options: argparse.Namespace, shards: Sequence[Shard], *, force: bool
+) -> None:
+    if not is_url(given):
+        check_folder(Path(given), flag)
+    if any(_is_shard(given, shard) for shard in shards) or _is_same(given, options.model):
+        raise OptionError(
+            f"{flag} {given} is the input itself, which would be lost. Name another file."
+        )
+    _require_outside(flag, given, options.input)
+    _check_new(flag, given, force=force)
+
+
+def check_folder(path: Path, flag: str = "-o") -> None:
+    """Refuse an output whose folder is not there, or that is not an ordinary file.
+
+    Raises
+    ------
+    OptionError
+    """
+    if not path.parent.is_dir():
+        raise OptionError(f"{flag} {path}: there is no folder {path.parent}. Make it first.")
+    if path.exists() and not path.is_file():
+        raise OptionError(f"{flag} {path} is no ordinary file. Name a file that is written anew.")
+
+
+def _require_outside(flag: str, given: str, inputs: Sequence[str]) -> None:
+    """Refuse an output in one of the input folders, where a later run would read it."""
+    for place in inputs:
+        if _is_within(given, place):
+            raise OptionError(
+                f"{flag} {given} lies in the input folder {place}, whose files are read as one "
+                "table. Name a file elsewhere."
+            )
+
+
+def _check_new(flag: str, given: str, *, force: bool) -> None:
+    """Refuse a file that is there already, unless it may be replaced."""
+    from pyarrow import fs
+
+    system, path = open_file_system(given)
+    if not force and system.get_file_info(path).type != fs.FileType.NotFound:
+        raise OptionError(f"{flag} {given} is there already. Replace it with --force.")
+
+
+def _is_within(given: str, folder: str) -> bool:
+    """Say whether a path or URL is a folder, or lies in it."""
+    system, path = _located(given)
+    other, root = _located(folder)
+    return system == other and root in (path, *path.parents)
+
+
+def _located(place: str) -> tuple[Any, PurePath]:
+    system, path = open_file_system(place)
+    return system, PurePosixPath(path) if is_url(place) else Path(path).resolve()
+
+
+def _is_shard(given: str, shard: Shard) -> bool:
+    system, path = open_file_system(given)
+    if is_url(given) or system != shard.fragment.filesystem:
+        return bool(system == shard.fragment.filesystem and path == shard.path)
+    return _is_same(path, shard.path)
+
+
+def _is_same(first: str, second: str) -> bool:
+    return os.path.exists(first) and os.path.exists(second) and os.path.samefile(first, second)

@@ -1,0 +1,235 @@
+"""Find the table files that an input names: files, folders, globs and URLs of other systems."""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from hbconv.cli.formats import KINDS, file_format, kind_of, reading, without_times
+from hbconv.errors import InputError, MissingPackageError, OptionError
+
+__all__ = ["Shard", "as_path", "find_shards", "is_url", "open_file_system"]
+
+WILD = re.compile(r"[*?\[]")
+"""Characters that make a pattern of a path."""
+LOCAL = re.compile("(?:file|local)://(?:localhost)?(/.*)")
+"""URLs of files of this machine."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One table file.
+
+    Parameters
+    ----------
+    name : str
+        Its path below the folder or pattern that was named; the answers' file is called after it.
+    kind : str
+        Its format, a value of ``SUFFIXES``.
+    fragment : pyarrow.dataset.Fragment
+        The file as pyarrow knows it.
+    schema : pyarrow.Schema
+        Names and types of its columns, those of ``keys`` last.
+    keys : dict of pyarrow.Scalar
+        Columns that the names of its folders tell (``year=2024``).
+    """
+
+    name: str
+    kind: str
+    fragment: Any
+    schema: Any
+    keys: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """The path in its file system."""
+        return str(self.fragment.path)
+
+    def open(self) -> Any:
+        """Open the file for reading from any place in it."""
+        return self.fragment.filesystem.open_input_file(self.path)
+
+    def stream(self) -> Any:
+        """Open the file for reading from its start, and decompress it if its name says so."""
+        return self.fragment.filesystem.open_input_stream(self.path)
+
+    def info(self) -> dict[str, Any]:
+        """Return what tells that the file was changed: its size, and when it was written."""
+        found = self.fragment.filesystem.get_file_info(self.path)
+        return {"size": found.size, "written": found.mtime_ns}
+
+
+def find_shards(given: Sequence[str], kind: str | None = None) -> tuple[Shard, ...]:
+    """Find the files of each input, in the order of their names.
+
+    A folder's files are those below it whose name begins with neither ``.`` nor ``_``.
+
+    Parameters
+    ----------
+    given : sequence of str
+        Files, folders, patterns (``*``, ``?``, ``[...]``, and ``**`` for folders), or URLs.
+    kind : str, optional
+        Format of files whose suffix tells none.
+
+    Raises
+    ------
+    InputError
+        No such file, an empty folder, a file of an unknown or damaged format.
+    MissingPackageError
+        pyarrow or what the URL needs is not installed.
+    """
+    try:
+        import pyarrow.dataset  # noqa: F401
+    except ImportError as error:
+        raise MissingPackageError(
+            "Reading tables needs pyarrow. Install with: pip install 'hbconv[score]'"
+        ) from error
+    return tuple(shard for place in given for shard in _shards(place, kind))
+
+
+def as_path(place: str) -> str:
+    """Return the path of a URL of a local file; other URLs and paths stay.
+
+    >>> as_path("file:///tmp/new%20rows.csv"), as_path("s3://bucket/rows.csv"), as_path("rows.csv")
+    ('/tmp/new rows.csv', 's3://bucket/rows.csv', 'rows.csv')
+    """
+    found = LOCAL.fullmatch(place)
+    return unquote(found[1]) if found else place
+
+
+def is_url(text: str) -> bool:
+    """Say whether an argument names a file by its URL."""
+    return "://" in text
+
+
+def open_file_system(place: str) -> tuple[Any, str]:
+    """Return the file system of a path or URL, and the path in it.
+
+    pyarrow's own systems come first, then those of fsspec.
+    """
+    from pyarrow import fs
+
+    if not is_url(place):
+        return fs.LocalFileSystem(), place
+    with reading(place):
+        try:
+            return tuple(fs.FileSystem.from_uri(place))
+        except (ValueError, NotImplementedError):
+            return _open_by_fsspec(place)
+
+
+def _open_by_fsspec(place: str) -> tuple[Any, str]:
+    from pyarrow import fs
+
+    try:
+        import fsspec
+
+        system, path = fsspec.core.url_to_fs(place)
+    except ImportError as error:
+        raise MissingPackageError(
+            f"{place} needs a package that is not installed: {error}. "
+            "Install fsspec and what it names."
+        ) from error
+    except ValueError as error:
+        raise OptionError(f"{place}: {error}. Name a file, or a URL such as s3://...") from error
+    return fs.PyFileSystem(fs.FSSpecHandler(system)), path
+
+
+def _shards(place: str, kind: str | None) -> list[Shard]:
+    system, path = open_file_system(place)
+    root, paths = _files(place, system, path)
+    shards = []
+    for file in paths:
+        own = kind_of(file) or kind
+        if own is None:
+            raise InputError(
+                f"{posixpath.basename(file)}: unknown table format. Known: {', '.join(KINDS)}. "
+                "Or state it with --input-format."
+            )
+        shards.append(_shard(system, root, file, own))
+    return shards
+
+
+def _files(place: str, system: Any, path: str) -> tuple[str, list[str]]:
+    """Return the folder below which shards are named, and the paths of the files."""
+    from pyarrow import fs
+
+    with reading(place):
+        found = system.get_file_info(path)
+        if found.type == fs.FileType.File:
+            return posixpath.dirname(path), [path]
+        pattern = None
+        if found.type == fs.FileType.NotFound and (wild := WILD.search(path)):
+            pattern = _pattern(path)
+            path = posixpath.dirname(path[: wild.start()]) or "."
+            found = system.get_file_info(path)
+        if found.type == fs.FileType.NotFound:
+            raise InputError(f"No file {place}.")
+        listed = system.get_file_info(fs.FileSelector(path, recursive=True))
+    root = path.rstrip("/")
+    paths = sorted(
+        info.path for info in listed if info.type == fs.FileType.File and _is_data(info.path, root)
+    )
+    if pattern is not None:
+        paths = [file for file in paths if pattern.fullmatch(posixpath.normpath(file))]
+    if not paths:
+        raise InputError(
+            f"No file matches {place}." if pattern else f"The folder {place} holds no table files."
+        )
+    return root, paths
+
+
+def _is_data(path: str, root: str) -> bool:
+    below = posixpath.relpath(path, root).split("/")
+    return not any(part.startswith((".", "_")) for part in below)
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    """Return the expression of a pattern; ``**`` stands for any folders, also none."""
+    parts = [
+        r"(?:[^/]+/)*" if part == "**" else _segment(part) + "/"
+        for part in posixpath.normpath(path).split("/")
+    ]
+    return re.compile("".join(parts).removesuffix("/"))
+
+
+def _segment(part: str) -> str:
+    inner = fnmatch.translate(part)
+    return inner.replace(".*", "[^/]*").replace("(?s:", "(?:").removesuffix(r"\Z")
+
+
+def _shard(system: Any, root: str, path: str, kind: str) -> Shard:
+    import pyarrow as pa
+
+    name = posixpath.relpath(path, root) if root else path
+    with reading(path, kind):
+        fragment = file_format(kind).make_fragment(path, system)
+        held = fragment.physical_schema
+        if kind in ("csv", "json"):  # guesses from text, which stays as it is
+            held = pa.schema([(field.name, without_times(field.type)) for field in held])
+        told = _folder_keys(system, root, path, kind) if "=" in posixpath.dirname(name) else {}
+    keys = {key: value for key, value in told.items() if key not in held.names}
+    fields = [pa.field(key, value.type) for key, value in keys.items()]
+    return Shard(name, kind, fragment, pa.schema([*held, *fields]), keys)
+
+
+def _folder_keys(system: Any, root: str, path: str, kind: str) -> dict[str, Any]:
+    """Return what the names of the folders tell (``year=2024``), as pyarrow scalars."""
+    import pyarrow as pa
+    import pyarrow.dataset as datasets
+
+    found = datasets.dataset(
+        [path],
+        filesystem=system,
+        format=file_format(kind),
+        partitioning="hive",
+        partition_base_dir=root,
+    )
+    (fragment,) = found.get_fragments()
+    told = datasets.get_partition_keys(fragment.partition_expression)
+    return {key: pa.scalar(value, found.schema.field(key).type) for key, value in told.items()}
