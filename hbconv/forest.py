@@ -323,6 +323,14 @@ class Forest:
         )
         return replace(self, feature=feature, n_features=len(columns), slopes=slopes)
 
+    def of_wider_rows(self, columns: npt.NDArray[Any], n_features: int) -> Forest:
+        """Read the columns where they stand among more features: ``with_features`` undone."""
+        slopes = self.slopes and replace(
+            self.slopes, feature=Array.of(columns[self.slopes.feature.data], np.int32)
+        )
+        feature = Array.of(columns[self.feature.data], np.int32)
+        return replace(self, feature=feature, n_features=n_features, slopes=slopes)
+
     def with_numbered_leaves(self) -> Forest:
         """Name the leaves by their numbers over the forest, for tables that are read at them."""
         return replace(self, leaf_id=Array(np.arange(self.n_leaves, dtype=np.int32)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-__all__ = ["log_compiled", "log_converted", "log_export"]
+__all__ = ["log_compiled", "log_converted", "log_export", "log_no_graph"]
 
 
 def log_compiled(
@@ -56,4 +56,13 @@ def log_export(inputs: str) -> None:
 
     logging.getLogger("hbconv").info(
         "the inputs of the export are %s; compile(sample) chooses others", inputs
+    )
+
+
+def log_no_graph(rows: int, reason: str) -> None:
+    """Log at level INFO that calls of so many rows are captured in no CUDA graph."""
+    import logging
+
+    logging.getLogger("hbconv").info(
+        "calls of up to %d rows run without a CUDA graph: %s", rows, reason
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,13 +23,14 @@ from hbconv.runtime.fast_call import FastCall, find_fast_call
 from hbconv.runtime.inputs.category_codes import over_arrays
 from hbconv.runtime.inputs.read import is_table, read_table
 from hbconv.runtime.inputs.table import Reads
-from hbconv.runtime.options import check_options, check_values, take_options
+from hbconv.runtime.options import check_options, check_values, take_flag, take_options
 from hbconv.runtime.program import Key, StoredProgram
 from hbconv.runtime.program_choice import OnNewDtypes, check_on_new_dtypes, name_dtypes
 from hbconv.runtime.programs import CompiledProgram, Programs
 from hbconv.runtime.row_call import find_row_call
 from hbconv.runtime.storage import model_file as store
 from hbconv.runtime.substitute import find_runnable
+from hbconv.runtime.tensor_call import TensorCall, as_given, is_tensor, read_tensor
 from hbconv.target import Target
 from hbconv.tuning_record import Tuning
 
@@ -42,6 +43,7 @@ __all__ = ["Model", "load"]
 
 REPOSITORY_OPTIONS = ("name", "file", "device")
 LIBRARY_OPTIONS = ("target",)
+TORCH_OPTIONS = ("device",)
 
 
 class Model:
@@ -49,7 +51,8 @@ class Model:
 
     It has the methods of its source model, such as ``predict`` and ``transform``, and only those.
     Each takes rows of shape (n_rows, n_features), in a table or an array of any kind, and returns
-    what the source model does. No rows give an empty answer. ``n_features_in_``,
+    what the source model does. No rows give an empty answer. Tensors of torch are answered by
+    tensors, and those on a CUDA device may stay there (``docs/gpu.md``). ``n_features_in_``,
     ``feature_names_in_`` and ``classes_`` are those of the source model, if it has them.
 
     Parameters
@@ -94,6 +97,7 @@ class Model:
         self.programs = Programs(self.parsed, target, stored, self.tuning, self.on_new_dtypes)
         self._fast_calls: dict[tuple[str, np.dtype[Any]], FastCall | None] = {}
         self._row_calls: dict[str, Callable[[Any], Any]] = {}
+        self._tensor_calls: dict[str, TensorCall] = {}
         self._over_arrays: Model | None = None
 
     # What it is.
@@ -250,6 +254,8 @@ class Model:
         return self._over_arrays
 
     def _call(self, name: str, x: Any) -> Any:
+        if is_tensor(x):
+            return self._call_tensor(name, x)
         if self.schema.conventions.tables_only and self.reading(x) is not self:
             return getattr(self.reading(x), name)(x)
         found = call(self.parsed, self.programs, self.reads, name, x)
@@ -258,6 +264,18 @@ class Model:
                 self.parsed, self.programs, self.reads, name, x.dtype.name
             )
         return found
+
+    def _call_tensor(self, name: str, x: Any) -> Any:
+        """Answer rows that may stay on their device; the host reads those that may not."""
+        if self._reading_arrays() is not self:
+            return getattr(self._reading_arrays(), name)(x)
+        rows = read_tensor(x)
+        if name not in self._tensor_calls:
+            self._tensor_calls[name] = TensorCall(self.parsed, self.programs, self.reads, name)
+        found = self._tensor_calls[name](rows)
+        if found is None:
+            found = call(self.parsed, self.programs, self.reads, name, rows)
+        return as_given(found, x)
 
     def _feature_names_out(
         self, names: NamesOut, input_features: Sequence[str] | None = None
@@ -288,6 +306,7 @@ class Model:
         """Let each kind of rows choose its program again."""
         self._fast_calls = {}
         self._row_calls = {}
+        self._tensor_calls = {}
 
     def compile(self, sample: Any) -> Model:
         """Compile every method that returns a tensor now, rather than at the first call.
@@ -421,7 +440,8 @@ class Model:
         self,
         path: str | os.PathLike[str],
         format: str | None = None,  # noqa: A002
-        **options: str,
+        methods: Iterable[str] | None = None,
+        **options: Any,
     ) -> None:
         """Write a file for another runtime, by its suffix, or a folder in a format.
 
@@ -436,12 +456,20 @@ class Model:
         path : path
         format : {"triton"}, optional
             Write the next version of the model into a repository of the Triton server.
-        **options : str
+        methods : iterable of str, optional
+            What the file answers; by default all methods that are tensors. Files for torch, and
+            native ones most of all, take the time of all their methods in each call.
+        **options : str or bool
+            Of ``.pt`` and ``.pt2``: ``device`` that the file is for, ``"cpu"`` or ``"cuda"``
+            (default: the model's own). This machine need not have it.
             Of a Triton repository: ``name`` of the model there (default ``"model"``); ``file``
             that the version holds, ``".pt"`` (default), ``".onnx"`` or ``".hbc"``; ``device`` of
             its instances, ``"cpu"`` or ``"cuda"`` (default: the model's own). Of a C library:
             ``target``, the instruction set of the processors that will run it, such as
-            ``"x86-64-v3"`` or ``"aarch64"`` (default: that of this machine).
+            ``"x86-64-v3"`` or ``"aarch64"`` (default: that of this machine). Of ``.pt`` and
+            ``.pt2``: ``native=True`` makes the compiled kernel a torch operator, in a library
+            beside the file (``model_op.so`` beside ``model.pt``, ``model_op2.so`` beside
+            ``model.pt2``), for which ``target`` counts.
 
         Raises
         ------
@@ -450,6 +478,9 @@ class Model:
         BackendError
             What is written cannot hold the model.
         """
+        if methods is not None:
+            self._only(methods).export(path, format, **options)
+            return
         path = Path(path)
         kind = format or path.suffix
         if kind == "triton":
@@ -460,19 +491,27 @@ class Model:
             raise unknown("format", format, ("triton",))
         elif kind == ".so":
             self._export_library(path, **take_options(".so", options, LIBRARY_OPTIONS))
+        elif kind in (".pt", ".pt2") and take_flag(options, "native"):
+            self._export_native(path, **take_options(kind, options, LIBRARY_OPTIONS))
         else:
-            take_options(kind, options, ())
-            store.write(path, self.to_bytes(kind))
+            known = TORCH_OPTIONS if kind in (".pt", ".pt2") else ()
+            store.write(path, self.to_bytes(kind, **take_options(kind, options, known)))
 
-    def to_bytes(self, suffix: str = ".hbc", device: str = "cpu") -> bytes:
+    def to_bytes(self, suffix: str = ".hbc", device: str | None = None) -> bytes:
         """Return what ``export`` writes to a file of that suffix.
 
         Parameters
         ----------
         suffix : str
         device : str
-            Where a ``.pt`` or ``.pt2`` file will run, which decides its tree strategies. This
-            machine need not have it.
+            Where a ``.pt`` or ``.pt2`` file will run, which decides its tree strategies, and in
+            which form its sums keep their order. This machine need not have it. By default the
+            model's own.
+
+        Raises
+        ------
+        OptionError
+            Another device.
         """
         if suffix == ".hbc":
             return self._bytes()
@@ -482,8 +521,21 @@ class Model:
         self._require_tensors()
         log_export(name_dtypes(self.dtypes, range(self.n_features_in_)))
         model = self.for_target(backend=writer.backend, device="cpu")
+        own = self.target.device if suffix in (".pt", ".pt2") else "cpu"
+        device = str(device or own)
+        if device.partition(":")[0] not in ("cpu", "cuda"):
+            raise unknown("device", device, ("cpu", "cuda"))
         target = model.target.replace(device=device)
         return writer.write(Programs(self.parsed, target, tuning=self.tuning), model.dtypes)
+
+    def _only(self, methods: Iterable[str]) -> Model:
+        """Return the model with some of its methods, or raise OptionError."""
+        names = [methods] if isinstance(methods, str) else [*methods]
+        for name in names or [""]:
+            if name not in self.parsed.outputs:
+                raise unknown("method", name, [*self.parsed.outputs])
+        parsed = self.parsed.only(*names)
+        return Model(parsed, self.target, self.dtypes, None, self.tuning, self.on_new_dtypes)
 
     def _export_library(self, path: Path, target: str | None = None) -> None:
         """Write a C library, and its header beside it."""
@@ -495,6 +547,18 @@ class Model:
         library, header = c_library(programs, self.dtypes, path.stem, target)
         store.write(path.with_suffix(".h"), header)
         store.write(path, library)
+
+    def _export_native(self, path: Path, target: str | None = None) -> None:
+        """Write a file for torch, and beside it the library that holds its operator."""
+        from hbconv.runtime.storage.export import native_file
+
+        self._require_tensors()
+        log_export(name_dtypes(self.dtypes, range(self.n_features_in_)))
+        programs = self.for_target(backend="tvm", device="cpu").programs
+        library = path.with_name(f"{path.stem}_op{path.suffix.removeprefix('.pt')}.so")
+        data, operator = native_file(programs, self.dtypes, path.suffix, library.name, target)
+        store.write(library, operator)
+        store.write(path, data)
 
     def _require_tensors(self) -> None:
         """Refuse models of which files for other runtimes can hold nothing."""

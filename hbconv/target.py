@@ -49,6 +49,12 @@ class Target:
     threads: int = 1
     without: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Name the processor once: torch numbers it, ``"cpu:0"``."""
+        kind, _, number = str(self.device).partition(":")
+        if kind == "cpu" and number.isdigit():
+            object.__setattr__(self, "device", kind)
+
     def rows_at_once(self, bytes_per_row: int) -> int:
         """Return how many rows keep their temporaries in the cache, or in half the GPU memory."""
         room = _CACHE * self.threads if self.device == "cpu" else self.memory // 2

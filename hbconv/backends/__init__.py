@@ -14,7 +14,7 @@ __all__ = ["Artifact", "Backend", "backend_names", "find_backend", "find_install
 FASTEST_FIRST = ("tvm", "torch", "reference")
 """Backends that serve where none is named."""
 SHARED = ("base", "cuda")
-"""What backends are made of: their protocol, and the CUDA kernels of ``torch``."""
+"""What backends are made of: their protocol, and the CUDA kernels of ``torch`` and ``tvm``."""
 
 
 @cache
@@ -54,11 +54,15 @@ def find_backend(name: str) -> Backend:
 
 
 def find_installed(device: str = "cpu") -> str:
-    """Return the name of the fastest backend that is installed and runs on a device."""
+    """Return the name of the fastest backend that is installed and runs on a device.
+
+    On CUDA devices that is torch: it takes every model.
+    """
+    if device.partition(":")[0] != "cpu":
+        return "torch"
     for name in FASTEST_FIRST:
         with suppress(MissingPackageError):
             backend = find_backend(name)
             backend.require_packages()
-            if device.partition(":")[0] in backend.devices:
-                return name
+            return name
     return "torch"

@@ -16,6 +16,7 @@ from hbconv.target import Target
 from hbconv.tensor import ProgramTypes, TensorProgram, Value, verify_program
 
 if TYPE_CHECKING:
+    from hbconv.backends.cuda.device_report import DeviceReport
     from hbconv.cost_model import Work
     from hbconv.forest import Forest
     from hbconv.strategy import Refusal
@@ -61,6 +62,10 @@ class Artifact(ABC):
 
     A call takes the first size that holds its rows.
     """
+
+    def for_rows(self, rows: int) -> Artifact:  # noqa: ARG002
+        """Return what runs so many rows: the artifact itself, unless it has variants."""
+        return self
 
     def bind(self, rows: int) -> Bound | None:  # noqa: ARG002
         """Bind to buffers for up to so many rows; return None if that saves no time."""
@@ -141,6 +146,10 @@ class Backend(ABC):
     refuses : mapping of str to str
         Primitives that it cannot run, each with the reason. A primitive in none of the three tables
         fails a test.
+    devices : tuple of str
+        Kinds of devices that it runs on.
+    finds_devices : tuple of str
+        What counts its CUDA devices, and what to install where there is none.
     tiled : bool
         It holds the values of a few rows at a time. So it takes batches of any length, and values
         that are not outputs need no memory for all rows.
@@ -158,6 +167,7 @@ class Backend(ABC):
     rewrites: ClassVar[Mapping[str, Callable[..., Value]]] = {}
     refuses: ClassVar[Mapping[str, str]] = {}
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
+    finds_devices: ClassVar[tuple[str, str]] = ("torch", "torch with CUDA")
     tiled: ClassVar[bool] = False
     plans_by_rows: ClassVar[bool] = False
 
@@ -183,7 +193,11 @@ class Backend(ABC):
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
         """Compile a program whose primitives this backend emits."""
 
-    def report(self, program: TensorProgram, target: Target) -> KernelReport:  # noqa: ARG002
+    def cuda_devices(self) -> int:
+        """Count the CUDA devices that it can use."""
+        return 0
+
+    def report(self, program: TensorProgram, target: Target) -> KernelReport | DeviceReport:  # noqa: ARG002
         """Report the sizes of the kernel of a prepared program.
 
         Raises

@@ -18,12 +18,12 @@ from hbconv.backends.base import Bound
 from hbconv.containers import Graph
 from hbconv.errors import InputError, OptionError
 from hbconv.runtime.call import answered
-from hbconv.runtime.fast_call import MatrixProgram, in_fresh_arrays, in_place
 from hbconv.runtime.inputs.arrays import numeric
 from hbconv.runtime.inputs.matrices import read_matrix
 from hbconv.runtime.inputs.read import is_table, read_table
 from hbconv.runtime.inputs.reading import reads_rows
 from hbconv.runtime.inputs.table import Reads, Table
+from hbconv.runtime.matrix_call import MatrixProgram, in_fresh_arrays, in_place
 from hbconv.runtime.outputs.answers import answer, flattened
 from hbconv.runtime.program import Program
 from hbconv.runtime.programs import Programs

@@ -12,7 +12,8 @@ from hbconv.runtime.batching import chunks
 from hbconv.runtime.inputs.read import read_table
 from hbconv.runtime.inputs.table import Groups, Reads, Table
 from hbconv.runtime.outputs.answers import answer, flattened, in_form, in_order, join
-from hbconv.runtime.outputs.dataframes import as_tensors, framed, library_of
+from hbconv.runtime.outputs.dataframes import framed, library_of
+from hbconv.runtime.outputs.tensors import as_tensors
 from hbconv.runtime.program import Program
 from hbconv.runtime.programs import Programs
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import get_args
+from typing import Any, get_args
 
 from hbconv.backends import Backend, find_backend
 from hbconv.errors import OptionError
 from hbconv.names import unknown
 from hbconv.target import Precision, Target
 
-__all__ = ["check_options", "check_values", "take_options"]
+__all__ = ["check_options", "check_values", "take_flag", "take_options"]
 
 _TREE_OPS = ("native", "core")
 
@@ -51,14 +51,22 @@ def check_values(target: Target) -> Target:
 
 
 def take_options(
-    kind: str, options: Mapping[str, str], known: tuple[str, ...]
-) -> Mapping[str, str]:
+    kind: str, options: Mapping[str, Any], known: tuple[str, ...]
+) -> Mapping[str, Any]:
     """Return the options of an export, or raise OptionError where one is not of its kind."""
     for name in options:
         if name not in known:
             takes = f"It takes {', '.join(known)}." if known else "It takes none."
             raise OptionError(f"An export to {kind!r} has no option {name!r}. {takes}")
     return options
+
+
+def take_flag(options: dict[str, Any], name: str) -> bool:
+    """Remove an option that is on or off (by default off), or raise OptionError."""
+    value = options.pop(name, False)
+    if not isinstance(value, bool):
+        raise OptionError(f"{name}={value!r} must be True or False.")
+    return value
 
 
 def _require_known(option: str, value: object, known: tuple[str, ...]) -> None:
@@ -81,15 +89,14 @@ def _check_device(device: str, backend: Backend) -> None:
             "Use backend='torch' for CUDA."
         )
     if kind == "cuda":
-        _require_cuda(int(number or 0))
+        _require_cuda(int(number or 0), backend)
 
 
-def _require_cuda(number: int) -> None:
-    import torch
-
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+def _require_cuda(number: int, backend: Backend) -> None:
+    count = backend.cuda_devices()
     if number >= count:
+        who, way = backend.finds_devices
         raise OptionError(
-            f"Device 'cuda:{number}' is not available: torch sees {count} CUDA devices. Use "
-            "device='cpu', or install torch with CUDA."
+            f"Device 'cuda:{number}' is not available: {who} sees {count} CUDA devices. Use "
+            f"device='cpu', or install {way}."
         )

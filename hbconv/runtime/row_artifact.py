@@ -76,6 +76,10 @@ class RowArtifact(Artifact):
         """Compute the outputs."""
         return self.variant(len(next(iter(inputs.values())))).run(inputs)
 
+    def for_rows(self, rows: int) -> Artifact:
+        """Return the variant that runs so many rows."""
+        return self.variant(rows).artifact
+
     def bind(self, rows: int) -> Bound | None:
         """Bind the variant for so many rows."""
         variant = self.variant(rows)

@@ -13,7 +13,9 @@ from hbconv.backends.cuda.choose import TreeKernels
 from hbconv.backends.cuda.clocks import A100, H100
 from hbconv.backends.cuda.compile import compile_kernel, find_nvrtc, nvrtc_version
 from hbconv.backends.cuda.plan import CudaKernel
+from hbconv.backends.tvm.cuda.plan import plan_program
 from hbconv.errors import BackendError
+from hbconv.tensor import Builder, Value
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 """An A100, an H100 or H200, and a B200."""
@@ -64,6 +66,48 @@ def test_cuda_code(architecture: str, golden: Callable[[str], None]) -> None:
     if nvrtc_version() != VERSION:
         pytest.skip(f"the figures are of NVRTC {VERSION}, this is {nvrtc_version()}")
     golden("\n".join(lines))
+
+
+def impute_and_scale(b: Builder, x: Value) -> dict[str, Value]:
+    filled = b.where(b.op("isnan", x), b.constant(np.full(28, 0.1)), x)
+    return {"y": (filled - b.constant(np.arange(28.0))) / b.constant(np.full(28, 3.0))}
+
+
+def linear(b: Builder, x: Value) -> dict[str, Value]:
+    return {"y": b.op("sigmoid", b.matmul(x, b.constant(np.ones((28, 3)))))}
+
+
+def codes(b: Builder, x: Value) -> dict[str, Value]:
+    edges = b.constant(np.tile(np.arange(40.0), (28, 1)))
+    return {"y": b.op("bucketize", x, edges, right=True), "best": b.op("argmax", x, axis=0)}
+
+
+def row_kernel(write: Callable[[Builder, Value], dict[str, Value]]) -> CudaKernel:
+    b = Builder()
+    program = b.program(write(b, b.input("x", "float64", 28)))
+    (launch,) = plan_program(program, H100).choose(1).plan.launches
+    return launch.kernel
+
+
+@pytest.mark.usefixtures("_nvrtc")
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_row_code(architecture: str, golden: Callable[[str], None]) -> None:
+    """Registers and stack of a thread that takes a row; nothing is spilled."""
+    lines = []
+    for write in (impute_and_scale, linear, codes):
+        compiled = compile_kernel(row_kernel(write), architecture)
+        assert "0 bytes spill stores, 0 bytes spill loads" in compiled.log, compiled.log
+        lines.append(
+            f"{write.__name__}: {compiled.registers} registers, {compiled.stack_bytes} of stack"
+        )
+    if nvrtc_version() != VERSION:
+        pytest.skip(f"the figures are of NVRTC {VERSION}, this is {nvrtc_version()}")
+    golden("\n".join(lines))
+
+
+def test_row_source(golden: Callable[[str], None]) -> None:
+    """Constants to the last bit, comparisons as they were written."""
+    golden(row_kernel(impute_and_scale).text)
 
 
 FORESTS = {

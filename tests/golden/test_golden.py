@@ -27,7 +27,8 @@ def test_forms(name: str, golden: Callable[[str], None]) -> None:
 
 def test_no_golden_is_left_over() -> None:
     """Each file belongs to a pipeline, to a rule or to the CUDA kernels."""
-    cuda = {"cuda_choices", *(f"cuda_code_{name}" for name in ARCHITECTURES)}
+    code = {f"{kind}_code_{name}" for kind in ("cuda", "row") for name in ARCHITECTURES}
+    cuda = {"cuda_choices", "row_source", *code}
     assert {path.stem for path in EXPECTED.glob("*.txt")} == cuda | {
         f"forms_{name}" for name in PIPELINES
     } | {f"rule_{rule.name}" for rule in RULES}

@@ -13,6 +13,7 @@ from sources import dense
 from xgboost import XGBClassifier
 
 import hbconv
+from hbconv.backends.torch import host_arrays, jit
 
 torch = pytest.importorskip("torch")
 
@@ -57,3 +58,64 @@ def test_a_model_moves_between_devices():
     before = model.predict_proba(X)
     np.testing.assert_allclose(model.to("cuda").predict_proba(X), before, rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(model.to("cpu").predict_proba(X), before)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_tensors_are_answered_on_the_device(name):
+    model = hbconv.convert(ESTIMATORS[name].fit(X, Y), backend="torch", device="cuda")
+    for rows in (X, X[:1], X[:0]):
+        for method in model.methods:
+            if method == "decision_path":
+                continue
+            got = getattr(model, method)(torch.tensor(rows, device="cuda"))
+            assert got.is_cuda
+            np.testing.assert_array_equal(got.cpu().numpy(), getattr(model, method)(rows))
+
+
+def test_arrays_of_cupy_are_answered_by_cupy():
+    cupy = pytest.importorskip("cupy", reason="cupy is optional: its wheels are for one CUDA each")
+    model = hbconv.convert(ESTIMATORS["xgboost"].fit(X, Y), backend="torch", device="cuda")
+    got = model.predict_proba(cupy.asarray(X))
+    assert isinstance(got, cupy.ndarray)
+    np.testing.assert_array_equal(cupy.asnumpy(got), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_chunks_and_graphs_answer_as_one_call(name, monkeypatch):
+    source = ESTIMATORS[name].fit(X, Y)
+    model = hbconv.convert(source, backend="torch", device="cuda")
+    method = "predict_proba" if hasattr(source, "predict_proba") else "predict"
+    rows = np.random.default_rng(1).normal(size=(20_000, 8)).astype(np.float32)
+    want = getattr(model, method)(torch.tensor(rows, device="cuda")).cpu().numpy()
+    monkeypatch.setattr(host_arrays, "CHUNK_BYTES", 1)
+    for _ in range(2):
+        # Products of matrices may add in another order for another number of rows.
+        np.testing.assert_allclose(getattr(model, method)(rows), want, rtol=1e-5, atol=1e-6)
+    for n in (100, 100, 100, 90, 128):
+        got = getattr(model, method)(rows[:n])
+        np.testing.assert_allclose(got, want[:n], rtol=1e-5, atol=1e-6)
+
+
+def test_a_moved_torchscript_file_adds_in_order(tmp_path):
+    source = ESTIMATORS["lightgbm"].fit(X, Y)
+    model = hbconv.convert(source, backend="torch")
+    model.export(tmp_path / "model.pt")
+    rows = X.astype(model.dtypes[0])
+    program = jit.load(tmp_path / "model.pt")
+    want = [found.numpy() for found in program(torch.tensor(rows))]
+    program = jit.load(tmp_path / "model.pt", map_location="cuda")
+    for n in (500, 1):
+        found = program(torch.tensor(rows[:n], device="cuda"))
+        for got, expected in zip(found, want, strict=True):
+            np.testing.assert_allclose(got.cpu().numpy(), expected[:n], rtol=1e-12)
+
+
+def test_a_program_written_for_devices_runs_after_a_move(tmp_path):
+    source = ESTIMATORS["forest"].fit(X, Y)
+    model = hbconv.convert(source, backend="torch")
+    model.export(tmp_path / "model.pt2", device="cuda")
+    program = torch.export.load(tmp_path / "model.pt2")
+    moved = torch.export.passes.move_to_device_pass(program, "cuda").module()
+    rows = torch.tensor(X.astype(model.dtypes[0]), device="cuda")
+    found = dict(zip(model.parsed.tensors, moved(rows), strict=True))
+    np.testing.assert_array_equal(found["predict"].cpu().numpy(), source.predict(X))

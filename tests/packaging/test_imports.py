@@ -54,7 +54,7 @@ LAYERS = (
     {"pipeline"},
     {"runtime"},
     {"model", "compiler", "verification"},
-    {"testing", "serve", "triton"},
+    {"testing", "scorer", "serve", "triton"},
     {"cli"},
 )
 """Parts of hbconv, lowest first: a part imports its own layer and those before."""
@@ -65,7 +65,7 @@ TVM_LAYERS = (
     {"ops"},
     {"trees"},
     {"emit"},
-    {"compile", "report"},
+    {"compile", "cuda", "report"},
     {"c_library"},
     {"__init__"},
 )

@@ -1,6 +1,7 @@
 // Runs CUDA kernels on the CPU, a block at a time. Each thread is a fibre, which gives way at a
 // barrier until all of its block, or of its warp, have arrived.
 #pragma once
+#include <math.h>
 #include <cstdint>
 #include <cstring>
 #include <ucontext.h>

@@ -6,6 +6,8 @@ import ctypes
 import hashlib
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -15,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.cuda.launch import launch_all
-from hbconv.backends.cuda.plan import CudaKernel, Launch, PlannedTrees
+from hbconv.backends.cuda.plan import CudaKernel, Launch, PlannedKernels
 from hbconv.backends.cuda.source import macros, source_of
 
-__all__ = ["Emulated", "run_kernel"]
+__all__ = ["Emulated", "EmulatedMemory", "run_kernel"]
 
 SHIM = Path(__file__).parent / "cuda_shim.h"
-OPTIONS = ("-O1", "-std=c++17", "-shared", "-fPIC", "-ffp-contract=off", "-w", "-x", "c++")
+OPTIONS = ("-std=c++17", "-shared", "-fPIC", "-ffp-contract=off", "-w", "-x", "c++")
 SHARED_BYTES = 227 << 10
 """Shared memory of a block of an H100."""
 
@@ -55,11 +57,12 @@ class Emulated:
 @cache
 def compile_for_cpu(kernel: CudaKernel) -> ctypes.CDLL:
     """Compile a kernel; all processes of a test run share what one has compiled."""
-    source = source_of(kernel.name) + (
+    source = source_of(kernel) + (
         'extern "C" void run(void** arguments, unsigned x, unsigned y, unsigned threads, bool last)'
         f" {{ run_grid<&{kernel.name}>(arguments, x, y, threads, last); }}\n"
     )
-    options = [*OPTIONS, *macros(kernel), "-include", str(SHIM)]
+    level = "-O0" if kernel.text else "-O1"  # compiling takes longer than a kernel of one model
+    options = [level, *OPTIONS, *macros(kernel), "-include", str(SHIM)]
     key = hashlib.sha256(repr([options, source, SHIM.read_text()]).encode()).hexdigest()
     library = folder() / f"{key[:32]}.so"
     if not library.exists():
@@ -78,7 +81,39 @@ def folder() -> Path:
     return path
 
 
-def run_kernel(kernel: PlannedTrees, x: npt.NDArray[Any], device: Emulated) -> npt.NDArray[Any]:
+class EmulatedMemory:
+    """Memory of an emulated device: arrays, full of rubbish at first.
+
+    Attributes
+    ----------
+    launcher : Emulated
+    """
+
+    def __init__(self, reversed_order: bool = False) -> None:
+        self.launcher = Emulated(reversed_order)
+        self.taken: dict[int, npt.NDArray[np.uint8]] = {}
+
+    @contextmanager
+    def opened(self) -> Iterator[Emulated]:
+        yield self.launcher
+
+    def take(self, n_bytes: int) -> int:
+        memory = np.full(n_bytes + 1, 0xAB, np.uint8)
+        self.taken[memory.ctypes.data] = memory
+        return memory.ctypes.data
+
+    def give(self, address: int) -> None:
+        del self.taken[address]
+
+    def write(self, address: int, array: npt.NDArray[Any]) -> None:
+        ctypes.memmove(address, array.ctypes.data, array.nbytes)
+
+    def read(self, array: npt.NDArray[Any], address: int) -> None:
+        assert array.flags.c_contiguous
+        ctypes.memmove(array.ctypes.data, address, array.nbytes)
+
+
+def run_kernel(kernel: PlannedKernels, x: npt.NDArray[Any], device: Emulated) -> npt.NDArray[Any]:
     """Run a plan over rows; return what it computes, in memory that was filled with rubbish."""
     arrays = {name: np.ascontiguousarray(table) for name, table in kernel.tables.items()}
     arrays["x"] = np.ascontiguousarray(x)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hbconv.backends.cuda.binning import bin_values
 from hbconv.backends.cuda.columns import ALL, CodeColumns, Cutoffs
-from hbconv.backends.cuda.plan import Buffer, CudaKernel, Grid, Launch, LaunchPlan, PlannedTrees
+from hbconv.backends.cuda.plan import Buffer, CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels
 from hbconv.backends.cuda.tree_order import TreeOrder, tables_of_values
 from hbconv.backends.tvm.trees.bitwise.leaf_splits import LeafSplits
 from hbconv.forest import Forest
@@ -158,7 +158,7 @@ def make_bits(
     programs: TreePrograms,
     shape: BitsShape,
     lists: bool,
-) -> PlannedTrees:
+) -> PlannedKernels:
     """Return the kernel for tiles of a shape."""
     table = np.zeros((forest.n_trees, 1 << shape.bits), trees.values.dtype)
     tree_of_leaf = np.repeat(np.arange(forest.n_trees), np.diff(forest.first_leaf.data))
@@ -184,7 +184,7 @@ def make_bits(
     }
     plan, tables_of_bins = bin_values(columns, forest.n_features)
     mine = LaunchPlan((launch,), (("out", out_buffer(forest, trees)),), tuple(tables))
-    return PlannedTrees(plan, tables_of_bins).then(mine, tables)
+    return PlannedKernels(plan, tables_of_bins).then(mine, tables)
 
 
 def out_buffer(forest: Forest, trees: TreeOrder) -> Buffer:

@@ -19,7 +19,7 @@ from hbconv.backends.cuda.columns import join_columns, split_columns
 from hbconv.backends.cuda.few import make_few
 from hbconv.backends.cuda.leaf_sums import add_vectors
 from hbconv.backends.cuda.nodes import order_nodes
-from hbconv.backends.cuda.plan import CudaKernel, PlannedTrees
+from hbconv.backends.cuda.plan import CudaKernel, PlannedKernels
 from hbconv.backends.cuda.tree_order import order_trees
 from hbconv.backends.cuda.walk import (
     MAX_COLUMNS,
@@ -50,7 +50,7 @@ def refuse(forest: Forest) -> str:
 class Candidate:
     """A kernel with what it is predicted to take."""
 
-    kernel: PlannedTrees
+    kernel: PlannedKernels
     clocks: Clocks
 
     @property
@@ -155,7 +155,7 @@ class TreeKernels:
                 yield Candidate(self._summed(kernel), clocks)
                 return
 
-    def _summed(self, kernel: PlannedTrees) -> PlannedTrees:
+    def _summed(self, kernel: PlannedKernels) -> PlannedKernels:
         return add_vectors(kernel, self.forest) if self.adds_vectors else kernel
 
     def _few_clocks(self, rows: int) -> float:

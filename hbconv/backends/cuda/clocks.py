@@ -14,12 +14,23 @@ import numpy.typing as npt
 from hbconv.backends.cuda.bits import BitsShape, TreePrograms
 from hbconv.backends.cuda.nodes import Nodes
 
-__all__ = ["A100", "H100", "Clocks", "Device", "bits_clocks", "few_clocks", "walk_clocks"]
+__all__ = [
+    "A100",
+    "H100",
+    "Clocks",
+    "Device",
+    "bits_clocks",
+    "few_clocks",
+    "memory_clocks",
+    "walk_clocks",
+]
 
 ISSUED_PER_CLOCK = 4
 INTEGER_PER_CLOCK = 2
 SHARED_PER_CLOCK = 1
 """Warp instructions of all kinds, those of whole numbers, and reads of 32 words of memory."""
+BYTES_PER_CLOCK = 14
+"""Bytes of memory for a multiprocessor: an H100 moves 3.35e12 a second."""
 WARP = 32
 ROWS = 1024
 """Rows for which a tree's instructions are counted."""
@@ -146,3 +157,8 @@ def few_clocks(depth: npt.NDArray[np.int32], n_outputs: int, device: Device) -> 
     waits = int(depth.max(initial=0)) * READ_LATENCY * turns
     waits += -(-len(depth) // n_outputs) * ADD_LATENCY
     return Clocks(0.0, 0.0, 0.0, waits / resident)
+
+
+def memory_clocks(bytes_per_row: float) -> float:
+    """Predict a kernel that does little with what it reads and writes."""
+    return bytes_per_row / BYTES_PER_CLOCK

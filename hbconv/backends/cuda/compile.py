@@ -39,7 +39,15 @@ class Compiled:
     @property
     def registers(self) -> int:
         """Registers of a thread."""
-        found = re.search(r"Used (\d+) registers", self.log)
+        return self._number(r"Used (\d+) registers")
+
+    @property
+    def stack_bytes(self) -> int:
+        """Memory of a thread for what fits no registers."""
+        return self._number(r"(\d+) bytes stack frame")
+
+    def _number(self, pattern: str) -> int:
+        found = re.search(pattern, self.log)
         return int(found[1]) if found else 0
 
 
@@ -61,11 +69,11 @@ def compile_kernel(kernel: CudaKernel, architecture: str) -> Compiled:
     options = [*OPTIONS, f"--gpu-architecture={architecture}", *macros(kernel)]
     nvrtc = _Nvrtc(find_nvrtc())
     cache_of_user = Cache.chosen()
-    text = repr([nvrtc.version(), options, source_of(kernel.name)])
+    text = repr([nvrtc.version(), options, source_of(kernel)])
     key = hashlib.sha256(text.encode()).hexdigest()
     kept = cache_of_user.read(key)
     if kept is None:
-        kept = nvrtc.compile(source_of(kernel.name), f"{kernel.name}.cu", options)
+        kept = nvrtc.compile(source_of(kernel), f"{kernel.name}.cu", options)
         cache_of_user.write(key, kept)
     return Compiled(kept[CODE], kept[LOG].decode())
 

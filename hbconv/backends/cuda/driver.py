@@ -10,7 +10,7 @@ from hbconv.backends.cuda.compile import compile_kernel
 from hbconv.backends.cuda.plan import CudaKernel, Launch
 from hbconv.errors import BackendError
 
-__all__ = ["Stream"]
+__all__ = ["Stream", "call_driver"]
 
 MAX_DYNAMIC_SHARED_SIZE = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES of the driver's header."""
@@ -45,7 +45,7 @@ class Stream:
         pointers = (ctypes.c_void_p * len(arguments))(
             *(ctypes.cast(ctypes.pointer(a), ctypes.c_void_p) for a in arguments)
         )
-        _call(
+        call_driver(
             "cuLaunchKernel",
             function,
             *map(ctypes.c_uint, (*blocks, 1, launch.threads, 1, 1, launch.shared_bytes)),
@@ -61,11 +61,11 @@ def _load(kernel: CudaKernel, architecture: str, device: int, shared_bytes: int)
     module = ctypes.c_void_p()
     function = ctypes.c_void_p()
     code = compile_kernel(kernel, architecture).code
-    _call("cuModuleLoadData", ctypes.byref(module), code)
-    _call("cuModuleGetFunction", ctypes.byref(function), module, kernel.name.encode())
+    call_driver("cuModuleLoadData", ctypes.byref(module), code)
+    call_driver("cuModuleGetFunction", ctypes.byref(function), module, kernel.name.encode())
     if shared_bytes > UNASKED_SHARED_BYTES:
         size = ctypes.c_int(shared_bytes)
-        _call("cuFuncSetAttribute", function, ctypes.c_int(MAX_DYNAMIC_SHARED_SIZE), size)
+        call_driver("cuFuncSetAttribute", function, ctypes.c_int(MAX_DYNAMIC_SHARED_SIZE), size)
     return function
 
 
@@ -79,7 +79,8 @@ def _driver() -> ctypes.CDLL:
         ) from error
 
 
-def _call(name: str, *arguments: Any) -> None:
+def call_driver(name: str, *arguments: Any) -> None:
+    """Call a function of the driver, whose errors are raised."""
     status = getattr(_driver(), name)(*arguments)
     if status:
         text = ctypes.c_char_p()

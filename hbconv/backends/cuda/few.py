@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from hbconv.backends.cuda.bits import out_buffer
 from hbconv.backends.cuda.nodes import Nodes
-from hbconv.backends.cuda.plan import CudaKernel, Grid, Launch, LaunchPlan, PlannedTrees
+from hbconv.backends.cuda.plan import CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels
 from hbconv.backends.cuda.tree_order import NAMES, TreeOrder
 from hbconv.forest import Forest
 
@@ -20,7 +20,7 @@ MISSING_RIGHT = 1 << 30
 CATEGORY = 1 << 31
 
 
-def make_few(forest: Forest, trees: TreeOrder, nodes: Nodes, dtype: str) -> PlannedTrees:
+def make_few(forest: Forest, trees: TreeOrder, nodes: Nodes, dtype: str) -> PlannedKernels:
     """Return the kernel for values of a dtype."""
     tables = {
         **trees.tables(),
@@ -41,7 +41,7 @@ def make_few(forest: Forest, trees: TreeOrder, nodes: Nodes, dtype: str) -> Plan
         0 if trees.finds_leaves else min(CHUNK, forest.n_trees) * trees.values.dtype.itemsize,
     )
     out = (("out", out_buffer(forest, trees)),)
-    return PlannedTrees(LaunchPlan((launch,), out, tuple(tables)), tables)
+    return PlannedKernels(LaunchPlan((launch,), out, tuple(tables)), tables)
 
 
 def _decisions(forest: Forest) -> npt.NDArray[np.uint8]:

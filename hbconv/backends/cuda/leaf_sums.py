@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from hbconv.backends.cuda.plan import Buffer, CudaKernel, Grid, Launch, LaunchPlan, PlannedTrees
+from hbconv.backends.cuda.plan import Buffer, CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels
 from hbconv.backends.cuda.tree_order import NAMES
 from hbconv.forest import Forest
 
@@ -13,7 +11,7 @@ __all__ = ["add_vectors"]
 THREADS = 256
 
 
-def add_vectors(leaves: PlannedTrees, forest: Forest) -> PlannedTrees:
+def add_vectors(leaves: PlannedKernels, forest: Forest) -> PlannedKernels:
     """Return the kernels that find leaves, then the one that adds up their vectors."""
     tables = {"vectors": forest.values.data, "vector_start": forest.start.data}
     launch = Launch(
@@ -24,16 +22,6 @@ def add_vectors(leaves: PlannedTrees, forest: Forest) -> PlannedTrees:
         0,
     )
     out = Buffer(forest.accumulate, 1, 1, forest.n_outputs)
-    return _into_leaves(leaves).then(LaunchPlan((launch,), (("out", out),), tuple(tables)), tables)
-
-
-def _into_leaves(kernel: PlannedTrees) -> PlannedTrees:
-    """Let a kernel write ``"leaves"`` instead of the result."""
-    renamed = {"out": "leaves"}
-    plan = kernel.plan
-    launches = tuple(
-        replace(launch, arguments=tuple(renamed.get(str(a), a) for a in launch.arguments))
-        for launch in plan.launches
+    return leaves.renamed({"out": "leaves"}).then(
+        LaunchPlan((launch,), (("out", out),), tuple(tables)), tables
     )
-    buffers = tuple((renamed.get(name, name), buffer) for name, buffer in plan.buffers)
-    return PlannedTrees(LaunchPlan(launches, buffers, plan.tables), kernel.tables)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Buffer", "CudaKernel", "Grid", "Launch", "LaunchPlan", "PlannedTrees"]
+__all__ = ["Buffer", "CudaKernel", "Grid", "Launch", "LaunchPlan", "PlannedKernels"]
 
 Tables = Mapping[str, npt.NDArray[Any]]
 
@@ -26,12 +26,17 @@ class CudaKernel:
         Its function, and its file in ``kernels/``.
     constants : tuple of (str, str or int)
         Macros of the file.
+    text : str
+        Its source, where a model has a kernel of its own; then there is no file.
     """
 
     name: str
-    constants: tuple[tuple[str, str | int], ...]
+    constants: tuple[tuple[str, str | int], ...] = ()
+    text: str = ""
 
     def __str__(self) -> str:
+        if not self.constants:
+            return self.name
         return f"{self.name}<{', '.join(f'{name}={value}' for name, value in self.constants)}>"
 
 
@@ -130,6 +135,15 @@ class LaunchPlan:
             (*self.launches, *other.launches), (*self.buffers, *other.buffers), tables
         )
 
+    def renamed(self, names: Mapping[str, str]) -> LaunchPlan:
+        """Return the same launches with other names of buffers and tables."""
+        launches = tuple(
+            replace(launch, arguments=tuple(names.get(str(a), a) for a in launch.arguments))
+            for launch in self.launches
+        )
+        buffers = tuple((names.get(name, name), buffer) for name, buffer in self.buffers)
+        return LaunchPlan(launches, buffers, tuple(names.get(name, name) for name in self.tables))
+
     @cached_property
     def text(self) -> str:
         """The plan as text, which ``from_text`` reads: an operator of torch takes no other."""
@@ -146,19 +160,25 @@ class LaunchPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class PlannedTrees:
+class PlannedKernels:
     """A plan with its tables."""
 
     plan: LaunchPlan
     tables: Tables
 
-    def then(self, plan: LaunchPlan, tables: Tables) -> PlannedTrees:
+    def then(self, plan: LaunchPlan, tables: Tables) -> PlannedKernels:
         """Return both computations, one after the other."""
-        return PlannedTrees(self.plan.then(plan), {**self.tables, **tables})
+        return PlannedKernels(self.plan.then(plan), {**self.tables, **tables})
+
+    def renamed(self, names: Mapping[str, str]) -> PlannedKernels:
+        """Return the same computation with other names of buffers and tables."""
+        tables = {names.get(name, name): table for name, table in self.tables.items()}
+        return PlannedKernels(self.plan.renamed(names), tables)
 
 
 def _launch(
     kernel: dict[str, Any], arguments: list[str | int], grid: dict[str, int], **sizes: int
 ) -> Launch:
     constants = tuple((name, value) for name, value in kernel["constants"])
-    return Launch(CudaKernel(kernel["name"], constants), tuple(arguments), Grid(**grid), **sizes)
+    made = CudaKernel(kernel["name"], constants, kernel["text"])
+    return Launch(made, tuple(arguments), Grid(**grid), **sizes)

@@ -12,9 +12,14 @@ __all__ = ["macros", "source_of"]
 FOLDER = Path(__file__).parent / "kernels"
 
 
+def source_of(kernel: CudaKernel) -> str:
+    """Return the source of a kernel: its own, or that of its file."""
+    return kernel.text or _file(kernel.name)
+
+
 @cache
-def source_of(name: str) -> str:
-    """Return the source of a kernel's file, after what all kernels use."""
+def _file(name: str) -> str:
+    """Read the file of a kernel, after what all kernels use."""
     return "".join(
         f'#line 1 "{file}"\n{(FOLDER / file).read_text(encoding="utf-8")}'
         for file in ("common.cuh", f"{name}.cu")

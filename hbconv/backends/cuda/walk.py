@@ -8,7 +8,7 @@ from hbconv.backends.cuda.binning import bin_values
 from hbconv.backends.cuda.bits import out_buffer
 from hbconv.backends.cuda.columns import CodeColumns, Cutoffs
 from hbconv.backends.cuda.nodes import Nodes
-from hbconv.backends.cuda.plan import CudaKernel, Grid, Launch, LaunchPlan, PlannedTrees
+from hbconv.backends.cuda.plan import CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels
 from hbconv.backends.cuda.tree_order import TreeOrder, tables_of_values
 from hbconv.forest import Forest
 
@@ -34,7 +34,7 @@ def make_walk(
     cutoffs: Cutoffs,
     nodes: Nodes,
     threads: int,
-) -> PlannedTrees:
+) -> PlannedKernels:
     """Return the kernel for blocks of so many threads.
 
     A leaf leads to its own place: its cutoff is 0, and so it is right of the place before.
@@ -66,4 +66,4 @@ def make_walk(
     }
     plan, tables_of_bins = bin_values(columns, forest.n_features)
     mine = LaunchPlan((launch,), (("out", out_buffer(forest, trees)),), tuple(tables))
-    return PlannedTrees(plan, tables_of_bins).then(mine, tables)
+    return PlannedKernels(plan, tables_of_bins).then(mine, tables)

@@ -6,7 +6,7 @@ without graph breaks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, ClassVar
@@ -20,6 +20,7 @@ from hbconv.backends.base import Arrays, Artifact, Backend, Bound, contiguous
 from hbconv.backends.torch.device_trees import remark_kernels
 from hbconv.backends.torch.forest import NATIVE
 from hbconv.backends.torch.functions import FUNCTIONS
+from hbconv.backends.torch.host_arrays import Cuda, HostArrays
 from hbconv.backends.torch.module import TensorModule
 from hbconv.backends.torch.tree_work import count_tree_work
 from hbconv.cost_model import Work
@@ -55,19 +56,37 @@ class TorchArtifact(Artifact):
         self._inputs = dict(types.inputs)
         self._outputs = dict(types.outputs)
         self.sizes = (BOUND_ROWS,) if self._device.type == "cpu" else ()
+        on_cuda = self._device.type == "cuda"
+        self._host_arrays = HostArrays(Cuda(self._device), self._results) if on_cuda else None
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Compute the outputs on the device, with the target's number of threads."""
-        tensors = [
-            torch.from_numpy(contiguous(inputs[name])).to(self._device) for name in self._inputs
-        ]
+        arrays = [contiguous(inputs[name]) for name in self._inputs]
         with torch.inference_mode(), threads(self._threads):
-            result = self.call(*tensors)
-        results = (result,) if isinstance(result, Tensor) else result
+            results = self._on_host(arrays)
         return {
-            name: _to_numpy(tensor, kind.dtype)
-            for tensor, (name, kind) in zip(results, self._outputs.items(), strict=True)
+            name: np.ascontiguousarray(array, dtype=kind.dtype)
+            for array, (name, kind) in zip(results, self._outputs.items(), strict=True)
         }
+
+    def compute(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Compute the outputs as ``run`` does, for tensors on the device, where they stay."""
+        tensors = [inputs[name].to(self._device) for name in self._inputs]
+        with torch.no_grad(), threads(self._threads):
+            results = self._results(tensors)
+            return {
+                name: tensor.to(getattr(torch, kind.dtype))
+                for tensor, (name, kind) in zip(results, self._outputs.items(), strict=True)
+            }
+
+    def _on_host(self, arrays: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+        if self._host_arrays is not None:
+            return self._host_arrays.run(arrays)
+        return [found.numpy() for found in self._results([torch.from_numpy(a) for a in arrays])]
+
+    def _results(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        result: Tensor | tuple[Tensor, ...] = self.call(*tensors)
+        return (result,) if isinstance(result, Tensor) else result
 
     def bind(self, rows: int) -> Bound | None:
         """Keep tensors that share memory with the buffers of the inputs and the outputs."""
@@ -80,8 +99,7 @@ class TorchArtifact(Artifact):
 
         def run(count: int) -> None:
             with torch.inference_mode(), threads(self._threads):
-                result = self.call(*(tensor[:count] for tensor in tensors))
-                results = (result,) if isinstance(result, Tensor) else result
+                results = self._results([tensor[:count] for tensor in tensors])
                 for buffer, values in zip(buffers, results, strict=True):
                     buffer[:count].copy_(values)
 
@@ -90,10 +108,6 @@ class TorchArtifact(Artifact):
 
 def _buffers(types: Mapping[str, TensorType], rows: int) -> dict[str, npt.NDArray[Any]]:
     return {name: np.zeros((rows, *kind.shape), kind.dtype) for name, kind in types.items()}
-
-
-def _to_numpy(tensor: Tensor, dtype: str) -> npt.NDArray[Any]:
-    return np.ascontiguousarray(tensor.cpu().numpy(), dtype=dtype)
 
 
 @cache
@@ -181,9 +195,16 @@ class Torch(Backend):
         """Refuse a forest that takes too much memory, as the strategy itself does."""
         return find_strategy(strategy).check(forest, target)
 
+    def cuda_devices(self) -> int:
+        """Count the devices that this torch sees."""
+        return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
     def remarks(self, forest: Forest, target: Target) -> tuple[str, ...]:
-        """Name the kernels of a CUDA device, with what they are predicted to take."""
-        if target.device == "cpu" or not self.native_trees(target):
+        """Name the kernels of a CUDA device, with what they are predicted to take.
+
+        A file may be written for a device that is not here: it holds plain operators.
+        """
+        if target.device == "cpu" or not self.native_trees(target) or not torch.cuda.is_available():
             return ()
         return remark_kernels(forest, find_device(target))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from hbconv.backends.torch import BACKEND, export_module
 from hbconv.backends.torch.answers import AnswerModule
 from hbconv.backends.torch.jit import load, save, trace
 from hbconv.backends.torch.module import TensorModule
+from hbconv.backends.torch.ordered import forms_for
 from hbconv.backends.torch.script_wrapper import wrap_program
 from hbconv.backends.torch.tracing import script_children
 from hbconv.interface import (
@@ -27,11 +28,21 @@ from hbconv.interface import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hbconv.containers import Graph
     from hbconv.lower import Lowered
     from hbconv.target import Target
 
-__all__ = ["INTERFACE", "export_program", "export_torchscript", "read_interface"]
+__all__ = [
+    "INTERFACE",
+    "CheckedModule",
+    "export_program",
+    "export_torchscript",
+    "read_interface",
+    "save_exported",
+    "save_torchscript",
+]
 
 INTERFACE = "hbconv.json"
 """Name of the extra file that tells the interface."""
@@ -48,14 +59,34 @@ def export_torchscript(graph: Graph, target: Target) -> bytes:
     lowered = lower_with_checks(graph, target)
     interface = Interface.of(graph, lowered, inputs_with_text(lowered, graph))
     module = _module(graph, target, lowered, interface)
-    with torch.no_grad():
+    with torch.no_grad(), forms_for(target.device):
         script_children(module.program)
         program = trace(module, module.example())
+    return save_torchscript(program, interface, lowered, [check.message for check in graph.checks])
+
+
+def save_torchscript(
+    program: nn.Module, interface: Interface, lowered: Lowered, messages: list[str], **more: str
+) -> bytes:
+    """Return a TorchScript file of a traced program.
+
+    Parameters
+    ----------
+    program : nn.Module
+        It returns an answer for each method; then which rows are refused, if there are messages.
+    interface : Interface
+    lowered : Lowered
+        Tells which text columns the program's codes are of.
+    messages : list of str
+        What each check says.
+    **more : str
+        More entries of the interface's file.
+    """
     columns = text_columns(lowered)
     coded = [list(dict.fromkeys(columns)).index(column) for column in columns]
-    scripted = wrap_program(program, interface, coded, [check.message for check in graph.checks])
+    scripted = wrap_program(program, interface, coded, messages)
     buffer = io.BytesIO()
-    save(scripted, buffer, _extra_files={INTERFACE: interface.to_json(torch=torch.__version__)})
+    save(scripted, buffer, _extra_files=_extra_files(interface, more))
     return buffer.getvalue()
 
 
@@ -70,11 +101,23 @@ def export_program(graph: Graph, target: Target) -> bytes:
     lowered = lower_with_checks(graph, target)
     interface = Interface.of(graph, lowered, inputs_with_codes(lowered, graph))
     module = _module(graph, target, lowered, interface)
-    checked = _CheckedModule(module, [check.message for check in graph.checks])
+    checked = CheckedModule(module, [check.message for check in graph.checks])
+    with forms_for(target.device):
+        exported = export_module(checked)
+    return save_exported(exported, interface)
+
+
+def save_exported(
+    program: torch.export.ExportedProgram, interface: Interface, **more: str
+) -> bytes:
+    """Return a file of ``torch.export``."""
     buffer = io.BytesIO()
-    told = {INTERFACE: interface.to_json(torch=torch.__version__)}
-    torch.export.save(export_module(checked), buffer, extra_files=told)
+    torch.export.save(program, buffer, extra_files=_extra_files(interface, more))
     return buffer.getvalue()
+
+
+def _extra_files(interface: Interface, more: Mapping[str, str]) -> dict[str, str]:
+    return {INTERFACE: interface.to_json(torch=torch.__version__, **more)}
 
 
 def read_interface(data: bytes) -> dict[str, Any]:
@@ -91,19 +134,30 @@ def _module(graph: Graph, target: Target, lowered: Lowered, interface: Interface
     return AnswerModule(program, list(outputs)).eval()
 
 
-class _CheckedModule(nn.Module):
+class Answering(Protocol):
+    """A module of a tuple of answers."""
+
+    def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """Compute the answers."""
+
+    def example(self) -> tuple[Tensor, ...]:
+        """Return inputs of two rows, for a tracer."""
+
+
+class CheckedModule(nn.Module):
     """Answers behind checks, for ``torch.export``, whose programs have no way to raise but this.
 
     The flags go to the CPU first: there a refused row is an error, and on a GPU it would end the
     process's use of the device. The dtypes are asserted, since torch's own guards are of shapes.
     """
 
-    def __init__(self, module: AnswerModule, messages: list[str]) -> None:
+    def __init__(self, module: Answering, messages: list[str]) -> None:
         super().__init__()
         self.module = module
         self.messages = messages
 
     def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """Compute the answers, and refuse rows; one answer is not a tuple."""
         for tensor in inputs:
             torch.ops.aten._assert_tensor_metadata(tensor, None, None, tensor.dtype)  # noqa: SLF001
         found: tuple[Tensor, ...] = self.module(*inputs)

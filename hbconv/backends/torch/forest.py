@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from hbconv.backends.torch.ordered import add_in_turn
+from hbconv.backends.torch.ordered import add_in_turn, adds_on_cpu
 from hbconv.backends.torch.tree_select import SelectManyRows, SelectOneRow
 from hbconv.backends.torch.tree_traversal import TraverseManyRows, TraverseOneRow
 from hbconv.forest import Forest
@@ -62,8 +62,9 @@ class ScoreSums(nn.Module):
         ``index_add`` on the CPU adds one term after another. Devices would add in any order.
         """
         terms = self.values.index_select(0, at.flatten())
-        if not terms.is_cpu:
-            return self._add_on_device(terms.view(at.shape[0], -1))
+        if not adds_on_cpu(terms):
+            rows = at.shape[1] if at.dim() == 2 else 1
+            return self._add_on_device(terms.view(at.shape[0], rows * self.width))
         if self.width > 1:
             return self._add_vectors(at, terms)
         if at.dim() == 1:
@@ -150,6 +151,7 @@ class ForestModule(nn.Module):
         self.one = OneRow(columns, one(forest, column, threshold, make_output))
         self.many = ManyRows(columns, trees)
         self.rows = Target().rows_at_once(trees.bytes_per_row)
+        self.rows_on_device = Target(device="cuda").rows_at_once(trees.bytes_per_row)
         self.width = forest.n_features
         self.dtype = getattr(torch, threshold.dtype.name)
 
@@ -164,10 +166,10 @@ class ForestModule(nn.Module):
             output = self.many(x, True)
         elif len(x) == 1:
             output = self.one(x)
-        elif len(x) <= self.rows:
-            output = self.many(x)
         else:
-            output = torch.cat([self.many(chunk) for chunk in torch.split(x, self.rows)])
+            chunks = torch.split(x, self.rows if x.is_cpu else self.rows_on_device)
+            found = [self.many(chunk) for chunk in chunks]
+            output = found[0] if len(found) == 1 else torch.cat(found)
         return output
 
     def example(self) -> Tensor:

@@ -12,6 +12,7 @@ from hbconv.backends.torch.forest import ForestModule
 from hbconv.backends.torch.jit import script, trace
 from hbconv.backends.torch.loop import LoopModule
 from hbconv.backends.torch.module import TensorModule
+from hbconv.backends.torch.ordered import forms_for
 
 __all__ = ["script_children"]
 
@@ -34,17 +35,26 @@ class _ScriptedLoop(nn.Module):
 
 
 class _ScriptedForest(nn.Module):
-    """A ForestModule for TorchScript: traced for one row and for many, in chunks."""
+    """A ForestModule for TorchScript: traced for one row and for many, in chunks.
+
+    Devices add in another form, which is chosen by the rows: a module may move after its trace.
+    """
 
     def __init__(self, forest: ForestModule) -> None:
         super().__init__()
         self.rows = forest.rows
         self.one = trace(forest.one, forest.example()[:1])
         self.many = trace(forest.many, forest.example())
+        self.rows_on_device = forest.rows_on_device
+        with forms_for("cuda"):
+            self.on_device = trace(forest.many, forest.example())
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.size(0) == 1:
-            output: Tensor = self.one(x)
+        if not x.is_cpu:
+            chunks = torch.split(x, self.rows_on_device)
+            output: Tensor = torch.cat([self.on_device(chunk) for chunk in chunks])
+        elif x.size(0) == 1:
+            output = self.one(x)
         elif x.size(0) <= self.rows:
             output = self.many(x)
         else:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from hbconv.backends.base import Artifact, Backend, KernelReport
 from hbconv.backends.tvm.passes.lower_primitives import REWRITES
+from hbconv.errors import BackendError
 from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, ProgramTypes, TensorProgram
 
 if TYPE_CHECKING:
+    from hbconv.backends.cuda.device_report import DeviceReport
     from hbconv.backends.tvm.target.machine import Machine
     from hbconv.backends.tvm.target.schedule import Schedule
     from hbconv.cost_model import Work
@@ -24,8 +26,15 @@ __all__ = ["BACKEND", "Tvm"]
 NATIVE = frozenset({"select", "tree_traversal", "perfect_tree_traversal"})
 
 
+CPU_ONLY = {
+    "nearest": "a row would hold its distances to all points",
+    "topk": "its lists of the best entries are vectors over rows",
+}
+"""Primitives that kernels of CUDA devices do not compute, each with the reason."""
+
+
 class Tvm(Backend):
-    """The tile compiler."""
+    """The tile compiler: tiles of many rows on the CPU, of one row a thread on a CUDA device."""
 
     name = "tvm"
     needs = ("tvm", "tvm_ffi", "platformdirs")
@@ -33,6 +42,8 @@ class Tvm(Backend):
     runs_stored = True
     emits = frozenset(PRIMITIVES) - frozenset(REWRITES)
     rewrites = REWRITES
+    devices = ("cpu", "cuda")
+    finds_devices = ("the CUDA driver", "a newer driver")
     tiled = True
 
     def native_trees(self, target: Target) -> frozenset[str]:  # noqa: ARG002
@@ -45,8 +56,42 @@ class Tvm(Backend):
 
         return count_tree_work(strategy, forest, dtype, target.rows)
 
+    def cuda_devices(self) -> int:
+        """Count the devices that the driver sees."""
+        from hbconv.backends.cuda.device_memory import count_devices
+
+        try:
+            return count_devices()
+        except BackendError:
+            return 0
+
+    def prepare(self, program: TensorProgram, target: Target) -> TensorProgram:
+        """Rewrite the program; on CUDA devices, forests without splits too.
+
+        Raises
+        ------
+        BackendError
+            Kernels of CUDA devices do not compute a primitive.
+        """
+        prepared = super().prepare(program, target)
+        if target.device == "cpu":
+            return prepared
+        from hbconv.backends.tvm.cuda.stages import lower_unsplit
+
+        for primitive in sorted(prepared.primitives & CPU_ONLY.keys()):
+            raise BackendError(
+                f"Backend 'tvm' cannot run {primitive!r} on a CUDA device: {CPU_ONLY[primitive]}. "
+                "Use backend='torch' for CUDA."
+            )
+        return lower_unsplit(prepared)
+
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
         """Take the compiled program from the cache, or compile it, which alone needs TVM."""
+        if target.device != "cpu":
+            self.require_packages()
+            from hbconv.backends.tvm.cuda.artifact import compile_for_device
+
+            return compile_for_device(program, target)
         from hbconv.backends.tvm.compile import compile_program
 
         try:
@@ -55,9 +100,13 @@ class Tvm(Backend):
             self.require_packages()
             raise
 
-    def report(self, program: TensorProgram, target: Target) -> KernelReport:  # noqa: ARG002
+    def report(self, program: TensorProgram, target: Target) -> KernelReport | DeviceReport:
         """Write the function, and count what it holds."""
         self.require_packages()
+        if target.device != "cpu":
+            from hbconv.backends.tvm.cuda.report import report_device
+
+            return report_device(program, target)
         from hbconv.backends.tvm.report import report_kernel
 
         return report_kernel(*_scheduled(program))
@@ -69,6 +118,8 @@ class Tvm(Backend):
         target: Target,
     ) -> Artifact | None:
         """Read the compiled kernel back; None where this machine cannot run it."""
+        if target.device != "cpu":
+            return None
         from hbconv.backends.tvm.binary.artifact import unpack
 
         return unpack(files, target.threads)

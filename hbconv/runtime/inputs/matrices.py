@@ -85,7 +85,7 @@ def _as_array(x: Any) -> npt.NDArray[Any]:
 
 
 def _from_tensor(x: Any) -> npt.NDArray[Any]:
-    x = x.detach().cpu()
+    x = x.detach().cpu().resolve_conj().resolve_neg()
     if str(x.dtype) == "torch.bfloat16":
         x = x.float()
     return np.asarray((x.to_dense() if str(x.layout) != "torch.strided" else x).numpy())

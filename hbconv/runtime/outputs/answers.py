@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,15 @@ from hbconv.containers import (
     Stages,
     Vector,
 )
+from hbconv.runtime.outputs.tensors import cast, concatenate, look_up, on_host, stack
 
 __all__ = ["answer", "decoder", "flattened", "in_form", "in_order", "join"]
 
 
 def answer(output: Output, values: Any) -> Any:
     """Return values, an array or a scipy CSR matrix, as the source's method does.
+
+    Tensors become tensors, but for labels that are text, and sparse matrices.
 
     Examples
     --------
@@ -45,12 +49,12 @@ def answer(output: Output, values: Any) -> Any:
         return values if output.dtype is None else values.astype(output.dtype, copy=False)
     form = output.form
     if isinstance(form, Paths):
-        return _paths(form, values)
+        return _paths(form, on_host(values))
     if isinstance(form, MatrixList):
-        return [_cast(part, output.dtype) for part in _cut(output, values)]
+        return [cast(part, output.dtype) for part in _cut(output, values)]
     if isinstance(form, MatrixTuple):
         parts = zip(_cut(output, values), form.parts, strict=True)
-        return tuple(_cast(part, dtype or output.dtype) for part, (_, dtype) in parts)
+        return tuple(cast(part, dtype or output.dtype) for part, (_, dtype) in parts)
     if isinstance(form, Stages):
         return iter([_array(form.each, output.dtype, part) for part in _cut(output, values)])
     return _array(form, output.dtype, values)
@@ -77,6 +81,8 @@ def join(parts: Sequence[Any]) -> Any:
         return first
     if isinstance(first, np.ndarray):
         return np.concatenate(parts)
+    if hasattr(first, "detach"):
+        return concatenate(parts)
     if isinstance(first, list):
         return [join(blocks) for blocks in zip(*parts, strict=True)]
     if isinstance(first, Iterator):
@@ -146,42 +152,36 @@ def _join_tuples(parts: Sequence[tuple[Any, Any]]) -> tuple[Any, ...]:
     return tuple(join(blocks) for blocks in zip(*parts, strict=True))
 
 
-def _cut(output: Output, values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-    return np.split(values, np.cumsum(output.widths)[:-1], axis=1)
+def _cut(output: Output, values: Any) -> list[Any]:
+    return [values[:, end - width : end] for width, end in _ends(output.widths)]
 
 
-def _cast(values: npt.NDArray[Any], dtype: str | None) -> npt.NDArray[Any]:
-    return values if dtype is None else values.astype(dtype, copy=False)
+def _ends(widths: tuple[int, ...]) -> Iterable[tuple[int, int]]:
+    return zip(widths, accumulate(widths), strict=True)
 
 
-def _array(form: Form, dtype: str | None, values: npt.NDArray[Any]) -> Any:
-    """Return values in the form of one array or sparse matrix."""
+def _array(form: Form, dtype: str | None, values: Any) -> Any:
+    """Return values in the form of one array, tensor or sparse matrix."""
     if isinstance(form, Labels):
         codes = values[:, 0] if form.vector else values
-        return _cast(_labels(form.classes, codes), dtype)
+        return cast(look_up(form.classes, codes), dtype)
     if isinstance(form, LabelColumns):
-        return _cast(_label_columns(form.tables, values), dtype)
+        return cast(_label_columns(form.tables, values), dtype)
     if isinstance(form, Vector):
-        return _cast(values[:, 0], dtype)
-    values = _cast(values, dtype)
+        return cast(values[:, 0], dtype)
+    values = cast(values, dtype)
     if isinstance(form, Cube):
         return values.reshape(len(values), *form.shape)
     if isinstance(form, FlatRow):
         return flattened(form, values)
     if isinstance(form, Sparse) and importlib.util.find_spec("scipy") is not None:
-        return _sparse(values)
+        return _sparse(on_host(values))
     return values
 
 
-def _labels(classes: Array, codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if classes.is_count:
-        return codes.astype(classes.data.dtype)
-    return np.asarray(classes.data.take(codes))
-
-
-def _label_columns(tables: tuple[Array, ...], codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    columns = [labels.data[codes[:, column]] for column, labels in enumerate(tables)]
-    return np.stack(columns, axis=1)
+def _label_columns(tables: tuple[Array, ...], codes: Any) -> Any:
+    columns = [look_up(labels, codes[:, column]) for column, labels in enumerate(tables)]
+    return stack(columns)
 
 
 def _sparse(values: npt.NDArray[Any]) -> Any:

@@ -1,9 +1,9 @@
-"""Answers in the format that was asked for: frames of pandas or polars, tensors for tensors."""
+"""Answers of ``transform`` as frames of pandas or polars."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from hbconv.array import Array
 from hbconv.containers import Columns, FrameFormat, Node, Output, Select
 from hbconv.errors import InputError
 
-__all__ = ["as_tensors", "framed", "library_of"]
+__all__ = ["framed", "library_of"]
 
 
 def library_of(frame_format: FrameFormat | None) -> str:
@@ -112,22 +112,3 @@ def _polars(parts: Sequence[Any], names: Sequence[str]) -> Any:
         return frames[0]
     columns = [frame.to_series(i) for frame in frames for i in range(frame.width)]
     return pl.DataFrame([column.alias(name) for column, name in zip(columns, names, strict=True)])
-
-
-def as_tensors(answer: Any, x: Any) -> Any:
-    """Return the arrays of an answer as torch tensors on the device of the tensor x.
-
-    Labels that are text, and sparse matrices, stay as they are.
-    """
-    if isinstance(answer, np.ndarray):
-        return answer if answer.dtype.kind in "OUS" else _tensor(answer, x)
-    if isinstance(answer, list | tuple | Iterator):
-        made = [as_tensors(block, x) for block in answer]
-        return iter(made) if isinstance(answer, Iterator) else type(answer)(made)
-    return answer
-
-
-def _tensor(array: npt.NDArray[Any], x: Any) -> Any:
-    import torch
-
-    return torch.from_numpy(np.require(array, requirements=["C", "W"])).to(x.device)

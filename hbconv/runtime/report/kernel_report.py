@@ -7,6 +7,7 @@ from typing import Any
 
 from hbconv.backends import find_backend
 from hbconv.backends.base import KernelReport
+from hbconv.backends.cuda.device_report import DeviceReport
 from hbconv.cost_model import CLOCK, OperatorCost, predict
 from hbconv.optimize.program_cost import tree_seconds
 from hbconv.target import Target
@@ -25,13 +26,13 @@ class MethodKernel:
     Parameters
     ----------
     method : str
-    report : KernelReport
+    report : KernelReport or DeviceReport
     costs : tuple of OperatorCost
         Predicted, the dearest first.
     """
 
     method: str
-    report: KernelReport
+    report: KernelReport | DeviceReport
     costs: tuple[OperatorCost, ...]
 
     @staticmethod

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hbconv.backends import find_backend
 from hbconv.interface import argument_names
 from hbconv.names import unknown
 from hbconv.runtime.programs import Programs
 
-__all__ = ["Writer", "c_library", "find_writer"]
+__all__ = ["Writer", "c_library", "find_writer", "native_file"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,32 @@ def c_library(
     graphs = {method: programs.compilation((method,), dtypes).graph for method in methods}
     library, header = export_library(graphs, programs.target, prefix, level)
     return library, header.encode()
+
+
+def native_file(
+    programs: Programs, dtypes: tuple[str, ...], suffix: str, library: str, level: str | None
+) -> tuple[bytes, bytes]:
+    """Return a file for torch that calls the compiled kernel, and the library that holds this.
+
+    Parameters
+    ----------
+    programs : Programs
+        Of backend ``tvm``.
+    dtypes : tuple of str
+    suffix : {".pt", ".pt2"}
+    library : str
+        Name of the library's file.
+    level : str or None
+        Instruction set of the processors that will run it.
+    """
+    find_backend("torch").require_packages()
+    from hbconv.backends.torch.native import export_native, torch_headers
+    from hbconv.backends.tvm.c_library.operator import export_operator
+
+    graph = programs.compilation(programs.parsed.tensors, dtypes).graph
+    operator = export_operator(graph, programs.target, torch_headers(), level)
+    data = export_native(graph, programs.target, operator, suffix, library)
+    return data, operator.library
 
 
 def _onnx(programs: Programs, dtypes: tuple[str, ...]) -> bytes:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from matrix.case import Case
@@ -15,7 +16,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from hbconv.backends.torch import TensorModule, Torch, loop
 from hbconv.backends.torch.functions import DTYPES
+from hbconv.containers import Output
+from hbconv.interface import label_tables
 from hbconv.pipeline import Compilation, Planned
+from hbconv.runtime.programs import Programs
+from hbconv.runtime.tensor_call import TensorCall
 
 HOST = {"_local_scalar_dense", "nonzero", "equal", "is_nonzero", "masked_select", "_unique2"}
 """Operators whose result the host waits for."""
@@ -82,6 +87,33 @@ def test_a_device_runs_it_alone(case: Case, monkeypatch: pytest.MonkeyPatch) -> 
         with watch:
             module(*inputs)
     assert not watch.found
+
+
+@pytest.mark.parametrize("case", first_settings(), ids=str)
+def test_tensors_stay_on_their_device(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all checks are settled, a copy to the host would fail: it has no values to give."""
+    monkeypatch.setattr(Torch, "remarks", lambda self, forest, target: ())
+    monkeypatch.setattr(loop, "_may_look", lambda state: False)
+    monkeypatch.setattr(TensorCall, "_are_ordinary", lambda self, program, table: True)
+    model = compiled(case, "torch")
+    if len(set(model.dtypes)) > 1 or not isinstance(case.rows(1), np.ndarray):
+        return
+    programs = Programs(model.parsed, model.target.replace(device="meta"))
+    rows = torch.empty(7, model.n_features_in_, dtype=torch.float64, device="meta")
+    for method in [m for m, output in model.parsed.outputs.items() if answers_tensors(output)][:1]:
+        guard = programs.program((method,), model.dtypes).guard
+        reads_other = model.reads.text or model.schema.conventions.sequence
+        if guard.host or guard.warnings or reads_other:
+            return
+        found = TensorCall(model.parsed, programs, model.reads, method)(rows)
+        for tensor in found if isinstance(found, list) else [found]:
+            assert tensor.device.type == "meta"
+
+
+def answers_tensors(output: Output) -> bool:
+    texts = label_tables(output) is None and output.classes is not None
+    sparse = output.for_rows(sparse=False).returns_sparse
+    return output.is_tensor and not texts and not sparse
 
 
 def test_the_watch_sees_what_it_looks_for() -> None:

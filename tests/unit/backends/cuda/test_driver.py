@@ -76,7 +76,7 @@ def test_a_missing_driver_is_named(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", missing)
     driver._driver.cache_clear()
     with pytest.raises(BackendError, match=r"libcuda.so.1, cannot be loaded. Use device='cpu'"):
-        driver._call("cuInit", 0)
+        driver.call_driver("cuInit", 0)
 
 
 def test_resident_blocks_take_rows_in_turn():

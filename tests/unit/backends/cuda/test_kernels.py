@@ -19,6 +19,7 @@ from hbconv.array import Array
 from hbconv.backends.cuda.choose import Candidate, TreeKernels, refuse
 from hbconv.backends.cuda.clocks import A100, H100, Device
 from hbconv.backends.cuda.columns import ALL, join_columns
+from hbconv.backends.cuda.plan import CudaKernel
 from hbconv.backends.cuda.source import source_of
 from hbconv.forest import CategoryTables, Forest
 
@@ -152,13 +153,13 @@ def test_an_older_device_takes_smaller_tiles_sooner():
 
 
 def test_a_missing_barrier_is_noticed(monkeypatch):
-    def without(name: str) -> str:
-        return source_of(name).replace(
+    def without(kernel: CudaKernel) -> str:
+        return source_of(kernel).replace(
             "write_planes(codes, columns, groups, tile, planes);\n        __syncthreads();",
             "write_planes(codes, columns, groups, tile, planes);",
         )
 
-    assert without("bits") != source_of("bits")
+    assert without(CudaKernel("bits")) != source_of(CudaKernel("bits"))
     rng = np.random.default_rng(10)
     forest = random_forest(rng, 20, 4, 4, missing="left")
     x = hostile_rows(rng, forest, "float32", 600)

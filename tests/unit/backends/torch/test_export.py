@@ -22,7 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 import hbconv
 from hbconv.backends.torch.export import INTERFACE
 from hbconv.backends.torch.jit import load
-from hbconv.errors import BackendError
+from hbconv.errors import BackendError, OptionError
 
 
 def exported(source: Any, sample: Any, path: Any) -> tuple[Any, dict[str, Any]]:
@@ -95,6 +95,28 @@ def test_it_tells_methods_classes_columns_dtypes_and_vocabularies(tmp_path):
     assert told["inputs"][2]["vocabularies"] == [{"x": 0, "": 1}]
     assert told["torch"] == torch.__version__
     assert told["estimator"] == "Pipeline"
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".pt2"])
+def test_a_file_of_some_methods(tmp_path, suffix):
+    """In the order of the caller."""
+    model = hbconv.convert(fit("linear"), backend="reference", sample=matrix()[:2])
+    path = tmp_path / f"m{suffix}"
+    model.export(path, methods=["predict_proba", "predict"])
+    told = {INTERFACE: ""}
+    if suffix == ".pt":
+        module = load(str(path), _extra_files=told)
+    else:
+        module = torch.export.load(path, extra_files=told).module()
+    scores, _ = module(torch.from_numpy(matrix()))
+    assert [o["method"] for o in json.loads(told[INTERFACE])["outputs"]] == [
+        "predict_proba",
+        "predict",
+    ]
+    np.testing.assert_allclose(scores, fit("linear").predict_proba(matrix()), rtol=1e-12)
+    for methods in (["predict_probe"], [], "predict_probe"):
+        with pytest.raises(OptionError, match="method"):
+            model.export(path, methods=methods)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 203])

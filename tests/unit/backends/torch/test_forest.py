@@ -17,7 +17,7 @@ from hbconv.backends import find_backend
 from hbconv.backends.torch import TensorModule, export_module
 from hbconv.backends.torch.forest import NATIVE, ForestModule, ScoreSums
 from hbconv.backends.torch.jit import without_deprecation
-from hbconv.backends.torch.ordered import add_in_turn
+from hbconv.backends.torch.ordered import add_in_turn, forms_for
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram
 
@@ -86,15 +86,16 @@ def test_bound_places_are_used_again(backend: str) -> None:
 
 
 @pytest.mark.parametrize("kinds", [{}, {"n_outputs": 3}, {"n_outputs": 3, "vector": True}])
+@pytest.mark.parametrize("n_trees", [0, 1, 40])
 @pytest.mark.parametrize("n", [0, 1, 5])
-def test_devices_add_the_trees_of_an_output_in_turn(kinds: Any, n: int) -> None:
+def test_devices_add_the_trees_of_an_output_in_turn(kinds: Any, n_trees: int, n: int) -> None:
     """The form for devices, run on the CPU: it has no operator that adds in any order."""
-    forest = random_forest(np.random.default_rng(0), 40, **kinds)
+    forest = random_forest(np.random.default_rng(0), n_trees, **kinds)
     x = hostile_rows(np.random.default_rng(n), forest, "float32", n)
     sums = ScoreSums(forest, np.arange(forest.n_leaves, dtype=np.int32))
-    places = torch.tensor(forest.leaves(x).T.ravel())
-    terms = sums.values.index_select(0, places).view(forest.n_trees, -1)
-    np.testing.assert_array_equal(sums._add_on_device(terms), forest.scores(x))
+    places = torch.tensor(forest.leaves(x).T.reshape(n_trees, n))
+    with forms_for("cuda"):
+        np.testing.assert_array_equal(sums(places), forest.scores(x))
 
 
 def test_a_single_column_is_not_scanned_alone() -> None:

@@ -207,10 +207,10 @@ def test_tensors_become_lists_and_tuples_of_tensors():
     )
     assert all(
         isinstance(stage, torch.Tensor)
-        for stage in hbconv.runtime.outputs.dataframes.as_tensors([matrix(), matrix()], rows)
+        for stage in hbconv.runtime.outputs.tensors.as_tensors([matrix(), matrix()], rows)
     )
     assert scipy.sparse.issparse(
-        hbconv.runtime.outputs.dataframes.as_tensors(scipy.sparse.csr_matrix(matrix()), rows)
+        hbconv.runtime.outputs.tensors.as_tensors(scipy.sparse.csr_matrix(matrix()), rows)
     )
 
 

@@ -1,0 +1,153 @@
+"""Files for torch whose program is one operator: the compiled kernel, in a library beside the file.
+
+Torch knows the operator once ``torch.ops.load_library`` has loaded the library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from hbconv.backends.torch import export_module
+from hbconv.backends.torch.export import CheckedModule, save_exported, save_torchscript
+from hbconv.backends.torch.jit import trace
+from hbconv.errors import MissingPackageError
+from hbconv.interface import Interface, inputs_with_codes, inputs_with_text, lower_with_checks
+
+if TYPE_CHECKING:
+    from hbconv.containers import Graph
+    from hbconv.interface import FileInput, FileOutput
+    from hbconv.target import Target
+
+__all__ = ["NativeOperator", "export_native", "torch_headers"]
+
+FIRST_TORCH = "2.10"
+"""The first torch whose stable ABI has what ``operator.cpp`` calls."""
+
+_DECLARING = Lock()
+"""Held while torch knows an operator for a while: it can be declared but once."""
+
+
+class NativeOperator(Protocol):
+    """An operator of a library, as ``c_library.operator`` makes it."""
+
+    @property
+    def namespace(self) -> str:
+        """Where torch finds the operator."""
+
+    @property
+    def name(self) -> str:
+        """Its name there."""
+
+    @property
+    def schema(self) -> str:
+        """What it takes and returns, as torch writes it."""
+
+    @property
+    def inputs(self) -> tuple[FileInput, ...]:
+        """Matrices; the last holds the codes of texts, where there are any."""
+
+    @property
+    def outputs(self) -> tuple[FileOutput, ...]:
+        """The answer of each method."""
+
+
+def torch_headers() -> Path:
+    """Return the folder of torch's header files.
+
+    Raises
+    ------
+    MissingPackageError
+        Torch has no stable ABI, or came without the files.
+    """
+    headers = Path(torch.__file__).parent / "include"
+    if torch.__version__ < FIRST_TORCH or not (headers / "torch/csrc/stable/library.h").is_file():
+        raise MissingPackageError(
+            "A torch operator needs torch 2.10 or later and its header files, which torch "
+            f"{torch.__version__} here lacks. Install a later torch, or export without native=True"
+        )
+    return headers
+
+
+def export_native(
+    graph: Graph, target: Target, operator: NativeOperator, suffix: str, library: str
+) -> bytes:
+    """Write a file that calls an operator.
+
+    Parameters
+    ----------
+    graph : Graph
+        The methods that the operator answers.
+    target : Target
+    operator : NativeOperator
+    suffix : {".pt", ".pt2"}
+    library : str
+        Name of the file that holds the operator, for the interface.
+    """
+    lowered = lower_with_checks(graph, target)
+    module = _OperatorModule(operator).eval()
+    with _DECLARING, _declared(operator), torch.no_grad():
+        if suffix == ".pt2":
+            interface = Interface.of(graph, lowered, inputs_with_codes(lowered, graph))
+            exported = export_module(CheckedModule(module, []))
+            return save_exported(exported, interface, library=library)
+        interface = Interface.of(graph, lowered, inputs_with_text(lowered, graph))
+        program = trace(module, module.example(rows=0))
+        return save_torchscript(program, interface, lowered, [], library=library)
+
+
+class _OperatorModule(nn.Module):
+    """Calls the operator, and returns a tuple of its answers.
+
+    The operator has no derivative. Answers for detached inputs require no gradient, so that to go
+    backward through one is an error.
+    """
+
+    def __init__(self, operator: NativeOperator) -> None:
+        super().__init__()
+        self.operator = operator
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        run = getattr(getattr(torch.ops, self.operator.namespace), self.operator.name)
+        found = run(*(given.detach() for given in inputs))
+        return (found,) if isinstance(found, Tensor) else tuple(found)
+
+    def example(self, rows: int = 2) -> tuple[Tensor, ...]:
+        """Return inputs for a tracer. A loaded operator may refuse rows, but never no rows."""
+        return tuple(
+            torch.zeros(rows, len(given.columns), dtype=getattr(torch, given.dtype))
+            for given in self.operator.inputs
+        )
+
+
+@contextmanager
+def _declared(operator: NativeOperator) -> Iterator[None]:
+    """Let torch know the operator by its schema and the shapes of its answers, for a while.
+
+    The library itself may be for another machine, and could never be unloaded. But where this
+    process has loaded a library of the same content, torch knows the operator already, and lacks
+    its shapes alone: those of the library are of a known number of rows.
+    """
+
+    def answers(*inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
+        rows = inputs[0].shape[0]
+        found = tuple(
+            inputs[0].new_empty((rows, *told.shape), dtype=getattr(torch, told.dtype))
+            for told in operator.outputs
+        )
+        return found[0] if len(found) == 1 else found
+
+    known = hasattr(getattr(torch.ops, operator.namespace), operator.name)
+    scope = torch.library._scoped_library(operator.namespace, "FRAGMENT")  # noqa: SLF001
+    with scope as library:
+        if not known:
+            library.define(operator.schema)
+            library.impl(operator.name, answers, "CPU")
+        library.impl(operator.name, answers, "Meta")
+        yield

@@ -1,0 +1,172 @@
+"""Plan a program for a device: kernels of rows and kernels of forests, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from hbconv.backends.cuda.choose import Candidate, TreeKernels
+from hbconv.backends.cuda.clocks import Device
+from hbconv.backends.cuda.plan import (
+    Buffer,
+    CudaKernel,
+    Grid,
+    Launch,
+    LaunchPlan,
+    PlannedKernels,
+)
+from hbconv.backends.tvm.cuda.row_function import RowFunction, write_row_function
+from hbconv.backends.tvm.cuda.source import THREADS, print_kernel
+from hbconv.backends.tvm.cuda.stages import Stage, cut, read_in_place
+from hbconv.backends.tvm.passes.fuse_products import fuse_products
+from hbconv.errors import BackendError
+from hbconv.tensor import Input, Op, TensorProgram
+
+__all__ = ["DevicePlan", "ForestStep", "RowStep", "plan_program"]
+
+MAX_ROW_BYTES = 16 << 10
+"""Bytes of scratch of a row. A device keeps them for every thread that it can hold: 270,336 threads
+of an H100 take 4 GiB."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowStep:
+    """A kernel that gives each row to a thread.
+
+    Parameters
+    ----------
+    stage : Stage
+    row : RowFunction
+    batch : PlannedKernels
+    """
+
+    stage: Stage
+    row: RowFunction
+    batch: PlannedKernels
+
+    def choose(self, n_rows: int) -> PlannedKernels:  # noqa: ARG002
+        """Return the kernel, for any number of rows."""
+        return self.batch
+
+
+@dataclass(frozen=True, eq=False)
+class ForestStep:
+    """The kernels of a forest, which read and write values of the program."""
+
+    stage: Stage
+    kernels: TreeKernels
+
+    def choose(self, n_rows: int) -> PlannedKernels:
+        """Return the kernels that are predicted fastest for so many rows."""
+        return self.few if n_rows <= self.kernels.few_rows else self.batch
+
+    @cached_property
+    def few(self) -> PlannedKernels:
+        """The kernel for few rows."""
+        return self._named(self.kernels.few)
+
+    @cached_property
+    def batch(self) -> PlannedKernels:
+        """The kernels for many rows."""
+        return self._named(self.kernels.batch)
+
+    def _named(self, candidate: Candidate) -> PlannedKernels:
+        """Let kernels read and write values of the program, and keep their own names apart."""
+        ((source,), (target,)) = (self.stage.program.types.inputs, self.stage.program.outputs)
+        plan = candidate.kernel.plan
+        own = {name: f"{name} of {target}" for name in (*dict(plan.buffers), *plan.tables)}
+        return candidate.kernel.renamed({**own, "x": source, "out": target})
+
+
+Step = RowStep | ForestStep
+
+
+@dataclass(frozen=True, eq=False)
+class DevicePlan:
+    """The steps of a program.
+
+    Parameters
+    ----------
+    program : TensorProgram
+        Whose values the names are of.
+    steps : tuple of RowStep or ForestStep
+    """
+
+    program: TensorProgram
+    steps: tuple[Step, ...]
+
+    def choose(self, n_rows: int) -> PlannedKernels:
+        """Return all kernels for so many rows."""
+        return _join(tuple(step.choose(n_rows) for step in self.steps))
+
+
+@lru_cache(maxsize=64)
+def _join(kernels: tuple[PlannedKernels, ...]) -> PlannedKernels:
+    """Return kernels that run one after another."""
+    joined = PlannedKernels(LaunchPlan((), (), ()), {})
+    for each in kernels:
+        joined = joined.then(each.plan, each.tables)
+    return joined
+
+
+def plan_program(program: TensorProgram, device: Device) -> DevicePlan:
+    """Plan a prepared program.
+
+    Raises
+    ------
+    BackendError
+        A row takes more memory than a thread may have.
+    """
+    program, stages = cut(fuse_products(read_in_place(program)))
+    by_columns = frozenset(_leaves(stages))
+    steps = (
+        _forest_step(stage, op, device) if (op := stage.forest) else _row_step(stage, i, by_columns)
+        for i, stage in enumerate(stages)
+    )
+    return DevicePlan(program, tuple(steps))
+
+
+def _leaves(stages: list[Stage]) -> Iterator[str]:
+    """Yield the values that lie by columns."""
+    for stage in stages:
+        if stage.forest and stage.forest.primitive == "tree_leaves":
+            yield from stage.program.outputs
+
+
+def _forest_step(stage: Stage, op: Op, device: Device) -> ForestStep:
+    (matrix,) = (i for i in stage.program.instructions if isinstance(i, Input))
+    scores = op.primitive == "tree_scores"
+    return ForestStep(
+        stage, TreeKernels(op.attributes["forest"], matrix.type.dtype, scores, device)
+    )
+
+
+def _row_step(stage: Stage, number: int, by_columns: frozenset[str]) -> RowStep:
+    """Write the kernel of a stage."""
+    row = write_row_function(stage.program, by_columns)
+    if row.scratch_bytes > MAX_ROW_BYTES:
+        operators = sorted(
+            {op.primitive for op in stage.program.instructions if isinstance(op, Op)}
+        )
+        raise BackendError(
+            f"Backend 'tvm' gives each row to a thread of a CUDA device, which holds "
+            f"{MAX_ROW_BYTES:,} bytes; {', '.join(operators)} take {row.scratch_bytes:,}. "
+            "Use backend='torch' for CUDA."
+        )
+    name = f"rows{number}"
+    tables = {f"{dtype} of {name}": table for dtype, table in row.tables.items()}
+    types = stage.program.types
+    launch = Launch(
+        CudaKernel(name, text=print_kernel(row, name)),
+        (*types.inputs, *types.outputs, *tables, "n"),
+        Grid(THREADS),
+        THREADS,
+        0,
+    )
+    buffers = tuple(
+        (value, Buffer(matrix.dtype, 1, 1, matrix.width))
+        for value, matrix in zip(types.outputs, row.outputs, strict=True)
+    )
+    plan = LaunchPlan((launch,), buffers, tuple(tables))
+    return RowStep(stage, row, PlannedKernels(plan, tables))

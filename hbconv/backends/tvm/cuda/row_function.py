@@ -1,0 +1,156 @@
+"""Write a program as the function of one row, by the emitters of the tile compiler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tvm import ir
+from tvm.script.ir_builder import IRBuilder
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.backends.tvm.cuda.row_kernel import RowKernel
+from hbconv.backends.tvm.emit.program import ProgramWriter
+from hbconv.backends.tvm.passes.outline import Section
+from hbconv.backends.tvm.tir.entry_point import EntryPoint
+from hbconv.backends.tvm.tir.kernel import ANY, SCRATCH, TABLES
+from hbconv.backends.tvm.tir.memory import InBuffer, Place, storage
+from hbconv.tensor import Input, Op, TensorProgram, TensorType
+
+__all__ = ["RowFunction", "RowMatrix", "write_row_function"]
+
+
+@dataclass(frozen=True)
+class RowMatrix:
+    """A matrix that the function reads or writes a row of.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    dtype : str
+        In memory.
+    width : int
+    by_columns : bool
+        Its columns lie one after another, as the leaves of forests do.
+    """
+
+    name: str
+    dtype: str
+    width: int
+    by_columns: bool = False
+
+    @property
+    def start(self) -> str:
+        """Where the row starts, in CUDA C."""
+        return "row" if self.by_columns else f"(long long)row * {self.width}"
+
+
+@dataclass(frozen=True, eq=False)
+class RowFunction:
+    """The function of one row, and what it reads.
+
+    Parameters
+    ----------
+    function : PrimFunc
+        Its arguments are pointers: to the row of each input and output, then to tables and scratch.
+    inputs, outputs : tuple of RowMatrix
+    tables : dict of str to ndarray
+        Constants by dtype.
+    scratch : dict of str to int
+        Entries of each dtype that a row needs.
+    """
+
+    function: Any
+    inputs: tuple[RowMatrix, ...]
+    outputs: tuple[RowMatrix, ...]
+    tables: dict[str, npt.NDArray[Any]]
+    scratch: dict[str, int]
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes that a row needs."""
+        return sum(size * np.dtype(dtype).itemsize for dtype, size in self.scratch.items())
+
+
+def write_row_function(program: TensorProgram, by_columns: frozenset[str]) -> RowFunction:
+    """Write a program without forests; some of its inputs lie by columns."""
+    k = RowKernel()
+    types = program.types
+    read = {
+        name: _matrix(f"in{i}", kind, name in by_columns)
+        for i, (name, kind) in enumerate(types.inputs.items())
+    }
+    written = {
+        name: _matrix(f"out{i}", kind) for i, (name, kind) in enumerate(types.outputs.items())
+    }
+    with IRBuilder() as builder, T.prim_func(s_tir=True):
+        T.func_name("row")
+        pointers = {
+            m.name: T.arg(m.name, T.ptr(m.dtype)) for m in (*read.values(), *written.values())
+        }
+        k.take_pointers(lambda kind, dtype: T.arg(f"{kind}_{dtype}", T.ptr(dtype)))
+        T.func_ret(ir.PrimType("int32"))
+        k.declare_buffers()
+        inputs = {name: _row(pointers[m.name], types.inputs[name]) for name, m in read.items()}
+        outputs = {name: _row(pointers[m.name], types.outputs[name]) for name, m in written.items()}
+        _RowWriter(k, program, inputs, outputs).write()
+        EntryPoint.end()
+    tables = {dtype: k.tables.packed(dtype) for dtype in TABLES}
+    return RowFunction(
+        builder.get(),
+        tuple(read.values()),
+        tuple(written.values()),
+        {dtype: table for dtype, table in tables.items() if len(table) > 1},
+        {dtype: k.scratch[dtype].size for dtype in SCRATCH if k.scratch[dtype].size},
+    )
+
+
+def _matrix(name: str, kind: TensorType, by_columns: bool = False) -> RowMatrix:
+    return RowMatrix(name, storage(kind.dtype), int(np.prod(kind.shape)), by_columns)
+
+
+def _row(pointer: Any, kind: TensorType) -> InBuffer:
+    """Return the row that a pointer points to."""
+    buffer = T.decl_buffer((ANY,), storage(kind.dtype), data=pointer, align=1)
+    return InBuffer(kind.dtype, kind.shape, buffer)
+
+
+class _RowWriter(ProgramWriter):
+    """The body of the function: inputs and outputs are read and written where they lie."""
+
+    def __init__(
+        self,
+        kernel: RowKernel,
+        program: TensorProgram,
+        inputs: dict[str, InBuffer],
+        outputs: dict[str, InBuffer],
+    ) -> None:
+        super().__init__(kernel, program)
+        self.inputs = inputs
+        self.outputs = outputs
+        self.finished: set[str] = set()
+
+    def read(self, instruction: Input) -> Place:
+        """Return the row of an input."""
+        return self.inputs[instruction.name]
+
+    def room(self, position: int, op: Op) -> Place:
+        """Write an output where it belongs."""
+        for name, index in self.program.outputs.items():
+            if index == position:
+                self.finished.add(name)
+                return self.outputs[name]
+        return super().room(position, op)
+
+    def finish(self, name: str, place: Place) -> None:
+        """Copy an output that is an input, a view, or another output too."""
+        if name not in self.finished:
+            target = self.outputs[name].view((place.size,))
+            self.kernel.map_rows(target, (place.view((place.size,)),), lambda value: value)
+
+    def _write_outlined(self, section: Section) -> None:
+        """Write a section inside the function: NVRTC compiles long functions well enough."""
+        self._write_inline(section)

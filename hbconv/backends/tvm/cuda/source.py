@@ -1,0 +1,271 @@
+"""Print the function of one row as CUDA C, for a thread a row.
+
+TVM's own printer rounds constants to 15 digits, and its passes forget NaN: ``not (x <= t)`` becomes
+``t < x``. So TIR is printed as it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import numpy as np
+import tvm
+
+from hbconv.backends.tvm.cuda.row_function import RowFunction
+from hbconv.errors import VerificationError
+
+__all__ = ["THREADS", "print_kernel"]
+
+THREADS = 256
+"""Threads of a block."""
+TYPES = {
+    "bool": "bool",
+    "int32": "int",
+    "int64": "long long",
+    "uint8": "unsigned char",
+    "uint16": "unsigned short",
+    "uint32": "unsigned",
+    "uint64": "unsigned long long",
+    "float32": "float",
+    "float64": "double",
+}
+OPERATORS = {
+    "Add": "+",
+    "Sub": "-",
+    "Mul": "*",
+    "Div": "/",
+    "Mod": "%",
+    "EQ": "==",
+    "NE": "!=",
+    "LT": "<",
+    "LE": "<=",
+    "GT": ">",
+    "GE": ">=",
+    "And": "&&",
+    "Or": "||",
+    "BitwiseAnd": "&",
+    "BitwiseOr": "|",
+    "BitwiseXor": "^",
+    "LShift": "<<",
+    "RShift": ">>",
+}
+HELPERS = {"FloorDiv": "floor_div", "FloorMod": "floor_mod", "Min": "lesser", "Max": "greater"}
+"""Functions of ``HEAD``; of whole numbers, since floats that may be NaN are selected."""
+FUNCTIONS = {
+    "isnan": "isnan",
+    "fabs": "fabs",
+    "abs": "fabs",
+    "sqrt": "sqrt",
+    "floor": "floor",
+    "ceil": "ceil",
+    "nearbyint": "nearbyint",
+}
+FENCE = "llvm.arithmetic.fence"
+"""Keeps a product from being fused with a sum, which ``--fmad=false`` does for all of them."""
+HEAD = """\
+template <typename To, typename From>
+__device__ __forceinline__ To bits_as(From x) {
+    To y;
+    memcpy(&y, &x, sizeof y);
+    return y;
+}
+__device__ __forceinline__ int lesser(int a, int b) { return a < b ? a : b; }
+__device__ __forceinline__ int greater(int a, int b) { return a > b ? a : b; }
+__device__ __forceinline__ int floor_div(int a, int b) {
+    return a / b - (a % b != 0 && (a ^ b) < 0);
+}
+__device__ __forceinline__ int floor_mod(int a, int b) { return a - floor_div(a, b) * b; }
+"""
+
+
+def print_kernel(row: RowFunction, name: str) -> str:
+    """Return the source of a kernel of this name.
+
+    Its arguments are the matrices of inputs and outputs, the tables, and the number of rows.
+    """
+    printer = _Printer(row)
+    body = list(printer.lines(row.function.body, "    "))
+    given = [
+        *(f"const {TYPES[m.dtype]}* __restrict__ {m.name}_rows" for m in row.inputs),
+        *(f"{TYPES[m.dtype]}* __restrict__ {m.name}_rows" for m in row.outputs),
+        *(f"const {TYPES[dtype]}* __restrict__ table_{dtype}" for dtype in row.tables),
+        "int n",
+    ]
+    begin = [
+        f"const int row = blockIdx.x * {THREADS} + threadIdx.x;",
+        "if (row >= n) return;",
+        *(f"const {TYPES[m.dtype]}* {m.name} = {m.name}_rows + {m.start};" for m in row.inputs),
+        *(f"{TYPES[m.dtype]}* {m.name} = {m.name}_rows + {m.start};" for m in row.outputs),
+        *(f"{TYPES[dtype]} scratch_{dtype}[{size}];" for dtype, size in row.scratch.items()),
+    ]
+    head = f'extern "C" __global__ void __launch_bounds__({THREADS}) {name}(\n    '
+    lines = [HEAD + head + ",\n    ".join(given) + ") {", *(f"    {line}" for line in begin)]
+    return "\n".join([*lines, *body, "}\n"])
+
+
+class _Printer:
+    """Prints statements and expressions; variables of one name get numbers."""
+
+    def __init__(self, row: RowFunction) -> None:
+        self.names: dict[Any, str] = {p: p.name for p in row.function.params}
+        self.registers: set[Any] = set()
+        self.numbers = count()
+        self.by_columns = {m.name for m in row.inputs if m.by_columns}
+
+    def lines(self, statement: Any, indent: str) -> Iterator[str]:
+        """Print a statement."""
+        kind = type(statement).__name__
+        if kind == "SeqStmt":
+            for each in statement.seq:
+                yield from self.lines(each, indent)
+        elif kind == "For":
+            yield from () if is_zero(statement.extent) else self._loop(statement, indent)
+        elif kind == "IfThenElse":
+            yield from self._branch(statement, indent)
+        else:
+            yield from (f"{indent}{line}" for line in _SIMPLE[kind](self, statement))
+
+    def _loop(self, loop: Any, indent: str) -> Iterator[str]:
+        v, first = self.name(loop.loop_var), self.value(loop.min)
+        stop = self.value(loop.min + loop.extent)
+        yield f"{indent}for (int {v} = {first}; {v} < {stop}; ++{v}) {{"
+        yield from self.lines(loop.body, indent + "    ")
+        yield f"{indent}}}"
+
+    def _branch(self, branch: Any, indent: str) -> Iterator[str]:
+        yield f"{indent}if ({self.value(branch.condition)}) {{"
+        yield from self.lines(branch.then_case, indent + "    ")
+        if branch.else_case is not None:
+            yield f"{indent}}} else {{"
+            yield from self.lines(branch.else_case, indent + "    ")
+        yield f"{indent}}}"
+
+    def declare(self, statement: Any) -> list[str]:
+        """Let a buffer have the name of its pointer."""
+        self.names[statement.buffer] = self.name(statement.data)
+        return []
+
+    def allocate(self, statement: Any) -> list[str]:
+        """Print a register."""
+        buffer = statement.buffer
+        self.registers.add(buffer)
+        return [f"{TYPES[str(buffer.dtype)]} {self.name(buffer)};"]
+
+    def bind(self, statement: Any) -> list[str]:
+        """Print a name for a value."""
+        dtype = TYPES[str(statement.var.ty)]
+        return [f"const {dtype} {self.name(statement.var)} = {self.value(statement.value)};"]
+
+    def store(self, statement: Any) -> list[str]:
+        """Print an assignment."""
+        entry = self._entry(statement.buffer, statement.indices)
+        return [f"{entry} = {self.value(statement.value)};"]
+
+    def name(self, variable: Any) -> str:
+        """Return the name of a variable, a new one at first."""
+        if variable not in self.names:
+            self.names[variable] = f"v{next(self.numbers)}"
+        return self.names[variable]
+
+    def _entry(self, buffer: Any, indices: Any) -> str:
+        (index,) = indices
+        name = self.name(buffer)
+        if buffer in self.registers:
+            return name
+        position = self.value(index)
+        if name in self.by_columns:
+            return f"{name}[(long long)({position}) * n]"
+        return f"{name}[{position}]"
+
+    def value(self, x: Any) -> str:
+        """Print an expression."""
+        kind = type(x).__name__
+        if kind in OPERATORS:
+            return f"({self.value(x.a)} {OPERATORS[kind]} {self.value(x.b)})"
+        if kind in HELPERS and str(x.ty) == "int32":
+            return f"{HELPERS[kind]}({self.value(x.a)}, {self.value(x.b)})"
+        if kind not in _VALUES:
+            raise VerificationError(f"CUDA C has no {kind} of {x.ty}: {x}")
+        return _VALUES[kind](self, x)
+
+    def select(self, x: Any) -> str:
+        """Print a choice."""
+        condition, yes, no = map(self.value, (x.condition, x.true_value, x.false_value))
+        return f"({condition} ? {yes} : {no})"
+
+    def call(self, x: Any) -> str:
+        """Print a call of a function."""
+        name, given = x.op.name.rpartition(".")[2], list(x.args)
+        if name == "call_llvm_pure_intrin" and _intrinsic(given[0]) == FENCE:
+            return self.value(given[1])
+        if name == "reinterpret":
+            return f"bits_as<{TYPES[str(x.ty)]}>({self.value(given[0])})"
+        if name == "call_pure_extern":
+            function, given = str(given[0].value), given[1:]
+        elif name in FUNCTIONS:
+            function = FUNCTIONS[name]
+        else:
+            raise VerificationError(f"CUDA C has no {name}: {x}")
+        return f"{function}({', '.join(map(self.value, given))})"
+
+
+def _intrinsic(number: Any) -> str:
+    return str(tvm.target.codegen.llvm_get_intrinsic_name(int(number.value)))
+
+
+def is_zero(extent: Any) -> bool:
+    """Whether a loop has no turn: what it would read may not exist."""
+    return type(extent).__name__ == "IntImm" and int(extent.value) == 0
+
+
+def print_float(value: float, dtype: str) -> str:
+    """Print a float to the last bit.
+
+    Examples
+    --------
+    >>> print_float(0.1, "float64"), print_float(float("-inf"), "float32")
+    ('0x1.999999999999ap-4', 'bits_as<float>(0xff800000u)')
+    """
+    number = np.array(value, dtype)
+    if not np.isfinite(number):
+        word, suffix = ("uint64", "ull") if dtype == "float64" else ("uint32", "u")
+        return f"bits_as<{TYPES[dtype]}>({hex(number.view(word))}{suffix})"
+    printed = float(number).hex() + ("" if dtype == "float64" else "f")
+    return f"({printed})" if printed.startswith("-") else printed
+
+
+def print_whole(value: int, dtype: str) -> str:
+    """Print a whole number.
+
+    Examples
+    --------
+    >>> print_whole(-3, "int32"), print_whole(2**40, "int64"), print_whole(1, "uint8")
+    ('(-3)', '((long long)1099511627776ll)', '((unsigned char)1)')
+    """
+    if dtype == "bool":
+        return "true" if value else "false"
+    if dtype == "int32":
+        return f"({value})" if value < 0 else str(value)
+    suffix = {"int64": "ll", "uint64": "ull", "uint32": "u"}.get(dtype, "")
+    return f"(({TYPES[dtype]}){value}{suffix})"
+
+
+_SIMPLE: dict[str, Callable[[_Printer, Any], list[str]]] = {
+    "DeclBuffer": _Printer.declare,
+    "AllocBuffer": _Printer.allocate,
+    "Bind": _Printer.bind,
+    "BufferStore": _Printer.store,
+    "Return": lambda printer, statement: [],
+}
+_VALUES: dict[str, Callable[[_Printer, Any], str]] = {
+    "Var": _Printer.name,
+    "IntImm": lambda _, x: print_whole(int(x.value), str(x.ty)),
+    "FloatImm": lambda _, x: print_float(float(x.value), str(x.ty)),
+    "Cast": lambda printer, x: f"(({TYPES[str(x.ty)]}){printer.value(x.value)})",
+    "Not": lambda printer, x: f"(!{printer.value(x.a)})",
+    "Select": _Printer.select,
+    "TensorLoad": lambda printer, x: printer._entry(x.source, x.indices),  # noqa: SLF001
+    "Call": _Printer.call,
+}

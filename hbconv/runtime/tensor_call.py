@@ -1,0 +1,207 @@
+"""Tensor calls: rows in tensors of torch, or in arrays of a CUDA device, that stay where they are.
+
+The host settles what their dtype and width say, as it does for an empty matrix. It asks the device
+one bool a call: whether all rows are within the guard's bound. Only rows beyond it, and checks that
+the guard leaves to the host, are copied there. So are codes whose labels are text.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hbconv.containers import Graph
+from hbconv.lower import Feed
+from hbconv.runtime.batching import chunks
+from hbconv.runtime.inputs.read import read_table
+from hbconv.runtime.inputs.reading import reads_rows
+from hbconv.runtime.inputs.table import Reads, Table
+from hbconv.runtime.outputs.answers import answer, flattened, join
+from hbconv.runtime.outputs.dataframes import library_of
+from hbconv.runtime.outputs.tensors import as_tensors, from_array, on_host
+from hbconv.runtime.program import Program
+from hbconv.runtime.programs import Programs
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["TensorCall", "as_given", "is_tensor", "read_tensor"]
+
+ON_CUDA = (2, 13)
+"""Kinds of devices of the DLPack protocol: memory of CUDA, and memory that it manages."""
+DTYPES = ("float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
+"""Dtypes that torch and numpy both have, and convert alike."""
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether rows are a tensor of torch, or an array that lies on a CUDA device."""
+    kind = type(x)
+    if hasattr(kind, "detach"):
+        return kind.__module__.partition(".")[0] == "torch" or _is_torch(x)
+    return hasattr(kind, "__dlpack_device__") and int(x.__dlpack_device__()[0]) in ON_CUDA
+
+
+def _is_torch(x: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+@reads_rows
+def read_tensor(x: Any) -> Tensor:
+    """Return rows for which ``is_tensor`` holds as a tensor over the same memory."""
+    import torch
+
+    found: Tensor = x.detach() if isinstance(x, torch.Tensor) else torch.utils.dlpack.from_dlpack(x)
+    return found
+
+
+def as_given(found: Any, x: Any) -> Any:
+    """Return the tensors of an answer as arrays of the library of x, if it says how.
+
+    The array API and ``from_dlpack`` of its package say so. Else they stay tensors.
+    """
+    if _is_torch(x):
+        return found
+    if isinstance(found, list | tuple):
+        return type(found)(as_given(part, x) for part in found)
+    if not _is_torch(found):
+        return found
+    package = sys.modules.get(type(x).__module__.partition(".")[0])
+    library: Any = x.__array_namespace__() if hasattr(x, "__array_namespace__") else package
+    return library.from_dlpack(found) if hasattr(library, "from_dlpack") else found
+
+
+@dataclass(frozen=True)
+class _TensorTable(Table):
+    """Rows whose matrix is a tensor."""
+
+    def beyond(self, columns: Any, bound: int) -> int | None:
+        """Return the first of some columns of ints that holds one beyond a bound."""
+        for position in sorted(columns):
+            column = self.matrix[:, position]
+            if bool(((column < -bound) | (column > bound)).any()):
+                return int(position)
+        return None
+
+    def on_host(self) -> Table:
+        """Return a copy whose matrix is an array."""
+        rows = on_host(self.matrix)
+        return Table(self.reads, self.rows, self.dtypes, rows, padding=self.padding)
+
+
+class TensorCall:
+    """A method for tensors.
+
+    Parameters
+    ----------
+    graph : Graph
+        As parsed.
+    programs : Programs
+    reads : Reads
+    method : str
+    """
+
+    def __init__(self, graph: Graph, programs: Programs, reads: Reads, method: str) -> None:
+        self._graph = graph
+        self._programs = programs
+        self._reads = reads
+        self._method = method
+        self._constants: dict[Any, Tensor] = {}
+
+    def __call__(self, x: Tensor) -> Any:
+        """Answer by tensors on the device of x, or return None where the host must read the rows.
+
+        It must for other devices than the program's, dtypes that numpy does not have, subclasses
+        of tensors, texts, and frames.
+        """
+        if not (self._reads_matrices() and self._takes(x)):
+            return None
+        method = (self._method,)
+        table = self._programs.converted(method, self._table(x))
+        program = self._programs.program(method, table.dtypes, table.padding)
+        output = self._graph.outputs[self._method].for_rows(sparse=False)
+        parts = [
+            answer(output.in_parts, self._values(program, table.part(rows)))
+            for rows in chunks(table.rows, program.chunk)
+        ]
+        return as_tensors(flattened(output.form, join(parts)), x)
+
+    def _reads_matrices(self) -> bool:
+        """Whether the method reads a matrix, and returns no frame and nothing sparse."""
+        conventions = self._graph.schema.conventions
+        if conventions.tables_only or conventions.items or conventions.sequence:
+            return False
+        if self._reads.text or self._reads.entries:
+            return False
+        frames = self._graph.traits.frame_format if self._method == "transform" else None
+        output = self._graph.outputs[self._method].for_rows(sparse=False)
+        return not library_of(frames) and not output.returns_sparse
+
+    def _takes(self, x: Tensor) -> bool:
+        """Whether a program of torch can read the rows where they lie."""
+        target = self._programs.target
+        import torch
+
+        plain = type(x) is torch.Tensor and not x.is_nested and x.layout == torch.strided
+        plain = plain and _dtype_of(x) in DTYPES
+        here = x.device.type == target.device.partition(":")[0]
+        return plain and here and x.dim() == 2 and target.backend in ("torch", "torchscript")
+
+    def _table(self, x: Tensor) -> _TensorTable:
+        """Return the rows in the dtype that an empty matrix like them would be read in."""
+        empty = np.empty((0, x.shape[1]), _dtype_of(x))
+        read = read_table(empty, self._reads)
+        like: Tensor = from_array(read.matrix, "cpu")
+        return _TensorTable(
+            self._reads, len(x), read.dtypes, x.to(like.dtype), padding=read.padding
+        )
+
+    def _values(self, program: Program, table: Any) -> Tensor:
+        """Compute the values of some rows, which are checked first."""
+        guard = program.guard
+        needs_host = guard.host or guard.warnings
+        if needs_host or (guard.looks_at_rows and not self._are_ordinary(program, table)):
+            program.check(table.on_host())
+        inputs = {feed.name: self._feed(table, feed) for feed in program.host.feeds}
+        artifact: Any = program.artifact.for_rows(table.rows)
+        values: Tensor = artifact.compute(inputs)[self._method]
+        return values
+
+    def _feed(self, table: Table, feed: Any) -> Tensor:
+        """Return a program's input on the device."""
+        matrix: Tensor = table.matrix
+        if feed.columns != tuple(range(matrix.shape[1])):
+            matrix = matrix.index_select(1, self._constant(feed.columns, matrix.device))
+        import torch
+
+        return matrix.to(getattr(torch, feed.dtype)).contiguous()
+
+    def _are_ordinary(self, program: Program, table: Table) -> bool:
+        """Ask the device whether all values are within the guard's bound, and none NaN amiss."""
+        import torch
+
+        guard = program.guard
+        odd = []
+        for feed in program.check.feeds:
+            assert isinstance(feed, Feed)  # noqa: S101  (rows are dense)
+            values = self._feed(table, feed)
+            within = values.abs() <= guard.bound
+            may_miss = tuple(column not in guard.without_nan for column in feed.columns)
+            if any(may_miss):
+                within |= values.isnan() & self._constant(may_miss, values.device)
+            odd.append(~within.all())
+        return not odd or not bool(torch.stack(odd).any())
+
+    def _constant(self, values: tuple[Any, ...], device: Any) -> Tensor:
+        """Return numbers as a tensor, copied to a device once."""
+        key = (values, device)
+        if key not in self._constants:
+            self._constants[key] = from_array(np.array(values), device)
+        return self._constants[key]
+
+
+def _dtype_of(x: Tensor) -> str:
+    return str(x.dtype).removeprefix("torch.")
