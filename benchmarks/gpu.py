@@ -33,7 +33,7 @@ from hbconv.parse import parse
 from hbconv.tensor import Builder
 
 MODELS = ("lightgbm-8", "lightgbm-31", "lightgbm-d8", "xgboost-d6")
-ROWS = (1, 16, 1000, 100_000, 1_000_000)
+ROWS = (1, 16, 64, 256, 1024, 4096, 16_384, 100_000, 1_000_000)
 CLOCK = 1.755e9
 """Clocks a second that predictions assume, of an H100."""
 REPEATS = 15

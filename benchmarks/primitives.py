@@ -88,11 +88,13 @@ def terms(write: Write, count: int) -> TensorProgram:
     return b.program({"y": total})
 
 
-def least_seconds(program: TensorProgram, target: Target, rows: int) -> float:
-    """Return the least processor time of some calls."""
+def least_seconds(program: TensorProgram, target: Target, rows: int, missing: float = 0.0) -> float:
+    """Return the least processor time of some calls, on rows of which a share is missing."""
     artifact = find_backend(target.backend).compile(program, target)
     width = program.inputs[0].type.shape[0]
-    x = np.random.default_rng(1).uniform(0.5, 2.0, (rows, width))
+    rng = np.random.default_rng(1)
+    x = rng.uniform(0.5, 2.0, (rows, width))
+    x[rng.random(x.shape) < missing] = np.nan
     x = x.astype(program.inputs[0].type.dtype)
     artifact.run({"x": x})
     times: list[float] = []

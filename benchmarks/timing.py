@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import platform
+import random
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -88,17 +89,18 @@ def least_processor_seconds(
     """Time several calls by turns, and return the least processor time of each.
 
     What else runs on the machine counts little, for waiting is not processor time. A first call
-    is not timed.
+    is not timed. The order is drawn anew for each turn: what ran before leaves its caches.
     """
+    order = random.Random(0)
     for call in calls.values():
         call()
     best = dict.fromkeys(calls, float("inf"))
     end = time.process_time() + seconds
     turns = 0
     while turns < least or time.process_time() < end:
-        for name, call in calls.items():
+        for name in order.sample(list(calls), len(calls)):
             began = time.process_time()
-            call()
+            calls[name]()
             best[name] = min(best[name], time.process_time() - began)
         turns += 1
     return best
