@@ -8,11 +8,12 @@
 #   make fuzz       COUNT damaged model files of every format; none may crash or hang (hours)
 #   make memory     tests of kernels between pages that may not be touched (an hour)
 #   make processes  500 processes that answer and end; none may die
+#   make kills      200 runs of hbconv score, killed at random moments; nothing may be lost
 #   make soak       ten minutes of requests while models are swapped and workers killed
 #   make exports    every case of the matrix, exported and run by its bare runtime (an hour)
 #   make foreign    scikit-learn's own tests, with every answer asked of hbconv too (hours)
 #   make memcheck   calls of a few rows under valgrind, where that is installed
-#   make gpu        on a machine with a CUDA device: compare and time the tree kernels (docs/gpu.md)
+#   make gpu        on a machine with a CUDA device: compare, sanitize and time the kernels (docs/gpu.md)
 #   make support    ask anew what each backend supports (hbconv/support.json, docs/support.md)
 
 PYTHON ?= python3
@@ -21,7 +22,7 @@ BIN := $(VENV)/bin
 
 COUNT ?= 100000
 
-.PHONY: demo test lint check battery fuzz memory processes soak exports foreign memcheck gpu support env
+.PHONY: demo test lint check battery fuzz memory processes kills soak exports foreign memcheck gpu support env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -58,6 +59,9 @@ memcheck: env
 processes: env
 	$(BIN)/python tests/system/processes.py --count 500
 
+kills: env
+	$(BIN)/python tests/system/kills.py --count 200
+
 soak: env
 	PYTHONPATH=tests/system:strategies $(BIN)/python tests/system/soak.py --minutes 10
 
@@ -69,6 +73,10 @@ foreign: env
 
 gpu: env
 	$(BIN)/python -m pytest tests/gpu -rs
+	@command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is missing: it comes with the CUDA toolkit."; exit 1; }
+	for tool in memcheck racecheck; do \
+		PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer --tool $$tool --error-exitcode 1 \
+			$(BIN)/python -m pytest tests/gpu/test_trees.py -k every_kernel || exit 1; done
 	PYTHONPATH=.:strategies:datasets $(BIN)/python benchmarks/gpu.py --write docs/gpu.md --json docs/figures/gpu.json
 
 support: env

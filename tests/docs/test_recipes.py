@@ -4,29 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import warnings
 from pathlib import Path
 
 import pytest
+from alone import run_alone
 from docs.pages import ROOT, blocks
 
 PAGE = ROOT / "docs/exporting.md"
-ALONE = """
-import sys
-
-class Refuse:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {refused!r}:
-            raise ImportError(f"{{name}} is not installed here")
-
-sys.meta_path.insert(0, Refuse())
-exec(compile(open({script!r}).read(), {script!r}, "exec"))
-"""
-REFUSED = {
-    *("hbconv", "hbconv_strategies", "sklearn", "scipy", "pandas", "pyarrow", "polars", "tvm"),
-    *("tvm_ffi", "onnx", "onnxruntime", "lightgbm", "xgboost", "catboost", "safetensors"),
-}
 
 
 def examples(page):
@@ -36,16 +21,6 @@ def examples(page):
         if block.language == "python" and not block.note:
             exec(block.text, names)
     return names
-
-
-def run_alone(script, refused=REFUSED):
-    """Run a script in an isolated interpreter that refuses to import some packages."""
-    code = ALONE.format(refused=refused, script=str(script))
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_the_recipe_for_torch_alone(tmp_path, monkeypatch):
