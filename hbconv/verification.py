@@ -36,7 +36,7 @@ class Difference:
         Largest differences of numbers. Infinity or NaN on one side only counts as infinite.
     ulp : float
         Largest difference in units of the last place of the source's value, in the coarsest dtype
-        of rows and answers.
+        of rows and answers. Here and in ``relative``, values below the tolerance count as it.
     flipped : int
         Rows whose label, code or leaf differs, in answers that are not floats.
     tolerance : float
@@ -62,10 +62,11 @@ class Difference:
             if self.within
             else "DIFFERENT"
         )
+        ulp = f"{self.ulp:.1f}" if self.ulp < 1e4 else f"{self.ulp:.3g}"
         return (
             f"{self.method:<20} {self.values:>10,} values  largest difference {self.absolute:.2e} "
             f"absolute, {self.relative:.2e} relative,"
-            f" {self.ulp:.1f} ulp  {self.flipped} flipped  {verdict}"
+            f" {ulp} ulp  {self.flipped} flipped  {verdict}"
         )
 
 
@@ -179,10 +180,9 @@ def _compare_floats(
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     with np.errstate(all="ignore"):
         gap = np.where(same, 0.0, np.where(np.isfinite(a) & np.isfinite(b), np.abs(a - b), np.inf))
-        relative = np.where(same, 0.0, gap / np.abs(a))
-        ulp = np.where(
-            same, 0.0, gap / np.spacing(np.abs(expected.astype(coarse))).astype(np.float64)
-        )
+        size = np.maximum(np.abs(a), TOLERANCE[coarse.name])
+        relative = np.where(same, 0.0, gap / size)
+        ulp = np.where(same, 0.0, gap / np.spacing(size.astype(coarse)).astype(np.float64))
         beyond = gap > TOLERANCE[coarse.name] * scale * np.maximum(1.0, np.abs(a))
     absolute, relative_gap, ulps = (
         float(np.nan_to_num(g, nan=np.inf, posinf=np.inf).max(initial=0.0))

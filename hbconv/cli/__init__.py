@@ -3,6 +3,7 @@
 Results go to standard output (as JSON with ``--json``), errors and progress to standard error.
 Exit codes: 0 done; 1 the command failed (bad model, bad input, answers that differ);
 2 wrong usage; 130 interrupted (ctrl-C); 141 nobody reads the results; 143 terminated.
+Shells complete names and options where argcomplete is installed and told of hbconv.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import os
 import signal
 import sys
+import textwrap
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +25,13 @@ from hbconv.errors import HbconvError
 __all__ = ["main"]
 
 COMMANDS = ("convert", "explain", "score", "verify", "bench", "support", "tune-machine", "serve")
+EXAMPLES = """
+examples:
+  hbconv convert model.txt -o model.hbc
+  hbconv verify model.txt rows.parquet
+  hbconv score model.hbc rows.parquet -o answers.parquet
+  hbconv COMMAND --help
+"""
 
 
 class Terminated(BaseException):
@@ -31,10 +40,15 @@ class Terminated(BaseException):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    as_json = "--json" in (sys.argv[1:] if argv is None else argv)
+    given = sys.argv[1:] if argv is None else list(argv)
+    as_json = "--json" in given
+    _complete()
+    if not given:
+        parser().print_help(sys.stderr)
+        return 2
     try:
         with _terminable():
-            return _run(argv)
+            return _run(given)
     except KeyboardInterrupt:
         return fail("Interrupted; nothing was written.", as_json=as_json, code=130)
     except Terminated:
@@ -46,8 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
 
 
-def _run(argv: Sequence[str] | None) -> int:
-    options = parser().parse_args(argv)
+def _run(argv: Sequence[str]) -> int:
+    named = [name for name in COMMANDS if name == argv[0]]
+    options = parser(named or COMMANDS).parse_args(argv)
     try:
         code: int = options.run(options)
         sys.stdout.flush()
@@ -80,21 +95,36 @@ def _terminate(*_: object) -> None:
     raise Terminated
 
 
-def parser() -> argparse.ArgumentParser:
-    """Build the argument parser; each command adds its own arguments."""
+def _complete() -> None:
+    """Answer a shell that asks how to go on, and end; without argcomplete there is no answer."""
+    if "_ARGCOMPLETE" not in os.environ:
+        return
+    import argcomplete
+
+    argcomplete.autocomplete(parser())
+
+
+def parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
+    """Build the argument parser; each of the named commands adds its own arguments."""
     from hbconv import __version__
 
     top = argparse.ArgumentParser(
         prog="hbconv",
         description="Compile scikit-learn, LightGBM, XGBoost and CatBoost models "
         "to tensor programs.",
+        epilog=EXAMPLES,
+        formatter_class=_Help,
     )
     top.add_argument("--version", action="version", version=f"hbconv {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name in COMMANDS:
+    for name in names:
         module = importlib.import_module(f"hbconv.cli.{name.replace('-', '_')}")
         command = commands.add_parser(
-            name, help=(module.__doc__ or "").splitlines()[0], description=module.__doc__
+            name,
+            help=(module.__doc__ or "").splitlines()[0],
+            description=module.__doc__,
+            epilog=module.EXAMPLES,
+            formatter_class=_Help,
         )
         command.add_argument(
             "--json", action="store_true", help="print the result as JSON on standard output"
@@ -102,6 +132,17 @@ def parser() -> argparse.ArgumentParser:
         module.arguments(command)
         command.set_defaults(run=module.run)
     return top
+
+
+class _Help(argparse.HelpFormatter):
+    """Fills paragraphs to the terminal's width, and leaves indented examples as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        parts = textwrap.dedent(text).strip("\n").split("\n\n")
+        return "\n\n".join(
+            part if "\n  " in part else super(_Help, self)._fill_text(part, width, indent)
+            for part in parts
+        )
 
 
 def fail(message: str, *, as_json: bool, code: int = 1) -> int:

@@ -18,11 +18,24 @@ import numpy as np
 
 from hbconv.cli import answer, positive
 from hbconv.cli.ablation import ablate, show_ablation
-from hbconv.cli.sources import convert_options, load_saved, load_source, model_arguments
+from hbconv.cli.boosters import open_booster
+from hbconv.cli.sources import (
+    convert_options,
+    load_saved,
+    load_source,
+    model_arguments,
+    refuse_trusted,
+)
 from hbconv.cli.tables import read_all
 from hbconv.containers import Graph
-from hbconv.errors import InputError
+from hbconv.errors import InputError, MissingPackageError
 from hbconv.scorer import rows_for
+
+EXAMPLES = """
+examples:
+  hbconv bench model.txt
+  hbconv bench model.joblib --allow-pickle --data rows.parquet --backends torch,onnx,tvm
+"""
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -54,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     import hbconv
 
     path = Path(options.model)
-    source = None if path.suffix == ".hbc" else load_source(path, allow_pickle=options.allow_pickle)
+    source = _source(path, options)
     backends = options.backends.split(",") if options.backends else [options.backend]
     models = {name: _model(hbconv, path, source, options, name) for name in backends}
     first = next(iter(models.values()))
@@ -67,8 +80,9 @@ def run(options: argparse.Namespace) -> int:
     contenders: dict[str, Callable[[Any], Any]] = {
         model.backend: getattr(model, method) for model in models.values()
     }
-    if source is not None and not isinstance(source, Graph):
-        contenders = {"source": getattr(source, method), **contenders}
+    own = _own(source, path, options.threads or 1)
+    if own is not None:
+        contenders = {"source": getattr(own, method), **contenders}
     figures = [
         _time(name, call, rows[:size], options.repeat)
         for size in options.batch
@@ -76,6 +90,24 @@ def run(options: argparse.Namespace) -> int:
     ]
     answer(options, {"method": method, "figures": figures}, _table(method, figures))
     return 0
+
+
+def _source(path: Path, options: argparse.Namespace) -> Any:
+    """Read what is converted; None for a .hbc file."""
+    if path.suffix == ".hbc":
+        return None
+    refuse_trusted(options)
+    return load_source(path, allow_pickle=options.allow_pickle)
+
+
+def _own(source: Any, path: Path, threads: int) -> Any:
+    """Return what answers as the source; None where there is none, or its library is missing."""
+    if not isinstance(source, Graph):
+        return source
+    try:
+        return open_booster(path, threads)
+    except MissingPackageError:
+        return None
 
 
 def _ablate(models: Iterable[Any], method: str, rows: Any, options: argparse.Namespace) -> int:
@@ -95,7 +127,7 @@ def _model(
 ) -> Any:
     chosen = convert_options(options) | ({} if backend in (None, "auto") else {"backend": backend})
     if source is None:
-        return load_saved(path, chosen)
+        return load_saved(path, chosen, trusted=options.trusted)
     return hbconv.convert(source, **chosen)
 
 

@@ -25,6 +25,13 @@ from hbconv.runtime.program_choice import name_dtypes
 from hbconv.runtime.storage.export import find_writer
 from hbconv.scorer import rows_for
 
+EXAMPLES = """
+examples:
+  hbconv convert model.txt -o model.hbc
+  hbconv convert model.joblib --allow-pickle -o model.hbc --sample rows.parquet
+  hbconv convert model.skops -o model.onnx
+"""
+
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

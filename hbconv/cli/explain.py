@@ -1,4 +1,7 @@
-"""Show the plan with costs and refusals, the graph before and after the optimizer, the kernels."""
+"""Say in five lines how a model runs, or show its plan, costs, graphs and kernels.
+
+With --json everything is printed.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,27 @@ from pathlib import Path
 from hbconv.cli import answer
 from hbconv.cli.sources import load_model, model_arguments
 from hbconv.containers.dot import dot
-from hbconv.errors import MissingPackageError
+from hbconv.errors import MissingPackageError, OptionError
 from hbconv.model import Model
 from hbconv.runtime.report.stage import STAGES
+
+EXAMPLES = """
+examples:
+  hbconv explain model.hbc
+  hbconv explain model.txt --verbose
+  hbconv explain model.txt --svg model.svg
+"""
+HINT = "Costs, graphs and rewrites: --verbose. Kernels: --kernel."
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     model_arguments(command)
+    command.add_argument(
+        "--verbose",
+        action="store_true",
+        help="show costs and refusals, and the graph before and after each rewrite",
+    )
     command.add_argument(
         "--kernel",
         action="store_true",
@@ -38,6 +54,8 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Explain, and draw where asked."""
+    if options.stage and (options.kernel or options.verbose):
+        raise OptionError("--stage shows one stage alone. Leave --kernel and --verbose out.")
     model = load_model(options)
     if options.stage:
         report = model.explain(options.stage)
@@ -56,7 +74,8 @@ def _explain(model: Model, options: argparse.Namespace) -> None:
     explanation = model.explain()
     kernels = explanation.kernels if options.kernel else ()
     facts = {"kernels": [kernel.to_dict() for kernel in kernels]} if options.kernel else {}
-    answer(options, explanation.to_dict() | facts, "\n\n".join(map(str, [explanation, *kernels])))
+    told = str(explanation) if options.verbose else f"{explanation.summary}\n{HINT}"
+    answer(options, explanation.to_dict() | facts, "\n\n".join([told, *map(str, kernels)]))
 
 
 def _draw(picture: str, path: Path) -> None:

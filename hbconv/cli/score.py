@@ -35,6 +35,14 @@ from hbconv.scorer import Scorer
 
 FORMATS = tuple(SUFFIX)
 
+EXAMPLES = """
+examples:
+  hbconv score model.hbc rows.parquet -o answers.parquet --keep id
+  hbconv score model.hbc 'in/**/*.csv' -o answers.csv --method predict,predict_proba
+  hbconv score model.hbc s3://bucket/in/ -o s3://bucket/out/ --resume
+  hbconv score model.hbc - --input-format csv -o answers.jsonl --rejects bad.jsonl
+"""
+
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

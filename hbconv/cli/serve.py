@@ -13,6 +13,12 @@ from pathlib import Path
 from hbconv.cli import positive
 from hbconv.errors import MissingPackageError, OptionError
 
+EXAMPLES = """
+examples:
+  hbconv serve model.hbc
+  hbconv serve models/ --port 9000 --workers 2
+"""
+
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

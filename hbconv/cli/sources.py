@@ -6,21 +6,19 @@ Formats that can run code are read only when the user allows it.
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hbconv.cli import positive
+from hbconv.cli.catboost_files import is_catboost_json, open_catboost, require_readable
 from hbconv.errors import ConversionError, MissingPackageError, OptionError
-from hbconv.parse.checks.damage import reading
 
 if TYPE_CHECKING:
     from hbconv.containers import Graph
     from hbconv.model import Model
 
-__all__ = ["convert_options", "load_model", "load_source", "model_arguments", "open_catboost"]
+__all__ = ["convert_options", "load_model", "load_source", "model_arguments"]
 
 TRUSTED = (
     "catboost.core.CatBoost",
@@ -65,6 +63,8 @@ def load_source(path: Path, *, allow_pickle: bool = False) -> Any:
     """
     if not path.is_file():
         raise ConversionError(f"No file {path}.")
+    from hbconv.parse.checks.damage import reading
+
     with reading(path.name, "Save the model anew."):
         return _load(path, allow_pickle=allow_pickle)
 
@@ -77,7 +77,7 @@ def _load(path: Path, *, allow_pickle: bool) -> Any:
     if path.suffix in (".json", ".ubj"):
         return _read_json(path.read_bytes())
     if path.suffix == ".cbm":
-        _require_readable(path)
+        require_readable(path)
         return open_catboost(path)
     if path.suffix == ".skops":
         return _load_skops(path)
@@ -96,12 +96,26 @@ def load_model(options: argparse.Namespace) -> Model:
     path = Path(options.model)
     chosen = convert_options(options)
     if path.suffix == ".hbc":
-        return load_saved(path, chosen)
+        return load_saved(path, chosen, trusted=options.trusted)
+    refuse_trusted(options)
     return hbconv.convert(load_source(path, allow_pickle=options.allow_pickle), **chosen)
 
 
-def load_saved(path: Path, chosen: dict[str, Any]) -> Model:
-    """Load a saved .hbc model.
+def refuse_trusted(options: argparse.Namespace) -> None:
+    """Refuse ``--trusted`` for files that store no programs.
+
+    Raises
+    ------
+    OptionError
+    """
+    if options.trusted:
+        raise OptionError(
+            f"--trusted is for .hbc files, and {options.model} is none. Leave it out."
+        )
+
+
+def load_saved(path: Path, chosen: dict[str, Any], *, trusted: bool = False) -> Model:
+    """Load a saved .hbc model, and the programs stored in it if they are trusted.
 
     Keyword arguments of ``hbconv.convert`` replace those it was saved with.
     """
@@ -109,7 +123,7 @@ def load_saved(path: Path, chosen: dict[str, Any]) -> Model:
 
     where = {name: chosen[name] for name in ("backend", "device") if name in chosen}
     how = {name: chosen[name] for name in chosen.keys() - where.keys()}
-    model = hbconv.load(path, **where, on_new_dtypes="compile")
+    model = hbconv.load(path, **where, trusted=trusted, on_new_dtypes="compile")
     return model.for_target(**how) if how else model
 
 
@@ -136,10 +150,17 @@ def model_arguments(command: argparse.ArgumentParser) -> None:
         help="leave out a rule of the optimizer, to see what it does; may be given again",
     )
     command.add_argument("--threads", type=positive, help="threads one call may use (default 1)")
-    command.epilog = (
+    command.add_argument(
+        "--trusted",
+        action="store_true",
+        help="run the programs stored in a .hbc file, which can do anything: only of people you "
+        "trust",
+    )
+    kept = (
         "A .hbc file keeps the backend, device, precision, strategy, threads and rules it was "
         "saved with, unless others are given."
     )
+    command.epilog = f"{kept}\n{command.epilog or ''}"
 
 
 def convert_options(options: argparse.Namespace) -> dict[str, Any]:
@@ -152,53 +173,13 @@ def convert_options(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _read_json(data: bytes) -> Graph:
-    if b'"features_info"' in data and b'"scale_and_bias"' in data:
+    if is_catboost_json(data):
         from hbconv.parse.catboost.estimators import parse_catboost_json
 
         return parse_catboost_json(data)
     from hbconv.parse.xgboost.estimators import parse_xgboost_bytes
 
     return parse_xgboost_bytes(data)
-
-
-PYTHON_EXITS = (0, 1)
-"""Exit codes of a process that Python ends: done, or an exception. A crash has another."""
-
-
-def _require_readable(path: Path) -> None:
-    """Refuse a file over which CatBoost crashes, by reading it in another process first.
-
-    What that process raises is left to whoever reads the file next.
-    """
-    command = [sys.executable, "-m", "hbconv.cli.trial", str(path)]
-    code = subprocess.run(command, capture_output=True, check=False).returncode  # noqa: S603
-    if code not in PYTHON_EXITS:
-        raise ConversionError(
-            f"{path.name} is damaged: CatBoost crashes over it (exit code {code}). "
-            "Save the model again."
-        )
-
-
-def open_catboost(path: Path) -> Any:
-    """Load a binary CatBoost model as the estimator that its objective is for.
-
-    A damaged file can end the process.
-    """
-    try:
-        import catboost
-    except ImportError as error:
-        raise MissingPackageError(
-            "Reading .cbm files needs catboost. Install with: pip install catboost. "
-            "Or save the model with format='json'."
-        ) from error
-    from hbconv.parse.catboost.objectives import CLASSIFIERS
-
-    loss = str(catboost.CatBoost().load_model(str(path)).get_param("loss_function")).partition(":")[
-        0
-    ]
-    return (
-        catboost.CatBoostClassifier if loss in CLASSIFIERS else catboost.CatBoostRegressor
-    )().load_model(str(path))
 
 
 def _load_skops(path: Path) -> Any:

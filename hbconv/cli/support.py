@@ -23,6 +23,12 @@ BACKENDS = ("reference", "torch", "torchscript", "onnx", "tvm")
 
 Estimators = dict[str, dict[str, Any]]
 
+EXAMPLES = """
+examples:
+  hbconv support
+  hbconv support KMeans
+"""
+
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

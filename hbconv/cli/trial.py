@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from hbconv.cli.sources import open_catboost
+from hbconv.cli.catboost_files import open_catboost
 from hbconv.errors import HbconvError
 from hbconv.parse import parse
 

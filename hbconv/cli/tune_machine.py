@@ -35,6 +35,11 @@ BACKENDS = ("tvm", "torch", "onnx")
 """Those that have prices of their own; TorchScript takes torch's."""
 SECONDS = 5.0
 
+EXAMPLES = """
+examples:
+  hbconv tune-machine
+"""
+
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

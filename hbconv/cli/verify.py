@@ -1,6 +1,6 @@
 """Compare a converted model with its source on a table, method by method.
 
-Exits with 1 when a decision differs.
+The file of a booster is compared with its own library. Exits with 1 when a decision differs.
 """
 
 from __future__ import annotations
@@ -9,11 +9,18 @@ import argparse
 from pathlib import Path
 
 from hbconv.cli import answer, positive
-from hbconv.cli.sources import convert_options, load_source, model_arguments
+from hbconv.cli.boosters import open_booster
+from hbconv.cli.sources import convert_options, load_source, model_arguments, refuse_trusted
 from hbconv.cli.tables import read_all
 from hbconv.containers import Graph
 from hbconv.errors import OptionError
 from hbconv.scorer import rows_for
+
+EXAMPLES = """
+examples:
+  hbconv verify model.txt rows.parquet
+  hbconv verify model.joblib --allow-pickle rows.csv --rows 1000
+"""
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -29,13 +36,17 @@ def run(options: argparse.Namespace) -> int:
     """Convert, predict with both, and report."""
     import hbconv
 
-    source = load_source(Path(options.model), allow_pickle=options.allow_pickle)
-    if isinstance(source, Graph):
+    path = Path(options.model)
+    if path.suffix == ".hbc":
         raise OptionError(
-            "verify needs the fitted estimator itself (.skops, .joblib, .pkl): "
-            "the file of a booster cannot predict without its library."
+            f"{path.name} holds no source to compare with. Give the model file that it was "
+            f"converted from: hbconv verify SOURCE {options.data}."
         )
+    refuse_trusted(options)
+    source = load_source(path, allow_pickle=options.allow_pickle)
     model = hbconv.convert(source, **convert_options(options))
+    if isinstance(source, Graph):
+        source = open_booster(path)
     names = getattr(model, "feature_names_in_", None)
     rows = rows_for(
         model,

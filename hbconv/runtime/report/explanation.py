@@ -101,6 +101,36 @@ class Explanation:
             for name, method in self.methods.items()
         )
 
+    @property
+    def summary(self) -> str:
+        """Five lines: where it runs, what it reads and answers, how trees run, what was rewritten.
+
+        Several forests are told by the first of them.
+        """
+        told = str(self.plan) if self.plan.choices else "none"
+        forests = [line for line in told.splitlines() if not line.startswith(" ")]
+        more = f", and {len(forests) - 1} more forests" if len(forests) > 1 else ""
+        steps = f"{_steps(self.before)} steps as parsed, {_steps(self.after)} as optimized"
+        reads, *others = (line for line in self.before.splitlines() if line.startswith("input"))
+        rest = f", and {len(others)} more inputs" if others else ""
+        return "\n".join(
+            (
+                self._where,
+                f"reads    {reads.removeprefix('input').strip()}{rest}",
+                f"answers  {', '.join(self.methods)}",
+                f"trees    {forests[0]}{more}",
+                f"graph    {steps} by {len(self.applied)} rewrites",
+            )
+        )
+
+    @property
+    def _where(self) -> str:
+        target = self.target
+        return (
+            f"{self.estimator} on backend {target.backend}, device {target.device}, "
+            f"precision {target.precision}"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return {
@@ -120,10 +150,7 @@ class Explanation:
     def __str__(self) -> str:
         target = self.target
         parts = {
-            "Target": (
-                f"{self.estimator} on backend {target.backend}, device {target.device}, "
-                f"precision {target.precision}\n{show_prices(target)}"
-            ),
+            "Target": f"{self._where}\n{show_prices(target)}",
             "Plan": "\n".join(map(str, (self.plan, *self.row_plans))),
             **({"Tuned": self.tuning} if self.tuning else {}),
             "Programs": "\n".join(map(str, self.programs)),
@@ -133,6 +160,11 @@ class Explanation:
             "Graph as optimized": self.after,
         }
         return "\n\n".join(f"{title}\n{'-' * len(title)}\n{text}" for title, text in parts.items())
+
+
+def _steps(graph: str) -> int:
+    """Count the nodes of a graph that is shown."""
+    return sum(line.startswith("%") for line in graph.splitlines())
 
 
 def _show_tuning(planned: Planned) -> str:

@@ -23,7 +23,8 @@ from fuzz.runner import Subject
 
 import hbconv
 from hbconv.cli import sources
-from hbconv.cli.sources import load_source, open_catboost
+from hbconv.cli.catboost_files import open_catboost
+from hbconv.cli.sources import load_source
 from hbconv.errors import ConversionError
 from hbconv.parse import parse
 

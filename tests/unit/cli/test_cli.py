@@ -139,7 +139,7 @@ def test_convert_tunes(capsys, tmp_path, tune):
     code, out, _ = run(capsys, "convert", *options, "-o", tmp_path / "m.hbc")
     assert code == 0
     assert "ms against" in json.loads(out)["tuned"][0]
-    code, out, _ = run(capsys, "explain", tmp_path / "m.hbc")
+    code, out, _ = run(capsys, "explain", tmp_path / "m.hbc", "--verbose")
     assert code == 0
     assert "\nTuned\n" in out
 
@@ -299,7 +299,8 @@ def test_usage_errors_exit_2(capsys):
 
 
 def test_explain_shows_plan_and_graphs(capsys, files):
-    code, out, _ = run(capsys, "explain", converted(capsys, files), "--dot", files / "g.dot")
+    path = converted(capsys, files)
+    code, out, _ = run(capsys, "explain", path, "--verbose", "--dot", files / "g.dot")
     assert code == 0
     assert "StandardScaler" in out
     assert (files / "g.dot").read_text().startswith("digraph")

@@ -1,0 +1,73 @@
+"""Open the file of a booster with its own library, to compare a converted model with it.
+
+The answers have the names that models converted from such files give them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hbconv.cli.catboost_files import is_catboost_json, open_catboost
+from hbconv.errors import MissingPackageError
+
+__all__ = ["open_booster"]
+
+
+@dataclass(frozen=True)
+class OwnBooster:
+    """The answers of a booster's own library to rows, a DataFrame or an array.
+
+    Parameters
+    ----------
+    predict, raw_scores, apply : callable
+        From rows to an array: answers, scores before the link function, and leaves.
+    """
+
+    predict: Callable[[Any], Any]
+    raw_scores: Callable[[Any], Any]
+    apply: Callable[[Any], Any]
+
+
+def open_booster(path: Path, threads: int = 1) -> Any:
+    """Load a .txt of LightGBM, or a .json or .ubj of XGBoost or CatBoost, with its library.
+
+    LightGBM and XGBoost use as many threads as are given.
+
+    Raises
+    ------
+    MissingPackageError
+        The library is not installed.
+    """
+    try:
+        if path.suffix == ".txt":
+            return _lightgbm(path, threads)
+        if path.suffix == ".json" and is_catboost_json(path.read_bytes()):
+            return open_catboost(path)
+        return _xgboost(path, threads)
+    except ImportError as error:
+        raise MissingPackageError(
+            f"To compare {path.name} with its own library, install it: pip install {error.name}"
+        ) from error
+
+
+def _lightgbm(path: Path, threads: int) -> OwnBooster:
+    import lightgbm
+
+    predict = partial(lightgbm.Booster(model_file=path).predict, num_threads=threads)
+    return OwnBooster(predict, partial(predict, raw_score=True), partial(predict, pred_leaf=True))
+
+
+def _xgboost(path: Path, threads: int) -> OwnBooster:
+    import xgboost
+
+    booster = xgboost.Booster({"nthread": threads}, model_file=path)
+
+    def ask(rows: Any, **how: bool) -> Any:
+        names = booster.feature_names
+        return booster.predict(xgboost.DMatrix(rows, feature_names=names, nthread=threads), **how)
+
+    return OwnBooster(ask, partial(ask, output_margin=True), partial(ask, pred_leaf=True))
