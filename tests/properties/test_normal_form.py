@@ -25,6 +25,7 @@ from hbconv.containers import (
     Node,
     OneHot,
     Output,
+    Polynomial,
     RowDot,
     Schema,
     Select,
@@ -92,6 +93,19 @@ def _squares(draw: st.DrawFn, x: Node, dtype: str) -> Node:
     return GroupSums(Map(Concat((_scaled(draw, x, dtype), _scaled(draw, x, dtype))), "square"), 2)
 
 
+def _products(draw: st.DrawFn, x: Node, dtype: str) -> Node:
+    columns = st.integers(-1, x.type.width - 1)
+    terms = draw(st.lists(st.tuples(columns, columns), min_size=1, max_size=6))
+    table = np.array([sorted(term, reverse=True) for term in terms], np.int32)
+    return Affine.of(Polynomial(x, Array(table)), mul=_numbers(draw, len(terms)))
+
+
+def _lengths(draw: st.DrawFn, x: Node, dtype: str) -> Node:
+    outputs = draw(st.sampled_from([2, 4]))
+    weights = _numbers(draw, x.type.width * outputs).reshape(-1, outputs).astype(dtype)
+    return GroupSums(Map(Linear.of(x, weights), "square"), 2)
+
+
 def _encoded(draw: st.DrawFn, x: Node, dtype: str) -> Node:
     chosen = Select(Columns.of(_schema(x)), Array.of([0], np.int32))
     codes = FindCode(chosen, (Array(np.array([-1.0, 0.0, 0.5])),))
@@ -108,7 +122,9 @@ STEPS = {
     "cast": lambda draw, x, dtype: Cast(x, "float"),
     "encoded": _encoded,
     "length": lambda draw, x, dtype: RowDot(x, x),
+    "lengths": _lengths,
     "linear": _linear,
+    "products": _products,
     "scaled": _scaled,
     "select": _select,
     "squares": _squares,

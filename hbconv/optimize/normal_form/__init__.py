@@ -7,9 +7,11 @@ matrix of weights, however many steps the source took. The files, in their order
 1. ``linear_part``: which nodes belong to it, and the roots at which others read them.
 2. ``region``: what lies between some roots and their leaves.
 3. ``zeros``: the zeros of its scalers, about which a form may be centred.
-4. ``expand``: the normal form of a root; ``instance`` writes it as nodes.
-5. ``verify`` judges the result on the rows of ``probe``, with ``evaluate`` in ``double_double``.
-6. ``derive`` does all that for a group of roots.
+4. ``expand``: the ``form`` of a root; ``products`` hands on the weights of products of columns.
+5. ``instance`` writes it as nodes: a product over columns and squares, a full quadratic form where
+   columns are multiplied with each other, and a look-up.
+6. ``verify`` judges the result on the rows of ``probe``, with ``evaluate`` in ``double_double``.
+7. ``derive`` does all that for a group of roots.
 
 L. Zheng and others, "EINNET: Optimizing Tensor Programs with Derivation-Based Transformations",
 OSDI 2023.

@@ -12,9 +12,8 @@ from hbconv.containers import (
     ConstantRows,
     Linear,
     LookupSum,
-    Map,
     Node,
-    RowDot,
+    Polynomial,
     Select,
     Together,
     topological,
@@ -24,6 +23,7 @@ from hbconv.optimize.normal_form.expand import expand
 from hbconv.optimize.normal_form.instance import write
 from hbconv.optimize.normal_form.linear_part import LOOKUPS, LinearPart
 from hbconv.optimize.normal_form.probe import Probe
+from hbconv.optimize.normal_form.products import PRODUCTS
 from hbconv.optimize.normal_form.region import Region
 from hbconv.optimize.normal_form.verify import DerivationJudge
 from hbconv.optimize.normal_form.zeros import ScalerZeros
@@ -40,6 +40,9 @@ _MOVES = (Select, Concat, Together)
 MAX_WEIGHTS = 1 << 24
 """Entries of the largest matrix that a derivation makes."""
 
+MAX_MIXED = 64
+"""Columns of the widest quadratic form, which has half as many products as their square."""
+
 
 @dataclass(frozen=True)
 class Derived:
@@ -51,10 +54,13 @@ class Derived:
         The new node of each root that changed.
     reasons : mapping of Node to str
         Why each other root was declined; roots that are in normal form already are left out.
+    mixes : bool
+        Columns of the leaves are multiplied with each other.
     """
 
     nodes: Mapping[Node, Node] = field(default_factory=dict)
     reasons: Mapping[Node, str] = field(default_factory=dict)
+    mixes: bool = False
 
 
 def derive(roots: Iterable[Node], part: LinearPart, cut: frozenset[Node] = frozenset()) -> Derived:
@@ -79,6 +85,8 @@ def derive(roots: Iterable[Node], part: LinearPart, cut: frozenset[Node] = froze
         )
     if _entries(region, chosen) > MAX_WEIGHTS:
         return Derived(reasons=dict.fromkeys(chosen, "the weights would be too many"))
+    if region.mixes and sum(x.type.width for x in region.leaves) > MAX_MIXED:
+        return Derived(reasons=dict.fromkeys(chosen, "the products of columns would be too many"))
     zeros = ScalerZeros.of(region)
     judge = DerivationJudge(region, Probe.of(region, zeros), chosen)
     nodes: dict[Node, Node] = {}
@@ -94,7 +102,7 @@ def derive(roots: Iterable[Node], part: LinearPart, cut: frozenset[Node] = froze
             elif derived != root:
                 nodes[root] = derived
         pending = list(reasons)
-    return Derived(nodes, reasons)
+    return Derived(nodes, reasons, region.mixes)
 
 
 class _Attempt:
@@ -105,7 +113,7 @@ class _Attempt:
     ) -> None:
         self.region = region
         self.judge = judge
-        squared = any(isinstance(node, Map | RowDot) for node in region.nodes)
+        squared = any(isinstance(node, PRODUCTS) for node in region.nodes)
         self.centres = zeros.centres(np.sqrt(beyond) if squared else beyond)
         self.at_centre = _values_at(region, self.centres)
 
@@ -159,4 +167,5 @@ def _entries(region: Region, roots: tuple[Node, ...]) -> int:
 def multiplications(roots: Iterable[Node]) -> int:
     """Count the multiply-adds of a row in all products below some nodes, each once."""
     nodes = topological(tuple(roots))
-    return sum(node.weights.data.size for node in nodes if isinstance(node, Linear))
+    listed = sum(node.terms.data.size for node in nodes if isinstance(node, Polynomial))
+    return listed + sum(node.weights.data.size for node in nodes if isinstance(node, Linear))

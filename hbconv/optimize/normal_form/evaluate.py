@@ -28,6 +28,7 @@ from hbconv.containers import (
     Map,
     Node,
     OneHot,
+    Polynomial,
     RowDot,
     Select,
     Together,
@@ -156,6 +157,12 @@ def _expanded(node: ConstantRows, operands: list[Bounded]) -> Bounded:
     return Bounded.exact(np.tile(node.values.data, (len(operands[0].error), 1)))
 
 
+def _polynomial(node: Polynomial, operands: list[Bounded]) -> Bounded:
+    (x,) = operands
+    factors = _joined([x, Bounded.exact(np.ones((len(x.error), 1)))])  # whose last one -1 reads
+    return reduce(Bounded.__mul__, (factors[columns] for columns in node.terms.data.T))
+
+
 _MEANINGS: Mapping[type[Node], Callable[[Any, list[Bounded]], Bounded]] = {
     Add: lambda node, xs: reduce(Bounded.__add__, xs),
     Affine: _affine,
@@ -167,6 +174,7 @@ _MEANINGS: Mapping[type[Node], Callable[[Any, list[Bounded]], Bounded]] = {
     LookupSum: _lookup_sum,
     Map: lambda node, xs: xs[0] * xs[0],
     OneHot: _one_hot,
+    Polynomial: _polynomial,
     RowDot: lambda node, xs: (xs[0] * xs[1]).sums(1),
     Select: lambda node, xs: xs[0][node.indices.data],
     Together: lambda node, xs: xs[0],

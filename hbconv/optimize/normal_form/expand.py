@@ -9,7 +9,6 @@ the root's outputs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,81 +23,19 @@ from hbconv.containers import (
     GroupSums,
     Linear,
     LookupSum,
-    Map,
     Node,
     OneHot,
-    RowDot,
     Select,
     Together,
 )
 from hbconv.optimize.normal_form.evaluate import Bounded
+from hbconv.optimize.normal_form.form import LeafWeights, NormalForm
+from hbconv.optimize.normal_form.products import PRODUCTS, ColumnProducts
 from hbconv.optimize.normal_form.region import Region
 
-__all__ = ["LeafWeights", "NormalForm", "expand"]
+__all__ = ["expand"]
 
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class LeafWeights:
-    """Weights on the columns of a node, and on their squares.
-
-    Parameters
-    ----------
-    linear : ndarray, shape (width, outputs)
-    squares : ndarray, shape (width, outputs), or None
-    """
-
-    linear: Floats
-    squares: Floats | None = None
-
-    def __add__(self, other: LeafWeights) -> LeafWeights:
-        if self.squares is None or other.squares is None:
-            squares = other.squares if self.squares is None else self.squares
-        else:
-            squares = self.squares + other.squares
-        return LeafWeights(self.linear + other.linear, squares)
-
-    def through(self, change: Callable[[Floats], Floats]) -> LeafWeights:
-        """Change both alike, as where columns move."""
-        return LeafWeights(
-            change(self.linear), None if self.squares is None else change(self.squares)
-        )
-
-    @property
-    def are_finite(self) -> bool:
-        """Whether all weights are finite."""
-        squares = 0.0 if self.squares is None else self.squares
-        return bool(np.isfinite(self.linear).all() and np.isfinite(squares).all())
-
-
-@dataclass(frozen=True)
-class NormalForm:
-    """A polynomial of degree 2 in the columns of some leaves, with tables for codes.
-
-    ``bias + sum((x - centre) @ linear + (x - centre)**2 @ squares) + sum(table[code + 1])``
-
-    Parameters
-    ----------
-    bias : ndarray, shape (outputs,)
-    leaves : mapping of Node to LeafWeights
-    centres : mapping of Node to ndarray
-        Of each leaf.
-    tables : mapping of Node to tuple of ndarray
-        For each column of a node of codes, a table as LookupSum has it.
-    """
-
-    bias: Floats
-    leaves: Mapping[Node, LeafWeights]
-    centres: Mapping[Node, Floats]
-    tables: Mapping[Node, tuple[Floats, ...]]
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether all constants are finite."""
-        tables = (np.isfinite(t).all() for of_node in self.tables.values() for t in of_node)
-        terms = (terms.are_finite for terms in self.leaves.values())
-        return bool(np.isfinite(self.bias).all()) and all(terms) and all(tables)
 
 
 Flow = Iterator[tuple[Node, LeafWeights]]
@@ -122,22 +59,79 @@ def expand(
     at_centre : mapping of Node to Bounded
         Value of each node at the centre, look-ups left out.
     """
-    weights: dict[Node, LeafWeights] = {root: LeafWeights(np.eye(root.type.width))}
-    tables: dict[Node, tuple[Floats, ...]] = {}
+    expansion = _Expansion(root, region, centres, at_centre)
     with np.errstate(all="ignore"):
-        for node in reversed(region.nodes):
-            terms = weights.pop(node, None)
+        expansion.go_down()
+    return expansion.form()
+
+
+class _Expansion:
+    """The weights of a root, as they are handed on from node to node."""
+
+    def __init__(
+        self,
+        root: Node,
+        region: Region,
+        centres: Mapping[Node, Floats],
+        at_centre: Mapping[Node, Bounded],
+    ) -> None:
+        self.root = root
+        self.region = region
+        self.centres = centres
+        self.at_centre = at_centre
+        self.weights = {root: LeafWeights(np.eye(root.type.width))}
+        self.tables: dict[Node, tuple[Floats, ...]] = {}
+        self.mixed: list[Floats] = []
+
+    def go_down(self) -> None:
+        """Hand the weights on until only leaves have some."""
+        for node in reversed(self.region.nodes):
+            terms = self.weights.pop(node, None)
             if terms is None:
                 continue
             if isinstance(node, OneHot | LookupSum):
-                _collect(tables, node.codes, _tables(node, terms))
+                _collect(self.tables, node.codes, _tables(node, terms))
                 continue
-            for operand, passed in _PASSES[type(node)](node, terms, at_centre):
-                weights[operand] = weights[operand] + passed if operand in weights else passed
-    leaves = _at_homes(region, weights)
-    bias = at_centre[root].value.high[0]
-    in_order = {codes: tables[codes] for codes in region.codes if codes in tables}
-    return NormalForm(bias, leaves, {home: centres[home] for home in leaves}, in_order)
+            multiplies = isinstance(node, PRODUCTS)
+            flow = self._multiply(node, terms) if multiplies else _PASSES[type(node)](node, terms)
+            for operand, passed in flow:
+                known = self.weights.get(operand)
+                self.weights[operand] = passed if known is None else known + passed
+
+    def _multiply(self, node: Node, terms: LeafWeights) -> Flow:
+        """Hand on what products are about the centre; keep what mixes columns of leaves."""
+        x = node.inputs[0]
+        pairs = ColumnProducts.of(node, terms.linear)
+        linear = pairs.linear(self.at_centre[x].value.high[0])
+        if self.region.are_squares(node):
+            yield x, LeafWeights(linear, pairs.squares(x.type.width))
+            return
+        self.mixed.append(pairs.between(self._jacobian(x)))
+        yield x, LeafWeights(linear)
+
+    def _jacobian(self, x: Node) -> Floats:
+        """Return the weights of all columns of all homes on a node of degree 1."""
+        leaves = expand(x, self.region, self.centres, self.at_centre).leaves
+        return np.concatenate([w.linear for w in _all_homes(self.region, leaves, x).values()])
+
+    def form(self) -> NormalForm:
+        """Return what came down."""
+        leaves = _at_homes(self.region, self.weights)
+        mixed = sum(self.mixed[1:], self.mixed[0]) if self.mixed else None
+        leaves = leaves if mixed is None else _all_homes(self.region, leaves, self.root)
+        bias = self.at_centre[self.root].value.high[0]
+        tables = {codes: self.tables[codes] for codes in self.region.codes if codes in self.tables}
+        return NormalForm(bias, leaves, {x: self.centres[x] for x in leaves}, tables, mixed)
+
+
+def _all_homes(
+    region: Region, leaves: Mapping[Node, LeafWeights], root: Node
+) -> dict[Node, LeafWeights]:
+    """Give weights to every home, in their order; those that are not read get zeros."""
+    homes = dict.fromkeys(home.node for home in region.homes.values())
+    return {
+        x: leaves.get(x) or LeafWeights(np.zeros((x.type.width, root.type.width))) for x in homes
+    }
 
 
 def _collect(tables: dict[Node, tuple[Floats, ...]], codes: Node, more: tuple[Floats, ...]) -> None:
@@ -188,13 +182,13 @@ def _scattered(weights: Floats, places: npt.NDArray[np.integer], width: int) -> 
     return total
 
 
-def _affine(node: Affine, terms: LeafWeights, _: Mapping[Node, Bounded]) -> Flow:
+def _affine(node: Affine, terms: LeafWeights) -> Flow:
     scale = node.scale_and_offset[0][:, None]
     squares = None if terms.squares is None else scale**2 * terms.squares
     yield node.x, LeafWeights(scale * terms.linear, squares)
 
 
-def _add(node: Add, terms: LeafWeights, _: Mapping[Node, Bounded]) -> Flow:
+def _add(node: Add, terms: LeafWeights) -> Flow:
     for x in node.xs:
         yield x, terms if x.type.width == node.type.width else terms.through(_summed)
 
@@ -205,7 +199,7 @@ def _summed(weights: Floats) -> Floats:
     return total
 
 
-def _concat(node: Concat, terms: LeafWeights, _: Mapping[Node, Bounded]) -> Flow:
+def _concat(node: Concat, terms: LeafWeights) -> Flow:
     first = 0
     for x in node.xs:
         part = slice(first, first + x.type.width)
@@ -213,45 +207,32 @@ def _concat(node: Concat, terms: LeafWeights, _: Mapping[Node, Bounded]) -> Flow
         first += x.type.width
 
 
-def _group_sums(node: GroupSums, terms: LeafWeights, _: Mapping[Node, Bounded]) -> Flow:
+def _group_sums(node: GroupSums, terms: LeafWeights) -> Flow:
     size = node.x.type.width // node.groups
     yield node.x, terms.through(lambda w: np.repeat(w, size, axis=0))
 
 
-def _linear(node: Linear, terms: LeafWeights, _: Mapping[Node, Bounded]) -> Flow:
+def _linear(node: Linear, terms: LeafWeights) -> Flow:
     yield node.x, LeafWeights(node.weights.data.astype(np.float64) @ terms.linear)
 
 
-def _square(x: Node, weights: Floats, at_centre: Mapping[Node, Bounded]) -> Flow:
-    """Use ``(c + d)**2 - c**2 = 2 c d + d**2``."""
-    centre = at_centre[x].value.high.T
-    yield x, LeafWeights(2.0 * centre * weights, weights)
-
-
-def _select(node: Select, terms: LeafWeights, _: Mapping[Node, Bounded]) -> Flow:
+def _select(node: Select, terms: LeafWeights) -> Flow:
     width = node.x.type.width
     yield node.x, terms.through(lambda w: _scattered(w, node.indices.data, width))
 
 
-def _unchanged(node: Cast | Together, terms: LeafWeights, _: Mapping[Node, Bounded]) -> Flow:
+def _unchanged(node: Cast | Together, terms: LeafWeights) -> Flow:
     yield node.x, terms
 
 
-def _row_dot(node: RowDot, terms: LeafWeights, at_centre: Mapping[Node, Bounded]) -> Flow:
-    weights = np.repeat(terms.linear, node.x.type.width, axis=0)
-    return _square(node.x, weights, at_centre)
-
-
-_PASSES: Mapping[type[Node], Callable[[Any, LeafWeights, Mapping[Node, Bounded]], Flow]] = {
+_PASSES: Mapping[type[Node], Callable[[Any, LeafWeights], Flow]] = {
     Add: _add,
     Affine: _affine,
     Cast: _unchanged,
     Concat: _concat,
-    ConstantRows: lambda node, terms, at_centre: iter(()),
+    ConstantRows: lambda node, terms: iter(()),
     GroupSums: _group_sums,
     Linear: _linear,
-    Map: lambda node, terms, at_centre: _square(node.x, terms.linear, at_centre),
-    RowDot: _row_dot,
     Select: _select,
     Together: _unchanged,
 }

@@ -8,8 +8,20 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Add, Affine, Concat, Linear, LookupSum, Map, Node, Select, at_step
-from hbconv.optimize.normal_form.expand import LeafWeights, NormalForm
+from hbconv.containers import (
+    Add,
+    Affine,
+    Cast,
+    Concat,
+    Linear,
+    LookupSum,
+    Map,
+    Node,
+    Polynomial,
+    Select,
+    at_step,
+)
+from hbconv.optimize.normal_form.form import LeafWeights, NormalForm
 
 __all__ = ["write"]
 
@@ -20,8 +32,9 @@ def write(form: NormalForm, root: Node) -> Node:
     """Return nodes that compute the form as the root does, in the root's dtype and step.
 
     1. Leaves give one product, over ``[x - centre, (x - centre)**2]``; a centre of 0 is left out.
-    2. Codes give one look-up, which holds the bias where there is no product.
-    3. A constant stays the root.
+    2. Where products mix columns, it reads the products of two columns in place of the squares.
+    3. Codes give one look-up, which holds the bias where there is no product.
+    4. A constant stays the root.
     """
     dtype = root.type.dtype
     with at_step(root.step):
@@ -31,28 +44,81 @@ def write(form: NormalForm, root: Node) -> Node:
         return terms[0] if len(terms) == 1 else Add(terms)
 
 
+Features = Iterator[tuple[Node, Floats]]
+"""What the product reads, with its weights."""
+
+
 def _product(form: NormalForm, dtype: str) -> Node | None:
-    pairs = [p for home, terms in form.leaves.items() for p in _columns(form, home, terms)]
-    if not pairs:
+    if form.mixed is None:
+        features = [f for home, terms in form.leaves.items() for f in _columns(form, home, terms)]
+    else:
+        features = list(_columns_and_products(form, form.mixed, dtype))
+    if not features:
         return None
-    parts, weights = zip(*pairs, strict=True)
-    x = parts[0] if len(parts) == 1 else Concat(parts)
-    return Linear(x, Array.of(np.concatenate(weights), dtype), Array.of(form.bias, dtype))
+    parts, weights = zip(*features, strict=True)
+    return Linear(
+        _joined(parts), Array.of(np.concatenate(weights), dtype), Array.of(form.bias, dtype)
+    )
 
 
-def _columns(form: NormalForm, home: Node, terms: LeafWeights) -> Iterator[tuple[Node, Floats]]:
-    """Yield the columns that the product reads of a home, and their weights."""
-    squares = np.zeros_like(terms.linear) if terms.squares is None else terms.squares
+def _columns(form: NormalForm, home: Node, terms: LeafWeights) -> Features:
+    """Yield the columns that the product reads of a home, and their squares."""
+    squares = _squares(terms)
     used = np.flatnonzero(terms.linear.any(axis=1) | squares.any(axis=1))
     if not len(used):
         return
-    centre = form.centres[home][used]
-    x = _selected(home, used)
-    centred = Affine.of(x, sub=centre) if centre.any() else x
-    yield centred, terms.linear[used]
-    squared = np.flatnonzero(squares[used].any(axis=1))
-    if len(squared):
-        yield Map(_selected(centred, squared), "square"), squares[used[squared]]
+    z = _centred(home, form.centres[home], used)
+    yield from _weighted(z, terms.linear[used])
+    for squared, weights in _weighted(z, squares[used]):
+        yield Map(squared, "square"), weights
+
+
+def _weighted(z: Node, weights: Floats) -> Features:
+    """Yield the columns that have weights, if any has."""
+    columns = np.flatnonzero(weights.any(axis=1))
+    if len(columns):
+        yield _selected(z, columns), weights[columns]
+
+
+def _squares(terms: LeafWeights) -> Floats:
+    return np.zeros_like(terms.linear) if terms.squares is None else terms.squares
+
+
+def _columns_and_products(form: NormalForm, mixed: Floats, dtype: str) -> Features:
+    """Yield the columns of all homes side by side, and the products that have weights."""
+    linear = np.concatenate([terms.linear for terms in form.leaves.values()])
+    every = np.arange(len(linear))
+    mixed = mixed.copy()
+    mixed[every, every] += np.concatenate([_squares(terms) for terms in form.leaves.values()])
+    first, second = np.nonzero(mixed.any(axis=2))
+    used = np.unique(np.concatenate([np.flatnonzero(linear.any(axis=1)), first, second]))
+    if not len(used):
+        return
+    z = _joined(tuple(_side_by_side(form, used, dtype)))
+    yield from _weighted(z, linear[used])
+    if len(first):
+        pairs = np.searchsorted(used, np.column_stack([first, second]))
+        yield Polynomial(z, Array.of(pairs, np.int32)), mixed[first, second]
+
+
+def _side_by_side(form: NormalForm, used: npt.NDArray[np.integer], dtype: str) -> Iterator[Node]:
+    """Yield the used columns of each home, centred, in a dtype."""
+    start = 0
+    for home in form.leaves:
+        own = used[(used >= start) & (used < start + home.type.width)] - start
+        start += home.type.width
+        if len(own):
+            z = _centred(home, form.centres[home], own)
+            yield z if z.type.dtype == dtype else Cast(z, dtype)
+
+
+def _centred(home: Node, centres: Floats, columns: npt.NDArray[np.integer]) -> Node:
+    x, centre = _selected(home, columns), centres[columns]
+    return Affine.of(x, sub=centre) if centre.any() else x
+
+
+def _joined(parts: tuple[Node, ...]) -> Node:
+    return parts[0] if len(parts) == 1 else Concat(parts)
 
 
 def _selected(x: Node, columns: npt.NDArray[np.integer]) -> Node:
@@ -65,6 +131,5 @@ def _lookup(form: NormalForm, dtype: str, *, with_bias: bool) -> Node | None:
     tables = [table for of_node in form.tables.values() for table in of_node]
     if with_bias:
         tables[0] = tables[0] + form.bias
-    nodes = tuple(form.tables)
-    codes = nodes[0] if len(nodes) == 1 else Concat(nodes)
+    codes = _joined(tuple(form.tables))
     return LookupSum(codes, tuple(Array.of(table, dtype) for table in tables))

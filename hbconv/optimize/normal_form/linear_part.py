@@ -19,19 +19,24 @@ from hbconv.containers import (
     Map,
     Node,
     OneHot,
+    Polynomial,
     RowDot,
     Select,
     Together,
 )
+from hbconv.optimize.normal_form.products import PRODUCTS
 
-__all__ = ["LOOKUPS", "LinearPart"]
+__all__ = ["COLUMNWISE", "LOOKUPS", "LinearPart"]
 
 FLOATS = ("float32", "float64")
 LOOKUPS = (OneHot, LookupSum)
 """Containers that read codes: their inputs are leaves, and they become tables."""
 
-_COLUMNWISE = (Select, Concat, Cast, Together, Affine)
-_PASSING = (*_COLUMNWISE, Map, OneHot, ConstantRows)
+COLUMNWISE = (Select, Concat, Cast, Together, Affine)
+"""Containers each of whose columns comes from one column of an input."""
+
+_AFFINE = (*COLUMNWISE, Add, ConstantRows, GroupSums, Linear)
+_PASSING = (*COLUMNWISE, Map, OneHot, ConstantRows, Polynomial)
 
 
 class LinearPart:
@@ -45,7 +50,7 @@ class LinearPart:
     def __init__(self, graph: Graph) -> None:
         self.nodes = graph.nodes()
         self._inner: dict[Node, bool] = {}
-        self._columnwise: dict[Node, bool] = {}
+        self._affine: dict[Node, bool] = {}
         self._reduces: dict[Node, bool] = {}
         self._outputs = frozenset(graph.output_roots)
 
@@ -54,16 +59,17 @@ class LinearPart:
         if node not in self._inner:
             condition = _CONDITIONS.get(type(node))
             fits = condition is not None and condition(node)
-            self._inner[node] = fits and (not _squares(node) or self.is_columnwise(node.inputs[0]))
+            multiplies = isinstance(node, PRODUCTS)
+            self._inner[node] = fits and (not multiplies or self.is_affine(node.inputs[0]))
         return self._inner[node]
 
-    def is_columnwise(self, node: Node) -> bool:
-        """Whether each column of the node depends on one column of a leaf alone."""
-        if node not in self._columnwise:
-            self._columnwise[node] = not self.is_inner(node) or (
-                isinstance(node, _COLUMNWISE) and all(map(self.is_columnwise, node.inputs))
+    def is_affine(self, node: Node) -> bool:
+        """Whether the node is a polynomial of degree 1 at most in the columns of leaves."""
+        if node not in self._affine:
+            self._affine[node] = not self.is_inner(node) or (
+                isinstance(node, _AFFINE) and all(map(self.is_affine, node.inputs))
             )
-        return self._columnwise[node]
+        return self._affine[node]
 
     def reduces(self, node: Node) -> bool:
         """Whether the node ends a sum of products: only there is a derivation worth while."""
@@ -97,10 +103,6 @@ class LinearPart:
         if not self.is_inner(reader):
             return False
         return self.reduces(reader) or (isinstance(reader, _PASSING) and reader in absorbed)
-
-
-def _squares(node: Node) -> bool:
-    return isinstance(node, Map | RowDot)
 
 
 def _fits_linear(node: Linear) -> bool:
@@ -143,6 +145,7 @@ _CONDITIONS: Mapping[type[Node], Callable[..., bool]] = {
     LookupSum: _fits_lookup,
     Map: lambda node: node.function == "square" and _is_float(node),
     OneHot: lambda node: node.codes.type.dtype == "int32" or _is_float(node.codes),
+    Polynomial: lambda node: node.terms.shape[1] <= 2,
     RowDot: lambda node: node.x == node.y and _is_float(node),
     Select: lambda node: True,
     Together: lambda node: True,

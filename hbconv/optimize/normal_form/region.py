@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Columns, Node, topological
-from hbconv.optimize.normal_form.linear_part import LOOKUPS, LinearPart
+from hbconv.optimize.normal_form.linear_part import COLUMNWISE, LOOKUPS, LinearPart
+from hbconv.optimize.normal_form.products import PRODUCTS, factors
 
 __all__ = ["Home", "Region"]
 
@@ -59,6 +60,26 @@ class Region:
         """Where each leaf's columns are: leaves of the same schema become one."""
         merged = _merged([leaf for leaf in self.leaves if isinstance(leaf, Columns)])
         return {leaf: merged.get(leaf) or _own(leaf) for leaf in self.leaves}
+
+    @cached_property
+    def columnwise(self) -> frozenset[Node]:
+        """The nodes whose columns depend on one column of a leaf each."""
+        found = set(self.leaves)
+        for node in self.nodes:
+            if isinstance(node, COLUMNWISE) and found.issuperset(node.inputs):
+                found.add(node)
+        return frozenset(found)
+
+    @cached_property
+    def mixes(self) -> bool:
+        """Whether a node multiplies columns of leaves, other than each by itself."""
+        products = (node for node in self.nodes if isinstance(node, PRODUCTS))
+        return not all(map(self.are_squares, products))
+
+    def are_squares(self, node: Node) -> bool:
+        """Whether a node multiplies columns of leaves by themselves alone."""
+        first, second = factors(node)
+        return node.inputs[0] in self.columnwise and bool((first == second).all())
 
 
 def _own(leaf: Node) -> Home:

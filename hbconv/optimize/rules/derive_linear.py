@@ -19,6 +19,8 @@ def derive_linear(graph: Graph) -> Iterator[Derivation | Declined]:
     1. Where nothing else is in between, roots become one product over the leaves.
     2. Where inner products are shared or narrow, another derivation keeps them, and folds what lies
        before and after them. The cost decides.
+    3. Squares of inner products become one product over the columns and the products of two of
+       them, which many classes share; or they are kept too. The cost decides.
 
     Roots that share an inner product, or their leaves, are derived together.
 
@@ -46,7 +48,7 @@ def _derivations(roots: list[Node], part: LinearPart) -> Iterator[Derivation | D
     yield from (Declined("derive_linear", r, why) for r, why in whole.reasons.items())
     forms = _alternatives(roots, whole, part)
     if whole.nodes and not forms:
-        yield Declined("derive_linear", roots[0], "one product would take more multiplications")
+        yield Declined("derive_linear", roots[0], "one product would multiply more: those are kept")
     changed = [root for root in roots if any(root in form for form in forms)]
     for form in forms:
         yield Derivation("derive_linear", {r: form.get(r, r) for r in changed}, _PROOF)
@@ -55,31 +57,35 @@ def _derivations(roots: list[Node], part: LinearPart) -> Iterator[Derivation | D
 def _alternatives(roots: list[Node], whole: Derived, part: LinearPart) -> list[Mapping[Node, Node]]:
     """Return the forms that are worth pricing.
 
-    Inner products are kept only where that multiplies less: other methods that read them too are
-    compiled apart. Products that are kept already stay, if one product would multiply more.
+    Inner products are kept only where that multiplies less, or where one product would multiply
+    columns with each other: other methods that read them too are compiled apart. Products that are
+    kept already stay, if one product would multiply more.
     """
 
     def multiplied(form: Mapping[Node, Node]) -> int:
         return multiplications([form.get(root, root) for root in roots])
 
     inner = _inner_products(roots, part)
-    if not inner or (not whole.reasons and multiplied(whole.nodes) <= multiplied({})):
+    saves = not whole.reasons and multiplied(whole.nodes) <= multiplied({})
+    if not inner or (saves and not whole.mixes):
         return [whole.nodes] if whole.nodes else []
-    kept = _kept(roots, inner, part)
-    if not kept and multiplied({}) < multiplied(whole.nodes):
+    kept = list(_kept(roots, inner, part))
+    if not any(kept) and (whole.mixes or multiplied({}) < multiplied(whole.nodes)):
         return []
-    return sorted((form for form in (whole.nodes, kept) if form), key=multiplied)
+    forms = dict.fromkeys(tuple(form.items()) for form in (whole.nodes, *kept) if form)
+    return sorted(map(dict, forms), key=multiplied)
 
 
-def _kept(roots: list[Node], inner: list[Node], part: LinearPart) -> dict[Node, Node]:
-    """Derive the roots and the inner products, each over the inner products below it."""
+def _kept(roots: list[Node], inner: list[Node], part: LinearPart) -> Iterator[dict[Node, Node]]:
+    """Derive each inner product over those below it; and the roots over them, or as they are."""
     cut = frozenset(inner)
-    derived = {node: derive([node], part, cut).nodes.get(node, node) for node in inner}
-    derived |= derive(roots, part, cut).nodes
-    final: dict[Node, Node] = {}
-    for node in (*inner, *roots):
-        final[node] = _over(derived.get(node, node), node, final)
-    return {root: final[root] for root in roots if final[root] != root}
+    below = {node: derive([node], part, cut).nodes.get(node, node) for node in inner}
+    for above in (derive(roots, part, cut).nodes, {}):
+        derived = {**below, **above}
+        final: dict[Node, Node] = {}
+        for node in (*inner, *roots):
+            final[node] = _over(derived.get(node, node), node, final)
+        yield {root: final[root] for root in roots if final[root] != root}
 
 
 def _over(derived: Node, original: Node, final: Mapping[Node, Node]) -> Node:

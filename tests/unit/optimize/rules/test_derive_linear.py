@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 
+import hbconv
 from hbconv.array import Array
 from hbconv.containers import (
     Add,
@@ -22,6 +24,7 @@ from hbconv.containers import (
     Node,
     OneHot,
     Output,
+    Polynomial,
     RowDot,
     Schema,
     Select,
@@ -112,24 +115,62 @@ def test_squares_about_several_means_become_one_product():
     assert z_squared == Map(z, "square")
 
 
+def forms(root: Node, schema: Schema = SCHEMA) -> list[Node]:
+    """What all derivations make of the root."""
+    made = (p for p in proposals(root, schema=schema) if isinstance(p, Derivation))
+    return [derivation.replacements[root] for derivation in made]
+
+
 def test_the_length_of_a_row_is_a_product_of_squares():
-    node = derived(Add((Linear.of(SCALED, np.ones(4)), RowDot(SCALED, SCALED))))
-    assert isinstance(node, Linear)
-    assert node.weights.shape == (8, 1)
+    nodes = forms(Add((Linear.of(SCALED, np.ones(4)), RowDot(SCALED, SCALED))))
+    assert (5, 1) in [node.weights.shape for node in nodes if isinstance(node, Linear)]
 
 
-def test_squares_of_mixed_columns_stay():
-    """A full quadratic form costs as much either way; what is before it is folded."""
+def test_squares_of_mixed_columns_become_a_quadratic_form_or_stay():
+    """Where they stay, what is before them is folded."""
     projected = Linear.of(SCALED, RNG.normal(size=(4, 4)))
-    root = GroupSums(Map(projected, "square"), 2)
-    replaced = {
-        old: new
-        for proposal in proposals(root)
-        if isinstance(proposal, Derivation)
-        for old, new in proposal.replacements.items()
-    }
-    assert isinstance(replaced[projected], Linear)
-    assert replaced[projected].x == X
+    made = forms(GroupSums(Map(projected, "square"), 2))
+    (full,) = (node for node in made if isinstance(node, Linear) and isinstance(node.x, Concat))
+    x, products = full.x.xs
+    assert (x, full.weights.shape) == (X, (4 + 10, 2))
+    assert products == Polynomial(X, Array(np.stack(np.triu_indices(4), 1).astype(np.int32)))
+    (kept,) = (node for node in made if isinstance(node, GroupSums))
+    assert kept.x.x.x == X
+
+
+@pytest.mark.parametrize(("classes", "is_full"), [(2, False), (20, True)])
+def test_quadratic_discriminants_of_many_classes_share_their_products(classes: int, is_full: bool):
+    """Products of 16 columns: 136, made once; 16 for each class else, of a projection each."""
+    x, y = RNG.normal(size=(4000, 16)), np.arange(4000) % classes
+    source = QuadraticDiscriminantAnalysis().fit(x + y[:, None] / 9 * x, y)
+    model = hbconv.convert(source, backend="tvm")
+    graph = optimize(model.graph.only("decision_function"), Target("tvm", rows=10_000)).graph
+    assert any(isinstance(node, Polynomial) for node in graph.nodes()) is is_full
+    rows = x[:999]
+    np.testing.assert_allclose(
+        model.decision_function(rows), source.decision_function(rows), rtol=1e-9
+    )
+
+
+def test_a_scaler_after_products_of_columns_is_folded():
+    terms = np.array([[-1, -1], [2, -1], [0, 0], [1, 3], [3, 1]], np.int32)
+    scaled = Affine.of(Polynomial(SCALED, Array(terms)), sub=np.arange(5.0), div=3.0)
+    (node,) = forms(Linear.of(scaled, [[9.0, 1.0], [3, 0], [6, 3], [3, 3], [6, -3]]))
+    assert isinstance(node, Linear)
+    products = node.x.xs[-1]
+    assert products.terms.data.tolist() == [[0, 0], [1, 3]]
+    np.testing.assert_allclose(node.weights.data[-2:], [[2 / 4, 1 / 4], [3 / 32, 0]], atol=1e-15)
+
+
+def test_products_of_too_many_columns_are_declined():
+    schema = Schema.matrix(65)
+    projected = Linear.of(Columns.of(schema), RNG.normal(size=(65, 4)))
+    reasons = [
+        p.reason
+        for p in proposals(RowDot(projected, projected), schema=schema)
+        if isinstance(p, Declined)
+    ]
+    assert reasons == ["the products of columns would be too many"]
 
 
 @pytest.mark.parametrize("offset", [1e5, -1e9])
