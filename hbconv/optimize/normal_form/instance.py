@@ -85,20 +85,29 @@ def _squares(terms: LeafWeights) -> Floats:
 
 
 def _columns_and_products(form: NormalForm, mixed: Floats, dtype: str) -> Features:
-    """Yield the columns of all homes side by side, and the products that have weights."""
+    """Yield the terms that have weights, of all homes side by side.
+
+    Columns are terms of one factor: beside the products they need no copy.
+    """
     linear = np.concatenate([terms.linear for terms in form.leaves.values()])
     every = np.arange(len(linear))
     mixed = mixed.copy()
     mixed[every, every] += np.concatenate([_squares(terms) for terms in form.leaves.values()])
-    first, second = np.nonzero(mixed.any(axis=2))
-    used = np.unique(np.concatenate([np.flatnonzero(linear.any(axis=1)), first, second]))
+    alone, (first, second) = np.flatnonzero(linear.any(axis=1)), np.nonzero(mixed.any(axis=2))
+    used = np.unique(np.concatenate([alone, first, second]))
     if not len(used):
         return
     z = _joined(tuple(_side_by_side(form, used, dtype)))
-    yield from _weighted(z, linear[used])
-    if len(first):
-        pairs = np.searchsorted(used, np.column_stack([first, second]))
-        yield Polynomial(z, Array.of(pairs, np.int32)), mixed[first, second]
+    if not len(first):
+        yield z, linear[used]
+        return
+    terms = np.concatenate([np.stack([alone, alone], 1), np.stack([first, second], 1)])
+    places = np.searchsorted(used, terms)
+    places[: len(alone), 1] = -1
+    yield (
+        Polynomial(z, Array.of(places, np.int32)),
+        np.concatenate([linear[alone], mixed[first, second]]),
+    )
 
 
 def _side_by_side(form: NormalForm, used: npt.NDArray[np.integer], dtype: str) -> Iterator[Node]:
