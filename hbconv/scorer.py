@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
+import hashlib
 import os
+import pickle
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from hbconv.answer_columns import arrow_columns, column_names
 from hbconv.errors import InputError, OptionError
 
 if TYPE_CHECKING:
@@ -15,15 +17,22 @@ if TYPE_CHECKING:
 
 __all__ = ["Scorer", "rows_for"]
 
-_LOADED: dict[str, tuple[tuple[int, int], Model]] = {}
-"""Models of this process by their real path, with the time and size of the file they are of."""
+_LOADED: dict[tuple[str, bool], tuple[tuple[int, int], Model]] = {}
+"""Models of this process by their real path and whether it is trusted.
+
+Each has the time and size of the file that it is of.
+"""
+_SENT: dict[bytes, Model] = {}
+"""Models of this process that travelled inside a scorer, by the hash of their pickle."""
+MOST_SENT = 8
+"""Models that travelled and are held; the oldest goes first."""
 
 
 class Scorer:
     """Score Arrow record batches and tables: columns that are kept, then those of the answers.
 
-    It can be pickled: a path travels as a path, and each process loads its model once. A file that
-    was written anew is loaded anew, by the next scorer.
+    It can be pickled: a path travels as a path, a model as its file's bytes. Each process loads
+    its model once. A file that was written anew is loaded anew, by the next scorer.
     It needs numpy and pyarrow beside what runs the model.
 
     Parameters
@@ -34,6 +43,8 @@ class Scorer:
         Methods to call. By default ``predict``, or the model's first.
     keep : sequence of str
         Columns to copy in front of the answers.
+    trusted : bool
+        Run the compiled programs of the file, as ``hbconv.load`` does; its author is trusted.
 
     Raises
     ------
@@ -59,20 +70,26 @@ class Scorer:
         model: Model | str | os.PathLike[str],
         methods: str | Sequence[str] | None = None,
         keep: Sequence[str] = (),
+        *,
+        trusted: bool = False,
     ) -> None:
-        self.given = model
+        self.given: Model | str | os.PathLike[str] | bytes = model
         self.asked = (methods,) if isinstance(methods, str) else methods
         self.keep = tuple(dict.fromkeys(keep))
+        self.trusted = trusted
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: vars(self)[name] for name in ("given", "asked", "keep")}
+        state = {name: vars(self)[name] for name in ("given", "asked", "keep", "trusted")}
+        if not isinstance(self.given, (str, os.PathLike, bytes)):
+            state["given"] = pickle.dumps(self.given)
+        return state
 
     @cached_property
     def model(self) -> Model:
         """The model; a file is read when it is first asked for in a process."""
         if isinstance(self.given, (str, os.PathLike)):
-            return _load_once(os.path.realpath(self.given))
-        return self.given
+            return _load_once(os.path.realpath(self.given), trusted=self.trusted)
+        return _unpack_once(self.given) if isinstance(self.given, bytes) else self.given
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
@@ -87,7 +104,7 @@ class Scorer:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the answers' columns, which follow those that are kept."""
-        names = tuple(name for method in self.methods for name in _names(self.model, method))
+        names = tuple(name for method in self.methods for name in column_names(self.model, method))
         twice = [name for name in self.keep if name in names]
         if twice:
             raise OptionError(
@@ -118,27 +135,70 @@ class Scorer:
         """
         import pyarrow as pa
 
-        names = self.names
-        rows = rows_for(self.model, batch.select(self.needed(batch.schema.names)))
-        columns = [
-            _arrow(column)
-            for method in self.methods
-            for column in _columns(getattr(self.model, method)(rows), batch.num_rows)
-        ]
+        needed = self.needed(batch.schema.names)
+        missing = sorted({*needed, *self.keep}.difference(batch.schema.names))
+        if missing:
+            raise InputError(
+                f"The rows have no columns {', '.join(missing)}. "
+                f"They have: {', '.join(batch.schema.names)}."
+            )
+        columns = self.answers(rows_for(self.model, batch.select(needed)), batch.num_rows)
         kept = [batch.column(name) for name in self.keep]
         kind = pa.RecordBatch if isinstance(batch, pa.RecordBatch) else pa.Table
-        return kind.from_arrays([*kept, *columns], names=[*self.keep, *names])
+        return kind.from_arrays([*kept, *columns], names=[*self.keep, *self.names])
+
+    def answers(self, rows: Any, n_rows: int) -> list[Any]:
+        """Return the answers to rows of any kind that the model takes: Arrow arrays, by ``names``.
+
+        Raises
+        ------
+        InputError
+            The model refuses a row.
+        """
+        _ = self.names  # methods and columns are refused before a row is answered
+        return [
+            column
+            for method in self.methods
+            for column in arrow_columns(self.model, method, rows, n_rows)
+        ]
+
+    def schema(self, given: Any = None) -> Any:
+        """Return the pyarrow Schema of the answers to rows of a schema, by default ``inputs()``."""
+        return self((self.inputs() if given is None else given).empty_table()).schema
+
+    def inputs(self) -> Any:
+        """Return the pyarrow Schema of the columns that the model was fitted on."""
+        import pyarrow as pa
+
+        types = {"string": pa.string()}
+        return pa.schema(
+            [
+                (column.name, types.get(column.dtype) or pa.from_numpy_dtype(column.dtype))
+                for column in self.model.schema.columns
+            ]
+        )
 
 
-def _load_once(path: str) -> Model:
+def _load_once(path: str, *, trusted: bool) -> Model:
     """Load a file, unless this process holds the model that stands in it."""
     import hbconv
 
     found = os.stat(path)
     stamp = (found.st_mtime_ns, found.st_size)
-    if path not in _LOADED or _LOADED[path][0] != stamp:
-        _LOADED[path] = stamp, hbconv.load(path, on_new_dtypes="compile")
-    return _LOADED[path][1]
+    key = (path, trusted)
+    if key not in _LOADED or _LOADED[key][0] != stamp:
+        _LOADED[key] = stamp, hbconv.load(path, trusted=trusted, on_new_dtypes="compile")
+    return _LOADED[key][1]
+
+
+def _unpack_once(packed: bytes) -> Model:
+    """Unpickle a model, unless this process holds it: engines send it with each of their tasks."""
+    key = hashlib.sha256(packed).digest()
+    if key not in _SENT:
+        while len(_SENT) >= MOST_SENT:
+            del _SENT[next(iter(_SENT))]
+        _SENT[key] = pickle.loads(packed)  # noqa: S301 - it came inside a pickle
+    return _SENT[key]
 
 
 def rows_for(model: Model, table: Any) -> Any:
@@ -171,56 +231,3 @@ def _require_method(model: Model, wanted: str) -> None:
             f"The answers of {wanted!r} are no columns of a table. "
             f"Those of these methods are: {', '.join(columns)}."
         )
-
-
-def _arrow(column: Any) -> Any:
-    """Return a column as Arrow holds it; objects become text if they are all text."""
-    import pyarrow as pa
-
-    if column.dtype != object:
-        return pa.array(column)
-    return pa.array(
-        column.tolist(), pa.string() if all(isinstance(label, str) for label in column) else None
-    )
-
-
-def _columns(values: Any, rows: int) -> list[Any]:
-    """Return the columns of an answer; those of a list or a cube one block after another.
-
-    One dimension is a column, or all columns of a single row.
-    """
-    import numpy as np
-
-    if isinstance(values, list):
-        return [column for block in values for column in _columns(block, rows)]
-    values = np.asarray(values.todense() if hasattr(values, "todense") else values)
-    if values.ndim == 1 and rows != 1:
-        return [values]
-    width = math.prod(values.shape[1:]) if values.ndim > 1 else values.size
-    return list(values.reshape(rows, width).T)
-
-
-def _names(model: Model, method: str) -> list[str]:
-    """Name the columns of the answers after classes, features or their places.
-
-    Columns of several targets have the name of the target first.
-    """
-    output = model.parsed.outputs[method]
-    if method == "transform":
-        return [str(name) for name in model.get_feature_names_out()]
-    if output.is_vector:
-        return [method]
-    widths = output.widths or (output.node.type.width,)
-    classes = getattr(model, "classes_", None)
-    if len(widths) > 1:
-        return [
-            f"{method}_{target}_{c}"
-            for target, labels in enumerate(classes or map(range, widths))
-            for c in labels
-        ]
-    own = (
-        classes
-        if classes is not None and not isinstance(classes, list) and len(classes) == widths[0]
-        else range(widths[0])
-    )
-    return [f"{method}_{c}" for c in own]

@@ -1,0 +1,85 @@
+"""pandas: answers with the index of the rows, by ``frame.hbconv.predict(model)``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+
+from hbconv.engines import scorer_of
+from hbconv.scorer import rows_for
+
+if TYPE_CHECKING:
+    from hbconv.model import Model
+    from hbconv.scorer import Scorer
+
+__all__ = ["PandasRows", "score_frame"]
+
+
+def score_frame(frame: pd.DataFrame, score: Scorer) -> pd.DataFrame:
+    """Answer the rows of a frame by a scorer, with their index: kept columns, then answers.
+
+    The model reads the frame as it stands, as its source would.
+
+    Raises
+    ------
+    InputError
+        Columns are missing, or the model refuses a row.
+    """
+    names = score.names
+    needed = [name for name in score.needed(list(frame)) if name in frame]
+    answers = score.answers(_rows(score, frame[needed]), len(frame))
+    found = pa.table(dict(zip(names, answers, strict=True))).to_pandas().set_axis(frame.index)
+    return pd.concat([frame[list(score.keep)], found], axis=1) if score.keep else found
+
+
+def _rows(score: Scorer, frame: pd.DataFrame) -> Any:
+    """Return the rows as the model takes them: the frame, or its only column."""
+    conventions = score.model.schema.conventions
+    if not (conventions.items or conventions.sequence):
+        return frame
+    return rows_for(score.model, pa.Table.from_pandas(frame, preserve_index=False))
+
+
+@pd.api.extensions.register_dataframe_accessor("hbconv")
+class PandasRows:
+    """Methods of a frame; importing this file adds them to every frame.
+
+    Each takes a model, the .hbc file of one, or a Scorer.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> import hbconv
+    >>> X = pd.DataFrame({"a": [1.0, 0.0, 1.0], "b": [0.0, 1.0, 1.0]})
+    >>> source = LinearRegression().fit(X, [1.0, 2.0, 3.0])
+    >>> model = hbconv.convert(source, backend="reference")
+    >>> X.set_index(pd.Index([7, 8, 9])).hbconv.predict(model).round(6)
+    7    1.0
+    8    2.0
+    9    3.0
+    Name: predict, dtype: float64
+    """
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame = frame
+
+    def predict(self, model: Model | Scorer | str | os.PathLike[str]) -> pd.Series | pd.DataFrame:
+        """Answer ``predict``: a Series, or a frame of several targets."""
+        return self.score(model, "predict").squeeze(axis=1)
+
+    def predict_proba(self, model: Model | Scorer | str | os.PathLike[str]) -> pd.DataFrame:
+        """Answer ``predict_proba``, with a column for each class."""
+        return self.score(model, "predict_proba")
+
+    def score(
+        self,
+        model: Model | Scorer | str | os.PathLike[str],
+        methods: str | Sequence[str] | None = None,
+        keep: Sequence[str] = (),
+    ) -> pd.DataFrame:
+        """Answer any methods: columns that are kept, then those of the answers."""
+        return score_frame(self.frame, scorer_of(model, methods, keep))
