@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -164,18 +165,21 @@ class Scorer:
 
     def schema(self, given: Any = None) -> Any:
         """Return the pyarrow Schema of the answers to rows of a schema, by default ``inputs()``."""
-        return self((self.inputs() if given is None else given).empty_table()).schema
+        rows = (self.inputs() if given is None else given).empty_table()
+        with warnings.catch_warnings():  # names of columns, where the source has none
+            warnings.simplefilter("ignore", UserWarning)
+            return self(rows).schema
 
     def inputs(self) -> Any:
-        """Return the pyarrow Schema of the columns that the model was fitted on."""
+        """Return the pyarrow Schema of the columns that the model reads.
+
+        Types are those of the sample that it was converted with, else what the source tells.
+        """
         import pyarrow as pa
 
-        types = {"string": pa.string()}
+        columns = zip(self.model.schema.names, self.model.dtypes, strict=True)
         return pa.schema(
-            [
-                (column.name, types.get(column.dtype) or pa.from_numpy_dtype(column.dtype))
-                for column in self.model.schema.columns
-            ]
+            [(name, pa.string() if kind == "string" else kind) for name, kind in columns]
         )
 
 

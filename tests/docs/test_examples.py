@@ -36,6 +36,7 @@ def test_sessions(page):
     assert not said.getvalue(), said.getvalue()
 
 
+@pytest.mark.filterwarnings("ignore:Operation with range")  # MLflow's, of pandas 3
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_scripts(page):
     names = {}
