@@ -12,6 +12,7 @@ __all__ = ["draw"]
 Figure = dict[str, Any]
 
 COLUMNS = 2
+TICKS = (0.1, 0.2, 0.5, 1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 COLORS = (OWN, OWN_SOFT, SOFT_INK, "#b08968", "#7f9cb5")
 
 
@@ -49,9 +50,17 @@ def fill(panel: Any, figures: Sequence[Figure]) -> None:
                 *zip(*known, strict=True), marker="o", label=f"{contender}, published", **style
             )
     panel.set_xscale("log")
+    least, most = min(1.0, *(f["gain"] for f in figures)), max(f["gain"] for f in figures)
+    panel.set_xlim(least / 1.1, most * 1.1)
+    panel.set_xticks([tick for tick in TICKS if least / 1.1 <= tick <= most * 1.1])
+    panel.xaxis.set_major_formatter("{x:g}")
+    panel.xaxis.minorticks_off()
+    panel.tick_params(axis="x", labelsize=6.5)
+    panel.set_xlabel("times as fast", fontsize=6.5, color=INK)
     panel.axvline(1, color=PEER, linewidth=0.8, zorder=0)
-    panel.set_yticks(range(len(names)), names, color=INK, fontsize=6.5)
+    shown = [name.removeprefix(f"{figures[0]['part'].split(', ')[0]}, ") for name in names]
+    panel.set_yticks(range(len(names)), shown, color=INK, fontsize=6.5)
     panel.invert_yaxis()
     panel.spines[["top", "right", "left"]].set_visible(False)
     panel.tick_params(axis="y", length=0)
-    panel.legend(fontsize=6, frameon=False)
+    panel.legend(fontsize=6, frameon=False, loc="lower right")
