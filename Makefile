@@ -12,6 +12,7 @@
 #   make soak       ten minutes of requests while models are swapped and workers killed
 #   make exports    every case of the matrix, exported and run by its bare runtime (an hour)
 #   make foreign    scikit-learn's own tests, with every answer asked of hbconv too (hours)
+#   make engines    install Ray and Spark too, and score on them (Spark needs Java)
 #   make memcheck   calls of a few rows under valgrind, where that is installed
 #   make gpu        on a machine with a CUDA device: compare, sanitize and time the kernels (docs/gpu.md)
 #   make support    ask anew what each backend supports (hbconv/support.json, docs/support.md)
@@ -22,7 +23,7 @@ BIN := $(VENV)/bin
 
 COUNT ?= 100000
 
-.PHONY: demo test lint check battery fuzz memory processes kills soak exports foreign memcheck gpu support env
+.PHONY: demo test lint check battery fuzz memory processes kills soak exports foreign memcheck engines gpu support env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -70,6 +71,10 @@ exports: env
 
 foreign: env
 	$(BIN)/python -m pytest tests/conformance/foreign --foreign 1 -n 2 --junitxml foreign.xml
+
+engines: env
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,engines]'
+	$(BIN)/python -m pytest hbconv/engines tests/unit/engines tests/unit/test_mlflow.py tests/docs/test_examples.py -rs
 
 gpu: env
 	$(BIN)/python -m pytest tests/gpu -rs

@@ -3,6 +3,7 @@
 - ``pycon`` blocks of a page are one session, whose printed answers are compared.
 - ``python`` blocks run in order; a ``text prints`` block behind one holds what it prints.
 - ``python NAME`` is an excerpt of the file of that name beside the page.
+- ``python needs NAME`` runs where that package is installed, and Java where Spark needs it.
 - ``python sketch`` is not run.
 """
 
@@ -10,8 +11,11 @@ from __future__ import annotations
 
 import doctest
 import io
-from contextlib import redirect_stdout
+import warnings
+from contextlib import contextmanager, redirect_stdout
+from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 
 import pytest
 from docs.pages import PAGES, ROOT, blocks
@@ -36,17 +40,36 @@ def test_sessions(page):
     assert not said.getvalue(), said.getvalue()
 
 
+def is_run(note):
+    """Tell whether a block runs here: one without a note, or whose package is installed."""
+    needs, _, package = note.partition(" ")
+    if needs != "needs":
+        return not note
+    return find_spec(package) is not None and (package != "pyspark" or which("java") is not None)
+
+
+@contextmanager
+def heard(note):
+    """Ignore the warnings of packages that a block needs: clusters warn of their own matters."""
+    with warnings.catch_warnings():
+        if note:
+            warnings.simplefilter("ignore")
+        yield
+
+
 @pytest.mark.filterwarnings("ignore:Operation with range")  # MLflow's, of pandas 3
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_scripts(page):
     names = {}
     printed = ""
     for block in blocks(page):
-        if block.language == "python" and not block.note:
-            with redirect_stdout(io.StringIO()) as out:
+        if block.language == "python" and is_run(block.note):
+            with redirect_stdout(io.StringIO()) as out, heard(block.note):
                 exec(compile("\n" * (block.line - 1) + block.text, page, "exec"), names)
             printed = out.getvalue()
-        if (block.language, block.note) == ("text", "prints"):
+        elif block.note.startswith("needs "):
+            printed = None
+        if (block.language, block.note) == ("text", "prints") and printed is not None:
             same = doctest.OutputChecker().check_output(block.text, printed, FLAGS)
             assert same, f"{page.name}:{block.line} is not what is printed:\n{printed}"
 

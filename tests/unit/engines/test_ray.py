@@ -1,0 +1,58 @@
+import os
+import sys
+
+import numpy as np
+import pytest
+
+import hbconv
+
+ray = pytest.importorskip("ray", reason="Ray is missing: pip install 'hbconv[ray]', make engines")
+ray_data = pytest.importorskip("ray.data", reason="Ray Data is missing: pip install 'hbconv[ray]'")
+from hbconv.engines.ray import score_dataset  # noqa: E402 - beside the skips
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own, of what it imports
+HALF = {"actors": 2, "num_cpus": 0.5}
+
+
+@pytest.fixture(scope="module")
+def dataset_of():
+    """Make datasets of eight blocks, on a cluster of two CPUs on this machine."""
+    paths = {"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}}
+    ray.init("local", num_cpus=2, include_dashboard=False, runtime_env=paths, logging_level="ERROR")
+    yield lambda rows: ray_data.from_pandas(rows).repartition(8)
+    ray.shutdown()
+
+
+def check(dataset, rows, source):
+    found = dataset.to_pandas().sort_values("id", ascending=False)
+    assert found.id.tolist() == rows.id.tolist()
+    assert found.predict.tolist() == source.predict(rows).tolist()
+    chances = found[["predict_proba_goes", "predict_proba_stays"]].astype(float)
+    np.testing.assert_allclose(chances, source.predict_proba(rows), rtol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, HALF], ids=["defaults", "two actors"])
+def test_actors_answer_as_the_source(dataset_of, rows, source, path, options):
+    asked = ["predict", "predict_proba"]
+    check(score_dataset(dataset_of(rows), path, asked, ["id"], **options), rows, source)
+
+
+def test_a_killed_actor_loses_nothing(dataset_of, rows, source, dying):
+    check(score_dataset(dataset_of(rows), dying, batch_rows=40, **HALF), rows, source)
+    assert dying.mark.exists()
+
+
+def test_actors_that_keep_all_cpus_are_refused(dataset_of, rows, path):
+    """Ray would wait for a CPU that no actor gives back."""
+    with pytest.raises(hbconv.OptionError, match="2 actors of 1 CPUs keep 2 of the cluster's 2"):
+        score_dataset(dataset_of(rows), path, actors=2)
+
+
+def test_gpus_for_a_model_on_the_cpu_are_refused(dataset_of, rows, path):
+    with pytest.raises(hbconv.OptionError, match="GPUs would idle"):
+        score_dataset(dataset_of(rows), path, num_gpus=1)
+
+
+def test_a_refused_row_ends_the_job_with_its_reason(dataset_of, rows, path):
+    with pytest.raises(Exception, match="infinity"):
+        score_dataset(dataset_of(rows.assign(income=np.inf)), path).to_pandas()

@@ -1,0 +1,96 @@
+import os
+import pickle
+import shutil
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import hbconv
+import hbconv.mlflow
+from hbconv.engines.spark import create_function, score_batches, score_rows
+
+ARGUMENTS = "age, city, income"
+BOTH = ["predict", "predict_proba"]
+
+
+def check(found, rows, source):
+    assert found.id.tolist() == rows.id.tolist()
+    assert found.predict.tolist() == source.predict(rows).tolist()
+    chances = found[["predict_proba_goes", "predict_proba_stays"]]
+    np.testing.assert_allclose(chances, source.predict_proba(rows), rtol=1e-9)
+
+
+def test_a_task_answers_its_batches(rows, source, path):
+    """What Spark's workers run, without Spark: the scorer travels as a pickle."""
+    score = pickle.loads(pickle.dumps(hbconv.Scorer(path, BOTH, keep=["id"])))
+    batches = pa.Table.from_pandas(rows, preserve_index=False).to_batches(max_chunksize=77)
+    answers = list(score_batches(score, batches))
+    assert [len(one) for one in answers] == [len(one) for one in batches]
+    check(pa.Table.from_batches(answers).to_pandas(), rows, source)
+
+
+class TestOnSpark:
+    pytestmark = pytest.mark.filterwarnings("ignore")  # Spark's own
+
+    @pytest.fixture(scope="class")
+    def spark(self):
+        """A session of two threads, each with its own process of Python."""
+        sql = pytest.importorskip(
+            "pyspark.sql", reason="Spark is missing: pip install 'hbconv[spark]', make engines"
+        )
+        if shutil.which("java") is None:
+            pytest.skip("Spark needs Java, which is missing: apt-get install default-jre-headless")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+            patch.setenv("PYSPARK_PYTHON", sys.executable)
+            patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+            settings = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", False)
+            session = settings.getOrCreate()
+            yield session
+            session.stop()
+
+    @pytest.fixture
+    def frame(self, spark, rows):
+        return spark.createDataFrame(pa.Table.from_pandas(rows, preserve_index=False)).repartition(
+            4
+        )
+
+    @pytest.mark.parametrize("kind", ["path", "model"])
+    def test_frames_are_answered_as_by_the_source(self, frame, rows, source, kind, request):
+        answers = score_rows(frame, request.getfixturevalue(kind), BOTH, keep=["id"])
+        check(answers.toPandas().sort_values("id", ascending=False), rows, source)
+
+    def test_functions_of_sql(self, spark, frame, rows, source, path):
+        leaves = create_function(spark, "leaves", path)
+        create_function(spark, "chances", path, "predict_proba")
+        frame.createOrReplaceTempView("people")
+        found = spark.sql(
+            f"SELECT id, predict, chances.* FROM (SELECT id, leaves({ARGUMENTS}) AS predict, "
+            f"chances({ARGUMENTS}) AS chances FROM people)"
+        )
+        check(found.toPandas().sort_values("id", ascending=False), rows, source)
+        again = frame.select("id", leaves("age", "city", "income").alias("predict")).toPandas()
+        again = again.sort_values("id", ascending=False)
+        assert again.predict.tolist() == source.predict(rows).tolist()
+
+    def test_arguments_are_cast_and_null_is_missing(self, spark, rows, source, path):
+        create_function(spark, "leaves", path)
+        asked = rows.head(1).assign(age=np.nan, city="Rome", income=1.5)
+        found = spark.sql("SELECT leaves(NULL, 'Rome', 1.5)").collect()
+        assert [row[0] for row in found] == source.predict(asked).tolist()
+
+    def test_a_refused_row_ends_the_job_with_its_reason(self, frame, path):
+        with pytest.raises(Exception, match="infinity"):
+            score_rows(frame.selectExpr("age", "city", "double('inf') AS income"), path).collect()
+
+    def test_models_of_mlflow(self, spark, frame, rows, source, model, tmp_path):
+        mlflow = pytest.importorskip("mlflow", reason="MLflow is missing: hbconv[mlflow]")
+        hbconv.mlflow.save_model(model, tmp_path / "m")
+        leaves = mlflow.pyfunc.spark_udf(
+            spark, str(tmp_path / "m"), env_manager="local", result_type="string"
+        )
+        found = frame.select("id", leaves("age", "city", "income").alias("predict")).toPandas()
+        found = found.sort_values("id", ascending=False)
+        assert found.predict.tolist() == source.predict(rows).tolist()
