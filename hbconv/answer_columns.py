@@ -62,9 +62,16 @@ def _labels(model: Model, method: str) -> list[Any]:
 
 
 def _arrow(column: Any, labels: Any) -> Any:
-    """Return a column as Arrow holds it; objects become text if they are all text."""
+    """Return a column as Arrow holds it; objects become text if they are all text.
+
+    Numbers are handed over as they lie: pyarrow.array would import pandas first.
+    """
     import pyarrow as pa
 
+    if column.dtype.kind in "iuf" and column.dtype.isnative:
+        values = np.ascontiguousarray(column)
+        kind = pa.from_numpy_dtype(values.dtype)
+        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
     if column.dtype != object:
         return pa.array(column)
     values = column.tolist()

@@ -14,7 +14,7 @@ __all__ = [
     "KINDS",
     "SUFFIXES",
     "blocks",
-    "file_format",
+    "file_schema",
     "json_blocks",
     "kind_of",
     "reading",
@@ -59,16 +59,31 @@ def kind_of(path: str) -> str | None:
     return kind
 
 
-def file_format(kind: str) -> Any:
-    """Return how pyarrow finds the columns of files of a format, a value of ``SUFFIXES``."""
-    import pyarrow.dataset as datasets
+def file_schema(kind: str, system: Any, path: str) -> tuple[Any, int | None]:
+    """Return names and types of a file's columns, and its rows where its head tells them.
+
+    Those of CSV and JSON files are of their first block alone. Nothing here imports
+    pyarrow.dataset, which imports pandas.
+    """
+    import pyarrow as pa
     from pyarrow import csv
+    from pyarrow.parquet import ParquetFile
 
     if kind == "csv":  # rows that do not fit the header are looked at later
         lenient = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda _: "skip")
-        return datasets.CsvFileFormat(parse_options=lenient)
-    known = {"ipc": datasets.IpcFileFormat, "json": datasets.JsonFileFormat}
-    return known.get(kind, datasets.ParquetFileFormat)()
+        with system.open_input_stream(path) as source:
+            return csv.open_csv(source, parse_options=lenient).schema, None
+    if kind == "json":
+        with system.open_input_stream(path) as source:
+            found = next(_json_tables(source), None)
+        if found is None:
+            raise pa.ArrowInvalid("it holds no lines")
+        return found.schema, None
+    with system.open_input_file(path) as source:
+        if kind == "ipc":
+            return pa.ipc.open_file(source).schema, None
+        with ParquetFile(source, pre_buffer=False) as file:
+            return file.schema_arrow, file.metadata.num_rows
 
 
 def without_times(kind: Any) -> Any:
@@ -129,7 +144,7 @@ def _parquet_blocks(shard: Any, schema: Any, rows: int) -> Iterator[Any]:
 def _ipc_blocks(shard: Any, schema: Any, rows: int) -> Iterator[Any]:  # noqa: ARG001
     import pyarrow as pa
 
-    is_local = shard.fragment.filesystem.type_name == "local"
+    is_local = shard.system.type_name == "local"
     with pa.memory_map(shard.path) if is_local else shard.open() as source:
         file = pa.ipc.open_file(source)
         yield from (file.get_batch(i).select(schema.names) for i in range(file.num_record_batches))
@@ -162,11 +177,15 @@ def json_blocks(shard: Any, schema: Any = None) -> Iterator[Any]:
 
     options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     with shard.stream() as source:
-        for lines in _whole_lines(source):
-            found = json.read_json(
-                io.BytesIO(lines), parse_options=None if schema is None else options
-            )
+        for found in _json_tables(source, None if schema is None else options):
             yield from (found if schema is None else found.select(schema.names)).to_batches()
+
+
+def _json_tables(source: Any, options: Any = None) -> Iterator[Any]:
+    from pyarrow import json
+
+    for lines in _whole_lines(source):
+        yield json.read_json(io.BytesIO(lines), parse_options=options)
 
 
 def _whole_lines(source: Any) -> Iterator[bytes]:

@@ -111,8 +111,8 @@ def _located(place: str) -> tuple[Any, PurePath]:
 
 def _is_shard(given: str, shard: Shard) -> bool:
     system, path = open_file_system(given)
-    if is_url(given) or system != shard.fragment.filesystem:
-        return bool(system == shard.fragment.filesystem and path == shard.path)
+    if is_url(given) or system != shard.system:
+        return bool(system == shard.system and path == shard.path)
     return _is_same(path, shard.path)
 
 

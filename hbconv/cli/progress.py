@@ -26,8 +26,8 @@ def progress(shards: Sequence[Shard], *, quiet: bool) -> Iterator[Any]:
         yield lambda rows: None
         return
     rest = 0.1 if sys.stderr.isatty() else 30.0
-    known = all(shard.kind in ("parquet", "ipc") for shard in shards)
-    total = sum(shard.fragment.count_rows() for shard in shards) if known else None
+    counts = [shard.rows for shard in shards if shard.rows is not None]
+    total = sum(counts) if len(counts) == len(shards) else None
     with tqdm(
         total=total,
         unit=" rows",

@@ -114,6 +114,7 @@ def run(options: argparse.Namespace) -> int:
         advance = stack.enter_context(progress(shards, quiet=options.quiet))
         answering = stack.enter_context(answering_for(options, scorer, table.schema))
         job = ScoreJob(scorer, table, options.batch_rows, advance, answering)
+        _ = job.schema  # what is compiled belongs to the start
         if into_folder:
             return _score_folder(job, options, began)
         started = time.perf_counter()

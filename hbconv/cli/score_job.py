@@ -104,7 +104,7 @@ class ScoreJob:
 def _empty(schema: Any) -> Any:
     import pyarrow as pa
 
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def _as(batch: Any, schema: Any) -> Any:

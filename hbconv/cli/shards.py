@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from hbconv.cli.formats import KINDS, file_format, kind_of, reading, without_times
+from hbconv.cli.folder_keys import folder_keys
+from hbconv.cli.formats import KINDS, file_schema, kind_of, reading, without_times
 from hbconv.errors import InputError, MissingPackageError, OptionError
 
 __all__ = ["Shard", "as_path", "find_shards", "is_url", "open_file_system"]
@@ -31,36 +32,37 @@ class Shard:
         Its path below the folder or pattern that was named; the answers' file is called after it.
     kind : str
         Its format, a value of ``SUFFIXES``.
-    fragment : pyarrow.dataset.Fragment
-        The file as pyarrow knows it.
+    system : pyarrow.fs.FileSystem
+        Where it lies.
+    path : str
+        Its path there.
     schema : pyarrow.Schema
         Names and types of its columns, those of ``keys`` last.
     keys : dict of pyarrow.Scalar
         Columns that the names of its folders tell (``year=2024``).
+    rows : int, optional
+        How many it holds, where its head tells.
     """
 
     name: str
     kind: str
-    fragment: Any
+    system: Any
+    path: str
     schema: Any
     keys: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def path(self) -> str:
-        """The path in its file system."""
-        return str(self.fragment.path)
+    rows: int | None = None
 
     def open(self) -> Any:
         """Open the file for reading from any place in it."""
-        return self.fragment.filesystem.open_input_file(self.path)
+        return self.system.open_input_file(self.path)
 
     def stream(self) -> Any:
         """Open the file for reading from its start, and decompress it if its name says so."""
-        return self.fragment.filesystem.open_input_stream(self.path)
+        return self.system.open_input_stream(self.path)
 
     def info(self) -> dict[str, Any]:
         """Return what tells that the file was changed: its size, and when it was written."""
-        found = self.fragment.filesystem.get_file_info(self.path)
+        found = self.system.get_file_info(self.path)
         return {"size": found.size, "written": found.mtime_ns}
 
 
@@ -84,7 +86,7 @@ def find_shards(given: Sequence[str], kind: str | None = None) -> tuple[Shard, .
         pyarrow or what the URL needs is not installed.
     """
     try:
-        import pyarrow.dataset  # noqa: F401
+        import pyarrow  # noqa: F401, ICN001
     except ImportError as error:
         raise MissingPackageError(
             "Reading tables needs pyarrow. Install with: pip install 'hbconv[score]'"
@@ -208,28 +210,10 @@ def _shard(system: Any, root: str, path: str, kind: str) -> Shard:
 
     name = posixpath.relpath(path, root) if root else path
     with reading(path, kind):
-        fragment = file_format(kind).make_fragment(path, system)
-        held = fragment.physical_schema
+        held, rows = file_schema(kind, system, path)
         if kind in ("csv", "json"):  # guesses from text, which stays as it is
             held = pa.schema([(field.name, without_times(field.type)) for field in held])
-        told = _folder_keys(system, root, path, kind) if "=" in posixpath.dirname(name) else {}
+        told = folder_keys(system, root, path, kind) if "=" in posixpath.dirname(name) else {}
     keys = {key: value for key, value in told.items() if key not in held.names}
     fields = [pa.field(key, value.type) for key, value in keys.items()]
-    return Shard(name, kind, fragment, pa.schema([*held, *fields]), keys)
-
-
-def _folder_keys(system: Any, root: str, path: str, kind: str) -> dict[str, Any]:
-    """Return what the names of the folders tell (``year=2024``), as pyarrow scalars."""
-    import pyarrow as pa
-    import pyarrow.dataset as datasets
-
-    found = datasets.dataset(
-        [path],
-        filesystem=system,
-        format=file_format(kind),
-        partitioning="hive",
-        partition_base_dir=root,
-    )
-    (fragment,) = found.get_fragments()
-    told = datasets.get_partition_keys(fragment.partition_expression)
-    return {key: pa.scalar(value, found.schema.field(key).type) for key, value in told.items()}
+    return Shard(name, kind, system, path, pa.schema([*held, *fields]), keys, rows)

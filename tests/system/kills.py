@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +27,10 @@ import hbconv
 FILES = 40
 
 
-def kill_runs(kills, seed=0):
+def kill_runs(kills, seed=0, devices=None):
     """Kill some runs in the working folder, then let one end, and look at what it wrote.
+
+    With devices, such as ``cpu,cpu``, each run has a process for each, which must end with it.
 
     Returns
     -------
@@ -41,6 +44,7 @@ def kill_runs(kills, seed=0):
     for number in range(FILES):
         table.iloc[number:].to_parquet(f"in/{number}.parquet", index=False)
     command = [sys.executable, "-m", "hbconv.cli", "score", "m.hbc", "in", "-o", "out/", "--resume"]
+    command += ["--devices", devices] if devices else []
     moments = random.Random(seed)
     jobs, done = 1, {}
     for killed in range(1, kills + 1):
@@ -59,11 +63,28 @@ def kill_runs(kills, seed=0):
             shutil.rmtree("out")
             jobs, done = jobs + 1, {}
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    require_no_process(Path.cwd())
     manifest = json.loads(Path("out/_hbconv/manifest.json").read_text(encoding="utf-8"))
     assert len(manifest["shards"]) == FILES
     assert not [path for path in Path().rglob(".*") if path.is_file()], "half a file is left"
     require_answers(table, model)
     return jobs
+
+
+def require_no_process(folder):
+    """Require that no process works in a folder any more, but for this one; on Linux."""
+    until = time.monotonic() + 30
+    while left := [pid for pid in working_in(folder) if pid != os.getpid()]:
+        assert time.monotonic() < until, f"processes {left} outlive their runs"
+        time.sleep(0.1)
+
+
+def working_in(folder):
+    """Yield the ids of processes whose working folder is this one."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (entry / "cwd").readlink() == folder:
+                yield int(entry.name)
 
 
 def require_answers(table, model):
@@ -88,10 +109,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--devices", help="devices of each run, such as cpu,cpu")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        jobs = kill_runs(options.count, options.seed)
+        jobs = kill_runs(options.count, options.seed, options.devices)
         os.chdir("/")
     print(f"{options.count} runs were killed over {jobs} jobs of {FILES} files; nothing was lost.")
 

@@ -38,6 +38,15 @@ PLAIN = frozenset(
 )
 """Dtypes of which every value is a number that programs take."""
 
+ARROW_NUMBERS = {
+    {"float16": "halffloat", "float32": "float", "float64": "double"}.get(
+        str(dtype), str(dtype)
+    ): dtype
+    for dtype in PLAIN
+    if dtype.kind in "iuf"
+}
+"""Dtypes of which Arrow holds the values as numpy does, by the name of its type."""
+
 NUMBERS = (int, float, np.integer, np.floating)
 """Types of which pandas makes a column of numbers."""
 
@@ -289,9 +298,22 @@ def _arrow_column(column: Any, null: str, name: str = "") -> Data:
         raise InputError(
             f"Column {name!r} has Arrow type {kind}, where the model needs numbers or text."
         )
-    return np.asarray(
-        column.to_numpy(zero_copy_only=False) if hasattr(column, "offset") else column.to_numpy()
-    )
+    if not hasattr(column, "offset"):
+        return np.asarray(column.to_numpy())
+    plain = _as_they_lie(column)
+    return np.asarray(column.to_numpy(zero_copy_only=False)) if plain is None else plain
+
+
+def _as_they_lie(column: Any) -> npt.NDArray[Any] | None:
+    """Return the numbers of an Arrow array without nulls in place; None for other arrays.
+
+    ``to_numpy`` imports pandas first.
+    """
+    dtype = ARROW_NUMBERS.get(str(column.type))
+    values = column.buffers()[1] if dtype is not None and not column.null_count else None
+    if values is None:
+        return None
+    return np.frombuffer(values, dtype, column.offset + len(column))[column.offset :]
 
 
 def _arrow_categories(column: Any, null: str) -> Categories:
