@@ -200,7 +200,10 @@ def _whole_lines(source: Any) -> Iterator[bytes]:
 
 @contextmanager
 def reading(path: object, kind: str | None = None) -> Iterator[None]:
-    """Turn what pyarrow raises while it reads a file into an InputError that names the file."""
+    """Turn what pyarrow raises while it reads a file into an InputError that names the file.
+
+    Without a format the place itself is looked for.
+    """
     import pyarrow as pa
 
     try:
@@ -208,7 +211,8 @@ def reading(path: object, kind: str | None = None) -> Iterator[None]:
     except pa.ArrowCancelled:
         raise KeyboardInterrupt from None
     except (pa.ArrowException, OSError) as error:
-        known = kind or kind_of(str(path)) or "parquet"
         reason = str(error).splitlines()[0]
+        if kind is None:
+            raise InputError(f"{path} cannot be opened: {reason}") from error
         name = posixpath.basename(str(path))
-        raise InputError(f"{name} cannot be read as {known}: {reason}") from error
+        raise InputError(f"{name} cannot be read as {kind}: {reason}") from error

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
+from hbconv.cli.formats import reading
 from hbconv.cli.resumable import Folder
 from hbconv.cli.shards import Shard, is_url, open_file_system
 from hbconv.errors import OptionError
@@ -55,7 +56,9 @@ def whole_path(place: str) -> str:
 def _check_file(
     flag: str, given: str, options: argparse.Namespace, shards: Sequence[Shard], *, force: bool
 ) -> None:
-    if not is_url(given):
+    if is_url(given):
+        _require_bucket(flag, given)
+    else:
         check_folder(Path(given), flag)
     if any(_is_shard(given, shard) for shard in shards) or _is_same(given, options.model):
         raise OptionError(
@@ -63,6 +66,20 @@ def _check_file(
         )
     _require_outside(flag, given, options.input)
     _check_new(flag, given, force=force)
+
+
+def _require_bucket(flag: str, given: str) -> None:
+    """Refuse an output in a bucket that is not there: it would be sent when all is done."""
+    from pyarrow import fs
+
+    system, path = open_file_system(given)
+    if system.type_name not in ("s3", "gcs"):
+        return
+    bucket = path.partition("/")[0]
+    with reading(given):
+        found = system.get_file_info(bucket)
+    if found.type == fs.FileType.NotFound:
+        raise OptionError(f"{flag} {given}: there is no bucket {bucket}. Make it first.")
 
 
 def check_folder(path: Path, flag: str = "-o") -> None:

@@ -12,28 +12,32 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from hbconv.cli.shards import is_url, open_file_system
+from hbconv.cli.shards import open_file_system
 from hbconv.errors import InputError
 from hbconv.files import appearing
 
-__all__ = ["json_line", "placed", "table_writer"]
+__all__ = ["json_line", "placed", "placed_in", "table_writer"]
+
+
+def placed(given: str) -> AbstractContextManager[Path]:
+    """Give a temporary file that takes a path or URL when the block ends without an error."""
+    return placed_in(*open_file_system(given))
 
 
 @contextmanager
-def placed(given: str) -> Iterator[Path]:
-    """Give a temporary file that takes a path or URL when the block ends without an error.
+def placed_in(system: Any, path: str) -> Iterator[Path]:
+    """Do the same for a path of a file system.
 
     A file of another system is written on the local disk first, then sent under another name.
     """
-    if not is_url(given):
-        with appearing(given) as temporary:
+    if system.type_name == "local":
+        with appearing(path) as temporary:
             yield temporary
         return
-    system, path = open_file_system(given)
     descriptor, name = tempfile.mkstemp(prefix="hbconv-")
     os.close(descriptor)
     try:

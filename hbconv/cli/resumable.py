@@ -13,10 +13,11 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hbconv.cli.outputs import placed
+from hbconv.cli.outputs import placed_in
 from hbconv.cli.shards import Shard, is_url, open_file_system
 from hbconv.errors import OptionError
 
@@ -41,12 +42,15 @@ class Folder:
 
     given: str
 
-    def place(self, name: str) -> str:
-        """Return the path or URL of a file in the folder."""
-        path, mark, query = (
-            self.given.partition("?") if is_url(self.given) else (self.given, "", "")
-        )
-        return f"{path.rstrip('/')}/{name}{mark}{query}"
+    @cached_property
+    def root(self) -> tuple[Any, str]:
+        """Its file system, and its path there."""
+        return open_file_system(self.given)
+
+    def at(self, name: str) -> tuple[Any, str]:
+        """Return the file system and the path of a file in the folder."""
+        system, path = self.root
+        return system, f"{path.rstrip('/')}/{name}".rstrip("/")
 
     def output(self, shard: Shard, kind: str) -> str:
         """Return the name of the answers to a file."""
@@ -103,19 +107,19 @@ class Folder:
         shards = [held[name] for name in job["outputs"]]
         rows = sum(shard["rows"] for shard in shards)
         self.write(MANIFEST, {**job, "rows": rows, "shards": shards})
-        system, path = self._open("_hbconv/done")
+        system, path = self.at("_hbconv/done")
         with contextlib.suppress(FileNotFoundError):
             system.delete_dir(path)
 
     def write(self, name: str, value: Any) -> None:
         """Write a small file as JSON."""
         self.make_folder(posixpath.dirname(name))
-        with placed(self.place(name)) as temporary:
+        with placed_in(*self.at(name)) as temporary:
             temporary.write_text(json.dumps(value, indent=1), encoding="utf-8")
 
     def make_folder(self, name: str) -> None:
         """Make a folder in the folder."""
-        system, path = self._open(name)
+        system, path = self.at(name)
         system.create_dir(path, recursive=True)
 
     @contextlib.contextmanager
@@ -135,19 +139,15 @@ class Folder:
         import fcntl
 
         self.make_folder("_hbconv")
-        with open(self.place("_hbconv/lock"), "w", encoding="utf-8") as file:
+        with open(self.at("_hbconv/lock")[1], "w", encoding="utf-8") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise OptionError(f"-o {self.given}: another run is at work there.") from error
             yield
 
-    def _open(self, name: str) -> tuple[Any, str]:
-        system, path = open_file_system(self.place(name))
-        return system, path.rstrip("/")
-
     def _read(self, name: str) -> Any:
-        system, path = self._open(name)
+        system, path = self.at(name)
         try:
             with system.open_input_stream(path) as file:
                 return json.loads(file.read())
@@ -157,7 +157,7 @@ class Folder:
     def _list(self, name: str) -> list[str]:
         from pyarrow import fs
 
-        system, path = self._open(name)
+        system, path = self.at(name)
         listed = system.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=True))
         return [posixpath.relpath(i.path, path) for i in listed if i.type == fs.FileType.File]
 
@@ -172,14 +172,14 @@ class Folder:
 
     def _is_whole(self, record: dict[str, Any]) -> bool:
         """Compare size and checksum; of another file system, the size alone."""
-        system, path = self._open(record["output"])
+        system, path = self.at(record["output"])
         found = system.get_file_info(path)
         if not found.is_file or found.size != record["bytes"]:
             return False
         return is_url(self.given) or file_hash(Path(path)) == record["sha256"]
 
     def _has_rejects(self, record: dict[str, Any]) -> bool:
-        system, path = self._open(self.rejects(record["output"]))
+        system, path = self.at(self.rejects(record["output"]))
         return bool(system.get_file_info(path).is_file)
 
     def _require_none_but(self, own: Sequence[str]) -> None:
@@ -191,22 +191,22 @@ class Folder:
             )
 
     def _clear(self, job: dict[str, Any]) -> None:
-        system, _ = self._open("")
+        system, _ = self.at("")
         for name in (MANIFEST, *job["outputs"], JOB):
             with contextlib.suppress(FileNotFoundError):
-                system.delete_file(self._open(name)[1])
+                system.delete_file(self.at(name)[1])
             if name == MANIFEST:
                 with contextlib.suppress(FileNotFoundError):
-                    system.delete_dir(self._open("_hbconv/done")[1])
+                    system.delete_dir(self.at("_hbconv/done")[1])
 
     def _sweep(self, job: dict[str, Any]) -> None:
         """Remove what a killed run left half-written."""
-        system, _ = self._open("")
+        system, _ = self.at("")
         outputs = set(job["outputs"])
         for name in self._list(""):
             stray = STRAY.fullmatch(name)
             if stray and (name.startswith("_hbconv/") or stray[1] + stray[2] in outputs):
-                system.delete_file(self._open(name)[1])
+                system.delete_file(self.at(name)[1])
 
 
 def _require_same(given: str, before: dict[str, Any], job: dict[str, Any]) -> None:

@@ -19,7 +19,6 @@ from pathlib import Path
 
 from hbconv.cli import Terminated, answer, fail, positive
 from hbconv.cli.batch_answers import answering_for
-from hbconv.cli.device_pool import parse_devices
 from hbconv.cli.formats import SUFFIXES, kind_of
 from hbconv.cli.output_checks import check_outputs
 from hbconv.cli.outputs import placed
@@ -27,6 +26,7 @@ from hbconv.cli.progress import progress
 from hbconv.cli.resumable import SUFFIX, Folder
 from hbconv.cli.score_folder import asked_of, join_rejects, score_shard, text_file
 from hbconv.cli.score_job import ScoreJob
+from hbconv.cli.score_options import require_options
 from hbconv.cli.shards import Shard, as_path, find_shards
 from hbconv.cli.sources import load_model, model_arguments
 from hbconv.cli.tables import open_table
@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
     began = time.perf_counter()
     _use_paths(options)
     into_folder = _is_folder(options.output)
-    _require_options(options, into_folder=into_folder)
+    require_options(options, into_folder=into_folder)
     with ExitStack() as stack:
         shards = stack.enter_context(_shards(options))
         check_outputs(options, shards, into_folder=into_folder)
@@ -135,34 +135,6 @@ def _is_folder(output: str) -> bool:
     return path.endswith("/") or (kind_of(path) is None and Path(path).is_dir())
 
 
-def _require_options(options: argparse.Namespace, *, into_folder: bool) -> None:
-    """Refuse options that do not apply, and files that are not there."""
-    output = options.output
-    if into_folder:
-        if options.resume and options.force:
-            raise OptionError("--resume goes on with a run, and --force replaces it. Give one.")
-    else:
-        if SUFFIXES.get(os.path.splitext(output.partition("?")[0])[1].lower()) is None:
-            raise OptionError(
-                f"-o {output}: unknown table format. Known: {', '.join(SUFFIXES)}, or a folder/."
-            )
-        for name in ("resume", "output_format"):
-            if getattr(options, name):
-                raise OptionError(
-                    f"--{name.replace('_', '-')} is for folders of answers. Give -o folder/."
-                )
-    if options.devices:
-        if options.device:
-            raise OptionError("--devices names all devices. Leave --device out.")
-        options.device = parse_devices(options.devices)[0]  # for what is asked of the model here
-    if options.rejects and SUFFIXES.get(Path(options.rejects).suffix.lower()) != "json":
-        raise OptionError(f"--rejects {options.rejects}: give a file that ends in .jsonl.")
-    if "-" in options.input and (len(options.input) > 1 or not options.input_format):
-        raise OptionError("Standard input (-) is given alone, and with --input-format.")
-    if not Path(options.model).is_file():
-        raise OptionError(f"No file {options.model}.")
-
-
 @contextmanager
 def _shards(options: argparse.Namespace) -> Iterator[tuple[Shard, ...]]:
     """Find the input files; standard input is copied to a temporary file first."""
@@ -182,7 +154,7 @@ def _shards(options: argparse.Namespace) -> Iterator[tuple[Shard, ...]]:
 def _score_file(job: ScoreJob, options: argparse.Namespace) -> tuple[int, int]:
     kind = SUFFIXES[os.path.splitext(options.output.partition("?")[0])[1].lower()]
     with ExitStack() as stack:
-        rejects = text_file(stack, options.rejects)
+        rejects = text_file(stack, placed(options.rejects)) if options.rejects else None
         path = stack.enter_context(placed(options.output))
         return job.write(job.table.shards, path, kind, rejects)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
 from hbconv.cli.output_checks import whole_path
-from hbconv.cli.outputs import placed
+from hbconv.cli.outputs import placed, placed_in
 from hbconv.cli.resumable import Folder, file_hash, require_names
 from hbconv.cli.score_job import ScoreJob
-from hbconv.cli.shards import Shard, open_file_system
+from hbconv.cli.shards import Shard
 from hbconv.cli.sources import convert_options
 
 __all__ = ["asked_of", "join_rejects", "score_shard", "text_file"]
@@ -29,8 +29,8 @@ def score_shard(
         rejects = None
         if options.rejects:
             folder.make_folder(os.path.dirname(folder.rejects(name)))
-            rejects = text_file(stack, folder.place(folder.rejects(name)))
-        path = stack.enter_context(placed(folder.place(name)))
+            rejects = text_file(stack, placed_in(*folder.at(folder.rejects(name))))
+        path = stack.enter_context(placed_in(*folder.at(name)))
         rows, rejected = job.write([shard], path, kind, rejects)
         size, checksum = path.stat().st_size, file_hash(path)
     return folder.record(
@@ -60,14 +60,12 @@ def join_rejects(folder: Folder, asked: dict[str, Any], options: argparse.Namesp
         return
     with placed(options.rejects) as path, path.open("wb") as whole:
         for name in asked["outputs"]:
-            system, part = open_file_system(folder.place(folder.rejects(name)))
+            system, part = folder.at(folder.rejects(name))
             with system.open_input_stream(part) as file:
                 shutil.copyfileobj(file, whole)
 
 
-def text_file(stack: ExitStack, given: str | None) -> Any:
-    """Return a file to write text to that appears with the stack's end, or None."""
-    if given is None:
-        return None
-    path = stack.enter_context(placed(given))
+def text_file(stack: ExitStack, place: AbstractContextManager[Path]) -> Any:
+    """Return a file to write text to that appears with the stack's end."""
+    path = stack.enter_context(place)
     return stack.enter_context(path.open("w", encoding="utf-8"))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from hbconv.cli.folder_keys import folder_keys
 from hbconv.cli.formats import KINDS, file_schema, kind_of, reading, without_times
@@ -18,6 +18,8 @@ __all__ = ["Shard", "as_path", "find_shards", "is_url", "open_file_system"]
 
 WILD = re.compile(r"[*?\[]")
 """Characters that make a pattern of a path."""
+RESERVED = "%:/?#[]@!$&'()*+,;="
+"""Characters that mean something in a URL, beside letters and digits."""
 LOCAL = re.compile("(?:file|local)://(?:localhost)?(/.*)")
 """URLs of files of this machine."""
 
@@ -112,7 +114,8 @@ def is_url(text: str) -> bool:
 def open_file_system(place: str) -> tuple[Any, str]:
     """Return the file system of a path or URL, and the path in it.
 
-    pyarrow's own systems come first, then those of fsspec.
+    pyarrow's own systems come first, then those of fsspec. A URL may be written with spaces and
+    letters of any script.
     """
     from pyarrow import fs
 
@@ -120,7 +123,7 @@ def open_file_system(place: str) -> tuple[Any, str]:
         return fs.LocalFileSystem(), place
     with reading(place):
         try:
-            return tuple(fs.FileSystem.from_uri(place))
+            return tuple(fs.FileSystem.from_uri(quote(place, safe=RESERVED)))
         except (ValueError, NotImplementedError):
             return _open_by_fsspec(place)
 
