@@ -18,6 +18,7 @@ __all__ = [
     "json_blocks",
     "kind_of",
     "reading",
+    "whole_lines",
     "without_times",
 ]
 
@@ -184,11 +185,12 @@ def json_blocks(shard: Any, schema: Any = None) -> Iterator[Any]:
 def _json_tables(source: Any, options: Any = None) -> Iterator[Any]:
     from pyarrow import json
 
-    for lines in _whole_lines(source):
+    for lines in whole_lines(source):
         yield json.read_json(io.BytesIO(lines), parse_options=options)
 
 
-def _whole_lines(source: Any) -> Iterator[bytes]:
+def whole_lines(source: Any) -> Iterator[bytes]:
+    """Read text in blocks that end with a line; those of empty lines alone are left out."""
     rest = b""
     while data := source.read(JSON_BYTES):
         whole, newline, rest = (rest + data).rpartition(b"\n")

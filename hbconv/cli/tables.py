@@ -10,6 +10,7 @@ from typing import Any
 
 from hbconv.cli.column_types import holds_long_numbers, json_schema, narrowest_schema
 from hbconv.cli.formats import blocks, reading
+from hbconv.cli.json_digits import require_digits
 from hbconv.cli.shards import Shard, find_shards
 from hbconv.errors import InputError
 
@@ -75,7 +76,7 @@ def open_table(
     """Find a type for each column that holds the values of all files.
 
     Columns that are only kept, which no model reads, lose no digits of CSV files: where float64
-    would, they are text.
+    would, they are text. In JSON lines files such whole numbers are refused.
 
     Raises
     ------
@@ -95,7 +96,18 @@ def open_table(
         if _loses_digits(shards, name, common.field(name).type, types, unfit):
             place = common.get_field_index(name)
             common = common.set(place, pa.field(name, pa.string()))
+    _require_json_digits(shards, common, kept)
     return ShardTable(tuple(shards), common)
+
+
+def _require_json_digits(shards: Sequence[Shard], common: Any, kept: Sequence[str]) -> None:
+    """Refuse kept whole numbers of JSON files that the common type does not hold."""
+    import pyarrow as pa
+
+    for shard in shards:
+        if shard.kind == "json":
+            own = [common.field(name) for name in kept if name not in shard.keys]
+            require_digits(shard, pa.schema(own))
 
 
 def _loses_digits(

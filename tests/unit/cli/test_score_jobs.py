@@ -196,6 +196,41 @@ class TestInputs:
         scored(capsys, "in", "-o", "o.parquet", "--keep", "t")
         assert pq.read_table("o.parquet")["t"].to_pylist() == ["9007199254740993", "1.5"]
 
+    @pytest.mark.parametrize(
+        ("values", "row"),
+        [
+            (["9007199254740993", "1.5"], 1),
+            (["1.5", "null", "-9007199254740993"], 3),
+            (["18446744073709551615", "1"], 1),
+            (["1e3", "9007199254740993"], 2),
+            (['{"x": [1.5]}', '{"x": [2, 9007199254740993]}'], 2),
+            (["1" + 400 * "0", "1"], 1),
+        ],
+    )
+    def test_json_numbers_that_lose_digits_are_refused(self, capsys, work, fitted, values, row):
+        lines = [f'{{"a": 1, "b": 2, "c": 3, "t": {value}}}\n' for value in values]
+        Path("in/1.jsonl").write_text("".join(lines))
+        refused(capsys, f"1.jsonl, row {row}: column 't' holds the whole number", "in", "-o",
+                "o.jsonl", "--keep", "t")  # fmt: skip
+        scored(capsys, "in", "-o", "o.jsonl")
+
+    @pytest.mark.parametrize(
+        "values",
+        [
+            ["9007199254740993", "null", "-9223372036854775808"],
+            ["9007199254740992", "1.5"],
+            ["0.12345678901234567", "1"],
+            ['{"x": 9007199254740993, "y": 1.5}', "null"],
+            ['"9007199254740993"', '"1.5"'],
+        ],
+    )
+    def test_json_numbers_that_keep_their_digits(self, capsys, work, fitted, values):
+        lines = [f'{{"a": 1, "b": 2, "c": 3, "t": {value}}}\n' for value in values]
+        Path("in/1.jsonl").write_text("".join(lines))
+        scored(capsys, "in", "-o", "o.jsonl", "--keep", "t")
+        found = [json.loads(line)["t"] for line in Path("o.jsonl").read_text().splitlines()]
+        assert found == [json.loads(value) for value in values]
+
     def test_json_times_are_text(self, capsys, work, fitted):
         row = {
             "a": 1.0,

@@ -1,0 +1,123 @@
+"""What ends ``hbconv score`` before its work is done: ctrl-C, a full disk, a folder that may not
+be written. No half file is left, what was there stays, and ``--resume`` goes on.
+"""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import hbconv
+
+NAMES = list("abc")
+LIMIT = 100_000
+"""Bytes that a file may have in a run whose disk is full."""
+LARGE = 40_000
+"""Rows whose answers take more than that in each format."""
+SMALL = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 3)), columns=NAMES)
+MODEL = LogisticRegression().fit(SMALL, np.where(SMALL.a > 0, "yes", "no"))
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    """Three files, of which the second is large."""
+    monkeypatch.chdir(tmp_path)
+    hbconv.convert(MODEL, backend="reference").save("m.hbc")
+    Path("in").mkdir()
+    for number, rows in enumerate((50, LARGE, 50)):
+        values = np.random.default_rng(number).normal(size=(rows, 3))
+        table = pd.DataFrame(values, columns=NAMES)
+        pq.write_table(pa.Table.from_pandas(table, preserve_index=False), f"in/{number}.parquet")
+    return tmp_path
+
+
+def command(*argv):
+    asked = ["in", "--method", "predict_proba", "--quiet", *argv]
+    return [sys.executable, "-m", "hbconv.cli", "score", "m.hbc", *asked]
+
+
+def limited():
+    """Let files of this process grow to the limit alone, as on a disk that is full."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, LIMIT))
+
+
+def run(*argv, **how):
+    return subprocess.run(command(*argv), capture_output=True, text=True, check=False, **how)
+
+
+def strays(folder):
+    return [path.name for path in folder.rglob(".*") if path.is_file()]
+
+
+def require_answers():
+    for number in range(3):
+        rows = pq.read_table(f"in/{number}.parquet").to_pandas()
+        found = pq.read_table(f"out/{number}.parquet").to_pandas()
+        np.testing.assert_allclose(found.to_numpy(), MODEL.predict_proba(rows), rtol=1e-9)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits files as a full disk does")
+class TestFullDisk:
+    @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow", ".jsonl"])
+    def test_leaves_the_answers_of_yesterday(self, work, suffix):
+        output = work / f"o{suffix}"
+        output.write_text("the answers of yesterday")
+        done = run("-o", output.name, "--force", preexec_fn=limited)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "File too large" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert output.read_text() == "the answers of yesterday"
+        assert strays(work) == []
+
+    @pytest.mark.parametrize("devices", [[], ["--devices", "cpu,cpu"]], ids=["here", "processes"])
+    def test_loses_no_finished_file(self, work, devices):
+        done = run("-o", "out/", *devices, preexec_fn=limited)
+        assert done.returncode == 1
+        assert "1 of 3 files are done; --resume goes on." in done.stderr
+        assert strays(work) == []
+        first = Path("out/0.parquet").stat().st_ino
+        done = run("-o", "out/", "--resume", "--json", *devices)
+        assert json.loads(done.stdout)["files_done_before"] == 1
+        assert Path("out/0.parquet").stat().st_ino == first
+        require_answers()
+
+
+class TestCtrlC:
+    @pytest.mark.parametrize("devices", [[], ["--devices", "cpu,cpu"]], ids=["here", "processes"])
+    def test_is_gone_on_from(self, work, devices):
+        argv = ["-o", "out/", "--resume", "--batch-rows", "20", *devices]
+        process = subprocess.Popen(
+            command(*argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        while not list(work.glob("out/.1.parquet.*")):  # the large file is being written
+            assert process.poll() is None
+            time.sleep(0.002)
+        process.send_signal(signal.SIGINT)
+        out, error = process.communicate()
+        told = "hbconv: Stopped; 1 of 3 files are done. Go on with --resume.\n"
+        assert (process.returncode, out, error) == (130, "", told)
+        assert strays(work) == []
+        assert sorted(path.name for path in Path("out").glob("*.parquet")) == ["0.parquet"]
+        done = run("-o", "out/", "--resume", "--json", *devices)
+        assert json.loads(done.stdout)["files_done_before"] == 1
+        require_answers()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write all")
+def test_folders_that_may_not_be_written_are_named(work):
+    Path("closed").mkdir(mode=0o500)
+    for output in ("closed/o.csv", "closed/out/"):
+        done = run("-o", output)
+        assert done.returncode == 1
+        assert "Permission denied" in done.stderr
