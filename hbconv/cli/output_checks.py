@@ -9,7 +9,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
 from hbconv.cli.formats import reading
-from hbconv.cli.resumable import Folder
+from hbconv.cli.resumable import Folder, require_names
 from hbconv.cli.shards import Shard, is_url, open_file_system
 from hbconv.errors import OptionError
 
@@ -25,10 +25,12 @@ def check_outputs(
     ------
     OptionError
         The folder of a file is not there, or it is no ordinary file, or it is there already. Or it
-        is one of the inputs or the model, or lies in a folder of inputs.
+        is one of the inputs or the model, or lies in a folder of inputs. Or two files would have
+        answers of one name.
     """
     if into_folder:
         _require_outside("-o", options.output, options.input)
+        require_names(Folder(options.output), shards, options.output_format or "parquet")
     else:
         _check_file("-o", options.output, options, shards, force=options.force)
     if not options.rejects:

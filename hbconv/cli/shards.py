@@ -154,7 +154,8 @@ def _shards(place: str, kind: str | None) -> list[Shard]:
         if own is None:
             raise InputError(
                 f"{posixpath.basename(file)}: unknown table format. Known: {', '.join(KINDS)}. "
-                "Or state it with --input-format."
+                "State it with --input-format, or leave the file out by a pattern such as "
+                "'in/*.parquet'."
             )
         shards.append(_shard(system, root, file, own))
     return shards

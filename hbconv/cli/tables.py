@@ -186,9 +186,8 @@ def _require_columns(shard: Shard, columns: Sequence[str]) -> None:
     name = posixpath.basename(shard.path)
     missing = [column for column in columns if column not in present]
     if missing:
-        raise InputError(
-            f"{name} lacks the columns {', '.join(missing)}. It has: {', '.join(present)}."
-        )
+        has = f"It has: {', '.join(present)}." if present else "It has none."
+        raise InputError(f"{name} lacks the columns {', '.join(missing)}. {has}")
     twice = [column for column in columns if present.count(column) > 1]
     if twice:
         raise InputError(

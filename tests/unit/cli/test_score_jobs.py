@@ -269,6 +269,16 @@ class TestInputs:
         refused(capsys, "part-0: unknown table format", "in", "-o", "o.parquet")
         scored(capsys, "in", "-o", "o.parquet", "--input-format", "parquet")
 
+    def test_other_files_are_left_out_by_a_pattern(self, capsys, work, fitted):
+        fitted[1].to_parquet("in/ä [1].parquet")
+        Path("in/README.txt").write_text("rows of May")
+        refused(capsys, "leave the file out by a pattern", "in", "-o", "o.parquet")
+        assert scored(capsys, "in/*.parquet", "-o", "o.parquet")["rows"] == 60
+
+    def test_tables_without_columns_are_named(self, capsys, work, fitted):
+        pq.write_table(pa.table({}), "in/0.parquet")
+        refused(capsys, "0.parquet lacks the columns a, b, c. It has none.", "in", "-o", "o.csv")
+
 
 class TestOutputs:
     def test_of_several_methods(self, capsys, work, fitted):
@@ -513,7 +523,9 @@ class TestFolders:
             refused(capsys, "holds files of others", "in", "-o", "out/", *option)
         assert [path.name for path in Path("out").iterdir()] == ["mine.txt"]
 
-    def test_names_that_meet_are_refused(self, capsys, work, fitted):
+    def test_names_that_meet_are_refused(self, capsys, work, fitted, monkeypatch):
+        """Before the model is loaded."""
+        monkeypatch.setattr("hbconv.cli.score.load_model", None)
         fitted[1].to_parquet("in/1.parquet")
         fitted[1].to_csv("in/1.csv")
         refused(capsys, "would both be scored to 1.parquet", "in", "-o", "out/")
