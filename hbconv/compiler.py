@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from hbconv.backends import find_installed
@@ -15,6 +17,7 @@ from hbconv.runtime.inputs.read import count_columns, read_table
 from hbconv.runtime.options import check_options
 from hbconv.runtime.program_choice import OnNewDtypes
 from hbconv.runtime.timing.tune import read_tune, tune_programs
+from hbconv.skops_files import open_skops
 from hbconv.target import Precision, Target
 
 __all__ = ["convert", "tune_model"]
@@ -42,7 +45,8 @@ def convert(
     Parameters
     ----------
     estimator : object
-        Fitted scikit-learn, LightGBM, XGBoost or CatBoost model, a pipeline of them, or a Graph.
+        Fitted scikit-learn, LightGBM, XGBoost or CatBoost model, a pipeline of them, a Graph, or
+        the path of a .skops file of one.
     backend : str
         ``"reference"``, ``"torch"``, ``"torchscript"``, ``"onnx"`` or ``"tvm"``. ``"auto"`` takes
         tvm on the CPU if it is installed, else torch; reference, which is slow, where neither is.
@@ -144,6 +148,8 @@ def tune_model(model: Model, tune: Any, sample: Any = None) -> Model:
 
 
 def _parse(estimator: object, n_features: int | None, iterations: tuple[int, int] | None) -> Graph:
+    if isinstance(estimator, (str, os.PathLike)):
+        estimator = open_skops(Path(estimator))
     if not isinstance(estimator, Graph):
         return parse(estimator, n_features, iterations)
     if iterations is not None:

@@ -13,38 +13,13 @@ from typing import TYPE_CHECKING, Any
 from hbconv.cli import positive
 from hbconv.cli.catboost_files import is_catboost_json, open_catboost, require_readable
 from hbconv.errors import ConversionError, MissingPackageError, OptionError
+from hbconv.skops_files import load_skops
 
 if TYPE_CHECKING:
     from hbconv.containers import Graph
     from hbconv.model import Model
 
 __all__ = ["convert_options", "load_model", "load_source", "model_arguments"]
-
-TRUSTED = (
-    "catboost.core.CatBoost",
-    "catboost.core.CatBoostClassifier",
-    "catboost.core.CatBoostRanker",
-    "catboost.core.CatBoostRegressor",
-    "collections.OrderedDict",
-    "functools.partial",
-    "lightgbm.basic.Booster",
-    "lightgbm.sklearn.LGBMClassifier",
-    "lightgbm.sklearn.LGBMModel",
-    "lightgbm.sklearn.LGBMRanker",
-    "lightgbm.sklearn.LGBMRegressor",
-    "numpy.dtype",
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-    "sklearn.tree._tree.Tree",
-    "sklearn.utils.validation.check_array",
-    "xgboost.core.Booster",
-    "xgboost.sklearn.XGBClassifier",
-    "xgboost.sklearn.XGBModel",
-    "xgboost.sklearn.XGBRFClassifier",
-    "xgboost.sklearn.XGBRFRegressor",
-    "xgboost.sklearn.XGBRanker",
-    "xgboost.sklearn.XGBRegressor",
-)
-"""Types beyond skops' own list that a .skops file may hold: exactly those that hbconv converts."""
 
 KNOWN = (
     ".txt (LightGBM), .json and .ubj (XGBoost), .json and .cbm (CatBoost), "
@@ -80,7 +55,7 @@ def _load(path: Path, *, allow_pickle: bool) -> Any:
         require_readable(path)
         return open_catboost(path)
     if path.suffix == ".skops":
-        return _load_skops(path)
+        return load_skops(path)
     if path.suffix in (".pkl", ".pickle", ".joblib"):
         return _load_pickle(path, allow_pickle=allow_pickle)
     raise ConversionError(f"{path.name}: unknown model format. Known: {KNOWN}.")
@@ -180,22 +155,6 @@ def _read_json(data: bytes) -> Graph:
     from hbconv.parse.xgboost.estimators import parse_xgboost_bytes
 
     return parse_xgboost_bytes(data)
-
-
-def _load_skops(path: Path) -> Any:
-    try:
-        from skops import io
-    except ImportError as error:
-        raise MissingPackageError(
-            "Reading .skops files needs skops. Install with: pip install skops"
-        ) from error
-    unknown = sorted(set(io.get_untrusted_types(file=path)) - set(TRUSTED))
-    if unknown:
-        raise ConversionError(
-            f"{path.name} holds types that are not trusted: {', '.join(unknown)}. "
-            "Load it yourself and call hbconv.convert."
-        )
-    return io.load(path, trusted=list(TRUSTED))
 
 
 def _load_pickle(path: Path, *, allow_pickle: bool) -> Any:

@@ -57,7 +57,6 @@ def heard(note):
         yield
 
 
-@pytest.mark.filterwarnings("ignore:Operation with range")  # MLflow's, of pandas 3
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_scripts(page):
     names = {}

@@ -53,6 +53,7 @@ LAYERS = (
     {"optimize"},
     {"pipeline"},
     {"runtime"},
+    {"skops_files"},
     {"model", "compiler", "verification"},
     {"answer_columns"},
     {"testing", "scorer", "serve", "triton"},

@@ -156,7 +156,7 @@ def _skops(folder: Path) -> None:
 def _ask_skops(path: Path, x: Any, _: Any) -> Any:
     from skops import io as skops
 
-    from hbconv.cli.sources import TRUSTED
+    from hbconv.skops_files import TRUSTED
 
     return answers_of(skops.load(path, trusted=list(TRUSTED)), ("predict",), x)
 

@@ -1,0 +1,83 @@
+"""Read fitted models from .skops files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hbconv.errors import ConversionError, MissingPackageError
+from hbconv.parse.checks.damage import reading
+
+__all__ = ["TRUSTED", "load_skops", "open_skops"]
+
+TRUSTED = (
+    "catboost.core.CatBoost",
+    "catboost.core.CatBoostClassifier",
+    "catboost.core.CatBoostRanker",
+    "catboost.core.CatBoostRegressor",
+    "collections.OrderedDict",
+    "functools.partial",
+    "lightgbm.basic.Booster",
+    "lightgbm.sklearn.LGBMClassifier",
+    "lightgbm.sklearn.LGBMModel",
+    "lightgbm.sklearn.LGBMRanker",
+    "lightgbm.sklearn.LGBMRegressor",
+    "numpy.dtype",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.tree._tree.Tree",
+    "sklearn.utils.validation.check_array",
+    "xgboost.core.Booster",
+    "xgboost.sklearn.XGBClassifier",
+    "xgboost.sklearn.XGBModel",
+    "xgboost.sklearn.XGBRFClassifier",
+    "xgboost.sklearn.XGBRFRegressor",
+    "xgboost.sklearn.XGBRanker",
+    "xgboost.sklearn.XGBRegressor",
+)
+"""Types beyond skops' own list that a .skops file may hold: exactly those that hbconv converts."""
+
+
+def open_skops(path: Path) -> Any:
+    """Return the fitted model of a file that is named in Python.
+
+    Raises
+    ------
+    ConversionError
+        There is no such file, it is of another format, or damaged.
+    MissingPackageError
+        skops is not installed.
+    """
+    if path.suffix != ".skops":
+        raise ConversionError(
+            f"hbconv.convert reads .skops files, and this is {path.name}. Load it with its "
+            "library, or use the command: hbconv convert."
+        )
+    if not path.is_file():
+        raise ConversionError(f"No file {path}.")
+    with reading(path.name, "Save the model anew."):
+        return load_skops(path)
+
+
+def load_skops(path: Path) -> Any:
+    """Return the fitted model of a .skops file, which runs no code but that of known types.
+
+    Raises
+    ------
+    ConversionError
+        The file holds types that hbconv does not convert.
+    MissingPackageError
+        skops is not installed.
+    """
+    try:
+        from skops import io
+    except ImportError as error:
+        raise MissingPackageError(
+            "Reading .skops files needs skops. Install with: pip install skops"
+        ) from error
+    unknown = sorted(set(io.get_untrusted_types(file=path)) - set(TRUSTED))
+    if unknown:
+        raise ConversionError(
+            f"{path.name} holds types that are not trusted: {', '.join(unknown)}. "
+            "Load it yourself and call hbconv.convert."
+        )
+    return io.load(path, trusted=list(TRUSTED))
