@@ -8,7 +8,7 @@
 #   make fuzz       COUNT damaged model files of every format; none may crash or hang (hours)
 #   make memory     tests of kernels between pages that may not be touched (an hour)
 #   make processes  500 processes that answer and end; none may die
-#   make kills      200 runs of hbconv score, killed at random moments; nothing may be lost
+#   make kills      400 runs of hbconv score, killed at random moments; nothing may be lost
 #   make soak       ten minutes of requests while models are swapped and workers killed
 #   make exports    every case of the matrix, exported and run by its bare runtime (an hour)
 #   make foreign    scikit-learn's own tests, with every answer asked of hbconv too (hours)
@@ -62,6 +62,7 @@ processes: env
 
 kills: env
 	$(BIN)/python tests/system/kills.py --count 200
+	$(BIN)/python tests/system/kills.py --count 200 --seed 1 --devices cpu,cpu
 
 soak: env
 	PYTHONPATH=tests/system:strategies $(BIN)/python tests/system/soak.py --minutes 10

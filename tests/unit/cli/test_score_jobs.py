@@ -530,10 +530,11 @@ class TestFolders:
         fitted[1].to_csv("in/1.csv")
         refused(capsys, "would both be scored to 1.parquet", "in", "-o", "out/")
 
-    def test_killed_runs_lose_nothing(self, tmp_path, monkeypatch):
+    @pytest.mark.parametrize("devices", [None, "cpu,cpu"])
+    def test_killed_runs_lose_nothing(self, tmp_path, monkeypatch, devices):
         """The short form of ``make kills``."""
         monkeypatch.chdir(tmp_path)
-        assert kill_runs(KILLS) >= 1
+        assert kill_runs(KILLS, devices=devices) >= 1
 
 
 class TestScorer:
