@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from hbconv.cli import positive
 from hbconv.cli.catboost_files import is_catboost_json, open_catboost, require_readable
 from hbconv.errors import ConversionError, MissingPackageError, OptionError
-from hbconv.skops_files import load_skops
 
 if TYPE_CHECKING:
     from hbconv.containers import Graph
@@ -55,6 +54,8 @@ def _load(path: Path, *, allow_pickle: bool) -> Any:
         require_readable(path)
         return open_catboost(path)
     if path.suffix == ".skops":
+        from hbconv.skops_files import load_skops
+
         return load_skops(path)
     if path.suffix in (".pkl", ".pickle", ".joblib"):
         return _load_pickle(path, allow_pickle=allow_pickle)
