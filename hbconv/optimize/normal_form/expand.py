@@ -110,7 +110,12 @@ class _Expansion:
         yield x, LeafWeights(linear)
 
     def _jacobian(self, x: Node) -> Floats:
-        """Return the weights of all columns of all homes on a node of degree 1."""
+        """Return the weights of all columns of all homes on a node of degree 1.
+
+        Products come from below, for those of many classes are wide.
+        """
+        if isinstance(x, Linear) and x not in self.region.leaves:
+            return self._jacobian(x.x) @ x.weights.data.astype(np.float64)
         leaves = expand(x, self.region, self.centres, self.at_centre).leaves
         return np.concatenate([w.linear for w in _all_homes(self.region, leaves, x).values()])
 
