@@ -6,11 +6,13 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Literal
 
 from hbconv.backends import find_installed
 from hbconv.containers import Graph
 from hbconv.errors import OptionError
+from hbconv.log import log_parsed
 from hbconv.model import Model
 from hbconv.parse import parse
 from hbconv.runtime.inputs.read import count_columns, read_table
@@ -151,7 +153,10 @@ def _parse(estimator: object, n_features: int | None, iterations: tuple[int, int
     if isinstance(estimator, (str, os.PathLike)):
         estimator = open_skops(Path(estimator))
     if not isinstance(estimator, Graph):
-        return parse(estimator, n_features, iterations)
+        began = perf_counter()
+        graph = parse(estimator, n_features, iterations)
+        log_parsed(graph.traits.estimator, len(graph.nodes()), perf_counter() - began)
+        return graph
     if iterations is not None:
         raise OptionError(
             "iterations is for models, not for a Graph: name them where it is read, such as "

@@ -1,10 +1,17 @@
-"""The logger ``hbconv`` of the standard library: what compiles, and which rows are converted."""
+"""The logger ``hbconv``: how a conversion goes on, what compiles, which rows are converted."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-__all__ = ["log_compiled", "log_converted", "log_export", "log_no_graph"]
+__all__ = [
+    "log_compiled",
+    "log_converted",
+    "log_export",
+    "log_no_graph",
+    "log_optimized",
+    "log_parsed",
+]
 
 
 def log_compiled(
@@ -35,6 +42,20 @@ def log_compiled(
         backend,
         seconds,
     )
+
+
+def log_parsed(estimator: str, nodes: int, seconds: float) -> None:
+    """Log at level INFO that an estimator was read, and how long it took."""
+    import logging
+
+    logging.getLogger("hbconv").info("read %s as %d nodes in %.2f s", estimator, nodes, seconds)
+
+
+def log_optimized(before: int, after: int, seconds: float) -> None:
+    """Log at level INFO how many nodes the optimizer left, and how long it took."""
+    import logging
+
+    logging.getLogger("hbconv").info("optimized %d nodes to %d in %.2f s", before, after, seconds)
 
 
 def log_converted(owner: str, given: str, wider: str) -> None:

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import FrameFormat, Graph, NamesOut, Schema
-from hbconv.errors import BackendError, HbconvError, OptionError
+from hbconv.errors import BackendError, OptionError
 from hbconv.log import log_export
-from hbconv.names import unknown
+from hbconv.names import guess, unknown
 from hbconv.runtime.bound_call import bind_call, bind_tables
 from hbconv.runtime.call import call, grouped
 from hbconv.runtime.fast_call import FastCall, find_fast_call
@@ -31,6 +31,7 @@ from hbconv.runtime.row_call import find_row_call
 from hbconv.runtime.storage import model_file as store
 from hbconv.runtime.substitute import find_runnable
 from hbconv.runtime.tensor_call import TensorCall, as_given, is_tensor, read_tensor
+from hbconv.sklearn_estimator import SCORES, SklearnEstimator, compute_score
 from hbconv.target import Target
 from hbconv.tuning_record import Tuning
 
@@ -46,7 +47,7 @@ LIBRARY_OPTIONS = ("target",)
 TORCH_OPTIONS = ("device",)
 
 
-class Model:
+class Model(SklearnEstimator):
     """A compiled model, as ``hbconv.convert`` and ``hbconv.load`` make it.
 
     It has the methods of its source model, such as ``predict`` and ``transform``, and only those.
@@ -194,24 +195,34 @@ class Model:
 
     # What it computes.
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        graph: Graph | None = self.__dict__.get("parsed")
-        if graph is not None and name in graph.outputs:
-            self.__dict__[name] = method = self._method(name)
-            return method
-        if (
-            graph is not None
-            and name == "get_feature_names_out"
-            and graph.traits.names_out is not None
-        ):
-            return partial(self._feature_names_out, graph.traits.names_out)
-        if graph is not None and name == "set_output" and graph.traits.frame_format is not None:
-            return partial(self._set_output, graph.traits.frame_format)
-        of = f" of {graph.traits.estimator}" if graph is not None else ""
-        raise AttributeError(f"This Model{of} has no attribute {name!r}")
+    if not TYPE_CHECKING:  # which knows the methods from SourceMethods, and no others
+
+        def __getattr__(self, name: str) -> Callable[..., Any]:
+            graph: Graph | None = self.__dict__.get("parsed")
+            if graph is None:  # as while a copy is made
+                raise AttributeError(name)
+            if name in graph.outputs:
+                self.__dict__[name] = method = self._method(name)
+                return method
+            found = self._beside_outputs().get(name)
+            if found is None:
+                raise AttributeError(_why_absent(self, name))
+            return found
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self.methods})
+        return sorted({*super().__dir__(), *self.methods, *self._beside_outputs()})
+
+    def _beside_outputs(self) -> dict[str, Callable[..., Any]]:
+        """Return the methods of the source model that the graph has no output for."""
+        traits = self.parsed.traits
+        found: dict[str, Callable[..., Any]] = {}
+        if traits.names_out is not None:
+            found["get_feature_names_out"] = partial(self._feature_names_out, traits.names_out)
+        if traits.frame_format is not None:
+            found["set_output"] = partial(self._set_output, traits.frame_format)
+        if traits.metric in SCORES:
+            found["score"] = partial(compute_score, self)
+        return found
 
     def _method(self, name: str) -> Callable[[Any], Any]:
         def method(X: Any) -> Any:  # noqa: N803
@@ -583,31 +594,21 @@ class Model:
         made = partial(_from_bytes, trusted=True, on_new_dtypes=self.on_new_dtypes)
         return made, (self._bytes(),)
 
-    # What scikit-learn asks of an estimator.
 
-    def fit(self, *_: object, **__: object) -> Model:
-        """Refuse: a compiled model is not fitted again."""
-        raise HbconvError(
-            "A compiled model cannot be fitted. Fit the estimator it came from, and convert that."
+def _why_absent(model: Model, name: str) -> str:
+    """Say that a model has no such method, and which it has."""
+    estimator = model.parsed.traits.estimator or "a graph"
+    if name == "score" and "predict" in model.methods:
+        return (
+            f"This Model of {estimator} has no score: that of its source is none of "
+            f"{', '.join(SCORES)} of predict. Call a function of sklearn.metrics instead."
         )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def __sklearn_clone__(self) -> Model:
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags, RegressorTags, Tags, TargetTags, TransformerTags
-
-        kind = self.parsed.traits.kind
-        return Tags(
-            estimator_type=kind if kind in ("classifier", "regressor") else None,
-            target_tags=TargetTags(required=False),
-            classifier_tags=ClassifierTags() if kind == "classifier" else None,
-            regressor_tags=RegressorTags() if kind == "regressor" else None,
-            transformer_tags=TransformerTags() if "transform" in self.methods else None,
-        )
+    known = [known for known in dir(model) if not known.startswith("_")]
+    hint = "" if name.startswith("_") else guess(name, known)
+    return (
+        f"This Model of {estimator} has no attribute {name!r}.{hint} "
+        f"Its methods are {', '.join(model.methods)}."
+    )
 
 
 def _bound_dtypes(model: Model, dtype: str | None) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from hbconv.errors import OptionError
 
-__all__ = ["METHODS", "unknown"]
+__all__ = ["METHODS", "guess", "unknown"]
 
 METHODS = (
     "predict", "predict_proba", "predict_log_proba", "decision_function", "transform",
@@ -24,6 +24,16 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> OptionError:
     "Unknown backend 'torhc'. Did you mean 'torch'? Known: torch, tvm."
     """
     names = sorted(known)
-    near = difflib.get_close_matches(str(name), names, n=2, cutoff=0.5)
-    guess = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return OptionError(f"Unknown {kind} {name!r}.{guess} Known: {', '.join(names)}.")
+    return OptionError(f"Unknown {kind} {name!r}.{guess(name, names)} Known: {', '.join(names)}.")
+
+
+def guess(name: object, known: Iterable[str]) -> str:
+    """Return a question that names what is nearest to a misspelt name; "" where nothing is.
+
+    Examples
+    --------
+    >>> guess("predict_prob", ["predict", "predict_proba", "transform"])
+    " Did you mean 'predict_proba' or 'predict'?"
+    """
+    near = difflib.get_close_matches(str(name), sorted(known), n=2, cutoff=0.5)
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""

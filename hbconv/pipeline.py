@@ -26,7 +26,7 @@ from time import perf_counter
 from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
 from hbconv.containers.analysis.guard import Guard, find_guard
-from hbconv.log import log_compiled
+from hbconv.log import log_compiled, log_optimized
 from hbconv.lower import DENSE, Lowered, Padding, lower
 from hbconv.optimize import optimize, simplify_exactly
 from hbconv.optimize.narrow import narrow_to
@@ -86,7 +86,11 @@ class Planned:
     def problem(self) -> Problem:
         """What the rules make of the graph by prediction."""
         backend = find_backend(self.target.backend)
-        return Problem(self.typed, self.target, backend, optimize(self.typed, self.target))
+        began = perf_counter()
+        found = optimize(self.typed, self.target)
+        seconds = perf_counter() - began
+        log_optimized(len(self.typed.nodes()), len(found.graph.nodes()), seconds)
+        return Problem(self.typed, self.target, backend, found)
 
     @cached_property
     def tuned(self) -> Tuned | None:

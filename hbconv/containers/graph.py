@@ -68,6 +68,9 @@ class Traits:
         Names of the columns that ``transform`` returns.
     frame_format : FrameFormat or None
         Format in which ``transform`` returns them.
+    metric : str
+        What ``score`` of the estimator computes of ``predict``: "accuracy", "r2", or "" for
+        anything else.
     """
 
     estimator: str = ""
@@ -75,6 +78,7 @@ class Traits:
     classes: Array | tuple[Array, ...] | None = None
     names_out: NamesOut | None = None
     frame_format: FrameFormat | None = None
+    metric: str = ""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from hbconv.parse.checks.damage import reading_estimator
 from hbconv.parse.checks.handmade import refuse_handmade
 from hbconv.parse.checks.soundness import require_sound
 from hbconv.parse.feature_names import read_frame_format, read_names_out
+from hbconv.parse.metric import read_metric
 from hbconv.parse.registry import find_parser, parser_names, parses
 from hbconv.parse.schema import read_schema
 from hbconv.parse.step import Step, parse_step
@@ -99,16 +100,14 @@ def _typed(graph: Graph) -> Schema:
 
 
 def _traits(estimator: Any, outputs: dict[str, Output], schema: Schema) -> Traits:
-    kind = _kind(estimator, outputs)
-    classes = outputs["predict"].classes if "predict" in outputs else None
-    if "transform" not in outputs:
-        return Traits(type(estimator).__name__, kind, classes)
+    transforms = "transform" in outputs
     return Traits(
         type(estimator).__name__,
-        kind,
-        classes,
-        read_names_out(estimator, len(schema.columns)),
-        read_frame_format(estimator),
+        _kind(estimator, outputs),
+        outputs["predict"].classes if "predict" in outputs else None,
+        read_names_out(estimator, len(schema.columns)) if transforms else None,
+        read_frame_format(estimator) if transforms else None,
+        read_metric(estimator) if "predict" in outputs else "",
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from hbconv.backends import Backend, find_backend
 from hbconv.errors import OptionError
-from hbconv.names import unknown
+from hbconv.names import guess, unknown
 from hbconv.target import Precision, Target
 
 __all__ = ["check_options", "check_values", "take_flag", "take_options"]
@@ -57,7 +57,9 @@ def take_options(
     for name in options:
         if name not in known:
             takes = f"It takes {', '.join(known)}." if known else "It takes none."
-            raise OptionError(f"An export to {kind!r} has no option {name!r}. {takes}")
+            raise OptionError(
+                f"An export to {kind!r} has no option {name!r}.{guess(name, known)} {takes}"
+            )
     return options
 
 

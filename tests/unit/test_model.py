@@ -5,6 +5,8 @@ to.
 from __future__ import annotations
 
 import copy
+import logging
+import re
 
 import numpy as np
 import pytest
@@ -159,3 +161,12 @@ def test_a_report_tells_what_differs():
     assert other.to_dict()["methods"]["predict"]["flipped"] == other.flipped
     assert other.largest > 0.01
     assert "DIFFERENT" in str(other)
+
+
+def test_a_conversion_tells_how_it_goes_on(caplog):
+    with caplog.at_level(logging.INFO, "hbconv"):
+        hbconv.convert(fit("linear"), "reference", sample=matrix()[:2])
+    said = [record.getMessage() for record in caplog.records]
+    assert re.fullmatch(r"read \w+ as \d+ nodes in \d+\.\d\d s", said[0])
+    assert re.fullmatch(r"optimized \d+ nodes to \d+ in \d+\.\d\d s", said[1])
+    assert "compiled predict for" in said[2]
