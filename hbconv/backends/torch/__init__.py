@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from hbconv.backends.base import Arrays, Artifact, Backend, Bound, contiguous
+from hbconv.backends.torch.autocast import own_dtypes
 from hbconv.backends.torch.device_trees import remark_kernels
 from hbconv.backends.torch.forest import NATIVE
 from hbconv.backends.torch.functions import FUNCTIONS
@@ -85,7 +86,8 @@ class TorchArtifact(Artifact):
         return [found.numpy() for found in self._results([torch.from_numpy(a) for a in arrays])]
 
     def _results(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        result: Tensor | tuple[Tensor, ...] = self.call(*tensors)
+        with own_dtypes(self._device.type):
+            result: Tensor | tuple[Tensor, ...] = self.call(*tensors)
         return (result,) if isinstance(result, Tensor) else result
 
     def bind(self, rows: int) -> Bound | None:

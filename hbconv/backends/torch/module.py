@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, fx
 
 from hbconv.backends.cuda.choose import refuse
+from hbconv.backends.torch.autocast import own_dtypes
 from hbconv.backends.torch.device_trees import DeviceTrees
 from hbconv.backends.torch.forest import NATIVE, ForestModule
 from hbconv.backends.torch.functions import DTYPES, FUNCTIONS, PREPARED
@@ -71,7 +72,8 @@ class TensorModule(torch.nn.Module):
         if not torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
             for tensor, declared in zip(inputs, self.inputs, strict=True):
                 _check(tensor, declared)
-        result: Tensor | tuple[Tensor, ...] = self.body(*inputs)
+        with own_dtypes(inputs[0].device.type if inputs else "cpu"):
+            result: Tensor | tuple[Tensor, ...] = self.body(*inputs)
         return result
 
     def example(self) -> tuple[Tensor, ...]:

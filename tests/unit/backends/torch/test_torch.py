@@ -16,7 +16,11 @@ import pytest
 import torch
 from forests import random_forest
 from primitive_cases import CASES, Case
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+import hbconv
 from hbconv.backends import find_backend
 from hbconv.backends.reference import evaluate
 from hbconv.backends.torch import TensorModule, export_module
@@ -297,3 +301,20 @@ def test_torchscript_file_needs_torch_alone(tmp_path: Any) -> None:
     )
     for n in (0, 1, 7):
         check_answers(torch.load(tmp_path / f"answers{n}.pt"), n)
+
+
+@pytest.mark.parametrize("backend", ["torch", "torchscript"])
+def test_autocast_around_a_call_changes_no_answer(backend: str) -> None:
+    """It would compute products in bfloat16."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(50, 20)).astype(np.float32)
+    source = make_pipeline(StandardScaler(), LogisticRegression()).fit(x, x[:, 0] > 0)
+    model = hbconv.convert(source, backend=backend, sample=x[:5])
+    want, one = model.predict_proba(x), model.predict_proba(x[:1])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert (torch.ones(1, 1) @ torch.ones(1, 1)).dtype == torch.bfloat16
+        np.testing.assert_array_equal(model.predict_proba(x), want)
+        np.testing.assert_array_equal(model.predict_proba(x[:1]), one)
+        if backend == "torch":
+            found = model.module(torch.tensor(x))
+            np.testing.assert_array_equal(found[1].numpy(), want)
