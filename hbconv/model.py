@@ -23,7 +23,13 @@ from hbconv.runtime.fast_call import FastCall, find_fast_call
 from hbconv.runtime.inputs.category_codes import over_arrays
 from hbconv.runtime.inputs.read import is_table, read_table
 from hbconv.runtime.inputs.table import Reads
-from hbconv.runtime.options import check_options, check_values, take_flag, take_options
+from hbconv.runtime.options import (
+    change_target,
+    check_options,
+    check_values,
+    take_flag,
+    take_options,
+)
 from hbconv.runtime.program import Key, StoredProgram
 from hbconv.runtime.program_choice import OnNewDtypes, check_on_new_dtypes, name_dtypes
 from hbconv.runtime.programs import CompiledProgram, Programs
@@ -437,8 +443,16 @@ class Model(SklearnEstimator):
         return self
 
     def for_target(self, **changes: Any) -> Model:
-        """Return the same model for another target, such as ``for_target(backend="onnx")``."""
-        target = check_options(self.target.replace(**changes))
+        """Return the same model for another target, such as ``for_target(backend="onnx")``.
+
+        Raises
+        ------
+        OptionError
+            There is no such option, or no such value of it; the nearest that exist are named.
+        MissingPackageError
+            The packages of the backend are not installed.
+        """
+        target = change_target(self.target, changes)
         return Model(self.parsed, target, self.dtypes, None, self.tuning, self.on_new_dtypes)
 
     # Where it is kept.

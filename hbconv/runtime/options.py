@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, get_args
 
 from hbconv.backends import Backend, find_backend
@@ -10,9 +11,19 @@ from hbconv.errors import OptionError
 from hbconv.names import guess, unknown
 from hbconv.target import Precision, Target
 
-__all__ = ["check_options", "check_values", "take_flag", "take_options"]
+__all__ = ["change_target", "check_options", "check_values", "take_flag", "take_options"]
 
 _TREE_OPS = ("native", "core")
+
+
+def change_target(target: Target, changes: Mapping[str, Any]) -> Target:
+    """Return the target with options changed and checked, or raise OptionError.
+
+    Its errors are those of ``check_options``, and one for an option that no target has.
+    """
+    for name in changes:
+        _require_known("option", name, tuple(option.name for option in fields(Target)))
+    return check_options(target.replace(**changes))
 
 
 def check_options(target: Target) -> Target:

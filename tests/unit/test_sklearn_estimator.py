@@ -145,3 +145,11 @@ def test_a_misspelt_method_meets_the_nearest(written, said):
 def test_a_misspelt_option_of_an_export_meets_the_nearest(tmp_path):
     with pytest.raises(OptionError, match=r"no option 'devce'\. Did you mean 'device'"):
         converted(pipeline()).export(tmp_path / "m.pt", devce="cpu")
+
+
+def test_a_misspelt_option_of_a_target_meets_the_nearest():
+    model = converted(pipeline())
+    with pytest.raises(OptionError, match=r"Unknown option 'bakend'\. Did you mean 'backend'"):
+        model.for_target(bakend="reference")
+    with pytest.raises(OptionError, match=r"Unknown backend 'referense'\. Did you mean 'refer"):
+        model.for_target(backend="referense")
