@@ -199,6 +199,11 @@ class Model(SklearnEstimator):
             f"columns; {self.backend} on {self.target.device}>"
         )
 
+    def _repr_html_(self) -> str:
+        from hbconv.runtime.report.drawing import draw_graph, embed
+
+        return embed(repr(self), draw_graph(self.programs.planned(self.dtypes)))
+
     # What it computes.
 
     if not TYPE_CHECKING:  # which knows the methods from SourceMethods, and no others

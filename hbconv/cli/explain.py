@@ -6,14 +6,12 @@ With --json everything is printed.
 from __future__ import annotations
 
 import argparse
-import shutil
-import subprocess
 from pathlib import Path
 
 from hbconv.cli import answer
 from hbconv.cli.sources import load_model, model_arguments
 from hbconv.containers.dot import dot
-from hbconv.errors import MissingPackageError, OptionError
+from hbconv.errors import OptionError
 from hbconv.model import Model
 from hbconv.runtime.report.stage import STAGES
 
@@ -22,6 +20,7 @@ examples:
   hbconv explain model.hbc
   hbconv explain model.txt --verbose
   hbconv explain model.txt --svg model.svg
+  hbconv explain model.hbc --html model.html
 """
 HINT = "Costs, graphs and rewrites: --verbose. Kernels: --kernel."
 
@@ -47,8 +46,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--dot", metavar="FILE", help="write the optimized graph in graphviz' language"
     )
+    command.add_argument("--svg", metavar="FILE", help="draw the optimized graph")
     command.add_argument(
-        "--svg", metavar="FILE", help="draw the optimized graph (needs graphviz' dot)"
+        "--html",
+        metavar="FILE",
+        help="write a page: graphs before and after, rewrites, plan, kernels; it loads nothing",
     )
 
 
@@ -62,11 +64,12 @@ def run(options: argparse.Namespace) -> int:
         answer(options, report.to_dict(), str(report))
     else:
         _explain(model, options)
-    picture = dot(model.graph)
     if options.dot:
-        Path(options.dot).write_text(picture, encoding="utf-8")
+        Path(options.dot).write_text(dot(model.graph), encoding="utf-8")
     if options.svg:
-        _draw(picture, Path(options.svg))
+        Path(options.svg).write_text(model.explain().to_svg(), encoding="utf-8")
+    if options.html:
+        Path(options.html).write_text(model.explain().to_html(), encoding="utf-8")
     return 0
 
 
@@ -76,13 +79,3 @@ def _explain(model: Model, options: argparse.Namespace) -> None:
     facts = {"kernels": [kernel.to_dict() for kernel in kernels]} if options.kernel else {}
     told = str(explanation) if options.verbose else f"{explanation.summary}\n{HINT}"
     answer(options, explanation.to_dict() | facts, "\n\n".join([told, *map(str, kernels)]))
-
-
-def _draw(picture: str, path: Path) -> None:
-    program = shutil.which("dot")
-    if program is None:
-        raise MissingPackageError(
-            "--svg needs graphviz' dot on the PATH. "
-            "Install graphviz (such as: apt install graphviz), or write --dot FILE."
-        )
-    subprocess.run([program, "-Tsvg", "-o", str(path)], input=picture.encode(), check=True)  # noqa: S603

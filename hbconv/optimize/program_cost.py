@@ -18,6 +18,7 @@ from hbconv.tensor.rewrite import rewrite_program
 
 __all__ = [
     "program_seconds",
+    "source_seconds",
     "strategy_costs",
     "strategy_refusals",
     "tree_seconds",
@@ -48,10 +49,19 @@ def program_seconds(program: TensorProgram, target: Target) -> float:
     >>> program_seconds(short, target) < program_seconds(long, target)
     True
     """
+    return sum(source_seconds(program, target).values())
+
+
+def source_seconds(program: TensorProgram, target: Target) -> dict[str, float]:
+    """Predict the seconds of the operators of each source, as ``program_seconds`` adds them up."""
     backend = find_backend(target.backend)
     program = _with_tables_written(program, backend)
-    operators = (i for i in program.instructions if isinstance(i, Op))
-    return sum(_operator_seconds(program, op, target, backend) for op in operators)
+    found: dict[str, float] = {}
+    for op in program.instructions:
+        if isinstance(op, Op):
+            seconds = _operator_seconds(program, op, target, backend)
+            found[op.source] = found.get(op.source, 0.0) + seconds
+    return found
 
 
 def _with_tables_written(program: TensorProgram, backend: Backend) -> TensorProgram:

@@ -51,7 +51,7 @@ LAYERS = (
     {"interface"},
     {"backends"},
     {"optimize"},
-    {"pipeline"},
+    {"pipeline", "picture"},
     {"runtime"},
     {"skops_files", "source_methods"},
     {"sklearn_estimator"},

@@ -10,7 +10,7 @@ from hbconv.optimize.search import Decision, Optimized
 from hbconv.optimize.trace import Applied
 from hbconv.target import Target
 
-__all__ = ["show_applied", "show_others", "to_dict"]
+__all__ = ["show_applied", "show_others", "show_rewrite", "tell_prediction", "to_dict"]
 
 WIDTH = 100
 
@@ -49,16 +49,23 @@ def to_dict(applied: tuple[Applied, ...], optimized: Optimized, target: Target) 
     }
 
 
-def _show(applied: Applied, optimized: Optimized, target: Target) -> str:
-    head = f"{applied.rule.name} at {applied.step}: {applied.rule.exactness}, {applied.proof}"
-    lines = [head + _prediction(applied, optimized, target)]
+def show_rewrite(applied: Applied) -> str:
+    """Print the nodes before and after a rewrite."""
+    lines = []
     for before, after in applied.replacements.items():
         lines.append(f"     {_line(before)}")
         lines.append(f"  -> {_line(after)}")
     return "\n".join(lines)
 
 
-def _prediction(applied: Applied, optimized: Optimized, target: Target) -> str:
+def _show(applied: Applied, optimized: Optimized, target: Target) -> str:
+    head = f"{applied.rule.name} at {applied.step}: {applied.rule.exactness}, {applied.proof}"
+    head += tell_prediction(applied, optimized, target)
+    return f"{head}\n{show_rewrite(applied)}".rstrip()
+
+
+def tell_prediction(applied: Applied, optimized: Optimized, target: Target) -> str:
+    """Say what is predicted with a rewrite and without it; "" where that was not asked."""
     if applied.required:
         return "; required for the source model's own answer"
     if applied.otherwise is None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from hbconv.containers import show
 from hbconv.cost_model import show_prices
+from hbconv.errors import BackendError
 from hbconv.optimize.plan import Plan
 from hbconv.optimize.row_plans import RowPlan
 from hbconv.optimize.search import Optimized
@@ -16,7 +17,9 @@ from hbconv.optimize.trace import Applied, trace
 from hbconv.pipeline import Compilation, Planned
 from hbconv.runtime.batching import bytes_per_row
 from hbconv.runtime.report.derivations import show_applied, show_others, to_dict
+from hbconv.runtime.report.drawing import draw_graph, embed
 from hbconv.runtime.report.kernel_report import MethodKernel
+from hbconv.runtime.report.page import Told, write_page
 from hbconv.target import Target
 from hbconv.tensor import Constant, TensorProgram
 
@@ -81,6 +84,43 @@ class Explanation:
             planned.row_plans,
             _show_tuning(planned),
         )
+
+    @property
+    def planned(self) -> Planned:
+        """The stages that all methods share."""
+        return next(iter(self.methods.values())).planned
+
+    def to_svg(self, stage: str = "optimized") -> str:
+        """Draw the graph: steps as frames, kinds of nodes in colours, predicted times as shades.
+
+        Parameters
+        ----------
+        stage : {"optimized", "parsed"}
+            The graph that is compiled, or the one that was read.
+
+        Returns
+        -------
+        str
+            A document that loads nothing and runs nothing.
+
+        Raises
+        ------
+        OptionError
+            There is no picture of that stage.
+        """
+        return draw_graph(self.planned, stage, self.applied)
+
+    def to_html(self) -> str:
+        """Write a page on the model: both graphs, rewrites, plan and kernels; it loads nothing."""
+        try:
+            kernels: tuple[MethodKernel, ...] | str = self.kernels
+        except BackendError as error:
+            kernels = str(error)
+        where = self._where.partition(" on ")[2]
+        return write_page(Told(where, self.planned, self.applied, kernels, str(self)))
+
+    def _repr_html_(self) -> str:
+        return embed(self.summary, self.to_svg())
 
     @property
     def rules(self) -> tuple[str, ...]:

@@ -309,6 +309,14 @@ def test_explain_shows_plan_and_graphs(capsys, files):
     ).keys()
 
 
+def test_explain_draws(capsys, files):
+    path = converted(capsys, files)
+    svg, page = files / "g.svg", files / "g.html"
+    assert run(capsys, "explain", path, "--svg", svg, "--html", page)[0] == 0
+    assert svg.read_text(encoding="utf-8").startswith("<svg ")
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
 def test_explain_stops_at_a_stage(capsys, files):
     path = converted(capsys, files)
     code, out, _ = run(capsys, "explain", path, "--stage", "lowered")

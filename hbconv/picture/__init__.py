@@ -1,0 +1,1 @@
+"""Pictures of graphs: as SVG, and as a page with the details of each node."""

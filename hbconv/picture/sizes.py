@@ -1,0 +1,92 @@
+"""Sizes of what is drawn, in pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hbconv.picture.scene import Box, Cluster
+from hbconv.picture.text import cut, width_of
+
+__all__ = [
+    "BAND_GAP",
+    "BOLD",
+    "BOX_GAP",
+    "CLUSTER_GAP",
+    "DETAIL",
+    "HEADING",
+    "INSET",
+    "LAYER_GAP",
+    "MARGIN",
+    "MOST",
+    "PADDING",
+    "SMALL",
+    "TITLE",
+    "Size",
+    "size_of_box",
+    "size_of_header",
+    "written_count",
+    "written_detail",
+    "written_share",
+    "written_title",
+]
+
+TITLE, DETAIL, SMALL, HEADING = 12.5, 10.5, 9.5, 11.5
+"""Sizes of the fonts."""
+MARGIN, PADDING = 16.0, 10.0
+BOX_GAP, CLUSTER_GAP = 14.0, 22.0
+LAYER_GAP, BAND_GAP = 30.0, 40.0
+"""Room between layers: for lines, and for the types that are written beside them."""
+MOST = 190.0
+"""Widest text in a box."""
+INSET = 11.0
+"""Between the sides of a box and its text."""
+BOLD = 1.1
+"""How much wider bold text is."""
+LEAST_SHARE = 0.02
+"""Share of the time from which on it is written."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """Width and height."""
+
+    width: float
+    height: float
+
+
+def written_title(box: Box) -> str:
+    """Return the heading of a box, cut to fit."""
+    return cut(box.title, TITLE, MOST)
+
+
+def written_detail(box: Box) -> str:
+    """Return the line below the heading, cut to fit."""
+    return cut(box.detail, DETAIL, MOST)
+
+
+def written_count(box: Box) -> str:
+    """Return how many members a box stands for; "" for one."""
+    return f"× {box.count}" if box.count > 1 else ""
+
+
+def written_share(box: Box) -> str:
+    """Return the share of the predicted time; "" where it is small."""
+    return f"{box.share:.0%}" if box.share >= LEAST_SHARE else ""
+
+
+def size_of_box(box: Box) -> Size:
+    """Return the size of a box for its texts; the share of time stands beside the heading."""
+    beside = [text for text in (written_count(box), written_share(box)) if text]
+    title = BOLD * (width_of(written_title(box), TITLE) + width_of("".join(beside), DETAIL))
+    detail = width_of(written_detail(box), DETAIL)
+    width = max(title + 9.0 * len(beside), detail, 44.0) + 2 * INSET
+    return Size(width, 42.0 if box.detail else 28.0)
+
+
+def size_of_header(cluster: Cluster) -> Size:
+    """Return the room for the heading of a cluster, and none where it has no frame."""
+    if not cluster.title:
+        return Size(0.0, 0.0)
+    title = BOLD * width_of(cut(cluster.title, HEADING, MOST), HEADING)
+    path = width_of(cut(cluster.path, SMALL, MOST), SMALL)
+    return Size(max(title, path) + 2 * PADDING, 32.0 if cluster.path else 20.0)

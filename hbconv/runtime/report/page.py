@@ -1,0 +1,184 @@
+"""Write a page on a model: one file of HTML that loads nothing from elsewhere.
+
+Names of columns and steps come from users: all text is escaped, and the data for the script is JSON
+in which no tag can end.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib import resources
+
+from hbconv import __version__
+from hbconv.optimize.plan import Choice
+from hbconv.optimize.trace import Applied
+from hbconv.picture.scene import Scene
+from hbconv.picture.svg import write_svg
+from hbconv.pipeline import Planned
+from hbconv.runtime.report.derivations import show_rewrite, tell_prediction
+from hbconv.runtime.report.drawing import scene_of
+from hbconv.runtime.report.kernel_report import SHOWN, MethodKernel
+
+__all__ = ["Told", "write_page"]
+
+MOST_REWRITES = 12
+"""Rewrites that are listed at once; the others unfold."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a page tells.
+
+    Parameters
+    ----------
+    where : str
+        Backend, device and precision.
+    planned : Planned
+    applied : tuple of Applied
+        The rewrites in their order.
+    kernels : tuple of MethodKernel, or str
+        Of each method, or why there are none.
+    text : str
+        All of it as text.
+    """
+
+    where: str
+    planned: Planned
+    applied: tuple[Applied, ...]
+    kernels: tuple[MethodKernel, ...] | str
+    text: str
+
+
+def write_page(told: Told) -> str:
+    """Return the page: both graphs, rewrites, plan and kernels."""
+    planned = told.planned
+    title = planned.parsed.traits.estimator or "Graph"
+    after = scene_of(planned, "optimized", told.applied)
+    before = scene_of(planned, "parsed", told.applied)
+    parts = {
+        "title": escape(title),
+        "where": escape(told.where),
+        "facts": _facts(told),
+        "count_after": _count(len(planned.graph.nodes())),
+        "count_before": _count(len(planned.typed.nodes())),
+        "after": write_svg(after, f"{title}, as it runs"),
+        "before": write_svg(before, f"{title}, as it was read"),
+        "rewrites": _rewrites(told),
+        "plan": _plan(planned),
+        "kernels": _kernels(told.kernels),
+        "text": escape(told.text),
+        "version": escape(__version__),
+        "boxes": _data({"after": after, "before": before}),
+    }
+    page = resources.files("hbconv.runtime.report").joinpath("page.html").read_text("utf-8")
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], page)
+
+
+def _count(nodes: int) -> str:
+    return f"{nodes} nodes" if nodes != 1 else "1 node"
+
+
+def _facts(told: Told) -> str:
+    planned = told.planned
+    schema = planned.parsed.schema
+    seconds = planned.optimization.seconds / planned.target.rows
+    facts = {
+        "reads": f"{len(schema.columns)} columns, {', '.join(sorted(set(schema.dtypes)))}",
+        "answers": ", ".join(planned.parsed.outputs),
+        "rewrites": str(len(told.applied)),
+        "all answers, predicted": f"{seconds * 1e9:,.3g} ns a row",
+    }
+    return "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(fact)}</dd></div>" for name, fact in facts.items()
+    )
+
+
+def _rewrites(told: Told) -> str:
+    if not told.applied:
+        return "<p>None: the graph runs as it was read.</p>"
+    lines = [_rewrite(applied, told.planned) for applied in told.applied]
+    rest = len(lines) - MOST_REWRITES
+    if rest > 0:
+        more = "\n".join(lines[MOST_REWRITES:])
+        lines = [*lines[:MOST_REWRITES], f"<details><summary>{rest} more</summary>{more}</details>"]
+    return "\n".join(lines)
+
+
+def _rewrite(applied: Applied, planned: Planned) -> str:
+    why = f"{applied.rule.exactness}, {applied.proof}"
+    why += tell_prediction(applied, planned.optimization, planned.target)
+    return (
+        f"<details><summary><b>{escape(applied.rule.name)}</b> at "
+        f"{escape(applied.step or 'the model')} <span>{escape(why)}</span></summary>"
+        f"<pre>{escape(show_rewrite(applied))}</pre></details>"
+    )
+
+
+def _plan(planned: Planned) -> str:
+    choices = [choice for _, choice in planned.plan.choices]
+    if not choices:
+        return "<p>No trees, so nothing to choose.</p>"
+    head = f"<p>Predicted for calls of {planned.target.rows:,} rows.</p>"
+    return f'{head}<div class="cards">{"".join(map(_choice, choices))}</div>'
+
+
+def _choice(choice: Choice) -> str:
+    """Draw the predicted time of each strategy as a bar, the one taken first."""
+    costs = sorted(choice.costs.items(), key=lambda cost: (cost[0] != choice.strategy, cost[1]))
+    most = max(choice.costs.values(), default=0.0)
+    bars = [
+        _bar(name, f"{seconds * 1e3:,.3f} ms", seconds, most, best=name == choice.strategy)
+        for name, seconds in costs
+    ]
+    refused = [_bar(name, "refused", 0.0, most) for name in choice.refusals]
+    why = "".join(f"<p>{escape(f'{n}: {reason}')}</p>" for n, reason in choice.refusals.items())
+    step = choice.source or "trees"
+    head = f"<h3>{escape(f'{step}: {choice}')}</h3>"
+    return f'<div class="card">{head}{"".join([*bars, *refused])}{why}</div>'
+
+
+def _kernels(kernels: tuple[MethodKernel, ...] | str) -> str:
+    if isinstance(kernels, str):
+        return f"<p>{escape(kernels)}</p>"
+    return f'<div class="cards">{"".join(map(_kernel, kernels))}</div>'
+
+
+def _kernel(kernel: MethodKernel) -> str:
+    """Draw the predicted cycles of each operator as a bar, the dearest first."""
+    shown: Sequence[tuple[str, float]] = [
+        (f"{cost.operator}  {cost.source}".strip(), cost.cycles) for cost in kernel.costs[:SHOWN]
+    ]
+    rest = kernel.costs[SHOWN:]
+    others = [(f"{len(rest)} others", sum(cost.cycles for cost in rest))] if rest else []
+    most = max((cycles for _, cycles in shown), default=0.0)
+    total = sum(cost.seconds for cost in kernel.costs) * 1e9
+    bars = [_bar(name, f"{cycles:,.1f} cycles", cycles, most) for name, cycles in (*shown, *others)]
+    report = "".join(f"<p>{escape(line)}</p>" for line in str(kernel.report).splitlines())
+    head = f"<h3>{escape(kernel.method)}: {total:,.1f} ns a row, predicted</h3>"
+    return f'<div class="card">{head}{"".join(bars)}{report}</div>'
+
+
+def _bar(name: str, told: str, value: float, most: float, *, best: bool = False) -> str:
+    share = 100 * min(value / most, 1.0) if most else 0.0
+    return (
+        f'<div class="bar{" best" if best else ""}"><b>{escape(name)}</b>'
+        f'<span>{escape(told)}</span><i style="width:{share:.1f}%"></i></div>'
+    )
+
+
+def _data(scenes: dict[str, Scene]) -> str:
+    """Return what the script tells of boxes: JSON without any character that markup begins with."""
+    told = {
+        name: [_told(box.title, box.facts.items()) for box in scene.boxes]
+        for name, scene in scenes.items()
+    }
+    text = json.dumps(told)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _told(title: str, facts: Iterable[tuple[str, str]]) -> dict[str, object]:
+    return {"title": title, "facts": [list(fact) for fact in facts if fact[1]]}
