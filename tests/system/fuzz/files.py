@@ -221,7 +221,7 @@ def _attempt(
     importlib.import_module(library)  # here, not in each child
     file = path.with_suffix(f".{suffix}")
     path.replace(file)
-    with mock.patch.object(sources, "_require_readable", _try_in_a_fork):
+    with mock.patch.object(sources, "require_readable", _try_in_a_fork):
         model = hbconv.convert(load_source(file), backend="reference")
     if model.n_features_in_ > WIDEST:
         return

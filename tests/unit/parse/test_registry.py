@@ -124,7 +124,15 @@ def test_a_subclass_may_change_how_it_is_fitted():
     )
 
 
-@pytest.mark.parametrize("thing", [StandardScaler, 3, "model.txt", None])
-def test_what_is_no_estimator_is_refused(thing):
-    with pytest.raises(ConversionError, match=r"is a class|not an estimator"):
+@pytest.mark.parametrize(
+    ("thing", "why"),
+    [
+        (StandardScaler, "is a class"),
+        (3, "not an estimator"),
+        ("model.txt", r"reads \.skops files"),
+        (None, "not an estimator"),
+    ],
+)
+def test_what_is_no_estimator_is_refused(thing, why):
+    with pytest.raises(ConversionError, match=why):
         hbconv.convert(thing)
