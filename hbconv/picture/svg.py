@@ -35,8 +35,8 @@ __all__ = ["write_svg"]
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 INK, GREY, LINE, FRAME, PAPER = "#1d2433", "#667085", "#98a2b3", "#d7dce5", "#fafbfc"
 STYLE = f'font-family="{FONT}" fill="{INK}"'
-HALO = f'paint-order="stroke" stroke="{PAPER}" stroke-width="3" stroke-linejoin="round"'
-"""Keeps lines off the letters that they pass."""
+HALO = f'aria-hidden="true" stroke="{PAPER}" stroke-width="3" stroke-linejoin="round"'
+"""Keeps lines off the letters that they pass: it is written below them, for every viewer."""
 ROUND = ("input", "output")
 LEGEND_LINE = 19.0
 LEAST_WIDTH = 330.0
@@ -98,14 +98,9 @@ def _headings(clusters: Sequence[Cluster], spots: Sequence[Spot]) -> Iterator[st
         x, y = spot.x + PADDING, spot.y
         path, title = cut(cluster.path, SMALL, MOST), cut(cluster.title, HEADING, MOST)
         told = f"{cluster.path} › {cluster.title}" if cluster.path else cluster.title
-        yield "".join(
-            [
-                f"<g {HALO}><title>{_text(told)}</title>",
-                _label(x, y + 14, path, SMALL, GREY) if path else "",
-                _label(x, y + (28 if path else 17), title, HEADING, "#475067", 600),
-                "</g>",
-            ]
-        )
+        above = _label(x, y + 14, path, SMALL, GREY) if path else ""
+        labels = above + _label(x, y + (28 if path else 17), title, HEADING, "#475067", 600)
+        yield f"<g {HALO}>{labels}</g><g><title>{_text(told)}</title>{labels}</g>"
 
 
 def _lines(scene: Scene, layout: Layout) -> Iterator[str]:
@@ -163,13 +158,13 @@ def _box(number: int, box: Box, spot: Spot) -> str:
 
 def _types(scene: Scene, layout: Layout) -> Iterator[str]:
     """Write the type of the values of each box beside the lines that leave it."""
-    yield f"<g {HALO}>"
+    labels = []
     for box in sorted({above for above, _ in scene.lines}):
         spot = layout.boxes[box]
         stack = 5 if scene.boxes[box].count > 1 else 0
         y = spot.y + spot.size.height + 12 + stack
-        yield _label(spot.centre + 5, y, scene.boxes[box].returns, SMALL, GREY)
-    yield "</g>"
+        labels.append(_label(spot.centre + 5, y, scene.boxes[box].returns, SMALL, GREY))
+    yield f"<g {HALO}>{''.join(labels)}</g>{''.join(labels)}"
 
 
 def _legend(scene: Scene, most: float) -> tuple[str, Size]:
