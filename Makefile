@@ -15,6 +15,8 @@
 #   make engines    install Ray and Spark too, and score on them (Spark needs Java)
 #   make memcheck   calls of a few rows under valgrind, where that is installed
 #   make gpu        on a machine with a CUDA device: compare, sanitize and time the kernels (docs/gpu.md)
+#   make site       build the documentation site in build/site; warnings are errors
+#   make packages   build the wheel and the sdist, check them, install each in an empty environment
 #   make support    ask anew what each backend supports (hbconv/support.json, docs/support.md)
 
 PYTHON ?= python3
@@ -23,7 +25,7 @@ BIN := $(VENV)/bin
 
 COUNT ?= 100000
 
-.PHONY: demo test lint check battery fuzz memory processes kills soak exports foreign memcheck engines gpu support env
+.PHONY: demo test lint check battery fuzz memory processes kills soak exports foreign memcheck engines gpu support site packages env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -87,6 +89,14 @@ gpu: env
 
 support: env
 	$(BIN)/python -m pytest tests/conformance/breadth/test_support.py --update-support
+
+site: env
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+packages: env
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[release]'
+	$(BIN)/python tests/system/packages.py
 
 env: $(VENV)/installed
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import hbconv
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -56,6 +58,11 @@ def test_every_extra_is_in_the_tested_set():
     ]
     names = {w.split(">")[0].split("[")[0].strip().lower() for w in wanted} - {"hbconv"}
     assert names <= pinned
+
+
+def test_the_version_is_one():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == hbconv.__version__
 
 
 def test_the_command_line_lists_its_commands_without_heavy_imports():
