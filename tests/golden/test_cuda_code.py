@@ -116,6 +116,7 @@ FORESTS = {
     "mixed directions": random_forest(np.random.default_rng(0), 100, 28, 5, awkward=0),
     "categories": random_forest(np.random.default_rng(0), 100, 28, 4, n_categorical=4),
     "wide": random_forest(np.random.default_rng(0), 300, 60, 5, missing="left", awkward=0),
+    "very wide": random_forest(np.random.default_rng(0), 300, 600, 5, missing="left", awkward=0),
     "vectors": random_forest(np.random.default_rng(0), 100, 9, 5, n_outputs=3, vector=True),
 }
 

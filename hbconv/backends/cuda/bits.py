@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.cuda.binning import bin_values
+from hbconv.backends.cuda.chunks import ColumnChunks, chunk_columns
 from hbconv.backends.cuda.columns import ALL, CodeColumns, Cutoffs
 from hbconv.backends.cuda.plan import Buffer, CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels
 from hbconv.backends.cuda.tree_order import TreeOrder, tables_of_values
@@ -58,6 +59,11 @@ class BitsShape:
         """Trees evaluated at once."""
         return THREADS // self.lanes
 
+    def room(self, shared_bytes: int, words: int, longest: int) -> int:
+        """Count the columns whose planes fit the shared memory of a block."""
+        free = shared_bytes - self.shared_bytes(0, words, longest)
+        return max(0, free // (PLANES_PER_COLUMN * 4 * self.lanes))
+
     def shared_bytes(self, n_columns: int, words: int, longest: int) -> int:
         """Count the shared memory of a block: planes, leaf codes, values, programs."""
         planes = n_columns * PLANES_PER_COLUMN * 4 * self.lanes
@@ -95,16 +101,26 @@ class TreePrograms:
     @property
     def longest(self) -> int:
         """Words that hold any program, and one more, which is read ahead."""
-        return int(np.diff(self.first).max(initial=0)) + 1
+        return int(self.counts.max(initial=0)) + 1
 
-    def words(self, lanes: int) -> npt.NDArray[np.uint32]:
+    @property
+    def counts(self) -> Ints:
+        """Words of each tree."""
+        return np.diff(self.first).astype(np.int64)
+
+    def chunks(self, n_columns: int, room: int) -> ColumnChunks | None:
+        """Return chunks of the trees that read few enough columns; None if a tree reads more."""
+        tree = np.repeat(np.arange(len(self.counts)), self.counts)
+        return chunk_columns(tree, self.column, len(self.counts), n_columns, room)
+
+    def words(self, place: Ints, lanes: int) -> npt.NDArray[np.uint32]:
         """Return the words of the kernel: offsets of the planes, and flags.
 
-        A cutoff ``16 h + l`` reads high planes h and h + 1, and low plane l. All codes are below
-        high plane 15 or 16.
+        The planes of a word's column lie at a place among those of its chunk. A cutoff ``16 h + l``
+        reads high planes h and h + 1, and low plane l. All codes are below high plane 15 or 16.
         """
         plane = 4 * lanes
-        base = self.column * PLANES_PER_COLUMN * plane + 4 * (self.column % lanes)
+        base = place * PLANES_PER_COLUMN * plane + 4 * (place % lanes)
         everything = self.cutoff == ALL
         high = np.where(everything, ONES_PLANE - 1, self.cutoff // 16)
         digit = self.cutoff % 16
@@ -156,6 +172,7 @@ def make_bits(
     splits: LeafSplits,
     columns: CodeColumns,
     programs: TreePrograms,
+    chunks: ColumnChunks,
     shape: BitsShape,
     lists: bool,
 ) -> PlannedKernels:
@@ -169,17 +186,19 @@ def make_bits(
     launch = Launch(
         CudaKernel("bits", (*trees.constants, *constants)),
         (
-            *("codes", "n", len(columns), trees.outputs, programs.longest),
-            *("of_output", "number", "cutoffs", "first", "low", "high", "start", "out"),
+            *("codes", "n", len(columns), chunks.widest, trees.outputs, programs.longest),
+            *("of_output", "number", *chunks.tables()),
+            *("cutoffs", "first", "low", "high", "start", "out"),
         ),
         Grid(shape.rows, per_processor=1),
         THREADS,
-        shape.shared_bytes(len(columns), trees.words, programs.longest),
+        shape.shared_bytes(chunks.widest, trees.words, programs.longest),
     )
     tables = {
         **trees.tables(),
+        **chunks.tables(),
         **tables_of_values(table[trees.number]),
-        "cutoffs": programs.words(shape.lanes),
+        "cutoffs": programs.words(chunks.place, shape.lanes),
         "first": programs.first,
     }
     plan, tables_of_bins = bin_values(columns, forest.n_features)

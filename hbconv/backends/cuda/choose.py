@@ -21,13 +21,7 @@ from hbconv.backends.cuda.leaf_sums import add_vectors
 from hbconv.backends.cuda.nodes import order_nodes
 from hbconv.backends.cuda.plan import CudaKernel, PlannedKernels
 from hbconv.backends.cuda.tree_order import order_trees
-from hbconv.backends.cuda.walk import (
-    MAX_COLUMNS,
-    MAX_NODES,
-    THREADS,
-    make_walk,
-    walk_shared_bytes,
-)
+from hbconv.backends.cuda.walk import MAX_NODES, THREADS, WalkShape, chunk_walk, make_walk
 from hbconv.backends.tvm.trees.bitwise.leaf_splits import split_leaves
 from hbconv.forest import Forest
 
@@ -48,10 +42,11 @@ def refuse(forest: Forest) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A kernel with what it is predicted to take."""
+    """A kernel with what it is predicted to take, and the chunks in which it reads columns."""
 
     kernel: PlannedKernels
     clocks: Clocks
+    chunks: int = 1
 
     @property
     def shared_bytes(self) -> int:
@@ -68,9 +63,10 @@ class Candidate:
         )
 
     def __str__(self) -> str:
+        chunks = f"; columns in {self.chunks:,} chunks" if self.chunks > 1 else ""
         return (
             f"{self.main}: predicted {self.clocks.total:,.0f} clocks a row and multiprocessor, "
-            f"limited by {self.clocks.limit}; {self.shared_bytes:,} bytes of shared memory"
+            f"limited by {self.clocks.limit}; {self.shared_bytes:,} bytes of shared memory{chunks}"
         )
 
 
@@ -105,8 +101,8 @@ class TreeKernels:
 
     @cached_property
     def batch(self) -> Candidate:
-        """The kernel for many rows: that for few ones, if no other fits."""
-        return min(self.candidates(), key=lambda c: c.clocks.total, default=self.few)
+        """The kernel for many rows: that for few ones, if no other fits or is faster."""
+        return min((self.few, *self.candidates()), key=lambda c: c.clocks.total)
 
     @cached_property
     def few_rows(self) -> int:
@@ -133,27 +129,31 @@ class TreeKernels:
         lists = not cutoffs.single
         for lanes in LANES:
             shape = BitsShape(bits, lanes)
-            size = shape.shared_bytes(len(columns), self.trees.words, programs.longest)
-            if size <= self.device.shared_bytes:
-                kernel = make_bits(self.forest, self.trees, splits, columns, programs, shape, lists)
-                clocks = bits_clocks(
-                    programs, self.forest.n_trees, len(columns), shape, self.trees.words, lists
+            room = shape.room(self.device.shared_bytes, self.trees.words, programs.longest)
+            chunks = programs.chunks(len(columns), room)
+            if chunks is not None:
+                kernel = make_bits(
+                    self.forest, self.trees, splits, columns, programs, chunks, shape, lists
                 )
-                yield Candidate(self._summed(kernel), clocks)
+                clocks = bits_clocks(programs, chunks, len(columns), shape, self.trees, lists)
+                yield Candidate(self._summed(kernel), clocks, len(chunks.end))
 
     def _walk(self) -> Iterator[Candidate]:
         columns, cutoffs = split_columns(self.forest, self.dtype)
         nodes = order_nodes(self.forest, self.trees.number)
         largest = int((nodes.first[1:] - nodes.first[:-1]).max())
-        if len(columns) > MAX_COLUMNS or largest > MAX_NODES:
+        if largest > MAX_NODES:
             return
+        ways = []
         for threads in THREADS:
-            size = walk_shared_bytes(len(columns), nodes, self.trees.words, threads)
-            if size <= self.device.shared_bytes:
-                kernel = make_walk(self.forest, self.trees, columns, cutoffs, nodes, threads)
-                clocks = walk_clocks(nodes, len(columns), threads)
-                yield Candidate(self._summed(kernel), clocks)
-                return
+            shape = WalkShape(threads, largest, self.trees.words)
+            chunks = chunk_walk(nodes, columns, cutoffs, shape.room(self.device.shared_bytes))
+            if chunks is not None:
+                ways.append((walk_clocks(nodes, chunks, len(columns), threads), chunks, shape))
+        if ways:
+            clocks, chunks, shape = min(ways, key=lambda way: way[0].total)
+            kernel = make_walk(self.forest, self.trees, columns, cutoffs, nodes, chunks, shape)
+            yield Candidate(self._summed(kernel), clocks, len(chunks.end))
 
     def _summed(self, kernel: PlannedKernels) -> PlannedKernels:
         return add_vectors(kernel, self.forest) if self.adds_vectors else kernel

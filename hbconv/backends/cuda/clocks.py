@@ -6,13 +6,15 @@ figure here was measured on a device.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.cuda.bits import BitsShape, TreePrograms
+from hbconv.backends.cuda.chunks import ColumnChunks
 from hbconv.backends.cuda.nodes import Nodes
+from hbconv.backends.cuda.tree_order import TreeOrder
 
 __all__ = [
     "A100",
@@ -43,10 +45,19 @@ CONFLICTS_OF_HALVES = 1.5
 """Reads of two half warps, whose planes may lie in the same banks."""
 BINNING = 13 / 32
 """Clocks of a value, the bits of its code included: 52 warp instructions for 32 columns."""
+ISSUED_PER_PLANES, INTEGER_PER_PLANES, SHARED_PER_PLANES = 120, 75, 31
+"""Those of the bits of 32 columns and 32 rows, where a chunk of trees reads them anew."""
+LATENCY_PER_CUTOFF = 65
+LATENCY_PER_GROUP = 500
+LATENCY_PER_PLANES = 700
+"""Clocks of a cutoff, of a group of trees beside its cutoffs, and of planes that a team writes."""
 ISSUED_PER_LEVEL, INTEGER_PER_LEVEL, SHARED_PER_LEVEL = 9.1, 5.1, 2.25
 LATENCY_PER_LEVEL = 60
 ISSUED_PER_WALK, INTEGER_PER_WALK, SHARED_PER_WALK = 5.0, 3.3, 2.2
 """Warp instructions of a level, and of a tree beside its levels."""
+ISSUED_PER_COPY, INTEGER_PER_COPY, SHARED_PER_COPY = 3, 1, 2
+LATENCY_PER_COPY = 500 / 16
+"""Those of a column that a chunk of trees reads, and what a warp waits for it: 16 come at once."""
 READ_LATENCY = 250
 ADD_LATENCY = 8
 LAUNCH = 4000
@@ -120,34 +131,66 @@ class Clocks:
 
 
 def bits_clocks(
-    programs: TreePrograms, n_trees: int, n_columns: int, shape: BitsShape, words: int, lists: bool
+    programs: TreePrograms,
+    chunks: ColumnChunks,
+    n_columns: int,
+    shape: BitsShape,
+    trees: TreeOrder,
+    lists: bool,
 ) -> Clocks:
     """Predict kernel ``bits``."""
     cutoffs = len(programs.cutoff)
+    n_trees = len(programs.counts)
     joins = sum((1 << shape.bits - b) * (b - 1) for b in range(1, shape.bits + 1)) * n_trees
+    again = (len(chunks.column) - n_columns) * ROWS / WARP**2
     more_issued = ISSUED_PER_LISTED * lists
     more_integer = INTEGER_PER_LISTED * lists
     conflicts = CONFLICTS_OF_HALVES if shape.lanes < WARP else 1.0
     issued = cutoffs * (ISSUED_PER_CUTOFF + more_issued) + joins + n_trees * ISSUED_PER_TREE
     integer = cutoffs * (INTEGER_PER_CUTOFF + more_integer) + joins + n_trees * INTEGER_PER_TREE
     shared = cutoffs * SHARED_PER_CUTOFF * conflicts
-    shared += n_trees * (SHARED_PER_TREE + (words - 1) * ROWS / WARP)
-    binning = n_columns * BINNING
-    return Clocks.of(issued / ROWS, integer / ROWS, shared / ROWS, binning)
+    shared += n_trees * (SHARED_PER_TREE + (trees.words - 1) * ROWS / WARP)
+    pipes = Clocks.of(
+        (issued + again * ISSUED_PER_PLANES) / ROWS,
+        (integer + again * INTEGER_PER_PLANES) / ROWS,
+        (shared + again * SHARED_PER_PLANES) / ROWS,
+        n_columns * BINNING,
+    )
+    return replace(pipes, latency=_bits_latency(programs, chunks, shape, trees) / shape.rows)
 
 
-def walk_clocks(nodes: Nodes, n_columns: int, threads: int) -> Clocks:
+def _bits_latency(
+    programs: TreePrograms, chunks: ColumnChunks, shape: BitsShape, trees: TreeOrder
+) -> float:
+    """Count the clocks that a tile takes at least: those of the longest tree of each group.
+
+    Groups end with the trees of an output, and with those of a chunk.
+    """
+    ends = np.union1d(chunks.end, trees.of_output[1:])
+    begins = np.append(0, ends[:-1])
+    spans = zip(begins, ends, strict=True)
+    groups = np.concatenate([np.arange(begin, end, shape.teams) for begin, end in spans])
+    longest = np.maximum.reduceat(programs.counts, groups)
+    blocks = -(-np.diff(chunks.first) // shape.lanes)
+    turns = -(-blocks * shape.lanes // shape.teams)
+    waits = longest.sum() * LATENCY_PER_CUTOFF + len(groups) * LATENCY_PER_GROUP
+    return float(waits + turns.sum() * LATENCY_PER_PLANES)
+
+
+def walk_clocks(nodes: Nodes, chunks: ColumnChunks, n_columns: int, threads: int) -> Clocks:
     """Predict kernel ``walk``."""
     levels = int(nodes.depth.sum())
     n_trees = len(nodes.depth)
+    copies = len(chunks.column)
     pipes = Clocks.of(
-        (levels * ISSUED_PER_LEVEL + n_trees * ISSUED_PER_WALK) / WARP,
-        (levels * INTEGER_PER_LEVEL + n_trees * INTEGER_PER_WALK) / WARP,
-        (levels * SHARED_PER_LEVEL + n_trees * SHARED_PER_WALK) / WARP,
+        (levels * ISSUED_PER_LEVEL + n_trees * ISSUED_PER_WALK + copies * ISSUED_PER_COPY) / WARP,
+        (levels * INTEGER_PER_LEVEL + n_trees * INTEGER_PER_WALK + copies * INTEGER_PER_COPY)
+        / WARP,
+        (levels * SHARED_PER_LEVEL + n_trees * SHARED_PER_WALK + copies * SHARED_PER_COPY) / WARP,
         n_columns * BINNING,
     )
-    latency = levels * LATENCY_PER_LEVEL / (2 * threads)
-    return Clocks(pipes.issue, pipes.integer, pipes.shared, latency)
+    waits = levels * LATENCY_PER_LEVEL / 2 + copies * LATENCY_PER_COPY
+    return replace(pipes, latency=waits / threads)
 
 
 def few_clocks(depth: npt.NDArray[np.int32], n_outputs: int, device: Device) -> Clocks:

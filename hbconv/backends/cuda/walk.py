@@ -2,29 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.backends.cuda.binning import bin_values
 from hbconv.backends.cuda.bits import out_buffer
+from hbconv.backends.cuda.chunks import ColumnChunks, chunk_columns
 from hbconv.backends.cuda.columns import CodeColumns, Cutoffs
 from hbconv.backends.cuda.nodes import Nodes
 from hbconv.backends.cuda.plan import CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels
 from hbconv.backends.cuda.tree_order import TreeOrder, tables_of_values
 from hbconv.forest import Forest
 
-__all__ = ["MAX_COLUMNS", "MAX_NODES", "THREADS", "make_walk", "walk_shared_bytes"]
+__all__ = ["MAX_NODES", "THREADS", "WalkShape", "chunk_walk", "make_walk"]
 
 MAX_COLUMNS = 256
 MAX_NODES = 1 << 14
-"""CodeColumns, and nodes of a tree, that a word can name."""
+"""Columns of a chunk, and nodes of a tree, that a word can name."""
 THREADS = (512, 256, 128, 64, 32)
-"""Threads of a block, each of two rows: as many as the shared memory holds codes for."""
+"""Threads of a block, each of two rows."""
 
 
-def walk_shared_bytes(n_columns: int, nodes: Nodes, words: int, threads: int) -> int:
-    """Count the shared memory of a block: codes, and two trees."""
-    largest = int(np.diff(nodes.first).max())
-    return 8 * n_columns * threads + 8 * (1 + words) * largest
+@dataclass(frozen=True)
+class WalkShape:
+    """Sizes of the kernel.
+
+    Parameters
+    ----------
+    threads : int
+        Of a block, each of two rows.
+    largest : int
+        Nodes of the largest tree.
+    words : int
+        Of a value.
+    """
+
+    threads: int
+    largest: int
+    words: int
+
+    def room(self, shared_bytes: int) -> int:
+        """Count the columns whose codes fit the shared memory of a block."""
+        free = shared_bytes - self.shared_bytes(0)
+        return min(MAX_COLUMNS, max(0, free // (8 * self.threads)))
+
+    def shared_bytes(self, n_columns: int) -> int:
+        """Count the shared memory of a block: codes, and two trees."""
+        return 8 * n_columns * self.threads + 8 * (1 + self.words) * self.largest
+
+
+def chunk_walk(
+    nodes: Nodes, columns: CodeColumns, cutoffs: Cutoffs, room: int
+) -> ColumnChunks | None:
+    """Return chunks of the trees that read few enough columns; None if a tree reads more."""
+    inner = nodes.is_test
+    column = cutoffs.column[nodes.child[inner]]
+    return chunk_columns(nodes.tree[inner], column, len(nodes.depth), len(columns), room)
 
 
 def make_walk(
@@ -33,37 +68,43 @@ def make_walk(
     columns: CodeColumns,
     cutoffs: Cutoffs,
     nodes: Nodes,
-    threads: int,
+    chunks: ColumnChunks,
+    shape: WalkShape,
 ) -> PlannedKernels:
-    """Return the kernel for blocks of so many threads.
-
-    A leaf leads to its own place: its cutoff is 0, and so it is right of the place before.
-    """
-    inner = nodes.is_test
-    within = nodes.left - nodes.first[nodes.tree]
-    words = 4 * np.where(inner, within, np.maximum(within - 1, 0))
-    test = nodes.child[inner]
-    words[inner] |= cutoffs.cutoff[test] << 24 | cutoffs.column[test] << 16
-    values = np.zeros(len(inner), trees.values.dtype)
-    values[~inner] = trees.values[~nodes.child[~inner]]
-    largest = int(np.diff(nodes.first).max())
+    """Return the kernel for blocks of a shape."""
+    values = np.zeros(len(nodes.child), trees.values.dtype)
+    values[~nodes.is_test] = trees.values[~nodes.child[~nodes.is_test]]
     launch = Launch(
-        CudaKernel("walk", (*trees.constants, ("THREADS", threads))),
+        CudaKernel("walk", (*trees.constants, ("THREADS", shape.threads))),
         (
-            *("codes", "n", len(columns), trees.outputs, largest),
-            *("of_output", "number", "nodes", "first", "depth", "low", "high", "start", "out"),
+            *("codes", "n", len(columns), chunks.widest, trees.outputs, shape.largest),
+            *("of_output", "number", *chunks.tables()),
+            *("nodes", "first", "depth", "low", "high", "start", "out"),
         ),
-        Grid(2 * threads),
-        threads,
-        walk_shared_bytes(len(columns), nodes, trees.words, threads),
+        Grid(2 * shape.threads),
+        shape.threads,
+        shape.shared_bytes(chunks.widest),
     )
     tables = {
         **trees.tables(),
+        **chunks.tables(),
         **tables_of_values(values),
-        "nodes": words.astype(np.uint32),
+        "nodes": _words(nodes, cutoffs, chunks),
         "first": nodes.first.astype(np.int32),
         "depth": nodes.depth,
     }
     plan, tables_of_bins = bin_values(columns, forest.n_features)
     mine = LaunchPlan((launch,), (("out", out_buffer(forest, trees)),), tuple(tables))
     return PlannedKernels(plan, tables_of_bins).then(mine, tables)
+
+
+def _words(nodes: Nodes, cutoffs: Cutoffs, chunks: ColumnChunks) -> npt.NDArray[np.uint32]:
+    """Write the nodes.
+
+    A leaf leads to its own place: its cutoff is 0, and so it is right of the place before.
+    """
+    inner = nodes.is_test
+    within = nodes.left - nodes.first[nodes.tree]
+    words = 4 * np.where(inner, within, np.maximum(within - 1, 0))
+    words[inner] |= cutoffs.cutoff[nodes.child[inner]] << 24 | chunks.place << 16
+    return words.astype(np.uint32)

@@ -4,6 +4,8 @@
 // A tile is LANES lanes of 32 rows, a plane LANES words of shared memory, a bit for each row. A
 // team of LANES threads takes one tree of a group of TEAMS trees, and finds the code of the leaf
 // that each row reaches. Then each thread adds up the values of its own rows, tree after tree.
+//
+// Trees come in chunks: those of a chunk read no more columns than there is room for.
 enum {
     PLANE = LANES * 4,
     COLUMN = 32 * PLANE,
@@ -31,29 +33,29 @@ __device__ __forceinline__ void below16(const word* b, word (&below)[16]) {
 }
 
 // Planes of a column: 0 zeros; 1 to 15 high digit below v; 16 ones; 17 to 31 low digit below 1 to
-// 15. Word w of column c stands at w ^ c % LANES: writers' lanes are columns, readers' are rows,
-// and neither meet in a bank.
+// 15. Word w of the column at place p stands at w ^ p % LANES: writers' lanes are columns, readers'
+// are rows, and neither meet in a bank.
 __device__ __forceinline__ void
-write_planes(const uint4* __restrict__ codes, int columns, int groups, int tile,
-             unsigned char* planes) {
+write_planes(const uint4* __restrict__ codes, int columns, const int* __restrict__ picked,
+             int count, int groups, int tile, unsigned char* planes) {
     int lane = threadIdx.x % LANES;
-    for (int w = threadIdx.x / LANES; w < LANES; w += TEAMS) {
+    for (int item = threadIdx.x / LANES; item / LANES * LANES < count; item += TEAMS) {
+        int w = item % LANES, place = item / LANES * LANES + lane;
+        if (place >= count) continue;
         int group = min(tile * LANES + w, groups - 1);
-        for (int column = lane; column < columns; column += LANES) {
-            const uint4* from = codes + ((long long)group * columns + column) * 2;
-            uint4 a = from[0], b = from[1];
-            word v[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
-            transpose8(v);
-            word* to = (word*)(planes + column * COLUMN) + (w ^ lane);
-            word below[16];
-            below16(v + 4, below);
+        const uint4* from = codes + ((long long)group * columns + picked[place]) * 2;
+        uint4 a = from[0], b = from[1];
+        word v[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+        transpose8(v);
+        word* to = (word*)(planes + place * COLUMN) + (w ^ lane);
+        word below[16];
+        below16(v + 4, below);
 #pragma unroll
-            for (int i = 0; i < 16; ++i) to[i * LANES] = below[i];
-            to[16 * LANES] = ~0u;
-            below16(v, below);
+        for (int i = 0; i < 16; ++i) to[i * LANES] = below[i];
+        to[16 * LANES] = ~0u;
+        below16(v, below);
 #pragma unroll
-            for (int i = 1; i < 16; ++i) to[(16 + i) * LANES] = below[i];
-        }
+        for (int i = 1; i < 16; ++i) to[(16 + i) * LANES] = below[i];
     }
 }
 
@@ -126,9 +128,12 @@ write_codes(const uint2* program, const unsigned char* planes, word* codes) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-bits(const uint4* __restrict__ codes, int n, int columns, int outputs, int longest,
+bits(const uint4* __restrict__ codes, int n, int columns, int room, int outputs, int longest,
      const int* __restrict__ of_output,     // (outputs + 1): first tree of each
      const int* __restrict__ number,        // (trees): as the forest counts
+     const int* __restrict__ chunk_end,     // (chunks): the tree behind each
+     const int* __restrict__ first_picked,  // (chunks + 1): first column of each
+     const int* __restrict__ picked,        // columns, chunk after chunk
      const uint2* __restrict__ cutoffs,     // programs, tree after tree
      const int* __restrict__ first,         // (trees + 1): first cutoff of each
      const word* __restrict__ low,          // (trees, SIZE): of values, by leaf code
@@ -137,25 +142,29 @@ bits(const uint4* __restrict__ codes, int n, int columns, int outputs, int longe
      SUM* __restrict__ out) {                 // (n, outputs), or leaves: (trees, n)
     extern __shared__ __align__(16) unsigned char shared_memory[];
     unsigned char* planes = shared_memory;
-    word* reached = (word*)(planes + columns * COLUMN);        // (2, TEAMS, WORDS)
+    word* reached = (word*)(planes + room * COLUMN);           // (2, TEAMS, WORDS)
     word* values = reached + 2 * TEAMS * WORDS;                // (2, TEAMS, PARTS, SIZE)
     uint2* programs = (uint2*)(values + 2 * TEAMS * PARTS * SIZE);   // (TEAMS, longest)
     int lane = threadIdx.x % LANES, team = threadIdx.x / LANES;
     int spot = threadIdx.x % WORDS, slice = threadIdx.x / WORDS * ROWS;
     int groups = (n + GROUP - 1) / GROUP, buffer = 0;
     for (int tile = blockIdx.x; (long long)tile * TILE < n; tile += gridDim.x) {
-        __syncthreads();
-        write_planes(codes, columns, groups, tile, planes);
-        __syncthreads();
-        int row = tile * TILE + spot % LANES * 32 + spot / LANES * 4 + slice;
+        int row = tile * TILE + spot % LANES * 32 + spot / LANES * 4 + slice, chunk = 0, ready = 0;
         for (int output = 0; output < outputs; ++output) {
 #if !LEAVES
             SUM sums[ROWS];
 #pragma unroll
             for (int j = 0; j < ROWS; ++j) sums[j] = start[output];
 #endif
-            int end = of_output[output + 1];
-            for (int base = of_output[output]; base < end; base += TEAMS, buffer ^= 1) {
+            int last = of_output[output + 1];
+            for (int base = of_output[output], end; base < last; base = end, buffer ^= 1) {
+                if (base == ready) {  // no thread reads planes: the last barrier came behind that
+                    int begin = first_picked[chunk], count = first_picked[chunk + 1] - begin;
+                    write_planes(codes, columns, picked + begin, count, groups, tile, planes);
+                    ready = chunk_end[chunk++];
+                    __syncthreads();
+                }
+                end = min(min(base + int(TEAMS), last), ready);
                 int tree = base + team;
                 uint2* program = programs + team * longest;
                 word* table = values + (buffer * TEAMS + team) * PARTS * SIZE;
@@ -174,9 +183,8 @@ bits(const uint4* __restrict__ codes, int n, int columns, int outputs, int longe
                 const unsigned char* from =
                     (const unsigned char*)(reached + buffer * TEAMS * WORDS + spot) + slice;
                 const word* tables = values + buffer * TEAMS * PARTS * SIZE;
-                int here = min(int(TEAMS), end - base);
 #pragma unroll 4
-                for (int t = 0; t < here; ++t) {
+                for (int t = 0; t < end - base; ++t) {
                     const word* its = tables + t * PARTS * SIZE;
 #pragma unroll
                     for (int j = 0; j < ROWS; ++j) {

@@ -4,25 +4,30 @@
 // A node is one word: cutoff 8 bits | column 8 bits | 4 x place of the left child 16 bits. Siblings
 // stand side by side, and a leaf leads to itself. The rows of a thread are those of its lane in the
 // two halves of its warp's 64. Their codes stand in words, [warp][column][64]: a bank is a row, so
-// no two lanes meet. Trees pass through shared memory, two of them in turn.
+// no two lanes meet, and a lane reads only what it wrote. Trees pass through shared memory, two of
+// them in turn. They come in chunks, which read no more columns than there is room for.
 enum { PARTS = sizeof(SUM) / 4, WARPS = THREADS / 32, BLOCK_ROWS = THREADS * 2 };
 
 __device__ __forceinline__ void
-copy_codes(const unsigned char* __restrict__ codes, int columns, int groups, word* to) {
+copy_codes(const unsigned char* __restrict__ codes, int columns, const int* __restrict__ picked,
+           int count, int groups, word* to) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     for (int half = 0; half < 2; ++half) {
         int group = min(int(blockIdx.x * WARPS + warp) * 2 + half, groups - 1);
         const unsigned char* from = codes + (long long)group * columns * GROUP + lane;
-#pragma unroll 4
-        for (int column = 0; column < columns; ++column)
-            to[column * 64 + half * 32 + lane] = from[column * GROUP];
+#pragma unroll 16
+        for (int place = 0; place < count; ++place)
+            to[place * 64 + half * 32 + lane] = from[(long long)picked[place] * GROUP];
     }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-walk(const unsigned char* __restrict__ codes, int n, int columns, int outputs, int largest,
+walk(const unsigned char* __restrict__ codes, int n, int columns, int room, int outputs, int largest,
      const int* __restrict__ of_output,     // (outputs + 1): first tree of each
      const int* __restrict__ number,        // (trees): as the forest counts
+     const int* __restrict__ chunk_end,     // (chunks): the tree behind each
+     const int* __restrict__ first_picked,  // (chunks + 1): first column of each
+     const int* __restrict__ picked,        // columns, chunk after chunk
      const word* __restrict__ nodes,        // tree after tree, level after level
      const int* __restrict__ first,         // (trees + 1): first node of each
      const int* __restrict__ depth,         // (trees)
@@ -31,18 +36,23 @@ walk(const unsigned char* __restrict__ codes, int n, int columns, int outputs, i
      const SUM* __restrict__ start,           // (outputs)
      SUM* __restrict__ out) {                 // (n, outputs), or leaves: (trees, n)
     extern __shared__ __align__(16) unsigned char shared_memory[];
-    word* all = (word*)shared_memory;                          // (WARPS, columns, 64)
-    word* trees = all + WARPS * columns * 64;                  // (2, 1 + PARTS, largest)
+    word* all = (word*)shared_memory;                          // (WARPS, room, 64)
+    word* trees = all + WARPS * room * 64;                     // (2, 1 + PARTS, largest)
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    int row = (blockIdx.x * WARPS + warp) * 64 + lane;
+    int row = (blockIdx.x * WARPS + warp) * 64 + lane, chunk = 0, ready = 0;
     word lane4 = lane * 4;
-    const unsigned char* mine = (const unsigned char*)(all + warp * columns * 64);
-    copy_codes(codes, columns, (n + GROUP - 1) / GROUP, all + warp * columns * 64);
+    word* own = all + warp * room * 64;
+    const unsigned char* mine = (const unsigned char*)own;
     for (int output = 0; output < outputs; ++output) {
 #if !LEAVES
         SUM sums[2] = {start[output], start[output]};
 #endif
         for (int tree = of_output[output]; tree < of_output[output + 1]; ++tree) {
+            if (tree == ready) {
+                int from = first_picked[chunk], count = first_picked[chunk + 1] - from;
+                copy_codes(codes, columns, picked + from, count, (n + GROUP - 1) / GROUP, own);
+                ready = chunk_end[chunk++];
+            }
             word* here = trees + (tree & 1) * (1 + PARTS) * largest;
             int begin = first[tree], count = first[tree + 1] - begin;
             for (int i = threadIdx.x; i < count; i += THREADS) {

@@ -89,23 +89,44 @@ def test_many_columns_take_smaller_tiles(n_features, most):
     rng = np.random.default_rng(4)
     forest = random_forest(rng, 80, n_features, 4, missing="left")
     x = hostile_rows(rng, forest, "float32", 50)
-    lanes = {
-        dict(launch.kernel.constants)["LANES"]
-        for candidate in TreeKernels(forest, "float32", True, H100).candidates()
-        for launch in candidate.kernel.plan.launches
-        if launch.kernel.name == "bits"
-    }
-    assert max(lanes) == most
+    best = min(bits_of(forest, H100), key=lambda candidate: candidate.clocks.total)
+    assert dict(best.main.constants)["LANES"] == most
+    assert best.chunks == 1
     check(forest, x)
 
 
-def test_more_columns_than_a_word_names_leave_the_kernel_for_few_rows():
+def bits_of(forest: Forest, device: Device) -> list[Candidate]:
+    kernels = TreeKernels(forest, "float32", True, device)
+    return [c for c in kernels.candidates() if c.main.name == "bits"]
+
+
+@pytest.mark.parametrize("n", [5, 1030])
+def test_more_columns_than_fit_come_in_chunks(n):
+    """Chunks end inside groups of trees, and inside outputs; tiles begin with the first again."""
     rng = np.random.default_rng(5)
-    forest = random_forest(rng, 400, 300, 5)
-    x = hostile_rows(rng, forest, "float32", 5)
+    forest = random_forest(rng, 150, 300, 5, n_outputs=2)
+    x = hostile_rows(rng, forest, "float32", n)
+    kernels = TreeKernels(forest, "float32", True, H100)
+    assert min(candidate.chunks for candidate in kernels.candidates()) > 1
+    assert "chunks" in str(kernels.batch)
+    assert check(forest, x) == {"bin", "bits", "walk", "few"}
+
+
+def test_trees_of_more_columns_than_a_word_names_leave_the_kernel_for_few_rows():
+    rng = np.random.default_rng(5)
+    forest = random_forest(rng, 9, 5000, 20, missing="left", awkward=0)
     kernels = TreeKernels(forest, "float32", True, H100)
     assert kernels.batch is kernels.few
-    assert check(forest, x) == {"few"}
+    assert check(forest, hostile_rows(rng, forest, "float32", 5)) == {"few"}
+
+
+def test_the_kernel_for_few_rows_takes_batches_where_it_is_faster():
+    """Columns that each row reads once are not worth their codes."""
+    forest = random_forest(np.random.default_rng(5), 150, 30_000, 6, missing="left", awkward=0)
+    kernels = TreeKernels(forest, "float32", True, H100)
+    assert [c.main.name for c in kernels.candidates()] == ["bits", "walk"]
+    assert kernels.batch is kernels.few
+    assert str(kernels) == str(kernels.few)
 
 
 def test_more_trees_than_shared_memory_holds_terms():
@@ -143,20 +164,18 @@ def test_sets_of_as_many_classes_as_a_byte_tells_apart():
 def test_an_older_device_takes_smaller_tiles_sooner():
     rng = np.random.default_rng(9)
     forest = random_forest(rng, 60, 36, 4, missing="left")
-    shared = {
-        device: [c.shared_bytes for c in TreeKernels(forest, "float32", True, device).candidates()]
-        for device in (H100, A100)
-    }
-    assert len(shared[A100]) < len(shared[H100])
-    assert max(shared[A100]) <= A100.shared_bytes
+    for device, fits in ((H100, True), (A100, False)):
+        large, small = bits_of(forest, device)
+        assert (large.chunks == 1, small.chunks) == (fits, 1)
+        assert max(large.shared_bytes, small.shared_bytes) <= device.shared_bytes
     check(forest, hostile_rows(rng, forest, "float32", 20), A100)
 
 
 def test_a_missing_barrier_is_noticed(monkeypatch):
     def without(kernel: CudaKernel) -> str:
         return source_of(kernel).replace(
-            "write_planes(codes, columns, groups, tile, planes);\n        __syncthreads();",
-            "write_planes(codes, columns, groups, tile, planes);",
+            "ready = chunk_end[chunk++];\n                    __syncthreads();",
+            "ready = chunk_end[chunk++];",
         )
 
     assert without(CudaKernel("bits")) != source_of(CudaKernel("bits"))
