@@ -26,13 +26,6 @@ __all__ = ["BACKEND", "Tvm"]
 NATIVE = frozenset({"select", "tree_traversal", "perfect_tree_traversal"})
 
 
-CPU_ONLY = {
-    "nearest": "a row would hold its distances to all points",
-    "topk": "its lists of the best entries are vectors over rows",
-}
-"""Primitives that kernels of CUDA devices do not compute, each with the reason."""
-
-
 class Tvm(Backend):
     """The tile compiler: tiles of many rows on the CPU, of one row a thread on a CUDA device."""
 
@@ -66,23 +59,12 @@ class Tvm(Backend):
             return 0
 
     def prepare(self, program: TensorProgram, target: Target) -> TensorProgram:
-        """Rewrite the program; on CUDA devices, forests without splits too.
-
-        Raises
-        ------
-        BackendError
-            Kernels of CUDA devices do not compute a primitive.
-        """
+        """Rewrite the program; on CUDA devices, forests without splits too."""
         prepared = super().prepare(program, target)
         if target.device == "cpu":
             return prepared
         from hbconv.backends.tvm.cuda.stages import lower_unsplit
 
-        for primitive in sorted(prepared.primitives & CPU_ONLY.keys()):
-            raise BackendError(
-                f"Backend 'tvm' cannot run {primitive!r} on a CUDA device: {CPU_ONLY[primitive]}. "
-                "Use backend='torch' for CUDA."
-            )
         return lower_unsplit(prepared)
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:

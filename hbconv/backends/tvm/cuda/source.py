@@ -22,6 +22,8 @@ THREADS = 256
 """Threads of a block."""
 TYPES = {
     "bool": "bool",
+    "int8": "signed char",
+    "int16": "short",
     "int32": "int",
     "int64": "long long",
     "uint8": "unsigned char",
@@ -195,6 +197,10 @@ class _Printer:
         condition, yes, no = map(self.value, (x.condition, x.true_value, x.false_value))
         return f"({condition} ? {yes} : {no})"
 
+    def invert(self, x: Any) -> str:
+        """Print an inversion: C's ``~`` would make a whole number of a truth."""
+        return f"({'!' if str(x.ty) == 'bool' else '~'}{self.value(x.a)})"
+
     def call(self, x: Any) -> str:
         """Print a call of a function."""
         name, given = x.op.name.rpartition(".")[2], list(x.args)
@@ -265,6 +271,7 @@ _VALUES: dict[str, Callable[[_Printer, Any], str]] = {
     "FloatImm": lambda _, x: print_float(float(x.value), str(x.ty)),
     "Cast": lambda printer, x: f"(({TYPES[str(x.ty)]}){printer.value(x.value)})",
     "Not": lambda printer, x: f"(!{printer.value(x.a)})",
+    "BitwiseNot": _Printer.invert,
     "Select": _Printer.select,
     "TensorLoad": lambda printer, x: printer._entry(x.source, x.indices),  # noqa: SLF001
     "Call": _Printer.call,

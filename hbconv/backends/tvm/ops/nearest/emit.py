@@ -23,7 +23,7 @@ from hbconv.backends.tvm.ops.nearest.best_lists import NARROW, clear, holds, off
 from hbconv.backends.tvm.ops.nearest.candidates import Candidates
 from hbconv.backends.tvm.ops.nearest.tables import CHAINS, Prefilter
 from hbconv.backends.tvm.ops.packed_weights import PANEL
-from hbconv.backends.tvm.tir.kernel import Kernel, literal
+from hbconv.backends.tvm.tir.kernel import Kernel, lanes, literal, spread
 from hbconv.backends.tvm.tir.memory import Place
 
 __all__ = ["EMITTERS"]
@@ -37,13 +37,13 @@ def topk(k: Kernel, out: Place, x: Place) -> None:
         with k.vectors(NARROW) as row:
             clear(k, out, row)
         with k.over(x.shape) as position, k.vectors(NARROW) as row:
-            entry = k.register(x.dtype, k.load(x, position, row), NARROW)
-            offer(k, entry, tirx.Broadcast(position[0], NARROW), best, out, row)
+            entry = k.register(x.dtype, k.load(x, position, row), lanes(row))
+            offer(k, entry, spread(position[0], lanes(row)), best, out, row)
 
 
 def nearest(k: Kernel, out: Place, x: Place, points: Place) -> None:
-    """Emit ``nearest``."""
-    prefilter = Prefilter.of(points.known(), out.shape[0])
+    """Emit ``nearest``; candidates are found for vectors of rows, so a single row tries all."""
+    prefilter = Prefilter.of(points.known(), out.shape[0]) if k.lanes > 1 else None
     with k.temporary(x.dtype, out.shape) as best:
         if prefilter is None:
             with k.vectors(NARROW) as row:
@@ -57,18 +57,18 @@ def _filter(
 ) -> None:
     """Order candidates; vectors of rows with too many candidates try every point."""
     weights = prefilter.weights
-    lanes = max(NARROW, min(k.tile, 2 * k.machine.vector // weights.itemsize))
+    together = max(NARROW, min(k.tile, 2 * k.machine.vector // weights.itemsize))
     with k.temporary(weights.dtype.name, weights.shape[2:3]) as coordinates:
         _project(k, prefilter, x, coordinates)
         with (
-            Candidates.take(k, prefilter, x, points, lanes) as found,
-            k.vectors(lanes) as row,
+            Candidates.take(k, prefilter, x, points, together) as found,
+            k.vectors(together) as row,
         ):
             found.begin(k, out, coordinates, row)
             _score(k, prefilter, found)
             live = found.live(k, row)
             _settle(k, prefilter, out, best, found, live, row)
-            with T.serial(lanes // NARROW) as part:
+            with T.serial(together // NARROW) as part:
                 lacking = found.incomplete(k, part) & (live >> (part * NARROW))
                 with T.If(tirx.NE(lacking, 0)), T.Then():
                     some = tirx.Ramp(row.base + part * NARROW, 1, NARROW)
@@ -148,20 +148,20 @@ def _settle(
 def search(k: Kernel, out: Place, best: Place, x: Place, points: Place, row: Any) -> None:
     """Try every point, a panel at a time; the padding of the last panel is NaN, behind all."""
     data = points.known()
-    kind = Kind(x.dtype, NARROW)
+    kind = Kind(x.dtype, lanes(row))
     padding = np.full((-len(data) % CHAINS, data.shape[1]), np.nan, data.dtype)
     padded = np.concatenate([data, padding]).reshape(-1, CHAINS, data.shape[1])
     panels = k.constant(np.ascontiguousarray(padded.transpose(0, 2, 1)))
     clear(k, out, row)
     with T.serial(panels.shape[0]) as panel:
-        totals = [k.register(x.dtype, kind.number(0), NARROW) for _ in range(CHAINS)]
+        totals = [k.register(x.dtype, kind.number(0), kind.lanes) for _ in range(CHAINS)]
         with T.serial(x.shape[0]) as i:
             entry = k.bind(k.load(x, (i,), row))
             for point, total in enumerate(totals):
                 difference = k.bind(entry - k.load(panels, (panel, i, point), row))
                 total.set(total.get() + product(kind, difference, difference))
         for point, total in enumerate(totals):
-            offer(k, total, tirx.Broadcast(panel * CHAINS + point, NARROW), best, out, row)
+            offer(k, total, spread(panel * CHAINS + point, kind.lanes), best, out, row)
 
 
 EMITTERS: dict[str, Callable[..., None]] = {

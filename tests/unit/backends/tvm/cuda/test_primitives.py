@@ -9,9 +9,8 @@ from emulated_rows import emulate_device
 from primitive_cases import CASES, ROWS, Case
 
 from hbconv.backends.reference import evaluate
-from hbconv.backends.tvm import BACKEND, CPU_ONLY
+from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.cuda.stages import FORESTS
-from hbconv.errors import BackendError
 from hbconv.target import Target
 from hbconv.tensor import Input, TensorProgram, verify_program
 from hbconv.tensor.program import Instruction, renumber
@@ -26,14 +25,7 @@ RUNS = [
 ]
 """The dtypes take turns. Kernels of forests have tests of their own."""
 
-
-def is_refused(run: tuple[Case, str]) -> bool:
-    case, dtype = run
-    return bool(case.program(dtype).primitives & CPU_ONLY.keys())
-
-
-TAKEN = [run for run in RUNS if not is_refused(run)]
-GROUPS = [TAKEN[first : first + TOGETHER] for first in range(0, len(TAKEN), TOGETHER)]
+GROUPS = [RUNS[first : first + TOGETHER] for first in range(0, len(RUNS), TOGETHER)]
 
 
 def join(programs: list[TensorProgram]) -> TensorProgram:
@@ -71,14 +63,3 @@ def test_primitives(group: list[tuple[Case, str]], monkeypatch: pytest.MonkeyPat
                 got = answer[name]
                 assert (got.dtype, got.shape) == (values.dtype, values.shape), str(case)
                 case.agrees(got, values)
-
-
-@pytest.mark.parametrize(
-    "run", [run for run in RUNS if is_refused(run)], ids=lambda run: f"{run[0]} {run[1]}"
-)
-def test_others_are_refused_by_name(run: tuple[Case, str]) -> None:
-    case, dtype = run
-    program = case.program(dtype)
-    (primitive,) = program.primitives & CPU_ONLY.keys()
-    with pytest.raises(BackendError, match=f"{primitive}.*on a CUDA device: .*backend='torch'"):
-        BACKEND.compile(program, TARGET)
