@@ -72,10 +72,14 @@ class ForestStep:
         return self._named(self.kernels.batch)
 
     def _named(self, candidate: Candidate) -> PlannedKernels:
-        """Let kernels read and write values of the program, and keep their own names apart."""
+        """Let kernels read and write values of the program, and keep their own names apart.
+
+        Both candidates of a forest have tables of their own, of which some have equal names.
+        """
         ((source,), (target,)) = (self.stage.program.types.inputs, self.stage.program.outputs)
         plan = candidate.kernel.plan
-        own = {name: f"{name} of {target}" for name in (*dict(plan.buffers), *plan.tables)}
+        user = f"{candidate.main.name} for {target}"
+        own = {name: f"{name} of {user}" for name in (*dict(plan.buffers), *plan.tables)}
         return candidate.kernel.renamed({**own, "x": source, "out": target})
 
 

@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 
 import hbconv
+from hbconv.backends.cuda.choose import TreeKernels
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.cuda import artifact, plan
 from hbconv.errors import BackendError, OptionError
@@ -97,6 +98,22 @@ def test_answers_as_the_cpu_and_the_source(name, monkeypatch):
                 np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-300)
             else:
                 assert got.tobytes() == want.tobytes(), method
+
+
+@pytest.mark.parametrize("leaves", [6, 100])
+def test_few_rows_and_many_have_tables_of_their_own(leaves, monkeypatch):
+    device = emulate_device(monkeypatch)
+    monkeypatch.setattr(TreeKernels, "few_rows", 10)
+    value = np.nan_to_num(X[:, 0] * X[:, 1]) + RNG.normal(size=len(X))
+    source = LGBMRegressor(n_estimators=3, num_leaves=leaves, min_child_samples=1, verbose=-1).fit(
+        X, value
+    )
+    model = hbconv.convert(source, backend="tvm", device="cuda")
+    want = hbconv.convert(source, backend="reference").predict(X)
+    for rows in (slice(3), slice(None), slice(3)):
+        assert model.predict(X[rows]).tobytes() == want[rows].tobytes()
+    names = {name.partition("<")[0] for name in device.launcher.launched}
+    assert names == {"few", "bin", "bits" if leaves == 6 else "walk"}
 
 
 def test_infinities_are_refused_as_the_source_does(monkeypatch):
