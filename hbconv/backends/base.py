@@ -194,8 +194,18 @@ class Backend(ABC):
         """Compile a program whose primitives this backend emits."""
 
     def cuda_devices(self) -> int:
-        """Count the CUDA devices that it can use."""
+        """Count the CUDA devices that it can use.
+
+        Raises
+        ------
+        BackendError
+            They cannot be counted, and why.
+        """
         return 0
+
+    def takes_tensors(self, target: Target) -> bool:  # noqa: ARG002
+        """Whether its artifacts ``compute`` tensors of torch where they lie."""
+        return False
 
     def report(self, program: TensorProgram, target: Target) -> KernelReport | DeviceReport:  # noqa: ARG002
         """Report the sizes of the kernel of a prepared program.

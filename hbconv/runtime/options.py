@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any, get_args
 
 from hbconv.backends import Backend, find_backend
-from hbconv.errors import OptionError
+from hbconv.errors import BackendError, OptionError
 from hbconv.names import guess, unknown
 from hbconv.target import Precision, Target
 
@@ -106,7 +106,10 @@ def _check_device(device: str, backend: Backend) -> None:
 
 
 def _require_cuda(number: int, backend: Backend) -> None:
-    count = backend.cuda_devices()
+    try:
+        count = backend.cuda_devices()
+    except BackendError as error:
+        raise OptionError(f"Device 'cuda:{number}' is not available. {error}") from error
     if number >= count:
         who, way = backend.finds_devices
         raise OptionError(

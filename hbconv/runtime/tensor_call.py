@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hbconv.backends import find_backend
 from hbconv.containers import Graph
 from hbconv.lower import Feed
 from hbconv.runtime.batching import chunks
@@ -141,14 +142,16 @@ class TensorCall:
         return not library_of(frames) and not output.returns_sparse
 
     def _takes(self, x: Tensor) -> bool:
-        """Whether a program of torch can read the rows where they lie."""
+        """Whether a program can read the rows where they lie."""
         target = self._programs.target
         import torch
 
         plain = type(x) is torch.Tensor and not x.is_nested and x.layout == torch.strided
         plain = plain and _dtype_of(x) in DTYPES
         here = x.device.type == target.device.partition(":")[0]
-        return plain and here and x.dim() == 2 and target.backend in ("torch", "torchscript")
+        return (
+            plain and here and x.dim() == 2 and find_backend(target.backend).takes_tensors(target)
+        )
 
     def _table(self, x: Tensor) -> _TensorTable:
         """Return the rows in the dtype that an empty matrix like them would be read in."""

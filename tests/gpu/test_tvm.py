@@ -8,10 +8,12 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import hbconv
+from hbconv.backends.tvm.cuda import compile as compiling
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(5000, 6))
@@ -31,6 +33,45 @@ def test_trees_are_those_of_the_reference(n):
         got = getattr(model, method)(X[:n])
         assert got.tobytes() == getattr(want, method)(X[:n]).tobytes()
     np.testing.assert_allclose(model.predict_proba(X[:n]), want.predict_proba(X[:n]), rtol=1e-14)
+
+
+def test_tensors_chunks_and_graphs_answer_alike(monkeypatch):
+    torch = pytest.importorskip("torch")
+    source = make_pipeline(
+        SimpleImputer(), StandardScaler(), GradientBoostingClassifier(n_estimators=30)
+    ).fit(X, Y)
+    model = hbconv.convert(source, backend="tvm", device="cuda")
+    want = hbconv.convert(source, backend="reference").decision_function(X)
+    found = model.decision_function(torch.tensor(X, device="cuda"))
+    assert found.is_cuda
+    assert found.cpu().numpy().tobytes() == want.tobytes()
+    for n in (100, 100, 100, 90, 128):
+        assert model.decision_function(X[:n]).tobytes() == want[:n].tobytes()
+    monkeypatch.setattr("hbconv.backends.torch.host_arrays.CHUNK_BYTES", 1)
+    monkeypatch.setattr("hbconv.backends.torch.host_arrays.GRAPH_ROWS", 1000)
+    assert model.decision_function(X).tobytes() == want.tobytes()
+
+
+def test_the_driver_alone_answers_alike(monkeypatch):
+    """Where torch is not installed, memory is the driver's."""
+    source = GradientBoostingClassifier(n_estimators=30).fit(np.nan_to_num(X), Y)
+    monkeypatch.setattr(compiling, "_in_memory_of_torch", lambda plan, target: None)
+    model = hbconv.convert(source, backend="tvm", device="cuda")
+    want = hbconv.convert(source, backend="reference")
+    for n in SIZES:
+        rows = np.nan_to_num(X[:n])
+        assert model.predict_proba(rows).dtype == np.float64
+        got = model.decision_function(rows)
+        assert got.tobytes() == want.decision_function(rows).tobytes()
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_neighbours_are_those_of_the_reference(n):
+    rows = np.nan_to_num(X)
+    source = KNeighborsClassifier(weights="distance", algorithm="brute").fit(rows, Y)
+    model = hbconv.convert(source, backend="tvm", device="cuda")
+    want = hbconv.convert(source, backend="reference")
+    assert model.predict(rows[:n]).tobytes() == want.predict(rows[:n]).tobytes()
 
 
 @pytest.mark.parametrize("n", SIZES)

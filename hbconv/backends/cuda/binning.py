@@ -8,13 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.cuda.columns import CodeColumns
-from hbconv.backends.cuda.plan import Buffer, CudaKernel, Grid, Launch, LaunchPlan
+from hbconv.backends.cuda.plan import GROUP, Buffer, CudaKernel, Grid, Launch, LaunchPlan
 from hbconv.backends.cuda.tree_order import NAMES
 
-__all__ = ["GROUP", "bin_values"]
+__all__ = ["bin_values"]
 
-GROUP = 32
-"""Rows whose codes of a column lie together."""
 THREADS = 256
 GROUPS_PER_BLOCK = 4 * THREADS // GROUP
 

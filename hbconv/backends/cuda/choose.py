@@ -17,6 +17,7 @@ from hbconv.backends.cuda.clocks import (
 )
 from hbconv.backends.cuda.columns import join_columns, split_columns
 from hbconv.backends.cuda.few import make_few
+from hbconv.backends.cuda.launch import MAX_PASSES
 from hbconv.backends.cuda.leaf_sums import add_vectors
 from hbconv.backends.cuda.nodes import order_nodes
 from hbconv.backends.cuda.plan import CudaKernel, PlannedKernels
@@ -115,9 +116,10 @@ class TreeKernels:
         return rows
 
     def candidates(self) -> Iterator[Candidate]:
-        """Make the kernels for batches that fit the device."""
-        yield from self._bits()
-        yield from self._walk()
+        """Make the kernels for batches that fit the device; a grid has so many passes of `bin`."""
+        for candidate in (*self._bits(), *self._walk()):
+            if candidate.kernel.plan.launches[0].grid.passes <= MAX_PASSES:
+                yield candidate
 
     def _bits(self) -> Iterator[Candidate]:
         splits = split_leaves(self.forest)

@@ -24,7 +24,7 @@ SYSTEM_NAMES = ("libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12")
 BUILTINS = "libnvrtc-builtins.so*"
 OPTIONS = ("--std=c++17", "--fmad=false", "--ptxas-options=-v")
 """Products and sums are never fused: each rounds, as the source's do."""
-OTHERWISE = "Or name strategy='tree_traversal', which takes plain operators of torch."
+OTHERWISE = "Or name backend='torch', strategy='tree_traversal': plain operators."
 CODE = "kernel.cubin"
 LOG = "log.txt"
 

@@ -8,7 +8,10 @@ from typing import Any, Protocol
 
 from hbconv.backends.cuda.plan import Launch, LaunchPlan
 
-__all__ = ["Launcher", "launch_all"]
+__all__ = ["MAX_PASSES", "Launcher", "launch_all"]
+
+MAX_PASSES = 65535
+"""Blocks that a grid may have along its second side; a block takes several passes beyond it."""
 
 
 class Launcher(Protocol):
@@ -25,7 +28,8 @@ def launch_all(
 ) -> None:
     """Run all kernels, one after another, for at least one row."""
     for launch in plan.launches:
-        blocks = launch.grid.blocks(n_rows, launcher.processors), launch.grid.passes
+        passes = min(launch.grid.passes, MAX_PASSES)
+        blocks = launch.grid.blocks(n_rows, launcher.processors), passes
         arguments = [_argument(a, addresses, n_rows) for a in launch.arguments]
         launcher.launch(launch, blocks, arguments)
 

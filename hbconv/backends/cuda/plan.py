@@ -11,9 +11,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Buffer", "CudaKernel", "Grid", "Launch", "LaunchPlan", "PlannedKernels"]
+__all__ = [
+    "GROUP",
+    "MAX_ROWS",
+    "Buffer",
+    "CudaKernel",
+    "Grid",
+    "Launch",
+    "LaunchPlan",
+    "PlannedKernels",
+]
 
 Tables = Mapping[str, npt.NDArray[Any]]
+BUFFER_BYTES = 1 << 30
+"""Bytes of buffers; more rows come in chunks."""
+GROUP = 32
+"""Rows whose codes of a column lie together: a chunk has a multiple."""
+MAX_ROWS = 1 << 30
+"""Rows that kernels number."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +149,13 @@ class LaunchPlan:
         return LaunchPlan(
             (*self.launches, *other.launches), (*self.buffers, *other.buffers), tables
         )
+
+    @property
+    def rows_at_once(self) -> int:
+        """Return the rows of a chunk, the memory of whose buffers is bounded."""
+        per_row = sum(buffer.bytes_per_row for _, buffer in self.buffers)
+        rows = int(BUFFER_BYTES / max(per_row, 1.0))
+        return min(MAX_ROWS, max(1, rows // GROUP) * GROUP)
 
     def renamed(self, names: Mapping[str, str]) -> LaunchPlan:
         """Return the same launches with other names of buffers and tables."""

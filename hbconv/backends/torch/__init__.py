@@ -201,6 +201,10 @@ class Torch(Backend):
         """Count the devices that this torch sees."""
         return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
+    def takes_tensors(self, target: Target) -> bool:  # noqa: ARG002
+        """Say yes, on any device."""
+        return True
+
     def remarks(self, forest: Forest, target: Target) -> tuple[str, ...]:
         """Name the kernels of a CUDA device, with what they are predicted to take.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from typing import Any
 
@@ -21,26 +23,23 @@ __all__ = [
     "OPERATOR",
     "DeviceTrees",
     "compute_trees",
+    "current_stream",
     "describe_device",
     "find_kernels",
     "remark_kernels",
+    "run_kernels",
+    "to_tensor",
 ]
 
 OPERATOR = "hbconv::trees"
-BUFFER_BYTES = 1 << 30
-"""Bytes of what lies between two kernels; more rows come in chunks."""
-GROUP = 32
-"""Rows whose codes lie together: a chunk has a multiple."""
-MAX_ROWS = 1 << 30
-"""Rows that the kernels number."""
 
 torch.library.define(OPERATOR, "(Tensor x, Tensor[] tables, str plan) -> Tensor")
 
 
 @torch.library.impl(OPERATOR, "CUDA")
 def _on_cuda(x: Tensor, tables: list[Tensor], plan: str) -> Tensor:
-    with torch.cuda.device(x.device):
-        return compute_trees(x, tables, LaunchPlan.from_text(plan), _current_stream(x.device))
+    with current_stream(x.device) as stream:
+        return compute_trees(x, tables, LaunchPlan.from_text(plan), stream)
 
 
 def _result(x: Tensor, tables: list[Tensor], plan: str) -> Tensor:  # noqa: ARG001
@@ -52,16 +51,27 @@ torch.library.register_fake(OPERATOR, _result)
 
 
 def compute_trees(x: Tensor, tables: list[Tensor], plan: LaunchPlan, launcher: Launcher) -> Tensor:
-    """Run the kernels of a plan over rows, in memory of torch's own."""
-    memory = dict(zip(plan.tables, tables, strict=True))
-    memory["x"] = x.contiguous()
+    """Run the kernels of a forest over rows."""
+    given = {**dict(zip(plan.tables, tables, strict=True)), "x": x.contiguous()}
+    return run_kernels(plan, given, len(x), launcher)["out"]
+
+
+def run_kernels(
+    plan: LaunchPlan, given: Mapping[str, Tensor], n_rows: int, launcher: Launcher
+) -> dict[str, Tensor]:
+    """Run the kernels of a plan on given tensors, and return them with those of its buffers.
+
+    Memory is torch's own: it is given back when no one holds the tensors, after what was launched.
+    """
+    device = next(iter(given.values())).device
+    memory = dict(given)
     for name, buffer in plan.buffers:
-        shape = buffer.shape(len(x))
-        memory[name] = torch.empty(shape, dtype=getattr(torch, buffer.dtype), device=x.device)
-    if len(x):
+        shape, dtype = buffer.shape(n_rows), getattr(torch, buffer.dtype)
+        memory[name] = torch.empty(shape, dtype=dtype, device=device)
+    if n_rows:
         addresses = {name: tensor.data_ptr() for name, tensor in memory.items()}
-        launch_all(plan, addresses, len(x), launcher)
-    return memory["out"]
+        launch_all(plan, addresses, n_rows, launcher)
+    return memory
 
 
 @cache
@@ -104,10 +114,13 @@ def _architecture(device: torch.device) -> str:
     return f"sm_{major}{minor}"
 
 
-def _current_stream(device: torch.device) -> Stream:
-    handle = torch.cuda.current_stream(device).cuda_stream
-    processors = describe_device(device).processors
-    return Stream(handle, device.index or 0, _architecture(device), processors)
+@contextmanager
+def current_stream(device: torch.device) -> Iterator[Stream]:
+    """Yield torch's current stream of a device, whose context is this thread's own meanwhile."""
+    with torch.cuda.device(device):
+        handle = torch.cuda.current_stream(device).cuda_stream
+        processors = describe_device(device).processors
+        yield Stream(handle, device.index or 0, _architecture(device), processors)
 
 
 class DeviceTrees(nn.Module):
@@ -145,7 +158,7 @@ class DeviceTrees(nn.Module):
         """Call the kernels that are predicted fastest for so many rows."""
         kernels = find_kernels(self.forest, self.dtype, self.scores, device)
         candidate = kernels.few if len(x) <= kernels.few_rows else kernels.batch
-        rows = _rows_at_once(candidate.kernel.plan)
+        rows = candidate.kernel.plan.rows_at_once
         if len(x) <= rows:
             return self.run(x, candidate)
         return torch.cat([self.run(chunk, candidate) for chunk in torch.split(x, rows)])
@@ -163,7 +176,7 @@ class DeviceTrees(nn.Module):
         plan = candidate.kernel.plan.text
         if (plan, device) not in self._placed:
             tables = candidate.kernel.tables
-            placed = [_tensor(tables[name]).to(device) for name in candidate.kernel.plan.tables]
+            placed = [to_tensor(tables[name]).to(device) for name in candidate.kernel.plan.tables]
             self._placed[plan, device] = placed, plan
         return self._placed[plan, device]
 
@@ -172,14 +185,7 @@ class DeviceTrees(nn.Module):
         return {**self.__dict__, "_placed": {}}
 
 
-def _rows_at_once(plan: LaunchPlan) -> int:
-    """Return the rows of a chunk, whose memory between kernels is bounded."""
-    between = sum(buffer.bytes_per_row for name, buffer in plan.buffers if name != "out")
-    rows = int(BUFFER_BYTES / max(between, 1.0))
-    return min(MAX_ROWS, max(1, rows // GROUP) * GROUP)
-
-
-def _tensor(table: Any) -> Tensor:
+def to_tensor(table: Any) -> Tensor:
     """Return a table as a tensor: torch cannot index uint32, but keeps its bits in int32."""
     own = np.ascontiguousarray(table)
     return torch.tensor(own.view(np.int32) if own.dtype == np.uint32 else own)

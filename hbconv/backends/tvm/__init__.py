@@ -6,11 +6,11 @@ TVM itself is imported at the first compile.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from hbconv.backends.base import Artifact, Backend, KernelReport
 from hbconv.backends.tvm.passes.lower_primitives import REWRITES
-from hbconv.errors import BackendError
 from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, ProgramTypes, TensorProgram
 
@@ -53,10 +53,15 @@ class Tvm(Backend):
         """Count the devices that the driver sees."""
         from hbconv.backends.cuda.device_memory import count_devices
 
-        try:
-            return count_devices()
-        except BackendError:
-            return 0
+        return count_devices()
+
+    def takes_tensors(self, target: Target) -> bool:
+        """Whether the device is one that torch sees too."""
+        if target.device == "cpu" or find_spec("torch") is None:
+            return False
+        from hbconv.backends.torch.planned_artifact import device_of_torch
+
+        return device_of_torch(target.device) is not None
 
     def prepare(self, program: TensorProgram, target: Target) -> TensorProgram:
         """Rewrite the program; on CUDA devices, forests without splits too."""
@@ -71,7 +76,7 @@ class Tvm(Backend):
         """Take the compiled program from the cache, or compile it, which alone needs TVM."""
         if target.device != "cpu":
             self.require_packages()
-            from hbconv.backends.tvm.cuda.artifact import compile_for_device
+            from hbconv.backends.tvm.cuda.compile import compile_for_device
 
             return compile_for_device(program, target)
         from hbconv.backends.tvm.compile import compile_program

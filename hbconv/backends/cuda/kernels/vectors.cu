@@ -6,11 +6,13 @@ vectors(const int* __restrict__ leaves, int n, int trees, int outputs,
         SUM* __restrict__ out) {              // (n, outputs)
     int row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= n) return;
-    SUM sum = start[blockIdx.y];
+    for (int output = blockIdx.y; output < outputs; output += gridDim.y) {
+        SUM sum = start[output];
 #pragma unroll 4
-    for (int tree = 0; tree < trees; ++tree) {
-        long long leaf = leaves[(long long)tree * n + row];
-        sum = plus(sum, values[leaf * outputs + blockIdx.y]);
+        for (int tree = 0; tree < trees; ++tree) {
+            long long leaf = leaves[(long long)tree * n + row];
+            sum = plus(sum, values[leaf * outputs + output]);
+        }
+        out[(long long)row * outputs + output] = sum;
     }
-    out[(long long)row * outputs + blockIdx.y] = sum;
 }

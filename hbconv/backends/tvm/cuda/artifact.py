@@ -1,4 +1,4 @@
-"""Run a plan on a device: copy the inputs there, launch the kernels, copy the outputs back."""
+"""Run a plan on a device by the driver alone: copy the inputs, launch the kernels, copy back."""
 
 from __future__ import annotations
 
@@ -12,33 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.base import Arrays, Artifact
-from hbconv.backends.cuda.compile import compile_kernel
 from hbconv.backends.cuda.device_memory import DeviceMemory
 from hbconv.backends.cuda.launch import launch_all
-from hbconv.backends.cuda.plan import LaunchPlan, PlannedKernels
-from hbconv.backends.tvm.cuda.device import find_device
-from hbconv.backends.tvm.cuda.plan import DevicePlan, plan_program
-from hbconv.backends.tvm.cuda.stages import value_name
-from hbconv.target import Target
-from hbconv.tensor import Input, TensorProgram
+from hbconv.backends.cuda.plan import MAX_ROWS, PlannedKernels
+from hbconv.backends.tvm.cuda.plan import DevicePlan
 
-__all__ = ["CudaArtifact", "compile_for_device"]
-
-BUFFER_BYTES = 1 << 30
-"""Bytes of what lies between two kernels; more rows come in chunks."""
-GROUP = 32
-"""Rows whose codes lie together: a chunk has a multiple."""
-MAX_ROWS = 1 << 30
-"""Rows that the kernels number."""
-
-
-def compile_for_device(program: TensorProgram, target: Target) -> CudaArtifact:
-    """Compile a prepared program for the device of a target; the kernels of batches at once."""
-    device = find_device(target)
-    plan = plan_program(program, device.sizes)
-    for launch in plan.choose(MAX_ROWS).plan.launches:
-        compile_kernel(launch.kernel, device.architecture)
-    return CudaArtifact(plan, device)
+__all__ = ["CudaArtifact"]
 
 
 class CudaArtifact(Artifact):
@@ -53,32 +32,22 @@ class CudaArtifact(Artifact):
     def __init__(self, plan: DevicePlan, device: DeviceMemory) -> None:
         self.plan = plan
         self.device = device
-        instructions = plan.program.instructions
-        self._inputs = {
-            i.name: value_name(position)
-            for position, i in enumerate(instructions)
-            if isinstance(i, Input)
-        }
-        self._outputs = {
-            name: (value_name(index), instructions[index].type)
-            for name, index in plan.program.outputs.items()
-        }
         self._tables: dict[str, int] = {}
         finalize(self, _give_all, device, self._tables).atexit = False
         self._lock = Lock()
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Compute the outputs, for as many rows at a time as their memory allows."""
-        n_rows = len(next(inputs[name] for name in self._inputs))
+        n_rows = len(next(inputs[name] for name in self.plan.inputs))
         outputs = {
             name: np.empty((n_rows, *kind.shape), kind.dtype)
-            for name, (_, kind) in self._outputs.items()
+            for name, (_, kind) in self.plan.outputs.items()
         }
-        step = _rows_at_once(self.plan.choose(min(n_rows, MAX_ROWS)).plan) if n_rows else 1
+        step = self.plan.choose(min(n_rows, MAX_ROWS)).plan.rows_at_once if n_rows else 1
         with self.device.opened() as launcher:
             for first in range(0, n_rows, step):
                 part = slice(first, first + step)
-                given = {name: inputs[name][part] for name in self._inputs}
+                given = {name: inputs[name][part] for name in self.plan.inputs}
                 self._run(launcher, given, {name: out[part] for name, out in outputs.items()})
         return outputs
 
@@ -87,13 +56,13 @@ class CudaArtifact(Artifact):
         n_rows = len(next(iter(inputs.values())))
         kernels = self.plan.choose(n_rows)
         sizes = {name: _bytes(buffer, n_rows) for name, buffer in kernels.plan.buffers}
-        sizes |= {self._inputs[name]: array.nbytes for name, array in inputs.items()}
+        sizes |= {self.plan.inputs[name][0]: array.nbytes for name, array in inputs.items()}
         with self._room(sizes) as memory:
             for name, array in inputs.items():
-                self.device.write(memory[self._inputs[name]], np.ascontiguousarray(array))
+                self.device.write(memory[self.plan.inputs[name][0]], np.ascontiguousarray(array))
             launch_all(kernels.plan, {**self._place(kernels), **memory}, n_rows, launcher)
             for name, array in outputs.items():
-                self.device.read(array, memory[self._outputs[name][0]])
+                self.device.read(array, memory[self.plan.outputs[name][0]])
 
     @contextmanager
     def _room(self, sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
@@ -128,10 +97,3 @@ def _give_all(device: DeviceMemory, tables: Mapping[str, int]) -> None:
 def _bytes(buffer: Any, n_rows: int) -> int:
     leading, trailing = buffer.shape(n_rows)
     return int(leading * trailing * np.dtype(buffer.dtype).itemsize)
-
-
-def _rows_at_once(plan: LaunchPlan) -> int:
-    """Return the rows of a chunk, whose memory between kernels is bounded."""
-    between = sum(buffer.bytes_per_row for _, buffer in plan.buffers)
-    rows = int(BUFFER_BYTES / max(between, 1.0))
-    return min(MAX_ROWS, max(1, rows // GROUP) * GROUP)

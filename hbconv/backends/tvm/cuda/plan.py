@@ -18,10 +18,10 @@ from hbconv.backends.cuda.plan import (
 )
 from hbconv.backends.tvm.cuda.row_function import RowFunction, write_row_function
 from hbconv.backends.tvm.cuda.source import THREADS, print_kernel
-from hbconv.backends.tvm.cuda.stages import Stage, cut, read_in_place
+from hbconv.backends.tvm.cuda.stages import Stage, cut, read_in_place, value_name
 from hbconv.backends.tvm.passes.fuse_products import fuse_products
 from hbconv.errors import BackendError
-from hbconv.tensor import Input, Op, TensorProgram
+from hbconv.tensor import Input, Op, TensorProgram, TensorType
 
 __all__ = ["DevicePlan", "ForestStep", "RowStep", "plan_program"]
 
@@ -99,6 +99,23 @@ class DevicePlan:
 
     program: TensorProgram
     steps: tuple[Step, ...]
+
+    @cached_property
+    def inputs(self) -> dict[str, tuple[str, TensorType]]:
+        """Each input's memory, and its type."""
+        return {
+            x.name: (value_name(i), x.type)
+            for i, x in enumerate(self.program.instructions)
+            if isinstance(x, Input)
+        }
+
+    @cached_property
+    def outputs(self) -> dict[str, tuple[str, TensorType]]:
+        """Each output's memory, and its type."""
+        instructions = self.program.instructions
+        return {
+            name: (value_name(i), instructions[i].type) for name, i in self.program.outputs.items()
+        }
 
     def choose(self, n_rows: int) -> PlannedKernels:
         """Return all kernels for so many rows."""

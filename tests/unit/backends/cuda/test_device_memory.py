@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.dummy import DummyRegressor
 
-from hbconv.backends import find_backend
+import hbconv
 from hbconv.backends.cuda import device_memory, driver
 from hbconv.backends.cuda.clocks import H100
 from hbconv.backends.cuda.device_memory import DriverDevice, count_devices
-from hbconv.errors import BackendError
+from hbconv.errors import BackendError, OptionError
 
 ATTRIBUTES = {16: 132, 39: 2048, 75: 9, 76: 0, 97: 227 << 10}
 
@@ -106,4 +107,5 @@ def test_no_driver(monkeypatch):
     device_memory._start.cache_clear()
     with pytest.raises(BackendError):
         count_devices()
-    assert find_backend("tvm").cuda_devices() == 0
+    with pytest.raises(OptionError, match=r"Device 'cuda:0' is not available\. none"):
+        hbconv.convert(DummyRegressor().fit([[0.0]], [0.0]), backend="tvm", device="cuda")

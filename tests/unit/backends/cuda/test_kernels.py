@@ -16,6 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hbconv.array import Array
+from hbconv.backends.cuda import choose, launch
 from hbconv.backends.cuda.choose import Candidate, TreeKernels, refuse
 from hbconv.backends.cuda.clocks import A100, H100, Device
 from hbconv.backends.cuda.columns import ALL, join_columns
@@ -159,6 +160,21 @@ def test_sets_of_as_many_classes_as_a_byte_tells_apart():
     assert cutoffs.cutoff.max() == ALL
     x = rng.choice([*range(256), 10**6], (300, 1)).astype("float32")
     assert "bits" in check(wide, x)
+
+
+def test_more_outputs_than_a_grid_has_passes(monkeypatch):
+    monkeypatch.setattr(launch, "MAX_PASSES", 2)
+    rng = np.random.default_rng(9)
+    forest = random_forest(rng, 6, 3, 3, n_outputs=5, vector=True)
+    assert "vectors" in check(forest, hostile_rows(rng, forest, "float32", 20))
+
+
+def test_more_columns_than_a_grid_has_passes_leave_the_kernel_for_few_rows(monkeypatch):
+    monkeypatch.setattr(choose, "MAX_PASSES", 2)
+    for n_features, names in ((40, ["bits", "bits", "walk"]), (70, [])):
+        forest = random_forest(np.random.default_rng(4), 80, n_features, 4, missing="left")
+        kernels = TreeKernels(forest, "float32", True, H100)
+        assert [candidate.main.name for candidate in kernels.candidates()] == names
 
 
 def test_an_older_device_takes_smaller_tiles_sooner():

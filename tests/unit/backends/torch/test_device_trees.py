@@ -70,7 +70,7 @@ def test_the_kernels_of_few_rows_and_of_batches(monkeypatch, forest, n):
 
 
 def test_rows_beyond_the_memory_between_kernels_come_in_chunks(monkeypatch):
-    monkeypatch.setattr(device_trees, "BUFFER_BYTES", 1)
+    monkeypatch.setattr("hbconv.backends.cuda.plan.BUFFER_BYTES", 1)
     (leaves, scores) = device_modules(VECTORS)
     for trees in (leaves, scores):
         np.testing.assert_array_equal(

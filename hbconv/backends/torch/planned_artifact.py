@@ -1,0 +1,111 @@
+"""Run kernels of a whole program in memory of torch and on its streams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from hbconv.backends.base import Arrays, Artifact, contiguous
+from hbconv.backends.cuda.plan import MAX_ROWS, PlannedKernels
+from hbconv.backends.torch.device_trees import current_stream, run_kernels, to_tensor
+from hbconv.backends.torch.host_arrays import Cuda, HostArrays, Streams
+from hbconv.tensor import TensorType
+
+__all__ = ["PlannedArtifact", "device_of_torch"]
+
+
+def device_of_torch(name: str) -> torch.device | None:
+    """Return torch's device of this name; None where torch does not see it."""
+    device = torch.device(name)
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return device if (device.index or 0) < count else None
+
+
+class ChosenKernels(Protocol):
+    """The kernels of a program."""
+
+    @property
+    def inputs(self) -> Mapping[str, tuple[str, TensorType]]:
+        """Each input's memory, and its type."""
+
+    @property
+    def outputs(self) -> Mapping[str, tuple[str, TensorType]]:
+        """Each output's memory, and its type."""
+
+    def choose(self, n_rows: int) -> PlannedKernels:
+        """Return all kernels for so many rows."""
+
+
+class PlannedArtifact(Artifact):
+    """A program on a device: arrays of the host are copied, and tensors stay there.
+
+    Parameters
+    ----------
+    plan : ChosenKernels
+    device : torch.device
+    streams : Streams, optional
+        Those of the device; by default torch's.
+    """
+
+    def __init__(
+        self, plan: ChosenKernels, device: torch.device, streams: Streams | None = None
+    ) -> None:
+        self.plan = plan
+        self.device = device
+        self._tables: dict[str, Tensor] = {}
+        self._lock = Lock()
+        self._host_arrays = HostArrays(streams or Cuda(device), self._results)
+
+    def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
+        """Compute the outputs: large batches in chunks, small ones as graphs."""
+        arrays = [contiguous(inputs[name]) for name in self.plan.inputs]
+        with torch.inference_mode():
+            found = self._host_arrays.run(arrays)
+        return {
+            name: np.ascontiguousarray(array, dtype=kind.dtype)
+            for array, (name, (_, kind)) in zip(found, self.plan.outputs.items(), strict=True)
+        }
+
+    def compute(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Compute the outputs for tensors on the device, where they stay."""
+        with torch.no_grad():
+            found = self._results([inputs[name].to(self.device) for name in self.plan.inputs])
+        return dict(zip(self.plan.outputs, found, strict=True))
+
+    def _results(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Compute tensors in the program's order, for as many rows at a time as memory allows."""
+        given = [
+            tensor.to(dtype=getattr(torch, kind.dtype)).contiguous()
+            for tensor, (_, kind) in zip(tensors, self.plan.inputs.values(), strict=True)
+        ]
+        rows = self.plan.choose(min(len(given[0]), MAX_ROWS)).plan.rows_at_once
+        if len(given[0]) <= rows:
+            return self._launch(given)
+        parts = zip(*(torch.split(tensor, rows) for tensor in given), strict=True)
+        return tuple(map(torch.cat, zip(*map(self._launch, parts), strict=True)))
+
+    def _launch(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        n_rows = len(tensors[0])
+        kernels = self.plan.choose(n_rows)
+        names = (name for name, _ in self.plan.inputs.values())
+        with current_stream(self.device) as stream:
+            given = {**self._place(kernels), **dict(zip(names, tensors, strict=True))}
+            found = run_kernels(kernels.plan, given, n_rows, stream)
+        return tuple(
+            found[name].view(n_rows, *kind.shape).view(getattr(torch, kind.dtype))
+            for name, kind in self.plan.outputs.values()
+        )
+
+    def _place(self, kernels: PlannedKernels) -> dict[str, Tensor]:
+        """Return the tables on the device, which the first call puts there."""
+        with self._lock:
+            for name in kernels.plan.tables:
+                if name not in self._tables:
+                    self._tables[name] = to_tensor(kernels.tables[name]).to(self.device)
+            return {name: self._tables[name] for name in kernels.plan.tables}
