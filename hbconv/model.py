@@ -50,7 +50,7 @@ __all__ = ["Model", "load"]
 
 REPOSITORY_OPTIONS = ("name", "file", "device")
 LIBRARY_OPTIONS = ("target",)
-TORCH_OPTIONS = ("device",)
+TORCH_OPTIONS = {".pt": ("device",), ".pt2": ("device", "compiled")}
 
 
 class Model(SklearnEstimator):
@@ -491,7 +491,8 @@ class Model(SklearnEstimator):
             native ones most of all, take the time of all their methods in each call.
         **options : str or bool
             Of ``.pt`` and ``.pt2``: ``device`` that the file is for, ``"cpu"`` or ``"cuda"``
-            (default: the model's own). This machine need not have it.
+            (default: the model's own). This machine need not have it. Of ``.pt2``:
+            ``compiled=True`` lets AOTInductor compile the file for the device that is here.
             Of a Triton repository: ``name`` of the model there (default ``"model"``); ``file``
             that the version holds, ``".pt"`` (default), ``".onnx"`` or ``".hbc"``; ``device`` of
             its instances, ``"cpu"`` or ``"cuda"`` (default: the model's own). Of a C library:
@@ -524,10 +525,12 @@ class Model(SklearnEstimator):
         elif kind in (".pt", ".pt2") and take_flag(options, "native"):
             self._export_native(path, **take_options(kind, options, LIBRARY_OPTIONS))
         else:
-            known = TORCH_OPTIONS if kind in (".pt", ".pt2") else ()
+            known = TORCH_OPTIONS.get(kind, ())
             store.write(path, self.to_bytes(kind, **take_options(kind, options, known)))
 
-    def to_bytes(self, suffix: str = ".hbc", device: str | None = None) -> bytes:
+    def to_bytes(
+        self, suffix: str = ".hbc", device: str | None = None, *, compiled: bool = False
+    ) -> bytes:
         """Return what ``export`` writes to a file of that suffix.
 
         Parameters
@@ -537,6 +540,8 @@ class Model(SklearnEstimator):
             Where a ``.pt`` or ``.pt2`` file will run, which decides its tree strategies, and in
             which form its sums keep their order. This machine need not have it. By default the
             model's own.
+        compiled : bool
+            A ``.pt2`` file holds machine code for the device, which this machine must have.
 
         Raises
         ------
@@ -547,7 +552,7 @@ class Model(SklearnEstimator):
             return self._bytes()
         from hbconv.runtime.storage.export import find_writer
 
-        writer = find_writer(f"model{suffix}")
+        writer = find_writer(f"model{suffix}", take_flag({"compiled": compiled}, "compiled"))
         self._require_tensors()
         log_export(name_dtypes(self.dtypes, range(self.n_features_in_)))
         model = self.for_target(backend=writer.backend, device="cpu")

@@ -60,6 +60,12 @@ def arguments(command: argparse.ArgumentParser) -> None:
         help="make the compiled kernel an operator of a .pt or .pt2, in a library beside it",
     )
     command.add_argument(
+        "--compiled",
+        action="store_true",
+        default=None,
+        help="let torch's AOTInductor compile a .pt2 for the device that is here",
+    )
+    command.add_argument(
         "--sample",
         metavar="TABLE",
         help="compile for the dtypes of this table, and export them "
@@ -128,7 +134,7 @@ def _export_options(options: argparse.Namespace) -> dict[str, Any]:
         raise OptionError(f"-o {path} is a file. Name a folder: --format triton adds to it.")
     elif not path.parent.is_dir():
         raise OptionError(f"-o {path}: there is no folder {path.parent}. Make it first.")
-    names = ("format", "name", "file", "target", "methods", "native")
+    names = ("format", "name", "file", "target", "methods", "native", "compiled")
     given = {name: getattr(options, name) for name in names}
     return {name: value for name, value in given.items() if value is not None}
 

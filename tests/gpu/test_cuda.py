@@ -119,3 +119,16 @@ def test_a_program_written_for_devices_runs_after_a_move(tmp_path):
     rows = torch.tensor(X.astype(model.dtypes[0]), device="cuda")
     found = dict(zip(model.parsed.tensors, moved(rows), strict=True))
     np.testing.assert_array_equal(found["predict"].cpu().numpy(), source.predict(X))
+
+
+@pytest.mark.parametrize("name", ["linear", "lightgbm"])
+def test_a_compiled_program_answers_as_the_source(name, tmp_path):
+    source = ESTIMATORS[name].fit(X, Y)
+    model = hbconv.convert(source, backend="torch", device="cuda")
+    model.export(tmp_path / "model.pt2", methods=["predict_proba"], compiled=True)
+    program = torch._inductor.aoti_load_package(str(tmp_path / "model.pt2"))
+    for n in (500, 1):
+        rows = torch.tensor(X[:n].astype(model.dtypes[0]), device="cuda")
+        np.testing.assert_allclose(
+            program(rows).cpu().numpy(), source.predict_proba(X[:n]), rtol=1e-4, atol=1e-5
+        )

@@ -39,6 +39,8 @@ __all__ = [
     "CheckedModule",
     "export_program",
     "export_torchscript",
+    "export_with_interface",
+    "extra_files",
     "read_interface",
     "save_exported",
     "save_torchscript",
@@ -86,7 +88,7 @@ def save_torchscript(
     coded = [list(dict.fromkeys(columns)).index(column) for column in columns]
     scripted = wrap_program(program, interface, coded, messages)
     buffer = io.BytesIO()
-    save(scripted, buffer, _extra_files=_extra_files(interface, more))
+    save(scripted, buffer, _extra_files=extra_files(interface, more))
     return buffer.getvalue()
 
 
@@ -98,13 +100,19 @@ def export_program(graph: Graph, target: Target) -> bytes:
     BackendError
         As for ``export_torchscript``.
     """
+    return save_exported(*export_with_interface(graph, target))
+
+
+def export_with_interface(
+    graph: Graph, target: Target
+) -> tuple[torch.export.ExportedProgram, Interface]:
+    """Return the program of the answers behind their checks, and what it takes and returns."""
     lowered = lower_with_checks(graph, target)
     interface = Interface.of(graph, lowered, inputs_with_codes(lowered, graph))
     module = _module(graph, target, lowered, interface)
     checked = CheckedModule(module, [check.message for check in graph.checks])
     with forms_for(target.device):
-        exported = export_module(checked)
-    return save_exported(exported, interface)
+        return export_module(checked), interface
 
 
 def save_exported(
@@ -112,11 +120,12 @@ def save_exported(
 ) -> bytes:
     """Return a file of ``torch.export``."""
     buffer = io.BytesIO()
-    torch.export.save(program, buffer, extra_files=_extra_files(interface, more))
+    torch.export.save(program, buffer, extra_files=extra_files(interface, more))
     return buffer.getvalue()
 
 
-def _extra_files(interface: Interface, more: Mapping[str, str]) -> dict[str, str]:
+def extra_files(interface: Interface, more: Mapping[str, str]) -> dict[str, str]:
+    """Return the interface as a file's extra file, with more entries."""
     return {INTERFACE: interface.to_json(torch=torch.__version__, **more)}
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hbconv.backends import find_backend
+from hbconv.errors import OptionError
 from hbconv.interface import argument_names
 from hbconv.names import unknown
 from hbconv.runtime.programs import Programs
@@ -23,12 +24,14 @@ class Writer:
     write: Callable[[Programs, tuple[str, ...]], bytes]
 
 
-def find_writer(path: str | os.PathLike[str]) -> Writer:
-    """Return the writer for a file's suffix, or raise OptionError."""
+def find_writer(path: str | os.PathLike[str], compiled: bool = False) -> Writer:
+    """Return the writer for a file's suffix, or of compiled code, or raise OptionError."""
     suffix = Path(path).suffix
+    if compiled and suffix != ".pt2":
+        raise OptionError(f"compiled=True is an option of '.pt2', not of {suffix!r}.")
     if suffix not in _WRITERS:
         raise unknown("file suffix", suffix, [*_WRITERS, ".so", ".hbc"])
-    return _WRITERS[suffix]
+    return COMPILED if compiled else _WRITERS[suffix]
 
 
 def c_library(
@@ -87,6 +90,13 @@ def _torchscript(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
     return export_torchscript(stages.graph, programs.target)
 
 
+def _compiled(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
+    from hbconv.backends.torch.compiled import export_compiled
+
+    stages = programs.compilation(programs.parsed.tensors, dtypes)
+    return export_compiled(stages.graph, programs.target)
+
+
 def _torch_export(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
     from hbconv.backends.torch.export import export_program
 
@@ -94,6 +104,7 @@ def _torch_export(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
     return export_program(stages.graph, programs.target)
 
 
+COMPILED = Writer("torch", _compiled)
 _WRITERS = {
     ".onnx": Writer("onnx", _onnx),
     ".pt": Writer("torchscript", _torchscript),
