@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
+from hbconv.cli.ahead import read_ahead
 from hbconv.cli.bad_rows import FAULTS, REFUSALS
 from hbconv.cli.device_pool import DevicePool, parse_devices
+from hbconv.cli.formats import split_row_groups
+from hbconv.cli.shards import Shard
 from hbconv.cli.sources import load_model
+from hbconv.cli.tables import ShardTable
 from hbconv.errors import InputError
 from hbconv.scorer import Scorer
 
-__all__ = ["BatchAnswers", "InProcess", "RefusedBatch", "answering_for", "for_device"]
+__all__ = ["BatchAnswers", "InProcess", "OnDevices", "RefusedBatch", "answering_for", "for_device"]
+
+Unfit = Callable[[Any], str] | None
 
 
 @dataclass(frozen=True)
@@ -97,23 +104,67 @@ class BatchAnswers:
 
 @dataclass(frozen=True)
 class InProcess:
-    """Answers batches here, as a ``DevicePool`` does in the processes of devices."""
+    """Answers here."""
 
     answer: BatchAnswers
 
-    def answers(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield the answer to each batch, in their order."""
-        return map(self.answer, batches)
+    def read(self, table: ShardTable, shard: Shard, rows: int, unfit: Unfit) -> Iterator[Any]:
+        """Yield the answers to a file, which a thread reads ahead."""
+        return map(self.answer, read_ahead(table.batches(shard, rows, unfit)))
+
+    def one(self, batch: Any) -> Any:
+        """Answer one batch."""
+        return self.answer(batch)
 
 
+@dataclass(frozen=True)
+class OnDevices:
+    """Answers in the processes of devices.
+
+    Each reads row groups of a parquet file by itself. Other files are read here.
+    """
+
+    pool: DevicePool
+
+    def read(self, table: ShardTable, shard: Shard, rows: int, unfit: Unfit) -> Iterator[Any]:
+        """Yield the answers to a file, in the order of its rows."""
+        if shard.kind != "parquet":
+            return self.pool.answers(read_ahead(table.batches(shard, rows, unfit)))
+        pieces = (replace(shard, row_groups=own) for own in split_row_groups(shard, rows))
+        return chain.from_iterable(self.pool.answers(pieces))
+
+    def one(self, batch: Any) -> Any:
+        """Answer one batch."""
+        (found,) = self.pool.answers([batch])
+        return found
+
+
+@dataclass(frozen=True)
+class DeviceAnswers:
+    """What a process of a device does: answer a batch, or read some row groups and answer them."""
+
+    answer: BatchAnswers
+    rows: int
+
+    def __call__(self, asked: Any) -> Any:
+        """Answer a batch, or return the answers to the batches of a Shard."""
+        if not isinstance(asked, Shard):
+            return self.answer(asked)
+        table = ShardTable((asked,), self.answer.schema)
+        return [self.answer(batch) for batch in table.batches(asked, self.rows)]
+
+
+@contextmanager
 def answering_for(
     options: argparse.Namespace, scorer: Scorer, schema: Any
-) -> AbstractContextManager[InProcess | DevicePool]:
-    """Return what answers batches: the processes of ``--devices``, or this one."""
+) -> Iterator[InProcess | OnDevices]:
+    """Yield what answers batches: the processes of ``--devices``, or this one."""
     if not options.devices:
-        return nullcontext(InProcess(BatchAnswers(scorer, schema)))
+        yield InProcess(BatchAnswers(scorer, schema))
+        return
     make = partial(for_device, options, scorer.methods, scorer.keep, schema)
-    return DevicePool(make, parse_devices(options.devices))
+    with DevicePool(make, parse_devices(options.devices)) as pool:
+        yield OnDevices(pool)
 
 
 def for_device(
@@ -122,7 +173,8 @@ def for_device(
     keep: tuple[str, ...],
     schema: Any,
     device: str,
-) -> BatchAnswers:
+) -> DeviceAnswers:
     """Load the model in the process of a device."""
     own = argparse.Namespace(**(vars(options) | {"device": device}))
-    return BatchAnswers(Scorer(load_model(own), methods, keep), schema)
+    scorer = Scorer(load_model(own), methods, keep)
+    return DeviceAnswers(BatchAnswers(scorer, schema), options.batch_rows)

@@ -18,6 +18,7 @@ __all__ = [
     "json_blocks",
     "kind_of",
     "reading",
+    "split_row_groups",
     "whole_lines",
     "without_times",
 ]
@@ -139,7 +140,21 @@ def _parquet_blocks(shard: Any, schema: Any, rows: int) -> Iterator[Any]:
         shard.open() as source,
         ParquetFile(source, pre_buffer=False, page_checksum_verification=True) as file,
     ):
-        yield from file.iter_batches(rows, columns=schema.names)
+        yield from file.iter_batches(rows, shard.row_groups, columns=schema.names)
+
+
+def split_row_groups(shard: Any, rows: int) -> Iterator[tuple[int, ...]]:
+    """Yield neighbouring row groups of a parquet file that hold at least so many rows together."""
+    from pyarrow.parquet import ParquetFile
+
+    with reading(shard.path, shard.kind), shard.open() as source, ParquetFile(source) as file:
+        counts = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+    first = held = 0
+    for number, count in enumerate(counts, 1):
+        held += count
+        if held >= rows or number == len(counts):
+            yield tuple(range(first, number))
+            first, held = number, 0
 
 
 def _ipc_blocks(shard: Any, schema: Any, rows: int) -> Iterator[Any]:  # noqa: ARG001

@@ -9,10 +9,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from hbconv.cli.ahead import behind, read_ahead
+from hbconv.cli.ahead import behind
 from hbconv.cli.bad_rows import BadRows, find_parts
-from hbconv.cli.batch_answers import InProcess, RefusedBatch
-from hbconv.cli.device_pool import DevicePool
+from hbconv.cli.batch_answers import InProcess, OnDevices, RefusedBatch
 from hbconv.cli.outputs import table_writer
 from hbconv.cli.shards import Shard
 from hbconv.cli.tables import ShardTable
@@ -36,15 +35,15 @@ class ScoreJob:
         Rows held in memory at a time.
     advance : callable
         Told how many rows were scored.
-    answering : InProcess or DevicePool
-        Answers batches, in their order.
+    answering : InProcess or OnDevices
+        Answers files, in the order of their rows.
     """
 
     scorer: Scorer
     table: ShardTable
     batch_rows: int
     advance: Callable[[int], None]
-    answering: InProcess | DevicePool
+    answering: InProcess | OnDevices
 
     @cached_property
     def schema(self) -> Any:
@@ -78,8 +77,7 @@ class ScoreJob:
         before = shard.info()
         place = 0
         unfit = bad.unfit if bad.sink is not None and shard.kind == "csv" else None
-        batches = read_ahead(self.table.batches(shard, self.batch_rows, unfit))
-        for found in self.answering.answers(batches):
+        for found in self.answering.read(self.table, shard, self.batch_rows, unfit):
             rows = found.num_rows
             if isinstance(found, RefusedBatch):
                 for _, part in find_parts(self._answer, found.batch, place, bad):
@@ -95,7 +93,7 @@ class ScoreJob:
 
     def _answer(self, batch: Any) -> Any:
         """Answer one batch, or raise what the model says of its rows."""
-        (found,) = self.answering.answers([batch])
+        found = self.answering.one(batch)
         if isinstance(found, RefusedBatch):
             raise found.error
         return found

@@ -44,6 +44,8 @@ class Shard:
         Columns that the names of its folders tell (``year=2024``).
     rows : int, optional
         How many it holds, where its head tells.
+    row_groups : tuple of int, optional
+        Row groups that are read of a parquet file, where not all of them are.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Shard:
     schema: Any
     keys: dict[str, Any] = field(default_factory=dict)
     rows: int | None = None
+    row_groups: tuple[int, ...] | None = None
 
     def open(self) -> Any:
         """Open the file for reading from any place in it."""

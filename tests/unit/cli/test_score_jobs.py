@@ -580,6 +580,28 @@ class TestDevices:
         assert Path("bad.jsonl").read_text() == rejects
         assert (one["rows"], one["rejected"]) == (two["rows"], two["rejected"]) == (56, 4)
 
+    @pytest.mark.parametrize("size", [1, 3, 7, 100])
+    def test_read_row_groups_by_themselves(self, capsys, work, fitted, size):
+        """Row groups that end inside batches, one of no rows, and a file of another format."""
+        table = pa.Table.from_pandas(fitted[1], preserve_index=False)
+        with pq.ParquetWriter("in/a.parquet", table.schema) as file:
+            for part in (table.slice(0, 20), table.slice(20, 0), table.slice(20)):
+                file.write_table(part, row_group_size=size)
+        fitted[1].head(9).to_csv("in/b.csv", index=False)
+        argv = ["in", "--keep", "id", "--batch-rows", 4]
+        scored(capsys, *argv, "-o", "one.parquet")
+        scored(capsys, *argv, "-o", "two.parquet", "--devices", "cpu,cpu")
+        assert pq.read_table("two.parquet") == pq.read_table("one.parquet")
+
+    def test_name_a_damaged_file(self, capsys, work, fitted):
+        write_parts(fitted[1])
+        path = min(Path("in").rglob("*.parquet"))
+        data = bytearray(path.read_bytes())
+        data[10:40] = bytes(30)
+        path.write_bytes(data)
+        refused(capsys, path.name, "in", "-o", "two.parquet", "--devices", "cpu,cpu")
+        assert not Path("two.parquet").exists()
+
     def test_are_named_once(self, capsys, work, fitted):
         write_parts(fitted[1])
         argv = ["in", "-o", "out/", "--devices"]
