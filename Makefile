@@ -11,6 +11,7 @@
 #   make kills      400 runs of hbconv score, killed at random moments; nothing may be lost
 #   make soak       ten minutes of requests while models are swapped and workers killed
 #   make exports    every case of the matrix, exported and run by its bare runtime (an hour)
+#   make emulate    every case of the matrix on an emulated CUDA device (five minutes)
 #   make foreign    scikit-learn's own tests, with every answer asked of hbconv too (hours)
 #   make engines    install Ray and Spark too, and score on them (Spark needs Java)
 #   make memcheck   calls of a few rows under valgrind, where that is installed
@@ -25,7 +26,7 @@ BIN := $(VENV)/bin
 
 COUNT ?= 100000
 
-.PHONY: demo test lint check battery fuzz memory processes kills soak exports foreign memcheck engines gpu support site packages env
+.PHONY: demo test lint check battery fuzz memory processes kills soak exports emulate foreign memcheck engines gpu support site packages env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -71,6 +72,9 @@ soak: env
 
 exports: env
 	$(BIN)/python -m pytest -n 2 tests/conformance/matrix/test_exports.py --exports
+
+emulate: env
+	$(BIN)/python -m pytest -n 2 tests/conformance/matrix/test_emulated_device.py --emulate
 
 foreign: env
 	$(BIN)/python -m pytest tests/conformance/foreign --foreign 1 -n 2 --junitxml foreign.xml

@@ -5,8 +5,10 @@
 
 Without a device it prints what each kernel is predicted to take. With one, it first compares every
 kernel's leaves and sums with the forest's own, bit for bit. Then it times each with the device's
-clock, beside the plain operators of torch on the same device. Figures are medians with their
-quartiles. ``--write`` puts the tables into a page: predictions and measurements apart.
+clock, beside its peers on the same device: torch's plain operators, eager and compiled, XGBoost's
+own predictor, and nvForest where it is installed. A mixed pipeline stands beside its trees alone.
+Figures are medians with their quartiles. ``--write`` puts the tables into a page: predictions and
+measurements apart.
 """
 
 from __future__ import annotations
@@ -21,8 +23,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from gpu_peers import peers
+from gpu_pipeline import mixed_pipeline
 from models import SUBJECTS
 
+import hbconv
 from hbconv.backends.cuda.choose import Candidate, TreeKernels
 from hbconv.backends.cuda.clocks import A100, H100, Device
 from hbconv.backends.torch.device_trees import DeviceTrees, describe_device, find_kernels
@@ -37,6 +42,7 @@ ROWS = (1, 16, 64, 256, 1024, 4096, 16_384, 100_000, 1_000_000)
 CLOCK = 1.755e9
 """Clocks a second that predictions assume, of an H100."""
 REPEATS = 15
+PEER_ROWS = (1, 1024, 100_000, 1_000_000)
 CHECKED_ROWS = (1, 33, 1025, 3000)
 
 
@@ -52,12 +58,18 @@ def main() -> None:
     options.add_argument("--json", type=Path)
     chosen = options.parse_args()
     folder = chosen.folder or Path(mkdtemp())
-    forests = {name: forest_of(SUBJECTS[name].fitted(folder).model) for name in chosen.models}
+    folder.mkdir(parents=True, exist_ok=True)
+    models = {name: SUBJECTS[name].fitted(folder).model for name in chosen.models}
+    forests = {name: forest_of(model) for name, model in models.items()}
     figures = {"predicted": list(predictions(forests)), "measured": []}
     show("predicted", figures["predicted"])
     if torch.cuda.is_available():
         figures["device"] = torch.cuda.get_device_name()
-        figures["measured"] = list(measurements(forests, chosen.rows))
+        figures["measured"] = [
+            *measurements(forests, chosen.rows),
+            *(row for name in models for row in timed_peers(name, models, forests, folder)),
+            *timed_pipelines(),
+        ]
         show("measured", figures["measured"])
     else:
         print("\nNo CUDA device: nothing was measured.")
@@ -114,6 +126,53 @@ def measurements(forests: dict[str, Forest], rows: list[int]) -> Iterator[dict[s
             yield from timed_rows(name, forest, trees, kernels, count, device)
 
 
+def timed_peers(
+    name: str, models: dict[str, Any], forests: dict[str, Forest], folder: Path
+) -> Iterator[dict[str, Any]]:
+    """Time what else computes a forest; what fails, for want of memory or a version, is named."""
+    for count in PEER_ROWS:
+        x = torch.randn(count, forests[name].n_features, device="cuda")
+        for peer, call in peers(models[name], forests[name], folder):
+            try:
+                yield row_of(name, count, peer, quartiles(lambda call=call, x=x: call(x)))
+            except Exception as error:
+                print(f"{peer} of {name}, {count:,} rows: {type(error).__name__}: {error}"[:300])
+
+
+def timed_pipelines() -> Iterator[dict[str, Any]]:
+    """Time a mixed pipeline beside its trees, and arrays of the host beside their copy."""
+    data, source = mixed_pipeline()
+    for backend in ("torch", "tvm"):
+        for label, model, rows in (
+            (f"mixed pipeline, {backend}", source, data),
+            (f"its trees alone, {backend}", source[-1], source[:-1].transform(data)),
+        ):
+            on_device = hbconv.convert(model, backend=backend, device="cuda")
+            x = torch.tensor(rows, device="cuda")
+            call = lambda m=on_device, x=x: m.decision_function(x)  # noqa: E731
+            yield row_of(label, len(rows), "tensors", quartiles(call))
+        on_device = hbconv.convert(source, backend=backend, device="cuda")
+        call = lambda m=on_device: m.decision_function(data)  # noqa: E731
+        yield row_of(f"mixed pipeline, {backend}", len(data), "host arrays", quartiles(call))
+    pinned = torch.tensor(data).pin_memory()
+    copy = lambda: pinned.to("cuda")  # noqa: E731
+    yield row_of("copy to the device", len(data), "pinned memory", quartiles(copy))
+
+
+def row_of(model: str, count: int, way: str, seconds: tuple[float, float, float]) -> dict[str, Any]:
+    """Write a line of the table of measurements."""
+    low, median, high = seconds
+    return {
+        "model": model,
+        "rows": count,
+        "kernel": way,
+        "microseconds": round(median * 1e6, 1),
+        "quartiles": f"{low * 1e6:.1f} to {high * 1e6:.1f}",
+        "rows a second": f"{count / median:.3g}",
+        "predicted, without launch": "",
+    }
+
+
 def timed_rows(
     name: str, forest: Forest, trees: DeviceTrees, kernels: TreeKernels, count: int, device: Device
 ) -> Iterator[dict[str, Any]]:
@@ -125,19 +184,9 @@ def timed_rows(
         if not (candidate is kernels.few and count > 100_000):
             call = lambda candidate=candidate: trees.run(x, candidate)  # noqa: E731
             ways[kernel_of(candidate)] = call, seconds
-    if count <= 100_000:
-        ways["plain operators"] = (lambda: trees.portable(x)), float("nan")
     for way, (call, predicted) in ways.items():
-        low, median, high = quartiles(call)
-        yield {
-            "model": name,
-            "rows": count,
-            "kernel": way,
-            "microseconds": round(median * 1e6, 1),
-            "quartiles": f"{low * 1e6:.1f} to {high * 1e6:.1f}",
-            "rows a second": f"{count / median:.3g}",
-            "predicted, without launch": "" if np.isnan(predicted) else round(predicted * 1e6, 1),
-        }
+        figures = row_of(name, count, way, quartiles(call))
+        yield {**figures, "predicted, without launch": round(predicted * 1e6, 1)}
 
 
 def device_trees(forest: Forest) -> DeviceTrees:

@@ -14,8 +14,8 @@ CACHE = pytest.StashKey[TemporaryDirectory]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--update-golden``, ``--update-support``, ``--exports``, ``--foreign``,
-    ``--battery`` and ``--battery-report``.
+    """Add ``--update-golden``, ``--update-support``, ``--exports``, ``--emulate``,
+    ``--foreign``, ``--battery`` and ``--battery-report``.
     """
     parser.addoption(
         "--update-golden",
@@ -31,6 +31,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--exports",
         action="store_true",
         help="export every case of the matrix to every kind of file, rather than some of them",
+    )
+    parser.addoption(
+        "--emulate",
+        action="store_true",
+        help="run every case of the matrix on an emulated CUDA device, rather than some of them",
     )
     parser.addoption(
         "--foreign",

@@ -4,6 +4,7 @@ where there is one.
 
 import numpy as np
 import pytest
+import torch
 from lightgbm import LGBMClassifier
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
@@ -14,8 +15,6 @@ from xgboost import XGBClassifier
 
 import hbconv
 from hbconv.backends.torch import host_arrays, jit
-
-torch = pytest.importorskip("torch")
 
 X = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
 Y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)

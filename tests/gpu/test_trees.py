@@ -7,6 +7,7 @@ from __future__ import annotations
 import lightgbm as lgb
 import numpy as np
 import pytest
+import torch
 import xgboost as xgb
 from forests import hostile_rows, random_forest
 from sklearn import ensemble
@@ -15,8 +16,6 @@ import hbconv
 from hbconv.backends.torch import TensorModule
 from hbconv.backends.torch.device_trees import DeviceTrees, describe_device, find_kernels
 from hbconv.tensor import Builder
-
-torch = pytest.importorskip("torch")
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((500, 8)).astype(np.float32)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from alone import run_alone
 from lightgbm import LGBMClassifier
 from sklearn.dummy import DummyRegressor
@@ -18,8 +19,6 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import hbconv
 from hbconv.backends.torch import compiled
 from hbconv.errors import BackendError, MissingPackageError, OptionError
-
-torch = pytest.importorskip("torch")
 
 SCRIPT = """
 import json
