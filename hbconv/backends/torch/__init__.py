@@ -167,7 +167,16 @@ def export_module(module: Any) -> torch.export.ExportedProgram:
     """
     example = module.example()
     rows = torch.export.Dim("n")
-    return torch.export.export(module, example, dynamic_shapes=(tuple({0: rows} for _ in example),))
+    shapes = (tuple({0: rows} for _ in example),)
+    return _without_traces(torch.export.export(module, example, dynamic_shapes=shapes))
+
+
+def _without_traces(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """Leave out where in this machine's files each operator was written."""
+    for module in program.graph_module.modules():
+        for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
+            node.meta.pop("stack_trace", None)
+    return program
 
 
 class Torch(Backend):

@@ -28,15 +28,17 @@ from hbconv.interface import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from hbconv.containers import Graph
+    from hbconv.interface import FileInput
     from hbconv.lower import Lowered
     from hbconv.target import Target
 
 __all__ = [
     "INTERFACE",
     "CheckedModule",
+    "CodeBounds",
     "export_program",
     "export_torchscript",
     "export_with_interface",
@@ -46,6 +48,7 @@ __all__ = [
     "save_torchscript",
 ]
 
+NO_SUCH_CODE = "a code of a text is in no vocabulary"
 INTERFACE = "hbconv.json"
 """Name of the extra file that tells the interface."""
 
@@ -110,7 +113,8 @@ def export_with_interface(
     lowered = lower_with_checks(graph, target)
     interface = Interface.of(graph, lowered, inputs_with_codes(lowered, graph))
     module = _module(graph, target, lowered, interface)
-    checked = CheckedModule(module, [check.message for check in graph.checks])
+    codes = CodeBounds(interface.inputs)
+    checked = CheckedModule(module, [check.message for check in graph.checks], codes)
     with forms_for(target.device):
         return export_module(checked), interface
 
@@ -153,6 +157,35 @@ class Answering(Protocol):
         """Return inputs of two rows, for a tracer."""
 
 
+def refuse(refused: Tensor, message: str) -> None:
+    """Raise a message where a flag holds; it goes to the CPU first, as ``CheckedModule`` says."""
+    torch._assert_async(~refused.cpu(), message)  # noqa: SLF001
+
+
+class CodeBounds(nn.Module):
+    """Refuses codes of texts that are in no vocabulary, and not -1.
+
+    Parameters
+    ----------
+    inputs : tuple of FileInput
+        One may hold codes.
+    """
+
+    def __init__(self, inputs: Sequence[FileInput]) -> None:
+        super().__init__()
+        self.place = next((i for i, given in enumerate(inputs) if given.vocabularies), None)
+        known = () if self.place is None else inputs[self.place].vocabularies
+        ends = [max(codes.values(), default=-1) + 1 for codes in known]
+        self.ends: Tensor
+        self.register_buffer("ends", torch.tensor(ends, dtype=torch.int64))
+
+    def forward(self, inputs: Sequence[Tensor]) -> None:
+        """Look at the codes."""
+        if self.place is not None:
+            codes = inputs[self.place]
+            refuse(((codes < -1) | (codes >= self.ends)).any(), NO_SUCH_CODE)
+
+
 class CheckedModule(nn.Module):
     """Answers behind checks, for ``torch.export``, whose programs have no way to raise but this.
 
@@ -160,20 +193,21 @@ class CheckedModule(nn.Module):
     process's use of the device. The dtypes are asserted, since torch's own guards are of shapes.
     """
 
-    def __init__(self, module: Answering, messages: list[str]) -> None:
+    def __init__(self, module: Answering, messages: list[str], codes: CodeBounds) -> None:
         super().__init__()
         self.module = module
         self.messages = messages
+        self.codes = codes
 
     def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """Compute the answers, and refuse rows; one answer is not a tuple."""
         for tensor in inputs:
             torch.ops.aten._assert_tensor_metadata(tensor, None, None, tensor.dtype)  # noqa: SLF001
+        self.codes(inputs)
         found: tuple[Tensor, ...] = self.module(*inputs)
         answers = found[:-1] if self.messages else found
         for number, message in enumerate(self.messages):
-            refused = found[-1][:, number].any().cpu()
-            torch._assert_async(~refused, message)  # noqa: SLF001
+            refuse(found[-1][:, number].any(), message)
         return answers[0] if len(answers) == 1 else answers
 
     def example(self) -> tuple[Tensor, ...]:

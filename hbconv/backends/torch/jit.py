@@ -6,6 +6,7 @@ a user of hbconv could heed.
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -14,6 +15,9 @@ from typing import Any
 import torch
 
 __all__ = ["freeze", "load", "save", "script", "trace", "without_deprecation"]
+
+WRITERS_OWN = ("version", ".data/serialization_id")
+"""Records that the writer of a file adds by itself."""
 
 
 def without_deprecation(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -37,7 +41,25 @@ def script(module: Any) -> Any:
         return without_deprecation(torch.jit.script, module)
 
 
+def save(module: Any, buffer: io.BytesIO, **options: Any) -> None:
+    """Write a scripted module.
+
+    What torch adds for its tracebacks is left out: where in the files of this machine each operator
+    was written. Programs and messages stay.
+    """
+    written = io.BytesIO()
+    without_deprecation(torch.jit.save, module, written, **options)
+    written.seek(0)
+    reader = torch._C.PyTorchFileReader(written)  # noqa: SLF001
+    writer = torch._C.PyTorchFileWriter(buffer)  # noqa: SLF001
+    writer.set_min_version(int(reader.get_record("version")))
+    for name in reader.get_all_records():
+        if name not in WRITERS_OWN and not name.endswith(".debug_pkl"):
+            record = reader.get_record(name)
+            writer.write_record(name, record, len(record))
+    writer.write_end_of_file()
+
+
 trace = partial(without_deprecation, torch.jit.trace, check_trace=False)
 freeze = partial(without_deprecation, torch.jit.freeze)
-save = partial(without_deprecation, torch.jit.save)
 load = partial(without_deprecation, torch.jit.load)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from hbconv.backends.torch import export_module
-from hbconv.backends.torch.export import CheckedModule, save_exported, save_torchscript
+from hbconv.backends.torch.export import CheckedModule, CodeBounds, save_exported, save_torchscript
 from hbconv.backends.torch.jit import trace
 from hbconv.errors import MissingPackageError
 from hbconv.interface import Interface, inputs_with_codes, inputs_with_text, lower_with_checks
@@ -95,7 +95,7 @@ def export_native(
     with _DECLARING, _declared(operator), torch.no_grad():
         if suffix == ".pt2":
             interface = Interface.of(graph, lowered, inputs_with_codes(lowered, graph))
-            exported = export_module(CheckedModule(module, []))
+            exported = export_module(CheckedModule(module, [], CodeBounds(())))
             return save_exported(exported, interface, library=library)
         interface = Interface.of(graph, lowered, inputs_with_text(lowered, graph))
         program = trace(module, module.example(rows=0))

@@ -173,7 +173,7 @@ def _build(compiler: list[str], files: Mapping[str, bytes], headers: Path) -> by
         sources = write_files(folder, {**files, "torch.c": b"\n"})
         objects = [source for source in sources if source.endswith(".o")]
         stub = ["torch.c", "-shared", "-Wl,-soname,libtorch_cpu.so", "-o", "libtorch_cpu.so"]
-        include = ["-isystem", str(headers)]
+        include = ["-isystem", str(headers), f"-ffile-prefix-map={headers}=torch"]
         for command in (
             ["-x", "c", *COMPILE, "-c", "library.c", "-o", "library.o"],
             [*OPTIONS, *include, "-c", "operator.cpp", "-o", "operator.o"],

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
@@ -162,6 +164,29 @@ def test_unknown_codes_of_an_exported_program(tmp_path):
     np.testing.assert_array_equal(got["predict_proba"].numpy(), source.predict_proba(rows))
     with pytest.raises(RuntimeError, match="unknown categories in column"):
         module(x[:1], torch.tensor([[-1, 0, 0]]))
+    for place, vocabulary in enumerate(codes["vocabularies"]):
+        for code in (-2, len(vocabulary), 2**40, -(2**40)):
+            wrong = torch.tensor(known[:3])
+            wrong[1, place] = code
+            with pytest.raises(RuntimeError, match="a code of a text is in no vocabulary"):
+                module(x[:3], wrong)
+
+
+@pytest.mark.parametrize(("suffix", "native"), [(".pt", False), (".pt", True), (".pt2", False)])
+def test_files_tell_nothing_of_the_machine_that_wrote_them(tmp_path, suffix, native):
+    """Torch would write down where each operator stands in its source, and where that lies."""
+    source, rows = encoded("error")
+    model = hbconv.convert(source, backend="torch", sample=rows[:2])
+    model.export(tmp_path / f"m{suffix}", methods=["predict_proba"], native=native)
+    records = [tmp_path / f"m{suffix}", *tmp_path.glob("*.so")]
+    folder = tmp_path / "records"
+    with ZipFile(records.pop(0)) as file:
+        file.extractall(folder)
+    records += [path for path in folder.rglob("*") if path.is_file()]
+    places = [Path(hbconv.__file__).parent, Path(torch.__file__).parent, tmp_path]
+    for path in records:
+        data = path.read_bytes()
+        assert not [place for place in places if str(place).encode() in data], path.name
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".pt2"])
