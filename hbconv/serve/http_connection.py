@@ -168,8 +168,8 @@ class HttpConnection(asyncio.Protocol):
             self.deadline = self._now() + READ_SECONDS
 
     def close_if_idle(self) -> None:
-        """Close a connection that has no request, nor a client that reads its last answer."""
-        if not self._exchanges and not self._reads_no_more:
+        """Close a connection that has no request, nor a part of one, nor a last answer to read."""
+        if not (self._exchanges or self._head_bytes or self._reads_no_more):
             self._transport.close()
 
     # What goes on inside.

@@ -9,6 +9,7 @@ import pytest
 from raw_http import BODY, PATH, get, post, talking
 from served import Doubling, application
 
+from hbconv.serve import http_server
 from hbconv.serve.http_parser import HttpParser
 from hbconv.serve.known_heads import MOST_HEADS, KnownHeads
 
@@ -195,6 +196,35 @@ def test_a_request_that_is_there_in_part_is_the_last_while_the_server_leaves():
     first, rest = asyncio.run(ask())
     assert b"connection: close" not in first
     assert rest.count(b"HTTP/1.1 200") == rest.count(b"connection: close") == 1
+
+
+@pytest.mark.parametrize("read", [1, 40, 80])
+def test_a_head_that_is_there_in_part_is_waited_for_while_the_server_leaves(read, monkeypatch):
+    """A connection without a request is closed meanwhile."""
+    monkeypatch.setattr(http_server, "LEAVE_SECONDS", 0.0)
+
+    async def ask():
+        async with application(Doubling()) as client:
+            url = client.base_url
+            reader, writer = await asyncio.open_connection(url.host, url.port)
+            idle, unused = await asyncio.open_connection(url.host, url.port)
+            asked = post(b"[[1.0]]", b"/v1/models/m:predict")
+            writer.write(asked[:read])
+            await asyncio.sleep(0.2)
+            client.server.handlers.is_leaving = True
+            ending = asyncio.create_task(client.server.end())
+            assert await asyncio.wait_for(idle.read(), 20) == b""
+            writer.write(asked[read:])
+            told = await asyncio.wait_for(reader.read(), 20)
+            for each in (writer, unused):
+                each.close()
+                await each.wait_closed()
+            await asyncio.wait_for(ending, 20)
+            return told
+
+    told = asyncio.run(ask())
+    assert told.startswith(b"HTTP/1.1 200")
+    assert told.endswith(b'{"predictions":[{"predict":2.0}]}')
 
 
 def test_a_request_that_takes_too_long_is_one_warning(caplog):
