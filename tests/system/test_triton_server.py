@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+import torch
 from fitted import fit, matrix, table
 from triton_server import WHY_NOT, running_server
 
@@ -79,3 +80,17 @@ def test_many_clients_are_batched_and_one_bad_request_harms_no_other(address):
     for number, scores in found.items():
         expected = fit("linear").decision_function(matrix()[number : number + 2])
         np.testing.assert_allclose(scores, expected, rtol=1e-12)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here, so the server takes it")
+def test_a_server_without_a_gpu_names_what_it_lacks(tmp_path):
+    model = hbconv.convert(fit("linear"), backend="torch", sample=matrix()[:2])
+    repository = tmp_path / "models"
+    repository.mkdir()
+    model.export(repository, format="triton", file=".hbc", device="cuda")
+    folder = tmp_path / "server"
+    folder.mkdir()
+    with pytest.raises(RuntimeError), running_server(repository, folder):
+        pass
+    told = (folder / "server.log").read_text()
+    assert "has kind KIND_GPU but no GPUs are available" in told
