@@ -19,6 +19,7 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from hbconv.errors import HbconvError
@@ -89,7 +90,8 @@ class Generation:
         for pipe in self.taking.values():
             while os.read(pipe, 16):
                 pass
-        os.write(status, b"{}\n")
+        with suppress(BrokenPipeError):  # where the process that asked was killed
+            os.write(status, b"{}\n")
 
     def _bury(self) -> int:
         """Reap the workers that ended, and return how many are to be replaced."""

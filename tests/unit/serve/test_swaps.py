@@ -225,6 +225,7 @@ def test_nothing_stays_when_the_supervisor_is_killed(starting, tmp_path):
     assert len(others) == 3
     served.process.kill()
     until(lambda: not any(Path(f"/proc/{one}").exists() for one in others))
+    assert "Traceback" not in served.log.read_text()
 
 
 def test_a_server_that_is_ended_while_it_starts(tmp_path):
