@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from hbconv.containers.extractors import Mappings, Pairs, Texts, Tokens
 from hbconv.errors import InputError
-from hbconv.runtime.text.ascii_words import Words, find_words
-from hbconv.runtime.text.tokenize import tokenizer
+from hbconv.runtime.text.grams import Grams, find_grams
+from hbconv.runtime.text.tokenize import reader, tokenizer
 
 __all__ = ["INVALID", "Features", "read_features"]
 
@@ -24,10 +24,10 @@ INVALID = "np.nan is an invalid document, expected byte or unicode string."
 
 @dataclass(frozen=True)
 class Features:
-    """Features of some rows: their counts, names and values; None for values of 1."""
+    """Features of some rows: the row, name and value of each; None for values of 1."""
 
-    counts: Sequence[int] | npt.NDArray[np.int64]
-    names: Sequence[Any] | Words
+    rows: npt.NDArray[np.int64]
+    names: Sequence[Any] | Grams
     values: npt.NDArray[Any] | None = None
 
 
@@ -54,11 +54,8 @@ def read_features(kind: object, rows: Sequence[Any], dtype: str, where: str) -> 
 
 @read_features.register
 def _(kind: Texts, rows: Sequence[Any], dtype: str, where: str) -> Features:  # noqa: ARG001
-    words = find_words(rows, kind)
-    if words is not None:
-        return Features(*words)
     try:
-        tokens = list(map(tokenizer(kind), rows))
+        documents = list(map(reader(kind), rows))
     except TypeError as error:
         odd = next(row for row in rows if not isinstance(row, str | bytes))
         missing = isinstance(odd, float) and odd != odd
@@ -67,7 +64,10 @@ def _(kind: Texts, rows: Sequence[Any], dtype: str, where: str) -> Features:  # 
         ) from error
     except UnicodeError as error:
         raise InputError(f"{where} holds bytes that are no text: {error}") from error
-    return _without_values(tokens)
+    grams = find_grams(documents, kind)
+    if grams is not None:
+        return Features(*grams)
+    return _without_values(list(map(tokenizer(kind), documents)))
 
 
 @read_features.register
@@ -82,7 +82,12 @@ def _(kind: Tokens, rows: Sequence[Any], dtype: str, where: str) -> Features:  #
 
 
 def _without_values(tokens: Sequence[Sequence[Any]]) -> Features:
-    return Features(list(map(len, tokens)), list(chain.from_iterable(tokens)))
+    return Features(_rows_of(list(map(len, tokens))), list(chain.from_iterable(tokens)))
+
+
+def _rows_of(counts: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Return the row of each feature, given how many each row has."""
+    return np.repeat(np.arange(len(counts)), counts)
 
 
 @read_features.register
@@ -100,7 +105,7 @@ def _(kind: Mappings, rows: Sequence[Any], dtype: str, where: str) -> Features:
                 ]
                 values += [1] * (len(names) - len(values))
         counts.append(len(names) - before)
-    return Features(counts, names, _numbers(values, dtype, where))
+    return Features(_rows_of(counts), names, _numbers(values, dtype, where))
 
 
 @read_features.register
@@ -121,7 +126,7 @@ def _(kind: Pairs, rows: Sequence[Any], dtype: str, where: str) -> Features:  # 
                 names.append(name)
                 values.append(value)
         counts.append(len(names) - before)
-    return Features(counts, names, _numbers(values, "float64", where))
+    return Features(_rows_of(counts), names, _numbers(values, "float64", where))
 
 
 def _items(row: Any, where: str) -> Iterable[tuple[Any, Any]]:

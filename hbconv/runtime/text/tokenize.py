@@ -8,35 +8,50 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from hbconv.containers.extractors import WORD, Texts
+from hbconv.runtime.text.character_classes import combining
 
-__all__ = ["tokenizer"]
+__all__ = ["reader", "tokenizer"]
 
-Tokenizer = Callable[[Any], Sequence[str]]
+Tokenizer = Callable[[str], Sequence[str]]
 Change = Callable[[str], str]
 
 
 @lru_cache(maxsize=64)
-def tokenizer(texts: Texts) -> Tokenizer:
-    """Return the function that cuts one document, text or bytes, into tokens.
+def reader(texts: Texts) -> Callable[[Any], str]:
+    """Return the function that reads a document, text or bytes, as the text to be cut.
 
     It raises TypeError for a document that is neither, UnicodeError for bytes that are no text.
 
     Examples
     --------
-    >>> tokenizer(Texts(longest=2))("The cat sat.")
-    ['the', 'cat', 'sat', 'the cat', 'cat sat']
+    >>> reader(Texts(accents="unicode"))("Déjà".encode())
+    'deja'
     """
-    cut, prepare = _CUTS[texts.unit](texts), _preparation(texts)
+    prepare = _preparation(texts)
 
-    def tokens(document: Any) -> Sequence[str]:
+    def read(document: Any) -> str:
         if isinstance(document, bytes):
             document = document.decode(texts.encoding, texts.decode_error)
         if not isinstance(document, str):
             raise TypeError(document)
-        return cut(prepare(document))
+        return prepare(document)
 
-    return tokens
+    return read
+
+
+@lru_cache(maxsize=64)
+def tokenizer(texts: Texts) -> Tokenizer:
+    """Return the function that cuts what the reader returned into tokens.
+
+    Examples
+    --------
+    >>> tokenizer(Texts(longest=2))("the cat sat.")
+    ['the', 'cat', 'sat', 'the cat', 'cat sat']
+    """
+    return _CUTS[texts.unit](texts)
 
 
 def _preparation(texts: Texts) -> Change:
@@ -58,9 +73,11 @@ def _to_ascii(document: str) -> str:
 def _without_accents(document: str) -> str:
     if document.isascii():
         return document
-    return "".join(
-        c for c in unicodedata.normalize("NFKD", document) if not unicodedata.combining(c)
-    )
+    codes = np.frombuffer(unicodedata.normalize("NFKD", document).encode(*_CODES), np.uint32)
+    return codes[~combining()[codes]].tobytes().decode(*_CODES)
+
+
+_CODES = ("utf-32-le", "surrogatepass")
 
 
 def _words(texts: Texts) -> Tokenizer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from hbconv.containers.extractors import Buckets, Extractor, Terms
 from hbconv.errors import InputError
-from hbconv.runtime.text.ascii_words import Words
 from hbconv.runtime.text.categories import Categories, Text
 from hbconv.runtime.text.features import INVALID, read_features
+from hbconv.runtime.text.grams import Grams
 from hbconv.runtime.text.murmur_hash import murmur_hash
 
 __all__ = ["extract"]
@@ -21,8 +21,8 @@ __all__ = ["extract"]
 Entries = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[Any]]
 """The parts of a CSR matrix: where each row begins, then columns and values of its entries."""
 
-BLOCK = 1000
-"""Rows cut into features at a time, so that these need little memory."""
+BLOCK, CHARACTERS_BLOCK = 1000, 250
+"""Rows cut into features at a time, so that these stay in the cache: n-grams of words, or more."""
 
 
 def extract(
@@ -52,9 +52,10 @@ def extract(
     [[0, 1, 1, 2], [0, 1], [2, 1]]
     """
     rows = _rows(column, where)
+    size = CHARACTERS_BLOCK if getattr(extractor.rows, "unit", "word") != "word" else BLOCK
     blocks = [
-        _extract_block(rows[first : first + BLOCK], extractor, where)
-        for first in range(0, max(1, len(rows)), BLOCK)
+        _extract_block(rows[first : first + size], extractor, where)
+        for first in range(0, max(1, len(rows)), size)
     ]
     counts, indices, values = (
         blocks[0]
@@ -87,28 +88,23 @@ def _require_all(there: bool, where: str) -> None:
 
 def _extract_block(rows: Sequence[Any], extractor: Extractor, where: str) -> Entries:
     """Return the number of entries of each row, then their columns and values."""
-    width, features = extractor.width, read_features(extractor.rows, rows, extractor.dtype, where)
+    features = read_features(extractor.rows, rows, extractor.dtype, where)
     columns, signs = _place(features.names, extractor.columns, where)
-    values = (
-        signs
-        if features.values is None
-        else _converted(
-            features.values if signs is None else features.values * signs, extractor.dtype, where
-        )
-    )
-    known, keys = columns >= 0, np.repeat(np.arange(len(rows)) * width, features.counts) + columns
-    keys, sums = _summed(keys[known], None if values is None else values[known])
-    ends = np.searchsorted(keys, np.arange(len(rows) + 1) * width)
+    if features.values is None:
+        counts, places, sums = _counted(features.rows, columns, signs, len(rows))
+    else:
+        values = features.values if signs is None else features.values * signs
+        values = _converted(values, extractor.dtype, where)
+        known, width = columns >= 0, max(1, extractor.width)
+        keys, sums = _summed((features.rows * width + columns)[known], values[known])
+        ends = np.searchsorted(keys, np.arange(len(rows) + 1) * width)
+        counts, places = np.diff(ends), (keys % width).astype(np.int32)
     sums = np.ones_like(sums) if extractor.binary else sums
-    return (
-        np.diff(ends),
-        (keys % max(1, width)).astype(np.int32),
-        sums.astype(extractor.dtype, copy=False),
-    )
+    return counts, places, sums.astype(extractor.dtype, copy=False)
 
 
 def _place(
-    names: Sequence[Any] | Words, columns: Terms | Buckets, where: str
+    names: Sequence[Any] | Grams, columns: Terms | Buckets, where: str
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
     """Return the column of each name, -1 for unknown ones, and the sign of its value.
 
@@ -116,10 +112,10 @@ def _place(
     """
     try:
         if isinstance(columns, Terms):
-            return names.places(columns) if isinstance(names, Words) else _looked_up(
+            return names.places(columns) if isinstance(names, Grams) else _looked_up(
                 names, columns
             ), None
-        hashes = (names.hashes() if isinstance(names, Words) else murmur_hash(names)).astype(
+        hashes = (names.hashes() if isinstance(names, Grams) else murmur_hash(names)).astype(
             np.int64
         )
     except (TypeError, UnicodeError) as error:
@@ -142,17 +138,40 @@ def _converted(values: npt.NDArray[Any], dtype: str, where: str) -> npt.NDArray[
         return values.astype(dtype, copy=False)
 
 
+def _counted(
+    rows: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int64],
+    signs: npt.NDArray[np.int64] | None,
+    count: int,
+) -> Entries:
+    """Return each row's number of columns, these once, ascending, and the sum of their signs.
+
+    Rows are sorted one by one, which stay in the cache. The lowest bit of a key is the sign.
+    """
+    keys = (columns << 1 if signs is None else columns << 1 | (signs < 0)).astype(np.uint32)
+    known = np.flatnonzero(columns >= 0)
+    rows, keys = rows[known], keys[known]
+    if np.any(rows[1:] < rows[:-1]):
+        order = np.argsort(rows.astype(np.uint16), kind="stable")  # a radix sort; blocks are small
+        rows, keys = rows[order], keys[order]
+    bounds = np.searchsorted(rows, np.arange(count + 1))
+    for first, last in pairwise(bounds.tolist()):
+        keys[first:last].sort()
+    found = keys >> np.uint32(1)
+    differs = np.append(True, (found[1:] != found[:-1]) | (rows[1:] != rows[:-1]))[: len(keys)]
+    firsts = np.flatnonzero(differs)
+    sums = np.diff(np.append(firsts, len(keys)))
+    if signs is not None:
+        negative = np.append(0, np.cumsum(keys & np.uint32(1), dtype=np.int64))
+        sums -= 2 * np.diff(negative[np.append(firsts, len(keys))])
+    return np.diff(np.searchsorted(firsts, bounds)), found[firsts].astype(np.int32), sums
+
+
 def _summed(
-    keys: npt.NDArray[np.int64], values: npt.NDArray[Any] | None
+    keys: npt.NDArray[np.int64], values: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
     """Return each key once, ascending, and the sum of its values, of floats in their order."""
-    order = (
-        None
-        if values is None
-        else np.argsort(keys, kind="stable" if values.dtype.kind == "f" else None)
-    )
-    keys = np.sort(keys) if order is None else keys[order]
+    order = np.argsort(keys, kind="stable" if values.dtype.kind == "f" else None)
+    keys = keys[order]
     firsts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
-    if values is None or order is None:
-        return keys[firsts], np.diff(np.append(firsts, len(keys)))
     return keys[firsts], np.add.reduceat(values[order], firsts) if len(firsts) else values

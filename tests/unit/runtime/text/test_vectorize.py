@@ -22,11 +22,11 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.utils import murmurhash3_32
 
 from hbconv.containers import Entries, topological
-from hbconv.containers.extractors import Extractor
+from hbconv.containers.extractors import Extractor, Terms
 from hbconv.errors import InputError
 from hbconv.parse import parse
 from hbconv.runtime.inputs.sequences import read_items
-from hbconv.runtime.text import ascii_words as words
+from hbconv.runtime.text import grams, term_table
 from hbconv.runtime.text.murmur_hash import murmur_hash
 from hbconv.runtime.text.vectorize import BLOCK, extract
 
@@ -62,8 +62,8 @@ def agree(estimator: Any, x: Any) -> None:
     want = want.copy() if hasattr(want, "toarray") else None
     assert want is not None
     want.sum_duplicates()
-    for many in (words.MANY, 0):
-        with mock.patch.object(words, "MANY", many):
+    for many in (10**9, 0):
+        with mock.patch.object(grams, "MANY", many):
             starts, columns, values = rows_of(x, estimator)
         assert values.dtype == want.dtype
         np.testing.assert_array_equal(starts, want.indptr)
@@ -91,6 +91,13 @@ def text_options(draw: st.DrawFn) -> dict[str, Any]:
                     r"(?u)\b\w\w+\b",
                     r"(?u)\b\w+\b",
                     r"\S+",
+                    r"[^,\n]+",
+                    r"(?i)[a-fé]{2,}",
+                    r"(?a)\b\w+\b",
+                    r"\D\D+",
+                    r"\w{0,}",
+                    r"\b[a-z]+\b",
+                    r"\w{2,3}",
                     r"(\w)\w*",
                     r"(?a)\w+",
                     r"(?i)[a-c]+|(?:é)",
@@ -260,6 +267,27 @@ def test_finds_terms_of_every_length() -> None:
         ).fit([""]),
         ["cat Dog abcdefghij abcdefghi ABCDEFGH", "cat\0 d"],
     )
+
+
+def test_terms_of_one_hash_are_told_apart() -> None:
+    """Where all long terms of a length have one hash."""
+    terms = ["abcdefgh_one", "abcdefgh_two"]
+    with mock.patch.object(term_table, "_LOW", np.uint64(0)):
+        assert not term_table.table_of(Terms(tuple(terms))).is_exact
+        agree(CountVectorizer(vocabulary=terms), [" ".join([*terms, terms[1], "abc"])])
+        agree(CountVectorizer(vocabulary=terms[:1]), terms)
+        agree(CountVectorizer(stop_words=terms[:1]).fit(terms), terms)
+
+
+def test_tells_long_terms_apart_by_each_letter() -> None:
+    """Terms of 7 to 600 letters that differ in one, or in length."""
+    terms = [
+        "x" * place + other + "x" * (size - place - 1)
+        for size in (7, 8, 9, 15, 16, 17, 24, 25, 300, 600)
+        for place in {0, 1, size // 2, size - 2, size - 1}
+        for other in "xyz"
+    ]
+    agree(CountVectorizer(vocabulary=sorted({t for t in terms if "y" not in t})), terms)
 
 
 def test_more_rows_than_a_block() -> None:

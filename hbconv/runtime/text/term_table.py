@@ -1,0 +1,144 @@
+"""Terms found by parts of a text: of all parts at once, exactly, and no part becomes an object."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.containers.extractors import Name, Terms
+
+__all__ = ["TermTable", "table_of"]
+
+Ints = npt.NDArray[np.int64]
+Keys = npt.NDArray[np.uint64]
+Bytes = npt.NDArray[np.uint8]
+
+WINDOW = 8
+"""Bytes that are read at once."""
+
+_MASKS = np.array([256**length - 1 for length in range(WINDOW)], np.uint64)
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_LOW = np.uint64(2**56 - 1)
+
+
+class TermTable:
+    """Columns of terms by their keys: open addressing, a slot for each half.
+
+    The key of a part below eight bytes is the part, below its length. Keys of others are hashes,
+    and then the bytes are compared. ``is_exact`` is False where two terms have one hash: their
+    table is of no use.
+    """
+
+    def __init__(self, names: Sequence[Name]) -> None:
+        texts = [_bytes(name) for name in names]
+        data = np.frombuffer(b"".join(texts) + bytes(WINDOW), np.uint8)
+        self.lengths: Ints = np.fromiter(map(len, texts), np.int64, len(texts))
+        self.starts: Ints = np.cumsum(self.lengths) - self.lengths
+        self.windows = _windows(data)
+        self.bits = max(1, (2 * len(texts)).bit_length())
+        self.keys = np.zeros(1 << self.bits, np.uint64)
+        self.columns = np.full(1 << self.bits, -1, np.int32)
+        keys = _keys(self.windows, self.starts, self.lengths)
+        self.is_exact = len(np.unique(keys[keys > 0])) == np.count_nonzero(keys)
+        if self.is_exact:
+            self._fill(keys)
+
+    def _fill(self, keys: Keys) -> None:
+        """Give each key a slot; the least of those that want one slot gets it."""
+        waiting = np.flatnonzero(keys)
+        at = self._home(keys)
+        while len(waiting):
+            free = waiting[self.keys[at[waiting]] == 0]
+            self.keys[at[free]], self.columns[at[free]] = keys[free], free
+            waiting = waiting[self.keys[at[waiting]] != keys[waiting]]
+            at[waiting] = self._next(at[waiting])
+
+    def find(self, data: Bytes, starts: Ints, lengths: Ints) -> Ints:
+        """Return the column of each part, -1 where it is none of the terms.
+
+        Parameters
+        ----------
+        data : ndarray of uint8
+            UTF-8, with eight bytes more at its end.
+        starts, lengths : ndarray of int64
+            Bytes; no part is empty.
+        """
+        windows = _windows(data)
+        keys = _keys(windows, starts, lengths)
+        at = self._home(keys)
+        found = self.keys[at]
+        lost = np.flatnonzero((found != keys) & (found > 0))
+        while len(lost):
+            at[lost] = self._next(at[lost])
+            found[lost] = self.keys[at[lost]]
+            lost = lost[(found[lost] != keys[lost]) & (found[lost] > 0)]
+        columns = np.where(found == keys, self.columns[at], -1).astype(np.int64)
+        return self._verified(columns, windows, starts, lengths)
+
+    def _verified(self, columns: Ints, windows: Keys, starts: Ints, lengths: Ints) -> Ints:
+        """Forget the columns of terms whose hash alone is that of the part."""
+        rows = np.flatnonzero((columns >= 0) & (lengths >= WINDOW))
+        terms, first = columns[rows], starts[rows]
+        ends = lengths[rows] - WINDOW
+        same = self.lengths[terms] == lengths[rows]
+        step, left = 0, np.flatnonzero(same)
+        while len(left):
+            at = np.minimum(step, ends[left])
+            same[left] = windows[first[left] + at] == self.windows[self.starts[terms[left]] + at]
+            step += WINDOW
+            left = left[same[left] & (ends[left] > step - WINDOW)]
+        columns[rows[~same]] = -1
+        return columns
+
+    def _home(self, keys: Keys) -> Ints:
+        mixed = keys ^ keys >> np.uint64(29)
+        mixed *= _FACTOR
+        mixed >>= np.uint64(64 - self.bits)
+        return mixed.astype(np.int64)
+
+    def _next(self, at: Ints) -> Ints:
+        return (at + 1) & ((1 << self.bits) - 1)
+
+
+def _bytes(name: Name) -> bytes:
+    """Return a term as UTF-8; empty if it is no text, or holds half of a surrogate pair."""
+    try:
+        return name.encode() if isinstance(name, str) else b""
+    except UnicodeEncodeError:
+        return b""
+
+
+def _windows(data: Bytes) -> Keys:
+    """Return the eight bytes from each position on, the first lowest, as one number."""
+    return np.ndarray((len(data) - WINDOW + 1,), "<u8", data, strides=(1,))
+
+
+def _keys(windows: Keys, starts: Ints, lengths: Ints) -> Keys:
+    keys = windows[starts]
+    long = np.flatnonzero(lengths >= WINDOW)
+    hashes, first, ends = keys[long], starts[long], lengths[long] - WINDOW
+    keys &= _MASKS[np.minimum(lengths, WINDOW - 1)]
+    step, left = WINDOW, np.flatnonzero(ends)
+    while len(left):
+        mixed = hashes[left] * _FACTOR
+        mixed ^= mixed >> np.uint64(32)
+        hashes[left] = mixed + windows[first[left] + np.minimum(step, ends[left])]
+        left = left[ends[left] > step]
+        step += WINDOW
+    hashes *= _FACTOR
+    keys[long] = (hashes ^ hashes >> np.uint64(32)) & _LOW
+    keys |= np.minimum(lengths, 255).astype(np.uint64) << np.uint64(56)
+    return keys
+
+
+_TABLES: WeakKeyDictionary[Terms, TermTable] = WeakKeyDictionary()
+
+
+def table_of(terms: Terms) -> TermTable:
+    """Return the table of terms, made once."""
+    if terms not in _TABLES:
+        _TABLES[terms] = TermTable(terms.names)
+    return _TABLES[terms]
