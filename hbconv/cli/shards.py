@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote
 
+from hbconv.cli.folder_files import list_files
 from hbconv.cli.folder_keys import folder_keys
 from hbconv.cli.formats import KINDS, file_schema, kind_of, reading, without_times
 from hbconv.errors import InputError, MissingPackageError, OptionError
@@ -179,11 +180,9 @@ def _files(place: str, system: Any, path: str) -> tuple[str, list[str]]:
             found = system.get_file_info(path)
         if found.type == fs.FileType.NotFound:
             raise InputError(f"No file {place}.")
-        listed = system.get_file_info(fs.FileSelector(path, recursive=True))
+        listed = list_files(system, path)
     root = path.rstrip("/")
-    paths = sorted(
-        info.path for info in listed if info.type == fs.FileType.File and _is_data(info.path, root)
-    )
+    paths = sorted(file for file in listed if _is_data(file, root))
     if pattern is not None:
         paths = [file for file in paths if pattern.fullmatch(posixpath.normpath(file))]
     if not paths:

@@ -567,6 +567,30 @@ class TestScorer:
             hbconv.Scorer(model, "predict_proba")(pa.table({"a": [1.0], "b": [0.0]}))
 
 
+class TestLinks:
+    def test_are_followed(self, capsys, work, fitted):
+        write_parts(fitted[1])
+        Path("more").mkdir()
+        Path("in/0.parquet").rename("more/0.parquet")
+        Path("in/linked").symlink_to("../more")
+        Path("in/one.parquet").symlink_to("../more/0.parquet")
+        found = scored(capsys, "in", "-o", "out.parquet")
+        assert found["rows"] == 60 + 15
+
+    def test_in_a_circle_are_refused(self, capsys, work, fitted):
+        """Each turn would answer the same rows once more."""
+        write_parts(fitted[1])
+        Path("in/below").mkdir()
+        Path("in/below/up").symlink_to("..")
+        refused(capsys, "in/below/up is a link to a folder that it lies in", "in", "-o", "out.csv")
+        refused(capsys, "is a link to a folder", "in/**/*.parquet", "-o", "out.csv")
+
+    def test_to_nothing_are_refused(self, capsys, work, fitted):
+        write_parts(fitted[1])
+        Path("in/gone.parquet").symlink_to("nowhere")
+        refused(capsys, "gone.parquet is a link to nothing", "in", "-o", "out.csv")
+
+
 class TestDevices:
     def test_share_the_batches(self, capsys, work, fitted):
         """What two processes write, and set aside, is what one does."""
