@@ -1,0 +1,103 @@
+"""Time the counting of tokens beside scikit-learn, for many settings of its vectorizers.
+
+    taskset -c 0 python benchmarks/text_settings.py [--only words ...] [--documents 2000]
+        [--json FILE]
+
+Counting alone is timed, in one process by turns: what a vectorizer's ``transform`` does, and what
+hbconv does on the host. The documents are generated, 100 words on average. Their other scripts are
+the same words in other letters. Figures are medians; quote ratios of one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from timing import interleaved, machine
+
+from hbconv.containers import Entries, topological
+from hbconv.parse import parse
+from hbconv.runtime.inputs.sequences import read_items
+from hbconv.runtime.text.vectorize import extract
+from hbconv_datasets import texts
+
+MOST = 2**17
+CYRILLIC = {ord("a") + i: chr(0x430 + i) for i in range(26)}
+ACCENTED = {ord("a"): "é", ord("o"): "Ö"}
+
+SETTINGS: dict[str, tuple[Any, dict[int, str]]] = {
+    "words": (CountVectorizer(max_features=MOST), {}),
+    "pairs of words": (CountVectorizer(max_features=MOST, ngram_range=(1, 2)), {}),
+    "stop words": (CountVectorizer(stop_words="english"), {}),
+    "[a-z]{3,}": (CountVectorizer(token_pattern="[a-z]{3,}"), {}),
+    "accents": (CountVectorizer(strip_accents="unicode"), ACCENTED),
+    "accents, ascii": (CountVectorizer(strip_accents="ascii"), ACCENTED),
+    "Cyrillic words": (CountVectorizer(), CYRILLIC),
+    "Cyrillic pairs": (CountVectorizer(ngram_range=(1, 2)), CYRILLIC),
+    "characters, 2 to 4": (CountVectorizer(analyzer="char", ngram_range=(2, 4)), {}),
+    "within words, 2 to 4": (CountVectorizer(analyzer="char_wb", ngram_range=(2, 4)), {}),
+    "hashed words": (HashingVectorizer(norm=None), {}),
+    "hashed pairs": (HashingVectorizer(norm=None, ngram_range=(1, 2)), {}),
+}
+"""Settings, and letters to write instead of others."""
+
+
+def main() -> None:
+    """Run the benchmark."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--only", nargs="+", choices=SETTINGS, default=list(SETTINGS))
+    options.add_argument("--documents", type=int, default=2000)
+    options.add_argument("--seconds", type=float, default=2.0)
+    options.add_argument("--json", type=Path)
+    chosen = options.parse_args()
+    drawn = texts.documents(4000 + chosen.documents, 20, words=400_000).X
+    figures = []
+    for name in chosen.only:
+        for count in (chosen.documents, 1):
+            row = measure(name, drawn, count, chosen.seconds)
+            print(row, flush=True)
+            figures.append(row)
+    if chosen.json:
+        told = {"machine": machine(), "figures": figures}
+        chosen.json.write_text(json.dumps(told, indent=1) + "\n")
+
+
+def measure(name: str, drawn: Any, count: int, seconds: float) -> dict[str, Any]:
+    """Time one setting for so many documents that it was not fitted on."""
+    vectorizer, letters = SETTINGS[name]
+    documents = np.array([text.translate(letters) for text in drawn], dtype=object)
+    vectorizer.fit(documents[:4000])
+    new = documents[4000 : 4000 + count]
+    calls = {"scikit-learn": vectorizer.transform, "hbconv": counting(vectorizer)}
+    times = {who: median(t) for who, t in interleaved(calls, new, seconds).items()}
+    return {
+        "setting": name,
+        "documents": count,
+        **{f"{who}, us a document": round(t / count * 1e6, 1) for who, t in times.items()},
+        "ratio": round(times["scikit-learn"] / times["hbconv"], 2),
+    }
+
+
+def counting(vectorizer: Any) -> Callable[[Any], Any]:
+    """Return what hbconv does on the host: from documents to the entries of rows."""
+    (found,) = entries(vectorizer)
+    return lambda documents: extract(read_items(list(documents)).read(0), found.extractor, "x")
+
+
+def entries(vectorizer: Any) -> Iterator[Entries]:
+    """Find where a model counts tokens."""
+    return (
+        node for node in topological(parse(vectorizer).output_roots) if isinstance(node, Entries)
+    )
+
+
+if __name__ == "__main__":
+    main()
