@@ -55,7 +55,10 @@ class Artifact(ABC):
 
     @abstractmethod
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
-        """Compute the outputs, in the program's order, for C-contiguous inputs of any length."""
+        """Compute the outputs, in the program's order, for inputs of any length.
+
+        Their values may lie in any order, as those of a table by columns do.
+        """
 
     sizes: tuple[int, ...] = ()
     """Numbers of rows that are worth binding for, ascending; empty if none is.

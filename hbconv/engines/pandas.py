@@ -30,10 +30,15 @@ def score_frame(frame: pd.DataFrame, score: Scorer) -> pd.DataFrame:
         Columns are missing, or the model refuses a row.
     """
     names = score.names
-    needed = [name for name in score.needed(list(frame)) if name in frame]
-    answers = score.answers(_rows(score, frame[needed]), len(frame))
+    answers = score.answers(_rows(score, _needed(score, frame)), len(frame))
     found = pa.table(dict(zip(names, answers, strict=True))).to_pandas().set_axis(frame.index)
     return pd.concat([frame[list(score.keep)], found], axis=1) if score.keep else found
+
+
+def _needed(score: Scorer, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns that the model reads; the frame itself, uncopied, where they are all."""
+    needed = [name for name in score.needed(list(frame)) if name in frame]
+    return frame if needed == list(frame) else frame[needed]
 
 
 def _rows(score: Scorer, frame: pd.DataFrame) -> Any:

@@ -150,7 +150,7 @@ def in_fresh_arrays(matrix: MatrixProgram, *, flags: bool = False) -> Call:
     run = matrix.program.artifact.run
 
     def call(x: Matrix) -> Any:
-        given = np.ascontiguousarray(x if columns is None else x[:, columns], dtype)
+        given = np.asarray(x if columns is None else x[:, columns], dtype)
         values = run({name: given})
         if flags and values[FLAGGED].any():
             return None

@@ -25,7 +25,8 @@ def evaluate(
     with np.errstate(all="ignore"):
         for instruction in program.instructions:
             if isinstance(instruction, Input):
-                values.append(inputs[instruction.name])
+                # The order in memory would choose the order of sums.
+                values.append(np.ascontiguousarray(inputs[instruction.name]))
             elif isinstance(instruction, Constant):
                 values.append(instruction.value.data)
             else:

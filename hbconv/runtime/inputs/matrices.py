@@ -11,7 +11,7 @@ from hbconv.containers import Schema
 from hbconv.errors import InputError
 from hbconv.runtime.inputs.arrays import numeric
 
-__all__ = ["as_numbers", "contiguous", "read_matrix", "written_out"]
+__all__ = ["as_numbers", "read_matrix", "written_out"]
 
 
 def read_matrix(x: Any) -> Any:
@@ -54,16 +54,6 @@ def written_out(matrix: Any, schema: Schema) -> npt.NDArray[Any]:
     entries, out = matrix.tocoo(), np.full(matrix.shape, np.nan, matrix.dtype)
     out[entries.row, entries.col] = entries.data
     return out
-
-
-def contiguous(matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the array itself where it is C-contiguous and aligned, else a copy that is."""
-    flags = matrix.flags
-    return (
-        matrix
-        if flags.c_contiguous and flags.aligned
-        else np.require(matrix, requirements=["C", "A"])
-    )
 
 
 def _as_array(x: Any) -> npt.NDArray[Any]:

@@ -24,7 +24,7 @@ from hbconv.containers import (
 from hbconv.containers.extractors import Extractor
 from hbconv.lower import DENSE, AnyFeed, CodesFeed, EntriesFeed, Feed, Padding
 from hbconv.runtime.inputs.dataframes import Data
-from hbconv.runtime.inputs.matrices import contiguous, written_out
+from hbconv.runtime.inputs.matrices import written_out
 from hbconv.runtime.inputs.reading import reads_rows
 from hbconv.runtime.text.categories import Categories, Text, encode
 from hbconv.runtime.text.city_hash import encode_hashed
@@ -285,9 +285,9 @@ class Table:
 
     @reads_rows
     def feed(self, feed: Feed | CodesFeed) -> npt.NDArray[Any]:
-        """Return a program input, C-contiguous, made once for each feed.
+        """Return a program input, made once for each feed.
 
-        A matrix that already is C-contiguous is not copied.
+        A matrix of its dtype is not copied, and columns stay columns in memory.
         """
         if feed not in self._fed:
             self._fed[feed] = (
@@ -313,11 +313,11 @@ class Table:
         if self.matrix is not None:
             whole = feed.columns == tuple(range(self.matrix.shape[1]))
             rows = self.matrix if whole else self.matrix[:, list(feed.columns)]
-            return contiguous(rows.astype(feed.dtype, copy=False))
+            return np.asarray(rows, feed.dtype)
         for found in (block.of(feed.columns) for block in self.blocks):
             if found is not None:
-                return np.ascontiguousarray(found, feed.dtype)
-        out = np.empty((self.rows, len(feed.columns)), feed.dtype)
+                return np.asarray(found, feed.dtype)
+        out = np.empty((self.rows, len(feed.columns)), feed.dtype, order="F")
         for place, position in enumerate(feed.columns):
             out[:, place] = self.column(position)
         return out

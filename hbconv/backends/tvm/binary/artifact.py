@@ -36,6 +36,10 @@ ROWS_PER_THREAD = 1024
 """Rows that one more thread is worth its start for."""
 SLICE_STEP = 256
 """Rows that slices are multiples of, as most tiles are."""
+COPIED_BYTES = 1 << 19
+"""Bytes of rows that are copied at a time where they do not lie one after another."""
+COPIED_STEP = 512
+"""Rows that are copied are a multiple of this, so that tiles of rows are full."""
 FORMAT = 8
 """Version of the calling convention, the tables' layout, and what kernels are trusted with.
 
@@ -155,10 +159,7 @@ class TvmArtifact(Artifact):
                 f"Input {name!r} is {array.dtype.name}{list(array.shape)}, "
                 f"the compiled program reads {dtype} rows of {shape[0]} columns."
             )
-        flags = array.flags
-        if flags.c_contiguous and flags.aligned:
-            return array
-        return np.require(array, requirements=["C", "A"])
+        return array
 
     def _run_slices(self, loop: CompiledLoop, matrices: list[npt.NDArray[Any]], rows: int) -> None:
         """Share the rows among the threads."""
@@ -192,7 +193,28 @@ def _slices(rows: int, threads: int, most: int) -> Iterator[tuple[int, int]]:
 
 
 def _run_slice(loop: CompiledLoop, matrices: list[npt.NDArray[Any]], start: int, stop: int) -> None:
-    loop.run(stop - start, [matrix[start:stop] for matrix in matrices])
+    if all(_as_read(matrix) for matrix in matrices):
+        loop.run(stop - start, [matrix[start:stop] for matrix in matrices])
+        return
+    step = _rows_copied(matrices)
+    for first in range(start, stop, step):
+        part = slice(first, min(first + step, stop))
+        loop.run(part.stop - first, [_row_by_row(matrix[part]) for matrix in matrices])
+
+
+def _as_read(matrix: npt.NDArray[Any]) -> bool:
+    """Whether its rows lie as the kernel reads them."""
+    return matrix.flags.c_contiguous and matrix.flags.aligned
+
+
+def _row_by_row(matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return matrix if _as_read(matrix) else np.require(matrix, requirements=["C", "A"])
+
+
+def _rows_copied(matrices: list[npt.NDArray[Any]]) -> int:
+    """Return how many rows are copied at a time: they stay in the cache for the kernel."""
+    row = max(matrix.nbytes // len(matrix) for matrix in matrices)
+    return max(1, COPIED_BYTES // max(1, row) // COPIED_STEP) * COPIED_STEP
 
 
 def pack(artifact: TvmArtifact) -> dict[str, bytes]:

@@ -87,8 +87,12 @@ def test_one_call_uses_many_threads(rows):
         np.testing.assert_array_equal(got[name], want[name])
 
 
-def test_inputs_of_any_memory_order(artifact):
-    x = rows_of(200)
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("rows", [0, 1, 200, 100_001])
+def test_inputs_of_any_memory_order(rows, threads):
+    """100,001 rows are copied in three parts where they do not lie as the kernel reads them."""
+    parallel = BACKEND.compile(affine(), Target("tvm", threads=threads))
+    x = rows_of(rows)
     locked = x.copy()
     locked.setflags(write=False)
     shifted = np.frombuffer(b"\0" * 3 + x.tobytes(), np.uint8)[3:].view(np.float32).reshape(x.shape)
@@ -102,7 +106,7 @@ def test_inputs_of_any_memory_order(artifact):
         x[::-1].copy()[::-1],
     ):
         np.testing.assert_array_equal(
-            artifact.run({"x": given})["y"], evaluate(affine(), {"x": x})["y"]
+            parallel.run({"x": given})["y"], evaluate(affine(), {"x": x})["y"]
         )
 
 
