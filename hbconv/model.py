@@ -618,6 +618,14 @@ class Model(SklearnEstimator):
         made = partial(_from_bytes, trusted=True, on_new_dtypes=self.on_new_dtypes)
         return made, (self._bytes(),)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # skops writes this, and its files are read as saved models are: no stored code runs.
+        return {"file": self._bytes(), "on_new_dtypes": self.on_new_dtypes}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        made = _from_bytes(state["file"], on_new_dtypes=state["on_new_dtypes"])
+        vars(self).update(vars(made))
+
 
 def _why_absent(model: Model, name: str) -> str:
     """Say that a model has no such method, and which it has."""
