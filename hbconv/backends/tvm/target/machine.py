@@ -97,6 +97,11 @@ class Machine:
         return "avx2" in self.flags
 
     @property
+    def wide_shuffles(self) -> bool:
+        """Whether it has those that look up in registers of 64 bytes."""
+        return self.flags >= AVX512
+
+    @property
     def processor(self) -> str:
         """LLVM's name of the level."""
         return self.level if self.architecture == "x86-64" else "generic"

@@ -1,163 +1,59 @@
 """Sums of leaf values looked up in registers, for trees of few leaves.
 
-A shuffle looks up 32 bytes, or 8 words, in one instruction. The values of a tree are stored as
-planes: the first bytes (or words) of all leaves, their second ones, and so on. Each plane is looked
-up apart, and what was found is interleaved to values. That leaves the rows of a vector in an order
-that is the same for all trees; it is undone once, at the end.
+A look-up leaves rows in an order of its own, which is undone once, at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block
-from hbconv.backends.tvm.tir.shuffles import (
-    BYTES,
-    HALF,
-    WORDS,
-    find_bytes,
-    find_words,
-    index_of,
-    twice,
-)
-from hbconv.backends.tvm.trees.leaves.tables import lay_out_padded
+from hbconv.backends.tvm.tir.shuffles import WORDS
+from hbconv.backends.tvm.trees.leaves.look_ups import ByteLookUp, LookUp, WordLookUp
+from hbconv.backends.tvm.trees.leaves.wide_look_up import WideLookUp
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.forest import Forest
 
 __all__ = ["MAX_SHUFFLED_LEAVES", "adding_shuffled"]
 
 Number = Callable[[Any, Any], Any]
-Ints = npt.NDArray[np.int64]
 MAX_SHUFFLED_LEAVES = 64
 """Leaves of a tree up to which shuffles beat reading the values one by one."""
-WORD_BYTES = 4
 
 
 @contextmanager
 def adding_shuffled(
     k: Kernel, out: Place, forest: Forest, trees: Trees
 ) -> Iterator[Callable[[Any, Block, Number], None]]:
-    """Add the values of the leaves: by words for trees of up to eight leaves, else by bytes."""
-    leaves = int(trees.numbers.max(initial=0)) + 1
-    look_up = (
-        _WordLookUp(k, forest, trees) if leaves <= WORDS else _ByteLookUp(k, forest, trees, leaves)
-    )
-    sums = _Sums(k, out, forest, trees, look_up)
+    """Add the values of the leaves."""
+    sums = _Sums(k, out, forest, trees, _look_up(k, forest, trees))
     sums.begin()
     yield sums.add
     sums.end()
 
 
-class _LookUp:
-    """Looks up the values of the tree at one place for some rows at once.
-
-    Attributes
-    ----------
-    rows : int
-        Rows that are looked up together.
-    order : int64 (BYTES,)
-        Row of each value that a look-up gives.
-    """
-
-    rows: int
-    order: Ints
-
-    def values(self, place: Any, row: Any, number: Callable[[Any], Any]) -> list[Any]:
-        """Return vectors of the values; ``number(rows)`` loads the numbers of the leaves."""
-        raise NotImplementedError
-
-
-class _WordLookUp(_LookUp):
-    """Words of 32 bits, a vector of them at a time: for trees of up to eight leaves."""
-
-    def __init__(self, k: Kernel, forest: Forest, trees: Trees) -> None:
-        size = np.dtype(forest.accumulate).itemsize
-        self.k = k
-        self.parts = size // WORD_BYTES
-        words = (
-            lay_out_padded(forest, trees, WORDS)
-            .view(np.float32)
-            .reshape(len(trees.order), WORDS, self.parts)
-        )
-        self.words = k.constant(np.ascontiguousarray(words.transpose(0, 2, 1)))
-        # Four sums and what is added to them stay in the registers.
-        self.rows = 4 * BYTES // size
-        rows = np.arange(BYTES)
-        self.order = rows if self.parts == 1 else rows.reshape(-1, 4, 2)[:, [0, 2, 1, 3]].ravel()
-
-    def values(self, place: Any, row: Any, number: Callable[[Any], Any]) -> list[Any]:
-        """Look the words up, eight rows at a time."""
-        k = self.k
-        starts = [(place * self.parts + part) * WORDS for part in range(self.parts)]
-        tables = [k.bind(k.entry(self.words, tirx.Ramp(start, 1, WORDS))) for start in starts]
-        return [
-            value
-            for first in range(0, self.rows, WORDS)
-            for value in self._interleaved(tables, number(tirx.Ramp(row + first, 1, WORDS)))
-        ]
-
-    def _interleaved(self, tables: list[Any], number: Any) -> list[Any]:
-        """Interleave the two words of float64 in each half of a vector, as shuffles do."""
-        index = self.k.bind(tirx.Cast(f"int32x{WORDS}", number))
-        found = [self.k.bind(find_words(table, index)) for table in tables]
-        if self.parts == 1:
-            return found
-        orders = ([0, 8, 1, 9, 4, 12, 5, 13], [2, 10, 3, 11, 6, 14, 7, 15])
-        return [tirx.Shuffle(found, _constants(order)) for order in orders]
-
-
-class _ByteLookUp(_LookUp):
-    """The values' first bytes, their second bytes and so on, for trees of up to 64 leaves."""
-
-    rows = BYTES
-
-    def __init__(self, k: Kernel, forest: Forest, trees: Trees, leaves: int) -> None:
-        self.k = k
-        self.size = np.dtype(forest.accumulate).itemsize
-        self.halves = -(-leaves // HALF)
-        by_leaf = (
-            lay_out_padded(forest, trees, self.halves * HALF)
-            .view(np.uint8)
-            .reshape(len(trees.order), self.halves, HALF, self.size)
-        )
-        self.bytes = k.constant(np.ascontiguousarray(by_leaf.transpose(0, 1, 3, 2)))
-        self.order = _woven_rows(self.size)
-
-    def values(self, place: Any, row: Any, number: Callable[[Any], Any]) -> list[Any]:
-        """Look each byte of the values up, in all tables of sixteen leaves, and weave the bytes."""
-        k = self.k
-        numbers = k.bind(number(tirx.Ramp(row, 1, BYTES)))
-        indices = [k.bind(index_of(numbers, half)) for half in range(self.halves)]
-        first = k.bind(place * (self.halves * HALF) * self.size)
-        planes = []
-        for byte in range(self.size):
-            found = [
-                find_bytes(self._table(first + (half * self.size + byte) * HALF), index)
-                for half, index in enumerate(indices)
-            ]
-            planes.append([k.bind(_any_of(found))])
-        return _weave(planes, lambda a, b, order: k.bind(tirx.Shuffle([a, b], _constants(order))))
-
-    def _table(self, position: Any) -> Any:
-        """Load sixteen bytes."""
-        return twice(self.k, self.k.entry(self.bytes, tirx.Ramp(position, 1, HALF)))
+def _look_up(k: Kernel, forest: Forest, trees: Trees) -> LookUp:
+    """Choose by the processor; then by words for trees of up to eight leaves, else by bytes."""
+    leaves = int(trees.numbers.max(initial=0)) + 1
+    if k.machine.wide_shuffles and k.schedule.block % WideLookUp.rows == 0:
+        return WideLookUp(k, forest, trees, leaves)
+    return WordLookUp(k, forest, trees) if leaves <= WORDS else ByteLookUp(k, forest, trees, leaves)
 
 
 class _Sums:
     """The sums of a tile, of rows in the order that the look-ups leave them in."""
 
     def __init__(
-        self, k: Kernel, out: Place, forest: Forest, trees: Trees, look_up: _LookUp
+        self, k: Kernel, out: Place, forest: Forest, trees: Trees, look_up: LookUp
     ) -> None:
         self.k = k
         self.out = out
@@ -169,13 +65,15 @@ class _Sums:
         self.sums = k.take(out.dtype, out.shape)
 
     def begin(self) -> None:
-        """Write the start values."""
-        self.k.map_vectors(self.sums, (self.start,), lambda value: value)
+        """Write the start values, of all rows that a look-up may bring among the live ones."""
+        k = self.k
+        with k.over(self.sums.shape) as index, k.vectors(len(self.look_up.order)) as row:
+            k.store(self.sums, index, row, k.load(self.start, index, row))
 
     def add(self, group: Any, block: Block, number: Number) -> None:
         """Add the values of a group of trees, with the sums in registers."""
         k = self.k
-        lanes = BYTES // np.dtype(self.dtype).itemsize
+        lanes = self.look_up.vector // np.dtype(self.dtype).itemsize
         column = k.bind(k.entry(self.target, group))
         with block.vectors(self.look_up.rows) as row:
             first = block.first + row.base
@@ -197,63 +95,9 @@ class _Sums:
     def end(self) -> None:
         """Put the rows back in their order."""
         k = self.k
-        place = k.constant(np.argsort(self.look_up.order).astype(np.int32))
+        order = self.look_up.order
+        place = k.constant(np.argsort(order).astype(np.int32))
         with k.over(self.out.shape) as index, k.rows() as row:
-            woven = k.bind(row - row % BYTES + k.entry(place, row % BYTES))
+            woven = k.bind(row - row % len(order) + k.entry(place, row % len(order)))
             k.store(self.out, index, row, k.load(self.sums, index, woven))
         k.give(self.sums)
-
-
-def _constants(numbers: Iterable[int]) -> list[Any]:
-    return [tirx.IntImm("int32", i) for i in numbers]
-
-
-def _any_of(vectors: list[Any]) -> Any:
-    """Combine vectors of which all but one are zero."""
-    total = vectors[0]
-    for vector in vectors[1:]:
-        total = total | vector
-    return total
-
-
-def _weave(planes: list[list[Any]], shuffle: Callable[[Any, Any, list[int]], Any]) -> list[Any]:
-    """Interleave planes of bytes to whole values.
-
-    1. Pairs of planes give one plane of units twice as long: unit by unit, one of each in turn.
-    2. Each half of a vector is interleaved by itself, as processors shuffle: first the low units
-       of both halves, then the high ones.
-    3. This repeats until one plane is left, whose units are whole values.
-    """
-    unit_bytes = 1
-    while len(planes) > 1:
-        pairs = zip(planes[::2], planes[1::2], strict=True)  # 1
-        planes = [
-            [
-                shuffle(a, b, _interleaved(unit_bytes, high))  # 2
-                for a, b in zip(first, second, strict=True)
-                for high in (0, 1)
-            ]
-            for first, second in pairs
-        ]
-        unit_bytes *= 2  # 3
-    return planes[0]
-
-
-def _interleaved(unit_bytes: int, high: int) -> list[int]:
-    """Positions, in two vectors end to end, of their low or high quarters' units in turn."""
-    units = np.arange(HALF // 2).reshape(-1, unit_bytes) + high * HALF // 2
-    order: list[int] = [
-        i
-        for half in (0, HALF)
-        for pair in units
-        for vector in (0, BYTES)
-        for i in (pair + half + vector).tolist()
-    ]
-    return order
-
-
-def _woven_rows(size: int) -> Ints:
-    """Row of each value that weaving gives."""
-    rows = [[np.arange(BYTES)] for _ in range(size)]
-    woven = _weave(rows, lambda a, b, order: np.concatenate([a, b])[order])
-    return np.concatenate([vector[::size] for vector in woven])
