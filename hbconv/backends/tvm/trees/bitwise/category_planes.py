@@ -9,8 +9,8 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.row_blocks import Block
-from hbconv.backends.tvm.trees.bitwise.masks import PLANE_BYTES
-from hbconv.backends.tvm.trees.bitwise.planes import ONES, Planes, byte_vectors, transposed_bits
+from hbconv.backends.tvm.trees.bitwise.masks import PLANE_WORD
+from hbconv.backends.tvm.trees.bitwise.planes import Planes, byte_vectors, transposed_bits
 from hbconv.backends.tvm.trees.bitwise.set_tables import WORDS_PER_STEP, SetTables
 from hbconv.backends.tvm.trees.byte_columns import ByteColumns
 
@@ -53,14 +53,14 @@ def _write_class_planes(
     with k.temporary("uint8", (1,)) as place:
         kept = Planes(k, place)
         first = k.bind(classes)
-        for i, plane in enumerate(transposed_bits(k, rows)):
-            kept.store(i * PLANE_BYTES, plane)
-        planes.store(first, ONES)
+        for i, plane in enumerate(transposed_bits(k, rows, planes.size)):
+            kept.store(i * PLANE_WORD, plane)
+        planes.store(first, planes.ones)
         with T.serial(n_bits) as bit:
-            is_set = k.bind(kept.load(bit * PLANE_BYTES))
-            top = k.bind(tirx.shift_left(tirx.IntImm("int32", PLANE_BYTES), bit))
+            is_set = k.bind(kept.load(bit * PLANE_WORD))
+            top = k.bind(tirx.shift_left(tirx.IntImm("int32", PLANE_WORD), bit))
             with T.serial(tirx.shift_left(tirx.IntImm("int32", 1), bit)) as number:
-                at = k.bind(first + number * PLANE_BYTES)
+                at = k.bind(first + number * PLANE_WORD)
                 plane = k.bind(planes.load(at))
                 planes.store(at, plane & ~is_set)
                 planes.store(at + top, plane & is_set)

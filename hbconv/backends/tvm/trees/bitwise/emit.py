@@ -1,4 +1,4 @@
-"""Emit trees by select on bit planes: every split of every tree for 256 rows at once.
+"""Emit trees by select on bit planes: every split of every tree for all rows of a block at once.
 
 The model is data; the code is a few loops.
 """
@@ -19,19 +19,17 @@ from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block, blocks
 from hbconv.backends.tvm.trees.bins.emit import write_bins
 from hbconv.backends.tvm.trees.bitwise.category_planes import write_sets
-from hbconv.backends.tvm.trees.bitwise.masks import PLANE_BYTES, PLANE_ROWS, make_masks
-from hbconv.backends.tvm.trees.bitwise.planes import Planes, transposed_bits, write_masks
+from hbconv.backends.tvm.trees.bitwise.masks import PLANE_ROWS, make_masks
+from hbconv.backends.tvm.trees.bitwise.planes import BYTE_BITS, Planes, transposed_bits, write_masks
 from hbconv.backends.tvm.trees.bitwise.tables import (
-    BOTH,
-    EITHER,
-    FUSED,
-    LOPSIDED,
+    CHAIN,
     BitTables,
-    Shape,
+    Kind,
     choose_group,
     make_bit_tables,
     words_of,
 )
+from hbconv.backends.tvm.trees.bitwise.windows import WINDOW_BITS
 from hbconv.backends.tvm.trees.byte_columns import ByteColumns, byte_columns, shifted
 from hbconv.backends.tvm.trees.categories.emit import write_classes
 from hbconv.backends.tvm.trees.leaves import by_block
@@ -51,6 +49,8 @@ MAX_LEAVES = 256
 """Leaves of a tree that a byte tells apart."""
 
 Vector = Any
+Word = Callable[[int], Any]
+"""Reads the word of a number, of those of a node or a tree."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Bitwise(TreeKernel):
         worth = MAX_MASKS_PER_SPLIT * task.forest.n_tests
         worth += MAX_MASKS_PER_SET * task.bins.sets.count
         largest = int(np.diff(task.forest.first_leaf.data).max(initial=1))
-        in_cache = n_masks * PLANE_BYTES <= task.machine.level2 // 2
+        in_cache = n_masks * PLANE_ROWS // BYTE_BITS <= task.machine.level2 // 2
         return largest <= MAX_LEAVES and in_cache and n_masks <= worth
 
     def group(self, task: TreeTask) -> int:
@@ -100,26 +100,27 @@ class Bitwise(TreeKernel):
         """Bin the rows of a block, decide all splits, then run the program group by group."""
         bins = tables.bins
         starts = k.constant(tables.group_start)
-        count = tables.masks.count + tables.slots
-        allocated = -(-count // PLANES_ALLOCATED) * PLANES_ALLOCATED
+        allocated = -(-tables.planes // PLANES_ALLOCATED) * PLANES_ALLOCATED
+        size = k.schedule.block
         with (
             byte_columns(k, len(bins.first) + len(bins.sets.groups)) as columns,
-            k.temporary("uint8", (allocated * PLANE_BYTES // k.tile,)) as place,
+            k.temporary("uint8", (allocated * size // BYTE_BITS // k.tile,)) as place,
             k.temporary("uint8", (tables.group,)) as codes,
             blocks(k) as block,
         ):
             planes = Planes(k, place)
             _decide(k, columns, block, x, planes, tables)
             runner = _Runner(k, planes, tables)
+            codes_of = _Codes(k, planes, tables)
             with k.over((k.number(tables.n_groups),)) as (group,):
                 begin = k.bind(k.entry(starts, group))
                 with T.serial(k.entry(starts, group + 1) - begin) as i:
                     runner.run(begin + i)
-                _write_codes(k, planes, tables, group * tables.group, codes)
+                codes_of.write(group * tables.group, codes)
                 hand_over(
                     group,
                     block,
-                    lambda tree, row: k.load(codes, (0,), shifted(row, tree * PLANE_ROWS)),
+                    lambda tree, row: k.load(codes, (0,), shifted(row, tree * size)),
                 )
 
 
@@ -136,70 +137,81 @@ def _decide(
 
 
 class _Runner:
-    """Emits a run: the nodes of one shape, one after another."""
+    """Emits a run: the nodes of one kind, one after another."""
 
     def __init__(self, k: Kernel, planes: Planes, tables: BitTables) -> None:
         self.k = k
         self.planes = planes
-        self.shapes = list(enumerate(tables.shapes))
+        self.kinds = tables.kinds
         self.runs = k.constant(tables.runs)
         self.words = k.constant(tables.words)
 
     def run(self, number: Any) -> None:
         """Emit the run of a number."""
         k = self.k
-        shape, first, count = (k.bind(k.entry(self.runs, number * 3 + i)) for i in range(3))
-        _choose(shape, self.shapes, lambda each: self._emit_all(first, count, each))
+        kind, first, count = (k.bind(k.entry(self.runs, number * 3 + i)) for i in range(3))
+        _choose(kind, self.kinds, lambda each: self._emit_all(first, count, each))
 
-    def _emit_all(self, first: Any, count: Any, shape: Shape) -> None:
-        k = self.k
-        width = words_of(shape)
+    def _emit_all(self, first: Any, count: Any, kind: Kind) -> None:
+        name, size = kind
+        emit = self._chain if name == CHAIN else self._window
         with T.serial(count) as i:
-            begin = first + i * width
-            words = [k.bind(k.entry(self.words, begin + word)) for word in range(width)]
-            _emit(k, self.planes, shape, *words)
+            begin = self.k.bind(first + i * words_of(kind))
+            emit(size, lambda word: self.k.entry(self.words, begin + word))
+
+    def _chain(self, pairs: int, word: Word) -> None:
+        """Compute ``(decided and this) or that``, pair after pair."""
+        k, planes = self.k, self.planes
+        decided = k.bind(planes.load(word(1)))
+        for i in range(2, 2 + 2 * pairs, 2):
+            decided = k.bind((decided & planes.load(word(i))) | planes.load(word(i + 1)))
+        planes.store(word(0), decided)
+
+    def _window(self, bits: int, word: Word) -> None:
+        """Compute the planes of a window; past its bits are zeros."""
+        found = _joined(self.planes, lambda i: word(1 + i), bits)
+        result = self.k.bind(tirx.Cast("int32", word(0)))
+        missing = [self.planes.zeros] * (WINDOW_BITS - bits)
+        for i, plane in enumerate([*found, *missing]):
+            self.planes.store(result, plane, i)
 
 
-def _choose(number: Any, shapes: list[tuple[int, Shape]], emit: Callable[[Shape], None]) -> None:
+def _choose(number: Any, kinds: list[tuple[int, Kind]], emit: Callable[[Kind], None]) -> None:
     """Do what the number says: compares that LLVM makes a jump of."""
-    if not shapes:
+    if not kinds:
         return
-    (first, shape), *others = shapes
+    (first, kind), *others = kinds
     with T.If(tirx.EQ(number, first)):
         with T.Then():
-            emit(shape)
+            emit(kind)
         if others:
             with T.Else():
                 _choose(number, others, emit)
 
 
-def _emit(k: Kernel, planes: Planes, shape: Shape, result: Any, *operands: Any) -> None:
-    """Compute a node of which these are the words."""
-    if shape == LOPSIDED:
-        _join_lopsided(k, planes, result, *operands)
-        return
-    for i, plane in enumerate(_computed(k, planes, shape, *operands)):
-        planes.store(result, plane, i)
+def _joined(
+    planes: Planes, word: Word, levels: int, below: Word | None = None, split: int = 0
+) -> list[Vector]:
+    """Return the planes of a part of a tree from a split on, the lowest bit first.
 
-
-def _computed(k: Kernel, planes: Planes, shape: Shape, first: Any, *others: Any) -> list[Vector]:
-    """Compute the planes of a node."""
-    before = k.bind(planes.load(first))
-    if shape in (BOTH, EITHER):
-        decided = planes.load(others[0])
-        return [before & decided if shape == BOTH else before | decided]
-    if shape == FUSED:
-        left = _side(k, planes, *others[:3])
-        right = _side(k, planes, *others[3:])
-    else:
-        left, right = ([planes.load(side, i) for i in range(int(shape))] for side in others)
-    return [*(k.bind(_chosen(k, before, *pair)) for pair in zip(left, right, strict=True)), before]
-
-
-def _side(k: Kernel, planes: Planes, before: Any, left: Any, right: Any) -> list[Vector]:
-    """Compute a side of two planes."""
-    decided = k.bind(planes.load(before))
-    return [k.bind(_chosen(k, decided, planes.load(left), planes.load(right))), decided]
+    Parameters
+    ----------
+    word : callable
+        Reads where the plane of each split is.
+    levels : int
+        Levels of splits from this one on.
+    below : callable, optional
+        Reads where the planes of each window below these levels begin.
+    """
+    if not levels:
+        first = (split + 1).bit_length() - 1
+        window = split + 1 - (1 << first)
+        begin = planes.k.bind(tirx.Cast("int32", below(window))) if below else None
+        return [planes.load(begin, i) for i in range(WINDOW_BITS)] if below else []
+    left, right = (_joined(planes, word, levels - 1, below, 2 * split + side) for side in (1, 2))
+    before = planes.k.bind(planes.load(word(split)))
+    pairs = zip(left, right, strict=True)
+    return [*(planes.k.bind(_chosen(planes.k, before, *pair)) for pair in pairs), before]
 
 
 def _chosen(k: Kernel, before: Vector, left: Vector, right: Vector) -> Vector:
@@ -208,42 +220,29 @@ def _chosen(k: Kernel, before: Vector, left: Vector, right: Vector) -> Vector:
     return ((left ^ right) & before) ^ right
 
 
-def _join_lopsided(
-    k: Kernel,
-    planes: Planes,
-    result: Any,
-    first: Any,
-    left: Any,
-    right: Any,
-    both: Any,
-    left_alone: Any,
-    right_alone: Any,
-) -> None:
-    """Join sides of different numbers of planes: what is missing counts as zeros."""
-    before = k.bind(planes.load(first))
-    begin = k.bind(both * PLANE_BYTES)
-    with T.serial(both) as i:
-        at = k.bind(i * PLANE_BYTES)
-        sides = planes.load(left + at), planes.load(right + at)
-        planes.store(result + at, _chosen(k, before, *sides))
-    with T.serial(left_alone) as i:
-        at = k.bind(begin + i * PLANE_BYTES)
-        planes.store(result + at, planes.load(left + at) & before)
-    with T.serial(right_alone) as i:
-        at = k.bind(begin + i * PLANE_BYTES)
-        planes.store(result + at, planes.load(right + at) & ~before)
-    planes.store(result + (both + left_alone + right_alone) * PLANE_BYTES, before)
+class _Codes:
+    """Turns the tops of a group's trees into bytes."""
 
+    def __init__(self, k: Kernel, planes: Planes, tables: BitTables) -> None:
+        self.k = k
+        self.planes = planes
+        self.levels = tables.levels
+        self.has_windows = tables.bits > tables.levels
+        self.width = tables.codes.shape[1]
+        self.words = k.constant(tables.codes)
 
-def _write_codes(
-    k: Kernel, planes: Planes, tables: BitTables, first_tree: Any, codes: Place
-) -> None:
-    """Turn the planes of the codes of a group's trees into bytes."""
-    numbers = k.constant(tables.codes)
-    bits = tables.codes.shape[1]
-    with T.serial(codes.shape[0]) as tree:
-        first = k.bind((first_tree + tree) * bits)
-        code = [k.bind(planes.load(k.entry(numbers, first + i))) for i in range(bits)]
-        for q, vector in enumerate(transposed_bits(k, code)):
-            begin = tree * PLANE_ROWS + q * PLANE_BYTES
-            k.store(codes, (0,), tirx.Ramp(begin, 1, PLANE_BYTES), vector)
+    def write(self, first_tree: Any, codes: Place) -> None:
+        """Write the code of each row, tree after tree."""
+        k, size = self.k, self.planes.size
+        with T.serial(codes.shape[0]) as tree:
+            first = k.bind((first_tree + tree) * self.width)
+            splits = (1 << self.levels) - 1
+
+            def word(i: int) -> Any:
+                return k.entry(self.words, first + i)
+
+            below = (lambda i: word(splits + i)) if self.has_windows else None
+            code = _joined(self.planes, word, self.levels, below)
+            for q, vector in enumerate(transposed_bits(k, code, size)):
+                begin = tree * k.schedule.block + q * size
+                k.store(codes, (0,), tirx.Ramp(begin, 1, size), vector)

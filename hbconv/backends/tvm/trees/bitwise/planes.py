@@ -1,4 +1,4 @@
-"""Emit bit planes: 256 rows in a vector, a bit for each.
+"""Emit bit planes: a bit for each row of a block.
 
 One logical operation decides a split for all of them.
 """
@@ -15,36 +15,51 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block
-from hbconv.backends.tvm.trees.bitwise.masks import PLANE_BYTES, Masks
+from hbconv.backends.tvm.trees.bitwise.masks import (
+    DIGIT,
+    DIGIT_BITS,
+    ONES_PLANE,
+    PLANE_WORD,
+    ZERO_PLANES,
+    Masks,
+)
 from hbconv.backends.tvm.trees.byte_columns import ByteColumns
 
-__all__ = ["ONES", "ZEROS", "Planes", "byte_vectors", "transposed_bits", "write_masks"]
+__all__ = ["BYTE_BITS", "Planes", "byte_vectors", "transposed_bits", "write_masks"]
 
 BYTE_BITS = 8
 SWAPS = ((4, 0x0F0F0F0F), (2, 0x33333333), (1, 0x55555555))
 """Of each round: by how many bits words are swapped, and which bits stay."""
+SCRATCH_PLANES = 2 * DIGIT + 1 + BYTE_BITS
+"""Planes of both digits of a column, and of its bits."""
 
 Vector = Any
-ZEROS, ONES = (tirx.Broadcast(tirx.IntImm("uint8", byte), PLANE_BYTES) for byte in (0, 255))
 
 
 class Planes:
-    """Planes of a block, by the byte that they begin at."""
+    """Planes of a block, by the words that tables call them."""
 
     def __init__(self, k: Kernel, place: Place) -> None:
         self.k = k
         self.place = place
-
-    def load(self, begin: Any, number: int = 0) -> Vector:
-        """Read a plane, so many after the one that begins there."""
-        return self.k.load(
-            self.place, (0,), tirx.Ramp(begin + number * PLANE_BYTES, 1, PLANE_BYTES)
+        self.size = k.schedule.block // BYTE_BITS
+        self.zeros, self.ones = (
+            tirx.Broadcast(tirx.IntImm("uint8", byte), self.size) for byte in (0, 255)
         )
 
-    def store(self, begin: Any, value: Vector, number: int = 0) -> None:
-        """Write a plane, so many after the one that begins there."""
-        at = tirx.Ramp(begin + number * PLANE_BYTES, 1, PLANE_BYTES)
-        self.k.store(self.place, (0,), at, value)
+    def load(self, word: Any, number: int = 0) -> Vector:
+        """Read a plane, so many after the one of a word."""
+        return self.k.load(self.place, (0,), self._at(word, number))
+
+    def store(self, word: Any, value: Vector, number: int = 0) -> None:
+        """Write a plane, so many after the one of a word."""
+        self.k.store(self.place, (0,), self._at(word, number), value)
+
+    def _at(self, word: Any, number: int) -> Any:
+        if isinstance(word, int):
+            word = tirx.IntImm("int32", word)
+        first = tirx.Cast("int32", word) * (self.size // PLANE_WORD)
+        return tirx.Ramp(first + number * self.size, 1, self.size)
 
 
 def write_masks(
@@ -52,71 +67,140 @@ def write_masks(
 ) -> None:
     """Decide all splits that there are: a column's byte is below t.
 
-    1. Take the bits of the column's bytes apart. The highest one is stored inverted, as a signed
-       byte's is; all others are inverted here, to planes of rows without the bit.
-    2. No byte is below 0.
-    3. Go on bit after bit, from the lowest, with the bit on top of those before. ``x < t`` holds
-       where the bit is not set, and it holds without the bit. ``x < t + top`` holds where the bit
-       is not set, or it holds without the bit.
+    Columns of few thresholds and of many take ways of their own.
     """
-    planes.store(0, ZEROS)
-    if not len(masks.bits):
-        return
-    start = k.constant((masks.start * PLANE_BYTES).astype(np.int32))
-    bits = k.constant(masks.bits.astype(np.int32))
-    with k.temporary("uint8", (1,)) as place, k.over((k.number(len(masks.bits)),)) as (column,):
-        first = k.bind(k.entry(start, column))
-        begin = k.bind(columns.begin(block, column))
-        unset = Planes(k, place)
-        for i, plane in enumerate(transposed_bits(k, byte_vectors(k, columns, begin))):  # 1
-            unset.store(i * PLANE_BYTES, plane if i == BYTE_BITS - 1 else ~plane)
-        planes.store(first, ZEROS)  # 2
-        with T.serial(k.entry(bits, column)) as bit:  # 3
-            without = k.bind(unset.load(bit * PLANE_BYTES))
-            top = k.bind(tirx.shift_left(tirx.IntImm("int32", PLANE_BYTES), bit))
+    for plane in range(ZERO_PLANES):
+        planes.store(plane * PLANE_WORD, planes.zeros)
+    planes.store(ONES_PLANE * PLANE_WORD, planes.ones)
+    few = masks.bits <= DIGIT_BITS
+    scratch = -(-SCRATCH_PLANES // BYTE_BITS)
+    with k.temporary("uint8", (scratch,)) as place:
+        writer = _MaskWriter(k, columns, block, planes, masks, Planes(k, place))
+        writer.write(np.flatnonzero(few), writer.double)
+        writer.write(np.flatnonzero(~few), writer.by_digits)
+
+
+class _MaskWriter:
+    """Writes the planes of columns.
+
+    The bits of a column's bytes are taken apart. The highest one is stored inverted, as a signed
+    byte's is; all others are inverted here, to planes of rows without the bit.
+
+    Going on bit after bit, with the bit on top of those before: ``x < t`` holds where the bit is
+    not set, and it holds without the bit. ``x < t + top`` holds where the bit is not set, or it
+    holds without the bit. No byte is below 0.
+    """
+
+    def __init__(
+        self,
+        k: Kernel,
+        columns: ByteColumns,
+        block: Block,
+        planes: Planes,
+        masks: Masks,
+        scratch: Planes,
+    ) -> None:
+        self.k = k
+        self.columns = columns
+        self.block = block
+        self.planes = planes
+        self.masks = masks
+        self.scratch = scratch
+
+    def write(self, chosen: Any, writer: Callable[[Any, Any, list[Vector]], None]) -> None:
+        """Write the planes of some columns."""
+        if not len(chosen):
+            return
+        k = self.k
+        column_of = k.constant(chosen.astype(np.int32))
+        start = k.constant((self.masks.start[:-1][chosen] * PLANE_WORD).astype(np.int32))
+        with k.over((k.number(len(chosen)),)) as (i,):
+            begin = k.bind(self.columns.begin(self.block, k.entry(column_of, i)))
+            bits = transposed_bits(k, byte_vectors(k, self.columns, begin), self.planes.size)
+            unset = [k.bind(~plane) for plane in bits[:-1]]
+            first = k.bind(k.entry(start, i))
+            writer(k.bind(k.entry(column_of, i)), first, [*unset, k.bind(bits[-1])])
+
+    def double(self, column: Any, first: Any, unset: list[Vector]) -> None:
+        """Write the planes of a column of few bits, and double them bit after bit."""
+        k, planes = self.k, self.planes
+        bits = k.constant(self.masks.bits.astype(np.int32))
+        for i, plane in enumerate(unset[:DIGIT_BITS]):
+            self.scratch.store(i * PLANE_WORD, plane)
+        planes.store(first, planes.zeros)
+        with T.serial(k.entry(bits, column)) as bit:
+            without = k.bind(self.scratch.load(bit * PLANE_WORD))
+            top = k.bind(tirx.shift_left(tirx.IntImm("int32", PLANE_WORD), bit))
             with T.serial(tirx.shift_left(tirx.IntImm("int32", 1), bit)) as t:
-                at = k.bind(first + t * PLANE_BYTES)
+                at = k.bind(first + t * PLANE_WORD)
                 below = k.bind(planes.load(at))
                 planes.store(at, without & below)
                 planes.store(at + top, without | below)
 
+    def by_digits(self, column: Any, first: Any, unset: list[Vector]) -> None:
+        """Write each plane once: below in the high digit, or not above there and below in the low.
+
+        The scratch has the planes of the high digit, whose last is ones, then those of the low.
+        """
+        k, planes, scratch = self.k, self.planes, self.scratch
+        digits = k.constant(self.masks.digits.astype(np.int32))
+        low, high = (self._below(unset[i : i + DIGIT_BITS]) for i in (0, DIGIT_BITS))
+        for i, plane in enumerate([*high, planes.ones, *low]):
+            scratch.store(i * PLANE_WORD, plane)
+        with T.serial(k.entry(digits, column)) as digit:
+            below = k.bind(scratch.load(digit * PLANE_WORD))
+            upto = k.bind(scratch.load((digit + 1) * PLANE_WORD))
+            begin = k.bind(first + digit * (DIGIT * PLANE_WORD))
+            for t in range(DIGIT):
+                in_low = scratch.load((DIGIT + 1 + t) * PLANE_WORD)
+                planes.store(begin + t * PLANE_WORD, below | (upto & in_low))
+
+    def _below(self, unset: list[Vector]) -> list[Vector]:
+        """Return the planes of a digit."""
+        found = [self.planes.zeros]
+        for without in unset:
+            found = [
+                *(self.k.bind(without & plane) for plane in found),
+                *(self.k.bind(without | plane) for plane in found),
+            ]
+        return found
+
 
 def byte_vectors(k: Kernel, columns: ByteColumns, begin: Any) -> list[Vector]:
     """Load a column's bytes, those of all rows of a block, as eight vectors."""
-    return [
-        k.bind(columns.load(begin, tirx.Ramp(PLANE_BYTES * q, 1, PLANE_BYTES)))
-        for q in range(BYTE_BITS)
-    ]
+    size = k.schedule.block // BYTE_BITS
+    return [k.bind(columns.load(begin, tirx.Ramp(size * q, 1, size))) for q in range(BYTE_BITS)]
 
 
-def transposed_bits(k: Kernel, vectors: list[Vector]) -> list[Vector]:
-    """Transpose up to eight vectors of bytes bit by bit.
+def transposed_bits(k: Kernel, vectors: list[Vector], size: int) -> list[Vector]:
+    """Transpose up to eight vectors of so many bytes bit by bit.
 
     Bit i of vector q becomes bit q of vector i, of eight; vectors past the last count as zeros.
     Swaps of half, quarter and single bits, as a matrix is transposed by halves (Eklundh, 1972).
     """
     words: list[Vector | None] = [
-        k.bind(tirx.reinterpret(f"uint32x{PLANE_BYTES // 4}", v)) for v in vectors
+        k.bind(tirx.reinterpret(f"uint32x{size // 4}", v)) for v in vectors
     ]
     words += [None] * (BYTE_BITS - len(words))
     for shift, mask in SWAPS:
+        constants = [
+            tirx.Broadcast(tirx.IntImm("uint32", value), size // 4) for value in (shift, mask)
+        ]
         for low in range(BYTE_BITS):
             if not low & shift:
                 words[low], words[low + shift] = _swapped(
-                    k.bind, words[low], words[low + shift], shift, mask
+                    k.bind, words[low], words[low + shift], *constants
                 )
-    return [ZEROS if v is None else tirx.reinterpret(f"uint8x{PLANE_BYTES}", v) for v in words]
+    zeros = tirx.Broadcast(tirx.IntImm("uint8", 0), size)
+    return [zeros if v is None else tirx.reinterpret(f"uint8x{size}", v) for v in words]
 
 
 def _swapped(
-    bind: Callable[[Any], Any], low: Vector | None, high: Vector | None, shift: int, mask: int
+    bind: Callable[[Any], Any], low: Vector | None, high: Vector | None, by: Vector, kept: Vector
 ) -> tuple[Vector | None, Vector | None]:
     """Swap the high bits of the low vector with the low bits of the high one."""
     if low is None and high is None:
         return None, None
-    by, kept = (
-        tirx.Broadcast(tirx.IntImm("uint32", value), PLANE_BYTES // 4) for value in (shift, mask)
-    )
     if high is None:
         return bind(low & kept), bind(tirx.shift_right(low, by) & kept)
     swap = bind((tirx.shift_right(low, by) ^ high) & kept)

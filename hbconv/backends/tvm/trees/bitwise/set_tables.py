@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.trees.bitwise.masks import PLANE_BYTES
+from hbconv.backends.tvm.trees.bitwise.masks import PLANE_WORD
 from hbconv.backends.tvm.trees.categories.tables import CategorySets, SetGroup
 
 __all__ = ["WORDS_PER_STEP", "SetTables", "make_set_tables"]
@@ -32,12 +32,12 @@ class SetTables:
     bits : int32 (n_groups,)
         How many tell the classes of a group apart.
     words : int32 (n_steps, WORDS_PER_STEP)
-        Where the result's plane begins, then what is combined by exclusive or: a plane that has
-        been written, and planes of classes.
+        The result's plane, then what is combined by exclusive or: a plane that has been written,
+        and planes of classes. Words count planes by ``PLANE_WORD``.
     step_start : int32 (n_groups + 1,)
         First step of each group.
     classes : int
-        Where the planes of a group's classes begin; they replace those of the group before.
+        The word of the first plane of a group's classes; they replace those of the group before.
     """
 
     bits: npt.NDArray[np.int32]
@@ -64,9 +64,9 @@ def make_set_tables(sets: CategorySets, first: int) -> SetTables:
     words = np.concatenate([np.zeros((0, WORDS_PER_STEP), np.int64), *steps])
     return SetTables(
         bits=np.array([(len(group.goes_left) - 1).bit_length() for group in sets.groups], np.int32),
-        words=(words * PLANE_BYTES).astype(np.int32),
+        words=(words * PLANE_WORD).astype(np.int32),
         step_start=np.cumsum([0, *map(len, steps)], dtype=np.int32),
-        classes=classes * PLANE_BYTES,
+        classes=classes * PLANE_WORD,
     )
 
 

@@ -15,15 +15,9 @@ from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.backends.tvm.trees.bitwise import emit as bitwise
 from hbconv.backends.tvm.trees.bitwise.leaf_splits import split_leaves
-from hbconv.backends.tvm.trees.bitwise.masks import PLANE_BYTES
-from hbconv.backends.tvm.trees.bitwise.tables import (
-    BOTH,
-    EITHER,
-    FUSED,
-    LOPSIDED,
-    make_bit_tables,
-    words_of,
-)
+from hbconv.backends.tvm.trees.bitwise.masks import ONES_PLANE, PLANE_WORD
+from hbconv.backends.tvm.trees.bitwise.tables import CHAIN, KINDS, make_bit_tables, words_of
+from hbconv.backends.tvm.trees.bitwise.windows import WINDOW_BITS
 from hbconv.backends.tvm.trees.choose import find_kernel
 from hbconv.backends.tvm.trees.tree_kernel import TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
@@ -104,7 +98,8 @@ def test_splits_tell_leaves_apart_by_as_few_bits_as_can(lean, leaves):
 
 def planes_of(forest, bins, tables, x):
     """Decide the tests on the places that the tables give them."""
-    planes = np.zeros((tables.masks.count + tables.slots, len(x)), bool)
+    planes = np.zeros((tables.planes, len(x)), bool)
+    planes[ONES_PLANE] = True
     goes_left = np.where(
         np.isnan(x[:, forest.feature.data]),
         forest.default_left.data,
@@ -114,48 +109,61 @@ def planes_of(forest, bins, tables, x):
     return planes
 
 
-def computed(planes, shape, words):
-    before, *others = words // PLANE_BYTES
-    if shape in (BOTH, EITHER):
-        return [
-            planes[before] & planes[others[0]]
-            if shape == BOTH
-            else planes[before] | planes[others[0]]
-        ]
-    if shape == FUSED:
-        sides = [
-            [np.where(planes[a], planes[b], planes[c]), planes[a]]
-            for a, b, c in (others[:3], others[3:])
-        ]
+def joined(planes, splits, below):
+    """The planes of a window or a top: those at its splits, as a heap, and those below it."""
+    if not len(splits):
+        return below[0]
+    order = heap_sides((len(splits) + 1).bit_length() - 1)
+    half = len(below) // 2
+    left, right = (
+        joined(planes, splits[side], part)
+        for side, part in zip(order, (below[:half], below[half:]), strict=True)
+    )
+    before = planes[splits[0]]
+    return [*(np.where(before, a, b) for a, b in zip(left, right, strict=True)), before]
+
+
+def heap_sides(levels):
+    """Positions of the splits on either side of the first one."""
+    sides = [[], []]
+    for level in range(1, levels):
+        row = np.arange((1 << level) - 1, (2 << level) - 1)
+        for side, part in zip(sides, np.split(row, 2), strict=True):
+            side.extend(part.tolist())
+    return sides
+
+
+def compute(planes, kind, words):
+    name, size = kind
+    result, *others = words // PLANE_WORD
+    if name == CHAIN:
+        decided = planes[others[0]].copy()
+        for both, either in zip(others[1::2], others[2::2], strict=True):
+            decided = (decided & planes[both]) | planes[either]
+        planes[result] = decided
     else:
-        both, *alone = words[3:] if shape == LOPSIDED else (shape, 0, 0)
-        none = [np.zeros_like(planes[0])] * max(alone)
-        sides = [
-            [*planes[place : place + both + more], *none][: both + max(alone)]
-            for place, more in zip(others[:2], alone, strict=True)
-        ]
-    return [
-        *(np.where(planes[before], a, b) for a, b in zip(*sides, strict=True)),
-        planes[before].copy(),
-    ]
+        found = joined(planes, np.array(others), [[]] * (1 << size))
+        planes[result : result + WINDOW_BITS] = 0
+        planes[result : result + size] = found
 
 
 def run(tables, planes):
     """Yield the code of each tree's leaf."""
     for group in range(tables.n_groups):
-        for shape, first, count in tables.runs[
+        for number, first, count in tables.runs[
             tables.group_start[group] : tables.group_start[group + 1]
         ]:
-            width = words_of(tables.shapes[shape])
+            kind = KINDS[number]
+            width = words_of(kind)
             for words in tables.words[first : first + count * width].reshape(count, width):
-                result = computed(planes, tables.shapes[shape], words[1:])
-                assert words[0] // PLANE_BYTES >= tables.masks.count
-                planes[words[0] // PLANE_BYTES :][: len(result)] = result
+                assert words[0] // PLANE_WORD >= tables.masks.count
+                compute(planes, kind, words)
         for tree in range(group * GROUP, (group + 1) * GROUP):
-            yield sum(
-                planes[plane // PLANE_BYTES].astype(int) << bit
-                for bit, plane in enumerate(tables.codes[tree])
-            )
+            words = tables.codes[tree] // PLANE_WORD
+            splits = (1 << tables.levels) - 1
+            below = [planes[first : first + WINDOW_BITS] for first in words[splits:]]
+            code = joined(planes, words[:splits], below or [[]] * (splits + 1))
+            yield sum(plane.astype(int) << bit for bit, plane in enumerate(code))
 
 
 @pytest.mark.parametrize(("lean", "leaves"), SHAPES)

@@ -16,7 +16,7 @@ from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.backends.tvm.trees.bitwise import emit as bitwise
-from hbconv.backends.tvm.trees.bitwise.masks import PLANE_BYTES, make_masks
+from hbconv.backends.tvm.trees.bitwise.masks import PLANE_ROWS, PLANE_WORD, make_masks
 from hbconv.backends.tvm.trees.bitwise.set_tables import make_set_tables
 from hbconv.backends.tvm.trees.categories.tables import MAX_CLASSES, find_sets
 from hbconv.backends.tvm.trees.choose import find_kernel
@@ -89,7 +89,7 @@ def test_the_program_decides_the_sets(n_codes):
         classes = len(group.goes_left)
         planes = np.zeros((1 + sets.count + tables.max_class_planes, classes), bool)
         planes[1 + sets.count :][np.arange(classes), np.arange(classes)] = True
-        for result, *terms in tables.words[begin:end] // PLANE_BYTES:
+        for result, *terms in tables.words[begin:end] // PLANE_WORD:
             planes[result] = np.logical_xor.reduce(planes[terms])
         np.testing.assert_array_equal(
             planes[1 + first :][: group.goes_left.shape[1]], group.goes_left.T
@@ -119,7 +119,7 @@ def test_kernels_on_planes_and_on_bytes(masks_per_set, n_codes, n_categorical, m
 def test_sets_are_decided_on_planes_however_many():
     forest = categorical(2000, n_categorical=3, repeat=1)
     machine = Machine(level2=1 << 12)
-    assert find_sets(forest).count * PLANE_BYTES > machine.level2
+    assert find_sets(forest).count * PLANE_ROWS // 8 > machine.level2
     task = TreeTask(forest, "float32", "select", Schedule(), machine)
     assert find_kernel(task).name == "bitwise"
 
