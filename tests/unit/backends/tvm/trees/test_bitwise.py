@@ -14,6 +14,7 @@ from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.backends.tvm.trees.bitwise import emit as bitwise
+from hbconv.backends.tvm.trees.bitwise import tables
 from hbconv.backends.tvm.trees.bitwise.leaf_splits import split_leaves
 from hbconv.backends.tvm.trees.bitwise.masks import ONES_PLANE, PLANE_WORD
 from hbconv.backends.tvm.trees.bitwise.tables import CHAIN, KINDS, make_bit_tables, words_of
@@ -173,19 +174,30 @@ def test_the_program_finds_the_leaves(lean, leaves):
     bins = make_bins(forest, "float64")
     splits = split_leaves(forest)
     codes = splits.codes(forest.n_leaves)
-    tables = make_bit_tables(forest, bins, splits, Trees.by_number(forest, GROUP, codes))
+    program = make_bit_tables(forest, bins, splits, Trees.by_number(forest, GROUP, codes))
     x = hostile_rows(rng, forest, "float64", 200)
     want = codes[forest.leaves(x)]
-    got = list(run(tables, planes_of(forest, bins, tables, x)))
+    got = list(run(program, planes_of(forest, bins, program, x)))
     for tree in range(19):
         np.testing.assert_array_equal(got[tree] + np.zeros(200, int), want[:, tree])
 
 
 @pytest.mark.parametrize(
-    ("lean", "leaves"), [("chain", 40), ("random", 31), ("random", 200), ("balanced", 8)]
+    ("lean", "leaves", "words"),
+    [
+        ("chain", 40, None),
+        ("random", 31, None),
+        ("random", 31, np.int32),
+        ("random", 200, None),
+        ("random", 200, np.int32),
+        ("balanced", 8, None),
+    ],
 )
-def test_kernels_on_planes(lean, leaves, monkeypatch):
+def test_kernels_on_planes(lean, leaves, words, monkeypatch):
+    """Forests of more planes than words of 16 bits count have longer ones."""
     monkeypatch.setattr(bitwise, "MAX_MASKS_PER_SPLIT", 100)
+    if words:
+        monkeypatch.setattr(tables, "_word_dtype", lambda _: words)
     rng = np.random.default_rng(2)
     forest = grown(rng, 21, leaves, lean)
     b = Builder()
@@ -253,3 +265,8 @@ def test_nan_that_counts_as_zero_takes_no_second_column():
         ).columns
         == 1
     )
+
+
+def test_words_are_short_while_they_count_all_planes():
+    assert tables._word_dtype(8191) is np.uint16
+    assert tables._word_dtype(8192) is np.int32
