@@ -102,6 +102,11 @@ class Machine:
         return self.flags >= AVX512
 
     @property
+    def wide_byte_shuffles(self) -> bool:
+        """Whether it has those that look bytes up there."""
+        return self.flags >= AVX512 | {"avx512vbmi"}
+
+    @property
     def processor(self) -> str:
         """LLVM's name of the level."""
         return self.level if self.architecture == "x86-64" else "generic"

@@ -1,10 +1,11 @@
 """Shuffles: look up bytes and words in registers.
 
-This file has all that kernels ask of instruction sets by name: AVX2, and AVX-512 for wide words.
+This file has all that kernels ask of instruction sets by name: AVX2, and AVX-512 for wide vectors.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tvm import tirx
@@ -18,6 +19,7 @@ __all__ = [
     "WIDE_WORDS",
     "WORDS",
     "find_bytes",
+    "find_wide_bytes",
     "find_wide_words",
     "find_words",
     "index_of",
@@ -29,7 +31,7 @@ BYTES = 32
 WORDS = 8
 """Words of 32 bits of these vectors."""
 WIDE_BYTES = 64
-"""Bytes of wide vectors."""
+"""Bytes of wide vectors, and of the table of one shuffle of theirs."""
 WIDE_WORDS = 16
 """Words of 32 bits of these."""
 HALF = 16
@@ -62,17 +64,38 @@ def find_words(table: Any, index: Any) -> Any:
 def find_wide_words(tables: list[Any], index: Any) -> Any:
     """Look words up in one, two or four vectors, by the lowest four, five or six bits."""
     if len(tables) > 2:
-        half = len(tables) // 2
-        bit = literal(half * WIDE_WORDS, "uint32", WIDE_WORDS)
-        low, high = (find_wide_words(part, index) for part in (tables[:half], tables[half:]))
-        return tirx.Select((index & bit) == bit, high, low)
+        bit = literal(len(tables) // 2 * WIDE_WORDS, "uint32", WIDE_WORDS)
+        return _of_either(find_wide_words, tables, index, bit)
     at = tirx.reinterpret(f"int32x{WIDE_WORDS}", index)
     kind = f"float32x{WIDE_WORDS}"
-    if len(tables) == 1:
-        name = "llvm.x86.avx512.permvar.sf.512"
-        return tirx.call_llvm_pure_intrin(kind, name, tables[0], at)
-    name = "llvm.x86.avx512.vpermi2var.ps.512"
-    return tirx.call_llvm_pure_intrin(kind, name, tables[0], at, tables[1])
+    return _permuted(kind, ("permvar.sf", "vpermi2var.ps"), tables, at)
+
+
+def find_wide_bytes(tables: list[Any], index: Any) -> Any:
+    """Look bytes up in one, two or four vectors, by the lowest six, seven or eight bits."""
+    if len(tables) > 2:
+        bit = literal(len(tables) // 2 * WIDE_BYTES, "uint8", WIDE_BYTES)
+        return _of_either(find_wide_bytes, tables, index, bit)
+    kind = f"int8x{WIDE_BYTES}"
+    at, *signed = (tirx.reinterpret(kind, vector) for vector in (index, *tables))
+    found = _permuted(kind, ("permvar.qi", "vpermi2var.qi"), signed, at)
+    return tirx.reinterpret(f"uint8x{WIDE_BYTES}", found)
+
+
+def _of_either(
+    find: Callable[[list[Any], Any], Any], tables: list[Any], index: Any, bit: Any
+) -> Any:
+    """Look up in each half of the tables, and choose by the bit that tells them apart."""
+    half = len(tables) // 2
+    low, high = (find(part, index) for part in (tables[:half], tables[half:]))
+    return tirx.Select((index & bit) == bit, high, low)
+
+
+def _permuted(kind: str, names: tuple[str, str], tables: list[Any], at: Any) -> Any:
+    """Look up in one vector, or in two; an instruction for either."""
+    first, *second = tables
+    name = f"llvm.x86.avx512.{names[len(second)]}.512"
+    return tirx.call_llvm_pure_intrin(kind, name, first, at, *second)
 
 
 def twice(k: Kernel, half: Any) -> Any:

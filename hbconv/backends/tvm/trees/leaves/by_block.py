@@ -17,7 +17,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block
-from hbconv.backends.tvm.trees.leaves.shuffled_sums import MAX_SHUFFLED_LEAVES, adding_shuffled
+from hbconv.backends.tvm.trees.leaves.shuffled_sums import adding_shuffled, max_shuffled_leaves
 from hbconv.backends.tvm.trees.leaves.tables import lay_out_by_number
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.forest import Forest
@@ -31,8 +31,8 @@ def adding(
     k: Kernel, out: Place, forest: Forest, trees: Trees
 ) -> AbstractContextManager[BlockLeaves]:
     """Add the values of the leaves, tree after tree: by shuffles where the trees are small."""
-    small = int(trees.numbers.max(initial=0)) < MAX_SHUFFLED_LEAVES and forest.values.shape[1] == 1
-    add = adding_shuffled if k.machine.shuffles and small else _adding_one_by_one
+    small = int(trees.numbers.max(initial=0)) < max_shuffled_leaves(k)
+    add = adding_shuffled if small and forest.values.shape[1] == 1 else _adding_one_by_one
     return add(k, out, forest, trees)
 
 

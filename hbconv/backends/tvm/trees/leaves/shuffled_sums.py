@@ -19,15 +19,19 @@ from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block
 from hbconv.backends.tvm.tir.shuffles import WORDS
 from hbconv.backends.tvm.trees.leaves.look_ups import ByteLookUp, LookUp, WordLookUp
-from hbconv.backends.tvm.trees.leaves.wide_look_up import WideLookUp
+from hbconv.backends.tvm.trees.leaves.wide_look_ups import WideByteLookUp, WideWordLookUp
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.forest import Forest
 
-__all__ = ["MAX_SHUFFLED_LEAVES", "adding_shuffled"]
+__all__ = ["adding_shuffled", "max_shuffled_leaves"]
 
 Number = Callable[[Any, Any], Any]
-MAX_SHUFFLED_LEAVES = 64
+MAX_LEAVES = 64
 """Leaves of a tree up to which shuffles beat reading the values one by one."""
+MAX_LEAVES_OF_BYTES = 256
+"""The same where wide vectors of bytes are looked up."""
+MAX_LEAVES_OF_WORDS = 32
+"""Leaves up to which wide vectors of words are sooner looked up than those of bytes."""
 
 
 @contextmanager
@@ -41,11 +45,24 @@ def adding_shuffled(
     sums.end()
 
 
+def max_shuffled_leaves(k: Kernel) -> int:
+    """Return the leaves of a tree up to which shuffles beat reading the values one by one."""
+    if not k.machine.shuffles:
+        return 0
+    return MAX_LEAVES_OF_BYTES if _has_wide_bytes(k) else MAX_LEAVES
+
+
+def _has_wide_bytes(k: Kernel) -> bool:
+    return k.machine.wide_byte_shuffles and k.schedule.block % WideByteLookUp.rows == 0
+
+
 def _look_up(k: Kernel, forest: Forest, trees: Trees) -> LookUp:
-    """Choose by the processor; then by words for trees of up to eight leaves, else by bytes."""
+    """Choose by the processor, then by the leaves: words for small trees, else bytes."""
     leaves = int(trees.numbers.max(initial=0)) + 1
-    if k.machine.wide_shuffles and k.schedule.block % WideLookUp.rows == 0:
-        return WideLookUp(k, forest, trees, leaves)
+    if _has_wide_bytes(k) and leaves > MAX_LEAVES_OF_WORDS:
+        return WideByteLookUp(k, forest, trees, leaves)
+    if k.machine.wide_shuffles and k.schedule.block % WideWordLookUp.rows == 0:
+        return WideWordLookUp(k, forest, trees, leaves)
     return WordLookUp(k, forest, trees) if leaves <= WORDS else ByteLookUp(k, forest, trees, leaves)
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.forest import Forest
 
-__all__ = ["lay_out_by_number", "lay_out_padded"]
+__all__ = ["lay_out_by_number", "lay_out_parts"]
 
 
 def lay_out_by_number(
@@ -37,9 +37,16 @@ def lay_out_by_number(
     return table, start[trees.order].astype(np.int32)
 
 
-def lay_out_padded(forest: Forest, trees: Trees, width: int) -> npt.NDArray[Any]:
-    """Lay out the values as (n_places, width), by leaf number; -0.0 where there is no leaf."""
+def lay_out_parts(
+    forest: Forest, trees: Trees, width: int, dtype: type[np.generic]
+) -> npt.NDArray[Any]:
+    """Lay out the values cut into parts: (n_places, n_parts, width), by leaf number.
+
+    A place without a leaf has -0.0. The parts are bytes or words of the values, the lowest first.
+    """
     table = np.full((forest.n_trees + 1, width), -0.0, forest.accumulate)
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.first_leaf.data))
     table[tree, trees.numbers] = forest.values.data[:, 0]
-    return table[trees.order]
+    n_parts = table.itemsize // np.dtype(dtype).itemsize
+    parts = table[trees.order].view(dtype).reshape(len(trees.order), width, n_parts)
+    return np.ascontiguousarray(parts.transpose(0, 2, 1))

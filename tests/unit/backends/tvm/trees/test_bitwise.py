@@ -4,6 +4,8 @@ become, run here in numpy.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from forests import hostile_rows, random_forest
@@ -237,6 +239,27 @@ def test_planes_serve_all_kinds_of_forests(kinds, monkeypatch):
         hostile_rows(rng, forest, "float64", 300),
     )
     np.testing.assert_array_equal(artifact.run({"x": x})["scores"], forest.scores(x))
+
+
+@pytest.mark.parametrize("accumulate", ["float32", "float64"])
+@pytest.mark.parametrize("leaves", [8, 30, 60, 120, 200])
+def test_leaves_of_trees_of_all_sizes_are_added(leaves, accumulate, monkeypatch):
+    """Each size has a look-up of its own, as far as the processor has the instructions."""
+    monkeypatch.setattr(bitwise, "MAX_MASKS_PER_SPLIT", 100)
+    rng = np.random.default_rng(6)
+    forest = grown(rng, 9, leaves, "random")
+    sums = {
+        name: Array(getattr(forest, name).data.astype(accumulate)) for name in ("values", "start")
+    }
+    forest = replace(forest, **sums)
+    assert forest.accumulate == accumulate
+    b = Builder()
+    x = b.input("x", "float32", forest.n_features)
+    scores = b.op("tree_scores", x, forest=forest, strategy="select")
+    artifact = BACKEND.compile(b.program({"scores": scores}), Target("tvm"))
+    for rows in (1, 63, 300):
+        x = hostile_rows(rng, forest, "float32", rows)
+        np.testing.assert_array_equal(artifact.run({"x": x})["scores"], forest.scores(x))
 
 
 def kernel_of(forest):
