@@ -17,6 +17,9 @@ __all__ = ["Schedule"]
 TILES = (256, 128, 64)
 """Rows of tiles, tallest first: tables are read once per tile, so tall tiles read them less."""
 MAX_BLOCK = 256
+WIDE_VECTOR = 64
+WIDE_TILES = (512, *TILES)
+"""Rows of tiles whose bit planes fill vectors of so many bytes: a bit for each row."""
 TALL_TILES = (2048, 1024)
 """Rows of tiles that traverse large trees, whose tables come from memory once per tile."""
 NODE_BYTES = 8
@@ -74,7 +77,9 @@ def _tall_tiles(program: TensorProgram, machine: Machine) -> tuple[int, ...]:
     """Return the heights that trees gain by; select needs tall tiles for its bit planes."""
     if _traversed_bytes(program) > machine.level2:
         return TALL_TILES
-    return TILES if _has_select(program) else ()
+    if not _has_select(program):
+        return ()
+    return WIDE_TILES if machine.vector >= WIDE_VECTOR else TILES
 
 
 def _row_bytes(shape: tuple[int, ...], dtype: str) -> int:

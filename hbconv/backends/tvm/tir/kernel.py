@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -214,6 +214,14 @@ class Kernel:
         """Loop over the live rows one at a time."""
         with T.serial(self.rows_live) as row:
             yield row
+
+    @contextmanager
+    def blocks_of(self, rows: int) -> Iterator[None]:
+        """Write what follows for blocks of other sizes than those of the schedule."""
+        schedule = self.schedule
+        self.schedule = replace(schedule, block=fitting(rows, self.tile))
+        yield
+        self.schedule = schedule
 
     # Loads and stores.
 

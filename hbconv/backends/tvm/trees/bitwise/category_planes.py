@@ -53,7 +53,7 @@ def _write_class_planes(
     with k.temporary("uint8", (1,)) as place:
         kept = Planes(k, place)
         first = k.bind(classes)
-        for i, plane in enumerate(transposed_bits(k, rows, planes.size)):
+        for i, plane in enumerate(transposed_bits(k, rows)):
             kept.store(i * PLANE_WORD, plane)
         planes.store(first, planes.ones)
         with T.serial(n_bits) as bit:

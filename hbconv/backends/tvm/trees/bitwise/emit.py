@@ -5,13 +5,13 @@ The model is data; the code is a few loops.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel
@@ -19,17 +19,10 @@ from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block, blocks
 from hbconv.backends.tvm.trees.bins.emit import write_bins
 from hbconv.backends.tvm.trees.bitwise.category_planes import write_sets
-from hbconv.backends.tvm.trees.bitwise.masks import PLANE_ROWS, make_masks
-from hbconv.backends.tvm.trees.bitwise.planes import BYTE_BITS, Planes, transposed_bits, write_masks
-from hbconv.backends.tvm.trees.bitwise.tables import (
-    CHAIN,
-    BitTables,
-    Kind,
-    choose_group,
-    make_bit_tables,
-    words_of,
-)
-from hbconv.backends.tvm.trees.bitwise.windows import WINDOW_BITS
+from hbconv.backends.tvm.trees.bitwise.masks import PLANE_ROWS, WIDE_PLANE_ROWS, make_masks
+from hbconv.backends.tvm.trees.bitwise.planes import BYTE_BITS, Planes, write_masks
+from hbconv.backends.tvm.trees.bitwise.program import Codes, Runner
+from hbconv.backends.tvm.trees.bitwise.tables import BitTables, choose_group, make_bit_tables
 from hbconv.backends.tvm.trees.byte_columns import ByteColumns, byte_columns, shifted
 from hbconv.backends.tvm.trees.categories.emit import write_classes
 from hbconv.backends.tvm.trees.leaves import by_block
@@ -47,10 +40,6 @@ MAX_MASKS_PER_SET = 100
 """The same for each category set, which on bytes is looked up row by row."""
 MAX_LEAVES = 256
 """Leaves of a tree that a byte tells apart."""
-
-Vector = Any
-Word = Callable[[int], Any]
-"""Reads the word of a number, of those of a node or a tree."""
 
 
 @dataclass(frozen=True)
@@ -97,31 +86,65 @@ class Bitwise(TreeKernel):
         return make_bit_tables(task.forest, task.bins, task.leaf_splits, trees)
 
     def find_leaves(self, k: Kernel, x: Place, tables: BitTables, hand_over: BlockLeaves) -> None:
-        """Bin the rows of a block, decide all splits, then run the program group by group."""
-        bins = tables.bins
-        starts = k.constant(tables.group_start)
-        allocated = -(-tables.planes // PLANES_ALLOCATED) * PLANES_ALLOCATED
-        size = k.schedule.block
-        with (
-            byte_columns(k, len(bins.first) + len(bins.sets.groups)) as columns,
-            k.temporary("uint8", (allocated * size // BYTE_BITS // k.tile,)) as place,
-            k.temporary("uint8", (tables.group,)) as codes,
-            blocks(k) as block,
-        ):
-            planes = Planes(k, place)
-            _decide(k, columns, block, x, planes, tables)
-            runner = _Runner(k, planes, tables)
-            codes_of = _Codes(k, planes, tables)
-            with k.over((k.number(tables.n_groups),)) as (group,):
-                begin = k.bind(k.entry(starts, group))
-                with T.serial(k.entry(starts, group + 1) - begin) as i:
-                    runner.run(begin + i)
-                codes_of.write(group * tables.group, codes)
-                hand_over(
-                    group,
-                    block,
-                    lambda tree, row: k.load(codes, (0,), shifted(row, tree * size)),
-                )
+        """Take blocks of as many rows as fill a vector, and smaller ones where few are left."""
+        rows = _most_rows(k, tables)
+        with _memory(k, tables, rows) as memory:
+            if rows == PLANE_ROWS:
+                _find_leaves(k, memory, x, tables, hand_over)
+                return
+            with T.If(k.rows_live > PLANE_ROWS):
+                with T.Then(), k.blocks_of(rows):
+                    _find_leaves(k, memory, x, tables, hand_over)
+                with T.Else():
+                    _find_leaves(k, memory, x, tables, hand_over)
+
+
+@dataclass(frozen=True, eq=False)
+class _Memory:
+    """The columns of a tile, the planes of a block, and the codes of a group of trees."""
+
+    columns: ByteColumns
+    planes: Place
+    codes: Place
+
+
+@contextmanager
+def _memory(k: Kernel, tables: BitTables, rows: int) -> Iterator[_Memory]:
+    """Take memory for planes of so many rows."""
+    allocated = -(-tables.planes // PLANES_ALLOCATED) * PLANES_ALLOCATED
+    with (
+        byte_columns(k, len(tables.bins.first) + len(tables.bins.sets.groups)) as columns,
+        k.temporary("uint8", (allocated * rows // BYTE_BITS // k.tile,)) as planes,
+        k.temporary("uint8", (tables.group,)) as codes,
+    ):
+        yield _Memory(columns, planes, codes)
+
+
+def _most_rows(k: Kernel, tables: BitTables) -> int:
+    """Return the rows of the tallest planes: more where those fill a vector and half a cache."""
+    size = WIDE_PLANE_ROWS // BYTE_BITS
+    in_cache = tables.planes * size <= k.machine.level2 // 2
+    fills = k.machine.vector >= size and k.tile % WIDE_PLANE_ROWS == 0
+    return WIDE_PLANE_ROWS if fills and in_cache else PLANE_ROWS
+
+
+def _find_leaves(
+    k: Kernel, memory: _Memory, x: Place, tables: BitTables, hand_over: BlockLeaves
+) -> None:
+    """Bin the rows of each block, decide all splits, then run the program group by group."""
+    planes, codes, size = Planes(k, memory.planes), memory.codes, k.schedule.block
+    starts = k.constant(tables.group_start)
+    with blocks(k) as block:
+        _decide(k, memory.columns, block, x, planes, tables)
+        runner, codes_of = Runner(k, planes, tables), Codes(k, planes, tables)
+        with k.over((k.number(tables.n_groups),)) as (group,):
+            begin = k.bind(k.entry(starts, group))
+            with T.serial(k.entry(starts, group + 1) - begin) as i:
+                runner.run(begin + i)
+            codes_of.write(group * tables.group, codes)
+            hand_over(
+                group, block, lambda tree, row: k.load(codes, (0,), shifted(row, tree * size))
+            )
 
 
 def _decide(
@@ -134,115 +157,3 @@ def _decide(
     if bins.sets.groups:
         write_classes(k, columns, block, x, bins.sets, len(bins.first))
         write_sets(k, columns, block, planes, len(bins.first), tables.sets)
-
-
-class _Runner:
-    """Emits a run: the nodes of one kind, one after another."""
-
-    def __init__(self, k: Kernel, planes: Planes, tables: BitTables) -> None:
-        self.k = k
-        self.planes = planes
-        self.kinds = tables.kinds
-        self.runs = k.constant(tables.runs)
-        self.words = k.constant(tables.words)
-
-    def run(self, number: Any) -> None:
-        """Emit the run of a number."""
-        k = self.k
-        kind, first, count = (k.bind(k.entry(self.runs, number * 3 + i)) for i in range(3))
-        _choose(kind, self.kinds, lambda each: self._emit_all(first, count, each))
-
-    def _emit_all(self, first: Any, count: Any, kind: Kind) -> None:
-        name, size = kind
-        emit = self._chain if name == CHAIN else self._window
-        with T.serial(count) as i:
-            begin = self.k.bind(first + i * words_of(kind))
-            emit(size, lambda word: self.k.entry(self.words, begin + word))
-
-    def _chain(self, pairs: int, word: Word) -> None:
-        """Compute ``(decided and this) or that``, pair after pair."""
-        k, planes = self.k, self.planes
-        decided = k.bind(planes.load(word(1)))
-        for i in range(2, 2 + 2 * pairs, 2):
-            decided = k.bind((decided & planes.load(word(i))) | planes.load(word(i + 1)))
-        planes.store(word(0), decided)
-
-    def _window(self, bits: int, word: Word) -> None:
-        """Compute the planes of a window; past its bits are zeros."""
-        found = _joined(self.planes, lambda i: word(1 + i), bits)
-        result = self.k.bind(tirx.Cast("int32", word(0)))
-        missing = [self.planes.zeros] * (WINDOW_BITS - bits)
-        for i, plane in enumerate([*found, *missing]):
-            self.planes.store(result, plane, i)
-
-
-def _choose(number: Any, kinds: list[tuple[int, Kind]], emit: Callable[[Kind], None]) -> None:
-    """Do what the number says: compares that LLVM makes a jump of."""
-    if not kinds:
-        return
-    (first, kind), *others = kinds
-    with T.If(tirx.EQ(number, first)):
-        with T.Then():
-            emit(kind)
-        if others:
-            with T.Else():
-                _choose(number, others, emit)
-
-
-def _joined(
-    planes: Planes, word: Word, levels: int, below: Word | None = None, split: int = 0
-) -> list[Vector]:
-    """Return the planes of a part of a tree from a split on, the lowest bit first.
-
-    Parameters
-    ----------
-    word : callable
-        Reads where the plane of each split is.
-    levels : int
-        Levels of splits from this one on.
-    below : callable, optional
-        Reads where the planes of each window below these levels begin.
-    """
-    if not levels:
-        first = (split + 1).bit_length() - 1
-        window = split + 1 - (1 << first)
-        begin = planes.k.bind(tirx.Cast("int32", below(window))) if below else None
-        return [planes.load(begin, i) for i in range(WINDOW_BITS)] if below else []
-    left, right = (_joined(planes, word, levels - 1, below, 2 * split + side) for side in (1, 2))
-    before = planes.k.bind(planes.load(word(split)))
-    pairs = zip(left, right, strict=True)
-    return [*(planes.k.bind(_chosen(planes.k, before, *pair)) for pair in pairs), before]
-
-
-def _chosen(k: Kernel, before: Vector, left: Vector, right: Vector) -> Vector:
-    """Take the left plane's bits of rows before the split, and the right one's of others."""
-    right = k.bind(right)
-    return ((left ^ right) & before) ^ right
-
-
-class _Codes:
-    """Turns the tops of a group's trees into bytes."""
-
-    def __init__(self, k: Kernel, planes: Planes, tables: BitTables) -> None:
-        self.k = k
-        self.planes = planes
-        self.levels = tables.levels
-        self.has_windows = tables.bits > tables.levels
-        self.width = tables.codes.shape[1]
-        self.words = k.constant(tables.codes)
-
-    def write(self, first_tree: Any, codes: Place) -> None:
-        """Write the code of each row, tree after tree."""
-        k, size = self.k, self.planes.size
-        with T.serial(codes.shape[0]) as tree:
-            first = k.bind((first_tree + tree) * self.width)
-            splits = (1 << self.levels) - 1
-
-            def word(i: int) -> Any:
-                return k.entry(self.words, first + i)
-
-            below = (lambda i: word(splits + i)) if self.has_windows else None
-            code = _joined(self.planes, word, self.levels, below)
-            for q, vector in enumerate(transposed_bits(k, code, size)):
-                begin = tree * k.schedule.block + q * size
-                k.store(codes, (0,), tirx.Ramp(begin, 1, size), vector)

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.trees.bins.tables import THRESHOLDS_PER_COLUMN, Bins
+from hbconv.backends.tvm.trees.bitwise.windows import WINDOW_BITS
 
 __all__ = [
     "DIGIT",
@@ -13,6 +14,7 @@ __all__ = [
     "ONES_PLANE",
     "PLANE_ROWS",
     "PLANE_WORD",
+    "WIDE_PLANE_ROWS",
     "ZEROS_PLANE",
     "ZERO_PLANES",
     "Masks",
@@ -21,11 +23,13 @@ __all__ = [
 
 PLANE_ROWS = 256
 """Rows of a plane, and of a block: a bit for each."""
+WIDE_PLANE_ROWS = 512
+"""Rows of a plane that fills a vector of 64 bytes, where a tile has so many."""
 PLANE_WORD = 8
 """What tables count a plane as: addresses are 4 or 8 times a word, as processors fold."""
 ZEROS_PLANE = 0
 """The plane of what lies before no split."""
-ZERO_PLANES = 5
+ZERO_PLANES = WINDOW_BITS
 """Planes of zeros one after another, as wide as a missing part of a tree is."""
 ONES_PLANE = ZERO_PLANES
 """The plane of what lies before any split."""

@@ -115,11 +115,12 @@ class _MaskWriter:
         column_of = k.constant(chosen.astype(np.int32))
         start = k.constant((self.masks.start[:-1][chosen] * PLANE_WORD).astype(np.int32))
         with k.over((k.number(len(chosen)),)) as (i,):
-            begin = k.bind(self.columns.begin(self.block, k.entry(column_of, i)))
-            bits = transposed_bits(k, byte_vectors(k, self.columns, begin), self.planes.size)
+            column = k.bind(k.entry(column_of, i))
+            begin = k.bind(self.columns.begin(self.block, column))
+            bits = transposed_bits(k, byte_vectors(k, self.columns, begin))
             unset = [k.bind(~plane) for plane in bits[:-1]]
             first = k.bind(k.entry(start, i))
-            writer(k.bind(k.entry(column_of, i)), first, [*unset, k.bind(bits[-1])])
+            writer(column, first, [*unset, k.bind(bits[-1])])
 
     def double(self, column: Any, first: Any, unset: list[Vector]) -> None:
         """Write the planes of a column of few bits, and double them bit after bit."""
@@ -172,12 +173,13 @@ def byte_vectors(k: Kernel, columns: ByteColumns, begin: Any) -> list[Vector]:
     return [k.bind(columns.load(begin, tirx.Ramp(size * q, 1, size))) for q in range(BYTE_BITS)]
 
 
-def transposed_bits(k: Kernel, vectors: list[Vector], size: int) -> list[Vector]:
-    """Transpose up to eight vectors of so many bytes bit by bit.
+def transposed_bits(k: Kernel, vectors: list[Vector]) -> list[Vector]:
+    """Transpose up to eight vectors of planes, or of columns, bit by bit.
 
     Bit i of vector q becomes bit q of vector i, of eight; vectors past the last count as zeros.
     Swaps of half, quarter and single bits, as a matrix is transposed by halves (Eklundh, 1972).
     """
+    size = k.schedule.block // BYTE_BITS
     words: list[Vector | None] = [
         k.bind(tirx.reinterpret(f"uint32x{size // 4}", v)) for v in vectors
     ]

@@ -209,7 +209,7 @@ def test_kernels_on_planes(lean, leaves, words, monkeypatch):
         "leaves": b.op("tree_leaves", x, forest=forest, strategy="select"),
     }
     artifact = BACKEND.compile(b.program(outputs), Target("tvm"))
-    for rows in (1, 255, 256, 600):
+    for rows in (1, 255, 256, 257, 513, 1100):
         x = hostile_rows(rng, forest, "float32", rows)
         found = artifact.run({"x": x})
         np.testing.assert_array_equal(found["scores"], forest.scores(x))
@@ -236,7 +236,7 @@ def test_planes_serve_all_kinds_of_forests(kinds, monkeypatch):
     )
     artifact, x = (
         BACKEND.compile(b.program({"scores": scores}), Target("tvm")),
-        hostile_rows(rng, forest, "float64", 300),
+        hostile_rows(rng, forest, "float64", 600),
     )
     np.testing.assert_array_equal(artifact.run({"x": x})["scores"], forest.scores(x))
 
@@ -257,7 +257,7 @@ def test_leaves_of_trees_of_all_sizes_are_added(leaves, accumulate, monkeypatch)
     x = b.input("x", "float32", forest.n_features)
     scores = b.op("tree_scores", x, forest=forest, strategy="select")
     artifact = BACKEND.compile(b.program({"scores": scores}), Target("tvm"))
-    for rows in (1, 63, 300):
+    for rows in (1, 63, 600):
         x = hostile_rows(rng, forest, "float32", rows)
         np.testing.assert_array_equal(artifact.run({"x": x})["scores"], forest.scores(x))
 
