@@ -37,7 +37,6 @@ def _pipeline() -> str:
     It has none of TVM's simplifiers, which forget NaN: ``x == x`` is not always true.
     """
     passes = [
-        tirx.transform.FlattenBuffer(),
         tirx.transform.VerifyMemory(),
         tirx.transform.AnnotateEntryFunc(),
         tirx.transform.SplitHostDevice(),

@@ -13,8 +13,9 @@ from hbconv.backends.tvm.emit.program import ProgramWriter
 from hbconv.backends.tvm.ops.flag_rows import Look, flag_entries
 from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
 from hbconv.backends.tvm.passes.flatten import FlatProgram
-from hbconv.backends.tvm.tir.kernel import ANY, Kernel
-from hbconv.backends.tvm.tir.memory import InBuffer, Place, RowVector, storage
+from hbconv.backends.tvm.tir.kernel import Kernel
+from hbconv.backends.tvm.tir.matrix import Matrix
+from hbconv.backends.tvm.tir.memory import InBuffer, Place, RowVector
 from hbconv.tensor import Constant, Input, Op
 
 __all__ = ["write_entries"]
@@ -96,13 +97,13 @@ class _PartialTile(_EntryTile):
         place = self.kernel.take(instruction.type.dtype, (1,))
         matrix = self.inputs[instruction.name]
         for row, entries in _runs(self.kernel, self.first):
-            self.kernel.store(place, (0,), row, matrix[0, entries])
+            self.kernel.store(place, (0,), row, matrix.load(0, entries))
         return place
 
     def copy(self, name: str, place: Place) -> None:
         """Copy entries out."""
         for row, entries in _runs(self.kernel, self.first):
-            T.buffer_store(self.outputs[name], self.kernel.load(place, (0,), row), [0, entries])
+            self.outputs[name].store(0, entries, self.kernel.load(place, (0,), row))
 
 
 class _FullTile(_EntryTile):
@@ -129,11 +130,9 @@ class _FullTile(_EntryTile):
         self.kernel.map_vectors(target, (place,), lambda value: value)
 
 
-def in_place(matrix: Any, first: Any, dtype: str) -> InBuffer:
+def in_place(matrix: Matrix, first: Any, dtype: str) -> InBuffer:
     """Return the entries of a matrix, from the tile's first one on, where they are."""
-    pointer = T.Bind(tirx.reinterpret(T.ptr(storage(dtype)).ty, tirx.address_of(matrix[0, first])))
-    align = np.dtype(storage(dtype)).itemsize
-    return InBuffer(dtype, (1,), T.decl_buffer((ANY,), storage(dtype), data=pointer, align=align))
+    return InBuffer(dtype, (1,), matrix.entries_from(first))
 
 
 def _runs(k: Kernel, first: Any) -> Iterator[tuple[Any, Any]]:

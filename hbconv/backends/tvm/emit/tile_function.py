@@ -21,7 +21,8 @@ from hbconv.backends.tvm.target.calling_convention import SYMBOL
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.tir.entry_point import EntryPoint
-from hbconv.backends.tvm.tir.kernel import ANY, SCRATCH, TABLES, Kernel
+from hbconv.backends.tvm.tir.kernel import SCRATCH, TABLES, Kernel
+from hbconv.backends.tvm.tir.matrix import Matrix
 from hbconv.backends.tvm.tir.memory import Place, RowMajor, storage
 from hbconv.backends.tvm.tir.transpose import columns_used, read_columns, write_rows
 from hbconv.tensor import Input, Op, TensorProgram, TensorType
@@ -103,12 +104,9 @@ def _write_tiles(
         _Tile(k, program, first, inputs, outputs).write()
 
 
-def _matrix(pointer: Any, kind: TensorType) -> Any:
-    """Declare a row-major matrix of any height and alignment."""
-    shape = (ANY, int(np.prod(kind.shape)))
-    return T.decl_buffer(
-        shape, storage(kind.dtype), data=pointer, align=np.dtype(kind.dtype).itemsize
-    )
+def _matrix(pointer: Any, kind: TensorType) -> Matrix:
+    """Declare the matrix of an input or output."""
+    return Matrix.at(pointer, kind.dtype, int(np.prod(kind.shape)))
 
 
 class _Tile(ProgramWriter):

@@ -13,6 +13,7 @@ from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import ANY, Kernel, Register, literal, spread
+from hbconv.backends.tvm.tir.matrix import Matrix
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.transpose import starts
 from hbconv.tensor import Op
@@ -80,14 +81,14 @@ class Look:
         return self.k.bind(tirx.Select(found, literal(1, "uint8", 1), literal(0, "uint8", 1)))
 
 
-def flag_entries(look: Look, matrix: Any, first: Any, width: int, place: Place) -> None:
+def flag_entries(look: Look, matrix: Matrix, first: Any, width: int, place: Place) -> None:
     """Write one flag for all rows of a tile of entries.
 
     Parameters
     ----------
     look : Look
         Over single entries unless all lanes of the tile are live.
-    matrix : Buffer of shape (n_rows, 1)
+    matrix : Matrix
         Takes the flags.
     first : int expression
         Row of the tile's first entry.
@@ -102,10 +103,10 @@ def flag_entries(look: Look, matrix: Any, first: Any, width: int, place: Place) 
         look.count(counter, k.load(place, (0,), row), look.lanes)
     flag = look.flag([counter])
     with T.serial(k.rows_live // width) as row:
-        T.buffer_store(matrix, flag, [first + row, 0])
+        matrix.store(first + row, 0, flag)
 
 
-def flag_tile(k: Kernel, out: Place, matrix: Any, first: Any, width: int, op: Op) -> None:
+def flag_tile(k: Kernel, out: Place, matrix: Matrix, first: Any, width: int, op: Op) -> None:
     """Write one flag for all rows of a tile, from the rows of an input matrix where they lie.
 
     Parameters
@@ -113,7 +114,7 @@ def flag_tile(k: Kernel, out: Place, matrix: Any, first: Any, width: int, op: Op
     k : Kernel
     out : Place
         Takes the flags.
-    matrix : Buffer of shape (n_rows, width)
+    matrix : Matrix
     first : int expression
         The tile's first row.
     width : int
@@ -122,7 +123,7 @@ def flag_tile(k: Kernel, out: Place, matrix: Any, first: Any, width: int, op: Op
     """
     columns = op.attributes["columns"].data
     reads_all = len(columns) == width  # then vectors may span rows
-    look = Look.of(k, str(matrix.dtype), op, most=ANY if reads_all else width)
+    look = Look.of(k, matrix.dtype, op, most=ANY if reads_all else width)
     if reads_all:
         counters = _count_all(look, matrix, first, width)
     else:
@@ -132,7 +133,7 @@ def flag_tile(k: Kernel, out: Place, matrix: Any, first: Any, width: int, op: Op
         k.store(out, (0,) * len(out.shape), row, flag)
 
 
-def _count_all(look: Look, matrix: Any, first: Any, width: int) -> list[Register]:
+def _count_all(look: Look, matrix: Matrix, first: Any, width: int) -> list[Register]:
     """Count in all entries of the tile, which are neighbours in memory.
 
     1. Several vectors at a time.
@@ -143,7 +144,7 @@ def _count_all(look: Look, matrix: Any, first: Any, width: int) -> list[Register
     step = look.lanes * TOGETHER
     counters = [look.counter(look.lanes) for _ in range(TOGETHER)]
     rest = look.counter(1)
-    flat = _flat(matrix, first)
+    flat = matrix.entries_from(first * width)
     with T.serial(entries // step) as block:  # 1.
         for i, counter in enumerate(counters):
             position = tirx.Ramp(block * step + i * look.lanes, 1, look.lanes)
@@ -156,7 +157,7 @@ def _count_all(look: Look, matrix: Any, first: Any, width: int) -> list[Register
 
 
 def _count_columns(
-    look: Look, matrix: Any, first: Any, width: int, columns: list[int]
+    look: Look, matrix: Matrix, first: Any, width: int, columns: list[int]
 ) -> list[Register]:
     """Count in some columns, row by row: blocks of neighbours of which some are marked."""
     k = look.k
@@ -169,14 +170,6 @@ def _count_columns(
     counter = look.counter(look.lanes)
     with k.rows() as row, T.serial(len(found)) as block:
         start = k.bind(k.entry(positions, block))
-        entries = matrix[first + row, tirx.Ramp(start, 1, look.lanes)]
+        entries = matrix.load(first + row, tirx.Ramp(start, 1, look.lanes))
         look.count(counter, entries, look.lanes, k.entries(table, block * look.lanes, look.lanes))
     return [counter]
-
-
-def _flat(matrix: Any, first: Any) -> Any:
-    """Declare the entries of a row-major matrix from a row on as one run."""
-    dtype = str(matrix.dtype)
-    address = tirx.address_of(matrix[first, 0])
-    pointer = T.Bind(tirx.reinterpret(T.ptr(dtype).ty, address))
-    return T.decl_buffer((ANY,), dtype, data=pointer, align=np.dtype(dtype).itemsize)

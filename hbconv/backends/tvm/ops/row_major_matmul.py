@@ -178,7 +178,7 @@ def _panel(
 
 def _entries(k: Kernel, x: RowMajor, rows: list[Any], position: Any, lanes: int) -> list[Any]:
     """Read neighbouring entries of each row, and scale them."""
-    entries = [x.matrix[row, tirx.Ramp(position, 1, lanes)] for row in rows]
+    entries = [x.matrix.load(row, tirx.Ramp(position, 1, lanes)) for row in rows]
     kind = Kind(x.dtype, lanes)
     for primitive, constant in x.scaling:
         operand = k.bind(k.entries(constant, position, lanes))

@@ -26,6 +26,7 @@ from hbconv.backends.tvm.tir.memory import (
     in_memory,
     storage,
 )
+from hbconv.backends.tvm.tir.positions import beyond
 from hbconv.errors import VerificationError
 
 __all__ = [
@@ -248,15 +249,14 @@ class Kernel:
         memory = in_memory(place)
         return self._buffer(memory)[self._address(memory, flat(place.shape, index), row)]
 
-    def entry(self, place: Place, position: Any) -> Any:
-        """Read one number of a constant, by its flat position."""
-        return self._buffers["table", storage(place.dtype)][position + self.offset(place.known())]
+    def entry(self, place: Place, entry: Any) -> Any:
+        """Read one number of a constant by its flat position, or several by theirs."""
+        at = beyond(self.offset(place.known()), entry)
+        return self._buffers["table", storage(place.dtype)][at]
 
-    def entries(self, place: Place, position: Any, count: int) -> Any:
+    def entries(self, place: Place, first: Any, count: int) -> Any:
         """Read neighbouring numbers of a constant as a vector."""
-        return self._buffers["table", storage(place.dtype)][
-            tirx.Ramp(position + self.offset(place.known()), 1, count)
-        ]
+        return self.entry(place, tirx.Ramp(first, 1, count))
 
     def store(self, place: Place, index: tuple[Any, ...], row: Any, value: Any) -> None:
         """Write an entry for one row or a vector of rows."""
@@ -269,9 +269,8 @@ class Kernel:
             return place.buffer
         return self._buffers["scratch", storage(place.dtype)]
 
-    def _address(self, place: InScratch | InBuffer, position: Any, row: Any) -> Any:
-        start = (position + self.start(place)) * self.tile
-        return tirx.Ramp(start + row.base, row.stride, row.lanes) if lanes(row) > 1 else start + row
+    def _address(self, place: InScratch | InBuffer, entry: Any, row: Any) -> Any:
+        return beyond((entry + self.start(place)) * self.tile, row)
 
     def register(self, dtype: str, value: Any, width: int = 0) -> Register:
         """Make a register of the tile's lanes."""

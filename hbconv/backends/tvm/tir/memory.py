@@ -125,7 +125,7 @@ class RowMajor(Place):
 
     Parameters
     ----------
-    matrix : Buffer of shape (n_rows, width)
+    matrix : Matrix
     first : int expression
         The tile's first row.
     scaling : tuple of (str, Place)

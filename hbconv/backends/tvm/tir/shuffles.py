@@ -23,6 +23,7 @@ __all__ = [
     "find_wide_words",
     "find_words",
     "index_of",
+    "pack",
     "twice",
 ]
 
@@ -96,6 +97,22 @@ def _permuted(kind: str, names: tuple[str, str], tables: list[Any], at: Any) -> 
     first, *second = tables
     name = f"llvm.x86.avx512.{names[len(second)]}.512"
     return tirx.call_llvm_pure_intrin(kind, name, first, at, *second)
+
+
+def pack(vectors: list[Any]) -> Any:
+    """Pack wide vectors of integers below 256 to one of bytes.
+
+    Each quarter of the vectors is packed by itself, as processors do: weaving undoes it.
+    """
+    kind = f"int32x{WIDE_WORDS}"
+    while len(vectors) > 2:
+        words = [tirx.reinterpret(kind, vector) for vector in vectors]
+        vectors = [
+            tirx.call_llvm_pure_intrin("int16x32", "llvm.x86.avx512.packusdw.512", low, high)
+            for low, high in zip(words[::2], words[1::2], strict=True)
+        ]
+    found = tirx.call_llvm_pure_intrin("int8x64", "llvm.x86.avx512.packuswb.512", *vectors)
+    return tirx.reinterpret(f"uint8x{WIDE_BYTES}", found)
 
 
 def twice(k: Kernel, half: Any) -> Any:

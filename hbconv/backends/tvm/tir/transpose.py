@@ -11,6 +11,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
 from hbconv.backends.tvm.tir.kernel import Kernel
+from hbconv.backends.tvm.tir.matrix import Matrix
 from hbconv.backends.tvm.tir.memory import Place, storage
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
@@ -94,7 +95,9 @@ def _first_column(k: Kernel, found: list[int], block: Any, width: int, size: int
     return k.bind(k.entry(k.constant(np.array(found, dtype=np.int32)), block))
 
 
-def read_columns(k: Kernel, place: Place, matrix: Any, first: Any, columns: Iterable[int]) -> None:
+def read_columns(
+    k: Kernel, place: Place, matrix: Matrix, first: Any, columns: Iterable[int]
+) -> None:
     """Read the tile's rows of a matrix, from row ``first`` on: at least the given columns."""
     (width,) = place.shape
     size = side(k, place.dtype, width)
@@ -102,24 +105,24 @@ def read_columns(k: Kernel, place: Place, matrix: Any, first: Any, columns: Iter
     if size == 1:
         with T.serial(len(found)) as block, k.rows() as row:
             column = _first_column(k, found, block, width, size)
-            k.store(place, (column,), row, matrix[first + row, column])
+            k.store(place, (column,), row, matrix.load(first + row, column))
         return
     with k.vectors(size) as some:
         rows = live_rows(k, some)
         with T.serial(len(found)) as block:
             column = _first_column(k, found, block, width, size)
-            read = [k.bind(matrix[first + row, tirx.Ramp(column, 1, size)]) for row in rows]
+            read = [k.bind(matrix.load(first + row, tirx.Ramp(column, 1, size))) for row in rows]
             for i, vector in enumerate(transposed(read)):
                 k.store(place, (column + i,), some, vector)
 
 
-def write_rows(k: Kernel, matrix: Any, first: Any, place: Place) -> None:
+def write_rows(k: Kernel, matrix: Matrix, first: Any, place: Place) -> None:
     """Write the tile's rows of a matrix, from row ``first`` on."""
     (width,) = place.shape
     size = side(k, place.dtype, width)
     if size == 1:
         with k.over((width,)) as (column,), k.rows() as row:
-            T.buffer_store(matrix, k.load(place, (column,), row), [first + row, column])
+            matrix.store(first + row, column, k.load(place, (column,), row))
         return
     with k.vectors(size) as some:
         rows = live_rows(k, some)
@@ -128,4 +131,4 @@ def write_rows(k: Kernel, matrix: Any, first: Any, place: Place) -> None:
             held = [k.bind(k.load(place, (column + i,), some)) for i in range(size)]
             # Backwards, so that the last live row is written after the leftovers in its place.
             for row, vector in reversed(list(zip(rows, transposed(held), strict=True))):
-                T.buffer_store(matrix, vector, [first + row, tirx.Ramp(column, 1, size)])
+                matrix.store(first + row, tirx.Ramp(column, 1, size), vector)

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tvm import tirx
-
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
+from hbconv.backends.tvm.tir.positions import beyond
 from hbconv.backends.tvm.tir.row_blocks import Block
 
-__all__ = ["ByteColumns", "byte_columns", "shifted"]
+__all__ = ["ByteColumns", "byte_columns"]
 
 COLUMNS_ALLOCATED = 64
 """Memory is for a multiple of so many columns: models that differ by a few share a kernel."""
@@ -28,11 +27,11 @@ class ByteColumns:
 
     def store(self, block: Block, column: Any, row: Any, value: Any) -> None:
         """Write bytes of a column for a row of a block, or a vector of rows."""
-        self.k.store(self.place, (0,), _beyond(self.begin(block, column), row), value)
+        self.k.store(self.place, (0,), beyond(self.begin(block, column), row), value)
 
     def load(self, begin: Any, row: Any) -> Any:
         """Read bytes of the column that begins there."""
-        return self.k.load(self.place, (0,), _beyond(begin, row))
+        return self.k.load(self.place, (0,), beyond(begin, row))
 
     def begin(self, block: Block, column: Any) -> Any:
         """Return where a column of a block begins."""
@@ -45,17 +44,3 @@ def byte_columns(k: Kernel, count: int) -> Iterator[ByteColumns]:
     allocated = -(-count // COLUMNS_ALLOCATED) * COLUMNS_ALLOCATED
     with k.temporary("uint8", (allocated,)) as place:
         yield ByteColumns(k, place)
-
-
-def _beyond(begin: Any, row: Any) -> Any:
-    """Return the entries of a row, or a vector of rows, of the column that begins there."""
-    if isinstance(row, tirx.Ramp):
-        return tirx.Ramp(begin + row.base, row.stride, row.lanes)
-    return begin + row
-
-
-def shifted(row: Any, by: Any) -> Any:
-    """Return a row, or a vector of rows, some rows on."""
-    if isinstance(row, tirx.Ramp):
-        return tirx.Ramp(row.base + by, row.stride, row.lanes)
-    return row + by

@@ -16,6 +16,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
+from hbconv.backends.tvm.tir.positions import beyond
 from hbconv.backends.tvm.tir.row_blocks import Block, blocks
 from hbconv.backends.tvm.trees.bins.emit import write_bins
 from hbconv.backends.tvm.trees.bitwise.category_planes import write_sets
@@ -23,7 +24,7 @@ from hbconv.backends.tvm.trees.bitwise.masks import PLANE_ROWS, WIDE_PLANE_ROWS,
 from hbconv.backends.tvm.trees.bitwise.planes import BYTE_BITS, Planes, write_masks
 from hbconv.backends.tvm.trees.bitwise.program import Codes, Runner
 from hbconv.backends.tvm.trees.bitwise.tables import BitTables, choose_group, make_bit_tables
-from hbconv.backends.tvm.trees.byte_columns import ByteColumns, byte_columns, shifted
+from hbconv.backends.tvm.trees.byte_columns import ByteColumns, byte_columns
 from hbconv.backends.tvm.trees.categories.emit import write_classes
 from hbconv.backends.tvm.trees.leaves import by_block
 from hbconv.backends.tvm.trees.leaves.by_block import BlockLeaves
@@ -142,9 +143,7 @@ def _find_leaves(
             with T.serial(k.entry(starts, group + 1) - begin) as i:
                 runner.run(begin + i)
             codes_of.write(group * tables.group, codes)
-            hand_over(
-                group, block, lambda tree, row: k.load(codes, (0,), shifted(row, tree * size))
-            )
+            hand_over(group, block, lambda tree, row: k.load(codes, (0,), beyond(tree * size, row)))
 
 
 def _decide(

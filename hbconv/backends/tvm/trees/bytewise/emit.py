@@ -16,10 +16,11 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
 from hbconv.backends.tvm.tir.memory import Place
+from hbconv.backends.tvm.tir.positions import beyond
 from hbconv.backends.tvm.tir.row_blocks import Block, blocks
 from hbconv.backends.tvm.trees.bins.emit import write_bins
 from hbconv.backends.tvm.trees.bins.tables import Bins
-from hbconv.backends.tvm.trees.byte_columns import ByteColumns, byte_columns, shifted
+from hbconv.backends.tvm.trees.byte_columns import ByteColumns, byte_columns
 from hbconv.backends.tvm.trees.bytewise.macro_nodes import LEAF, SLOT, Shape, fields, reads_slots
 from hbconv.backends.tvm.trees.bytewise.tables import (
     KINDS,
@@ -99,7 +100,7 @@ class Bytewise(TreeKernel):
                 with T.serial(k.entry(starts, group + 1) - begin) as i:
                     runner.run(begin + i, block)
                 hand_over(
-                    group, block, lambda tree, row: k.load(slots, (0,), shifted(row, tree * size))
+                    group, block, lambda tree, row: k.load(slots, (0,), beyond(tree * size, row))
                 )
 
 
@@ -160,8 +161,8 @@ class _MacroNode:
         together = min(VECTORS_TOGETHER, k.schedule.block // k.lanes)
         with self.block.vectors(together=together) as row:
             for vector in range(together):
-                rows = shifted(row, vector * k.lanes)
-                k.store(self.slots, (0,), shifted(rows, result), number(rows))
+                rows = beyond(vector * k.lanes, row)
+                k.store(self.slots, (0,), beyond(result, rows), number(rows))
 
     def _part(self, shape: Shape, word: Word) -> Number:
         """Read the words of a part, and return what computes its number."""
@@ -195,7 +196,7 @@ class _MacroNode:
 
     def _slot(self, word: Word) -> Number:
         begin = self.k.bind(word() * self.k.schedule.block)
-        return lambda row: self.k.load(self.slots, (0,), shifted(row, begin))
+        return lambda row: self.k.load(self.slots, (0,), beyond(begin, row))
 
 
 def _count_leaves(shape: Shape) -> int:
