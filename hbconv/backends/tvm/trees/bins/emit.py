@@ -14,6 +14,9 @@ from hbconv.backends.tvm.ops.edge_search import MAX_EDGES_IN_CELL
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block
+from hbconv.backends.tvm.tir.shuffles import WIDE_BYTES
+from hbconv.backends.tvm.trees.bins.byte_search import write_by_bytes
+from hbconv.backends.tvm.trees.bins.search_tables import can_search_bytes
 from hbconv.backends.tvm.trees.bins.tables import MAX_EDGES_COUNTED, SIGNED_BYTE_BIAS, Bins
 from hbconv.backends.tvm.trees.byte_columns import ByteColumns
 
@@ -26,13 +29,20 @@ Find = Callable[[Any, Any], None]
 
 def write_bins(k: Kernel, columns: ByteColumns, block: Block, x: Place, bins: Bins) -> None:
     """Turn the values of each feature into its columns."""
-    celled = np.array([cells is not None for cells in bins.cells], bool)
     few = bins.edge_count <= MAX_EDGES_COUNTED
+    by_bytes = ~few & can_search_bytes(bins) & _searches_bytes(k)
+    celled = np.array([cells is not None for cells in bins.cells], bool)
+    left = ~few & ~by_bytes
+    write_by_bytes(k, columns, block, x, bins, np.flatnonzero(by_bytes))
     with k.temporary("int32", (1,)) as count:
         writer = _BinWriter(k, columns, block, x, bins, count)
         writer.write(np.flatnonzero(few), writer.count_edges)
-        writer.write(np.flatnonzero(celled & ~few), writer.look_up_cells)
-        writer.write(np.flatnonzero(~celled & ~few), writer.search)
+        writer.write(np.flatnonzero(celled & left), writer.look_up_cells)
+        writer.write(np.flatnonzero(~celled & left), writer.search)
+
+
+def _searches_bytes(k: Kernel) -> bool:
+    return k.machine.wide_byte_shuffles and k.schedule.block % WIDE_BYTES == 0
 
 
 class _BinWriter:
