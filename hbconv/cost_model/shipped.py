@@ -73,7 +73,7 @@ PRIMITIVE_PRICES: Mapping[str, Prices] = {
             "log": 5.52e-10,
             "log1p": 6.73e-10,
             "pow": 5.66e-9,
-            "cos": 6.7e-9,
+            "cos": 8.35e-10,
             "tanh": 7.21e-10,
             "sigmoid": 5.29e-10,
             "erf": 1.05e-9,

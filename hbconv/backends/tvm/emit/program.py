@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from hbconv.backends.tvm.ops import elementwise, iterate, mathematics, movement, reductions, sorting
+from hbconv.backends.tvm.ops import (
+    circular,
+    elementwise,
+    iterate,
+    mathematics,
+    movement,
+    reductions,
+    sorting,
+)
 from hbconv.backends.tvm.ops.nearest import emit as nearest
 from hbconv.backends.tvm.ops.row_major_matmul import scaled
 from hbconv.backends.tvm.passes.group_elementwise import group_elementwise
@@ -24,6 +32,7 @@ __all__ = ["EMITTERS", "NESTED", "ProgramWriter"]
 EMITTERS: dict[str, Callable[..., None]] = {
     **elementwise.EMITTERS,
     **mathematics.EMITTERS,
+    **circular.EMITTERS,
     **movement.EMITTERS,
     **nearest.EMITTERS,
     **sorting.EMITTERS,

@@ -173,7 +173,7 @@ def cast(k: Kernel, out: Place, x: Place, dtype: str) -> None:
 
 
 EMITTERS: dict[str, Emitter] = {
-    **{name: library(name) for name in ("sin", "cos", "tan", "asin")},
+    **{name: library(name) for name in ("tan", "asin")},
     "pow": power,
     "sqrt": plain(tirx.sqrt),
     "floor": plain(tirx.floor),
