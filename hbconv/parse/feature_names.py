@@ -7,6 +7,7 @@ from typing import Any
 
 from hbconv.containers import FrameFormat, NamesOut
 from hbconv.containers.feature_names import place
+from hbconv.parse.registry import find_parser
 
 __all__ = ["read_frame_format", "read_names_out"]
 
@@ -32,7 +33,9 @@ def read_frame_format(estimator: Any) -> FrameFormat | None:
     )
     if names is None:
         return None
-    return FrameFormat(getattr(last, "_sklearn_output_config", {}).get("transform", ""), names)
+    chosen = getattr(last, "_sklearn_output_config", {}).get("transform", "")
+    own = find_parser(last).frames
+    return FrameFormat(own(last) if own and chosen in ("", "default") else chosen, names)
 
 
 def _names(estimator: Any, given: Sequence[str] | None = None) -> tuple[str, ...] | None:

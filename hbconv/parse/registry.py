@@ -55,6 +55,7 @@ class Entry:
     truncates: bool = False
     takes_sparse: bool = False
     is_fitted: Callable[[Any], bool] | None = None
+    frames: Callable[[Any], str] | None = None
 
 
 _ENTRIES: dict[str, Entry] = {}
@@ -67,6 +68,7 @@ def parses(
     truncates: bool = False,
     takes_sparse: bool = False,
     is_fitted: Callable[[Any], bool] | None = None,
+    frames: Callable[[Any], str] | None = None,
 ) -> Callable[[Parser], Parser]:
     """Register the decorated function as the parser of the estimators with these names.
 
@@ -84,13 +86,18 @@ def parses(
         The source model takes a sparse matrix, though its scikit-learn tags deny it.
     is_fitted : callable, optional
         Tells whether an estimator can predict that scikit-learn's check calls not fitted.
+    frames : callable, optional
+        Tells of which library the frames are that ``transform`` returns without being told to:
+        ``"pandas"``, or ``""`` where scikit-learn's configuration decides.
     """
 
     def register(parser: Parser) -> Parser:
         for name in names:
             if name in _ENTRIES and _origin(_ENTRIES[name].parse) != _origin(parser):
                 raise ValueError(f"{name} already has a parser")
-            _ENTRIES[name] = Entry(name, parser, features, truncates, takes_sparse, is_fitted)
+            _ENTRIES[name] = Entry(
+                name, parser, features, truncates, takes_sparse, is_fitted, frames
+            )
         _FOUND.clear()
         return parser
 

@@ -11,7 +11,14 @@ from hbconv.errors import ConversionError
 from hbconv.parse.registry import find_parser
 from hbconv.parse.step import require_fitted
 
-__all__ = ["as_validated", "common_schema", "in_order", "picked_by_name", "read_schema"]
+__all__ = [
+    "as_validated",
+    "common_schema",
+    "in_order",
+    "named_or_matrix",
+    "picked_by_name",
+    "read_schema",
+]
 
 
 def read_schema(estimator: object, n_features: int | None = None) -> Schema:
@@ -71,6 +78,16 @@ def picked_by_name(estimator: object) -> Schema | None:
     """
     names = getattr(estimator, "feature_names_in_", None)
     return None if names is None else Schema.table([str(name) for name in names])
+
+
+def named_or_matrix(names: Sequence[object]) -> Schema:
+    """Return the columns of a frame by their names, of an array by their number.
+
+    Libraries that make frames of arrays number their columns.
+    """
+    if all(isinstance(name, str) for name in names):
+        return _as_sklearn(names)
+    return Schema.matrix(len(names))
 
 
 def in_order(schema: Schema) -> Schema:

@@ -24,8 +24,9 @@ from hbconv.containers import (
     sparse_form,
 )
 from hbconv.parse.common.members import columns_of_array
+from hbconv.parse.common.pipeline_steps import columns_of_first, is_passed
 from hbconv.parse.registry import declared_columns, parses
-from hbconv.parse.schema import in_order, read_schema
+from hbconv.parse.schema import in_order
 from hbconv.parse.step import Step, concat, select
 
 __all__ = ["PASSED_ON", "is_keyword", "join_parts", "transform_part"]
@@ -41,21 +42,7 @@ PASSED_ON = (
 """Methods that a pipeline has because its last step does."""
 
 
-def _columns_of_first(pipeline: Any) -> Sequence[str] | int | Schema | None:
-    """Return the input columns of the first step, where the pipeline does not show them.
-
-    Its parser may declare them, or a step before it is ``"passthrough"``.
-    """
-    name, first = next(
-        ((name, step) for name, step in pipeline.steps if not _passes(step)), ("", None)
-    )
-    if first is None:
-        return None
-    is_hidden = hasattr(first, "n_features_in_") and not hasattr(pipeline, "n_features_in_")
-    return read_schema(first) if is_hidden else declared_columns(first, name)
-
-
-@parses("sklearn.pipeline.Pipeline", features=_columns_of_first, takes_sparse=True)
+@parses("sklearn.pipeline.Pipeline", features=columns_of_first, takes_sparse=True)
 def parse_pipeline(step: Step) -> dict[str, Output]:
     """Pass the output from step to step; the last gives the methods that a pipeline has."""
     *before, (name, last) = step.estimator.steps
@@ -63,21 +50,17 @@ def parse_pipeline(step: Step) -> dict[str, Output]:
     for inner, estimator in before:
         output = (
             output
-            if _passes(estimator)
+            if is_passed(estimator)
             else step.transform_output(
                 estimator, output.node, inner, x_sparse=output.returns_sparse
             ).after(output)
         )
     outputs = (
         {"transform": output}
-        if _passes(last)
+        if is_passed(last)
         else step.child(last, output.node, name, x_sparse=output.returns_sparse)
     )
     return {method: made.after(output) for method, made in outputs.items() if method in PASSED_ON}
-
-
-def _passes(estimator: object) -> bool:
-    return estimator is None or (isinstance(estimator, str) and estimator == "passthrough")
 
 
 def _columns_of_all(union: Any) -> Sequence[str] | int | Schema | None:

@@ -55,8 +55,8 @@ def framed(values: Any, output: Output, library: str, names: Sequence[str], x: A
             "The answer is a sparse matrix, which no frame holds. Call "
             f"set_output(transform='default') or fit with dense output, not {library}."
         )
-    values = values.reshape(len(values), -1)
     ends = np.cumsum([node.type.width for node, _ in output.blocks])
+    values = values.reshape(len(values), ends[-1])
     cut = np.split(values, ends[:-1], axis=1)
     parts = [
         _part(part, node, dtype or node.type.dtype, (library, x))

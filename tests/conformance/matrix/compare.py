@@ -30,7 +30,7 @@ def answers(case: Case, method: str, x: Any) -> bool:
     """
     try:
         ask(case, method, x)
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, NotImplementedError):
         return False
     return True
 

@@ -13,7 +13,7 @@ from hbconv.parse import parser_names
 from hbconv.parse.registry import find_entry
 
 ROOT = Path(hbconv.parse.__file__).parent
-LIBRARIES = ("catboost", "lightgbm", "sklearn", "xgboost")
+LIBRARIES = ("catboost", "imblearn", "lightgbm", "sklearn", "xgboost")
 
 
 def files():

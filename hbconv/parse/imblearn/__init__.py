@@ -1,0 +1,1 @@
+"""Parsers of imbalanced-learn, whose samplers change rows in fitting alone."""
