@@ -79,8 +79,8 @@ def _refuse_own_methods(part: object, path: str) -> None:
     cls = type(part)
     own = getattr(part, "__dict__", {})
     for name in sorted(_methods(cls) & own.keys()):
-        if getattr(own[name], "__func__", None) is getattr(cls, name):
-            continue  # the class's own, bound
+        if not callable(own[name]) or getattr(own[name], "__func__", None) is getattr(cls, name):
+            continue  # a result where the class computes it, or the class's own method, bound
         hint = (
             f"It replaces {name} of the class, and hbconv reads only the class. Delete it, or "
             "write a subclass with a parser of its own (docs/adding.md)."

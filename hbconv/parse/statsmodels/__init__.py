@@ -1,0 +1,1 @@
+"""Parsers of statsmodels, whose results of a fit predict."""
