@@ -1,0 +1,1 @@
+"""Parsers of ngboost, whose trees add up to the parameters of a distribution."""
