@@ -121,6 +121,9 @@ class Node:
     inexact: ClassVar[bool] = False
     """Whether backends may differ in a last bit, as their logarithms do."""
 
+    starts_as_x: ClassVar[bool] = False
+    """Whether it computes in the dtype of x first, and in a wider one of the output then."""
+
     reads_numbers: ClassVar[bool] = False
     """Whether equal numbers of any dtypes give the same output, as they do for a comparison."""
 

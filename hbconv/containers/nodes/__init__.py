@@ -28,7 +28,7 @@ from hbconv.containers.nodes.distances import Distances, SharedDistances, Square
 from hbconv.containers.nodes.elementwise import Clip, Map, SoftThreshold
 from hbconv.containers.nodes.find_code import FindCode
 from hbconv.containers.nodes.haversine import Angle, Haversine
-from hbconv.containers.nodes.inputs import Codes, Columns, Entries, FillText, Hashes
+from hbconv.containers.nodes.inputs import Codes, Columns, Entries, FillText, Hashes, KeepText
 from hbconv.containers.nodes.linear import Linear, OrderedLinear
 from hbconv.containers.nodes.lookups import LookupRows, LookupSum, WeightedLookup
 from hbconv.containers.nodes.matching_pursuit import MatchingPursuit
@@ -115,6 +115,7 @@ __all__ = [
     "IsNonFinite",
     "IsOtherDtype",
     "IsOutside",
+    "KeepText",
     "LeafSums",
     "Linear",
     "LogAdd",

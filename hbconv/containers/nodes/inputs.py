@@ -24,7 +24,7 @@ from hbconv.errors import UnsupportedError
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["Codes", "Columns", "Entries", "FillText", "Hashes", "Vocabulary"]
+__all__ = ["Codes", "Columns", "Entries", "FillText", "Hashes", "KeepText", "Vocabulary"]
 
 
 @container
@@ -172,6 +172,15 @@ class Entries(Node):
         return Interval(inputs[0].bound if self.type.dtype in LARGEST else LARGEST_INT)
 
 
+def _text_answer(node: Node) -> UnsupportedError:
+    return UnsupportedError(
+        "text columns",
+        node.step,
+        hint="Answers are numbers or labels: "
+        "encode text (OneHotEncoder, OrdinalEncoder) after filling it.",
+    )
+
+
 @container
 class FillText(Node):
     """Replace the missing values of text columns.
@@ -188,9 +197,22 @@ class FillText(Node):
         return Type(self.x.type.width, "string")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
-        raise UnsupportedError(
-            "text columns",
-            self.step,
-            hint="Answers are numbers or labels: "
-            "encode text (OneHotEncoder, OrdinalEncoder) after filling it.",
-        )
+        raise _text_answer(self)
+
+
+@container
+class KeepText(Node):
+    """Replace the values of a text column that are not among ``kept`` by another text.
+
+    It exists only between parsers, which fold it into a vocabulary. ``kept`` may hold None and NaN.
+    """
+
+    x: Node
+    kept: tuple[str | float | None, ...]
+    other: str
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, "string")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
+        raise _text_answer(self)

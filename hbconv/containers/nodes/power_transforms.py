@@ -46,6 +46,7 @@ class YeoJohnson(Node):
     above: Array
     below: Array
 
+    starts_as_x: ClassVar[bool] = True
     inexact: ClassVar[bool] = True
 
     def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
@@ -111,6 +112,7 @@ class BoxCox(Node):
     x: Node
     powers: Array
 
+    starts_as_x: ClassVar[bool] = True
     inexact: ClassVar[bool] = True
 
     def narrowed(self, columns: Array) -> Node:

@@ -191,7 +191,7 @@ def _scores(step: Step, model: CatBoostModel) -> Scores:
 def _codes(step: Step, place: int, hashes: tuple[int, ...]) -> Node:
     """Return the codes of one category column, as the tables have them: 0 for unknown ones."""
     column = text_column(step.x, place)
-    if column is None or column.fills:
+    if column is None or column.edits:
         raise step.refuse(
             "cat_features",
             place,

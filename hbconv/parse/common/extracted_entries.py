@@ -38,7 +38,7 @@ def extracted_entries(
 ) -> Node:
     """Extract sparse rows from the one column that the step reads as it comes."""
     column = text_column(step.x, 0) if step.x.type.width == 1 else None
-    if column is None or column.fills:
+    if column is None or column.edits:
         raise step.refuse(None, None, "It must read a column of the input as it comes.")
     return Entries(
         column.schema,

@@ -24,6 +24,7 @@ from hbconv.containers import (
     Concat,
     FillText,
     FindCode,
+    KeepText,
     Node,
     Recode,
     Schema,
@@ -48,23 +49,41 @@ _NAN = float("nan")
 _PLAIN = (str, bytes, int, float, np.number, np.bool_)
 
 
+_UNKNOWN = "\0unknown"
+"""Stands for every value that neither an encoder nor a step before it names."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A step that replaces some values of a text column: those of a list, or all others."""
+
+    values: tuple[Raw, ...]
+    replacement: str
+    others: bool = False
+
+    def edited(self, value: Raw) -> Raw:
+        """Return the (canonical) value as the next step sees it."""
+        listed = value in map(_canonical, self.values)
+        return self.replacement if listed != self.others else value
+
+
 @dataclass(frozen=True)
 class TextColumn:
-    """A column of the input, and the (missing values, replacement) of its imputers, in order."""
+    """A column of the input, and what steps on the way replace in it, in order."""
 
     schema: Schema
     column: int
-    fills: tuple[tuple[tuple[Raw, ...], str], ...] = ()
+    edits: tuple[Edit, ...] = ()
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """Return the texts that an imputer replaces."""
-        return tuple(m for missing, _ in self.fills for m in missing if isinstance(m, str))
+        """Return the texts that a step treats unlike others."""
+        return tuple(m for edit in self.edits for m in edit.values if isinstance(m, str))
 
     def filled(self, value: Raw) -> Raw:
         """Return the (canonical) value as the encoder sees it."""
-        for missing, fill in self.fills:
-            value = fill if value in map(_canonical, missing) else value
+        for edit in self.edits:
+            value = edit.edited(value)
         return value
 
 
@@ -73,12 +92,15 @@ def text_column(x: Node, position: int) -> TextColumn | None:
     x, position = _origin(x, position)
     if isinstance(x, Columns):
         return TextColumn(x.schema, x.columns[position])
-    if not isinstance(x, FillText):
+    if not isinstance(x, FillText | KeepText):
         return None
     found = text_column(x.x, position)
-    return found and TextColumn(
-        found.schema, found.column, (*found.fills, (x.missing, x.fill[position]))
+    edit = (
+        Edit(x.missing, x.fill[position])
+        if isinstance(x, FillText)
+        else Edit(x.kept, x.other, others=True)
     )
+    return found and TextColumn(found.schema, found.column, (*found.edits, edit))
 
 
 def category_codes(step: Step, position: int, categories: Any) -> Node:
@@ -167,11 +189,11 @@ def _value_codes(step: Step, position: int, categories: list[Raw]) -> Node:
         )
     )
     codes = [position_of.get(column.filled(v), -1) for v in values]
-    none, nan = (position_of.get(column.filled(v), -1) for v in (None, _NAN))
-    if codes == list(range(len(values))):
+    unknown, none, nan = (position_of.get(column.filled(v), -1) for v in (_UNKNOWN, None, _NAN))
+    if codes == list(range(len(values))) and unknown == -1:
         return Codes(column.schema, column.column, Vocabulary(values, none, nan))
     raw = Codes(column.schema, column.column, Vocabulary(values, len(values), len(values) + 1))
-    return Recode(raw, (Array(np.array([-1, *codes, none, nan], dtype=np.int32)),))
+    return Recode(raw, (Array(np.array([unknown, *codes, none, nan], dtype=np.int32)),))
 
 
 def _as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -161,7 +161,7 @@ def _number_code(step: Step, position: int, values: list[int]) -> Node:
 def _text_code(step: Step, position: int, values: list[str]) -> Node:
     """Return the place of a text among the values, missing ones at the end."""
     column = text_column(step.x, position)
-    if column is None or column.fills:
+    if column is None or column.edits:
         raise step.refuse(
             "enable_categorical",
             value=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hbconv.containers import Cast, Columns, Concat, Graph, Select, Together, topological
+from hbconv.containers import Cast, Columns, Concat, Graph, Node, Select, Together, topological
 
 __all__ = ["is_converted"]
 
@@ -28,11 +28,19 @@ def is_converted(graph: Graph, dtypes: Sequence[str], half: frozenset[int]) -> b
     """
     narrow, wide = (_typed(graph, dtypes, half, dtype) for dtype in ("float32", "float64"))
     computed = (
-        n.type == w.type or isinstance(n, MOVES)
+        _alike(n, w)
         for n, w in zip(topological(narrow.roots), topological(wide.roots), strict=True)
     )
     given = (n.type == w.type for n, w in zip(narrow.output_roots, wide.output_roots, strict=True))
     return all(computed) and all(given)
+
+
+def _alike(narrow: Node, wide: Node) -> bool:
+    """Return whether a node computes in the same dtype of float32 and of float64, or moves it."""
+    if isinstance(narrow, MOVES):
+        return True
+    inputs = zip(narrow.inputs, wide.inputs, strict=True) if narrow.starts_as_x else ()
+    return narrow.type == wide.type and all(n.type == w.type for n, w in inputs)
 
 
 def _typed(graph: Graph, dtypes: Sequence[str], half: frozenset[int], dtype: str) -> Graph:

@@ -1,0 +1,1 @@
+"""Parsers of feature-engine, whose transformers read and return frames."""

@@ -1,0 +1,72 @@
+"""feature-engine: frames, chains, and what is refused by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from feature_engine import discretisation, encoding, imputation, outliers, transformation
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import hbconv
+from hbconv.errors import InputError, UnsupportedError
+
+ROWS = pd.DataFrame(
+    {
+        "height": np.where(np.arange(24) % 7 == 3, np.nan, np.arange(24) / 4),
+        "colour": pd.Series(["red", "green", None, "blue", "red", "red"] * 4, dtype=object),
+        "count": np.arange(24) % 5 + 1,
+    }
+)
+FLAGS = np.arange(24) % 3 == 0
+
+
+def test_a_chain_from_missing_text_to_probabilities() -> None:
+    """Text is filled, joined to rare ones, and encoded, all in one vocabulary."""
+    model = make_pipeline(
+        imputation.MeanMedianImputer(),
+        imputation.CategoricalImputer(),
+        encoding.RareLabelEncoder(tol=0.2, n_categories=2),
+        encoding.CountFrequencyEncoder(unseen="encode"),
+        outliers.Winsorizer(variables=["height"], capping_method="iqr"),
+        LogisticRegression(),
+    ).fit(ROWS, FLAGS)
+    rows = ROWS.assign(colour=pd.Series(["mauve", None, "red", "Rare"] * 6, dtype=object))
+    found = hbconv.convert(model, "reference").predict_proba(rows)
+    np.testing.assert_allclose(found, model.predict_proba(rows), rtol=1e-12)
+
+
+def test_answers_with_frames_whose_columns_keep_their_dtypes() -> None:
+    """Columns that no step changes are as they were, and the order is the fitted one."""
+    width = discretisation.EqualWidthDiscretiser(bins=3, variables=["count"])
+    rows = ROWS[["count", "height"]].astype({"height": "float32"})
+    fitted = width.fit(rows)
+    found = hbconv.convert(fitted, "reference").transform(rows[["height", "count"]])
+    pd.testing.assert_frame_equal(found, fitted.transform(rows[["height", "count"]]))
+
+
+def test_refuses_the_rows_that_the_source_refuses() -> None:
+    """NaN in a column that a transformer reads, and values outside of its domain."""
+    log = transformation.LogTransformer(variables=["count"]).fit(ROWS)
+    model = hbconv.convert(log.fit(ROWS[["count", "height"]]), "reference")
+    with pytest.raises(InputError, match="zero or negative"):
+        model.transform(ROWS[["count", "height"]].assign(count=0))
+    with pytest.raises(InputError, match="NaN"):
+        model.transform(ROWS[["count", "height"]].assign(count=np.nan))
+
+
+def test_refuses_text_as_an_answer() -> None:
+    """A filled text that no step encodes is no number."""
+    with pytest.raises(UnsupportedError, match="encode text"):
+        hbconv.convert(imputation.CategoricalImputer().fit(ROWS), "reference").transform(ROWS)
+
+
+def test_refuses_by_parameter() -> None:
+    """Intervals as text, and indicators of capped values."""
+    boundaries = discretisation.EqualWidthDiscretiser(return_boundaries=True)
+    with pytest.raises(UnsupportedError, match="return_boundaries=True"):
+        hbconv.convert(boundaries.fit(ROWS[["count"]]), "reference")
+    capped = outliers.Winsorizer(add_indicators=True, capping_method="iqr")
+    with pytest.raises(UnsupportedError, match="add_indicators=True"):
+        hbconv.convert(capped.fit(ROWS[["count"]]), "reference")
