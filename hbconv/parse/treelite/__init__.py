@@ -1,0 +1,1 @@
+"""Parsers of treelite, the common form in which other libraries give their trees."""

@@ -1,0 +1,65 @@
+"""treelite: what is refused by name, and what is damaged."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import treelite
+from treelite.model_builder import Metadata, ModelBuilder, PostProcessorFunc, TreeAnnotation
+
+import hbconv
+from hbconv.errors import UnsupportedError
+from hbconv.parse.treelite.model_json import read_trees
+
+ROWS = np.array([[0.5], [1.0], [1.5], [np.nan]], np.float32)
+
+
+def _stump(operator: str, postprocessor: str = "identity") -> treelite.Model:
+    builder = ModelBuilder(
+        threshold_type="float32",
+        leaf_output_type="float32",
+        metadata=Metadata(
+            num_feature=1,
+            task_type="kRegressor",
+            average_tree_output=False,
+            num_target=1,
+            num_class=[1],
+            leaf_vector_shape=(1, 1),
+        ),
+        tree_annotation=TreeAnnotation(num_tree=1, target_id=[0], class_id=[0]),
+        postprocessor=PostProcessorFunc(name=postprocessor),
+        base_scores=[0.25],
+    )
+    builder.start_tree()
+    builder.start_node(0)
+    builder.numerical_test(
+        feature_id=0, threshold=1.0, default_left=True, opname=operator, left_child_key=1,
+        right_child_key=2,
+    )  # fmt: skip
+    builder.end_node()
+    for key, value in ((1, -2.0), (2, 3.0)):
+        builder.start_node(key)
+        builder.leaf(value)
+        builder.end_node()
+    builder.end_tree()
+    return builder.commit()
+
+
+@pytest.mark.parametrize("operator", ["<", "<="])
+def test_a_value_on_the_threshold_goes_as_in_the_source(operator: str) -> None:
+    """Both comparisons, and a missing value."""
+    model = _stump(operator)
+    found = hbconv.convert(model, "reference").predict(ROWS)
+    np.testing.assert_array_equal(found, treelite.gtil.predict(model, ROWS))
+
+
+def test_refuses_other_comparisons() -> None:
+    """A forest holds one of two comparisons."""
+    with pytest.raises(UnsupportedError, match="comparison_op"):
+        hbconv.convert(_stump(">"), "reference")
+
+
+def test_nodes_must_be_numbered_from_zero() -> None:
+    """A damaged model ends in a named error."""
+    with pytest.raises(hbconv.errors.ConversionError, match="numbered from 0"):
+        read_trees({"trees": [{"nodes": [{"node_id": 3, "leaf_value": 1.0}]}]})
