@@ -15,6 +15,7 @@ from hbconv.errors import OptionError
 from hbconv.log import log_parsed
 from hbconv.model import Model
 from hbconv.parse import parse
+from hbconv.parse.spark.saved_model import read_spark_model
 from hbconv.runtime.inputs.read import count_columns, read_table
 from hbconv.runtime.options import check_options
 from hbconv.runtime.program_choice import OnNewDtypes
@@ -48,7 +49,7 @@ def convert(
     ----------
     estimator : object
         Fitted scikit-learn, LightGBM, XGBoost or CatBoost model, a pipeline of them, a Graph, or
-        the path of a .skops file of one.
+        the path of a .skops file of one, or of a folder that Spark ML saved.
     backend : str
         ``"reference"``, ``"torch"``, ``"torchscript"``, ``"onnx"`` or ``"tvm"``. ``"auto"`` takes
         tvm on the CPU if it is installed, else torch; reference, which is slow, where neither is.
@@ -151,7 +152,7 @@ def tune_model(model: Model, tune: Any, sample: Any = None) -> Model:
 
 def _parse(estimator: object, n_features: int | None, iterations: tuple[int, int] | None) -> Graph:
     if isinstance(estimator, (str, os.PathLike)):
-        estimator = open_skops(Path(estimator))
+        estimator = _open(Path(estimator))
     if not isinstance(estimator, Graph):
         began = perf_counter()
         graph = parse(estimator, n_features, iterations)
@@ -163,6 +164,11 @@ def _parse(estimator: object, n_features: int | None, iterations: tuple[int, int
             "parse_lightgbm_text(text, iterations)."
         )
     return estimator
+
+
+def _open(path: Path) -> object:
+    """Return the fitted model of a file, or of a folder that Spark ML saved."""
+    return read_spark_model(path) if path.is_dir() else open_skops(path)
 
 
 def _choose(backend: str, device: str) -> str:

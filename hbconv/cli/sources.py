@@ -22,19 +22,25 @@ __all__ = ["convert_options", "load_model", "load_source", "model_arguments"]
 
 KNOWN = (
     ".txt (LightGBM), .json and .ubj (XGBoost), .json and .cbm (CatBoost), "
-    ".skops, .joblib and .pkl, .hbc"
+    ".skops, .joblib and .pkl, .hbc, and folders of Spark ML"
 )
 """Suffixes of model files."""
 
 
 def load_source(path: Path, *, allow_pickle: bool = False) -> Any:
-    """Read a fitted model, or the Graph of a booster's file, by the file's suffix.
+    """Read a fitted model, the Graph of a booster's file, or a folder that Spark ML saved.
+
+    The suffix of a file tells what it is.
 
     Raises
     ------
     ConversionError
         Unknown suffix, a damaged file, or one that needs ``--allow-pickle``.
     """
+    if path.is_dir():
+        from hbconv.parse.spark.saved_model import read_spark_model
+
+        return read_spark_model(path)
     if not path.is_file():
         raise ConversionError(f"No file {path}.")
     from hbconv.parse.checks.damage import reading

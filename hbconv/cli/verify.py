@@ -14,6 +14,7 @@ from hbconv.cli.sources import convert_options, load_source, model_arguments, re
 from hbconv.cli.tables import read_all
 from hbconv.containers import Graph
 from hbconv.errors import OptionError
+from hbconv.parse.spark.saved_model import SparkModel
 from hbconv.scorer import rows_for
 
 EXAMPLES = """
@@ -47,6 +48,11 @@ def run(options: argparse.Namespace) -> int:
     model = hbconv.convert(source, **convert_options(options))
     if isinstance(source, Graph):
         source = open_booster(path)
+    if isinstance(source, SparkModel):
+        raise OptionError(
+            f"{path.name} is a model of Spark, which hbconv does not run. Compare the answers of "
+            f"hbconv score {path.name} {options.data} with those of your cluster."
+        )
     names = getattr(model, "feature_names_in_", None)
     rows = rows_for(
         model,

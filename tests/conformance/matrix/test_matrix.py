@@ -37,9 +37,13 @@ def _pairs() -> list[Any]:
     ]
 
 
+JUDGED_BY_STORED_ANSWERS = {"hbconv.parse.spark.saved_model.SparkModel"}
+"""Models whose library needs more than Python: ``tests/unit/parse/spark``."""
+
+
 def test_table_has_every_estimator() -> None:
     """No parser without a row, no row without a parser."""
-    assert {case.estimator for case in CASES} == set(parser_names())
+    assert {case.estimator for case in CASES} == set(parser_names()) - JUDGED_BY_STORED_ANSWERS
 
 
 @pytest.mark.parametrize("module", CASES_OF)

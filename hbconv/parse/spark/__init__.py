@@ -1,0 +1,1 @@
+"""Parsers of models that Spark ML saved, a file for each kind of stage."""
