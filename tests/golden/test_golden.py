@@ -8,6 +8,7 @@ import pytest
 from golden.conftest import EXPECTED
 from golden.pipelines import PIPELINES, fitted
 from golden.test_cuda_code import ARCHITECTURES
+from golden.test_tree_code import MACHINES
 
 from hbconv.containers import show, verify_graph
 from hbconv.lower import lower
@@ -26,9 +27,10 @@ def test_forms(name: str, golden: Callable[[str], None]) -> None:
 
 
 def test_no_golden_is_left_over() -> None:
-    """Each file belongs to a pipeline, to a rule or to the CUDA kernels."""
+    """Each file belongs to a pipeline, a rule, the CUDA kernels or the kernels of trees."""
     code = {f"{kind}_code_{name}" for kind in ("cuda", "row") for name in ARCHITECTURES}
     cuda = {"cuda_choices", "row_source", *code}
-    assert {path.stem for path in EXPECTED.glob("*.txt")} == cuda | {
+    trees = {f"tree_code_{name}" for name in MACHINES}
+    assert {path.stem for path in EXPECTED.glob("*.txt")} == cuda | trees | {
         f"forms_{name}" for name in PIPELINES
     } | {f"rule_{rule.name}" for rule in RULES}

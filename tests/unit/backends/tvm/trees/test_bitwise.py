@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from forests import hostile_rows, random_forest
+from shaped_forests import grown
 
 from hbconv.array import Array
 from hbconv.backends.tvm import BACKEND
@@ -29,51 +30,6 @@ from hbconv.target import Target
 from hbconv.tensor import Builder
 
 pytestmark = pytest.mark.usefixtures("vector")
-
-
-def grown(rng, n_trees, n_leaves, lean, n_features=3, n_thresholds=9):
-    """Trees of so many leaves; the leaf that is split next is the last one, a random one, or
-    the shallowest.
-    """
-    fields = {name: [] for name in ("feature", "threshold", "left", "right", "roots")}
-    for tree in range(n_trees):
-        nodes, leaves, number = {}, [(0, ())], 0
-        for _ in range(n_leaves - 1):
-            at = {
-                "chain": len(leaves) - 1,
-                "random": int(rng.integers(len(leaves))),
-                "balanced": int(np.argmin([len(p) for _, p in leaves])),
-            }[lean]
-            _, path = leaves.pop(at)
-            nodes[path], number = len(nodes), number + 1
-            leaves[at:at] = [(0, (*path, 0)), (0, (*path, 1))]
-        first, leaf_of = (
-            len(fields["feature"]),
-            {
-                path: tree * n_leaves + i
-                for i, (_, path) in enumerate(sorted(leaves, key=lambda leaf: leaf[1]))
-            },
-        )
-        for path in nodes:
-            for side, name in enumerate(("left", "right")):
-                below = (*path, side)
-                fields[name].append(first + nodes[below] if below in nodes else ~leaf_of[below])
-            fields["feature"].append(int(rng.integers(n_features)))
-            fields["threshold"].append(float(rng.integers(n_thresholds)) / 4 - 1)
-        fields["roots"].append(first + nodes[()] if nodes else ~leaf_of[()])
-    ints = {
-        name: Array.of(np.array(fields[name]), "int32")
-        for name in ("feature", "left", "right", "roots")
-    }
-    total, tests = n_trees * n_leaves, len(fields["feature"])
-    return Forest(
-        **ints, threshold=Array(np.array(fields["threshold"], np.float64)),
-        default_left=Array(rng.random(tests) < 0.5),
-        first_leaf=Array.of(np.arange(n_trees + 1) * n_leaves, "int32"),
-        values=Array(rng.standard_normal((total, 1))),
-        target=Array.of(np.zeros(n_trees), "int32"), start=Array([0.25]), strict=False,
-        n_features=n_features, leaf_id=Array.of(np.arange(total), "int32"),
-    )  # fmt: skip
 
 
 GROUP = 8
