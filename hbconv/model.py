@@ -19,7 +19,7 @@ from hbconv.log import log_export
 from hbconv.names import guess, unknown
 from hbconv.runtime.bound_call import bind_call, bind_tables
 from hbconv.runtime.call import call, grouped
-from hbconv.runtime.fast_call import FastCall, find_fast_call
+from hbconv.runtime.fast_call import find_fast_call
 from hbconv.runtime.inputs.category_codes import over_arrays
 from hbconv.runtime.inputs.read import is_table, read_table
 from hbconv.runtime.inputs.table import Reads
@@ -102,7 +102,7 @@ class Model(SklearnEstimator):
         """Begin anew with the programs of a target."""
         self.target = target
         self.programs = Programs(self.parsed, target, stored, self.tuning, self.on_new_dtypes)
-        self._fast_calls: dict[tuple[str, np.dtype[Any]], FastCall | None] = {}
+        self._fast_calls: dict[tuple[str, np.dtype[Any]], Callable[..., Any] | None] = {}
         self._row_calls: dict[str, Callable[[Any], Any]] = {}
         self._tensor_calls: dict[str, TensorCall] = {}
         self._over_arrays: Model | None = None

@@ -26,11 +26,11 @@ from hbconv.runtime.matrix_call import (
     in_fresh_arrays,
     in_place,
 )
-from hbconv.runtime.outputs.answers import decoder
+from hbconv.runtime.outputs.answers import decoder, row_decoder
 from hbconv.runtime.outputs.dataframes import library_of
 from hbconv.runtime.programs import Programs
 
-__all__ = ["FastCall", "find_fast_call"]
+__all__ = ["find_fast_call"]
 
 
 class FastCall:
@@ -68,10 +68,9 @@ class FastCall:
         self._many = None
         if not guard.looks_at_rows:
             self._many = in_fresh_arrays(matrix, flags=guard.flags_rows)
-        self._decode = decoder(matrix.output)
         self._local = threading.local()
 
-    def __call__(self, x: Matrix) -> Any:
+    def answer(self, x: Matrix) -> Any:
         """Answer, or return None where ``call`` must."""
         if self._dtype is not None:
             x = x.astype(self._dtype)
@@ -112,13 +111,17 @@ class FastCall:
         assert bound is not None  # noqa: S101  (sizes are those that can be bound)
         flagged = bound.outputs[FLAGGED][:rows] if self._guard.flags_rows else None
         doubts = Doubts.of(self._guard, flagged)
-        return in_place(self._matrix, bound, rows, self._decode, self._local.turns, doubts)
+        decode = (row_decoder if rows == 1 else decoder)(self._matrix.output)
+        return in_place(self._matrix, bound, rows, decode, self._local.turns, doubts)
 
 
 def find_fast_call(
     graph: Graph, programs: Programs, reads: Reads, method: str, dtype: str
-) -> FastCall | None:
-    """Return the fast call of a method that answered a matrix of this dtype, if it has one."""
+) -> Call | None:
+    """Return the fast call of a method that answered a matrix of this dtype, if it has one.
+
+    It is a bound method: Python calls one sooner than an object that can be called.
+    """
     conventions = graph.schema.conventions
     if reads.text or reads.entries:
         return None
@@ -135,6 +138,7 @@ def find_fast_call(
     needs_host = program.guard.host or program.guard.warnings
     if matrix is None or needs_host or not program.artifact.sizes:
         return None
-    return FastCall(
+    fast = FastCall(
         matrix, graph, converts=conversion.dtypes != given, small=bool(conversion.small)
     )
+    return fast.answer

@@ -28,7 +28,7 @@ from hbconv.runtime.inputs.places import find_places, finds_silently
 from hbconv.runtime.inputs.read import read_table
 from hbconv.runtime.inputs.records import opened
 from hbconv.runtime.inputs.table import Reads, Table
-from hbconv.runtime.outputs.answers import decoder
+from hbconv.runtime.outputs.answers import row_decoder
 from hbconv.runtime.outputs.dataframes import library_of
 from hbconv.runtime.program import Program
 from hbconv.runtime.programs import Programs
@@ -90,7 +90,7 @@ class RowCall:
         self._ordinary = ordinary
         self._find_program = find_program
         self._frames = graph.traits.frame_format if method == "transform" else None
-        self._decode = decoder(graph.outputs[method])
+        self._decode = row_decoder(graph.outputs[method])
         self._plans: dict[Kind, _Plan | None] = {}
         self._memory = _Memory()
 

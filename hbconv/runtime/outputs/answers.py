@@ -29,7 +29,7 @@ from hbconv.containers import (
 )
 from hbconv.runtime.outputs.tensors import cast, concatenate, look_up, on_host, stack
 
-__all__ = ["answer", "decoder", "flattened", "in_form", "in_order", "join"]
+__all__ = ["answer", "decoder", "flattened", "in_form", "in_order", "join", "row_decoder"]
 
 
 def answer(output: Output, values: Any) -> Any:
@@ -72,6 +72,21 @@ def decoder(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
     if isinstance(form, Matrix):
         return np.ndarray.copy if dtype is None else lambda values: values.astype(dtype)
     return lambda values: answer(output, values.copy())
+
+
+def row_decoder(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
+    """Return what ``decoder`` does, for the values of one row.
+
+    An answer that is one number takes a copy: slices, casts and look-ups take several times as
+    long as that.
+    """
+    form = output.for_rows(sparse=False).form
+    if isinstance(form, Labels) and form.vector:
+        labels = list(cast(form.classes.data, output.dtype)[:, np.newaxis])
+        return lambda values: labels[values.item()].copy()
+    if isinstance(form, Vector) and output.dtype is None:
+        return np.ndarray.flatten
+    return decoder(output)
 
 
 def join(parts: Sequence[Any]) -> Any:

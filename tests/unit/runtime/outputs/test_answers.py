@@ -15,6 +15,9 @@ from sklearn.preprocessing import StandardScaler
 from sources import dense
 
 import hbconv
+from hbconv.array import Array
+from hbconv.containers import Columns, Labels, Matrix, Output, Schema, Vector
+from hbconv.runtime.outputs.answers import decoder, row_decoder
 
 BACKENDS = available_backends()
 
@@ -204,3 +207,20 @@ def test_a_sample_compiles_every_method_beforehand():
     model.predict(matrix().astype(np.float32))
     model.predict_proba(matrix().astype(np.float32))
     assert model.programs.compiled == before
+
+
+@pytest.mark.parametrize("dtype", [None, "float64"])
+@pytest.mark.parametrize("form", [Vector(), Matrix(), Labels(Array(["no", "yes"]))])
+def test_values_of_one_row_become_the_same_answer_in_memory_of_its_own(form, dtype):
+    is_labels = isinstance(form, Labels)
+    output = Output(Columns.of(Schema.matrix(1)), form, None if is_labels else dtype)
+    values = np.array([[1]], np.int32 if is_labels else np.float32)
+    found, expected = row_decoder(output)(values), decoder(output)(values)
+    assert (found.dtype, found.shape, found.tolist()) == (
+        expected.dtype,
+        expected.shape,
+        expected.tolist(),
+    )
+    assert not np.shares_memory(found, values)
+    found[...] = "" if is_labels else 7
+    assert np.array_equal(row_decoder(output)(values), expected)
