@@ -35,6 +35,8 @@ def adding(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Iterator[RowL
 
     def add(group: Any, row: Any, leaves: list[Any]) -> None:
         column = k.bind(k.entry(target, group))
+        if width > 1:
+            leaves = [k.bind(leaf) for leaf in leaves]
         with k.over((width,)) as (i,):
             total = k.load(out, (column + i,), row)
             for leaf in leaves:

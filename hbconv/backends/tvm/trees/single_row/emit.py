@@ -62,9 +62,7 @@ class SingleRow(TreeKernel):
 
     def tables(self, task: TreeTask, trees: Trees) -> SingleRowTables:
         """Return the tops of the trees, and what is below them."""
-        return make_single_row_tables(
-            task.forest, task.dtype, task.bins, trees, shuffles=task.machine.shuffles
-        )
+        return make_single_row_tables(task.forest, task.dtype, task.bins, trees, task.machine)
 
     def find_leaves(
         self, k: Kernel, x: Place, tables: SingleRowTables, hand_over: RowLeaves
@@ -82,21 +80,27 @@ def _pass_tops(
 ) -> None:
     """Find the exits of the tops that a row comes to, and walk on from them."""
     with finding_exits(k, tops, tables.columns) as finder, k.rows() as row:
-        finder.find(row, x)
-        if tables.walk:
-            _walk(k, x, row, tables.walk, finder.exit, hand_over)
-        else:
-            _reach_exits(k, row, finder, tables.n_places, hand_over)
+        if tables.walk is None:
+            with finder.groups(row, x) as group:
+                _reach_exits(k, row, finder, group, tables.n_places, hand_over)
+            return
+        with finder.groups(row, x):
+            pass
+        _walk(k, x, row, tables.walk, finder.exit, hand_over)
 
 
 def _reach_exits(
-    k: Kernel, row: Any, finder: ExitFinder, n_places: int, hand_over: RowLeaves
+    k: Kernel, row: Any, finder: ExitFinder, group: Any, n_places: int, hand_over: RowLeaves
 ) -> None:
     """Hand over the exits of whole trees: they are the leaves, in their order."""
-    with T.serial(n_places // TREES_SIDE_BY_SIDE) as group:
-        places = [group * TREES_SIDE_BY_SIDE + i for i in range(TREES_SIDE_BY_SIDE)]
-        exits = [k.bind(tirx.Cast("int64", finder.exit(place))) for place in places]
-        hand_over(group, row, exits)
+    most = finder.tops.group // TREES_SIDE_BY_SIDE
+    first = k.bind(group * most)
+    left = n_places // TREES_SIDE_BY_SIDE - first
+    with T.serial(tirx.min(left, tirx.IntImm("int32", most))) as i:
+        side_by_side = k.bind(first + i)
+        places = [side_by_side * TREES_SIDE_BY_SIDE + j for j in range(TREES_SIDE_BY_SIDE)]
+        exits = [tirx.Cast("int64", finder.exit(place)) for place in places]
+        hand_over(side_by_side, row, exits)
 
 
 def _walk(

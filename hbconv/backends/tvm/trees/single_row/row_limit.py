@@ -6,10 +6,10 @@ import numpy as np
 
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.trees.categories.tables import find_sets
+from hbconv.backends.tvm.trees.single_row.column_look_up import column_look_up
 from hbconv.backends.tvm.trees.single_row.top_tables import (
     MAX_COLUMNS_SHUFFLED,
-    TREES_PER_GROUP,
-    VECTORS_PER_GROUP,
+    group_vectors,
     max_top_splits,
 )
 from hbconv.cost_model import SINGLE_ROW, SMALL_TILE, Work
@@ -53,7 +53,9 @@ def _row_work(forest: Forest, machine: Machine) -> Work:
         return Work(operators=1, elementwise=forest.n_trees, reads=forest.n_trees * depth)
     largest = int(np.bincount(forest.tree_of_tests, minlength=1).max())
     top = min(largest, max_top_splits(largest))
-    vectors = -(-forest.n_trees // TREES_PER_GROUP) * VECTORS_PER_GROUP * top
+    look_up = column_look_up(machine)
+    groups, vectors_of_group = group_vectors(forest.n_trees, look_up.lanes, look_up.in_turn)
+    vectors = groups * vectors_of_group * top
     steps = depth - top.bit_length() if top < largest else 0
     reads = forest.n_trees * max(steps, 0)
     return Work(operators=1, elementwise=forest.n_trees, reads=reads, visits=vectors)

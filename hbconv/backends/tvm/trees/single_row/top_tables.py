@@ -11,24 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.trees.bins.tables import SIGNED_BYTE_BIAS
+from hbconv.backends.tvm.trees.single_row.column_look_up import ColumnLookUp
 from hbconv.backends.tvm.trees.single_row.row_columns import RowColumns
 from hbconv.forest import Forest
 
 __all__ = [
     "MAX_COLUMNS_SHUFFLED",
-    "TREES_PER_GROUP",
-    "TREES_PER_VECTOR",
-    "VECTORS_PER_GROUP",
     "TreeTops",
+    "group_vectors",
     "make_tree_tops",
     "max_top_splits",
 ]
 
-TREES_PER_VECTOR = 32
-"""Trees that a vector holds a byte of."""
-VECTORS_PER_GROUP = 2
-"""Vectors that are worked on in turn, so that one waits for its splits while the other steps."""
-TREES_PER_GROUP = TREES_PER_VECTOR * VECTORS_PER_GROUP
 MAX_COLUMNS_SHUFFLED = 128
 """Columns up to which splits look them up in registers: each sixteen cost a shuffle a split."""
 MAX_SPLITS_WHOLE_TREE = 63
@@ -56,10 +50,10 @@ class TreeTops:
 
     Parameters
     ----------
-    words : uint8 (n_slots, 4, TREES_PER_GROUP)
+    words : uint8 (n_slots, 4, n_trees_of_group)
         A split of each tree of a group: column in a row without NaN, threshold (a signed byte),
         first exit, first exit of the right child.
-    columns : uint8 (n_slots, TREES_PER_GROUP)
+    columns : uint8 (n_slots, n_trees_of_group)
         Column in any row.
     group_start : int32 (n_groups + 1,)
         First slot of each group of trees.
@@ -81,6 +75,11 @@ class TreeTops:
         return len(self.group_start) - 1
 
     @property
+    def group(self) -> int:
+        """Number of trees of a group."""
+        return int(self.columns.shape[1])
+
+    @property
     def are_whole(self) -> bool:
         """Whether all exits are leaves."""
         return bool((self.exits < 0).all())
@@ -91,7 +90,22 @@ def max_top_splits(largest: int) -> int:
     return MAX_SPLITS_WHOLE_TREE if largest <= MAX_SPLITS_WHOLE_TREE else MAX_SPLITS_OF_TOP
 
 
-def make_tree_tops(forest: Forest, columns: RowColumns, order: Ints) -> TreeTops:
+def group_vectors(n_trees: int, lanes: int, in_turn: int) -> tuple[int, int]:
+    """Return the number of groups that trees form, and of vectors of each.
+
+    Examples
+    --------
+    >>> group_vectors(500, 64, 4), group_vectors(100, 64, 4), group_vectors(300, 64, 4)
+    ((2, 4), (1, 2), (2, 3))
+    """
+    vectors = max(1, -(-n_trees // lanes))
+    groups = -(-vectors // in_turn)
+    return groups, -(-vectors // groups)
+
+
+def make_tree_tops(
+    forest: Forest, columns: RowColumns, order: Ints, look_up: ColumnLookUp
+) -> TreeTops:
     """Take the splits of each tree, or the first of them level by level.
 
     1. A tree's splits are ranked level by level; the top takes the first ranks.
@@ -102,35 +116,38 @@ def make_tree_tops(forest: Forest, columns: RowColumns, order: Ints) -> TreeTops
     most = max_top_splits(int(counts.max(initial=0)))
     splits = np.flatnonzero(rank < most)
     exits = _number_exits(forest, rank < most)
-    group, lane = _seat_trees(forest.n_trees, order)  # 2
-    n_slots = np.zeros(-(-len(order) // TREES_PER_GROUP), np.int64)
+    n_groups, vectors = group_vectors(len(order), look_up.lanes, look_up.in_turn)  # 2
+    group, lane = np.divmod(_places(forest.n_trees, order), vectors * look_up.lanes)
+    n_slots = np.zeros(n_groups, np.int64)
     np.maximum.at(n_slots, group, np.minimum(counts, most))
     group_start = np.append(0, np.cumsum(n_slots))
     tree = forest.tree_of_tests[splits]
     at = group_start[group[tree]] + rank[splits], lane[tree]
-    words, any_row = _write_slots(int(group_start[-1]), at, splits, columns, exits)
+    shape = int(group_start[-1]), vectors * look_up.lanes
+    words, any_row = _write_slots(shape, at, splits, columns, exits)
     exit_start = exits.exit_start[order].astype(np.int32)
     return TreeTops(words, any_row, group_start.astype(np.int32), exits.exits, exit_start)
 
 
-def _seat_trees(n_trees: int, order: Ints) -> tuple[Ints, Ints]:
-    """Return the group of each tree, and its lane in it."""
+def _places(n_trees: int, order: Ints) -> Ints:
+    """Return the place of each tree in the order."""
     places = np.flatnonzero(order >= 0)
     place = np.empty(n_trees, np.int64)
     place[order[places]] = places
-    return np.divmod(place, TREES_PER_GROUP)
+    return place
 
 
 def _write_slots(
-    n_slots: int, at: tuple[Ints, Ints], splits: Ints, columns: RowColumns, exits: _Exits
+    shape: tuple[int, int], at: tuple[Ints, Ints], splits: Ints, columns: RowColumns, exits: _Exits
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """Write the words of splits, and their columns in any row, to slots and lanes.
 
     Slots without a split keep a threshold that moves no row.
     """
-    words = np.zeros((n_slots, 4, TREES_PER_GROUP), np.uint8)
+    n_slots, group = shape
+    words = np.zeros((n_slots, 4, group), np.uint8)
     words[:, 1] = NEVER_RIGHT
-    any_row = np.zeros((n_slots, TREES_PER_GROUP), np.uint8)
+    any_row = np.zeros((n_slots, group), np.uint8)
     slot, lane = at
     column = columns.bins.column[splits]
     threshold = (columns.bins.threshold_bin[splits] - SIGNED_BYTE_BIAS) % 256

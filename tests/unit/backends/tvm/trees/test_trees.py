@@ -46,10 +46,9 @@ def compiled(forest, dtype, strategies=STRATEGIES):
     return BACKEND.compile(scores_and_leaves(forest, dtype, strategies), Target("tvm"))
 
 
-def compiled_for_few(forest, dtype):
-    return compile_program(
-        scores_and_leaves(forest, dtype, ("select",)), FEW, Machine.host(), Target("tvm")
-    )
+def compiled_for_few(forest, dtype, machine=None):
+    program = scores_and_leaves(forest, dtype, ("select",))
+    return compile_program(program, FEW, machine or Machine.host(), Target("tvm"))
 
 
 def check(forest, dtype, rows=(0, 1, 33, 300), strategies=STRATEGIES):
@@ -226,6 +225,22 @@ def test_oblivious_trees(dtype, n_values):
     )
     assert find_level_splits(other) is None
     check(other, dtype, rows=(33,), strategies=("tree_traversal",))
+
+
+@pytest.mark.parametrize("extras", [True, False])
+@pytest.mark.parametrize(("features", "trees"), [(6, 300), (40, 150), (60, 70)])
+def test_few_rows_pass_the_tops_of_groups_of_trees(features, trees, extras):
+    host = Machine.host()
+    machine = host if extras else replace(host, extras=frozenset())
+    rng = np.random.default_rng(features)
+    forest = random_forest(
+        rng, n_trees=trees, n_features=features, max_depth=6, n_outputs=2, missing="mixed"
+    )
+    few = compiled_for_few(forest, "float32", machine)
+    x = hostile_rows(rng, forest, "float32", 40)
+    found = few.run({"x": x})
+    np.testing.assert_array_equal(found["scores select"], forest.scores(x))
+    np.testing.assert_array_equal(found["leaves select"], forest.leaves(x))
 
 
 def few_of(forest, strategy, level="x86-64-v3"):
