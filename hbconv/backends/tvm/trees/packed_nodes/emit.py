@@ -10,7 +10,7 @@ from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.trees.packed_nodes.tables import PackedNodes
 
-__all__ = ["node_word", "step"]
+__all__ = ["UNSIGNED", "node_word", "step"]
 
 UNSIGNED = {"int32": "uint32", "int64": "uint64"}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from tvm import tirx
@@ -13,7 +14,7 @@ from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.trees.float_keys.emit import key_of
 from hbconv.backends.tvm.trees.leaves import by_tile
 from hbconv.backends.tvm.trees.leaves.by_tile import TileLeaves
-from hbconv.backends.tvm.trees.packed_nodes.emit import step
+from hbconv.backends.tvm.trees.packed_nodes.emit import UNSIGNED, node_word, step
 from hbconv.backends.tvm.trees.packed_nodes.tables import PackedNodes
 from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
@@ -26,8 +27,8 @@ ROWS_WALKING = 16
 
 Their keys of a column fill a cache line.
 """
-STEPS_PER_CHECK = 3
-"""Steps after which rows that went further than usual are asked whether all stand on leaves."""
+STEPS_PER_ROUND = 3
+"""Steps that rows go on together which went further than usual."""
 
 
 class Walk(TreeKernel):
@@ -50,53 +51,123 @@ class Walk(TreeKernel):
     def find_leaves(self, k: Kernel, x: Place, tables: WalkTables, hand_over: TileLeaves) -> None:
         """Write the keys of a tile, then walk down tree by tree."""
         packed = tables.packed
-        with k.temporary(packed.word, (len(packed.feature) + 1,)) as keys:
+        with (
+            k.temporary(packed.word, (len(packed.feature) + 1,)) as keys,
+            k.temporary("int32", (2,)) as rows,
+            k.temporary("int64", (2,)) as positions,
+        ):
             _write_keys(k, keys, x, packed)
-            hand_over(_Walker(k, keys, tables).find)
+            hand_over(_Walker(k, keys, _Waiting(k, rows, positions), tables).find)
 
 
 class _Walker:
     """Finds the leaves of one tree for all rows of a tile."""
 
-    def __init__(self, k: Kernel, keys: Place, tables: WalkTables) -> None:
+    def __init__(self, k: Kernel, keys: Place, waiting: _Waiting, tables: WalkTables) -> None:
         self.k = k
         self.keys = keys
+        self.waiting = waiting
         self.packed = tables.packed
+        self.even = tables.even
         self.roots = k.constant(tables.roots)
-        self.depths = k.constant(tables.depths)
         self.usual_depths = k.constant(tables.usual_depths)
         self.nodes = k.constant(tables.packed.nodes)
 
     def find(self, tree: Any, numbers: Place, i: Any) -> None:
-        """Write the leaf of each row to entry i of a place."""
+        """Write the leaf of each row to entry i of a place.
+
+        All rows go as far as is usual. Where paths differ in length by far, those that stand on a
+        split then go on together, until none does.
+        """
         k = self.k
         root = k.bind(k.entry(self.roots, tree))
-        depth = k.bind(k.entry(self.depths, tree))
-        first_steps = k.bind(k.entry(self.usual_depths, tree))
+        steps = k.bind(k.entry(self.usual_depths, tree))
+        self.waiting.clear()
         with k.vectors(ROWS_WALKING) as row:
-            first_key = k.bind(tirx.Cast("int64", row.base * (len(self.packed.feature) + 1)))
-            at = [k.variable("int64", root) for _ in range(ROWS_WALKING)]
-            with T.serial(first_steps):
-                self._advance(at, first_key)
-            self._finish(at, first_key, depth - first_steps)
-            for j, position in enumerate(at):
-                leaf = tirx.Cast("int32", k.entry(self.nodes, position.get() * 2))
-                k.store(numbers, (i,), row.base + j, leaf)
+            rows = [row.base + j for j in range(ROWS_WALKING)]
+            first_key = k.bind(self._first_key(row.base))
+            at = [k.variable("int64", root) for _ in rows]
+            first_keys = [first_key + j for j in range(ROWS_WALKING)]
+            self._go_down(at, first_keys, steps)
+            self._write_leaves(rows, at, numbers, i)
+        if self.even:
+            return
+        with self.waiting.rounds() as (rows, starts):
+            at = [k.variable("int64", start) for start in starts]
+            first_keys = [k.bind(self._first_key(row)) for row in rows]
+            self._go_down(at, first_keys, STEPS_PER_ROUND)
+            self._write_leaves(rows, at, numbers, i)
 
-    def _finish(self, at: list[Any], first_key: Any, steps_left: Any) -> None:
-        """Advance until no row steps on, where there is more to go at all."""
-        onward = self.k.variable("int64", steps_left)
-        with T.While(onward.get() > 0):
-            for _ in range(STEPS_PER_CHECK - 1):
-                self._advance(at, first_key)
-            onward.set(reduce(tirx.bitwise_or, self._advance(at, first_key)))
+    def _first_key(self, row: Any) -> Any:
+        """Return where the first key of a row is: those of rows side by side follow each other."""
+        lane = row % ROWS_WALKING
+        block = tirx.Cast("int64", row - lane) * (len(self.packed.feature) + 1)
+        return block + tirx.Cast("int64", lane)
 
-    def _advance(self, at: list[Any], first_key: Any) -> list[Any]:
-        """Step down with each row; gives 0 for those that stood on leaves."""
-        return [
-            step(self.k, position, self.nodes, self.keys, self.packed, first_key + j)
-            for j, position in enumerate(at)
-        ]
+    def _go_down(self, at: list[Any], first_keys: list[Any], steps: Any) -> None:
+        """Take some steps with rows side by side."""
+        with T.serial(steps):
+            for position, first_key in zip(at, first_keys, strict=True):
+                step(self.k, position, self.nodes, self.keys, self.packed, first_key)
+
+    def _write_leaves(self, rows: list[Any], at: list[Any], numbers: Place, i: Any) -> None:
+        """Write the leaves of rows, and list those that have yet to go on."""
+        k = self.k
+        packed = self.packed
+        for row, variable in zip(rows, at, strict=True):
+            position = k.bind(variable.get())
+            leaf, fields = (node_word(k, self.nodes, packed, position, n) for n in range(2))
+            k.store(numbers, (i,), row, tirx.Cast("int32", leaf))
+            if not self.even:
+                goes_on = fields > literal((1 << packed.shift) - 1, UNSIGNED[packed.word], 1)
+                self.waiting.add(row, position, goes_on)
+
+
+class _Waiting:
+    """The rows of a tile that have yet to go on, and where they stand.
+
+    Each round writes a new list over the one that it reads, never ahead of it.
+    """
+
+    def __init__(self, k: Kernel, rows: Place, positions: Place) -> None:
+        self.k = k
+        self.rows = rows
+        self.positions = positions
+        self.count = k.variable("int32", literal(0, "int32", 1))
+
+    def clear(self) -> None:
+        """Have no row wait."""
+        self.count.set(literal(0, "int32", 1))
+
+    def add(self, row: Any, position: Any, goes_on: Any) -> None:
+        """Write a row, which stays in the list if it goes on."""
+        self._write(self.count.get(), row, position)
+        self.count.set(self.count.get() + tirx.Cast("int32", goes_on))
+
+    @contextmanager
+    def rounds(self) -> Iterator[tuple[list[Any], list[Any]]]:
+        """Loop until no row waits, and yield some rows at a time.
+
+        The last row is repeated to fill the last of these groups.
+        """
+        k = self.k
+        with T.While(self.count.get() > 0):
+            total = k.bind(self.count.get())
+            last = [k.bind(each) for each in self._read(total - 1)]
+            for i in range(ROWS_WALKING - 1):
+                self._write(total + i, *last)
+            self.clear()
+            with T.serial((total + (ROWS_WALKING - 1)) // ROWS_WALKING) as group:
+                first = k.bind(group * ROWS_WALKING)
+                found = [self._read(first + i) for i in range(ROWS_WALKING)]
+                yield [k.bind(row) for row, _ in found], [k.bind(at) for _, at in found]
+
+    def _write(self, place: Any, row: Any, position: Any) -> None:
+        self.k.store(self.rows, (0,), place, row)
+        self.k.store(self.positions, (0,), place, position)
+
+    def _read(self, place: Any) -> tuple[Any, Any]:
+        return self.k.load(self.rows, (0,), place), self.k.load(self.positions, (0,), place)
 
 
 def _write_keys(k: Kernel, keys: Place, x: Place, packed: PackedNodes) -> None:

@@ -1,4 +1,4 @@
-"""What rows read that walk down trees side by side: packed nodes, and how far each tree goes."""
+"""What rows read that walk down trees side by side: packed nodes, and how far most go."""
 
 from __future__ import annotations
 
@@ -25,23 +25,26 @@ class WalkTables:
     packed : PackedNodes
     roots : int64 (n_trees,)
         Position of the root.
-    depths : int64 (n_trees,)
-        Steps to the deepest leaf.
     usual_depths : int64 (n_trees,)
-        Mean depth of the leaves, rounded up: of many rows, one nearly always goes so far.
+        Mean depth of the leaves, rounded up: most rows go no further. Depth of the deepest leaf
+        where paths are even.
+    even : bool
+        Whether all paths of a tree are about as long: no row has far to go on.
     """
 
     packed: PackedNodes
     roots: Ints
-    depths: Ints
     usual_depths: Ints
+    even: bool
 
 
 def make_walk_tables(forest: Forest, dtype: str, stride: int, trees: Trees) -> WalkTables:
     """Pack the nodes for keys of ``stride`` rows side by side."""
     packed = pack_nodes(forest, dtype, stride)
-    usual_depths = _mean_depths(forest)[trees.order]
-    return WalkTables(packed, packed.roots[trees.order], packed.depths[trees.order], usual_depths)
+    depths = packed.depths[trees.order]
+    usual = _mean_depths(forest)[trees.order]
+    even = bool((depths <= usual + 1).all())
+    return WalkTables(packed, packed.roots[trees.order], depths if even else usual, even)
 
 
 def _mean_depths(forest: Forest) -> Ints:
