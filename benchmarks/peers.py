@@ -12,16 +12,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from models import Fitted
 
-__all__ = ["PEERS", "Contender", "Setting", "Unavailable", "contenders"]
+__all__ = ["ONE_THREAD", "PEERS", "Contender", "Setting", "Unavailable", "contenders"]
 
 Call = Callable[[Any], Any]
+ONE_THREAD = "hbconv tvm, one thread"
 
 
 class Unavailable(Exception):  # noqa: N818
@@ -234,6 +235,13 @@ def hbconv_backend(backend: str, precision: str = "exact") -> Callable[[Setting]
     return make
 
 
+def one_thread(setting: Setting) -> Call:
+    """Make the compiled model on one thread, to compare several threads with."""
+    if setting.threads == 1:
+        raise Unavailable("there is one thread anyway")
+    return hbconv_backend("tvm")(replace(setting, threads=1))
+
+
 def bound(setting: Setting) -> Call:
     """Bind low-latency calls of the compiled model, one for each number of rows."""
     import hbconv
@@ -266,6 +274,7 @@ PEERS: dict[str, Callable[[Setting], Call]] = {
     "hbconv tvm": hbconv_backend("tvm"),
     "hbconv tvm fast": hbconv_backend("tvm", "fast"),
     "hbconv tvm bound": bound,
+    ONE_THREAD: one_thread,
 }
 """All contenders by name; the first is the one that others are compared with."""
 

@@ -7,7 +7,8 @@
 The peers are the source library, ONNX Runtime, oneDAL, lleaves, treelite and tl2cgen. Everything
 is counted, from a row-major float32 matrix to the answer. Answers are compared with the source's
 before anything is timed. Figures are medians with their quartiles; machines drift, so quote ratios
-of one run.
+of one run. With ``--threads 2`` or more, the compiled model runs on one thread too, by turns with
+several.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 from comparing import compare, options, save
 from models import SUBJECTS
-from peers import PEERS
+from peers import ONE_THREAD, PEERS
 
 MODELS = ("lightgbm-8", "lightgbm-31", "lightgbm-d8")
 ROWS = (1, 16, 100, 1000, 20_000)
@@ -33,6 +34,7 @@ def main() -> None:
         return
     figures = compare([SUBJECTS[name] for name in chosen.models], chosen)
     print_goals(figures)
+    print_scaling(figures)
     save(figures, chosen)
 
 
@@ -58,6 +60,18 @@ def print_goals(figures: list[dict[str, Any]]) -> None:
                 for name in OWN
             ]
             print(" ".join([f"{model:<24} {rows:>9,}  {best:<20}", *ratios]))
+
+
+def print_scaling(figures: list[dict[str, Any]]) -> None:
+    """Print how many times as fast as one thread several are, by median and by fastest call."""
+    of = {(figure["model"], figure["rows"], figure["contender"]): figure for figure in figures}
+    for (model, rows, contender), one in of.items():
+        if contender == ONE_THREAD and (many := of.get((model, rows, "hbconv tvm"))):
+            print(
+                f"{model:<24} {rows:>9,} rows, {many['threads']} threads:",
+                f"{one['median'] / many['median']:.2f} times one by median,",
+                f"{one['fastest'] / many['fastest']:.2f} by the fastest call",
+            )
 
 
 if __name__ == "__main__":

@@ -34,12 +34,10 @@ MAX_BOUND_BYTES = 1 << 20
 """Bytes that the rows of a bound call may take; they are kept for the calls to come."""
 ROWS_PER_THREAD = 1024
 """Rows that one more thread is worth its start for."""
-SLICE_STEP = 256
-"""Rows that slices are multiples of, as most tiles are."""
+FULL_TILES = 512
+"""Rows that parts of a call are a multiple of, so that tiles of rows are full."""
 COPIED_BYTES = 1 << 19
 """Bytes of rows that are copied at a time where they do not lie one after another."""
-COPIED_STEP = 512
-"""Rows that are copied are a multiple of this, so that tiles of rows are full."""
 FORMAT = 8
 """Version of the calling convention, the tables' layout, and what kernels are trusted with.
 
@@ -180,14 +178,14 @@ def _slices(rows: int, threads: int, most: int) -> Iterator[tuple[int, int]]:
     >>> list(_slices(5000, 1, 3000))
     [(0, 3000), (3000, 5000)]
     >>> list(_slices(5000, 2, 3000))
-    [(0, 1280), (1280, 2304), (2304, 3328), (3328, 4352), (4352, 5000)]
+    [(0, 1536), (1536, 2560), (2560, 3584), (3584, 4608), (4608, 5000)]
     """
     start = 0
     while start < rows:
         left = rows - start
         even = left
         if threads > 1:
-            even = max(ROWS_PER_THREAD, -(-left // (2 * threads * SLICE_STEP)) * SLICE_STEP)
+            even = max(ROWS_PER_THREAD, -(-left // (2 * threads * FULL_TILES)) * FULL_TILES)
         yield start, min(start + even, start + most, rows)
         start += min(even, most)
 
@@ -214,7 +212,7 @@ def _row_by_row(matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def _rows_copied(matrices: list[npt.NDArray[Any]]) -> int:
     """Return how many rows are copied at a time: they stay in the cache for the kernel."""
     row = max(matrix.nbytes // len(matrix) for matrix in matrices)
-    return max(1, COPIED_BYTES // max(1, row) // COPIED_STEP) * COPIED_STEP
+    return max(1, COPIED_BYTES // max(1, row) // FULL_TILES) * FULL_TILES
 
 
 def pack(artifact: TvmArtifact) -> dict[str, bytes]:
