@@ -28,15 +28,12 @@ class ColumnLookUp:
     Attributes
     ----------
     lanes : int
-        Trees of a vector.
-    in_turn : int
-        Vectors that are worked on in turn, so that one waits for its splits while others step.
+        Trees of a vector, as ``trees_per_vector`` tells.
     part : int
         Columns of one table.
     """
 
     lanes: int = BYTES
-    in_turn: int = 2
     part: int = HALF
 
     def tables(self, k: Kernel, bytes_: Place, n_columns: int) -> list[Any]:
@@ -58,7 +55,6 @@ class WideColumnLookUp(ColumnLookUp):
     """Looks columns up by shuffles of 64 bytes, which search one table or two at once."""
 
     lanes = WIDE_BYTES
-    in_turn = 4
     part = WIDE_BYTES
 
     def find(self, k: Kernel, tables: list[Any], column: Any) -> Any:

@@ -6,7 +6,6 @@ import numpy as np
 
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.trees.categories.tables import find_sets
-from hbconv.backends.tvm.trees.single_row.column_look_up import column_look_up
 from hbconv.backends.tvm.trees.single_row.top_tables import (
     MAX_COLUMNS_SHUFFLED,
     group_vectors,
@@ -53,8 +52,7 @@ def _row_work(forest: Forest, machine: Machine) -> Work:
         return Work(operators=1, elementwise=forest.n_trees, reads=forest.n_trees * depth)
     largest = int(np.bincount(forest.tree_of_tests, minlength=1).max())
     top = min(largest, max_top_splits(largest))
-    look_up = column_look_up(machine)
-    groups, vectors_of_group = group_vectors(forest.n_trees, look_up.lanes, look_up.in_turn)
+    groups, vectors_of_group = group_vectors(forest.n_trees, machine)
     vectors = groups * vectors_of_group * top
     steps = depth - top.bit_length() if top < largest else 0
     reads = forest.n_trees * max(steps, 0)

@@ -11,7 +11,6 @@ from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.trees.bins.tables import Bins
 from hbconv.backends.tvm.trees.categories.tables import CategorySets, find_sets
 from hbconv.backends.tvm.trees.packed_nodes.tables import PackedNodes, pack_nodes
-from hbconv.backends.tvm.trees.single_row.column_look_up import column_look_up
 from hbconv.backends.tvm.trees.single_row.row_columns import RowColumns
 from hbconv.backends.tvm.trees.single_row.top_tables import (
     MAX_COLUMNS_SHUFFLED,
@@ -80,7 +79,7 @@ def make_single_row_tables(
     if not machine.shuffles or bins.columns > MAX_COLUMNS_SHUFFLED:
         roots = np.append(forest.roots.data, ~forest.n_leaves)[trees.order]
         return SingleRowTables(places, columns, None, _walk_from(forest, dtype, roots, places))
-    tops = make_tree_tops(forest, columns, trees.order, column_look_up(machine))
+    tops = make_tree_tops(forest, columns, trees.order, machine)
     walk = None if tops.are_whole else _walk_from(forest, dtype, tops.exits, places)
     return SingleRowTables(places, columns, tops, walk)
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.trees.bins.tables import SIGNED_BYTE_BIAS
-from hbconv.backends.tvm.trees.single_row.column_look_up import ColumnLookUp
 from hbconv.backends.tvm.trees.single_row.row_columns import RowColumns
 from hbconv.forest import Forest
 
@@ -21,6 +21,7 @@ __all__ = [
     "group_vectors",
     "make_tree_tops",
     "max_top_splits",
+    "trees_per_vector",
 ]
 
 MAX_COLUMNS_SHUFFLED = 128
@@ -90,22 +91,29 @@ def max_top_splits(largest: int) -> int:
     return MAX_SPLITS_WHOLE_TREE if largest <= MAX_SPLITS_WHOLE_TREE else MAX_SPLITS_OF_TOP
 
 
-def group_vectors(n_trees: int, lanes: int, in_turn: int) -> tuple[int, int]:
+def group_vectors(n_trees: int, machine: Machine) -> tuple[int, int]:
     """Return the number of groups that trees form, and of vectors of each.
+
+    Vectors of a group are worked on in turn, so that one waits for its splits while others step.
 
     Examples
     --------
-    >>> group_vectors(500, 64, 4), group_vectors(100, 64, 4), group_vectors(300, 64, 4)
-    ((2, 4), (1, 2), (2, 3))
+    >>> machine = Machine("x86-64-v4", frozenset({"avx512vbmi"}))
+    >>> [group_vectors(n_trees, machine) for n_trees in (500, 100, 300)]
+    [(2, 4), (1, 2), (2, 3)]
     """
-    vectors = max(1, -(-n_trees // lanes))
+    in_turn = 4 if machine.wide_byte_shuffles else 2
+    vectors = max(1, -(-n_trees // trees_per_vector(machine)))
     groups = -(-vectors // in_turn)
     return groups, -(-vectors // groups)
 
 
-def make_tree_tops(
-    forest: Forest, columns: RowColumns, order: Ints, look_up: ColumnLookUp
-) -> TreeTops:
+def trees_per_vector(machine: Machine) -> int:
+    """Return how many trees a vector holds a byte of: as many as a shuffle looks up."""
+    return 64 if machine.wide_byte_shuffles else 32
+
+
+def make_tree_tops(forest: Forest, columns: RowColumns, order: Ints, machine: Machine) -> TreeTops:
     """Take the splits of each tree, or the first of them level by level.
 
     1. A tree's splits are ranked level by level; the top takes the first ranks.
@@ -116,14 +124,15 @@ def make_tree_tops(
     most = max_top_splits(int(counts.max(initial=0)))
     splits = np.flatnonzero(rank < most)
     exits = _number_exits(forest, rank < most)
-    n_groups, vectors = group_vectors(len(order), look_up.lanes, look_up.in_turn)  # 2
-    group, lane = np.divmod(_places(forest.n_trees, order), vectors * look_up.lanes)
+    n_groups, vectors = group_vectors(len(order), machine)  # 2
+    per_group = vectors * trees_per_vector(machine)
+    group, lane = np.divmod(_places(forest.n_trees, order), per_group)
     n_slots = np.zeros(n_groups, np.int64)
     np.maximum.at(n_slots, group, np.minimum(counts, most))
     group_start = np.append(0, np.cumsum(n_slots))
     tree = forest.tree_of_tests[splits]
     at = group_start[group[tree]] + rank[splits], lane[tree]
-    shape = int(group_start[-1]), vectors * look_up.lanes
+    shape = int(group_start[-1]), per_group
     words, any_row = _write_slots(shape, at, splits, columns, exits)
     exit_start = exits.exit_start[order].astype(np.int32)
     return TreeTops(words, any_row, group_start.astype(np.int32), exits.exits, exit_start)
