@@ -64,7 +64,7 @@ LAYERS = (
 """Parts of hbconv, lowest first: a part imports its own layer and those before."""
 
 TVM_LAYERS = (
-    {"target"},
+    {"target", "import_tvm"},
     {"passes", "tir", "binary"},
     {"ops"},
     {"trees"},

@@ -94,6 +94,9 @@ class Tvm(Backend):
             from hbconv.backends.tvm.cuda.report import report_device
 
             return report_device(program, target)
+        from hbconv.backends.tvm.import_tvm import import_tvm
+
+        import_tvm()
         from hbconv.backends.tvm.report import report_kernel
 
         return report_kernel(*_scheduled(program))

@@ -8,6 +8,7 @@ from hbconv.backends.tvm.binary.artifact import Signature, SmallBatchLoop, TvmAr
 from hbconv.backends.tvm.binary.cache_key import compiler_versions, loop_key
 from hbconv.backends.tvm.binary.guards import make_loop
 from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode, pack_loop, unpack_loop
+from hbconv.backends.tvm.import_tvm import import_tvm
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.trees.single_row.row_limit import single_row_limit
@@ -72,6 +73,7 @@ def compile_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -
 
 
 def _build_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -> CompiledLoop:
+    import_tvm()
     from hbconv.backends.tvm.binary.build import build
     from hbconv.backends.tvm.emit.tile_function import write_function
 

@@ -42,6 +42,9 @@ def c_library(
     Names in it begin with the stem of the file's name.
     """
     (prefix,) = argument_names([stem])
+    from hbconv.backends.tvm.import_tvm import import_tvm
+
+    import_tvm()
     from hbconv.backends.tvm.c_library.export import export_library
 
     methods = programs.parsed.tensors

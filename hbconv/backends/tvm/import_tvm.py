@@ -1,0 +1,53 @@
+"""Import TVM, and leave out torch, which TVM imports for tensors that kernels never see."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from threading import get_ident
+from types import ModuleType
+
+__all__ = ["import_tvm"]
+
+TORCH = "torch"
+
+
+def import_tvm() -> None:
+    """Import TVM; a process without torch stays so.
+
+    TVM's interface to Python imports torch where that is installed, which takes longer than all of
+    TVM. What it makes of torch is for callers who pass tensors: in a process that imports torch
+    before, it finds torch as ever.
+
+    On Windows torch comes first, for the symbols of both conflict there if it comes second.
+    """
+    if sys.platform == "win32" or not sys.modules.keys().isdisjoint({TORCH, "tvm", "tvm_ffi"}):
+        import tvm
+
+        return
+    finder = _WithoutTorch()
+    sys.meta_path.insert(0, finder)
+    try:
+        import tvm  # noqa: F401
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _WithoutTorch(MetaPathFinder):
+    """Hide torch from the thread that made this, and from no other."""
+
+    def __init__(self) -> None:
+        self.thread = get_ident()
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002
+        target: ModuleType | None = None,  # noqa: ARG002
+    ) -> ModuleSpec | None:
+        """Raise for torch, as if it was not installed; have other finders look for all else."""
+        if fullname == TORCH and get_ident() == self.thread:
+            raise ModuleNotFoundError("TVM is imported without torch.", name=TORCH)
+        return None
