@@ -180,6 +180,17 @@ def _main() -> Iterator[Subject]:
         partial(generated.make, "higgs", 20_000),
         sklearn("GradientBoosting"),
     )
+    for name, about, leaves, depth in (
+        ("gradient-8", "8 leaves", 8, 3),
+        ("gradient-31", "31 leaves", 31, None),
+        ("gradient-d8", "200 leaves, depth 8", 200, 8),
+    ):
+        yield Subject(
+            name,
+            f"GradientBoostingRegressor, 500 trees of {about}",
+            partial(generated.numbers, 28, classes=0, rows=5000),
+            sklearn("GradientBoosting", n_estimators=500, max_leaf_nodes=leaves, max_depth=depth),
+        )
     yield Subject(
         "isolation", "isolation forest, 100 trees of 256 rows", higgs, sklearn("IsolationForest")
     )

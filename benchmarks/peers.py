@@ -214,6 +214,35 @@ def tl2cgen(setting: Setting) -> Call:
     return lambda x: predictor.predict(tl2cgen.DMatrix(x, dtype="float32"))
 
 
+def ydf(setting: Setting) -> Call:
+    """Import an ensemble of scikit-learn into YDF, which takes the fastest engine that it has.
+
+    For trees of up to 64 leaves that is QuickScorer (Lucchese et al., 2015) in vectors. YDF reads
+    forests and GradientBoostingRegressor. Of a call for one row most is its reading of the rows.
+    """
+    import ydf
+
+    ydf.verbose(0)
+    model = ydf.from_sklearn(setting.model)
+    threads = setting.threads
+    return lambda x: model.predict({"features": x}, num_threads=threads)
+
+
+def snapml(setting: Setting) -> Call:
+    """Import a text of LightGBM into Snap ML, which chooses a layout of trees for the processor."""
+    import snapml
+
+    if setting.fitted.library != "lightgbm":
+        raise Unavailable("reads LightGBM's models only")
+    path = setting.fitted.folder / f"{setting.fitted.name}-snapml.txt"
+    booster(setting).save_model(path)
+    classifies = setting.fitted.method == "predict_proba"
+    model = snapml.BoostingMachineClassifier() if classifies else snapml.BoostingMachineRegressor()
+    model.import_model(str(path), "lightgbm", tree_format="auto")
+    model.set_params(n_jobs=setting.threads)
+    return getattr(model, setting.fitted.method)
+
+
 def hbconv_backend(backend: str, precision: str = "exact") -> Callable[[Setting], Call]:
     """Make a contender of one of hbconv's backends."""
 
@@ -269,6 +298,8 @@ PEERS: dict[str, Callable[[Setting], Call]] = {
     "lleaves float32": lambda setting: lleaves(setting, single=True),
     "treelite": treelite,
     "tl2cgen": tl2cgen,
+    "ydf": ydf,
+    "snapml": snapml,
     "hbconv torch": hbconv_backend("torch"),
     "hbconv torchscript": hbconv_backend("torchscript"),
     "hbconv tvm": hbconv_backend("tvm"),

@@ -34,10 +34,12 @@ PACKAGES = (
     "onnxruntime",
     "scikit-learn",
     "scikit-learn-intelex",
+    "snapml",
     "tl2cgen",
     "torch",
     "treelite",
     "xgboost",
+    "ydf",
 )
 
 

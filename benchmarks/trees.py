@@ -4,11 +4,11 @@
         [--threads 1] [--folder DIR] [--json FILE]
     python benchmarks/trees.py --list
 
-The peers are the source library, ONNX Runtime, oneDAL, lleaves, treelite and tl2cgen. Everything
-is counted, from a row-major float32 matrix to the answer. Answers are compared with the source's
-before anything is timed. Figures are medians with their quartiles; machines drift, so quote ratios
-of one run. With ``--threads 2`` or more, the compiled model runs on one thread too, by turns with
-several.
+The peers are the source library, ONNX Runtime, oneDAL, lleaves, treelite, tl2cgen, YDF and Snap ML.
+Everything is counted, from a row-major float32 matrix to the answer. Answers are compared with the
+source's before anything is timed. Figures are medians with their quartiles; machines drift, so
+quote ratios of one run. YDF reads ``gradient-8``, ``gradient-31``, ``gradient-d8`` and ``forest``.
+With ``--threads 2`` or more, the compiled model runs on one thread too, by turns with several.
 """
 
 from __future__ import annotations
