@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SPACES", "combining", "members", "runs_of"]
+__all__ = ["SPACES", "all_characters", "combining", "members", "runs_of"]
 
 Class = npt.NDArray[np.bool_]
 
@@ -55,7 +55,7 @@ def members(one: str) -> Class:
     [True, False]
     """
     inside = np.zeros(sys.maxunicode + 1, bool)
-    for run in re.finditer(f"{one}+", _all()):
+    for run in re.finditer(f"{one}+", all_characters()):
         inside[run.start() : run.end()] = True
     inside.flags.writeable = False
     return inside
@@ -64,9 +64,9 @@ def members(one: str) -> Class:
 @cache
 def combining() -> Class:
     """Return whether each character combines with the one before, as accents do."""
-    return np.fromiter(map(unicodedata.combining, _all()), np.uint8) > 0
+    return np.fromiter(map(unicodedata.combining, all_characters()), np.uint8) > 0
 
 
-def _all() -> str:
+def all_characters() -> str:
     """Return every character in order, halves of surrogate pairs too."""
     return np.arange(sys.maxunicode + 1, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers.extractors import Mappings, Pairs, Texts, Tokens
+from hbconv.containers.extractors import Extractor, Mappings, Pairs, Terms, Texts, Tokens
 from hbconv.errors import InputError
-from hbconv.runtime.text.grams import Grams, find_grams
-from hbconv.runtime.text.tokenize import reader, tokenizer
+from hbconv.runtime.text.grams import Grams, find_grams, find_places
+from hbconv.runtime.text.tokenize import decoded, preparation, tokenizer
 
 __all__ = ["INVALID", "Features", "read_features"]
 
@@ -27,20 +27,21 @@ class Features:
     """Features of some rows: the row, name and value of each; None for values of 1."""
 
     rows: npt.NDArray[np.int64]
-    names: Sequence[Any] | Grams
+    names: Sequence[Any] | Grams | npt.NDArray[np.int64]
+    """Those of an array are columns already."""
     values: npt.NDArray[Any] | None = None
 
 
 @singledispatch
-def read_features(kind: object, rows: Sequence[Any], dtype: str, where: str) -> Features:
+def read_features(kind: object, rows: Sequence[Any], extractor: Extractor, where: str) -> Features:
     """Return the features of rows of a kind: Texts, Mappings, Pairs or Tokens.
 
     Parameters
     ----------
     kind : Texts, Mappings, Pairs or Tokens
     rows : sequence
-    dtype : str
-        Dtype of the values.
+    extractor : Extractor
+        How their features become columns.
     where : str
         What the rows are called in messages.
 
@@ -53,9 +54,9 @@ def read_features(kind: object, rows: Sequence[Any], dtype: str, where: str) -> 
 
 
 @read_features.register
-def _(kind: Texts, rows: Sequence[Any], dtype: str, where: str) -> Features:  # noqa: ARG001
+def _(kind: Texts, rows: Sequence[Any], extractor: Extractor, where: str) -> Features:
     try:
-        documents = list(map(reader(kind), rows))
+        documents = decoded(rows, kind)
     except TypeError as error:
         odd = next(row for row in rows if not isinstance(row, str | bytes))
         missing = isinstance(odd, float) and odd != odd
@@ -64,14 +65,22 @@ def _(kind: Texts, rows: Sequence[Any], dtype: str, where: str) -> Features:  # 
         ) from error
     except UnicodeError as error:
         raise InputError(f"{where} holds bytes that are no text: {error}") from error
+    placed = (
+        find_places(documents, kind, extractor.columns)
+        if isinstance(extractor.columns, Terms)
+        else None
+    )
+    if placed is not None:
+        return Features(*placed)
     grams = find_grams(documents, kind)
     if grams is not None:
         return Features(*grams)
-    return _without_values(list(map(tokenizer(kind), documents)))
+    prepared = map(preparation(kind.lowercase, kind.accents), documents)
+    return _without_values(list(map(tokenizer(kind), prepared)))
 
 
 @read_features.register
-def _(kind: Tokens, rows: Sequence[Any], dtype: str, where: str) -> Features:  # noqa: ARG001
+def _(kind: Tokens, rows: Sequence[Any], extractor: Extractor, where: str) -> Features:  # noqa: ARG001
     odd = [row for row in rows if isinstance(row, str | bytes) or not isinstance(row, Iterable)]
     if odd:
         raise InputError(
@@ -91,7 +100,7 @@ def _rows_of(counts: Sequence[int]) -> npt.NDArray[np.int64]:
 
 
 @read_features.register
-def _(kind: Mappings, rows: Sequence[Any], dtype: str, where: str) -> Features:
+def _(kind: Mappings, rows: Sequence[Any], extractor: Extractor, where: str) -> Features:
     counts, names, values = list[int](), list[Any](), list[Any]()
     for row in rows:
         before = len(names)
@@ -105,11 +114,11 @@ def _(kind: Mappings, rows: Sequence[Any], dtype: str, where: str) -> Features:
                 ]
                 values += [1] * (len(names) - len(values))
         counts.append(len(names) - before)
-    return Features(_rows_of(counts), names, _numbers(values, dtype, where))
+    return Features(_rows_of(counts), names, _numbers(values, extractor.dtype, where))
 
 
 @read_features.register
-def _(kind: Pairs, rows: Sequence[Any], dtype: str, where: str) -> Features:  # noqa: ARG001
+def _(kind: Pairs, rows: Sequence[Any], extractor: Extractor, where: str) -> Features:  # noqa: ARG001
     counts, names, values = list[int](), list[Any](), list[Any]()
     for row in rows:
         before = len(names)

@@ -16,10 +16,12 @@ import numpy.typing as npt
 
 from hbconv.containers.extractors import Terms, Texts
 from hbconv.runtime.text.character_classes import SPACES, members, runs_of
+from hbconv.runtime.text.folding import fold
+from hbconv.runtime.text.gram_table import gram_table_of
 from hbconv.runtime.text.murmur_hash import murmur_hash_of
-from hbconv.runtime.text.term_table import WINDOW, TermTable, table_of
+from hbconv.runtime.text.term_table import WINDOW, TermTable, table_of, utf8
 
-__all__ = ["Grams", "find_grams"]
+__all__ = ["Grams", "find_grams", "find_places"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -62,12 +64,43 @@ class Grams:
 
 @dataclass(frozen=True)
 class _Runs:
-    """Words or whole documents: runs of characters, and the document that each is of."""
+    """Words or whole documents: runs of characters, and the document that each is of.
+
+    A character that is part of none follows each.
+    """
 
     codes: npt.NDArray[Any]
     starts: Ints
     lengths: Ints
     rows: Ints
+
+
+def find_places(documents: Sequence[str], texts: Texts, terms: Terms) -> tuple[Ints, Ints] | None:
+    """Return the document and the column of each n-gram of words that is one of the terms.
+
+    None if this way cannot find them.
+
+    Examples
+    --------
+    >>> documents = ["the cat: a cat " * 999, "it sat"]
+    >>> rows, columns = find_places(documents, Texts(longest=2), Terms(("sat", "cat cat")))
+    >>> len(rows), columns[:2].tolist()
+    (1000, [0, 1])
+    """
+    runs = runs_of(texts.pattern) if texts.unit == "word" else None
+    if runs is None or members(runs[0])[SPACE] or not _are_many(documents, texts):
+        return None
+    table = gram_table_of(terms, texts)
+    whole = _whole(documents, texts)
+    if whole is None or not table.is_exact:
+        return None
+    if table.letters is None:
+        words = _runs(whole, members(runs[0]), runs[1])
+        grams = _as_bytes(words.codes, words.starts, words.lengths)
+        return table.find(grams.data, grams.starts, grams.lengths, words.rows)
+    written = replace(whole, codes=table.letters.write(whole.codes))
+    words = _runs(written, table.letters.inside, runs[1])
+    return table.find(_padded(words.codes), words.starts, words.lengths, words.rows)
 
 
 def find_grams(documents: Sequence[str], texts: Texts) -> tuple[Ints, Grams] | None:
@@ -76,43 +109,46 @@ def find_grams(documents: Sequence[str], texts: Texts) -> tuple[Ints, Grams] | N
     Examples
     --------
     >>> rows, grams = find_grams(["the cat: a cat " * 999, "it sat"], Texts(longest=2))
-    >>> len(rows), int(rows[-1]), grams.data[:11].tobytes(), grams.lengths[-1:].tolist()
-    (5996, 1, b'the cat cat', [6])
+    >>> len(rows), int(rows[-1]), grams.data[:12].tobytes(), grams.lengths[-1:].tolist()
+    (5996, 1, b' the cat cat', [6])
     """
-    joined = "\n".join(documents)
     runs = runs_of(texts.pattern) if texts.unit == "word" else (SPACES, 1)
-    if len(joined) < MANY[texts.unit] or runs is None:
+    whole = _whole(documents, texts) if runs and _are_many(documents, texts) else None
+    if whole is None or runs is None:
         return None
-    try:
-        codes = _codes(joined)
-    except UnicodeEncodeError:  # half of a surrogate pair
-        return None
-    lengths = np.fromiter(map(len, documents), np.int64, len(documents))
-    whole = _Runs(codes, np.cumsum(lengths + 1) - lengths - 1, lengths, np.arange(len(lengths)))
     if texts.unit == "word":
         return _word_grams(_without(_runs(whole, members(runs[0]), runs[1]), texts), texts)
     if texts.unit == "char":
         return _character_grams(_single_spaced(whole), texts)
-    return _character_grams(_spaced(_runs(whole, ~members(SPACES), 1), 1), texts)
+    words = _spaced(_runs(whole, ~members(SPACES), 1))
+    padded = replace(words, starts=words.starts - 1, lengths=words.lengths + 2)
+    return _character_grams(padded, texts)
 
 
-def _codes(text: str) -> npt.NDArray[Any]:
-    """Return the code of each character."""
-    if text.isascii():
-        return np.frombuffer(text.encode(), np.uint8)
-    return np.frombuffer(text.encode("utf-32-le"), np.uint32)
+def _are_many(documents: Sequence[str], texts: Texts) -> bool:
+    return sum(map(len, documents)) >= MANY[texts.unit]
+
+
+def _whole(documents: Sequence[str], texts: Texts) -> _Runs | None:
+    """Return prepared documents; None if some hold half of a surrogate pair."""
+    try:
+        codes, lengths = fold(documents, texts)
+    except UnicodeEncodeError:
+        return None
+    return _Runs(codes, np.cumsum(lengths + 1) - lengths - 1, lengths, np.arange(len(lengths)))
 
 
 def _runs(whole: _Runs, kind: npt.NDArray[np.bool_], least: int) -> _Runs:
     """Return the longest runs of a class in each document, that have a least length."""
-    inside = np.zeros(len(whole.codes) + 2, bool)
-    inside[1:-1] = kind[whole.codes]
+    inside = np.zeros(len(whole.codes) + 1, bool)
+    inside[1:] = kind.take(whole.codes)
     ends = whole.starts + whole.lengths
     inside[ends + 1] = False  # between documents
     edges = np.flatnonzero(inside[1:] != inside[:-1])
     starts, lengths = edges[::2], edges[1::2] - edges[::2]
     if least > 1:
-        starts, lengths = starts[lengths >= least], lengths[lengths >= least]
+        kept = np.flatnonzero(lengths >= least)
+        starts, lengths = starts[kept], lengths[kept]
     counts = np.diff(np.searchsorted(starts, ends), prepend=0)
     return _Runs(whole.codes, starts, lengths, np.repeat(whole.rows, counts))
 
@@ -130,40 +166,44 @@ def _without(words: _Runs, texts: Texts) -> _Runs:
 
 @lru_cache(maxsize=64)
 def _stop_table(stop_words: tuple[str, ...]) -> TermTable:
-    return TermTable(stop_words)
+    return TermTable(list(map(utf8, stop_words)))
 
 
-def _spaced(words: _Runs, before: int) -> _Runs:
-    """Write words anew, with spaces before, and one after, as parts of them where before."""
-    wide = words.lengths + before + 1
-    starts = np.cumsum(wide) - wide
-    codes = np.full(wide.sum(), SPACE, words.codes.dtype)
-    steps = np.arange(words.lengths.sum())
-    done = np.cumsum(words.lengths) - words.lengths
-    codes[steps + np.repeat(starts + before - done, words.lengths)] = words.codes[
-        steps + np.repeat(words.starts - done, words.lengths)
-    ]
-    return _Runs(codes, starts, wide if before else words.lengths, words.rows)
+def _spaced(words: _Runs) -> _Runs:
+    """Write words anew, with a space before the first, and one after each.
+
+    A word and the character after it are kept, which is none of a word, and becomes a space.
+    """
+    ends = words.starts + words.lengths
+    steps = np.zeros(len(words.codes) + 1, np.int8)
+    steps[words.starts] = 1
+    steps[ends + 1] -= 1
+    kept = steps.cumsum(dtype=np.int8)[:-1].view(bool)
+    codes = words.codes.copy()
+    codes[ends] = SPACE
+    wide = words.lengths + 1
+    spaced = np.append(np.array([SPACE], codes.dtype), codes[kept])
+    return replace(words, codes=spaced, starts=1 + np.cumsum(wide) - wide)
 
 
 def _single_spaced(whole: _Runs) -> _Runs:
     """Write one space for two or more in a row."""
-    space = np.zeros(len(whole.codes) + 1, bool)
-    space[:-1] = members(SPACES)[whole.codes]
+    space = members(SPACES).take(whole.codes)
     ends = whole.starts + whole.lengths
     space[ends] = False
-    after = np.append(False, space[:-1])
-    kept = ~(space & after)[:-1]
-    codes = np.where(space[:-1] & space[1:], SPACE, whole.codes).astype(whole.codes.dtype)[kept]
+    pair = np.zeros(len(space) + 1, bool)
+    pair[1:-1] = space[1:] & space[:-1]  # with the one before
+    codes = np.where(pair[1:], SPACE, whole.codes).astype(whole.codes.dtype)
+    kept = ~pair[:-1]
     places = np.append(0, np.cumsum(kept))
     starts = places[whole.starts]
-    return replace(whole, codes=codes, starts=starts, lengths=places[ends] - starts)
+    return replace(whole, codes=codes[kept], starts=starts, lengths=places[ends] - starts)
 
 
 def _word_grams(words: _Runs, texts: Texts) -> tuple[Ints, Grams]:
     if texts.longest == 1:
         return words.rows, _as_bytes(words.codes, words.starts, words.lengths)
-    spaced = _spaced(words, 0)
+    spaced = _spaced(words)
     starts, lengths, rows = [], [], []
     for size in range(texts.shortest, texts.longest + 1):
         last = slice(size - 1, None)
@@ -180,28 +220,43 @@ def _word_grams(words: _Runs, texts: Texts) -> tuple[Ints, Grams]:
 
 
 def _character_grams(runs: _Runs, texts: Texts) -> tuple[Ints, Grams]:
-    """Cut each run; in words, one that is too short counts whole."""
-    positions = np.arange(len(runs.codes) + 1)
-    room, row_of = np.zeros(len(positions), np.int64), np.zeros(len(positions), np.int64)
-    within = np.repeat(runs.starts - (np.cumsum(runs.lengths) - runs.lengths), runs.lengths)
-    within += np.arange(len(within))
-    room[within] = np.repeat(runs.starts + runs.lengths, runs.lengths) - within
-    row_of[within] = np.repeat(runs.rows, runs.lengths)
+    """Cut each run; in words, one that is too short counts whole.
+
+    Runs are side by side, or share the space between them: it begins the later one, and is an
+    n-gram of the earlier one too where these have one character.
+    """
     short = np.flatnonzero((runs.lengths < texts.shortest) & (texts.unit == "char_wb"))
-    starts, lengths = [runs.starts[short]], [runs.lengths[short]]
+    ends = runs.starts + runs.lengths
+    last = len(runs.codes) - (texts.unit == "char_wb")
+    steps = np.diff(runs.starts, append=last)
+    first = int(runs.starts[0]) if len(runs.starts) else 0
+    room = np.repeat(ends, steps) - np.arange(first, first + steps.sum())
+    row_of = np.repeat(runs.rows, steps)
+    starts, lengths, rows = [runs.starts[short]], [runs.lengths[short]], [runs.rows[short]]
     for size in range(texts.shortest, texts.longest + 1):
-        starts.append(np.flatnonzero(room >= size))
-        lengths.append(np.full(len(starts[-1]), size))
-    begins = np.concatenate(starts)
-    return row_of[begins], _as_bytes(runs.codes, begins, np.concatenate(lengths))
+        at = np.flatnonzero(room >= size)
+        starts.append(at + first)
+        rows.append(row_of[at])
+        if size == 1 and texts.unit == "char_wb":
+            starts.append(ends - 1)
+            rows.append(runs.rows)
+        lengths.append(np.full(sum(map(len, rows)) - sum(map(len, lengths)), size))
+    return np.concatenate(rows), _as_bytes(
+        runs.codes, np.concatenate(starts), np.concatenate(lengths)
+    )
+
+
+def _padded(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    return np.append(codes, np.zeros(WINDOW, np.uint8))
 
 
 def _as_bytes(codes: npt.NDArray[Any], starts: Ints, lengths: Ints) -> Grams:
     """Return parts of characters as parts of bytes."""
     if codes.dtype == np.uint8:
-        return Grams(np.append(codes, np.zeros(WINDOW, np.uint8)), starts, lengths)
-    sizes = 1 + (codes > 0x7F).astype(np.uint8) + (codes > 0x7FF) + (codes > 0xFFFF)
-    places = np.append(0, np.cumsum(sizes, dtype=np.int64))
-    data = codes.tobytes().decode("utf-32-le").encode() + bytes(WINDOW)
+        return Grams(_padded(codes), starts, lengths)
+    encoding = "utf-16-le" if codes.dtype == np.uint16 else "utf-32-le"
+    text = codes.tobytes().decode(encoding).encode() + bytes(WINDOW)
+    data = np.frombuffer(text, np.uint8)
+    places = np.flatnonzero(data.view(np.int8) >= -64)  # first bytes of characters, and the end
     begins = places[starts]
-    return Grams(np.frombuffer(data, np.uint8), begins, places[starts + lengths] - begins)
+    return Grams(data, begins, places[starts + lengths] - begins)

@@ -34,20 +34,27 @@ def murmur_hash_of(
     data: bytes, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int32]:
     """Return the hash of each part of the data, given by where it begins and how long it is."""
-    words, hashes, rows, blocks = (
-        _words(data),
-        np.zeros(len(starts), np.uint32),
-        np.arange(len(starts)),
-        lengths >> 2,
-    )
-    for block in range(int(blocks.max(initial=0))):
-        rows = rows[blocks[rows] > block]
-        mixed = hashes[rows] ^ _scrambled(words[starts[rows] + 4 * block])
-        hashes[rows] = _rotated(mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
-    rest = (
-        words[starts + 4 * blocks] & np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], np.uint32)[lengths & 3]
-    )
-    return _finished(hashes ^ _scrambled(rest) ^ lengths.astype(np.uint32)).view(np.int32)
+    words = _words(data)
+    blocks = lengths >> 2
+    hashes = np.zeros(len(starts), np.uint32)
+    rows = np.flatnonzero(blocks)
+    at = starts[rows]
+    left = blocks[rows]
+    while len(rows):
+        hashes[rows] = _mixed(hashes[rows], words[at])
+        left -= 1
+        more = np.flatnonzero(left)
+        rows = rows[more]
+        left = left[more]
+        at = at[more] + 4
+    rest = words[starts + (blocks << 2)]
+    rest &= _MASKS.take(lengths & 3)
+    hashes ^= _scrambled(rest)
+    hashes ^= lengths.astype(np.uint32)
+    return _finished(hashes).view(np.int32)
+
+
+_MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], np.uint32)
 
 
 def _side_by_side(names: Sequence[Any]) -> tuple[bytes, npt.NDArray[np.int64]]:
@@ -62,25 +69,34 @@ def _side_by_side(names: Sequence[Any]) -> tuple[bytes, npt.NDArray[np.int64]]:
 
 def _words(data: bytes) -> Halves:
     """Return the four bytes from each position on, the first lowest, as one number."""
-    found = np.frombuffer(data + bytes(4), np.uint8).astype(np.uint32)
-    words: Halves = (
-        found[:-3]
-        | found[1:-2] << np.uint32(8)
-        | found[2:-1] << np.uint32(16)
-        | found[3:] << np.uint32(24)
-    )
+    return np.ndarray((len(data) + 1,), "<u4", data + bytes(4), strides=(1,))
+
+
+def _mixed(hashes: Halves, words: Halves) -> Halves:
+    """Return the hashes after one more word of each; both are written over."""
+    hashes ^= _scrambled(words)
+    hashes = _rotated(hashes, 13)
+    hashes *= np.uint32(5)
+    hashes += np.uint32(0xE6546B64)
+    return hashes
+
+
+def _scrambled(words: Halves) -> Halves:
+    words *= np.uint32(0xCC9E2D51)
+    words = _rotated(words, 15)
+    words *= np.uint32(0x1B873593)
     return words
-
-
-def _scrambled(words: Halves) -> Any:
-    return _rotated(words * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
 
 
 def _finished(hashes: Halves) -> Halves:
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-        hashes = (hashes ^ hashes >> np.uint32(shift)) * np.uint32(factor)
-    return hashes ^ hashes >> np.uint32(16)
+        hashes ^= hashes >> np.uint32(shift)
+        hashes *= np.uint32(factor)
+    hashes ^= hashes >> np.uint32(16)
+    return hashes
 
 
-def _rotated(words: Halves, by: int) -> Any:
-    return words << np.uint32(by) | words >> np.uint32(32 - by)
+def _rotated(words: Halves, by: int) -> Halves:
+    rotated: Halves = words << np.uint32(by)
+    rotated |= words >> np.uint32(32 - by)
+    return rotated

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hbconv.containers.extractors import Name, Terms
 
-__all__ = ["TermTable", "table_of"]
+__all__ = ["Slots", "TermTable", "table_of", "utf8"]
 
 Ints = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]
@@ -24,27 +24,21 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _LOW = np.uint64(2**56 - 1)
 
 
-class TermTable:
-    """Columns of terms by their keys: open addressing, a slot for each half.
+class Slots:
+    """Positions of keys: open addressing, a slot for each half.
 
-    The key of a part below eight bytes is the part, below its length. Keys of others are hashes,
-    and then the bytes are compared. ``is_exact`` is False where two terms have one hash: their
-    table is of no use.
+    Parameters
+    ----------
+    keys : ndarray of uint64
+        Each is there once; those that are 0 are left out.
     """
 
-    def __init__(self, names: Sequence[Name]) -> None:
-        texts = [_bytes(name) for name in names]
-        data = np.frombuffer(b"".join(texts) + bytes(WINDOW), np.uint8)
-        self.lengths: Ints = np.fromiter(map(len, texts), np.int64, len(texts))
-        self.starts: Ints = np.cumsum(self.lengths) - self.lengths
-        self.windows = _windows(data)
-        self.bits = max(1, (2 * len(texts)).bit_length())
-        self.keys = np.zeros(1 << self.bits, np.uint64)
-        self.columns = np.full(1 << self.bits, -1, np.int32)
-        keys = _keys(self.windows, self.starts, self.lengths)
-        self.is_exact = len(np.unique(keys[keys > 0])) == np.count_nonzero(keys)
-        if self.is_exact:
-            self._fill(keys)
+    def __init__(self, keys: Keys) -> None:
+        self.bits = max(1, (2 * len(keys)).bit_length())
+        slots = np.zeros((1 << self.bits, 2), np.uint64)  # side by side, for one miss of the cache
+        self.keys = slots[:, 0]
+        self.positions = slots.view(np.int64)[:, 1]
+        self._fill(keys)
 
     def _fill(self, keys: Keys) -> None:
         """Give each key a slot; the least of those that want one slot gets it."""
@@ -52,9 +46,51 @@ class TermTable:
         at = self._home(keys)
         while len(waiting):
             free = waiting[self.keys[at[waiting]] == 0]
-            self.keys[at[free]], self.columns[at[free]] = keys[free], free
+            self.keys[at[free]], self.positions[at[free]] = keys[free], free
             waiting = waiting[self.keys[at[waiting]] != keys[waiting]]
             at[waiting] = self._next(at[waiting])
+
+    def find(self, keys: Keys) -> Ints:
+        """Return the position of each key, -1 where it is none of these."""
+        at = self._home(keys)
+        found = self.keys[at]
+        differs = found != keys
+        lost = np.flatnonzero(differs & (found > 0))
+        while len(lost):
+            at[lost] = self._next(at[lost])
+            found[lost] = self.keys[at[lost]]
+            lost = lost[(found[lost] != keys[lost]) & (found[lost] > 0)]
+        positions: Ints = self.positions[at]
+        positions[found != keys] = -1
+        return positions
+
+    def _home(self, keys: Keys) -> Ints:
+        mixed = keys >> np.uint64(29)
+        mixed ^= keys
+        mixed *= _FACTOR
+        mixed >>= np.uint64(64 - self.bits)
+        return mixed.view(np.int64)
+
+    def _next(self, at: Ints) -> Ints:
+        return (at + 1) & ((1 << self.bits) - 1)
+
+
+class TermTable:
+    """Columns of terms, given as bytes, by their keys.
+
+    The key of a part below eight bytes is the part, below its length. Keys of others are hashes,
+    and then the bytes are compared. ``is_exact`` is False where two terms have one hash: their
+    table is of no use.
+    """
+
+    def __init__(self, terms: Sequence[bytes]) -> None:
+        data = np.frombuffer(b"".join(terms) + bytes(WINDOW), np.uint8)
+        self.lengths: Ints = np.fromiter(map(len, terms), np.int64, len(terms))
+        self.starts: Ints = np.cumsum(self.lengths) - self.lengths
+        self.windows = _windows(data)
+        keys = _keys(self.windows, self.starts, self.lengths)
+        self.is_exact = len(np.unique(keys[keys > 0])) == np.count_nonzero(keys)
+        self.slots = Slots(keys if self.is_exact else keys[:0])
 
     def find(self, data: Bytes, starts: Ints, lengths: Ints) -> Ints:
         """Return the column of each part, -1 where it is none of the terms.
@@ -67,15 +103,7 @@ class TermTable:
             Bytes; no part is empty.
         """
         windows = _windows(data)
-        keys = _keys(windows, starts, lengths)
-        at = self._home(keys)
-        found = self.keys[at]
-        lost = np.flatnonzero((found != keys) & (found > 0))
-        while len(lost):
-            at[lost] = self._next(at[lost])
-            found[lost] = self.keys[at[lost]]
-            lost = lost[(found[lost] != keys[lost]) & (found[lost] > 0)]
-        columns = np.where(found == keys, self.columns[at], -1).astype(np.int64)
+        columns = self.slots.find(_keys(windows, starts, lengths))
         return self._verified(columns, windows, starts, lengths)
 
     def _verified(self, columns: Ints, windows: Keys, starts: Ints, lengths: Ints) -> Ints:
@@ -93,17 +121,8 @@ class TermTable:
         columns[rows[~same]] = -1
         return columns
 
-    def _home(self, keys: Keys) -> Ints:
-        mixed = keys ^ keys >> np.uint64(29)
-        mixed *= _FACTOR
-        mixed >>= np.uint64(64 - self.bits)
-        return mixed.astype(np.int64)
 
-    def _next(self, at: Ints) -> Ints:
-        return (at + 1) & ((1 << self.bits) - 1)
-
-
-def _bytes(name: Name) -> bytes:
+def utf8(name: Name) -> bytes:
     """Return a term as UTF-8; empty if it is no text, or holds half of a surrogate pair."""
     try:
         return name.encode() if isinstance(name, str) else b""
@@ -140,5 +159,5 @@ _TABLES: WeakKeyDictionary[Terms, TermTable] = WeakKeyDictionary()
 def table_of(terms: Terms) -> TermTable:
     """Return the table of terms, made once."""
     if terms not in _TABLES:
-        _TABLES[terms] = TermTable(terms.names)
+        _TABLES[terms] = TermTable(list(map(utf8, terms.names)))
     return _TABLES[terms]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,38 +13,43 @@ import numpy as np
 from hbconv.containers.extractors import WORD, Texts
 from hbconv.runtime.text.character_classes import combining
 
-__all__ = ["reader", "tokenizer"]
+__all__ = ["decoded", "preparation", "tokenizer"]
 
 Tokenizer = Callable[[str], Sequence[str]]
 Change = Callable[[str], str]
 
 
-@lru_cache(maxsize=64)
-def reader(texts: Texts) -> Callable[[Any], str]:
-    """Return the function that reads a document, text or bytes, as the text to be cut.
+def decoded(documents: Sequence[Any], texts: Texts) -> Sequence[str]:
+    """Return documents, text or bytes, as text.
 
-    It raises TypeError for a document that is neither, UnicodeError for bytes that are no text.
+    Raises
+    ------
+    TypeError
+        A document is neither.
+    UnicodeError
+        Bytes are no text.
 
     Examples
     --------
-    >>> reader(Texts(accents="unicode"))("Déjà".encode())
-    'deja'
+    >>> decoded(["a", "é".encode()], Texts())
+    ['a', 'é']
     """
-    prepare = _preparation(texts)
+    if set(map(type, documents)) == {str}:
+        return documents
 
-    def read(document: Any) -> str:
+    def decode(document: Any) -> str:
         if isinstance(document, bytes):
             document = document.decode(texts.encoding, texts.decode_error)
         if not isinstance(document, str):
             raise TypeError(document)
-        return prepare(document)
+        return str(document)
 
-    return read
+    return list(map(decode, documents))
 
 
 @lru_cache(maxsize=64)
 def tokenizer(texts: Texts) -> Tokenizer:
-    """Return the function that cuts what the reader returned into tokens.
+    """Return the function that cuts prepared text into tokens.
 
     Examples
     --------
@@ -54,12 +59,19 @@ def tokenizer(texts: Texts) -> Tokenizer:
     return _CUTS[texts.unit](texts)
 
 
-def _preparation(texts: Texts) -> Change:
-    """Return lower case, then accents removed, as the source orders them."""
-    strip = {"": None, "ascii": _to_ascii, "unicode": _without_accents}[texts.accents]
+@cache
+def preparation(lowercase: bool, accents: str) -> Change:
+    """Return lower case, then accents removed, as the source orders them.
+
+    Examples
+    --------
+    >>> preparation(True, "unicode")("Déjà")
+    'deja'
+    """
+    strip = {"": None, "ascii": _to_ascii, "unicode": _without_accents}[accents]
     if strip is None:
-        return str.lower if texts.lowercase else str
-    return (lambda document: strip(document.lower())) if texts.lowercase else strip
+        return str.lower if lowercase else str
+    return (lambda document: strip(document.lower())) if lowercase else strip
 
 
 def _to_ascii(document: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import warnings
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 from typing import Any
 from unittest import mock
 
@@ -15,20 +16,20 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from extracted_rows import agree, rows_of
 from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.utils import murmurhash3_32
 
-from hbconv.containers import Entries, topological
-from hbconv.containers.extractors import Extractor, Terms
+from hbconv.containers.extractors import Terms, Texts
 from hbconv.errors import InputError
-from hbconv.parse import parse
-from hbconv.runtime.inputs.sequences import read_items
-from hbconv.runtime.text import grams, term_table
+from hbconv.runtime.text import term_table
+from hbconv.runtime.text.character_classes import SPACES, members, runs_of
+from hbconv.runtime.text.folding import fold
 from hbconv.runtime.text.murmur_hash import murmur_hash
-from hbconv.runtime.text.vectorize import BLOCK, extract
+from hbconv.runtime.text.vectorize import BLOCK
 
 TEXT = st.text(
     st.one_of(
@@ -43,34 +44,6 @@ DOCUMENTS = st.one_of(
 )
 
 
-def extractor_of(estimator: Any) -> Extractor:
-    """Return what the parser reads from a vectorizer."""
-    (entries,) = (n for n in topological(parse(estimator).output_roots) if isinstance(n, Entries))
-    return entries.extractor
-
-
-def rows_of(x: Any, estimator: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the parts of the CSR matrix made of x."""
-    return extract(read_items(x).read(0), extractor_of(estimator), "Column 0")
-
-
-def agree(estimator: Any, x: Any) -> None:
-    """Assert the same entries in the same dtype as the estimator's, also where usual words are
-    found all at once.
-    """
-    want = estimator.transform(x)
-    want = want.copy() if hasattr(want, "toarray") else None
-    assert want is not None
-    want.sum_duplicates()
-    for many in (10**9, 0):
-        with mock.patch.object(grams, "MANY", dict.fromkeys(grams.MANY, many)):
-            starts, columns, values = rows_of(x, estimator)
-        assert values.dtype == want.dtype
-        np.testing.assert_array_equal(starts, want.indptr)
-        np.testing.assert_array_equal(columns, want.indices)
-        np.testing.assert_array_equal(values, want.data)
-
-
 def refuses(estimator: Any, x: Any, message: str) -> None:
     """Assert that the source raises, and that hbconv does with the message."""
     with pytest.raises((ValueError, TypeError, AttributeError)):
@@ -79,32 +52,31 @@ def refuses(estimator: Any, x: Any, message: str) -> None:
         rows_of(x, estimator)
 
 
+PATTERNS = [
+    r"(?u)\b\w\w+\b",
+    r"(?u)\b\w+\b",
+    r"\S+",
+    r"[^,\n]+",
+    r"(?i)[a-fé]{2,}",
+    r"(?a)\b\w+\b",
+    r"\D\D+",
+    r"\w{0,}",
+    r"\b[a-z]+\b",
+    r"\w{2,3}",
+    r"(\w)\w*",
+    r"(?a)\w+",
+    r"(?i)[a-c]+|(?:é)",
+    r"x*",
+]
+
+
 @st.composite
 def text_options(draw: st.DrawFn) -> dict[str, Any]:
     """Options that say how documents are cut."""
     shortest = draw(st.integers(1, 3))
     unit = draw(st.sampled_from(["word", "word", "char", "char_wb"]))
     words = {
-        "token_pattern": draw(
-            st.sampled_from(
-                [
-                    r"(?u)\b\w\w+\b",
-                    r"(?u)\b\w+\b",
-                    r"\S+",
-                    r"[^,\n]+",
-                    r"(?i)[a-fé]{2,}",
-                    r"(?a)\b\w+\b",
-                    r"\D\D+",
-                    r"\w{0,}",
-                    r"\b[a-z]+\b",
-                    r"\w{2,3}",
-                    r"(\w)\w*",
-                    r"(?a)\w+",
-                    r"(?i)[a-c]+|(?:é)",
-                    r"x*",
-                ]
-            )
-        ),
+        "token_pattern": draw(st.sampled_from(PATTERNS)),
         "stop_words": draw(st.sampled_from([None, "english", ["ab", "b", "É", "日本"]])),
     }
     return {
@@ -115,6 +87,15 @@ def text_options(draw: st.DrawFn) -> dict[str, Any]:
         "binary": draw(st.booleans()),
         **(words if unit == "word" else {}),
     }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _tables_of_characters() -> None:
+    """Make the tables of all characters before examples are timed."""
+    for lowercase, accents in product((True, False), ("", "ascii", "unicode")):
+        fold(["é"], Texts(lowercase=lowercase, accents=accents))
+    for runs in filter(None, map(runs_of, (*PATTERNS, SPACES + "+"))):
+        members(runs[0])
 
 
 @given(

@@ -1,0 +1,45 @@
+"""Sparse rows that the host makes, beside those of a vectorizer."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from hbconv.containers import Entries, topological
+from hbconv.containers.extractors import Extractor
+from hbconv.parse import parse
+from hbconv.runtime.inputs.sequences import read_items
+from hbconv.runtime.text import grams
+from hbconv.runtime.text.vectorize import extract
+
+__all__ = ["agree", "extractor_of", "rows_of"]
+
+
+def extractor_of(estimator: Any) -> Extractor:
+    """Return what the parser reads from a vectorizer."""
+    (entries,) = (n for n in topological(parse(estimator).output_roots) if isinstance(n, Entries))
+    return entries.extractor
+
+
+def rows_of(x: Any, estimator: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the parts of the CSR matrix made of x."""
+    return extract(read_items(x).read(0), extractor_of(estimator), "Column 0")
+
+
+def agree(estimator: Any, x: Any) -> None:
+    """Assert the same entries in the same dtype as the estimator's, also where usual words are
+    found all at once.
+    """
+    want = estimator.transform(x)
+    want = want.copy() if hasattr(want, "toarray") else None
+    assert want is not None
+    want.sum_duplicates()
+    for many in (10**9, 0):
+        with mock.patch.object(grams, "MANY", dict.fromkeys(grams.MANY, many)):
+            starts, columns, values = rows_of(x, estimator)
+        assert values.dtype == want.dtype
+        np.testing.assert_array_equal(starts, want.indptr)
+        np.testing.assert_array_equal(columns, want.indices)
+        np.testing.assert_array_equal(values, want.data)
