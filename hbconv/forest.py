@@ -280,20 +280,26 @@ class Forest:
         rows, trees = np.nonzero(at >= 0)
         while len(rows):
             test = at[rows, trees]
-            value = x[rows, self.feature.data[test]]
-            threshold = self.threshold.data[test]
-            holds = value < threshold if self.strict else value <= threshold
-            goes_left = np.where(np.isnan(value), self.default_left.data[test], holds)
-            if self.tables:
-                listed = np.flatnonzero(self.on_category[test])
-                goes_left[listed] = self.tables.decide(
-                    self.tables.of_test.data[test[listed]], value[listed]
-                )
+            goes_left = self.decide(test, x[rows, self.feature.data[test]])
             at[rows, trees] = np.where(goes_left, self.left.data[test], self.right.data[test])
             inner = at[rows, trees] >= 0
             rows = rows[inner]
             trees = trees[inner]
         return (~at).astype(np.int32)
+
+    def decide(self, test: npt.NDArray[Any], value: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Tell whether values go left, each at a test of its own."""
+        threshold = self.threshold.data[test]
+        holds = value < threshold if self.strict else value <= threshold
+        goes_left: npt.NDArray[np.bool_] = np.where(
+            np.isnan(value), self.default_left.data[test], holds
+        )
+        if self.tables:
+            listed = np.flatnonzero(self.on_category[test])
+            goes_left[listed] = self.tables.decide(
+                self.tables.of_test.data[test[listed]], value[listed]
+            )
+        return goes_left
 
     def scores(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Add up the leaf values in the order of the trees.

@@ -333,6 +333,7 @@ class Model(SklearnEstimator):
     def compile(self, sample: Any) -> Model:
         """Compile every method that returns a tensor now, rather than at the first call.
 
+        ``contributions`` are compiled at the first call in any case: few models are asked for them.
         Exports take the dtypes of the sample too.
 
         Parameters
@@ -345,7 +346,7 @@ class Model(SklearnEstimator):
             return self
         table = read_table(sample, self.reads)
         self.dtypes = self.parsed.schema.with_dtypes(table.dtypes).dtypes
-        for method in self.parsed.tensors:
+        for method in self.parsed.exported:
             asked = self.programs.asked((method,), table)
             for _, part in grouped(self.programs, method, asked):
                 self.programs.program((method,), part.dtypes, part.padding)
@@ -412,7 +413,7 @@ class Model(SklearnEstimator):
 
     def check(self) -> Model:
         """Raise the errors of compiling, such as a strategy refused, without compiling."""
-        self.programs.prepared(self.parsed.tensors, self.dtypes)
+        self.programs.prepared(self.parsed.exported, self.dtypes)
         return self
 
     # Where it runs.
@@ -422,8 +423,8 @@ class Model(SklearnEstimator):
         """The model as a ``torch.nn.Module``, which returns a tensor, or a tuple of one a method.
 
         Classes are codes. Methods whose answers are not tensors, such as ``staged_predict``, are
-        left out, here and in exports. Inputs have the dtypes of the sample of ``compile``, else of
-        fitting; ``module.inputs`` lists them.
+        left out, here and in exports, and so are ``contributions``. Inputs have the dtypes of the
+        sample of ``compile``, else of fitting; ``module.inputs`` lists them.
 
         Raises
         ------
@@ -431,7 +432,7 @@ class Model(SklearnEstimator):
             The backend is not torch or torchscript.
         """
         artifact = (
-            self.programs.fitted(self.parsed.tensors, self.dtypes)
+            self.programs.fitted(self.parsed.exported, self.dtypes)
             if self.backend in ("torch", "torchscript")
             else None
         )
@@ -487,8 +488,9 @@ class Model(SklearnEstimator):
         format : {"triton"}, optional
             Write the next version of the model into a repository of the Triton server.
         methods : iterable of str, optional
-            What the file answers; by default all methods that are tensors. Files for torch, and
-            native ones most of all, take the time of all their methods in each call.
+            What the file answers; by default all methods that are tensors, without
+            ``contributions``. Files for torch, and native ones most of all, take the time of all
+            their methods in each call.
         **options : str or bool
             Of ``.pt`` and ``.pt2``: ``device`` that the file is for, ``"cpu"`` or ``"cuda"``
             (default: the model's own). This machine need not have it. Of ``.pt2``:
@@ -602,7 +604,7 @@ class Model(SklearnEstimator):
                 "A file for another runtime cannot hold this model: its texts become tokens on the "
                 "host. Save it as .hbc."
             )
-        if not self.parsed.tensors:
+        if not self.parsed.exported:
             raise BackendError(
                 "A file for another runtime holds methods whose answers are tensors, and "
                 f"{', '.join(self.methods)} is none. Save it as .hbc."
@@ -634,6 +636,12 @@ def _why_absent(model: Model, name: str) -> str:
         return (
             f"This Model of {estimator} has no score: that of its source is none of "
             f"{', '.join(SCORES)} of predict. Call a function of sklearn.metrics instead."
+        )
+    if name == "contributions":
+        return (
+            f"This Model of {estimator} has no contributions. Ensembles of trees have them, except "
+            "trees with linear leaves, trees without counts of their training rows, and those that "
+            "their own library cannot explain. See the page 'Contributions of features'."
         )
     known = [known for known in dir(model) if not known.startswith("_")]
     hint = "" if name.startswith("_") else guess(name, known)

@@ -181,14 +181,14 @@ def _described(model: Model) -> dict[str, Any]:
         "file": DATA,
         "backend": model.backend,
         "columns": [{"name": str(name), "dtype": dtype} for name, dtype in columns],
-        "methods": {name: list(column_names(model, name)) for name in model.parsed.tensors},
+        "methods": {name: list(column_names(model, name)) for name in model.parsed.exported},
     }
 
 
 def _text(model: Model, title: str, about: str) -> str:
     estimator = model.parsed.traits.estimator or "model"
     columns = list(zip(model.schema.names, model.dtypes, strict=True))
-    answers = [(name, ", ".join(column_names(model, name))) for name in model.parsed.tensors]
+    answers = [(name, ", ".join(column_names(model, name))) for name in model.parsed.exported]
     return _TEXT.format(
         title=_cell(title or estimator),
         about=about.rstrip() + "\n\n" if about else "",

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from hbconv.errors import OptionError
 
-__all__ = ["METHODS", "guess", "unknown"]
+__all__ = ["ARGUMENT_METHODS", "METHODS", "guess", "unknown"]
 
 METHODS = (
     "predict", "predict_proba", "predict_log_proba", "decision_function", "transform",
@@ -13,6 +13,9 @@ METHODS = (
     "staged_predict", "staged_predict_proba", "staged_decision_function",
 )  # fmt: skip
 """Methods that compute something on new rows, in the order outputs are listed."""
+
+ARGUMENT_METHODS = ("raw_scores", "contributions")
+"""Methods whose answers source models give for an argument of another method."""
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> OptionError:

@@ -63,6 +63,9 @@ class SourceMethods:
         def raw_scores(self, X: Any) -> Any:  # noqa: N803
             """Return the sums of a booster's leaves, before any link."""
 
+        def contributions(self, X: Any) -> Any:  # noqa: N803
+            """Return what each feature adds to each raw score, then the expected value."""
+
         def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
             """Return the accuracy of a classifier, or R squared of a regressor."""
 

@@ -9,8 +9,10 @@ from functools import cache
 from typing import Any, Protocol
 
 from hbconv.cost_model import Work
+from hbconv.covered_forest import CoveredForest
 from hbconv.forest import Forest
 from hbconv.names import unknown
+from hbconv.symmetric_forest import sum_as_leaves
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram, Value
 from hbconv.tensor.leaves import sum_leaves
@@ -69,7 +71,10 @@ def find_strategy(name: str) -> Strategy:
 
 
 def lower_trees(program: TensorProgram, native: frozenset[str]) -> TensorProgram:
-    """Write the trees as plain primitives, except those whose strategy is native."""
+    """Write the trees as plain primitives, except those whose strategy is native.
+
+    Contributions of symmetric trees become sums over trees.
+    """
 
     def tree_leaves(b: Builder, x: Value, **trees: Any) -> Value:
         if trees["strategy"] in native:
@@ -81,5 +86,15 @@ def lower_trees(program: TensorProgram, native: frozenset[str]) -> TensorProgram
             return b.op("tree_scores", x, **trees)
         return sum_leaves(trees["forest"], tree_leaves(b, x, **trees), b)
 
-    rules: dict[str, Any] = {"tree_leaves": tree_leaves, "tree_scores": tree_scores}
+    def tree_contributions(b: Builder, x: Value, covered: CoveredForest) -> Value:
+        sums = sum_as_leaves(covered)
+        if sums is None:
+            return b.op("tree_contributions", x, covered=covered)
+        return tree_scores(b, x, forest=sums, strategy="tree_traversal")
+
+    rules: dict[str, Any] = {
+        "tree_leaves": tree_leaves,
+        "tree_scores": tree_scores,
+        "tree_contributions": tree_contributions,
+    }
     return rewrite_program(program, rules) if program.primitives & rules.keys() else program

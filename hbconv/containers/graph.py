@@ -124,8 +124,13 @@ class Graph:
 
     @property
     def tensors(self) -> tuple[str, ...]:
-        """Names of the outputs that are tensors, which exports hold."""
+        """Names of the outputs that are tensors, which exports can hold."""
         return tuple(name for name, output in self.outputs.items() if output.is_tensor)
+
+    @property
+    def exported(self) -> tuple[str, ...]:
+        """Names of the outputs that exports hold unless they are told otherwise."""
+        return tuple(name for name in self.tensors if not self.outputs[name].on_demand)
 
     def nodes(self) -> list[Node]:
         """All nodes that an output needs, inputs first."""
@@ -185,8 +190,9 @@ class Graph:
         return replace(self, outputs=outputs, checks=checks, warnings=warnings)
 
     def only(self, *methods: str) -> Graph:
-        """Keep the named outputs."""
-        return replace(self, outputs={name: self.outputs[name] for name in methods})
+        """Keep the named outputs, which are asked for by that."""
+        outputs = {name: replace(self.outputs[name], on_demand=False) for name in methods}
+        return replace(self, outputs=outputs)
 
 
 def verify_graph(graph: Graph) -> Graph:

@@ -37,11 +37,14 @@ class Output:
         Shape and kind of the answer that they make up.
     dtype : str or None
         Dtype of the source's answer where it differs from the node's.
+    on_demand : bool
+        Whether it takes so long that files hold it only where they are asked for it by name.
     """
 
     node: Node
     form: Form = MATRIX
     dtype: str | None = None
+    on_demand: bool = False
 
     @property
     def misfit(self) -> str | None:

@@ -26,7 +26,7 @@ from hbconv.containers import (
     at_step,
 )
 from hbconv.errors import ConversionError, NotFittedError, UnsupportedError
-from hbconv.names import METHODS
+from hbconv.names import ARGUMENT_METHODS, METHODS
 from hbconv.parse.checks.contradictions import require_agreement
 from hbconv.parse.checks.damage import damaged, reading_estimator
 from hbconv.parse.registry import Entry, find_entry, find_parser
@@ -242,7 +242,7 @@ def _parsed(entry: Entry, step: Step) -> dict[str, Output]:
             "dict of Outputs by method."
         )
     for method, output in outputs.items():
-        if method not in (*METHODS, "raw_scores"):
+        if method not in (*METHODS, *ARGUMENT_METHODS):
             raise ConversionError(
                 f"The parser of {entry.name} returned a method {method!r}; hbconv knows "
                 f"{', '.join(METHODS)}."

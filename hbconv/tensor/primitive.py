@@ -36,7 +36,9 @@ class OpKind(Enum):
     REDUCTION = "reduction"
     """Entries along one axis combined or sorted."""
     TREES = "trees"
-    """A whole forest."""
+    """A whole forest, by a strategy."""
+    CONTRIBUTIONS = "contributions"
+    """What each feature adds to the sums of a whole forest."""
     LOOP = "loop"
     """A program repeated."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.errors import HbconvError, UnsupportedError, VerificationError
-from hbconv.parse import METHODS
+from hbconv.names import ARGUMENT_METHODS, METHODS
 from hbconv.testing.classes import is_library
 from hbconv.testing.comparison import Verdict, compared
 from hbconv.testing.conversions import Conversions, TooSlowError, time_limit
@@ -82,7 +82,7 @@ class Judge:
         method, reason = _asked(call)
         if reason:
             return "skipped", reason, ""
-        if method not in (*METHODS, "raw_scores"):
+        if method not in (*METHODS, *ARGUMENT_METHODS):
             return _refused(call, f"no method {method}", "")
         try:
             model = self._conversions.model(call.estimator, call.rows, backend)

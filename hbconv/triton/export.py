@@ -107,7 +107,7 @@ def _python(model: Exportable, device: str) -> tuple[ModelConfig, dict[str, byte
             "model.for_target(backend='torch')."
         )
     reader = RowReader.of(model)
-    graph = model.programs.compilation(model.parsed.tensors, model.dtypes).graph
+    graph = model.programs.compilation(model.parsed.exported, model.dtypes).graph
     outputs = Interface.of(graph, lower_with_checks(graph, model.target), []).outputs
     config = ModelConfig("python", reader.tensors, tuple(map(_answer, outputs)), device)
     return config, {"model.py": PYTHON_MODEL, "model.hbc": model.to_bytes()}

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
+from hbconv.covered_forest import CoveredForest
 from hbconv.forest import CategoryTables, Forest, Slopes
 
-__all__ = ["forests", "hostile_rows", "random_forest", "with_random_slopes"]
+__all__ = ["forests", "hostile_rows", "random_forest", "with_random_shares", "with_random_slopes"]
 
 Tree = tuple["Tree | None", "Tree | None"]
 
@@ -107,6 +108,28 @@ def with_random_slopes(forest: Forest, rng: np.random.Generator, most: int = 3) 
         for size in (forest.n_leaves, start.data[-1])
     ]
     return replace(forest, slopes=Slopes(numbers[0], start, feature, numbers[1]))
+
+
+def with_random_shares(
+    forest: Forest, rng: np.random.Generator, n_features: int | None = None
+) -> CoveredForest:
+    """Return the forest with shares of training rows, some of them zero.
+
+    With ``n_features`` the columns are of so many features, several of one.
+    """
+    left = rng.random(forest.n_tests).round(2)
+    left[rng.random(forest.n_tests) < 0.1] = 0.0
+    owner = np.arange(max(forest.n_features, 1))
+    if n_features is not None:
+        owner = rng.integers(0, n_features, len(owner))
+    return CoveredForest(
+        forest,
+        Array(left),
+        Array(1 - left),
+        Array.of(owner[forest.feature.data], "int32"),
+        forest.n_features if n_features is None else n_features,
+        Array.of(rng.standard_normal(forest.n_outputs), "float64"),
+    )
 
 
 def _tables(rng: np.random.Generator, listed: npt.NDArray[np.bool_]) -> CategoryTables:

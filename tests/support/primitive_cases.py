@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from forests import hostile_rows, random_forest
+from forests import hostile_rows, random_forest, with_random_shares
 from tolerances import OPERATOR
 
 from hbconv.forest import Forest
@@ -592,6 +592,34 @@ TREES = [
 ]
 
 
+def contributions() -> Case:
+    """A forest of scalars, one of vectors, and one of symmetric trees."""
+    rng = np.random.default_rng(5)
+    shapes = ({}, {"vector": True, "n_categorical": 2}, {"max_depth": 1, "strict": True})
+    forests = [
+        random_forest(rng, n_trees=9, n_features=WIDTH, n_outputs=2, **shape) for shape in shapes
+    ]
+    covered = [with_random_shares(forest, rng) for forest in forests]
+
+    def rows(forest: Forest) -> Values:
+        return lambda rng, shape, dtype: hostile_rows(rng, forest, dtype, shape[0])
+
+    def write(b: Builder, *xs: Value) -> dict[str, Value]:
+        return {
+            f"forest {i}": b.op("tree_contributions", x, covered=c)
+            for i, (x, c) in enumerate(zip(xs, covered, strict=True))
+        }
+
+    inputs = tuple(Input(rows(forest)) for forest in forests)
+    return Case("tree_contributions", "", write, inputs, near_sums)
+
+
+def near_sums(got: NumpyArray, want: NumpyArray) -> None:
+    """Sums of terms of about 1, in another order."""
+    assert (got.shape, got.dtype) == (want.shape, want.dtype)
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-12)
+
+
 def collatz(b: Builder, state: Value, given: Value) -> Value:
     """Halve the even numbers, take the odd ones times three and one more, until they are one;
     ``given`` says which stay.
@@ -664,6 +692,7 @@ CASES = [
     *NEAREST,
     *ALONG,
     *TREES,
+    contributions(),
     *ITERATIONS,
     *PROGRAMS,
 ]

@@ -10,12 +10,20 @@ import numpy as np
 
 from hbconv.parse import METHODS
 
-__all__ = ["ask", "dense", "library", "methods", "quietly"]
+__all__ = ["ask", "compared", "dense", "library", "methods", "quietly"]
 
 
 def library(estimator: Any) -> str:
     """Top-level package of the estimator's class."""
     return type(estimator).__module__.partition(".")[0]
+
+
+def compared(model: Any) -> tuple[str, ...]:
+    """Methods of a converted model that are compared with its source to the last bits.
+
+    Contributions have tests of their own: each library rounds them in other steps.
+    """
+    return tuple(method for method in model.methods if method != "contributions")
 
 
 def methods(estimator: Any) -> tuple[str, ...]:
@@ -43,22 +51,51 @@ def ask(estimator: Any, method: str, x: Any) -> Any:
             x, "RawFormulaVal", 0, 0, 1, False, "predict"
         ),  # rankers' predict has no choice
         ("catboost", "apply"): lambda: estimator.calc_leaf_indexes(x),
+        ("lightgbm", "contributions"): lambda: estimator.predict(x, pred_contrib=True),
+        ("xgboost", "contributions"): lambda: _ask_booster(
+            estimator.get_booster(), "contributions", _matrix(estimator, x), _used(estimator)
+        ),
+        ("catboost", "contributions"): lambda: _catboost_contributions(estimator, x),
     }
     if type(estimator).__name__ == "Booster" and library(estimator) == "xgboost":
         return _ask_booster(estimator, method, x)
     return spelled.get((library(estimator), method), lambda: getattr(estimator, method)(x))()
 
 
-def _ask_booster(booster: Any, method: str, x: Any) -> Any:
+_ARGUMENTS: dict[str, dict[str, bool]] = {
+    "predict": {},
+    "raw_scores": {"output_margin": True},
+    "apply": {"pred_leaf": True},
+    "contributions": {"pred_contribs": True},
+}
+"""Arguments of XGBoost's ``Booster.predict``."""
+
+
+def _ask_booster(booster: Any, method: str, x: Any, iterations: tuple[int, int] = (0, 0)) -> Any:
     import xgboost
 
     x = x if isinstance(x, xgboost.DMatrix) else xgboost.DMatrix(x, enable_categorical=True)
-    return booster.predict(
-        x,
-        **{"predict": {}, "raw_scores": {"output_margin": True}, "apply": {"pred_leaf": True}}[
-            method
-        ],
-    )
+    return booster.predict(x, iteration_range=iterations, **_ARGUMENTS[method])
+
+
+def _matrix(wrapper: Any, x: Any) -> Any:
+    """Make the matrix that a wrapper of XGBoost makes."""
+    import xgboost
+
+    return xgboost.DMatrix(x, missing=wrapper.missing, enable_categorical=True)
+
+
+def _used(wrapper: Any) -> tuple[int, int]:
+    """Return the iterations that a wrapper of XGBoost predicts with."""
+    best = getattr(wrapper, "best_iteration", None)
+    return (0, 0) if best is None else (0, best + 1)
+
+
+def _catboost_contributions(model: Any, x: Any) -> Any:
+    import catboost
+
+    pool = catboost.Pool(x, cat_features=model.get_cat_feature_indices())
+    return model.get_feature_importance(pool, type="ShapValues", thread_count=1)
 
 
 def quietly(estimator: Any, method: str, x: Any) -> Any:

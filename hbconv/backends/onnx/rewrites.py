@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hbconv.tensor.code_tables import compare_small_tables
+from hbconv.tensor.contributions import write_contributions
 
 if TYPE_CHECKING:
     from hbconv.tensor import Builder, Value
@@ -154,4 +155,5 @@ REWRITES: dict[str, Callable[..., Value]] = {
     "embedding_sum": embedding_sum,
     "reduce_any": reduce_any,
     "lookup_codes": compare_small_tables(MAX_COMPARED, of_all_entries=True),
+    "tree_contributions": write_contributions,
 }

@@ -31,6 +31,7 @@ from hbconv.strategy import Refusal, find_strategy, strategies
 from hbconv.target import Target
 from hbconv.tensor import ProgramTypes, TensorProgram, TensorType, Value
 from hbconv.tensor.code_tables import read_tables
+from hbconv.tensor.contributions import write_contributions
 
 __all__ = ["BACKEND", "TensorModule", "Torch", "TorchArtifact", "export_module", "find_device"]
 
@@ -187,7 +188,10 @@ class Torch(Backend):
     extra = "torch"
     stored_with = ("torch",)
     emits = frozenset({*FUNCTIONS, "iterate", "tree_scores", "tree_leaves"})
-    rewrites: ClassVar[Mapping[str, Callable[..., Value]]] = {"lookup_codes": read_tables}
+    rewrites: ClassVar[Mapping[str, Callable[..., Value]]] = {
+        "lookup_codes": read_tables,
+        "tree_contributions": write_contributions,
+    }
     devices = ("cpu", "cuda")
     plans_by_rows = True
 

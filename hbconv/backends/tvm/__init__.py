@@ -65,12 +65,11 @@ class Tvm(Backend):
 
     def prepare(self, program: TensorProgram, target: Target) -> TensorProgram:
         """Rewrite the program; on CUDA devices, forests without splits too."""
-        prepared = super().prepare(program, target)
         if target.device == "cpu":
-            return prepared
-        from hbconv.backends.tvm.cuda.stages import lower_unsplit
+            return super().prepare(program, target)
+        from hbconv.backends.tvm.cuda.stages import lower_unsplit, write_plainly
 
-        return lower_unsplit(prepared)
+        return lower_unsplit(super().prepare(write_plainly(program, NATIVE), target))
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
         """Take the compiled program from the cache, or compile it, which alone needs TVM."""

@@ -23,6 +23,7 @@ from hbconv.containers.nodes.codes import (
     Recode,
 )
 from hbconv.containers.nodes.conditions import Choose, IsOtherDtype, IsOutside, OnlyNumbers
+from hbconv.containers.nodes.contributions import TreeContributions
 from hbconv.containers.nodes.decisions import ArgMax, Compare, IsBeyond, IsNonFinite, Softmax
 from hbconv.containers.nodes.distances import Distances, SharedDistances, SquaredDistances
 from hbconv.containers.nodes.elementwise import Clip, Map, SoftThreshold
@@ -164,6 +165,7 @@ __all__ = [
     "TableSoftmax",
     "Together",
     "TopicMixture",
+    "TreeContributions",
     "TreeEnsemble",
     "TreeLeaves",
     "Votes",

@@ -14,8 +14,10 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import current_step
+from hbconv.covered_forest import CoveredForest
 from hbconv.errors import ConversionError, OptionError, UnsupportedError
 from hbconv.forest import Forest
+from hbconv.parse.catboost.covers import cover_leaves
 from hbconv.parse.catboost.trees import Inputs, read_trees
 from hbconv.parse.checks.damage import decode_json, finite_numbers
 from hbconv.parse.common.node_tables import assemble
@@ -42,6 +44,8 @@ class CatBoostModel:
     ----------
     forest : Forest
         Float64 leaves, summed from zero.
+    covered : CoveredForest or None
+        The scaled trees with the weights of their leaves, where the model has them.
     scale : float
         What the sums are multiplied by, before the bias is added.
     bias : array of float64, shape (n_outputs,)
@@ -56,6 +60,7 @@ class CatBoostModel:
     """
 
     forest: Forest
+    covered: CoveredForest | None
     scale: float
     bias: npt.NDArray[np.float64]
     inputs: Inputs
@@ -107,13 +112,16 @@ def _model(
     if last > len(all_trees):
         raise OptionError(f"iterations={trees!r} goes beyond the model's {len(all_trees)} trees.")
     numbers = None if leaf_numbers is None else leaf_numbers[first:last]
-    read = read_trees(all_trees[first:last], inputs, len(bias), numbers)
+    kept = all_trees[first:last]
+    read = read_trees(kept, inputs, len(bias), numbers)
+    forest = assemble(read, np.zeros(len(bias)), strict=False, n_features=inputs.width)
+    if first:  # CatBoost leaves the bias out where it leaves out the first tree
+        bias = np.zeros(len(bias))
     return CatBoostModel(
-        assemble(read, np.zeros(len(bias)), strict=False, n_features=inputs.width),
+        forest,
+        cover_leaves(forest, kept, inputs, scale, bias),
         scale,
-        np.zeros(len(bias))
-        if first
-        else bias,  # CatBoost leaves the bias out where it leaves out the first tree
+        bias,
         inputs,
         _objective(info),
         _classes(info, len(bias)),

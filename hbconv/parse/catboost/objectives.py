@@ -32,6 +32,7 @@ from hbconv.containers import (
     Vector,
 )
 from hbconv.parse.catboost.model_json import CatBoostModel
+from hbconv.parse.common.covers import contribution_outputs
 from hbconv.parse.common.probabilities import beside_complement
 from hbconv.parse.step import Step
 
@@ -103,6 +104,7 @@ class Scores:
         return {
             "apply": leaves,
             "raw_scores": Output(self.raw, VECTOR if self.width == 1 else MATRIX),
+            **contribution_outputs(self.inputs, self.model.covered),
         }
 
     def after_each(self, node: Node, form: Matrix | Vector | Labels = MATRIX) -> Output:

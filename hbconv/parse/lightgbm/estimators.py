@@ -26,6 +26,7 @@ from hbconv.containers import (
     Schema,
     Softmax,
     Traits,
+    TreeContributions,
     TreeEnsemble,
     TreeLeaves,
     at_step,
@@ -166,14 +167,23 @@ def _label_codes(p: Node, n_classes: int) -> Node:
 
 
 def _answers(step: Step, model: LightGBMModel) -> dict[str, Output]:
-    """Return the outputs of ``predict``, also with ``raw_score=True`` and ``pred_leaf=True``."""
+    """Return the outputs of ``predict``, also for each argument that asks for other answers."""
     x = model.views.of(read_features(step, model.categories))
     raw = TreeEnsemble(x, model.forest)
     return {
         "predict": _answer(_transformed(raw, model)),
         "raw_scores": _answer(raw),
         "apply": Output(TreeLeaves(x, model.forest)),
+        **_contributions(x, model),
     }
+
+
+def _contributions(x: Node, model: LightGBMModel) -> dict[str, Output]:
+    """Return the sums, which LightGBM never averages, the outputs side by side."""
+    covered = model.covered
+    if covered is None:
+        return {}
+    return {"contributions": Output(TreeContributions(x, covered), on_demand=True)}
 
 
 def _answer(node: Node) -> Output:

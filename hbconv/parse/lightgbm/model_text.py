@@ -12,6 +12,7 @@ from typing import Any
 
 from hbconv.containers import current_step
 from hbconv.containers.schema import MOST_COLUMNS
+from hbconv.covered_forest import CoveredForest
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.forest import Forest
 from hbconv.parse.lightgbm.trees import DAMAGED, Views, read_trees
@@ -43,6 +44,8 @@ class LightGBMModel:
         Whether predictions are averages (random forests).
     categories : mapping of int to sequence
         Values of each feature that was a pandas column of categories, in the order of their codes.
+    covered : CoveredForest or None
+        The trees with the counts of their training rows, where the text has them.
     """
 
     forest: Forest
@@ -53,6 +56,7 @@ class LightGBMModel:
     iterations: int = 1
     average: bool = False
     categories: Mapping[int, Sequence[Any]] = field(default_factory=dict)
+    covered: CoveredForest | None = None
 
 
 def read_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) -> LightGBMModel:
@@ -128,7 +132,7 @@ def _model(
         )
     first, last = iterations or (0, len(blocks))
     trees = [_tree(block) for block in blocks[first * outputs : last * outputs]]
-    forest, views = read_trees(trees, width, outputs)
+    forest, views, covered = read_trees(trees, width, outputs)
     objective, options = _objective(settings, outputs)
     return LightGBMModel(
         forest,
@@ -139,6 +143,7 @@ def _model(
         len(trees) // outputs,
         "average_output" in settings,
         _categories(infos, text),
+        covered,
     )
 
 

@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import MissingBetween, Node, Select
+from hbconv.covered_forest import CoveredForest
 from hbconv.errors import ConversionError
 from hbconv.forest import Forest, Slopes
+from hbconv.parse.common.covers import cover_forest
 from hbconv.parse.common.node_tables import FlatTrees, assemble
 from hbconv.parse.lightgbm.categories import CategorySets, Codes
 
@@ -72,8 +74,12 @@ class Views:
         return self.codes.of(x)
 
 
-def read_trees(trees: Sequence[Tree], n_features: int, n_outputs: int) -> tuple[Forest, Views]:
+def read_trees(
+    trees: Sequence[Tree], n_features: int, n_outputs: int
+) -> tuple[Forest, Views, CoveredForest | None]:
     """Read the settings of the trees; tree t adds to output ``t % n_outputs``.
+
+    The covers are left out where the text does not have them, and for linear leaves.
 
     Raises
     ------
@@ -129,12 +135,34 @@ def read_trees(trees: Sequence[Tree], n_features: int, n_outputs: int) -> tuple[
         n_features=len(source) + len(codes.sparse),
         target=np.arange(len(trees)) % n_outputs,
     )
-    return forest, Views(
+    views = Views(
         Array.of(source, np.int32),
         Array(kinds),
         Array(np.isin(np.arange(len(source)), multiplied)),
         codes,
     )
+    shares = _shares(trees, leaves, left, right)
+    return forest, views, shares and cover_forest(forest, shares, feature, n_features)
+
+
+def _shares(
+    trees: Sequence[Tree], leaves: Ints, left: Ints, right: Ints
+) -> tuple[Floats, Floats] | None:
+    """Return the part of the training rows of each split that went left, and right."""
+    if not all({"internal_count", "leaf_count"} <= tree.keys() for tree in trees):
+        return None
+    tests = _joined(
+        [tree for tree in trees if int(tree["num_leaves"]) > 1], "internal_count", np.int64
+    )
+    ends = _joined(trees, "leaf_count", np.int64)
+    if len(tests) != len(left) or len(ends) != leaves.sum():
+        raise ConversionError(DAMAGED.format("internal_count or leaf_count has the wrong length"))
+    with np.errstate(all="ignore"):  # a split without rows has no shares, which cover_forest sees
+        left_share, right_share = (
+            np.where(side >= 0, tests[side * (side >= 0)], ends[~side * (side < 0)]) / tests
+            for side in (left, right)
+        )
+    return left_share, right_share
 
 
 def _require_sizes(trees: Sequence[Tree], leaves: Ints) -> None:

@@ -28,6 +28,7 @@ from hbconv.containers import (
     TreeLeaves,
 )
 from hbconv.forest import Forest
+from hbconv.parse.common.covers import contribution_outputs, cover_forest, node_shares
 from hbconv.parse.common.node_tables import FlatTrees, NodeTable, assemble
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
@@ -37,6 +38,8 @@ __all__ = [
     "leaf_outputs",
     "read_trees",
     "require_own_counts",
+    "shares_of",
+    "tree_contributions",
     "tree_forest",
     "tree_input",
 ]
@@ -50,6 +53,7 @@ def parse_tree_classifier(step: Step) -> dict[str, Output]:
     return {
         **classified_fractions(step, TreeEnsemble(x, forest)),
         **_leaf_outputs_of_one(step, x, forest),
+        **tree_contributions(step, x, forest, [step.estimator]),
     }
 
 
@@ -63,6 +67,7 @@ def parse_tree_regressor(step: Step) -> dict[str, Output]:
             TreeEnsemble(x, forest), VECTOR if step.estimator.n_outputs_ == 1 else MATRIX
         ),
         **_leaf_outputs_of_one(step, x, forest),
+        **tree_contributions(step, x, forest, [step.estimator]),
     }
 
 
@@ -89,6 +94,29 @@ def tree_forest(step: Step, members: Sequence[Any]) -> Forest:
     return assemble(
         trees, np.zeros(trees.values.shape[1]), strict=False, n_features=step.x.type.width
     )
+
+
+def tree_contributions(
+    step: Step, x: Node, forest: Forest, members: Sequence[Any]
+) -> dict[str, Output]:
+    """Return the contributions to the mean of the members, by the weights of training rows.
+
+    Classifiers of several targets have none: their fractions are a list.
+    """
+    est = step.estimator
+    if est.n_outputs_ > 1 and hasattr(est, "n_classes_") and hasattr(est, "predict_proba"):
+        return {}
+    covered = cover_forest(forest, shares_of([member.tree_ for member in members]))
+    return contribution_outputs(x, covered, count=len(members))
+
+
+def shares_of(trees: Sequence[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the part of the weight of training rows that each split sends left, and right."""
+    left, right, weight = (
+        np.concatenate([getattr(tree, name) for tree in trees])
+        for name in ("children_left", "children_right", "weighted_n_node_samples")
+    )
+    return node_shares([tree.node_count for tree in trees], left, right, weight)
 
 
 def require_own_counts(step: Step, members: Sequence[Any]) -> None:

@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array, numbers
+from hbconv.covered_forest import CoveredForest
 from hbconv.errors import ConversionError
 from hbconv.forest import CategoryTables, Forest
 from hbconv.parse.common.category_tables import category_sizes, category_tables
+from hbconv.parse.common.covers import cover_forest, node_shares
 from hbconv.parse.common.node_tables import NodeTable, assemble
 
 __all__ = ["XGBoostTrees", "read_trees"]
@@ -31,6 +33,8 @@ class XGBoostTrees:
         All trees; values are leaf values before weights, float32.
     target : array of int, shape (n_trees,)
         Output that each tree adds to.
+    cover : array of float32, shape (n_nodes,), or None
+        Sum of the hessians of each node; None where the file lacks some.
     weights : array of float32, shape (n_trees,), or None
         Weights of dart's trees.
     ends : sequence of int
@@ -41,6 +45,7 @@ class XGBoostTrees:
 
     nodes: NodeTable
     target: Ints
+    cover: Floats | None
     weights: Floats | None
     ends: Sequence[int]
     sizes: Array
@@ -67,12 +72,23 @@ class XGBoostTrees:
             target=self.target,
         )
 
+    def covered(self, margin: Floats) -> CoveredForest | None:
+        """Return the forest with its covers; XGBoost explains no trees of vector leaves."""
+        if self.cover is None or self.nodes.values.shape[1] > 1:
+            return None
+        table = self.nodes
+        shares = node_shares(table.sizes, table.left, table.right, self.cover)
+        return cover_forest(self.forest(margin, inplace=False), shares)
+
     def between(self, first: int, last: int) -> XGBoostTrees:
         """Keep the trees of some boosting stages."""
         trees = slice(int(self.ends[first]), int(self.ends[last]))
         weights = None if self.weights is None else self.weights[trees]
+        nodes = np.concatenate([[0], np.cumsum(self.nodes.sizes, dtype=np.int64)])
+        own = slice(nodes[trees.start], nodes[max(trees.start, trees.stop)])
         return replace(
             self,
+            cover=None if self.cover is None else self.cover[own],
             nodes=self.nodes.part(trees),
             target=self.target[trees],
             weights=weights,
@@ -102,6 +118,7 @@ def read_trees(
     return XGBoostTrees(
         nodes,
         np.asarray(model["tree_info"], np.int64),
+        _cover(trees, len(nodes.feature)),
         weights,
         _iteration_ends(model, n_outputs),
         sizes,
@@ -137,6 +154,15 @@ def _table(trees: Sequence[Mapping[str, Any]]) -> NodeTable:
     }
     _require(len(lengths) == 1, "the arrays of its trees differ in length")
     return nodes
+
+
+def _cover(trees: Sequence[Mapping[str, Any]], n_nodes: int) -> Floats | None:
+    """Return the sums of hessians."""
+    if not all("sum_hessian" in tree for tree in trees):
+        return None
+    cover: Floats = _joined(trees, "sum_hessian", np.float32)
+    _require(len(cover) == n_nodes, "sum_hessian has another length than the nodes")
+    return cover
 
 
 def _joined(trees: Sequence[Mapping[str, Any]], key: str, dtype: Any) -> npt.NDArray[Any]:

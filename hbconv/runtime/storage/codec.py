@@ -17,6 +17,7 @@ import numpy.typing as npt
 import hbconv.containers
 from hbconv.array import Array
 from hbconv.containers import NODES, Node, topological
+from hbconv.covered_forest import CoveredForest
 from hbconv.errors import StoreError
 from hbconv.forest import CategoryTables, Forest, Slopes
 from hbconv.forest_check import check_forest
@@ -87,6 +88,7 @@ def _classes() -> dict[str, type]:
         "Forest": Forest,
         "Slopes": Slopes,
         "CategoryTables": CategoryTables,
+        "CoveredForest": CoveredForest,
         "Target": Target,
         "Tuning": Tuning,
         "TuningRecord": TuningRecord,

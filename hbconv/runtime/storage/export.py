@@ -47,7 +47,7 @@ def c_library(
     import_tvm()
     from hbconv.backends.tvm.c_library.export import export_library
 
-    methods = programs.parsed.tensors
+    methods = programs.parsed.exported
     graphs = {method: programs.compilation((method,), dtypes).graph for method in methods}
     library, header = export_library(graphs, programs.target, prefix, level)
     return library, header.encode()
@@ -73,7 +73,7 @@ def native_file(
     from hbconv.backends.torch.native import export_native, torch_headers
     from hbconv.backends.tvm.c_library.operator import export_operator
 
-    graph = programs.compilation(programs.parsed.tensors, dtypes).graph
+    graph = programs.compilation(programs.parsed.exported, dtypes).graph
     operator = export_operator(graph, programs.target, torch_headers(), level)
     data = export_native(graph, programs.target, operator, suffix, library)
     return data, operator.library
@@ -82,28 +82,28 @@ def native_file(
 def _onnx(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
     from hbconv.backends.onnx import export_onnx
 
-    stages = programs.compilation(programs.parsed.tensors, dtypes)
+    stages = programs.compilation(programs.parsed.exported, dtypes)
     return export_onnx(stages.lowered, stages.graph, programs.target)
 
 
 def _torchscript(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
     from hbconv.backends.torch.export import export_torchscript
 
-    stages = programs.compilation(programs.parsed.tensors, dtypes)
+    stages = programs.compilation(programs.parsed.exported, dtypes)
     return export_torchscript(stages.graph, programs.target)
 
 
 def _compiled(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
     from hbconv.backends.torch.compiled import export_compiled
 
-    stages = programs.compilation(programs.parsed.tensors, dtypes)
+    stages = programs.compilation(programs.parsed.exported, dtypes)
     return export_compiled(stages.graph, programs.target)
 
 
 def _torch_export(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
     from hbconv.backends.torch.export import export_program
 
-    stages = programs.compilation(programs.parsed.tensors, dtypes)
+    stages = programs.compilation(programs.parsed.exported, dtypes)
     return export_program(stages.graph, programs.target)
 
 

@@ -6,13 +6,14 @@ from typing import Any
 
 __all__ = ["FORMAT", "upgraded"]
 
-FORMAT = 3
+FORMAT = 4
 """Number of the format written; files of a larger number are refused.
 
 Format 2 (after 0.1.0) gives an ``Output`` one form in place of eleven fields, and some classes
 and fields other names (``_CLASSES``, ``_FIELDS``). A ``FindCode`` has values for each column.
 Format 3 holds what the host does around each compiled program; programs of older files are compiled
 again.
+Format 4 holds contributions of features, and which outputs exports hold on demand alone.
 """
 GRAPHS = 2
 """Format since which graphs are written as today."""

@@ -64,7 +64,7 @@ def tune_programs(
     """Time what a model can choose, with rows of a table or made ones."""
     if table is None:
         return Tuner(programs, dtypes, seconds=seconds).tune()
-    tensors = programs.parsed.tensors
+    tensors = programs.parsed.exported
     groups = grouped(programs, tensors[0], table) if tensors else [(None, table)]
     part = groups[0][1].part(slice(0, min(groups[0][1].rows, DISTINCT_ROWS)))
     return Tuner(programs, part.dtypes, part, part.padding, seconds).tune()
@@ -100,7 +100,7 @@ class Tuner:
 
     def tune(self) -> Tuning:
         """Return the records of all buckets in which there is something to choose."""
-        if not self.programs.parsed.tensors:
+        if not self.programs.parsed.exported:
             return Tuning(remark="no method of this model runs as one program")
         own = find_bucket(self.problem.target.rows)
         fitted = self._choose(self.problem, own, None)
@@ -162,7 +162,7 @@ class Tuner:
         return self._compiled[kind]
 
     def _stages(self, contender: Contender) -> Compilation:
-        outputs = self.programs.parsed.tensors
+        outputs = self.programs.parsed.exported
         method = next((name for name in PREFERRED if name in outputs), outputs[0])
         planned = replace(self.programs.planned(self.dtypes, self.padding), taken=contender)
         return Compilation(planned, (method,), self.padding)

@@ -1,5 +1,6 @@
 """Primitives of a whole forest, which a strategy or a backend's own kernel replaces."""
 
+from hbconv.covered_forest import CoveredForest
 from hbconv.forest import Forest
 from hbconv.tensor.primitive import OpKind, define
 from hbconv.tensor.types import FLOATS, NumpyArray, TensorType, require
@@ -34,5 +35,20 @@ def tree_leaves(x: NumpyArray, forest: Forest, strategy: str) -> NumpyArray:  # 
     return forest.leaves(x)
 
 
+def infer_tree_contributions(x: TensorType, covered: CoveredForest) -> TensorType:
+    """Type ``tree_contributions(x, covered)``: what each feature adds to each output, float64.
+
+    An output has a column for each feature, then one for the expected value.
+    """
+    infer_tree_scores(x, covered.forest, "any")
+    return TensorType("float64", (covered.start.size,))
+
+
+def tree_contributions(x: NumpyArray, covered: CoveredForest) -> NumpyArray:
+    """Compute path-dependent Shapley values."""
+    return covered.contributions(x)
+
+
 define("tree_scores", infer_tree_scores, tree_scores, OpKind.TREES)
 define("tree_leaves", infer_tree_leaves, tree_leaves, OpKind.TREES)
+define("tree_contributions", infer_tree_contributions, tree_contributions, OpKind.CONTRIBUTIONS)

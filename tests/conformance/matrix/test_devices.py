@@ -65,7 +65,7 @@ def _scans_alone(args: Any) -> bool:
 def program_of(case: Case) -> Any:
     model = compiled(case, "torch")
     target = model.target.replace(device="cuda")
-    methods = tuple(model.parsed.tensors)
+    methods = tuple(model.parsed.exported)
     return Compilation(Planned(model.parsed, model.dtypes, target), methods).prepared
 
 

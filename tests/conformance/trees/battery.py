@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from fitted import available_backends
 from hypothesis import settings
-from sources import dense, library, quietly
+from sources import compared, dense, library, quietly
 from tolerances import ORDERED, ULP, units
 
 import hbconv
@@ -101,7 +101,7 @@ def check(
     }
     for x in rows:
         want = {
-            method: quiet_ask(ask, estimator, method, x) for method in models[backends[0]].methods
+            method: quiet_ask(ask, estimator, method, x) for method in compared(models[backends[0]])
         }
         for backend, model in models.items():
             for method, got in _answers(model, x).items():
@@ -131,13 +131,13 @@ def _answers(model: Model, x: Any) -> dict[str, Any]:
     """Answer with all methods: those that are tensors as one program, compiled once."""
     model = model.reading(x)
     table = read_table(x, model.reads)
-    program = model.programs.program(model.parsed.tensors, table.dtypes)
+    program = model.programs.program(model.parsed.exported, table.dtypes)
     values = program.checked(table.part(slice(0, table.rows)))
     tensors = {
         method: answer(model.parsed.outputs[method], values[method])
-        for method in model.parsed.tensors
+        for method in model.parsed.exported
     }
-    others = [m for m in model.methods if m not in tensors] if model.backend in FEW else []
+    others = [m for m in compared(model) if m not in tensors] if model.backend in FEW else []
     return tensors | {method: getattr(model, method)(x) for method in others}
 
 

@@ -8,7 +8,7 @@ import catboost
 import numpy as np
 import pandas as pd
 import pytest
-from sources import dense, quietly
+from sources import compared, dense, quietly
 from tolerances import FUNCTION, assert_units
 from trees.battery import FEW, check
 
@@ -24,7 +24,7 @@ SMALL = {"iterations": 6, "depth": 3, "verbose": 0, "allow_writing_files": False
 def same(model, rows, *methods, ulp=FUNCTION, **options):
     """Assert equal answers; probabilities and their logarithms within units."""
     converted = hbconv.convert(model, backend="reference", **options)
-    for method in methods or converted.methods:
+    for method in methods or compared(converted):
         got, want = dense(getattr(converted, method)(rows)), dense(quietly(model, method, rows))
         assert_units(method, got, want, ulp * method.endswith("proba"))
 

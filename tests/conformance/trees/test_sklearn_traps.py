@@ -9,6 +9,7 @@ from fitted import available_backends
 from scipy.sparse import csr_matrix
 from scoring import assert_identical
 from sklearn import ensemble, tree
+from sources import compared
 from tolerances import FUNCTION
 
 import hbconv
@@ -29,7 +30,7 @@ BACKENDS = available_backends()
 def same(model, rows, *methods, backend="reference", ulp=0):
     """Assert the answers of the source."""
     converted = hbconv.convert(model, backend=backend)
-    for method in methods or converted.methods:
+    for method in methods or compared(converted):
         with np.errstate(divide="ignore"):
             want = getattr(model, method)(rows)
         assert_identical(getattr(converted, method)(rows), want, ulp, method)

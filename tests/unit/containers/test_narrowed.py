@@ -76,6 +76,7 @@ from hbconv.optimize.fixed_point import simplify
 BLOCKED = {
     "Together": "others take the rest of its columns, so it is computed at once",
     **dict.fromkeys(("TreeEnsemble", "TreeLeaves"), "the rule narrow_forests looks at all readers"),
+    "TreeContributions": "each tree contributes to all features that it tests",
     **dict.fromkeys(
         ("Codes", "ExpectedSigmoid", "IsBeyond", "IsNonFinite", "IsOtherDtype", "LogSumExp",
          "RowDot", "WeightedMedian"),

@@ -59,7 +59,8 @@ def _code() -> str:
     digest = hashlib.sha256(repr([sys.platform, _version("numpy")]).encode())
     # The kinds of primitives in tensor/ decide what passes fuse and flatten.
     sources = [*sorted(backend.rglob("*.py")), *sorted((package / "tensor").rglob("*.py"))]
-    for path in (*sources, package / "forest.py"):
+    forests = (package / f"{name}.py" for name in ("forest", "covered_forest", "symmetric_forest"))
+    for path in (*sources, *forests):
         digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()
 

@@ -8,13 +8,22 @@ from dataclasses import dataclass, replace
 from hbconv.backends.cuda.choose import refuse
 from hbconv.backends.tvm.passes.flag_beyond import drop_unread
 from hbconv.forest import Forest
-from hbconv.strategy import find_strategy
+from hbconv.strategy import find_strategy, lower_trees
 from hbconv.tensor import Builder, Constant, Input, Op, TensorProgram, Value
+from hbconv.tensor.contributions import write_contributions
 from hbconv.tensor.leaves import sum_leaves
 from hbconv.tensor.program import Instruction, renumber
 from hbconv.tensor.rewrite import rewrite_program
 
-__all__ = ["FORESTS", "Stage", "cut", "lower_unsplit", "read_in_place", "value_name"]
+__all__ = [
+    "FORESTS",
+    "Stage",
+    "cut",
+    "lower_unsplit",
+    "read_in_place",
+    "value_name",
+    "write_plainly",
+]
 
 FORESTS = ("tree_scores", "tree_leaves")
 """Primitives that have kernels of their own."""
@@ -37,6 +46,12 @@ class Stage:
         """The only operator, if it is a forest."""
         last = self.program.instructions[-1]
         return last if isinstance(last, Op) and last.primitive in FORESTS else None
+
+
+def write_plainly(program: TensorProgram, native: frozenset[str]) -> TensorProgram:
+    """Write contributions, which have no kernel here, as plain primitives."""
+    rules = {"tree_contributions": write_contributions}
+    return rewrite_program(lower_trees(program, native), rules)
 
 
 def lower_unsplit(program: TensorProgram) -> TensorProgram:

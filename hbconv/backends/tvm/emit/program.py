@@ -25,6 +25,7 @@ from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import InRegister, Place
 from hbconv.backends.tvm.tir.subroutines import outlined
 from hbconv.backends.tvm.trees import choose as trees
+from hbconv.backends.tvm.trees.contributions import emit as contributions
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
 __all__ = ["EMITTERS", "NESTED", "ProgramWriter"]
@@ -38,6 +39,7 @@ EMITTERS: dict[str, Callable[..., None]] = {
     **sorting.EMITTERS,
     **reductions.EMITTERS,
     **trees.EMITTERS,
+    **contributions.EMITTERS,
 }
 """``emit(kernel, out, *operands, **attributes)`` of each primitive."""
 NESTED = iterate.EMITTERS

@@ -22,9 +22,9 @@ from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.trees.bins.tables import Bins, make_bins
 from hbconv.backends.tvm.trees.bitwise.leaf_splits import LeafSplits, split_leaves
-from hbconv.backends.tvm.trees.oblivious.tables import find_level_splits
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.forest import Forest
+from hbconv.symmetric_forest import find_level_splits
 
 __all__ = ["HandOver", "LeafForm", "TreeKernel", "TreeTask"]
 
@@ -66,8 +66,8 @@ class TreeTask:
 
     @cached_property
     def level_splits(self) -> npt.NDArray[np.int64] | None:
-        """One split of each level of each tree; None where a tree is not oblivious."""
-        return find_level_splits(self.forest)
+        """One threshold of each level of each tree; None where a tree is not oblivious."""
+        return None if self.forest.tables else find_level_splits(self.forest)
 
 
 class LeafForm(Protocol):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
@@ -27,11 +28,14 @@ from hbconv.containers import (
     TreeLeaves,
 )
 from hbconv.forest import Forest
+from hbconv.parse.common.covers import contribution_outputs, cover_forest
 from hbconv.parse.common.node_tables import FlatTrees, assemble
 from hbconv.parse.common.probabilities import beside_complement
 from hbconv.parse.step import Step
 
 __all__ = ["Boosted", "boost", "classified", "inverse_link", "regressed"]
+
+Floats = npt.NDArray[np.float64]
 
 INVERSE_LINKS: dict[str, Callable[[Node, int], Node]] = {
     "IdentityLink": lambda raw, _: raw,
@@ -55,11 +59,14 @@ class Boosted:
         Sums over all stages, a column for each output.
     staged : Node
         Sums after each stage, all stages side by side.
+    contributions : dict of str to Output
+        The method ``contributions``; empty where the first scores differ from row to row.
     """
 
     forest: Forest
     raw: Node
     staged: Node
+    contributions: dict[str, Output]
 
     @property
     def stages(self) -> int:
@@ -67,8 +74,26 @@ class Boosted:
         return self.staged.type.width // self.raw.type.width
 
 
-def boost(x: Node, trees: FlatTrees, first: Node) -> Boosted:
-    """Start from the first scores and add the leaves, stage after stage, in float64."""
+def boost(
+    x: Node,
+    trees: FlatTrees,
+    shares: tuple[Floats, Floats],
+    first: Node,
+    order: npt.NDArray[np.int64] | None = None,
+) -> Boosted:
+    """Start from the first scores and add the leaves, stage after stage, in float64.
+
+    Parameters
+    ----------
+    x : Node
+    trees : FlatTrees
+    shares : two arrays of float64, shape (n_tests,)
+        Part of the training rows that each split sends left, and right.
+    first : Node
+        Scores before the first stage.
+    order : array of int, optional
+        Feature behind each column of x, where they stand in another order.
+    """
     outputs = first.type.width
     known = first.values.data if isinstance(first, ConstantRows) else None
     start = np.zeros(outputs) if known is None else known
@@ -76,7 +101,10 @@ def boost(x: Node, trees: FlatTrees, first: Node) -> Boosted:
     forest = assemble(trees, start, strict=False, n_features=x.type.width, target=target)
     leaves = TreeLeaves(x, forest.with_numbered_leaves())
     raw = LeafSums(leaves, forest.values, first) if known is None else TreeEnsemble(x, forest)
-    return Boosted(forest, raw, StagedLeafSums(leaves, forest.values, first))
+    feature = forest.feature if order is None else order[forest.feature.data]
+    covered = None if known is None else cover_forest(forest, shares, feature)
+    staged = StagedLeafSums(leaves, forest.values, first)
+    return Boosted(forest, raw, staged, contribution_outputs(x, covered))
 
 
 def regressed(step: Step, boosted: Boosted) -> dict[str, Output]:
@@ -87,6 +115,7 @@ def regressed(step: Step, boosted: Boosted) -> dict[str, Output]:
             inverse_link(step, boosted.staged, boosted.stages),
             Stages(boosted.stages, VECTOR),
         ),
+        **boosted.contributions,
     }
 
 
@@ -115,6 +144,7 @@ def classified(step: Step, boosted: Boosted, positive: str) -> dict[str, Output]
         "staged_decision_function": Output(
             staged, Stages(stages, VECTOR if outputs == 1 else MATRIX)
         ),
+        **boosted.contributions,
     }
 
 

@@ -7,6 +7,7 @@ from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.tree import (
     classified_fractions,
     leaf_outputs,
+    tree_contributions,
     tree_forest,
     tree_input,
 )
@@ -22,6 +23,7 @@ def parse_forest_classifier(step: Step) -> dict[str, Output]:
     return {
         **classified_fractions(step, Affine.of(TreeEnsemble(x, forest), div=len(members))),
         **leaf_outputs(x, forest, members),
+        **tree_contributions(step, x, forest, members),
     }
 
 
@@ -35,4 +37,5 @@ def parse_forest_regressor(step: Step) -> dict[str, Output]:
     return {
         "predict": Output(mean, VECTOR if step.estimator.n_outputs_ == 1 else MATRIX),
         **leaf_outputs(x, forest, members),
+        **tree_contributions(step, x, forest, members),
     }

@@ -23,7 +23,7 @@ from hbconv.containers import (
 )
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.ensemble.boosting_stages import Boosted, boost, classified, regressed
-from hbconv.parse.sklearn.tree import read_trees
+from hbconv.parse.sklearn.tree import read_trees, shares_of
 from hbconv.parse.step import Step
 
 CONSTANT_INITS = {
@@ -75,8 +75,10 @@ def _boosted(step: Step, first_scores: Callable[[Step, Node], Node]) -> tuple[No
     """Add learning rate times leaf to the first scores."""
     est = step.estimator
     x = step.require_finite(Cast(step.x, "float32"))
-    trees = read_trees([tree.tree_ for tree in est.estimators_.ravel()], scale=est.learning_rate)
-    return x, boost(x, trees, _constant_scores(step, x) or first_scores(step, x))
+    members = [tree.tree_ for tree in est.estimators_.ravel()]
+    trees = read_trees(members, scale=est.learning_rate)
+    first = _constant_scores(step, x) or first_scores(step, x)
+    return x, boost(x, trees, shares_of(members), first)
 
 
 def _constant_scores(step: Step, x: Node) -> Node | None:

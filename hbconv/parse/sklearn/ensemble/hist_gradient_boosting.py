@@ -12,6 +12,7 @@ from hbconv.array import Array
 from hbconv.containers import FIRST_CODE, Cast, Concat, ConstantRows, Node, Output, Recode, Schema
 from hbconv.forest import CategoryTables
 from hbconv.parse.common.category_tables import category_tables
+from hbconv.parse.common.covers import node_shares
 from hbconv.parse.common.node_tables import NodeTable
 from hbconv.parse.common.text_columns import columns_of
 from hbconv.parse.registry import parses
@@ -54,7 +55,17 @@ def _boosted(step: Step) -> Boosted:
         )
     trees = [tree for iteration in est._predictors for tree in iteration]
     baseline = Array.of(np.ravel(est._baseline_prediction), np.float64)
-    return boost(x, _table(trees).split(), ConstantRows(x, baseline))
+    table = _table(trees)
+    count = np.concatenate([tree.nodes["count"] for tree in trees])
+    shares = node_shares(table.sizes, table.left, table.right, count)
+    return boost(x, table.split(), shares, ConstantRows(x, baseline), _order(est))
+
+
+def _order(est: Any) -> npt.NDArray[np.int64]:
+    """Return the feature behind each column of the trees: those of categories come first."""
+    if est.is_categorical_ is None:
+        return np.arange(est.n_features_in_)
+    return np.argsort(~est.is_categorical_, kind="stable")
 
 
 def _with_categories(step: Step) -> Node:

@@ -12,7 +12,7 @@ from hbconv.backends.tvm.trees.float_keys.tables import KEY_DTYPES, keys_of, sig
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.forest import Forest
 
-__all__ = ["ObliviousTables", "find_level_splits", "make_oblivious_tables"]
+__all__ = ["ObliviousTables", "make_oblivious_tables"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -42,25 +42,6 @@ class ObliviousTables:
     threshold: npt.NDArray[Any]
     start: npt.NDArray[np.int32]
     first_leaf: npt.NDArray[np.int32]
-
-
-def find_level_splits(forest: Forest) -> Ints | None:
-    """Return one split of each level of each tree, tree after tree.
-
-    None where a tree is not oblivious: where a level lacks a split, or has two different ones.
-    """
-    if forest.tables or not forest.n_tests:
-        return None
-    level = forest.tree_of_tests.astype(np.int64) * forest.depth + forest.depth_of_tests
-    levels, first, own, counts = np.unique(
-        level, return_index=True, return_inverse=True, return_counts=True
-    )
-    alike = all(
-        (of_split.data == of_split.data[first][own]).all()
-        for of_split in (forest.feature, forest.threshold, forest.default_left)
-    )
-    full = (counts == 2 ** (levels % forest.depth)).all()
-    return first if alike and full else None
 
 
 def make_oblivious_tables(

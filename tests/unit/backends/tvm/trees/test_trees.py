@@ -14,13 +14,13 @@ from hbconv.backends.tvm.compile import FEW, compile_program
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.backends.tvm.trees.bytewise.tables import make_byte_tables
-from hbconv.backends.tvm.trees.oblivious.tables import find_level_splits
 from hbconv.backends.tvm.trees.packed_nodes.tables import pack_nodes
 from hbconv.backends.tvm.trees.single_row.emit import MAX_STEPS_AT_ONCE
 from hbconv.backends.tvm.trees.single_row.row_limit import single_row_limit
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.backends.tvm.trees.walk.emit import ROWS_WALKING
 from hbconv.forest import Forest
+from hbconv.symmetric_forest import find_level_splits
 from hbconv.target import Target
 from hbconv.tensor import Builder
 

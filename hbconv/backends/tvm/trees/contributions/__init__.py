@@ -1,0 +1,1 @@
+"""Contributions of features: every leaf of every tree, at the nodes of an exact rule."""

@@ -1,0 +1,265 @@
+"""Emit contributions: walk through every tree, down and up, with many rows at once.
+
+The shares of a test become factors here, one node of the rule after another: tables of the factors
+would be as many times as long as the rule has nodes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import tirx
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.backends.tvm.tir.kernel import Kernel, literal, spread
+from hbconv.backends.tvm.tir.memory import InTable, Place
+from hbconv.backends.tvm.tir.positions import beyond
+from hbconv.backends.tvm.tir.row_blocks import Block, blocks
+from hbconv.backends.tvm.tir.subroutines import make_subroutine
+from hbconv.backends.tvm.trees.bins.emit import write_bins
+from hbconv.backends.tvm.trees.byte_columns import ByteColumns, byte_columns
+from hbconv.backends.tvm.trees.categories.emit import write_classes, write_decisions
+from hbconv.backends.tvm.trees.contributions.tables import (
+    ALWAYS,
+    LEFT,
+    NUMBERS,
+    OFF,
+    RIGHT,
+    WORDS,
+    ContributionTables,
+    make_tables,
+)
+from hbconv.covered_forest import CoveredForest
+from hbconv.tensor import TensorType
+
+__all__ = ["EMITTERS"]
+
+BLOCK = 64
+"""Rows of a block: the slots of a tree of depth 15 fill half of the nearest cache."""
+NUMBER_BYTES = 8
+WORD_BYTES = 4
+
+
+def contributions(k: Kernel, out: Place, x: Place, covered: CoveredForest) -> None:
+    """Emit ``tree_contributions``, as a subroutine that models of one kind share."""
+    if not covered.forest.n_tests:
+        k.map_vectors(out, (k.constant(covered.start),), lambda value: value)
+        return
+    if isinstance(x, InTable) or k.schedule.few_rows:
+        _emit(k, out, x, covered)
+        return
+    types = (TensorType(out.dtype, out.shape), TensorType(x.dtype, x.shape))
+    k.call(make_subroutine(_emit, k.schedule, k.machine, types, covered), out, x)
+
+
+def _emit(k: Kernel, out: Place, x: Place, covered: CoveredForest) -> None:
+    """Bin the rows of a tile, then walk tree by tree, each for every block."""
+    tables = make_tables(covered, x.dtype)
+    bins = tables.bins
+    k.map_vectors(out, (k.constant(covered.start),), lambda value: value)
+    with k.blocks_of(min(BLOCK, k.tile)):
+        room = -(-(2 * tables.depth + 1) * k.schedule.block // k.tile)
+        with (
+            byte_columns(k, bins.columns + len(bins.sets.groups)) as columns,
+            k.temporary("float64", (room,)) as slots,
+            k.temporary("uint8", (room,)) as states,
+        ):
+            with blocks(k) as block:
+                _write_columns(k, columns, block, x, tables)
+            walker = _Walker(k, out, columns, slots, states, tables)
+            with k.over((k.number(len(tables.nodes)),)) as (tree,), blocks(k) as block:
+                walker.walk(tree, block)
+
+
+def _write_columns(
+    k: Kernel, columns: ByteColumns, block: Block, x: Place, tables: ContributionTables
+) -> None:
+    """Write the bytes that tests compare: of thresholds, then of sets, then of classes."""
+    bins = tables.bins
+    write_bins(k, columns, block, x, bins)
+    if bins.sets.groups:
+        first = len(bins.first)
+        write_classes(k, columns, block, x, bins.sets, first + bins.sets.count)
+        write_decisions(k, columns, block, bins.sets, first)
+
+
+class _Walker:
+    """Walks through a tree for the rows of a block, once for each node of its rule."""
+
+    def __init__(
+        self,
+        k: Kernel,
+        out: Place,
+        columns: ByteColumns,
+        slots: Place,
+        states: Place,
+        tables: ContributionTables,
+    ) -> None:
+        self.k = k
+        self.out = out
+        self.columns = columns
+        self.slots = slots
+        self.states = states
+        self.lanes = min(k.schedule.block, max(8, k.machine.vector // NUMBER_BYTES))
+        self.steps = k.constant(tables.steps)
+        self.start = k.constant(tables.start)
+        self.rule = k.constant(tables.rule)
+        self.nodes = k.constant(tables.nodes)
+        self.t = k.constant(tables.t)
+        self.weight = k.constant(tables.weight)
+        self.words = k.constant(tables.words.ravel())
+        self.numbers = k.constant(tables.numbers.ravel())
+
+    def walk(self, tree: Any, block: Block) -> None:
+        """Add the contributions of a tree."""
+        k = self.k
+        with block.vectors() as row:
+            self.store_state(0, row, literal(ALWAYS, "uint8", k.lanes))
+        begin = k.bind(k.entry(self.start, tree))
+        count = k.bind(k.entry(self.start, tree + 1) - begin)
+        rule = k.bind(k.entry(self.rule, tree))
+        with T.serial(k.entry(self.nodes, tree)) as node:
+            t = k.bind(k.entry(self.t, rule + node))
+            weight = k.bind(k.entry(self.weight, rule + node))
+            with block.vectors(self.lanes) as row:
+                self.store(0, row, literal(1.0, "float64", self.lanes))
+            with T.serial(count) as i:
+                step = k.bind(k.entry(self.steps, begin + i))
+                test = _Test(self, k.bind(tirx.shift_right(step, 1)), t)
+                with T.If(tirx.EQ(tirx.bitwise_and(step, 1), 0)):
+                    with T.Then():
+                        test.go_down(block)
+                    with T.Else():
+                        test.go_up(block, weight)
+
+    def load(self, begin: Any, row: Any) -> Any:
+        """Read the numbers of a slot that begins there."""
+        return self.k.load(self.slots, (0,), beyond(begin, row))
+
+    def store(self, begin: Any, row: Any, value: Any) -> None:
+        """Write the numbers of a slot."""
+        self.k.store(self.slots, (0,), beyond(begin, row), value)
+
+    def state(self, begin: Any, row: Any) -> Any:
+        """Read the states of rows at a test."""
+        return self.k.load(self.states, (0,), beyond(begin, row))
+
+    def store_state(self, begin: Any, row: Any, value: Any) -> None:
+        """Write the states of rows at a test."""
+        self.k.store(self.states, (0,), beyond(begin, row), value)
+
+
+class _Test:
+    """The steps of one test, at one node of the rule."""
+
+    def __init__(self, walker: _Walker, number: Any, t: Any) -> None:
+        self.walker = walker
+        self.k = walker.k
+        self.first_word = self.k.bind(number * WORDS)
+        self.first_number = self.k.bind(number * NUMBERS)
+        self.t = t
+        self.keep = self.k.bind(1.0 - t)
+
+    def go_down(self, block: Block) -> None:
+        """Decide the test, and multiply what reaches it by the factors of both sides."""
+        k = self.k
+        walker = self.walker
+        lanes = walker.lanes
+        self._decide(block)
+        sides = self._factors()
+        state_begin = self._begin(4)
+        slot = self._begin(2)
+        child = self._begin(3)
+        with block.vectors(lanes) as row:
+            state = k.bind(walker.state(state_begin, row))
+            reach = k.bind(walker.load(slot, row))
+            for i, (side, (passed, failed, off)) in enumerate(sides):
+                known = tirx.Select(
+                    _is(state, side, lanes), spread(passed, lanes), spread(failed, lanes)
+                )
+                factor = tirx.Select(_is(state, OFF, lanes), spread(off, lanes), known)
+                walker.store(child + i * k.schedule.block, row, reach * factor)
+
+    def go_up(self, block: Block, weight: Any) -> None:
+        """Add the sums of both sides up, and what they contribute."""
+        k = self.k
+        walker = self.walker
+        lanes = walker.lanes
+        left_gain, right_gain, lost = self._gains(weight)
+        state_begin = self._begin(4)
+        slot = self._begin(2)
+        child = self._begin(3)
+        column = k.bind(self._word(7))
+        zero = literal(0.0, "float64", lanes)
+        with block.vectors(lanes) as row:
+            state = k.bind(walker.state(state_begin, row))
+            left = k.bind(walker.load(child, row))
+            right = k.bind(walker.load(child + k.schedule.block, row))
+            walker.store(slot, row, left + right)
+            of_left = tirx.Select(
+                _is(state, LEFT, lanes), spread(left_gain, lanes), spread(lost, lanes)
+            )
+            of_right = tirx.Select(
+                _is(state, RIGHT, lanes), spread(right_gain, lanes), spread(lost, lanes)
+            )
+            added = tirx.Select(_is(state, OFF, lanes), zero, left * of_left + right * of_right)
+            at = block.in_tile(row)
+            k.store(walker.out, (column,), at, k.load(walker.out, (column,), at) + added)
+
+    def _decide(self, block: Block) -> None:
+        """Write the state of each row."""
+        k = self.k
+        walker = self.walker
+        column = k.bind(walker.columns.begin(block, self._word(0)))
+        words = tirx.Broadcast(self._word(1), k.lanes // WORD_BYTES)
+        threshold = k.bind(tirx.reinterpret(f"int8x{k.lanes}", words))
+        state = self._begin(4)
+        above = self._begin(5)
+        passing = k.bind(spread(tirx.Cast("uint8", self._word(6)), k.lanes))
+        left, right, off = (literal(code, "uint8", k.lanes) for code in (LEFT, RIGHT, OFF))
+        with block.vectors() as row:
+            byte = tirx.reinterpret(f"int8x{k.lanes}", walker.columns.load(column, row))
+            side = tirx.Select(threshold > byte, left, right)
+            is_open = tirx.EQ(walker.state(above, row), passing)
+            walker.store_state(state, row, tirx.Select(is_open, side, off))
+
+    def _factors(self) -> list[tuple[int, tuple[Any, Any, Any]]]:
+        """Return factors of either side: for rows that pass it, that fail it, and that are off."""
+        k = self.k
+        scale = k.bind(1.0 / (self.keep * self._number(2) + self.t))
+        factors = []
+        for i, side in enumerate((LEFT, RIGHT)):
+            value = k.bind(self._number(5 + i))
+            kept = k.bind(self.keep * self._number(i))
+            passed = k.bind((kept + self.t) * scale * value)
+            failed = k.bind(kept * scale * value)
+            factors.append((side, (passed, failed, k.bind(self._number(3 + i) * value))))
+        return factors
+
+    def _gains(self, weight: Any) -> tuple[Any, Any, Any]:
+        """Return what sums count: the left one if passed, the right one, and one that is failed."""
+        k = self.k
+        before = k.bind(self._gain(2))
+        left, right = (k.bind(weight * (self._gain(i) - before)) for i in (0, 1))
+        return left, right, k.bind(weight * (-1.0 / self.keep - before))
+
+    def _gain(self, place: int) -> Any:
+        share = self.k.bind(self._number(place))
+        return (1.0 - share) / (self.keep * share + self.t)
+
+    def _word(self, place: int) -> Any:
+        return self.k.entry(self.walker.words, self.first_word + place)
+
+    def _number(self, place: int) -> Any:
+        return self.k.entry(self.walker.numbers, self.first_number + place)
+
+    def _begin(self, place: int) -> Any:
+        """Return where the slot or state that a word names begins."""
+        return self.k.bind(self._word(place) * self.k.schedule.block)
+
+
+def _is(state: Any, code: int, lanes: int) -> Any:
+    return tirx.EQ(state, literal(code, "uint8", lanes))
+
+
+EMITTERS = {"tree_contributions": contributions}

@@ -1,0 +1,311 @@
+"""CoveredForest: a forest with the shares of its training rows, and what each feature adds.
+
+What a feature adds to a raw score is its Shapley value among the features of a tree: Lundberg et
+al., "Consistent individualized feature attribution for tree ensembles" (2018), "path-dependent".
+A tree that does not know a feature takes both branches, and weighs them by the training rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.forest import Forest
+
+__all__ = ["CoveredForest", "TestPaths", "gauss_legendre"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class CoveredForest:
+    """A forest of which each test knows how its training rows were shared out.
+
+    Parameters
+    ----------
+    forest : Forest
+        Of plain leaves, without slopes.
+    left_share, right_share : Array of float64, shape (n_tests,)
+        Part of the cover of a test that went to either side, in the source's own measure.
+    feature : Array of int32, shape (n_tests,)
+        Feature of the source that each test is about. Several columns may be of one feature.
+    n_features : int
+        Number of features of the source.
+    expected : Array of float64, shape (n_outputs,)
+        What each output is where no feature is known.
+    """
+
+    forest: Forest
+    left_share: Array
+    right_share: Array
+    feature: Array
+    n_features: int
+    expected: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Outputs, and contributions to each: those of the features, then the expected value."""
+        return self.forest.n_outputs, self.n_features + 1
+
+    def misfit(self) -> str | None:
+        """Say which array does not fit the forest; None where all do."""
+        forest = self.forest
+        if forest.slopes is not None or self.n_features < 0:
+            return "has linear leaves, or less than no features"
+        for array, dtype, size in (
+            (self.left_share, "float64", forest.n_tests),
+            (self.right_share, "float64", forest.n_tests),
+            (self.feature, "int32", forest.n_tests),
+            (self.expected, "float64", forest.n_outputs),
+        ):
+            if (array.dtype, array.shape) != (dtype, (size,)):
+                return f"has {array.dtype}{list(array.shape)} where {dtype}[{size}] belongs"
+        shares = np.concatenate([self.left_share.data, self.right_share.data])
+        if not ((shares >= 0) & (shares <= 1)).all():
+            return "has a share of rows that is not between 0 and 1"
+        known = (self.feature.data >= 0) & (self.feature.data < self.n_features)
+        return None if known.all() else f"is about a feature that is none of {self.n_features}"
+
+    @cached_property
+    def start(self) -> Floats:
+        """Contributions of no tree: zeros, and the expected values; shape (n_outputs * ...,)."""
+        start = np.zeros(self.shape)
+        start[:, -1] = self.expected.data
+        return start.ravel()
+
+    @cached_property
+    def columns(self) -> Ints:
+        """Column that each test contributes to with each value of a leaf: (n_tests, n_values)."""
+        forest = self.forest
+        output = forest.target.data[forest.tree_of_tests].astype(np.int64)[:, None]
+        outputs: Ints = output + np.arange(forest.values.shape[1])
+        columns: Ints = outputs * (self.n_features + 1) + self.feature.data[:, None]
+        return columns
+
+    @cached_property
+    def paths(self) -> TestPaths:
+        """How the tests of a path belong together."""
+        return TestPaths.of(self)
+
+    def contributions(self, x: npt.NDArray[Any]) -> Floats:
+        """Return what each feature adds to each output: float64, (n_rows, n_outputs * ...).
+
+        All backends must meet this definition.
+        """
+        forest = self.forest
+        test = np.tile(np.arange(forest.n_tests), len(x))
+        goes_left = forest.decide(test, x[:, forest.feature.data].ravel())
+        found = self.of_decisions(goes_left.reshape(len(x), forest.n_tests))
+        total = np.tile(self.start, (len(x), 1))
+        np.add.at(total.T, self.columns.T.ravel(), found.reshape(self.columns.size, len(x)))
+        return total
+
+    def of_decisions(self, goes_left: Bools) -> Floats:
+        """Return what each test adds, for rows that go left at given tests.
+
+        The Shapley value of a feature, for a leaf of value v below tests on k features, is
+
+            v (o_i - z_i) integral over t in [0, 1] of product over j != i of (1-t) z_j + t o_j
+
+        where z_j is the share of training rows that pass all tests on feature j of the path, and
+        o_j is 1 if the row passes them, else 0. The integrand is a polynomial of degree k - 1, so
+        a Gauss-Legendre rule of k/2 nodes is exact. At each node:
+
+        1. Multiply the factors down to each leaf. A further test on a feature divides by the
+           factor that the feature has had, and multiplies by the new one.
+        2. Sum the leaves below each side of each test, bottom-up.
+        3. A sum counts ``(o - z) / factor`` of its side, less that of the feature's test above.
+
+        Parameters
+        ----------
+        goes_left : bool array, shape (n_rows, n_tests)
+
+        Returns
+        -------
+        array of float64, shape (n_values, n_tests, n_rows)
+        """
+        forest = self.forest
+        paths = self.paths
+        decided = goes_left.T
+        values = forest.values.data.astype(np.float64)
+        open_ = paths.open_tests(decided)
+        found = np.zeros((values.shape[1], *decided.shape))
+        for t, weight in zip(*gauss_legendre(paths.nodes), strict=True):
+            factors = paths.factors(t, decided, open_)
+            reach = _reach(forest, factors, decided.shape)  # 1
+            sums = [np.zeros(found.shape), np.zeros(found.shape)]
+            for level in reversed(paths.levels):  # 2
+                for side, children in enumerate((forest.left.data, forest.right.data)):
+                    below = reach[level] * factors[side][level]
+                    sums[side][:, level] = _sums(children[level], below, values, sums)
+            for side, gain in enumerate(paths.gains(t, decided, open_)):  # 3
+                found += weight * gain * sums[side]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class TestPaths:
+    """How the tests on the way to a leaf belong together: several may be on one feature.
+
+    Parameters
+    ----------
+    levels : list of int arrays
+        Tests by depth.
+    above : int array, shape (n_tests,)
+        Nearest test on the same feature above each; -1 for none.
+    above_left : bool array, shape (n_tests,)
+        Whether the way goes left there.
+    left, right, before : float array, shape (n_tests,)
+        Share of rows that pass all tests on the feature, down either side and above; 1 for none.
+    left_share, right_share : float array, shape (n_tests,)
+    counts : int array, shape (n_tests,)
+        Number of features on the way to either child.
+    """
+
+    levels: list[Ints]
+    above: Ints
+    above_left: Bools
+    left: Floats
+    right: Floats
+    before: Floats
+    left_share: Floats
+    right_share: Floats
+    counts: Ints
+
+    @staticmethod
+    def of(covered: CoveredForest) -> TestPaths:
+        """Follow the ways from the roots, all trees at once."""
+        forest = covered.forest
+        levels = _levels(forest)
+        parent, from_left = _parents(forest)
+        above, above_left = _same_above(covered.feature.data, parent, from_left)
+        left = covered.left_share.data.copy()
+        right = covered.right_share.data.copy()
+        before = np.ones(forest.n_tests)
+        counts = np.ones(forest.n_tests, np.int64)
+        for level in levels:
+            again = level[above[level] >= 0]
+            before[again] = np.where(above_left[again], left[above[again]], right[above[again]])
+            left[level] *= before[level]
+            right[level] *= before[level]
+            counts[level] = (above[level] < 0) + np.where(
+                parent[level] >= 0, counts[parent[level]], 0
+            )
+        shares = covered.left_share.data, covered.right_share.data
+        return TestPaths(levels, above, above_left, left, right, before, *shares, counts)
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of the rule that is exact for all trees."""
+        return max(1, -(-int(self.counts.max(initial=1)) // 2))
+
+    def open_tests(self, decided: Bools) -> Bools:
+        """Tell where a row passes all tests on the feature above; shape (n_tests, n_rows)."""
+        open_ = np.ones(decided.shape, np.bool_)
+        for level in self.levels:
+            again = level[self.above[level] >= 0]
+            above = self.above[again]
+            open_[again] = open_[above] & (decided[above] == self.above_left[again][:, None])
+        return open_
+
+    def factors(self, t: float, decided: Bools, open_: Bools) -> tuple[Floats, Floats]:
+        """Return what the way down either side is multiplied by."""
+        before = self._factor(self.before, t)
+        left, right = (
+            np.where(
+                open_,
+                ((1 - t) * share[:, None] + t * passed) / before[:, None],
+                own[:, None],
+            )
+            for share, own, passed in (
+                (self.left, self.left_share, decided),
+                (self.right, self.right_share, ~decided),
+            )
+        )
+        return left, right
+
+    def gains(self, t: float, decided: Bools, open_: Bools) -> tuple[Floats, Floats]:
+        """Return what the sum of the leaves down either side counts."""
+        before = (1 - self.before) / self._factor(self.before, t)
+        left, right = (
+            open_
+            * (
+                np.where(passed, ((1 - share) / self._factor(share, t))[:, None], -1 / (1 - t))
+                - before[:, None]
+            )
+            for share, passed in ((self.left, decided), (self.right, ~decided))
+        )
+        return left, right
+
+    @staticmethod
+    def _factor(share: Floats, t: float) -> Floats:
+        """Return the factor of a feature whose tests a row passes."""
+        return (1 - t) * share + t
+
+
+def gauss_legendre(nodes: int) -> tuple[Floats, Floats]:
+    """Return nodes and weights of the rule on [0, 1]."""
+    t, weight = np.polynomial.legendre.leggauss(nodes)
+    return (t + 1) / 2, weight / 2
+
+
+def _reach(forest: Forest, factors: tuple[Floats, Floats], shape: tuple[int, ...]) -> Floats:
+    """Multiply the factors on the way to each test."""
+    reach = np.ones(shape)
+    for level in _levels(forest):
+        for side, children in enumerate((forest.left.data[level], forest.right.data[level])):
+            inner = children >= 0
+            at = level[inner]
+            reach[children[inner]] = reach[at] * factors[side][at]
+    return reach
+
+
+def _sums(
+    children: npt.NDArray[np.int32], below: Floats, values: Floats, sums: list[Floats]
+) -> Floats:
+    """Return the sums of the leaves under children: (n_values, n_children, n_rows)."""
+    inner = children >= 0
+    found = np.empty((values.shape[1], *below.shape))
+    found[:, inner] = sums[0][:, children[inner]] + sums[1][:, children[inner]]
+    found[:, ~inner] = values[~children[~inner]].T[:, :, None] * below[~inner]
+    return found
+
+
+def _levels(forest: Forest) -> list[Ints]:
+    """List the tests by depth."""
+    order = np.argsort(forest.depth_of_tests, kind="stable")
+    ends = np.cumsum(np.bincount(forest.depth_of_tests, minlength=1))
+    return np.split(order, ends[:-1])
+
+
+def _parents(forest: Forest) -> tuple[Ints, Bools]:
+    """Return the test above each test, -1 for a root, and whether it is the left child."""
+    parent = np.full(forest.n_tests, -1, np.int64)
+    from_left = np.zeros(forest.n_tests, np.bool_)
+    for children, left in ((forest.left.data, True), (forest.right.data, False)):
+        inner = np.flatnonzero(children >= 0)
+        parent[children[inner]] = inner
+        from_left[children[inner]] = left
+    return parent, from_left
+
+
+def _same_above(
+    feature: npt.NDArray[np.int32], parent: Ints, from_left: Bools
+) -> tuple[Ints, Bools]:
+    """Return the nearest test of the same feature above each, and the side that the way takes."""
+    above = parent.copy()
+    side = from_left.copy()
+    going = np.flatnonzero(above >= 0)
+    while len(going):
+        going = going[feature[above[going]] != feature[going]]
+        side[going] = from_left[above[going]]
+        above[going] = parent[above[going]]
+        going = going[above[going] >= 0]
+    return above, side

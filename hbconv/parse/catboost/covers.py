@@ -1,0 +1,87 @@
+"""The weights of CatBoost's leaves: what its contributions of features are averaged by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.covered_forest import CoveredForest
+from hbconv.errors import ConversionError
+from hbconv.forest import Forest
+from hbconv.parse.catboost.trees import Inputs
+from hbconv.parse.checks.damage import finite_numbers
+from hbconv.parse.common.covers import cover_forest
+
+__all__ = ["cover_leaves"]
+
+Floats = npt.NDArray[np.float64]
+
+LEAST_WEIGHT = 1e-13
+"""Weight below which CatBoost leaves a branch out, with the rows that reach it."""
+
+
+def cover_leaves(
+    forest: Forest,
+    trees: Sequence[Mapping[str, Any]],
+    inputs: Inputs,
+    scale: float,
+    bias: Floats,
+) -> CoveredForest | None:
+    """Return the forest with its shares, scaled; None where the model has no weights of leaves.
+
+    A leaf in a branch without weight contributes nothing, even to rows that reach it.
+
+    None too for trees with a split that has one leaf and one further split. There CatBoost forgets
+    the split on the way to the leaf, so what it returns does not add up to the raw score.
+    """
+    weights = _weights(trees)
+    if weights is None or ((forest.left.data < 0) != (forest.right.data < 0)).any():
+        return None
+    if len(weights) != forest.n_leaves:
+        raise ConversionError("The CatBoost model is damaged: leaf_weights has the wrong length.")
+    left, right, alive = _shares(forest, weights)
+    values = forest.values.data * scale * alive[:, None]
+    scaled = replace(forest, values=Array(values), start=Array(bias))
+    feature = np.array([*inputs.numbers, *inputs.categories], np.int32)[forest.feature.data]
+    return cover_forest(scaled, (left, right), feature, len(inputs.names))
+
+
+def _weights(trees: Sequence[Mapping[str, Any]]) -> Floats | None:
+    """Read the weights of all leaves, left to right; None where some tree has none."""
+    found: list[Any] = []
+    for tree in trees:
+        own = list(tree.get("leaf_weights") or ()) if "leaf_values" in tree else [*_below(tree)]
+        if not own or None in own:
+            return None
+        found += own
+    return finite_numbers(found)
+
+
+def _below(tree: Mapping[str, Any]) -> Iterator[float | None]:
+    """Yield the weights of the leaves of a tree that is not symmetric."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if "value" in node:
+            yield node.get("weight")
+        else:
+            waiting += (node["right"], node["left"])
+
+
+def _shares(forest: Forest, weights: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+    """Share the weights out bottom-up, and tell which leaves are in no branch without weight."""
+    cover = np.zeros((2, forest.n_tests))
+    for depth in range(forest.depth - 1, -1, -1):
+        level = np.flatnonzero(forest.depth_of_tests == depth)
+        for side, children in enumerate((forest.left.data[level], forest.right.data[level])):
+            inner = children >= 0
+            cover[side, level[inner]] = cover[:, children[inner]].sum(axis=0)
+            cover[side, level[~inner]] = weights[~children[~inner]]
+    whole = cover.sum(axis=0)
+    shares = np.where(cover < LEAST_WEIGHT, 0.0, cover / np.where(whole > 0, whole, 1.0))
+    return shares[0], shares[1], weights >= LEAST_WEIGHT

@@ -1,0 +1,178 @@
+"""Contributions of features as primitives, for backends without a kernel for them.
+
+Every leaf counts for every row. So the work is that of all leaves, as wide as their ways are long.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.covered_forest import CoveredForest, gauss_legendre
+from hbconv.tensor.builder import Builder, Value
+from hbconv.tensor.splits import prepare_splits
+
+__all__ = ["write_contributions"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+def write_contributions(b: Builder, x: Value, covered: CoveredForest) -> Value:
+    """Write ``tree_contributions`` as other primitives.
+
+    1. Tell which features of the way to each leaf a row passes.
+    2. Add up what each of them adds, at the nodes of the rule (``CoveredForest.of_decisions``).
+    3. Add up the leaves of each feature, times their values.
+    """
+    if not covered.forest.n_tests:
+        return b.op("expand", x, b.constant(covered.start))
+    ways = _Ways.of(covered)
+    passed = b.reshape(b.take(_passed(b, x, covered), ways.edge.ravel()), *ways.edge.shape)  # 1
+    counts = [
+        _count(b, passed, ways.share, t, weight)
+        for t, weight in zip(*gauss_legendre(covered.paths.nodes), strict=True)
+    ]
+    total = counts[0]  # 2
+    for more in counts[1:]:
+        total = total + more
+    return _summed(b, x, b.reshape(total, ways.edge.size), covered, ways)  # 3
+
+
+@dataclass(frozen=True, eq=False)
+class _Ways:
+    """The features on the way to each leaf, each by its last test: (most features, n_leaves).
+
+    Parameters
+    ----------
+    edge : int array
+        Side of a test, ``2 * test + 1`` for the right one. Ways of fewer features have the edge
+        past all others, which every row passes.
+    share : float array
+        Part of the training rows that pass all tests on the feature.
+    feature : int array
+        The feature, -1 for none.
+    """
+
+    edge: Ints
+    share: Floats
+    feature: Ints
+
+    @staticmethod
+    def of(covered: CoveredForest) -> _Ways:
+        """Walk up from all leaves, and drop tests that have a later one on their feature."""
+        forest = covered.forest
+        paths = covered.paths
+        leaf, edge = _walk_up(covered)
+        key = leaf * forest.n_tests + edge // 2
+        above = paths.above[edge // 2]
+        later = leaf[above >= 0] * forest.n_tests + above[above >= 0]
+        last = ~np.isin(key, later)
+        order = np.argsort(leaf[last], kind="stable")
+        leaf = leaf[last][order]
+        edge = edge[last][order]
+        counts = np.bincount(leaf, minlength=forest.n_leaves)
+        place = np.arange(len(leaf)) - np.repeat(np.cumsum(counts) - counts, counts)
+        shape = (int(counts.max()), forest.n_leaves)
+        edges = np.full(shape, 2 * forest.n_tests)
+        edges[place, leaf] = edge
+        shares = np.append(np.stack([paths.left, paths.right], axis=1).ravel(), 1.0)
+        features = np.append(np.repeat(covered.feature.data, 2), -1)
+        return _Ways(edges, shares[edges], features[edges])
+
+
+def _walk_up(covered: CoveredForest) -> tuple[Ints, Ints]:
+    """Return the edges on the way to each leaf, and their leaves."""
+    forest = covered.forest
+    over_leaf = np.full(forest.n_leaves, -1, np.int64)
+    over_test = np.full(forest.n_tests, -1, np.int64)
+    for side, children in enumerate((forest.left.data, forest.right.data)):
+        edge = 2 * np.arange(forest.n_tests) + side
+        inner = children >= 0
+        over_leaf[~children[~inner]] = edge[~inner]
+        over_test[children[inner]] = edge[inner]
+    leaf = np.flatnonzero(over_leaf >= 0)
+    edge = over_leaf[leaf]
+    leaves = []
+    edges = []
+    while len(leaf):
+        leaves.append(leaf)
+        edges.append(edge)
+        edge = over_test[edge // 2]
+        leaf = leaf[edge >= 0]
+        edge = edge[edge >= 0]
+    return np.concatenate(leaves), np.concatenate(edges)
+
+
+def _passed(b: Builder, x: Value, covered: CoveredForest) -> Value:
+    """Tell whether a row passes all tests of an edge's feature down to the edge; then True.
+
+    Tests on a feature that has been tested n times follow those with n - 1 such tests above.
+    """
+    forest = covered.forest
+    paths = covered.paths
+    splits = prepare_splits(forest, x, b)
+    turn = np.zeros(forest.n_tests, np.int64)
+    for level in paths.levels:
+        again = level[paths.above[level] >= 0]
+        turn[again] = turn[paths.above[again]] + 1
+    place = np.empty(2 * forest.n_tests, np.int64)
+    parts: list[Value] = []
+    first = 0
+    for number in range(int(turn.max()) + 1):
+        tests = np.flatnonzero(turn == number)
+        left = splits.goes_left(tests, b)
+        both = b.concat([left, ~left])
+        if number:
+            above = place[2 * paths.above[tests] + ~paths.above_left[tests]]
+            passed = b.take(parts[-1], above - first)
+            both = both & b.concat([passed, passed])
+            first += parts[-1].shape[0]
+        place[2 * tests] = first + np.arange(len(tests))
+        place[2 * tests + 1] = place[2 * tests] + len(tests)
+        parts.append(both)
+    some = b.take(parts[0], [0])
+    return b.take(b.concat([*parts, some | ~some]), np.append(place, 2 * forest.n_tests))
+
+
+def _count(b: Builder, passed: Value, share: Floats, t: float, weight: float) -> Value:
+    """Return what a leaf of value 1 adds to each feature on its way, at one node of the rule."""
+    known = (1 - t) * share + t
+    factors = b.where(passed, b.constant(known), b.constant((1 - t) * share))
+    product = b.reshape(b.reduce("reduce_prod", factors), 1, share.shape[1])
+    gain = b.where(
+        passed,
+        b.constant(weight * (1 - share) / known),
+        b.constant(np.full(share.shape, -weight / (1 - t))),
+    )
+    return gain * product
+
+
+def _summed(b: Builder, x: Value, counts: Value, covered: CoveredForest, ways: _Ways) -> Value:
+    """Add up the counts of each feature times the values of the leaves."""
+    outputs, width = covered.shape
+    values = _values(covered)
+    feature = ways.feature.ravel()
+    leaf = np.tile(np.arange(len(values)), ways.edge.shape[0])
+    used = np.unique(feature[feature >= 0])
+    sums = []
+    for each in used:
+        own = np.flatnonzero(feature == each)
+        sums.append(b.matmul(b.take(counts, own), b.constant(values[leaf[own]])))
+    none = b.op("expand", x, b.constant(np.zeros(1)))
+    place = np.full((outputs, width), len(used) * outputs)
+    place[:, used] = np.arange(outputs)[:, None] + outputs * np.arange(len(used))
+    return b.take(b.concat([*sums, none]), place.ravel()) + b.constant(covered.start)
+
+
+def _values(covered: CoveredForest) -> Floats:
+    """Return what each leaf adds to each output: (n_leaves, n_outputs)."""
+    forest = covered.forest
+    values: Floats = forest.values.data.astype(np.float64)
+    if values.shape[1] > 1:
+        return values
+    target = np.repeat(forest.target.data, np.diff(forest.first_leaf.data))
+    spread: Floats = values * (target[:, None] == np.arange(forest.n_outputs))
+    return spread

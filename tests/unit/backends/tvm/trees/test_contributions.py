@@ -1,0 +1,62 @@
+"""Contributions of the tile compiler, against the definition, in vectors of every width."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from forests import hostile_rows, random_forest, with_random_shares
+
+from hbconv.backends.tvm import BACKEND
+from hbconv.backends.tvm.compile import FEW, compile_program
+from hbconv.backends.tvm.target.machine import Machine
+from hbconv.target import Target
+from hbconv.tensor import Builder
+
+pytestmark = pytest.mark.usefixtures("vector")
+
+
+def check(covered, dtype, rows=(0, 1, 33, 300)):
+    """Compare with the definition, also in tiles of few rows."""
+    b = Builder()
+    x = b.input("x", dtype, covered.forest.n_features)
+    program = b.program({"y": b.op("tree_contributions", x, covered=covered)})
+    target = Target("tvm")
+    few = compile_program(program, FEW, Machine.host(), target)
+    rng = np.random.default_rng(0)
+    for n in rows:
+        given = {"x": hostile_rows(rng, covered.forest, dtype, n)}
+        want = covered.contributions(given["x"])
+        for artifact in (BACKEND.compile(program, target), few):
+            found = artifact.run(given)["y"]
+            assert (found.shape, found.dtype) == (want.shape, want.dtype)
+            np.testing.assert_allclose(found, want, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_forests(seed):
+    rng = np.random.default_rng(seed)
+    forest = random_forest(
+        rng,
+        n_trees=int(rng.integers(1, 9)),
+        n_features=int(rng.integers(2, 7)),
+        max_depth=int(rng.integers(2, 9)),
+        n_outputs=1 + seed % 3,
+        vector=seed == 2,
+        strict=seed % 2 == 0,
+        missing=("mixed", "left", "right")[seed % 3],
+        n_categorical=seed,
+    )
+    covered = with_random_shares(forest, rng, n_features=3 if seed == 3 else None)
+    check(covered, ("float32", "float64")[seed % 2])
+
+
+@pytest.mark.parametrize("kinds", [{"n_trees": 0}, {"max_depth": 0}, {"max_depth": 1}])
+def test_forests_of_nearly_nothing(kinds):
+    rng = np.random.default_rng(1)
+    check(with_random_shares(random_forest(rng, **kinds), rng), "float32")
+
+
+def test_deep_trees_of_many_features():
+    rng = np.random.default_rng(2)
+    forest = random_forest(rng, 4, n_features=40, max_depth=30)
+    check(with_random_shares(forest, rng), "float64", rows=(70,))
