@@ -22,7 +22,7 @@ __all__ = ["cover_leaves"]
 Floats = npt.NDArray[np.float64]
 
 LEAST_WEIGHT = 1e-13
-"""Weight below which CatBoost leaves a branch out, with the rows that reach it."""
+"""Weight below which CatBoost takes a branch for empty."""
 
 
 def cover_leaves(
@@ -34,21 +34,20 @@ def cover_leaves(
 ) -> CoveredForest | None:
     """Return the forest with its shares, scaled; None where the model has no weights of leaves.
 
-    A leaf in a branch without weight contributes nothing, even to rows that reach it.
-
-    None too for trees with a split that has one leaf and one further split. There CatBoost forgets
-    the split on the way to the leaf, so what it returns does not add up to the raw score.
+    None too where CatBoost computes other values than these: for a leaf that has a value but no
+    weight, and for a split that has one leaf and one further split. Its contributions of the latter
+    do not add up to the raw score.
     """
     weights = _weights(trees)
     if weights is None or ((forest.left.data < 0) != (forest.right.data < 0)).any():
         return None
     if len(weights) != forest.n_leaves:
         raise ConversionError("The CatBoost model is damaged: leaf_weights has the wrong length.")
-    left, right, alive = _shares(forest, weights)
-    values = forest.values.data * scale * alive[:, None]
-    scaled = replace(forest, values=Array(values), start=Array(bias))
+    if forest.values.data[weights < LEAST_WEIGHT].any():
+        return None
+    scaled = replace(forest, values=Array(forest.values.data * scale), start=Array(bias))
     feature = np.array([*inputs.numbers, *inputs.categories], np.int32)[forest.feature.data]
-    return cover_forest(scaled, (left, right), feature, len(inputs.names))
+    return cover_forest(scaled, _shares(forest, weights), feature, len(inputs.names))
 
 
 def _weights(trees: Sequence[Mapping[str, Any]]) -> Floats | None:
@@ -73,8 +72,8 @@ def _below(tree: Mapping[str, Any]) -> Iterator[float | None]:
             waiting += (node["right"], node["left"])
 
 
-def _shares(forest: Forest, weights: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
-    """Share the weights out bottom-up, and tell which leaves are in no branch without weight."""
+def _shares(forest: Forest, weights: Floats) -> tuple[Floats, Floats]:
+    """Share the weights out bottom-up; a branch without weight has nothing to share."""
     cover = np.zeros((2, forest.n_tests))
     for depth in range(forest.depth - 1, -1, -1):
         level = np.flatnonzero(forest.depth_of_tests == depth)
@@ -84,4 +83,4 @@ def _shares(forest: Forest, weights: Floats) -> tuple[Floats, Floats, npt.NDArra
             cover[side, level[~inner]] = weights[~children[~inner]]
     whole = cover.sum(axis=0)
     shares = np.where(cover < LEAST_WEIGHT, 0.0, cover / np.where(whole > 0, whole, 1.0))
-    return shares[0], shares[1], weights >= LEAST_WEIGHT
+    return shares[0], shares[1]
