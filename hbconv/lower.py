@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hbconv.containers import Codes, Columns, Entries, Graph, Node, Output, topological
+from hbconv.containers import Codes, Columns, Entries, Graph, Node, Output, RowItems, topological
 from hbconv.errors import UnsupportedError, VerificationError
 from hbconv.target import Precision
 from hbconv.tensor import Builder, SparseRows, TensorProgram, Value
@@ -182,8 +182,9 @@ def _require_as_inferred(b: Builder, node: Node, value: Written) -> None:
 
 
 def _stays_sparse(output: Output, padding: Padding) -> bool:
-    """Whether the source model returns a sparse matrix: always, or because the rows are one."""
-    return output.for_rows(sparse=padding.matrix).returns_sparse is True
+    """Whether values stay sparse: the answer is a sparse matrix, or read off rows of one."""
+    rows = output.for_rows(sparse=padding.matrix)
+    return rows.returns_sparse is True or (padding.matrix and isinstance(rows.form, RowItems))
 
 
 def _dense(b: Builder, value: Written) -> Value:

@@ -16,7 +16,7 @@ from hbconv.array import Array
 from hbconv.containers import FrameFormat, Graph, NamesOut, Schema
 from hbconv.errors import BackendError, OptionError
 from hbconv.log import log_export
-from hbconv.names import guess, unknown
+from hbconv.names import INVERSE, guess, unknown
 from hbconv.runtime.bound_call import bind_call, bind_tables
 from hbconv.runtime.call import call, grouped
 from hbconv.runtime.fast_call import find_fast_call
@@ -100,12 +100,16 @@ class Model(SklearnEstimator):
         self, target: Target, stored: Mapping[Key, StoredProgram] | None = None
     ) -> None:
         """Begin anew with the programs of a target."""
+        stored = stored or {}
+        own = {key: stored[key] for key in stored if self.parsed.outputs.keys() >= {*key[0]}}
         self.target = target
-        self.programs = Programs(self.parsed, target, stored, self.tuning, self.on_new_dtypes)
+        self.programs = Programs(self.parsed, target, own, self.tuning, self.on_new_dtypes)
         self._fast_calls: dict[tuple[str, np.dtype[Any]], Callable[..., Any] | None] = {}
         self._row_calls: dict[str, Callable[[Any], Any]] = {}
         self._tensor_calls: dict[str, TensorCall] = {}
         self._over_arrays: Model | None = None
+        self._inverse: Model | None = None
+        self._stored_inverse = {key: stored[key] for key in stored.keys() - own.keys()}
 
     # What it is.
 
@@ -128,6 +132,22 @@ class Model(SklearnEstimator):
     def schema(self) -> Schema:
         """The input columns."""
         return self.parsed.schema
+
+    @property
+    def inverse(self) -> Model | None:
+        """The model of ``inverse_transform``, whose columns are those that ``transform`` returns.
+
+        It is explained, compiled, bound, saved and exported like any other. None where there is
+        none: ``inverse_transform`` then raises AttributeError with the reason.
+        """
+        if self._inverse is None and self.parsed.inverse is not None:
+            self._inverse = Model(
+                self.parsed.inverse,
+                self.target,
+                stored=self._stored_inverse,
+                on_new_dtypes=self.on_new_dtypes,
+            )
+        return self._inverse
 
     @property
     def compiled(self) -> tuple[CompiledProgram, ...]:
@@ -233,6 +253,8 @@ class Model(SklearnEstimator):
             found["set_output"] = partial(self._set_output, traits.frame_format)
         if traits.metric in SCORES:
             found["score"] = partial(compute_score, self)
+        if self.inverse is not None:
+            found[INVERSE] = self.inverse.inverse_transform
         return found
 
     def _method(self, name: str) -> Callable[[Any], Any]:
@@ -403,6 +425,8 @@ class Model(SklearnEstimator):
         >>> hbconv.convert(named, backend="reference").bind(rows=1)({"age": 2.0})
         array([5.])
         """
+        if method == INVERSE and self.inverse is not None:
+            return self.inverse.bind(method, rows, dtype)
         if method not in self.methods:
             raise unknown("method", method, self.methods)
         if dtype not in (None, "float32", "float64", "int64"):
@@ -568,10 +592,17 @@ class Model(SklearnEstimator):
     def _only(self, methods: Iterable[str]) -> Model:
         """Return the model with some of its methods, or raise OptionError."""
         names = [methods] if isinstance(methods, str) else [*methods]
+        if names == [INVERSE] and self.inverse is not None:
+            return self.inverse
+        if INVERSE in names and self.inverse is not None:
+            raise OptionError(
+                f"{INVERSE} reads other columns than {names[names[0] == INVERSE]} does. Write a "
+                f"file of its own, with methods=[{INVERSE!r}]."
+            )
         for name in names or [""]:
             if name not in self.parsed.outputs:
                 raise unknown("method", name, [*self.parsed.outputs])
-        parsed = self.parsed.only(*names)
+        parsed = replace(self.parsed.only(*names), inverse=None)
         return Model(parsed, self.target, self.dtypes, None, self.tuning, self.on_new_dtypes)
 
     def _export_library(self, path: Path, target: str | None = None) -> None:
@@ -611,8 +642,10 @@ class Model(SklearnEstimator):
             )
 
     def _bytes(self) -> bytes:
+        inverse = self._stored_inverse if self._inverse is None else self._inverse.programs.stored()
+        programs = {**self.programs.stored(), **inverse}
         return store.pack(
-            store.Stored(self.parsed, self.target, self.dtypes, self.programs.stored(), self.tuning)
+            store.Stored(self.parsed, self.target, self.dtypes, programs, self.tuning)
         )
 
     def __reduce__(self) -> tuple[Callable[..., Model], tuple[bytes]]:
@@ -637,6 +670,8 @@ def _why_absent(model: Model, name: str) -> str:
             f"This Model of {estimator} has no score: that of its source is none of "
             f"{', '.join(SCORES)} of predict. Call a function of sklearn.metrics instead."
         )
+    if name in model.parsed.refused:
+        return model.parsed.refused[name]
     if name == "contributions":
         return (
             f"This Model of {estimator} has no contributions. Ensembles of trees have them, except "

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from hbconv.errors import OptionError
 
-__all__ = ["ARGUMENT_METHODS", "METHODS", "guess", "unknown"]
+__all__ = ["ARGUMENT_METHODS", "INVERSE", "METHODS", "guess", "unknown"]
 
 METHODS = (
     "predict", "predict_proba", "predict_log_proba", "decision_function", "transform",
@@ -16,6 +16,9 @@ METHODS = (
 
 ARGUMENT_METHODS = ("raw_scores", "contributions")
 """Methods whose answers source models give for an argument of another method."""
+
+INVERSE = "inverse_transform"
+"""The method whose rows are those that ``transform`` returns; it has a graph of its own."""
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> OptionError:

@@ -36,6 +36,9 @@ class SourceMethods:
         def transform(self, X: Any) -> Any:  # noqa: N803
             """Transform rows, to shape (n_rows, n_outputs)."""
 
+        def inverse_transform(self, X: Any) -> Any:  # noqa: N803
+            """Return rows of which ``transform`` makes these, of shape (n_rows, n_features)."""
+
         def score_samples(self, X: Any) -> Any:  # noqa: N803
             """Return the log-likelihood or normality of each row, of shape (n_rows,)."""
 

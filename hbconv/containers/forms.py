@@ -18,6 +18,7 @@ __all__ = [
     "VECTOR",
     "AsRows",
     "Blocks",
+    "CategoryColumns",
     "Cube",
     "FlatRow",
     "Form",
@@ -27,7 +28,11 @@ __all__ = [
     "Matrix",
     "MatrixList",
     "MatrixTuple",
+    "NameArrays",
+    "NameTuples",
+    "NamedValues",
     "Paths",
+    "RowItems",
     "Sparse",
     "Stages",
     "Vector",
@@ -118,6 +123,60 @@ class LabelColumns(Form):
         if len(self.tables) != values.width:
             return "has labels for other columns"
         return _misfit_of_codes(values, self.tables)
+
+
+@dataclass(frozen=True)
+class CategoryColumns(Form):
+    """Categories of several columns, shape (n_rows, n_columns), of which the node gives the codes.
+
+    A code beyond a table stands for None, which makes the array one of objects.
+
+    Parameters
+    ----------
+    tables : tuple of Array
+        Categories of each column, all of the dtype of the answer.
+    """
+
+    tables: tuple[Array, ...]
+
+    def misfit(self, values: Type) -> str | None:
+        if len(self.tables) != values.width or any(len(table) == 0 for table in self.tables):
+            return "has categories for other columns"
+        if len({table.dtype for table in self.tables}) > 1:
+            return "has categories of several dtypes"
+        return _misfit_of_codes(values, self.tables)
+
+
+@dataclass(frozen=True)
+class RowItems(Form):
+    """Base of a list with an item for each row, made of the names of its columns that are not 0.
+
+    Parameters
+    ----------
+    names : Array
+        Name of each column.
+    """
+
+    names: Array
+
+    def misfit(self, values: Type) -> str | None:
+        fits = self.names.shape == (values.width,)
+        return None if fits else f"has names of shape {self.names.shape}"
+
+
+@dataclass(frozen=True)
+class NameArrays(RowItems):
+    """A list of an array for each row: the names of the columns that are not 0."""
+
+
+@dataclass(frozen=True)
+class NameTuples(RowItems):
+    """A list of a tuple for each row: the names of the columns that are not 0."""
+
+
+@dataclass(frozen=True)
+class NamedValues(RowItems):
+    """A list of a dict for each row: the values that are not 0, by the names of their columns."""
 
 
 @dataclass(frozen=True)

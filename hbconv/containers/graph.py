@@ -19,6 +19,7 @@ from hbconv.containers.nodes.wiring import ByForm
 from hbconv.containers.output import Output
 from hbconv.containers.schema import Schema
 from hbconv.errors import VerificationError
+from hbconv.names import INVERSE
 
 __all__ = ["Check", "Graph", "Traits", "verify_graph"]
 
@@ -102,6 +103,11 @@ class Graph:
         columns where the node is True in some row.
     why_dense : str
         Why rows must not come as a sparse matrix; empty where they may.
+    inverse : Graph or None
+        The graph of ``inverse_transform``, whose input columns are those that ``transform``
+        returns; None where there is none.
+    refused : mapping of str to str
+        Methods of the source that the graph does not answer, and why.
     """
 
     schema: Schema
@@ -111,6 +117,8 @@ class Graph:
     accepts_sparse: bool = True
     warnings: tuple[Check, ...] = ()
     why_dense: str = ""
+    inverse: Graph | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def roots(self) -> tuple[Node, ...]:
@@ -228,7 +236,15 @@ def verify_graph(graph: Graph) -> Graph:
     for check in (*graph.checks, *graph.warnings):
         _require(check.node.type.dtype == "bool", check.node, "a check is bool")
     _verify_traits(graph)
+    if graph.inverse is not None:
+        _verify_inverse(graph.inverse)
     return graph
+
+
+def _verify_inverse(inverse: Graph) -> None:
+    if inverse.inverse is not None or [*inverse.outputs] != [INVERSE]:
+        raise VerificationError(f"its inverse answers other methods than {INVERSE}")
+    verify_graph(inverse)
 
 
 def _verify_output(name: str, output: Output, nodes: set[Node]) -> None:

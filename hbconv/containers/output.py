@@ -10,12 +10,14 @@ from hbconv.containers.forms import (
     MATRIX,
     AsRows,
     Blocks,
+    CategoryColumns,
     FlatRow,
     Form,
     LabelColumns,
     Labels,
     MatrixTuple,
     Paths,
+    RowItems,
     Sparse,
     Stages,
     Vector,
@@ -99,7 +101,7 @@ class Output:
     @property
     def is_tensor(self) -> bool:
         """Whether exports and torch modules can hold it; else only ``Model`` returns it."""
-        return not isinstance(self.form, Stages | Paths | MatrixTuple)
+        return not isinstance(self.form, Stages | Paths | MatrixTuple | CategoryColumns | RowItems)
 
     @property
     def widths(self) -> tuple[int, ...]:

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from dataclasses import replace
 from typing import Any
 
 from hbconv.containers import Codes, Columns, Entries, Graph, Output, Schema, Traits, topological
-from hbconv.errors import OptionError
-from hbconv.names import METHODS
+from hbconv.errors import OptionError, UnsupportedError
+from hbconv.names import INVERSE, METHODS
 from hbconv.parse.checks.damage import reading_estimator
 from hbconv.parse.checks.handmade import refuse_handmade
 from hbconv.parse.checks.soundness import require_sound
 from hbconv.parse.feature_names import read_frame_format, read_names_out
+from hbconv.parse.inverses import inverse_columns, inverted
 from hbconv.parse.metric import read_metric
 from hbconv.parse.registry import find_parser, parser_names, parses
 from hbconv.parse.schema import read_schema
-from hbconv.parse.step import Step, parse_step
+from hbconv.parse.step import Conditions, Step, parse_step
 
 __all__ = ["METHODS", "Step", "parse", "parser_names", "parses"]
 
@@ -59,12 +61,16 @@ def _parsed(estimator: object, n_features: int | None, iterations: tuple[int, in
     step = Step(estimator, Columns.of(schema), x_sparse=None, iterations=iterations)
     outputs = parse_step(step)
     ordered = {m: outputs[m] for m in (*METHODS, *outputs) if m in outputs}
-    found = step.conditions
+    graph = _graph(step.conditions, schema, ordered, _traits(estimator, ordered, schema))
+    return _with_inverse(replace(graph, refused=dict(step.conditions.refused)), estimator)
+
+
+def _graph(found: Conditions, schema: Schema, outputs: dict[str, Output], traits: Traits) -> Graph:
     graph = Graph(
         schema,
-        ordered,
+        outputs,
         tuple(found.checks),
-        _traits(estimator, ordered, schema),
+        traits,
         not found.why_dense,
         tuple(found.warnings),
         found.why_dense,
@@ -75,6 +81,25 @@ def _parsed(estimator: object, n_features: int | None, iterations: tuple[int, in
         if found.why_dense or "string" in graph.schema.dtypes
         else graph
     )
+
+
+def _with_inverse(graph: Graph, estimator: object) -> Graph:
+    """Add the graph of ``inverse_transform``, or why the source's is refused."""
+    if "transform" not in graph.outputs or not hasattr(estimator, INVERSE):
+        return graph
+    try:
+        inverse = _inverse(estimator, graph.outputs["transform"].node.type.width)
+    except UnsupportedError as error:
+        return replace(graph, refused={**graph.refused, INVERSE: str(error)})
+    return replace(graph, inverse=require_sound(inverse))
+
+
+def _inverse(estimator: object, width: int) -> Graph:
+    """Read ``inverse_transform`` over the columns that ``transform`` returns."""
+    schema = inverse_columns(estimator, width)
+    step = Step(estimator, Columns.of(schema), x_sparse=None)
+    outputs = {INVERSE: inverted(step, estimator, step.x, "", x_sparse=None)}
+    return _graph(step.conditions, schema, outputs, Traits(type(estimator).__name__))
 
 
 def _require_truncating(estimator: object, iterations: tuple[int, int]) -> None:

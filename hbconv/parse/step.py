@@ -46,11 +46,14 @@ class Conditions:
         Rows of which the source model warns.
     why_dense : str
         First reason to refuse a sparse matrix; empty where one is taken.
+    refused : dict of str to str
+        Methods of the outermost estimator that are refused while others are answered, and why.
     """
 
     checks: list[Check] = field(default_factory=list)
     warnings: list[Check] = field(default_factory=list)
     why_dense: str = ""
+    refused: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.errors import HbconvError, UnsupportedError, VerificationError
-from hbconv.names import ARGUMENT_METHODS, METHODS
+from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
 from hbconv.testing.classes import is_library
 from hbconv.testing.comparison import Verdict, compared
 from hbconv.testing.conversions import Conversions, TooSlowError, time_limit
@@ -82,12 +82,13 @@ class Judge:
         method, reason = _asked(call)
         if reason:
             return "skipped", reason, ""
-        if method not in (*METHODS, *ARGUMENT_METHODS):
+        if method not in (*METHODS, *ARGUMENT_METHODS, INVERSE):
             return _refused(call, f"no method {method}", "")
         try:
             model = self._conversions.model(call.estimator, call.rows, backend)
-            if method not in model.methods:
-                return _refused(call, f"no method {method}", "")
+            if not hasattr(model, method):
+                why = model.parsed.refused.get(method, "")
+                return _refused(call, f"no method {method}", why)
             found = settled(getattr(model, method)(call.rows))
         except VerificationError:
             raise

@@ -70,6 +70,7 @@ from hbconv.containers.nodes.wiring import (
     Concat,
     ConstantRows,
     Select,
+    Spread,
     Together,
 )
 
@@ -156,6 +157,7 @@ __all__ = [
     "SoftThreshold",
     "Softmax",
     "SplineBasis",
+    "Spread",
     "SquaredDistances",
     "SquaresAt",
     "StagedLeafSums",

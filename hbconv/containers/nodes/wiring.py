@@ -63,6 +63,59 @@ class Select(Node):
 
 
 @container
+class Spread(Node):
+    """Put the columns of x at places of a wider row, whose other columns are 0.
+
+    Parameters
+    ----------
+    places : Array of int32, shape (x's width,)
+        Column of each, all different.
+    width : int
+    """
+
+    x: Node
+    places: Array
+    width: int
+
+    @property
+    def detail(self) -> str:
+        return f"into {self.width} columns"
+
+    @property
+    def _sources(self) -> npt.NDArray[np.int32]:
+        """Column of x that each column holds; x's width for 0."""
+        n_inputs = len(self.places)
+        sources = np.full(self.width, n_inputs, np.int32)
+        sources[self.places.data] = np.arange(n_inputs)
+        return sources
+
+    def infer(self) -> Type:
+        return Type(self.width, self.x.type.dtype)
+
+    def check(self) -> str | None:
+        places = self.places.data
+        fits = (
+            places.shape == (self.x.type.width,)
+            and self.places.are_places(self.width)
+            and len(np.unique(places)) == len(places)
+        )
+        return None if fits else "spreads columns over places that do not exist"
+
+    def interval(self, *inputs: Interval) -> Interval:
+        return inputs[0]
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        (x,) = inputs
+        zero = b.op("expand", x, b.constant(np.zeros(1), x.dtype))
+        return b.take(b.concat([x, zero]), self._sources)
+
+    def lower_sparse(self, b: Builder, *inputs: SparseRows) -> SparseRows:  # type: ignore[override]
+        (rows,) = inputs
+        places = rows.at_tokens(b, self.places.data, self.width, "int32")
+        return SparseRows(places, rows.weights, self.width)
+
+
+@container
 class Concat(Node):
     """The columns of all inputs side by side, in numpy's common dtype."""
 

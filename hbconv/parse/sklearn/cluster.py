@@ -20,10 +20,13 @@ from hbconv.containers import (
     Node,
     Output,
     Pool,
+    Select,
+    sparse_form,
 )
 from hbconv.parse.common.distance_metrics import squared_distances
 from hbconv.parse.common.fitted_arrays import dense
 from hbconv.parse.common.promotion import promoted
+from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -181,3 +184,10 @@ def parse_feature_agglomeration(step: Step) -> Node:
             "pooling_func", function, f"hbconv handles numpy's mean, {', '.join(sorted(_POOLS))}."
         )
     return Pool(x, tuple(tuple(group.tolist()) for group in groups), _POOLS[name])
+
+
+@inverts("sklearn.cluster.FeatureAgglomeration", takes_sparse=True)
+def invert_feature_agglomeration(step: Step) -> Output:
+    """Give each column the value of its cluster; the source model looks at no values."""
+    columns = Select(step.x, Array(np.asarray(step.estimator.labels_).astype(np.int32)))
+    return Output(columns, sparse_form(step.x_sparse, "kept", arrays=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hbconv.containers import MATRIX, VECTOR, Affine, Cast, Linear, Node, Output
+from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -25,6 +26,18 @@ def parse_partial_least_squares(step: Step) -> dict[str, Output]:
         "predict": Output(prediction, VECTOR if est._predict_1d else MATRIX),
         "transform": Output(scores),
     }
+
+
+@inverts(
+    "sklearn.cross_decomposition.CCA",
+    "sklearn.cross_decomposition.PLSCanonical",
+    "sklearn.cross_decomposition.PLSRegression",
+)
+def invert_partial_least_squares(step: Step) -> Node:
+    """Add up the loadings, then undo the scaling in place; targets are not inverted."""
+    est = step.estimator
+    rows = Linear.of(step.require_finite(Cast(step.x, "float")), est.x_loadings_.T)
+    return Affine.in_place(rows, mul=est._x_std, add=est._x_mean)
 
 
 @parses("sklearn.cross_decomposition.PLSSVD")

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from hbconv.array import Array
 from hbconv.containers import (
     Affine,
     Cast,
     Entries,
     Map,
+    NameArrays,
+    NamedValues,
     Node,
     Normalize,
     Output,
@@ -33,6 +36,7 @@ from hbconv.parse.common.extracted_entries import (
     extracted_entries,
     item_column,
 )
+from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -50,10 +54,17 @@ def _has_vocabulary(vectorizer: Any) -> bool:
 )
 def parse_count_vectorizer(step: Step) -> dict[str, Output]:
     """Count the terms."""
-    if _has_vocabulary(step.estimator) and not hasattr(step.estimator, "vocabulary_"):
-        step = replace(step, estimator=copy(step.estimator))
-        step.estimator._validate_vocabulary()  # as the first transform does
+    step = replace(step, estimator=_with_vocabulary(step.estimator))
     return _sparse(_entries(step, _texts(step), _terms(step), _dtype(step)))
+
+
+def _with_vocabulary(vectorizer: Any) -> Any:
+    """Return the vectorizer as its first transform leaves it, where a vocabulary was given."""
+    if not _has_vocabulary(vectorizer) or hasattr(vectorizer, "vocabulary_"):
+        return vectorizer
+    made = copy(vectorizer)
+    made._validate_vocabulary()
+    return made
 
 
 @parses("sklearn.feature_extraction.text.TfidfVectorizer", features=item_column)
@@ -97,6 +108,28 @@ def parse_dict_vectorizer(step: Step) -> dict[str, Output]:
     """Give each known name its column."""
     entries = _entries(step, Mappings(step.estimator.separator), _terms(step), _dtype(step))
     return {"transform": Output(entries, sparse_form(bool(step.estimator.sparse)))}
+
+
+@inverts(
+    "sklearn.feature_extraction.text.CountVectorizer",
+    "sklearn.feature_extraction.text.TfidfVectorizer",
+    takes_sparse=True,
+)
+def invert_vectorizer(step: Step) -> Output:
+    """List the terms of each row that are not 0 as an array."""
+    ordered = sorted(
+        _with_vocabulary(step.estimator).vocabulary_.items(), key=lambda item: int(item[1])
+    )
+    terms = np.array([term for term, _ in ordered])
+    return Output(step.require_finite(), NameArrays(Array(terms)))
+
+
+@inverts("sklearn.feature_extraction.DictVectorizer", takes_sparse=True)
+def invert_dict_vectorizer(step: Step) -> Output:
+    """Give each row its values that are not 0, by name."""
+    names = np.empty(len(step.estimator.feature_names_), dtype=object)
+    names[:] = [entry_name(step, name) for name in step.estimator.feature_names_]
+    return Output(step.require_finite(), NamedValues(Array(names)))
 
 
 def _sparse(node: Node) -> dict[str, Output]:

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node, Output, Schema, Select, sparse_form
+from hbconv.containers import ConstantRows, Node, Output, Schema, Select, Spread, sparse_form
 from hbconv.errors import UnsupportedError
 from hbconv.parse.common.members import passed_on
+from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import read_schema
 from hbconv.parse.step import Step, is_fitted
@@ -56,6 +57,33 @@ def parse_recursive_elimination(step: Step) -> dict[str, Output]:
         step, step.child(step.estimator.estimator_, selected, "estimator", x_sparse=step.x_sparse)
     )
     return {**outputs, "transform": _kept(step, selected)}
+
+
+@inverts(
+    "sklearn.feature_selection.GenericUnivariateSelect",
+    "sklearn.feature_selection.RFE",
+    "sklearn.feature_selection.RFECV",
+    "sklearn.feature_selection.SelectFdr",
+    "sklearn.feature_selection.SelectFpr",
+    "sklearn.feature_selection.SelectFromModel",
+    "sklearn.feature_selection.SelectFwe",
+    "sklearn.feature_selection.SelectKBest",
+    "sklearn.feature_selection.SelectPercentile",
+    "sklearn.feature_selection.SequentialFeatureSelector",
+    "sklearn.feature_selection.VarianceThreshold",
+    takes_sparse=True,
+)
+def invert_selector(step: Step) -> Output:
+    """Put the columns back to their places, and zeros between them.
+
+    The source model looks at no values of a sparse matrix.
+    """
+    support = np.asarray(step.estimator.get_support())
+    if np.count_nonzero(support) != step.x.type.width:
+        raise step.damaged(f"get_support() keeps {np.count_nonzero(support)} columns")
+    step.require_finite(step.by_form(step.x, ConstantRows(step.x, Array(np.zeros(1)))))
+    places = Array(np.flatnonzero(support).astype(np.int32))
+    return Output(Spread(step.x, places, len(support)), sparse_form(step.x_sparse, "csc"))
 
 
 def _kept(step: Step, selected: Node) -> Output:

@@ -11,6 +11,7 @@ from hbconv.containers import Compare, Labels, Output, Schema
 from hbconv.errors import UnsupportedError
 from hbconv.parse.common.members import passed_on
 from hbconv.parse.common.responses import response
+from hbconv.parse.inverses import inverted, inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import read_schema
 from hbconv.parse.step import Step, is_fitted
@@ -45,6 +46,18 @@ def parse_search(step: Step) -> dict[str, Output]:
     return passed_on(
         step, step.child(_best(step.estimator, step.where), step.x, "", x_sparse=step.x_sparse)
     )
+
+
+@inverts(
+    "sklearn.model_selection.GridSearchCV",
+    "sklearn.model_selection.HalvingGridSearchCV",
+    "sklearn.model_selection.HalvingRandomSearchCV",
+    "sklearn.model_selection.RandomizedSearchCV",
+    takes_sparse=True,
+)
+def invert_search(step: Step) -> Output:
+    """Invert as the best estimator does."""
+    return inverted(step, _best(step.estimator, step.where), step.x, "", x_sparse=step.x_sparse)
 
 
 def _inner(estimator: Any) -> Any:

@@ -25,6 +25,7 @@ from hbconv.containers import (
 )
 from hbconv.parse.common.members import columns_of_array
 from hbconv.parse.common.pipeline_steps import columns_of_first, is_passed
+from hbconv.parse.inverses import inverse_columns, inverted, inverts, numbers
 from hbconv.parse.registry import declared_columns, parses
 from hbconv.parse.schema import in_order
 from hbconv.parse.step import Step, concat, select
@@ -61,6 +62,23 @@ def parse_pipeline(step: Step) -> dict[str, Output]:
         else step.child(last, output.node, name, x_sparse=output.returns_sparse)
     )
     return {method: made.after(output) for method, made in outputs.items() if method in PASSED_ON}
+
+
+def _columns_of_last(pipeline: Any, width: int) -> Schema:
+    """Return the columns that the last step inverts."""
+    last = next((s for _, s in reversed(pipeline.steps) if not is_passed(s)), None)
+    return Schema.matrix(width) if last is None else inverse_columns(last, width)
+
+
+@inverts("sklearn.pipeline.Pipeline", takes_sparse=True, columns=_columns_of_last)
+def invert_pipeline(step: Step) -> Output:
+    """Invert step after step, the last first."""
+    output = Output(step.x, sparse_form(step.x_sparse, "kept", arrays=True))
+    for name, estimator in reversed(step.estimator.steps):
+        if not is_passed(estimator):
+            x, sparse = numbers(step, output), output.returns_sparse
+            output = inverted(step, estimator, x, name, x_sparse=sparse).after(output)
+    return output
 
 
 def _columns_of_all(union: Any) -> Sequence[str] | int | Schema | None:

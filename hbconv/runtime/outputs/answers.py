@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
+    CategoryColumns,
     Cube,
     FlatRow,
     Form,
@@ -23,10 +24,12 @@ from hbconv.containers import (
     MatrixTuple,
     Output,
     Paths,
+    RowItems,
     Sparse,
     Stages,
     Vector,
 )
+from hbconv.runtime.outputs.inverted import look_up_categories, name_rows
 from hbconv.runtime.outputs.tensors import cast, concatenate, look_up, on_host, stack
 
 __all__ = ["answer", "decoder", "flattened", "in_form", "in_order", "join", "row_decoder"]
@@ -45,6 +48,8 @@ def answer(output: Output, values: Any) -> Any:
     >>> answer(output, np.array([[1], [0]], np.int32)).tolist()
     ['yes', 'no']
     """
+    if isinstance(output.form, RowItems):
+        return name_rows(output.form, values)
     if hasattr(values, "tocsr"):
         return values if output.dtype is None else values.astype(output.dtype, copy=False)
     form = output.form
@@ -71,7 +76,7 @@ def decoder(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
         return lambda values: values[:, 0].astype(dtype or values.dtype)
     if isinstance(form, Matrix):
         return np.ndarray.copy if dtype is None else lambda values: values.astype(dtype)
-    return lambda values: answer(output, values.copy())
+    return lambda values: flattened(form, answer(output, values.copy()))
 
 
 def row_decoder(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
@@ -118,13 +123,15 @@ def in_order(answers: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:
 
 
 def flattened(form: Form, values: Any) -> Any:
-    """Return the answer of all rows together: a single row is flat where the source's is.
+    """Return the answer of all rows together: a list of items, or a single row that is flat.
 
     Examples
     --------
     >>> flattened(FlatRow(), np.zeros((1, 3))).shape, flattened(FlatRow(), np.zeros((2, 3))).shape
     ((3,), (2, 3))
     """
+    if isinstance(form, RowItems):
+        return values.tolist()
     return values.reshape(-1) if isinstance(form, FlatRow) and len(values) == 1 else values
 
 
@@ -182,6 +189,8 @@ def _array(form: Form, dtype: str | None, values: Any) -> Any:
         return cast(look_up(form.classes, codes), dtype)
     if isinstance(form, LabelColumns):
         return cast(_label_columns(form.tables, values), dtype)
+    if isinstance(form, CategoryColumns):
+        return look_up_categories(form.tables, on_host(values))
     if isinstance(form, Vector):
         return cast(values[:, 0], dtype)
     values = cast(values, dtype)

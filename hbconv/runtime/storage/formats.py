@@ -13,7 +13,8 @@ Format 2 (after 0.1.0) gives an ``Output`` one form in place of eleven fields, a
 and fields other names (``_CLASSES``, ``_FIELDS``). A ``FindCode`` has values for each column.
 Format 3 holds what the host does around each compiled program; programs of older files are compiled
 again.
-Format 4 holds contributions of features, and which outputs exports hold on demand alone.
+Format 4 holds the graph of ``inverse_transform``, why methods are refused, contributions of
+features, and which outputs exports hold on demand alone.
 """
 GRAPHS = 2
 """Format since which graphs are written as today."""

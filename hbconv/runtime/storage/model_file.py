@@ -21,7 +21,7 @@ from hbconv.containers import Graph, verify_graph
 from hbconv.errors import MissingPackageError, StoreError
 from hbconv.files import appearing
 from hbconv.lower import Padding, lower, lower_nodes
-from hbconv.names import ARGUMENT_METHODS, METHODS
+from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
 from hbconv.runtime.program import HostSide, Key, StoredProgram
 from hbconv.runtime.storage.annotations import fields_of, fits
 from hbconv.runtime.storage.codec import Decoder, encode_all
@@ -235,10 +235,16 @@ def _verify(stored: Stored) -> None:
     graph = verify_graph(stored.parsed)
     if len(stored.dtypes) != len(graph.schema.columns):
         raise StoreError("The model file holds dtypes of other columns.")
-    if strange := sorted(set(graph.outputs) - {*METHODS, *ARGUMENT_METHODS}):
+    if strange := sorted(set(graph.outputs) - {*METHODS, *ARGUMENT_METHODS, INVERSE}):
         raise StoreError(f"The model file holds {strange[0]!r:.50}, which is no method.")
     if stored.target.threads > _MOST_THREADS:
         raise StoreError(f"The model file asks for {stored.target.threads} threads.")
+    _verify_lowered(graph)
+    if graph.inverse is not None:
+        _verify_lowered(graph.inverse)
+
+
+def _verify_lowered(graph: Graph) -> None:
     verify_program(lower(graph).program)
     verify_program(
         lower_nodes(

@@ -74,6 +74,7 @@ from hbconv.optimize import RULES
 from hbconv.optimize.fixed_point import simplify
 
 BLOCKED = {
+    "Spread": "it moves columns and computes none, so that there is no work to leave out",
     "Together": "others take the rest of its columns, so it is computed at once",
     **dict.fromkeys(("TreeEnsemble", "TreeLeaves"), "the rule narrow_forests looks at all readers"),
     "TreeContributions": "each tree contributes to all features that it tests",

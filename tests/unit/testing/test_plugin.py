@@ -18,6 +18,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.impute import SimpleImputer
 
 X = np.random.RandomState(0).randn(30, 3)
 y = (X[:, 0] > 0).astype(int)
@@ -29,8 +30,8 @@ def test_nested_calls_count_once():
         model.predict(X[:, :2])
 
 def test_refusals_have_reasons():
-    scaler = StandardScaler().fit(X)
-    scaler.inverse_transform(X)
+    imputer = SimpleImputer(add_indicator=True).fit(X)
+    imputer.inverse_transform(X)
     KNeighborsClassifier(weights=lambda d: 1 / (d + 1)).fit(X, y).predict(X)
 
 class Own(TransformerMixin, BaseEstimator):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hbconv.containers import MATRIX, VECTOR, Output
 from hbconv.parse.common.responses import as_numbers
+from hbconv.parse.inverses import inverted, numbers
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import read_schema
-from hbconv.parse.sklearn.compose.inverse_transforms import inverse_transform
 from hbconv.parse.step import Step
 
 
@@ -22,7 +22,7 @@ def parse_transformed_target_regressor(step: Step) -> dict[str, Output]:
     predicted = as_numbers(
         step, step.child(est.regressor_, step.x, "regressor_", x_sparse=step.x_sparse)["predict"]
     )
-    target = inverse_transform(step, est.transformer_, predicted)
+    target = numbers(step, inverted(step, est.transformer_, predicted, "transformer_"))
     return {
         "predict": Output(
             target, VECTOR if est._training_dim == 1 and target.type.width == 1 else MATRIX

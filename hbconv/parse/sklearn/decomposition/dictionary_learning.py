@@ -7,7 +7,18 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Cast, Concat, Linear, Map, MatchingPursuit, Node, SoftThreshold
+from hbconv.containers import (
+    Add,
+    Cast,
+    Concat,
+    Linear,
+    Map,
+    MatchingPursuit,
+    Node,
+    Select,
+    SoftThreshold,
+)
+from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -38,6 +49,31 @@ def _columns(coder: Any) -> int | None:
 def parse_sparse_coder(step: Step) -> Node:
     """Encode by the dictionary that was given."""
     return _encoded(step, np.asarray(step.estimator.dictionary))
+
+
+@inverts(
+    "sklearn.decomposition.DictionaryLearning",
+    "sklearn.decomposition.MiniBatchDictionaryLearning",
+)
+def invert_dictionary_learning(step: Step) -> Node:
+    """Add up the atoms that were learnt."""
+    return _decoded(step, np.asarray(step.estimator.components_))
+
+
+@inverts("sklearn.decomposition.SparseCoder")
+def invert_sparse_coder(step: Step) -> Node:
+    """Add up the atoms that were given."""
+    return _decoded(step, np.asarray(step.estimator.dictionary))
+
+
+def _decoded(step: Step, dictionary: np.ndarray[Any, Any]) -> Node:
+    """Add up atoms, each by its weight; the negative parts stand behind the positive ones."""
+    x = step.require_finite()
+    if not step.estimator.split_sign:
+        return Linear.of(x, dictionary)
+    places = np.arange(2 * len(dictionary), dtype=np.int32).reshape(2, -1)
+    above, below = (Select(x, Array(part)) for part in places)
+    return Linear.of(Add((above, Map(below, "neg"))), dictionary)
 
 
 def _encoded(step: Step, dictionary: np.ndarray[Any, Any]) -> Node:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import VECTOR, Affine, Cast, FlatRow, Linear, Node, Output, RowDot
+from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -18,6 +19,12 @@ from hbconv.parse.step import Step
 def parse_truncated_svd(step: Step) -> Node:
     """Project on the components."""
     return Linear.of(step.require_finite(), step.estimator.components_.T)
+
+
+@inverts("sklearn.decomposition.TruncatedSVD")
+def invert_truncated_svd(step: Step) -> Node:
+    """Add up the components, each by its weight."""
+    return Linear.of(step.require_finite(), step.estimator.components_)
 
 
 @parses("sklearn.decomposition.PCA", takes_sparse=True)
@@ -60,6 +67,17 @@ def parse_incremental_pca(step: Step) -> Node:
     return _project(step, step.require_finite(Cast(step.x, "float")))
 
 
+@inverts("sklearn.decomposition.IncrementalPCA", "sklearn.decomposition.PCA")
+def invert_pca(step: Step) -> Node:
+    """Undo the whitening within the components, add them up, then add the mean."""
+    est = step.estimator
+    x = step.require_finite(Cast(step.x, "float"))
+    components = est.components_
+    if est.whiten:
+        components = np.sqrt(est.explained_variance_[:, np.newaxis]) * components
+    return Linear.of(x, components, np.asarray(est.mean_).reshape(-1))
+
+
 def _project(step: Step, x: Node) -> Node:
     """Project, then subtract the projected mean, then whiten, in the order of the source model."""
     est = step.estimator
@@ -88,6 +106,14 @@ def parse_fast_ica(step: Step) -> Node:
     est = step.estimator
     x = step.require_finite(Cast(step.x, "float"))
     return Linear.of(Affine.in_place(x, sub=est.mean_) if est.whiten else x, est.components_.T)
+
+
+@inverts("sklearn.decomposition.FastICA")
+def invert_fast_ica(step: Step) -> Node:
+    """Mix, then add the mean in place where the model whitens."""
+    est = step.estimator
+    mixed = Linear.of(step.require_finite(Cast(step.x, "float")), est.mixing_.T)
+    return Affine.in_place(mixed, add=est.mean_) if est.whiten else mixed
 
 
 @parses("sklearn.decomposition.FactorAnalysis")
@@ -122,6 +148,12 @@ def parse_sparse_pca(step: Step) -> dict[str, Output]:
     weights = np.linalg.solve(gram, components).T
     codes = Linear.of(Cast(_centred(step, x), components.dtype.name), weights)
     return {"transform": Output(codes, FlatRow())}
+
+
+@inverts("sklearn.decomposition.MiniBatchSparsePCA", "sklearn.decomposition.SparsePCA")
+def invert_sparse_pca(step: Step) -> Node:
+    """Add up the components, then add the mean."""
+    return Linear.of(step.require_finite(), step.estimator.components_, step.estimator.mean_)
 
 
 def _centred(step: Step, x: Node) -> Node:

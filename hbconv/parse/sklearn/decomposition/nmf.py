@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hbconv.array import Array
-from hbconv.containers import Cast, Compare, IsOtherDtype, Node, NonNegativeWeights
+from hbconv.containers import Cast, Compare, IsOtherDtype, Linear, Node, NonNegativeWeights
+from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -50,3 +51,9 @@ def parse_nmf(step: Step) -> Node:
         penalty * (1.0 - est.l1_ratio),
         est.max_iter,
     )
+
+
+@inverts("sklearn.decomposition.NMF", takes_sparse=True)
+def invert_nmf(step: Step) -> Node:
+    """Add up the components; the source model looks at no values, and its product is dense."""
+    return Linear.of(step.x, step.estimator.components_)

@@ -24,6 +24,7 @@ from hbconv.containers import (
     sparse_form,
 )
 from hbconv.parse.common.text_columns import columns_of, is_missing_text, is_nan
+from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
 
@@ -59,6 +60,18 @@ def parse_simple_imputer(step: Step) -> dict[str, Output]:
             node, sparse_form(step.x_sparse, "csc", arrays=est.indicator_ is None), dtype
         )
     }
+
+
+@inverts("sklearn.impute.SimpleImputer")
+def invert_simple_imputer(step: Step) -> Node:
+    """Refuse: a row's answer depends on the others."""
+    hint = (
+        "The source model leaves out each column that all rows of a call miss, so that each answer "
+        "depends on the other rows."
+        if step.estimator.add_indicator
+        else "The source model then cannot invert either."
+    )
+    raise step.refuse("add_indicator", step.estimator.add_indicator, hint)
 
 
 @parses("sklearn.impute.MissingIndicator")

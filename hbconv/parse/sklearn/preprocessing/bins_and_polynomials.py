@@ -7,9 +7,21 @@ from itertools import chain, combinations, combinations_with_replacement
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Bins, Cast, Node, OneHot, Output, Polynomial, sparse_form
+from hbconv.containers import (
+    Bins,
+    Cast,
+    CastLike,
+    Node,
+    OneHot,
+    Output,
+    Polynomial,
+    Recode,
+    sparse_form,
+)
+from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
-from hbconv.parse.step import Step
+from hbconv.parse.sklearn.preprocessing.inverse_encoders import argmax_of_blocks, codes_of_numbers
+from hbconv.parse.step import Step, concat
 
 
 @parses("sklearn.preprocessing.KBinsDiscretizer")
@@ -42,6 +54,26 @@ def parse_k_bins_discretizer(step: Step) -> dict[str, Output]:
             OneHot(bins, tuple(int(n) for n in est.n_bins_), None), sparse_form(encode == "onehot")
         )
     }
+
+
+@inverts("sklearn.preprocessing.KBinsDiscretizer", takes_sparse=True)
+def invert_k_bins_discretizer(step: Step) -> Node:
+    """Give each bin its centre, in float64 where the bins are encoded, else in x's dtype."""
+    est = step.estimator
+    sizes = [len(edges) - 1 for edges in est.bin_edges_]
+    centres = [(edges[1:] + edges[:-1]) * 0.5 for edges in map(np.asarray, est.bin_edges_)]
+    tables = tuple(Array(np.append(row[:1], row)) for row in centres)
+    if est.encode == "ordinal":
+        step.refuse_sparse("inverts no sparse matrix of ordinals")
+        x = step.require_finite(Cast(step.x, "float"))
+        return CastLike(Recode(codes_of_numbers(step, x, sizes), tables), x)
+    step.require_finite()
+    blocks = argmax_of_blocks(step.x, sizes)
+    step.check(
+        concat([is_zero for _, is_zero in blocks]),
+        f"Input X holds rows without a bin, which {step.name} (step {step.where!r}) cannot invert.",
+    )
+    return Cast(Recode(concat([place for place, _ in blocks]), tables), "float64")
 
 
 @parses("sklearn.preprocessing.PolynomialFeatures")

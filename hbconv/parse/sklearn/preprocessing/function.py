@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from hbconv.containers import Layout, Map, Node, Output, sparse_form
+from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
-__all__ = ["apply_function"]
+__all__ = []
 
 _NAMES = {
     "absolute": "abs",
@@ -51,21 +52,30 @@ _SPARSE = (
 @parses("sklearn.preprocessing.FunctionTransformer")
 def parse_function_transformer(step: Step) -> dict[str, Output]:
     """Leave x alone without a function; refuse functions that are not numpy's."""
+    return {"transform": _applied(step, "func", "kw_args")}
+
+
+@inverts("sklearn.preprocessing.FunctionTransformer", takes_sparse=True)
+def invert_function_transformer(step: Step) -> Output:
+    """Apply ``inverse_func`` as ``transform`` applies ``func``."""
+    return _applied(step, "inverse_func", "inv_kw_args")
+
+
+def _applied(step: Step, parameter: str, keywords: str) -> Output:
+    """Apply the function that a parameter of the estimator holds to rows, validated or not."""
     est = step.estimator
-    if est.kw_args:
-        raise step.refuse("kw_args", est.kw_args, "hbconv handles no keyword arguments.")
+    if getattr(est, keywords):
+        raise step.refuse(keywords, getattr(est, keywords), "hbconv handles no keyword arguments.")
     x = step.require_finite() if est.validate else step.x
-    if isinstance(est.func, np.ufunc) and est.func.__name__ not in _SPARSE:
-        step.refuse_sparse(f"applies numpy.{est.func.__name__}, which takes no sparse matrix")
+    func = getattr(est, parameter)
+    if isinstance(func, np.ufunc) and func.__name__ not in _SPARSE:
+        step.refuse_sparse(f"applies numpy.{func.__name__}, which takes no sparse matrix")
     layout: Layout = "csr" if est.validate else "kept"
-    return {
-        "transform": Output(
-            apply_function(step, "func", x), sparse_form(step.x_sparse, layout, arrays=True)
-        )
-    }
+    made = _apply_function(step, parameter, x)
+    return Output(made, sparse_form(step.x_sparse, layout, arrays=True))
 
 
-def apply_function(step: Step, parameter: str, x: Node) -> Node:
+def _apply_function(step: Step, parameter: str, x: Node) -> Node:
     """Apply the function that a parameter of the estimator holds; None is the identity."""
     func = getattr(step.estimator, parameter)
     if func is None or func is np.positive:

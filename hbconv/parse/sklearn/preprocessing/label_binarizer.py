@@ -8,9 +8,25 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Compare, IsOutside, Modulo, Node, Output, Recode, Schema, sparse_form
+from hbconv.containers import (
+    ArgMax,
+    Cast,
+    Compare,
+    ConstantRows,
+    IsOutside,
+    Labels,
+    Modulo,
+    Multiply,
+    Node,
+    Output,
+    Pool,
+    Recode,
+    Schema,
+    sparse_form,
+)
 from hbconv.parse.checks.contradictions import require_order
 from hbconv.parse.common.text_columns import are_numbers, category_codes
+from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, select
 
@@ -84,3 +100,44 @@ def _shown(step: Step, codes: Node, is_positive: npt.NDArray[np.bool_]) -> Node:
     est = step.estimator
     values = np.where(np.insert(is_positive, 0, values=False, axis=1), est.pos_label, est.neg_label)
     return Recode(codes, tuple(Array(row.astype(np.int64)) for row in values))
+
+
+def _shown_columns(binarizer: Any, width: int) -> Schema:
+    """Return a sequence where two classes share a column, else a column for each class."""
+    return Schema.sequence() if _has_one_column(binarizer) else Schema.matrix(width)
+
+
+def _has_one_column(binarizer: Any) -> bool:
+    return not _is_multilabel(binarizer) and binarizer.y_type_ != "multiclass"
+
+
+@inverts("sklearn.preprocessing.LabelBinarizer", takes_sparse=True, columns=_shown_columns)
+def invert_label_binarizer(step: Step) -> Output:
+    """Take the class of the largest column, or compare with the middle of the two labels.
+
+    Two columns for two classes, and another ``threshold``, are not taken.
+    """
+    est = step.estimator
+    if est.sparse_input_:
+        raise step.refuse("sparse_input_", True, "Fit it on an array to invert it.")
+    x = step.require_finite()
+    if est.y_type_ == "multiclass":
+        return Output(_largest(step, x), Labels(Array(np.asarray(est.classes_))))
+    threshold = Array(np.full(x.type.width, (est.pos_label + est.neg_label) / 2.0))
+    above = Compare(Cast(x, "float"), "gt", threshold, "int32", weak=True)
+    if _is_multilabel(est):
+        return Output(Cast(above, "int64"))
+    codes = above if len(est.classes_) > 1 else ConstantRows(x, Array(np.zeros(1, np.int32)))
+    return Output(codes, Labels(Array(np.asarray(est.classes_))))
+
+
+def _largest(step: Step, x: Node) -> Node:
+    """Return the place of the largest column.
+
+    The source model confuses classes in sparse rows that hold negative numbers and none above 0.
+    """
+    groups = (tuple(range(x.type.width)),)
+    highest, lowest = (Pool(x, groups, name) for name in ("max", "min"))
+    beside = Compare.of(Multiply((Compare.of(highest, "le", 0.0, "float64"), lowest)), "lt", 0.0)
+    step.check_sparse(beside, f"A sparse row holds no number above 0 (step {step.where!r}).")
+    return ArgMax(x)

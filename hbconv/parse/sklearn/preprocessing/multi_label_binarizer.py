@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from hbconv.containers import Output, sparse_form
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Affine, Compare, Multiply, NameTuples, Output, sparse_form
 from hbconv.containers.extractors import Terms, Tokens
 from hbconv.parse.common.extracted_entries import (
     entry_name,
     extracted_entries,
     item_column,
 )
+from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -30,3 +34,12 @@ def parse_multi_label_binarizer(step: Step) -> dict[str, Output]:
             sparse_form(bool(step.estimator.sparse_output)),
         )
     }
+
+
+@inverts("sklearn.preprocessing.MultiLabelBinarizer", takes_sparse=True)
+def invert_multi_label_binarizer(step: Step) -> Output:
+    """List the labels of each row as a tuple; other numbers than 0 and 1 are refused."""
+    x = step.require_finite()
+    is_other = Compare.of(Multiply((x, Affine.of(x, sub=1.0))), "ne", 0.0)
+    step.check(is_other, f"Expected only 0s and 1s in label indicator (step {step.where!r}).")
+    return Output(x, NameTuples(Array(np.asarray(step.estimator.classes_))))

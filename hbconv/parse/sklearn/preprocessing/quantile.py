@@ -21,6 +21,7 @@ from hbconv.containers import (
     Output,
     sparse_form,
 )
+from hbconv.parse.inverses import finite, inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -77,3 +78,30 @@ def _normal(shares: Node) -> Node:
     """Clip shares so that their normal quantiles are finite, as the source model does."""
     least = _BOUND - np.spacing(1)
     return NormalQuantile(Clip.of(Cast(shares, "float64"), least, 1 - least))
+
+
+@inverts("sklearn.preprocessing.QuantileTransformer", takes_sparse=True)
+def invert_quantile_transformer(step: Step) -> Output:
+    """Interpolate the quantiles of each column; entries that a sparse matrix leaves out stay zero.
+
+    For a normal output, shares within 1e-7 of 0 and 1 count as 0 and 1.
+    """
+    x = finite(step)
+    normal = step.require("output_distribution", "uniform", "normal") == "normal"
+    share: Node = Cast(x, "float64")
+    share = _share_below(share) if normal else share
+    quantiles = np.asarray(step.estimator.quantiles_).T
+    references = np.broadcast_to(step.estimator.references_, quantiles.shape)
+    values: Node = Interpolate(share, Array(references), Array(quantiles))
+    if normal:
+        first, last = (ConstantRows(x, Array(quantiles[:, end])) for end in (0, -1))
+        values = Choose(Compare.of(Affine.of(share, add=_BOUND), "gt", 1.0), last, values)
+        values = Choose(Compare.of(Affine.of(share, sub=_BOUND), "lt", 0.0), first, values)
+    node: Node = CastLike(values, x)
+    node = step.by_form(node, Choose(Compare.of(x, "eq", 0.0), x, node))
+    return Output(node, sparse_form(step.x_sparse, "csc", arrays=True))
+
+
+def _share_below(x: Node) -> Node:
+    """Return the share of a normal distribution that lies below x."""
+    return Affine.of(Map(Affine.of(x, div=np.sqrt(2.0)), "erf"), add=1.0, mul=0.5)

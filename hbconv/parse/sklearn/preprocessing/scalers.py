@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Affine, Clip, Compare, Layout, Node, Normalize, Output, sparse_form
+from hbconv.parse.inverses import finite, inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -32,6 +33,21 @@ def parse_standard_scaler(step: Step) -> dict[str, Output]:
     return _in_form(step, step.by_form(Affine.of(x, **steps), scaled), "csr")
 
 
+@inverts("sklearn.preprocessing.StandardScaler", takes_sparse=True)
+def invert_standard_scaler(step: Step) -> Output:
+    """Multiply by ``scale_``, add ``mean_``, both rounded to the input's dtype first."""
+    x = finite(step)
+    est = step.estimator
+    scaled = Affine.in_place(x, **({} if est.scale_ is None else {"mul": est.scale_}))
+    steps: dict[str, npt.ArrayLike] = {}
+    if est.with_std:
+        steps["mul"] = est.scale_
+    if est.with_mean:
+        step.refuse_sparse("adds means, which a sparse matrix is refused for")
+        steps["add"] = est.mean_
+    return _as_rows(step, step.by_form(Affine.of(x, **steps), scaled), "csr")
+
+
 @parses("sklearn.preprocessing.MaxAbsScaler")
 def parse_max_abs_scaler(step: Step) -> dict[str, Output]:
     """Divide by ``scale_``."""
@@ -42,12 +58,25 @@ def parse_max_abs_scaler(step: Step) -> dict[str, Output]:
     return _in_form(step, Clip.of(node, -1.0, 1.0) if clip else node)
 
 
+@inverts("sklearn.preprocessing.MaxAbsScaler", takes_sparse=True)
+def invert_max_abs_scaler(step: Step) -> Output:
+    """Multiply by ``scale_``."""
+    return _as_rows(step, Affine.in_place(finite(step), mul=step.estimator.scale_))
+
+
 @parses("sklearn.preprocessing.MinMaxScaler")
 def parse_min_max_scaler(step: Step) -> Node:
     """Multiply by ``scale_``, add ``min_``."""
     est = step.estimator
     scaled = Affine.in_place(step.require_finite(allow_nan=True), mul=est.scale_, add=est.min_)
     return Clip.of(scaled, *est.feature_range) if est.clip else scaled
+
+
+@inverts("sklearn.preprocessing.MinMaxScaler")
+def invert_min_max_scaler(step: Step) -> Node:
+    """Subtract ``min_``, divide by ``scale_``; what was clipped stays so."""
+    est = step.estimator
+    return Affine.in_place(finite(step), sub=est.min_, div=est.scale_)
 
 
 @parses("sklearn.preprocessing.RobustScaler", takes_sparse=True)
@@ -65,6 +94,17 @@ def parse_robust_scaler(step: Step) -> dict[str, Output]:
     if est.with_scaling:
         steps["div"] = est.scale_
     return _in_form(step, step.by_form(Affine.in_place(x, **steps), scaled))
+
+
+@inverts("sklearn.preprocessing.RobustScaler", takes_sparse=True)
+def invert_robust_scaler(step: Step) -> Output:
+    """Multiply by ``scale_``, add ``center_``; a sparse matrix is only scaled."""
+    x = finite(step)
+    est = step.estimator
+    scale = {"mul": est.scale_} if est.with_scaling else {}
+    centre = {"add": est.center_} if est.with_centering else {}
+    dense = Affine.in_place(x, **scale, **centre)
+    return _as_rows(step, step.by_form(dense, Affine.in_place(x, **scale)))
 
 
 @parses("sklearn.preprocessing.Normalizer")
@@ -94,5 +134,9 @@ def parse_binarizer(step: Step) -> dict[str, Output]:
 
 
 def _in_form(step: Step, node: Node, layout: Layout = "given") -> dict[str, Output]:
+    return {"transform": _as_rows(step, node, layout)}
+
+
+def _as_rows(step: Step, node: Node, layout: Layout = "given") -> Output:
     """Return rows in the form in which they came, dense or sparse."""
-    return {"transform": Output(node, sparse_form(step.x_sparse, layout, arrays=True))}
+    return Output(node, sparse_form(step.x_sparse, layout, arrays=True))

@@ -133,7 +133,7 @@ def test_a_file_of_a_newer_format(saved):
     edit_manifest(saved, lambda m: m.update(format=store.FORMAT + 1))
     with pytest.raises(
         hbconv.StoreError,
-        match=r"has format 4, written by hbconv .*; this hbconv reads up to 3. Upgrade hbconv",
+        match=r"has format 5, written by hbconv .*; this hbconv reads up to 4. Upgrade hbconv",
     ):
         hbconv.load(saved)
 
