@@ -15,6 +15,7 @@ from hbconv.containers import (
     CastLike,
     Choose,
     Clip,
+    Compare,
     ConstantRows,
     IsMissing,
     IsOutside,
@@ -45,10 +46,7 @@ def parse_spline_transformer(step: Step) -> dict[str, Output]:
         if allow_nan and est.extrapolation == "constant"
         else step.require_finite(allow_nan=allow_nan)
     )
-    low, high = (
-        np.array([spline.t[end] for spline in est.bsplines_])
-        for end in (est.degree, -est.degree - 1)
-    )
+    low, high = _bounds(est)
     if est.sparse_output:
         _require_first_knot(step, x, low, high)
     splines = _RULES[step.require("extrapolation", *_RULES)](step, Cast(x, "float64"), low, high)
@@ -71,6 +69,27 @@ def parse_spline_transformer(step: Step) -> dict[str, Output]:
     }
 
 
+def _bounds(est: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the first and the last knot within which each column is not extrapolated."""
+    knots = [spline.t for spline in est.bsplines_]
+    places = [int(place) for place in _inner_knots(est)]
+    low = np.array([t[place] for t, place in zip(knots, places, strict=True)])
+    high = np.array([t[-place - 1] for t, place in zip(knots, places, strict=True)])
+    return low, high
+
+
+def _inner_knots(est: Any) -> npt.NDArray[np.int64]:
+    """Return how many knots stand before the bound of each column: the degree.
+
+    Below degree 2 a linear extrapolation of the source model counts one more after each column.
+    """
+    columns: npt.NDArray[np.int64] = np.arange(len(est.bsplines_))
+    degree = int(est.degree)
+    if est.extrapolation != "linear" or degree >= 2:
+        return np.full_like(columns, degree)
+    return np.minimum(degree + columns, 2)
+
+
 def _require_first_knot(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> None:
     """Refuse rows for which the source model fails.
 
@@ -80,8 +99,10 @@ def _require_first_knot(step: Step, x: Node, low: npt.NDArray[Any], high: npt.ND
     if step.estimator.extrapolation in ("constant", "linear"):
         first = CastLike(ConstantRows(x, Array(low)), x)
         replaced = Choose(IsOutside.of(x, low, high), first, x)
+        degree = step.estimator.degree
+        outermost = [[s.t[end] for s in step.estimator.bsplines_] for end in (degree, -degree - 1)]
         step.check(
-            IsOutside.of(replaced, low, high),
+            IsOutside.of(replaced, *outermost),
             f"The dtype of the rows cannot hold the first knot (step {step.where!r}), so that "
             "the source model fails.",
         )
@@ -121,22 +142,37 @@ def _constant(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]
 
 
 def _linear(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
-    """Continue with the slope at the bound: ``f(bound) + (x - bound) * f'(bound)``."""
-    if step.estimator.degree < 2 and x.type.width > 1:
-        hint = (
-            "For this degree the bounds of the source model move inward from column to column. "
-            "Use extrapolation='continue', or one transformer for each column."
+    """Continue with the slope at the bound: ``f(bound) + (x - bound) * f'(bound)``.
+
+    The source model does so for the outer splines alone, and leaves 0 for the others.
+    """
+    if np.any(low > high):
+        raise step.refuse(
+            "extrapolation", "linear", "Below degree 2 it needs more knots: its bounds cross."
         )
-        raise step.refuse("extrapolation", "linear", hint)
     basis = _basis(step, Clip.of(x, low, high))
+    first, last = _outer_splines(step.estimator, basis.n_splines)
     below = Affine.of(Clip.of(x, -np.inf, low), sub=low)
     above = Affine.of(Clip.of(x, high, np.inf), sub=high)
-    slopes = [_slopes(step, bounds) for bounds in (low, high)]
-    excess = (
-        Affine.of(_repeated(part, basis.n_splines), mul=slope)
-        for part, slope in zip((below, above), slopes, strict=True)
-    )
-    return Add((basis, *excess))
+    parts = ((below, low, first, "lt"), (above, high, last, "gt"))
+    node: Node = basis
+    for _, bound, outer, op in parts if step.estimator.degree < 2 else ():
+        bounds = Array(np.repeat(bound, basis.n_splines))
+        beyond = Compare(_repeated(x, basis.n_splines), op, bounds)
+        node = Choose(beyond, Affine.of(basis, mul=outer.astype(np.float64)), node)
+    excess = [
+        Affine.of(_repeated(part, basis.n_splines), mul=_slopes(step, bound) * outer)
+        for part, bound, outer, _ in parts
+    ]
+    return Add((node, *excess))
+
+
+def _outer_splines(est: Any, n_splines: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return which splines of each column are continued below its bounds, and which above."""
+    degrees = _inner_knots(est)
+    counts = np.where(degrees <= 1, degrees + 1, degrees)[:, np.newaxis]
+    places = np.arange(n_splines)
+    return (places < counts).ravel(), (places >= n_splines - counts).ravel()
 
 
 def _slopes(step: Step, bounds: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -33,6 +33,19 @@ def test_at_the_knots_and_beyond(extrapolation: str, degree: int) -> None:
     agree(source, rows[:, None], rtol=1e-13)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("degree", [0, 1])
+def test_bounds_that_move_inward_from_column_to_column(degree: int, sparse: bool) -> None:
+    """The source counts one more knot after each column, below degree 2."""
+    columns = np.random.RandomState(0).randn(50, 4) ** 3
+    options = {"extrapolation": "linear", "knots": "quantile", "sparse_output": sparse}
+    source = SplineTransformer(5, degree, **options).fit(columns)
+    knots = np.unique([spline.t for spline in source.bsplines_])
+    beside = [np.nextafter(knots, way) for way in (-np.inf, np.inf)]
+    rows = np.concatenate([knots, *beside, [-50.0, 70.0, -0.0]])
+    agree(source, np.tile(rows[:, None], 4), rtol=1e-13)
+
+
 def test_repeated_knots_and_constant_columns() -> None:
     """Pieces of no length contribute nothing."""
     few = np.repeat([[0.0, 3.0], [1.0, 3.0], [1.0, 3.0]], 5, axis=0)
@@ -50,11 +63,9 @@ def test_refuses_values_beyond_the_knots() -> None:
 
 
 def test_refuses_what_would_not_be_exact() -> None:
-    """Bounds that the source moves from column to column; rows that no longer know where in a
-    period they are.
-    """
-    with pytest.raises(UnsupportedError, match="bounds of the source model move inward"):
-        transform(SplineTransformer(degree=1, extrapolation="linear").fit(X), X)
+    """Bounds that cross; rows that no longer know where in a period they are."""
+    with pytest.raises(UnsupportedError, match="its bounds cross"):
+        transform(SplineTransformer(2, degree=1, extrapolation="linear").fit(X), X)
     with pytest.raises(InputError, match="periods off"):
         transform(SplineTransformer(extrapolation="periodic").fit(X), X + 1e12)
     with pytest.raises(InputError, match="infinity"):
