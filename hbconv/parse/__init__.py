@@ -62,7 +62,9 @@ def _parsed(estimator: object, n_features: int | None, iterations: tuple[int, in
     outputs = parse_step(step)
     ordered = {m: outputs[m] for m in (*METHODS, *outputs) if m in outputs}
     graph = _graph(step.conditions, schema, ordered, _traits(estimator, ordered, schema))
-    return _with_inverse(replace(graph, refused=dict(step.conditions.refused)), estimator)
+    refused = step.conditions.refused
+    missing = {m: refused[m] for m in refused if m not in ordered and hasattr(estimator, m)}
+    return _with_inverse(replace(graph, refused=missing), estimator)
 
 
 def _graph(found: Conditions, schema: Schema, outputs: dict[str, Output], traits: Traits) -> Graph:

@@ -104,6 +104,10 @@ class Step:
         """Return the error that refuses a parameter; the caller raises it."""
         return UnsupportedError(self.name, self.where, parameter, value, hint)
 
+    def refuse_method(self, method: str, parameter: str, value: object, hint: str) -> None:
+        """Refuse a parameter where one method is asked; the others are answered."""
+        self.conditions.refused[method] = str(self.refuse(parameter, value, hint))
+
     def damaged(self, what: str) -> ConversionError:
         """Return the error that refuses contradicting fitted attributes; the caller raises it."""
         return damaged(self.estimator, self.place, what)
@@ -189,10 +193,11 @@ class Step:
         """Parse an inner transformer and return the Output of its ``transform``."""
         outputs = self.child(estimator, x, name, x_sparse=x_sparse)
         if "transform" not in outputs:
+            refused = self.conditions.refused.get("transform")
             raise UnsupportedError(
                 type(estimator).__name__,
                 f"{self.path}/{name}",
-                hint="A step before the last needs a transform method.",
+                hint=refused or "A step before the last needs a transform method.",
             )
         return outputs["transform"]
 

@@ -45,17 +45,16 @@ def parse_voting_classifier(step: Step) -> dict[str, Output]:
 
 
 def _probabilities(step: Step, members: list[dict[str, Output]]) -> tuple[Node, dict[str, Output]]:
-    if not step.estimator.flatten_transform:
-        raise step.refuse(
-            "flatten_transform",
-            value=False,
-            hint="Set it to True: transform then returns rows, and nothing else depends on it.",
-        )
     if not all("predict_proba" in member for member in members):
         raise step.refuse("voting", "soft", "All its members must have predict_proba.")
     each = [as_numbers(step, member["predict_proba"]) for member in members]
     mean = _average(step, each)
-    return mean, {"predict_proba": Output(mean), "transform": Output(concat(each))}
+    probabilities = {"predict_proba": Output(mean)}
+    if step.estimator.flatten_transform:
+        return mean, {**probabilities, "transform": Output(concat(each))}
+    hint = "Set it to True: transform then returns rows, and nothing else depends on it."
+    step.refuse_method("transform", "flatten_transform", False, hint)
+    return mean, probabilities
 
 
 def _votes(step: Step, members: list[dict[str, Output]]) -> tuple[Node, dict[str, Output]]:

@@ -74,12 +74,21 @@ def assert_agrees(model, rows=ROWS):
     return converted
 
 
+def test_voting_in_blocks_is_refused_where_transform_is_asked() -> None:
+    """Everything else is answered."""
+    source = VotingClassifier([("a", STUMP), ("b", STUMP)], voting="soft", flatten_transform=False)
+    model = hbconv.convert(source.fit(X, THREE), "reference")
+    assert np.array_equal(model.predict(X), source.predict(X))
+    np.testing.assert_allclose(model.predict_proba(X), source.predict_proba(X), rtol=1e-12)
+    with pytest.raises(AttributeError, match="VotingClassifier with flatten_transform=False"):
+        _ = model.transform
+    behind = make_pipeline(source, LogisticRegression())
+    behind.steps[1][1].fit(X, THREE)
+    with pytest.raises(hbconv.UnsupportedError, match="flatten_transform=False"):
+        hbconv.convert(behind, "reference")
+
+
 REFUSED = [
-    (
-        VotingClassifier([("a", LogisticRegression())], voting="soft", flatten_transform=False),
-        THREE,
-        r"VotingClassifier with flatten_transform=False",
-    ),
     (
         VotingClassifier([("a", STUMP), ("b", STUMP)], weights=[1, -1]),
         THREE,
