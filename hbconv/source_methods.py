@@ -30,6 +30,9 @@ class SourceMethods:
         def predict_log_proba(self, X: Any) -> Any:  # noqa: N803
             """Predict logarithms of probabilities, of shape (n_rows, n_classes)."""
 
+        def predict_joint_log_proba(self, X: Any) -> Any:  # noqa: N803
+            """Predict logarithms of joint probabilities, of shape (n_rows, n_classes)."""
+
         def decision_function(self, X: Any) -> Any:  # noqa: N803
             """Score rows: of shape (n_rows,) for two classes, else (n_rows, n_classes)."""
 

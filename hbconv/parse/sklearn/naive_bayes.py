@@ -27,6 +27,11 @@ from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
 
+def _answers(joint: Node, classes: npt.ArrayLike) -> dict[str, Output]:
+    """Return what follows from the log joint probability of each class, and that itself."""
+    return {**classify(joint, classes), "predict_joint_log_proba": Output(joint)}
+
+
 @parses("sklearn.naive_bayes.GaussianNB")
 def parse_gaussian_nb(step: Step) -> dict[str, Output]:
     """Return the log joint density of each class.
@@ -49,7 +54,7 @@ def parse_gaussian_nb(step: Step) -> dict[str, Output]:
         mul=-0.5,
         add=[-0.5 * np.log(2.0 * np.pi * variance).sum() for variance in variances],
     )
-    return classify(
+    return _answers(
         Affine.of(promoted(densities, est.class_prior_), add=np.log(est.class_prior_)), est.classes_
     )
 
@@ -58,7 +63,7 @@ def parse_gaussian_nb(step: Step) -> dict[str, Output]:
 def parse_multinomial_nb(step: Step) -> dict[str, Output]:
     """Weigh each count by the log probability of its feature in the class."""
     est = step.estimator
-    return classify(
+    return _answers(
         _weighed(step, step.require_finite(), est.feature_log_prob_.T, est.class_log_prior_),
         est.classes_,
     )
@@ -69,7 +74,7 @@ def parse_complement_nb(step: Step) -> dict[str, Output]:
     """Weigh each count; the prior counts only where there is one class."""
     est = step.estimator
     prior = est.class_log_prior_ if len(est.classes_) == 1 else 0.0
-    return classify(
+    return _answers(
         _weighed(step, step.require_finite(), est.feature_log_prob_.T, prior), est.classes_
     )
 
@@ -85,7 +90,7 @@ def parse_bernoulli_nb(step: Step) -> dict[str, Output]:
     joint = _weighed(
         step, present, (est.feature_log_prob_ - absent).T, est.class_log_prior_ + absent.sum(axis=1)
     )
-    return classify(joint, est.classes_)
+    return _answers(joint, est.classes_)
 
 
 def _weighed(
@@ -142,4 +147,4 @@ def parse_categorical_nb(step: Step) -> dict[str, Output]:
     none = np.zeros((1, len(est.classes_)))
     tables = tuple(Array(np.concatenate([none, table.T])) for table in est.feature_log_prob_)
     joint = Affine.of(LookupSum(Cast(x, "int32"), tables), add=est.class_log_prior_)
-    return classify(joint, est.classes_)
+    return _answers(joint, est.classes_)
