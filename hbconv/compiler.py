@@ -15,6 +15,7 @@ from hbconv.errors import OptionError
 from hbconv.log import log_parsed
 from hbconv.model import Model
 from hbconv.parse import parse
+from hbconv.parse.onnx.graph import is_onnx_model, open_onnx, parse_onnx
 from hbconv.parse.spark.saved_model import read_spark_model
 from hbconv.runtime.inputs.read import count_columns, read_table
 from hbconv.runtime.options import check_options
@@ -48,8 +49,8 @@ def convert(
     Parameters
     ----------
     estimator : object
-        Fitted scikit-learn, LightGBM, XGBoost or CatBoost model, a pipeline of them, a Graph, or
-        the path of a .skops file of one, or of a folder that Spark ML saved.
+        Fitted scikit-learn, LightGBM, XGBoost or CatBoost model, a pipeline of them, a Graph, an
+        onnx.ModelProto, the path of a .skops or .onnx file, or of a folder that Spark ML saved.
     backend : str
         ``"reference"``, ``"torch"``, ``"torchscript"``, ``"onnx"`` or ``"tvm"``. ``"auto"`` takes
         tvm on the CPU if it is installed, else torch; reference, which is slow, where neither is.
@@ -152,7 +153,9 @@ def tune_model(model: Model, tune: Any, sample: Any = None) -> Model:
 
 def _parse(estimator: object, n_features: int | None, iterations: tuple[int, int] | None) -> Graph:
     if isinstance(estimator, (str, os.PathLike)):
-        estimator = _open(Path(estimator))
+        estimator = _open(Path(estimator), n_features)
+    elif is_onnx_model(estimator):
+        estimator = parse_onnx(estimator, n_features)
     if not isinstance(estimator, Graph):
         began = perf_counter()
         graph = parse(estimator, n_features, iterations)
@@ -166,9 +169,11 @@ def _parse(estimator: object, n_features: int | None, iterations: tuple[int, int
     return estimator
 
 
-def _open(path: Path) -> object:
-    """Return the fitted model of a file, or of a folder that Spark ML saved."""
-    return read_spark_model(path) if path.is_dir() else open_skops(path)
+def _open(path: Path, n_features: int | None) -> object:
+    """Return the fitted model of a file, its Graph, or the model that Spark ML saved."""
+    if path.is_dir():
+        return read_spark_model(path)
+    return open_onnx(path, n_features) if path.suffix == ".onnx" else open_skops(path)
 
 
 def _choose(backend: str, device: str) -> str:

@@ -34,6 +34,7 @@ from hbconv.runtime.program import Key, StoredProgram
 from hbconv.runtime.program_choice import OnNewDtypes, check_on_new_dtypes, name_dtypes
 from hbconv.runtime.programs import CompiledProgram, Programs
 from hbconv.runtime.row_call import find_row_call
+from hbconv.runtime.session import run_session
 from hbconv.runtime.storage import model_file as store
 from hbconv.runtime.substitute import find_runnable
 from hbconv.runtime.tensor_call import TensorCall, as_given, is_tensor, read_tensor
@@ -251,6 +252,8 @@ class Model(SklearnEstimator):
             found["get_feature_names_out"] = partial(self._feature_names_out, traits.names_out)
         if traits.frame_format is not None:
             found["set_output"] = partial(self._set_output, traits.frame_format)
+        if traits.session is not None:
+            found["run"] = partial(run_session, self.parsed, self.programs, self.reads)
         if traits.metric in SCORES:
             found["score"] = partial(compute_score, self)
         if self.inverse is not None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hbconv.cli.catboost_files import is_catboost_json, open_catboost
+from hbconv.cli.onnx_files import open_session
 from hbconv.errors import MissingPackageError
 
 __all__ = ["open_booster"]
@@ -35,7 +36,8 @@ class OwnBooster:
 def open_booster(path: Path, threads: int = 1) -> Any:
     """Load a .txt of LightGBM, or a .json or .ubj of XGBoost or CatBoost, with its library.
 
-    LightGBM and XGBoost use as many threads as are given.
+    An .onnx file is opened with onnxruntime. It, LightGBM and XGBoost use as many threads as
+    are given.
 
     Raises
     ------
@@ -45,6 +47,8 @@ def open_booster(path: Path, threads: int = 1) -> Any:
     try:
         if path.suffix == ".txt":
             return _lightgbm(path, threads)
+        if path.suffix == ".onnx":
+            return open_session(path, threads)
         if path.suffix == ".json" and is_catboost_json(path.read_bytes()):
             return open_catboost(path)
         return _xgboost(path, threads)

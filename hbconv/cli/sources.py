@@ -22,7 +22,7 @@ __all__ = ["convert_options", "load_model", "load_source", "model_arguments"]
 
 KNOWN = (
     ".txt (LightGBM), .json and .ubj (XGBoost), .json and .cbm (CatBoost), "
-    ".skops, .joblib and .pkl, .hbc, and folders of Spark ML"
+    ".onnx, .skops, .joblib and .pkl, .hbc, and folders of Spark ML"
 )
 """Suffixes of model files."""
 
@@ -59,6 +59,10 @@ def _load(path: Path, *, allow_pickle: bool) -> Any:
     if path.suffix == ".cbm":
         require_readable(path)
         return open_catboost(path)
+    if path.suffix == ".onnx":
+        from hbconv.parse.onnx.graph import open_onnx
+
+        return open_onnx(path)
     if path.suffix == ".skops":
         from hbconv.skops_files import load_skops
 

@@ -44,6 +44,7 @@ from hbconv.containers.node import (
 from hbconv.containers.nodes import *  # noqa: F403
 from hbconv.containers.output import Output
 from hbconv.containers.schema import Column, Conventions, Schema, Type
+from hbconv.containers.session import InputPort, OutputPort, Session
 from hbconv.containers.show import show, show_rule
 from hbconv.containers.trend import Trend
 from hbconv.containers.vocabulary import Vocabulary
@@ -63,6 +64,7 @@ __all__ = [
     "Form",
     "FrameFormat",
     "Graph",
+    "InputPort",
     "LabelColumns",
     "Labels",
     "Layout",
@@ -75,9 +77,11 @@ __all__ = [
     "NamesOut",
     "Node",
     "Output",
+    "OutputPort",
     "Paths",
     "RowItems",
     "Schema",
+    "Session",
     "Sparse",
     "Stages",
     "Traits",

@@ -5,6 +5,7 @@ It has an input schema and an output for each method.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from hbconv.containers.nodes.inputs import Codes, Columns, Entries
 from hbconv.containers.nodes.wiring import ByForm
 from hbconv.containers.output import Output
 from hbconv.containers.schema import Schema
+from hbconv.containers.session import Session
 from hbconv.errors import VerificationError
 from hbconv.names import INVERSE
 
@@ -72,6 +74,8 @@ class Traits:
     metric : str
         What ``score`` of the estimator computes of ``predict``: "accuracy", "r2", or "" for
         anything else.
+    session : Session or None
+        Inputs and outputs of a source that is a file with names of its own for them.
     """
 
     estimator: str = ""
@@ -80,6 +84,7 @@ class Traits:
     names_out: NamesOut | None = None
     frame_format: FrameFormat | None = None
     metric: str = ""
+    session: Session | None = None
 
 
 @dataclass(frozen=True)
@@ -271,6 +276,23 @@ def _verify_traits(graph: Graph) -> None:
         raise VerificationError(f"frames of {frame_format.library!r:.50}")
     if names is not None and not names.reads <= set(range(len(graph.schema.columns))):
         raise VerificationError("names are made of those of columns that do not exist")
+    session = graph.traits.session
+    if session is not None:
+        _verify_session(session, graph)
+
+
+def _verify_session(session: Session, graph: Graph) -> None:
+    columns = [column for port in session.inputs for column in port.columns]
+    if sorted(columns) != list(range(len(graph.schema.columns))):
+        raise VerificationError("inputs are made of other columns than there are")
+    for port in session.outputs:
+        if port.method not in graph.outputs or port.shape.count(-1) != 1:
+            raise VerificationError(f"output {port.name!r:.50} is no tensor over the rows")
+        width = graph.outputs[port.method].node.type.width
+        if -math.prod(port.shape) != width:
+            raise VerificationError(f"output {port.name!r:.50} has shape {port.shape}")
+        if port.keys is not None and len(port.keys) != width:
+            raise VerificationError(f"output {port.name!r:.50} names other columns than it has")
 
 
 def _is_answer(dtype: str) -> bool:

@@ -22,7 +22,14 @@ from hbconv.containers.nodes.codes import (
     OneHot,
     Recode,
 )
-from hbconv.containers.nodes.conditions import Choose, IsOtherDtype, IsOutside, OnlyNumbers
+from hbconv.containers.nodes.conditions import (
+    Choose,
+    IsOtherDtype,
+    IsOutside,
+    Not,
+    OnlyNumbers,
+    Relation,
+)
 from hbconv.containers.nodes.contributions import TreeContributions
 from hbconv.containers.nodes.decisions import ArgMax, Compare, IsBeyond, IsNonFinite, Softmax
 from hbconv.containers.nodes.distances import Distances, SharedDistances, SquaredDistances
@@ -137,6 +144,7 @@ __all__ = [
     "NonNegativeWeights",
     "NormalQuantile",
     "Normalize",
+    "Not",
     "OneHot",
     "OnlyNumbers",
     "OrderedLinear",
@@ -148,6 +156,7 @@ __all__ = [
     "Proportions",
     "Quotient",
     "Recode",
+    "Relation",
     "RowDot",
     "RunningSums",
     "Scatter",

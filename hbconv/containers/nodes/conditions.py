@@ -1,9 +1,9 @@
-"""Conditions and choices: Choose, IsOutside, OnlyNumbers, IsOtherDtype."""
+"""Conditions and choices: Choose, IsOutside, OnlyNumbers, IsOtherDtype, Not, Relation."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from hbconv.containers.trend import Trend
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["Choose", "IsOtherDtype", "IsOutside", "OnlyNumbers"]
+__all__ = ["Choose", "IsOtherDtype", "IsOutside", "Not", "OnlyNumbers", "Relation"]
 
 
 @container
@@ -137,3 +137,53 @@ class IsOtherDtype(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.op("expand", inputs[0], b.constant([self.x.type.dtype != self.dtype]))
+
+
+@container
+class Not(Node):
+    """The opposite of each bool."""
+
+    x: Node
+
+    def narrowed(self, columns: Array) -> Node:
+        return Not(Select(self.x, columns))
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, "bool")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.op("not", inputs[0])
+
+
+@container
+class Relation(Node):
+    """Compare two nodes entry by entry, or combine bools: bool.
+
+    Numbers are compared in their common dtype. The relation is ``"lt"``, ``"le"``, ``"gt"``,
+    ``"ge"``, ``"eq"`` or ``"ne"``, of bools ``"and"``, ``"or"`` or ``"xor"``.
+    """
+
+    x: Node
+    y: Node
+    relation: str
+
+    decides: ClassVar[bool] = True
+
+    def narrowed(self, columns: Array) -> Node:
+        return Relation(Select(self.x, columns), Select(self.y, columns), self.relation)
+
+    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
+        return one_to_one(self)
+
+    def check(self) -> str | None:
+        known = self.relation in ("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "xor")
+        return None if known else f"has no relation {self.relation:.50}"
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, "bool")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.op(self.relation, *b.promote(*inputs))

@@ -1,0 +1,373 @@
+"""Operators of one entry each, with ONNX's broadcasting between tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import (
+    Add,
+    Affine,
+    Cast,
+    Choose,
+    Clip,
+    Compare,
+    Concat,
+    ConstantRows,
+    IsMissing,
+    Map,
+    Maximum,
+    Multiply,
+    Node,
+    Not,
+    Power,
+    Quotient,
+    Relation,
+    Select,
+)
+from hbconv.parse.onnx.operator import OnnxOperator, operator
+from hbconv.parse.onnx.texts import is_text, text_codes
+from hbconv.parse.onnx.values import (
+    DTYPES,
+    KnownTensor,
+    LabelTensor,
+    MapList,
+    RowTensor,
+    TextTensor,
+)
+
+__all__ = ["added", "broadcast", "constant_node"]
+
+Numbers = npt.NDArray[Any]
+Operand = Node | Numbers
+
+FUNCTIONS = {
+    "Abs": "abs", "Neg": "neg", "Sign": "sign", "Sqrt": "sqrt", "Exp": "exp", "Log": "log",
+    "Sin": "sin", "Cos": "cos", "Tan": "tan", "Tanh": "tanh", "Sigmoid": "sigmoid",
+    "Relu": "relu", "Erf": "erf", "Floor": "floor", "Ceil": "ceil", "Round": "rint",
+    "Reciprocal": "reciprocal",
+}  # fmt: skip
+
+
+@operator(*FUNCTIONS)
+def read_function(op: OnnxOperator) -> RowTensor:
+    """Apply a function to each entry."""
+    x = op.rows()
+    found = Map(x.node, FUNCTIONS[op.kind])
+    return x.of(found if found.type.dtype == x.dtype else Cast(found, x.dtype))
+
+
+@operator("Softplus")
+def read_softplus(op: OnnxOperator) -> RowTensor:
+    """``log(exp(x) + 1)`` as ``max(x, 0) + log1p(exp(-|x|))``, which does not overflow."""
+    x = op.rows()
+    rest = Map(Map(Map(Map(x.node, "abs"), "neg"), "exp"), "log1p")
+    return x.of(Add((Map(x.node, "relu"), rest)))
+
+
+@operator("LeakyRelu")
+def read_leaky_relu(op: OnnxOperator) -> RowTensor:
+    """``alpha * x`` below 0, and x elsewhere."""
+    x = op.rows()
+    scaled = Affine.of(x.node, mul=op.get("alpha", 0.01))
+    negative = Compare(x.node, "lt", Array(np.zeros(x.width, x.dtype)))
+    return x.of(Choose(negative, scaled, x.node))
+
+
+def broadcast(op: OnnxOperator, places: Sequence[int]) -> tuple[list[Operand], RowTensor]:
+    """Bring inputs to one shape: nodes and vectors of constants, and a tensor of that shape.
+
+    Axes are counted from the last, as in numpy.
+    """
+    values = [_operand(op, i) for i in places]
+    rank = max(v.data.ndim if isinstance(v, KnownTensor) else len(v.dims) for v in values)
+    axes = {v.axis + rank - len(v.dims) for v in values if isinstance(v, RowTensor)}
+    if len(axes) != 1:
+        raise op.refuse("inputs", "rows on several axes", "Answers are computed row by row.")
+    (axis,) = axes
+    shapes = [(1,) * (rank - len(_dims(v))) + _dims(v) for v in values]
+    if any(shape[axis] != 1 for shape in shapes):
+        raise op.refuse("inputs", "a constant for each row", "Answers are computed row by row.")
+    try:
+        dims = np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        raise op.damaged(f"has inputs that do not fit ({error})") from error
+    found = [_spread(v, s, dims, axis) for v, s in zip(values, shapes, strict=True)]
+    node = next(x for x in found if isinstance(x, Node))
+    return found, RowTensor(dims, axis, node)
+
+
+def _operand(op: OnnxOperator, place: int) -> KnownTensor | RowTensor:
+    value = op.value(place)
+    if isinstance(value, KnownTensor) and value.data.dtype.kind in "ifb":
+        return value
+    return op.rows(place)
+
+
+def _dims(value: KnownTensor | RowTensor) -> tuple[int, ...]:
+    return value.data.shape if isinstance(value, KnownTensor) else value.dims
+
+
+def _spread(
+    value: KnownTensor | RowTensor, shape: tuple[int, ...], dims: tuple[int, ...], axis: int
+) -> Operand:
+    if isinstance(value, KnownTensor):
+        return np.ascontiguousarray(np.broadcast_to(value.data.reshape(shape), dims)).ravel()
+    places = np.broadcast_to(value.places.reshape(shape), dims)
+    taken: RowTensor = value.taking(np.ascontiguousarray(places), axis)
+    return taken.node
+
+
+def constant_node(op: OnnxOperator, x: Operand) -> Node:
+    """Return a node of a vector of constants."""
+    return x if isinstance(x, Node) else ConstantRows(op.row, Array(x))
+
+
+def _beside(x: Operand, y: Operand) -> tuple[Node, Numbers]:
+    """Return the node and the constant beside it."""
+    if isinstance(x, Node) and not isinstance(y, Node):
+        return x, y
+    if isinstance(y, Node) and not isinstance(x, Node):
+        return y, x
+    raise TypeError("an operator of constants was not computed")
+
+
+def added(op: OnnxOperator, x: Operand, y: Operand) -> Node:
+    """Return the sum of two operands."""
+    if isinstance(x, Node) and isinstance(y, Node):
+        return Add((x, y))
+    node, constant = _beside(x, y)
+    if node.type.dtype.startswith("float"):
+        return Affine.of(node, add=constant)
+    return Add((node, constant_node(op, constant)))
+
+
+def _subtract(op: OnnxOperator, x: Operand, y: Operand) -> Node:
+    if isinstance(y, Node):
+        return added(op, x, Map(y, "neg"))
+    node, constant = _beside(x, y)
+    if node.type.dtype.startswith("float"):
+        return Affine.of(node, sub=constant)
+    return Add((node, constant_node(op, -constant)))
+
+
+def _multiply(op: OnnxOperator, x: Operand, y: Operand) -> Node:
+    if isinstance(x, Node) and isinstance(y, Node):
+        return Multiply((x, y))
+    node, constant = _beside(x, y)
+    if node.type.dtype.startswith("float"):
+        return Affine.of(node, mul=constant)
+    return Multiply((node, constant_node(op, constant)))
+
+
+def _divide(op: OnnxOperator, x: Operand, y: Operand) -> Node:
+    nodes = (constant_node(op, x), constant_node(op, y))
+    if not nodes[0].type.dtype.startswith("float"):
+        raise op.refuse("input type", nodes[0].type.dtype, "Cast to float before.")
+    if isinstance(x, Node) and not isinstance(y, Node):
+        return Affine.of(x, div=y)
+    return Quotient(nodes)
+
+
+ARITHMETIC: dict[str, Callable[[OnnxOperator, Operand, Operand], Node]] = {
+    "Add": added,
+    "Sub": _subtract,
+    "Mul": _multiply,
+    "Div": _divide,
+}
+
+
+@operator(*ARITHMETIC)
+def read_arithmetic(op: OnnxOperator) -> RowTensor:
+    """Add, subtract, multiply or divide two tensors."""
+    (x, y), shape = broadcast(op, (0, 1))
+    return shape.of(ARITHMETIC[op.kind](op, x, y))
+
+
+@operator("Sum", "Mean")
+def read_sum(op: OnnxOperator) -> RowTensor:
+    """Add tensors up."""
+    operands, shape = broadcast(op, range(len(op.inputs)))
+    total = reduce(lambda x, y: added(op, x, y), operands[1:], constant_node(op, operands[0]))
+    return shape.of(Affine.of(total, div=float(len(operands))) if op.kind == "Mean" else total)
+
+
+@operator("Max", "Min")
+def read_extreme(op: OnnxOperator) -> RowTensor:
+    """Take the largest or the least entry of several tensors; NaN where one is."""
+    operands, shape = broadcast(op, range(len(op.inputs)))
+    nodes = [constant_node(op, x) for x in operands]
+    if len(nodes) == 1:
+        return shape.of(nodes[0])
+    if op.kind == "Max":
+        return shape.of(Maximum(tuple(nodes)))
+    return shape.of(Map(Maximum(tuple(Map(x, "neg") for x in nodes)), "neg"))
+
+
+@operator("Pow")
+def read_power(op: OnnxOperator) -> RowTensor:
+    """Raise to constant powers."""
+    (x, exponents), shape = broadcast(op, (0, 1))
+    if isinstance(exponents, Node):
+        return shape.of(_power_of_two(op, x, exponents))
+    x, constant = _beside(x, exponents)
+    powers = constant.astype(np.float64).tolist()
+    if len({*powers}) == 1:
+        return shape.of(Cast(_raised(x, powers[0]), x.type.dtype))
+    columns = (Select(x, Array(np.array([i], np.int32))) for i in range(len(powers)))
+    raised = tuple(_raised(column, power) for column, power in zip(columns, powers, strict=True))
+    return shape.of(Cast(Concat(raised), x.type.dtype))
+
+
+def _power_of_two(op: OnnxOperator, base: Operand, exponents: Node) -> Node:
+    if isinstance(base, Node) or np.any(base != 2) or not exponents.type.dtype.startswith("float"):
+        raise op.refuse("Y", "computed from the rows", "hbconv raises only 2 to such exponents.")
+    return Map(exponents, "exp2")
+
+
+def _raised(x: Node, power: float) -> Node:
+    return Map(x, "square") if power == 2 else Power(x, power)
+
+
+@operator("Clip")
+def read_clip(op: OnnxOperator) -> RowTensor:
+    """Keep entries between two constants."""
+    x = op.rows()
+    bounds = [
+        float(op.get(name, default)) if not op.has(i) else float(op.constant(i).ravel()[0])
+        for i, (name, default) in enumerate((("min", -np.inf), ("max", np.inf)), start=1)
+    ]
+    return x.of(Clip.of(x.node, *bounds)).cast(x.dtype)
+
+
+RELATIONS = {
+    "Less": "lt", "LessOrEqual": "le", "Greater": "gt", "GreaterOrEqual": "ge", "Equal": "eq",
+}  # fmt: skip
+MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
+
+
+@operator(*RELATIONS)
+def read_comparison(op: OnnxOperator) -> RowTensor:
+    """Compare two tensors, or texts with a constant."""
+    if op.kind == "Equal" and (is_text(op.value(0)) or is_text(op.value(1))):
+        return _equal_texts(op)
+    (x, y), shape = broadcast(op, (0, 1))
+    relation = RELATIONS[op.kind]
+    if shape.dtype == "bool":
+        return shape.of(Not(Relation(constant_node(op, x), constant_node(op, y), "xor")))
+    if isinstance(x, Node) and isinstance(y, Node):
+        return shape.of(Relation(x, y, relation))
+    node, constant = _beside(x, y)
+    relation = relation if node is x else MIRRORED[relation]
+    return shape.of(Compare(node, relation, Array(constant)))
+
+
+def _equal_texts(op: OnnxOperator) -> RowTensor:
+    """Compare texts, or entries of a table, with one constant text."""
+    values = [op.value(0), op.value(1)]
+    constants = [v for v in values if isinstance(v, KnownTensor)]
+    if len(constants) != 1 or constants[0].data.size != 1:
+        raise op.refuse("inputs", "two columns of texts", "hbconv compares with one text.")
+    known = str(constants[0].data.ravel()[0])
+    (x,) = (v for v in values if isinstance(v, LabelTensor | TextTensor))
+    if isinstance(x, TextTensor):
+        codes = text_codes(op, x, [(known,)] * x.width)
+    else:
+        codes = x.recoded(np.where(x.table.data.astype(str) == known, 0, -1).astype(np.int32))
+    return RowTensor(x.dims, x.axis, Compare.of(codes, "eq", 0))
+
+
+@operator("And", "Or", "Xor")
+def read_logic(op: OnnxOperator) -> RowTensor:
+    """Combine bools."""
+    (x, y), shape = broadcast(op, (0, 1))
+    relation = {"And": "and", "Or": "or", "Xor": "xor"}[op.kind]
+    return shape.of(Relation(constant_node(op, x), constant_node(op, y), relation))
+
+
+@operator("Not")
+def read_not(op: OnnxOperator) -> RowTensor:
+    """Return the opposite."""
+    x = op.rows()
+    return x.of(Not(x.node))
+
+
+@operator("IsNaN")
+def read_is_nan(op: OnnxOperator) -> RowTensor:
+    """Tell where NaN is."""
+    x = op.rows()
+    return x.of(IsMissing(x.node))
+
+
+@operator("Where")
+def read_where(op: OnnxOperator) -> RowTensor | LabelTensor:
+    """Choose between two tensors, or between constant texts."""
+    if is_text(op.value(1)) or is_text(op.value(2)):
+        return _chosen_labels(op)
+    (condition, x, y), shape = broadcast(op, (0, 1, 2))
+    nodes = [constant_node(op, v) for v in (condition, x, y)]
+    return shape.of(Choose(nodes[0], nodes[1], nodes[2]))
+
+
+def _chosen_labels(op: OnnxOperator) -> LabelTensor:
+    condition = op.rows()
+    tables: list[Numbers] = []
+    codes: list[Node] = []
+    for place in (1, 2):
+        value = op.value(place)
+        first = sum(len(table) for table in tables)
+        if isinstance(value, LabelTensor) and value.dims == condition.dims:
+            tables.append(value.table.data)
+            codes.append(value.recoded(np.arange(len(value.table), dtype=np.int32) + first))
+        elif isinstance(value, KnownTensor) and value.data.size == 1:
+            tables.append(value.data.ravel())
+            codes.append(constant_node(op, np.full(condition.width, first, np.int32)))
+        else:
+            raise op.refuse(f"input {place}", "texts", "hbconv chooses between class labels.")
+    node = Choose(condition.node, codes[0], codes[1])
+    table = np.concatenate([np.asarray(t, str) for t in tables])
+    return LabelTensor(condition.dims, condition.axis, node, Array(table))
+
+
+@operator("Cast")
+def read_cast(op: OnnxOperator) -> RowTensor | LabelTensor | TextTensor:
+    """Convert entries to another type."""
+    to = op.get("to")
+    if to not in DTYPES:
+        raise op.refuse("to", to, f"hbconv handles {', '.join(DTYPES.values())}.")
+    value = op.value()
+    if isinstance(value, MapList):
+        raise op.refuse("input", "maps", "A list of dicts is no tensor.")
+    dtype = DTYPES[to]
+    if isinstance(value, LabelTensor):
+        return value.through(_converted(op, value.table.data, dtype))
+    if isinstance(value, TextTensor):
+        if dtype != "string":
+            raise op.refuse("to", dtype, "Texts of the input must be encoded.")
+        return value
+    return cast(op, op.rows(), dtype)
+
+
+def cast(op: OnnxOperator, x: RowTensor, dtype: str) -> RowTensor:
+    """Convert numbers; a float that is not 0 is true."""
+    if dtype == "string":
+        raise op.refuse("to", dtype, "hbconv makes no texts of computed numbers.")
+    if dtype == "bool" and x.dtype != "bool":
+        return x.of(Compare(x.node, "ne", Array(np.zeros(x.width, x.dtype))))
+    return x.cast(dtype)
+
+
+def _converted(op: OnnxOperator, table: Numbers, dtype: str) -> Numbers:
+    if dtype == "string":
+        if table.dtype.kind == "f":
+            raise op.refuse("to", dtype, "hbconv makes no texts of floats.")
+        return table.astype(str)
+    try:
+        return table.astype(np.float64 if table.dtype.kind in "UO" else table.dtype).astype(dtype)
+    except ValueError as error:
+        raise op.refuse("to", dtype, f"A label is no number ({error}).") from error

@@ -1,0 +1,93 @@
+"""Compute operators on constants, with the reference implementation of ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.errors import ConversionError, UnsupportedError
+from hbconv.parse.onnx.values import holds_rows
+
+__all__ = ["MOST_ENTRIES", "fold"]
+
+MOST_ENTRIES = 1 << 26
+"""Entries that a constant may have: a damaged file would ask for more memory than there is."""
+
+_OF_SHAPES = frozenset(
+    {"Gather", "Slice", "Concat", "Squeeze", "Unsqueeze", "Reshape", "Identity", "Cast", "Split"}
+)
+"""Operators that only move the entries of a shape."""
+
+_GROWS = frozenset({"Expand", "Tile", "ConstantOfShape", "Range", "Pad"})
+
+Numbers = npt.NDArray[Any]
+
+
+def fold(node: Any, inputs: list[Numbers | None], opsets: Mapping[str, int]) -> tuple[Numbers, ...]:
+    """Return the outputs of an operator whose inputs are constants.
+
+    Parameters
+    ----------
+    node : onnx.NodeProto
+    inputs : list of array or None
+    opsets : mapping
+        Version of each domain.
+
+    Raises
+    ------
+    UnsupportedError
+        It computes with the number of rows.
+    ConversionError
+        A constant is larger than memory allows.
+    """
+    from onnx.reference import ReferenceEvaluator
+
+    given = [x for x in inputs if x is not None]
+    if any(map(holds_rows, given)) and node.op_type not in _OF_SHAPES:
+        name = node.name or node.output[0]
+        raise UnsupportedError(
+            node.op_type, name, "input 0", "number of rows", "Answers are computed row by row."
+        )
+    _require_small(node, given)
+    feeds = {f"x{i}": x for i, x in enumerate(inputs) if x is not None}
+    with np.errstate(all="ignore"):
+        model = _model_of(node, inputs, opsets)
+        return tuple(np.asarray(y) for y in ReferenceEvaluator(model).run(None, feeds))
+
+
+def _model_of(node: Any, inputs: list[Numbers | None], opsets: Mapping[str, int]) -> Any:
+    from onnx import NodeProto, helper
+
+    alone = NodeProto()
+    alone.CopyFrom(node)
+    names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
+    outputs = [f"y{i}" for i in range(len(node.output))]
+    del alone.input[:]
+    del alone.output[:]
+    alone.input.extend(names)
+    alone.output.extend(outputs)
+    given = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+        for name, x in zip(names, inputs, strict=True)
+        if x is not None
+    ]
+    made = [helper.make_empty_tensor_value_info(name) for name in outputs]
+    graph = helper.make_graph([alone], "constant", given, made)
+    imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    return helper.make_model(graph, opset_imports=imports)
+
+
+def _require_small(node: Any, inputs: list[Numbers]) -> None:
+    if node.op_type not in _GROWS:
+        return
+    factors = [np.abs(x.astype(np.float64)) for x in inputs if x.dtype.kind in "if" and x.size]
+    sizes = [float(np.prod(np.maximum(x, 1.0))) for x in factors[-1:]]
+    size = max([1.0, *sizes]) * max([1, *(x.size for x in inputs[:1])])
+    if not size <= MOST_ENTRIES:
+        raise ConversionError(
+            f"The ONNX file is damaged: {node.op_type} (node {node.name!r:.100}) makes {size:g} "
+            f"entries. hbconv takes up to {MOST_ENTRIES}."
+        )

@@ -1,0 +1,162 @@
+"""An operator of an ONNX graph while it is read: its inputs, attributes, and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import ConstantRows, Node, Schema
+from hbconv.errors import ConversionError, UnsupportedError
+from hbconv.parse.onnx.values import KnownTensor, LabelTensor, RowTensor, Value
+
+__all__ = ["OPERATORS", "OnnxOperator", "operator"]
+
+Numbers = npt.NDArray[Any]
+Reader = Callable[["OnnxOperator"], "Value | tuple[Value | None, ...]"]
+
+OPERATORS: dict[tuple[str, str], Reader] = {}
+"""The reader of each operator, by domain ("" for ``ai.onnx``) and name."""
+
+
+def operator(*names: str, domain: str = "") -> Callable[[Reader], Reader]:
+    """Register the decorated function as the reader of operators of a domain."""
+
+    def register(reader: Reader) -> Reader:
+        OPERATORS.update({(domain, name): reader for name in names})
+        return reader
+
+    return register
+
+
+@dataclass(frozen=True)
+class OnnxOperator:
+    """One operator under reading.
+
+    Parameters
+    ----------
+    kind : str
+        Name of the operator, such as ``"Scaler"``.
+    name : str
+        Name of the node in the file; that of its first output where it has none.
+    inputs : tuple of Value or None
+    attributes : mapping
+        Python values, numpy arrays and lists of these.
+    opset : int
+        Version of its domain.
+    schema : Schema
+        Columns of the input.
+    row : Node
+        A node of the input, which tells the number of rows.
+    outputs : int
+        Number of outputs.
+    """
+
+    kind: str
+    name: str
+    inputs: tuple[Value | None, ...]
+    attributes: Mapping[str, Any]
+    opset: int
+    schema: Schema
+    row: Node
+    outputs: int = 1
+
+    @property
+    def where(self) -> str:
+        """Return the place of the operator, as messages name it."""
+        return f"{self.name}"
+
+    def refuse(self, attribute: str | None, value: object, hint: str) -> UnsupportedError:
+        """Return the error that refuses an attribute or input; the caller raises it."""
+        return UnsupportedError(self.kind, self.where, attribute, value, hint)
+
+    def damaged(self, what: str) -> ConversionError:
+        """Return the error that refuses contradicting attributes; the caller raises it."""
+        return ConversionError(
+            f"The ONNX file is damaged: {self.kind} (node {self.name!r:.100}) {what}. Export it "
+            "again."
+        )
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return an attribute, texts as str."""
+        value = self.attributes.get(name, default)
+        return value.decode("utf-8") if isinstance(value, bytes) else value
+
+    def one_of(self, name: str, default: Any, *allowed: Any) -> Any:
+        """Return an attribute if it is one of the allowed values, else refuse it."""
+        value = self.get(name, default)
+        if value not in allowed:
+            raise self.refuse(name, value, f"hbconv handles {', '.join(map(repr, allowed))}.")
+        return value
+
+    def numbers(self, name: str, dtype: str = "float32") -> Numbers:
+        """Return an attribute of numbers as a vector; its ``_as_tensor`` form comes first."""
+        tensor = self.attributes.get(f"{name}_as_tensor")
+        if tensor is not None:
+            return np.asarray(tensor).ravel()
+        return np.asarray(self.attributes.get(name, ()), dtype).ravel()
+
+    def texts(self, name: str) -> list[str]:
+        """Return an attribute of texts."""
+        return [text.decode("utf-8") for text in self.attributes.get(name, ())]
+
+    def has(self, place: int) -> bool:
+        """Tell whether an optional input is given."""
+        return place < len(self.inputs) and self.inputs[place] is not None
+
+    def value(self, place: int = 0) -> Value:
+        """Return an input of any kind."""
+        found = self.inputs[place] if place < len(self.inputs) else None
+        if found is None:
+            raise self.damaged(f"lacks input {place}")
+        return found
+
+    def rows(self, place: int = 0) -> RowTensor:
+        """Return an input of numbers over the rows; a constant is repeated for each."""
+        value = self.value(place)
+        if isinstance(value, LabelTensor) and value.table.data.dtype.kind in "ifb":
+            return value.numbers
+        if isinstance(value, KnownTensor) and value.data.dtype.kind in "ifb":
+            return self.repeated(value.data)
+        if not isinstance(value, RowTensor):
+            raise self.refuse(f"input {place}", type(value).__name__, "It must be numbers.")
+        return value
+
+    def repeated(self, data: Numbers) -> RowTensor:
+        """Return a constant as a tensor over the rows, which must not have rows itself."""
+        dtype = data.dtype.name if data.dtype.name != "float16" else "float32"
+        values = Array.of(data.ravel(), dtype)
+        return RowTensor((1, *data.shape), 0, ConstantRows(self.row, values))
+
+    def matrix(self, place: int = 0) -> RowTensor:
+        """Return an input of shape (n_rows, width); a vector of the rows has width 1."""
+        x = self.rows(place)
+        if x.axis != 0 or len(x.dims) > 2:
+            shape = ["N" if i == x.axis else size for i, size in enumerate(x.dims)]
+            raise self.refuse("input shape", shape, "It must be (rows, columns).")
+        return RowTensor((1, x.width), 0, x.node)
+
+    def constant(self, place: int) -> Numbers:
+        """Return an input that does not depend on the rows."""
+        value = self.value(place)
+        if not isinstance(value, KnownTensor):
+            raise self.refuse(
+                f"input {place}", "computed from the rows", "It must be a constant of the file."
+            )
+        return value.data
+
+    def ints(self, name: str, place: int) -> list[int] | None:
+        """Return ints of an attribute, or of the input that newer opsets have for it."""
+        if name in self.attributes:
+            return [int(i) for i in np.ravel(self.attributes[name])]
+        return [int(i) for i in self.constant(place).ravel()] if self.has(place) else None
+
+    def axis(self, value: int, rank: int) -> int:
+        """Return an axis counted from the front."""
+        if not -rank <= value < rank:
+            raise self.damaged(f"has axis {value} of {rank}")
+        return value % rank

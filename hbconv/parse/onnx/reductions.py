@@ -1,0 +1,165 @@
+"""Operators that reduce axes other than that of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import (
+    Add,
+    Affine,
+    ArgMax,
+    Cast,
+    EntriesAt,
+    GroupSums,
+    Map,
+    Multiply,
+    Nearest,
+    Node,
+    Pool,
+    RunningSums,
+    Select,
+    Softmax,
+)
+from hbconv.parse.onnx.operator import OnnxOperator, operator
+from hbconv.parse.onnx.values import RowTensor
+
+__all__: list[str] = []
+
+
+def _pool(x: Node, groups: int, function: str) -> Node:
+    each = x.type.width // groups
+    members = np.arange(x.type.width).reshape(groups, each)
+    return Pool(x, tuple(tuple(group) for group in members.tolist()), function)
+
+
+def _log_sum_exp(x: Node, groups: int) -> Node:
+    each = x.type.width // groups
+    top = _pool(x, groups, "max")
+    wide = Select(top, Array(np.repeat(np.arange(groups, dtype=np.int32), each)))
+    exponentials = Map(Add((x, Map(wide, "neg"))), "exp")
+    return Add((Map(GroupSums(exponentials, groups), "log"), top))
+
+
+def _product(x: Node, groups: int) -> Node:
+    each = x.type.width // groups
+    first = np.arange(groups, dtype=np.int32) * each
+    return Multiply(tuple(Select(x, Array(first + np.int32(i))) for i in range(each)))
+
+
+REDUCTIONS: dict[str, Callable[[Node, int], Node]] = {
+    "ReduceSum": GroupSums,
+    "ReduceMean": lambda x, n: Affine.of(GroupSums(x, n), div=float(x.type.width // n)),
+    "ReduceMax": lambda x, n: _pool(x, n, "max"),
+    "ReduceMin": lambda x, n: _pool(x, n, "min"),
+    "ReduceProd": _product,
+    "ReduceL1": lambda x, n: GroupSums(Map(x, "abs"), n),
+    "ReduceL2": lambda x, n: Map(GroupSums(Map(x, "square"), n), "sqrt"),
+    "ReduceSumSquare": lambda x, n: GroupSums(Map(x, "square"), n),
+    "ReduceLogSum": lambda x, n: Map(GroupSums(x, n), "log"),
+    "ReduceLogSumExp": _log_sum_exp,
+}
+
+
+@operator(*REDUCTIONS)
+def read_reduction(op: OnnxOperator) -> RowTensor:
+    """Reduce the given axes."""
+    x = op.rows()
+    axes = op.ints("axes", 1)
+    if not axes:
+        if op.get("noop_with_empty_axes", 0):
+            return x
+        raise op.refuse("axes", axes, "A reduction of the rows is no answer of each row.")
+    return _reduced(op, x, axes, REDUCTIONS[op.kind])
+
+
+def _reduced(
+    op: OnnxOperator, x: RowTensor, axes: list[int], function: Callable[[Node, int], Node]
+) -> RowTensor:
+    """Bring the axes behind all others, and reduce equal groups of columns."""
+    over = {op.axis(i, len(x.dims)) for i in axes}
+    if x.axis in over:
+        raise op.refuse("axes", sorted(over), "A reduction of the rows is no answer of each row.")
+    grouped, kept = _grouped(x, over)
+    if not x.width:
+        raise op.damaged("reduces no entries")
+    found = function(grouped, prod(x.dims[i] for i in kept))
+    node = found if found.type.dtype == x.dtype else Cast(found, x.dtype)
+    if op.get("keepdims", 1):
+        return RowTensor(tuple(1 if i in over else n for i, n in enumerate(x.dims)), x.axis, node)
+    return RowTensor(tuple(x.dims[i] for i in kept), kept.index(x.axis), node)
+
+
+def _grouped(x: RowTensor, over: set[int]) -> tuple[Node, list[int]]:
+    kept = [i for i in range(len(x.dims)) if i not in over]
+    order = [*kept, *sorted(over)]
+    moved: RowTensor = x.taking(np.ascontiguousarray(x.places.transpose(order)), 0)
+    return moved.node, kept
+
+
+@operator("ArgMax", "ArgMin")
+def read_arg_max(op: OnnxOperator) -> RowTensor:
+    """Find the first of the largest (or least) entries along an axis."""
+    op.one_of("select_last_index", 0, 0)
+    x = op.rows()
+    sign = x.node if op.kind == "ArgMax" else Map(x.node, "neg")
+    return _reduced_to_places(op, x.of(sign))
+
+
+def _reduced_to_places(op: OnnxOperator, x: RowTensor) -> RowTensor:
+    axis = op.get("axis", 0)
+    found = _reduced(op, x, [axis], lambda node, groups: Cast(ArgMax(node, groups), "int64"))
+    node = found.node
+    if isinstance(node, Cast) and node.dtype != "int64":
+        node = node.x
+    return found.of(node)
+
+
+@operator("TopK")
+def read_top_k(op: OnnxOperator) -> tuple[RowTensor, RowTensor]:
+    """Find the largest (or least) entries of each row and their positions, ties by position."""
+    x = op.rows()
+    axis = op.axis(op.get("axis", -1), len(x.dims))
+    k = op.get("k") if op.get("k") is not None else int(op.constant(1).ravel()[0])
+    if x.axis == axis or x.dims[axis] != x.width or not 0 < k <= x.width:
+        raise op.refuse("k", k, "hbconv ranks the entries of a row.")
+    key = x.node if op.get("largest", 1) == 0 else Map(x.node, "neg")
+    places = Nearest(key, int(k))
+    dims = tuple(int(k) if i == axis else n for i, n in enumerate(x.dims))
+    positions = RowTensor(dims, x.axis, Cast(places, "int64"))
+    return positions.of(EntriesAt(x.node, places)), positions
+
+
+@operator("CumSum")
+def read_cumulative_sum(op: OnnxOperator) -> RowTensor:
+    """Add up along an axis."""
+    op.one_of("exclusive", 0, 0)
+    op.one_of("reverse", 0, 0)
+    x = op.rows()
+    axis = op.axis(int(op.constant(1).ravel()[0]), len(x.dims))
+    if axis == x.axis or x.dims[axis] != x.width:
+        raise op.refuse("axis", axis, "hbconv adds up the entries of a row.")
+    return x.of(RunningSums(x.node, x.width))
+
+
+@operator("Softmax", "LogSoftmax")
+def read_softmax(op: OnnxOperator) -> RowTensor:
+    """Normalize exponentials along an axis; before opset 13, along all axes from it on."""
+    x = op.rows()
+    rank = len(x.dims)
+    axis = op.axis(op.get("axis", -1 if op.opset >= 13 else 1), rank)
+    over = set(range(axis, rank)) if op.opset < 13 else {axis}
+    if x.axis in over:
+        raise op.refuse("axis", axis, "A reduction of the rows is no answer of each row.")
+    order = [*(i for i in range(rank) if i not in over), *sorted(over)]
+    places = np.ascontiguousarray(x.places.transpose(order))
+    groups = prod(n for i, n in enumerate(x.dims) if i not in over)
+    node: Node = Softmax(x.taking(places, 0).node, groups=groups)
+    if op.kind == "LogSoftmax":
+        node = Map(node, "log")
+    back = np.argsort(places.ravel()).astype(np.int32)
+    restored: RowTensor = x.of(node).moved(lambda own: back.reshape(own.shape))
+    return restored

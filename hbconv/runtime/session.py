@@ -1,0 +1,120 @@
+"""Answer feeds by name, as a session of the runtime of the source file does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.containers import Graph, InputPort, OutputPort, Session
+from hbconv.errors import InputError
+from hbconv.names import guess, unknown
+from hbconv.runtime.batching import chunks
+from hbconv.runtime.inputs.read import read_table
+from hbconv.runtime.inputs.table import Reads
+from hbconv.runtime.outputs.answers import answer, join
+from hbconv.runtime.programs import Programs
+
+__all__ = ["run_session"]
+
+
+def run_session(
+    graph: Graph,
+    programs: Programs,
+    reads: Reads,
+    names: Sequence[str] | None,
+    feeds: Mapping[str, Any],
+) -> list[Any]:
+    """Return outputs by their names in the file, in its shapes.
+
+    Parameters
+    ----------
+    graph : Graph
+        Of a source that has a session.
+    programs : Programs
+    reads : Reads
+    names : sequence of str, or None
+        Outputs that are asked for; None: all.
+    feeds : mapping of str to array
+        An array for each input of the file, of shape (n_rows, width).
+
+    Returns
+    -------
+    list
+        Arrays, and a list of dicts for an output that has a dict for each row.
+
+    Raises
+    ------
+    OptionError
+        There is no output of a name.
+    InputError
+        An input is missing or unknown, or has another shape.
+    """
+    session = graph.traits.session or Session((), ())
+    ports = [_find(session, name) for name in names] if names is not None else session.outputs
+    methods = tuple(dict.fromkeys(port.method for port in ports))
+    found = _answered(graph, programs, methods, read_table(_rows(session, feeds, reads), reads))
+    return [_shaped(found[port.method], port) for port in ports]
+
+
+def _find(session: Session, name: str) -> OutputPort:
+    for port in session.outputs:
+        if port.name == name:
+            return port
+    raise unknown("output", name, [port.name for port in session.outputs])
+
+
+def _answered(
+    graph: Graph, programs: Programs, methods: tuple[str, ...], table: Any
+) -> dict[str, Any]:
+    """Run one program for all methods, by chunks if the rows are many."""
+    asked = programs.converted(methods, table)
+    program = programs.program(methods, asked.dtypes, asked.padding)
+    parts: dict[str, list[Any]] = {method: [] for method in methods}
+    for rows in chunks(asked.rows, program.chunk):
+        values = program.checked(asked.part(rows))
+        for method in methods:
+            parts[method].append(answer(graph.outputs[method], values[method]))
+    return {method: join(part) for method, part in parts.items()}
+
+
+def _rows(session: Session, feeds: Mapping[str, Any], reads: Reads) -> Any:
+    """Return the feeds as one matrix, or as columns by name."""
+    known = [port.name for port in session.inputs]
+    for name in feeds:
+        if name not in known:
+            raise InputError(f"There is no input {name!r}.{guess(name, known)}")
+    arrays = [_array(port, feeds) for port in session.inputs]
+    if len({len(array) for array in arrays}) > 1:
+        raise InputError("The inputs have different numbers of rows.")
+    if not reads.schema.named:
+        return arrays[0]
+    return {
+        reads.schema.names[column]: array[:, i]
+        for port, array in zip(session.inputs, arrays, strict=True)
+        for i, column in enumerate(port.columns)
+    }
+
+
+def _array(port: InputPort, feeds: Mapping[str, Any]) -> npt.NDArray[Any]:
+    if port.name not in feeds:
+        raise InputError(f"Input {port.name!r} is missing.")
+    array = np.asarray(feeds[port.name])
+    if array.ndim == 0 or array.shape[1:] != port.shape:
+        shape = ", ".join(map(str, ("rows", *port.shape)))
+        raise InputError(f"Input {port.name!r} has shape {array.shape}; it must be ({shape}).")
+    return array.reshape(len(array), len(port.columns))
+
+
+def _shaped(values: Any, port: OutputPort) -> Any:
+    if port.keys is None:
+        rows = port.shape.index(-1)
+        whole = np.asarray(values)
+        shape = [len(whole) if size == -1 else size for size in port.shape]
+        return np.moveaxis(
+            whole.reshape(len(whole), *(n for i, n in enumerate(shape) if i != rows)), 0, rows
+        )
+    keys = port.keys.data.tolist()
+    return [dict(zip(keys, row, strict=True)) for row in np.asarray(values).tolist()]
