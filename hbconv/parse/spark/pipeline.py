@@ -11,7 +11,7 @@ from hbconv.containers import Labels, Output, Schema
 from hbconv.parse.registry import parses
 from hbconv.parse.spark import features, models, trees
 from hbconv.parse.spark.saved_model import SparkModel
-from hbconv.parse.spark.stage import STAGES, Frame, SparkStage, reads_of
+from hbconv.parse.spark.stage import STAGES, SparkColumns, SparkStage, reads_of
 from hbconv.parse.step import Step, select
 
 __all__ = ["features", "models", "trees"]
@@ -44,7 +44,7 @@ def parse_spark_model(step: Step) -> dict[str, Output]:
     """
     step.refuse_sparse("finds columns by name")
     names = step.x.schema.names if hasattr(step.x, "schema") else ()
-    frame = Frame({name: select(step.x, [place]) for place, name in enumerate(names)})
+    frame = SparkColumns({name: select(step.x, [place]) for place, name in enumerate(names)})
     prediction = ""
     for model in _stages(step.estimator):
         if model.kind not in STAGES:
@@ -57,7 +57,7 @@ def parse_spark_model(step: Step) -> dict[str, Output]:
     return _named(frame, prediction)
 
 
-def _named(frame: Frame, prediction: str) -> dict[str, Output]:
+def _named(frame: SparkColumns, prediction: str) -> dict[str, Output]:
     """Replace the numbers of classes by the texts that a later stage names them by."""
     labels = frame.labels.get(prediction)
     if labels is None:

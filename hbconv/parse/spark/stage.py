@@ -11,11 +11,11 @@ from hbconv.errors import UnsupportedError
 from hbconv.parse.spark.saved_model import SparkModel
 from hbconv.parse.step import Step
 
-__all__ = ["STAGES", "Frame", "SparkStage", "reads_of", "stage"]
+__all__ = ["STAGES", "SparkColumns", "SparkStage", "reads_of", "stage"]
 
 
 @dataclass
-class Frame:
+class SparkColumns:
     """Collect the columns that stages made so far, and the answers of the last model.
 
     Parameters
@@ -47,7 +47,7 @@ class SparkStage:
 
     model: SparkModel
     step: Step
-    frame: Frame
+    frame: SparkColumns
 
     def get(self, parameter: str, default: Any = None) -> Any:
         """Return a parameter of the stage."""
