@@ -14,7 +14,7 @@ from hbconv.backends.tvm.ops.flag_rows import Look, flag_entries
 from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
 from hbconv.backends.tvm.passes.flatten import FlatProgram
 from hbconv.backends.tvm.tir.kernel import Kernel
-from hbconv.backends.tvm.tir.matrix import Matrix
+from hbconv.backends.tvm.tir.matrix import RowMajorMatrix
 from hbconv.backends.tvm.tir.memory import InBuffer, Place, RowVector
 from hbconv.tensor import Constant, Input, Op
 
@@ -130,7 +130,7 @@ class _FullTile(_EntryTile):
         self.kernel.map_vectors(target, (place,), lambda value: value)
 
 
-def in_place(matrix: Matrix, first: Any, dtype: str) -> InBuffer:
+def in_place(matrix: RowMajorMatrix, first: Any, dtype: str) -> InBuffer:
     """Return the entries of a matrix, from the tile's first one on, where they are."""
     return InBuffer(dtype, (1,), matrix.entries_from(first))
 

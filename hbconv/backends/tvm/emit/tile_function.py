@@ -22,7 +22,7 @@ from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.tir.entry_point import EntryPoint
 from hbconv.backends.tvm.tir.kernel import SCRATCH, TABLES, Kernel
-from hbconv.backends.tvm.tir.matrix import Matrix
+from hbconv.backends.tvm.tir.matrix import RowMajorMatrix
 from hbconv.backends.tvm.tir.memory import Place, RowMajor, storage
 from hbconv.backends.tvm.tir.transpose import columns_used, read_columns, write_rows
 from hbconv.tensor import Input, Op, TensorProgram, TensorType
@@ -104,9 +104,9 @@ def _write_tiles(
         _Tile(k, program, first, inputs, outputs).write()
 
 
-def _matrix(pointer: Any, kind: TensorType) -> Matrix:
+def _matrix(pointer: Any, kind: TensorType) -> RowMajorMatrix:
     """Declare the matrix of an input or output."""
-    return Matrix.at(pointer, kind.dtype, int(np.prod(kind.shape)))
+    return RowMajorMatrix.at(pointer, kind.dtype, int(np.prod(kind.shape)))
 
 
 class _Tile(ProgramWriter):

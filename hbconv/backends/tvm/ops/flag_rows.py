@@ -13,7 +13,7 @@ from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import ANY, Kernel, Register, literal, spread
-from hbconv.backends.tvm.tir.matrix import Matrix
+from hbconv.backends.tvm.tir.matrix import RowMajorMatrix
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.transpose import starts
 from hbconv.tensor import Op
@@ -81,14 +81,14 @@ class Look:
         return self.k.bind(tirx.Select(found, literal(1, "uint8", 1), literal(0, "uint8", 1)))
 
 
-def flag_entries(look: Look, matrix: Matrix, first: Any, width: int, place: Place) -> None:
+def flag_entries(look: Look, matrix: RowMajorMatrix, first: Any, width: int, place: Place) -> None:
     """Write one flag for all rows of a tile of entries.
 
     Parameters
     ----------
     look : Look
         Over single entries unless all lanes of the tile are live.
-    matrix : Matrix
+    matrix : RowMajorMatrix
         Takes the flags.
     first : int expression
         Row of the tile's first entry.
@@ -106,7 +106,9 @@ def flag_entries(look: Look, matrix: Matrix, first: Any, width: int, place: Plac
         matrix.store(first + row, 0, flag)
 
 
-def flag_tile(k: Kernel, out: Place, matrix: Matrix, first: Any, width: int, op: Op) -> None:
+def flag_tile(
+    k: Kernel, out: Place, matrix: RowMajorMatrix, first: Any, width: int, op: Op
+) -> None:
     """Write one flag for all rows of a tile, from the rows of an input matrix where they lie.
 
     Parameters
@@ -114,7 +116,7 @@ def flag_tile(k: Kernel, out: Place, matrix: Matrix, first: Any, width: int, op:
     k : Kernel
     out : Place
         Takes the flags.
-    matrix : Matrix
+    matrix : RowMajorMatrix
     first : int expression
         The tile's first row.
     width : int
@@ -133,7 +135,7 @@ def flag_tile(k: Kernel, out: Place, matrix: Matrix, first: Any, width: int, op:
         k.store(out, (0,) * len(out.shape), row, flag)
 
 
-def _count_all(look: Look, matrix: Matrix, first: Any, width: int) -> list[Register]:
+def _count_all(look: Look, matrix: RowMajorMatrix, first: Any, width: int) -> list[Register]:
     """Count in all entries of the tile, which are neighbours in memory.
 
     1. Several vectors at a time.
@@ -157,7 +159,7 @@ def _count_all(look: Look, matrix: Matrix, first: Any, width: int) -> list[Regis
 
 
 def _count_columns(
-    look: Look, matrix: Matrix, first: Any, width: int, columns: list[int]
+    look: Look, matrix: RowMajorMatrix, first: Any, width: int, columns: list[int]
 ) -> list[Register]:
     """Count in some columns, row by row: blocks of neighbours of which some are marked."""
     k = look.k

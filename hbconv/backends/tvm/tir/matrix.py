@@ -12,14 +12,14 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.tir.memory import storage
 from hbconv.backends.tvm.tir.positions import beyond
 
-__all__ = ["Matrix"]
+__all__ = ["RowMajorMatrix"]
 
 ANY = 2**31 - 1
 """Declared size of a buffer whose size is unknown."""
 
 
 @dataclass(frozen=True, eq=False)
-class Matrix:
+class RowMajorMatrix:
     """A row-major matrix of any height and alignment.
 
     Positions are computed here. TVM's own pass for that writes vectors of 64 bytes byte by byte,
@@ -35,7 +35,7 @@ class Matrix:
     width: int
 
     @classmethod
-    def at(cls, pointer: Any, dtype: str, width: int) -> Matrix:
+    def at(cls, pointer: Any, dtype: str, width: int) -> RowMajorMatrix:
         """Declare the matrix at a pointer."""
         stored = storage(dtype)
         align = np.dtype(dtype).itemsize

@@ -11,7 +11,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
 from hbconv.backends.tvm.tir.kernel import Kernel
-from hbconv.backends.tvm.tir.matrix import Matrix
+from hbconv.backends.tvm.tir.matrix import RowMajorMatrix
 from hbconv.backends.tvm.tir.memory import Place, storage
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
@@ -96,7 +96,7 @@ def _first_column(k: Kernel, found: list[int], block: Any, width: int, size: int
 
 
 def read_columns(
-    k: Kernel, place: Place, matrix: Matrix, first: Any, columns: Iterable[int]
+    k: Kernel, place: Place, matrix: RowMajorMatrix, first: Any, columns: Iterable[int]
 ) -> None:
     """Read the tile's rows of a matrix, from row ``first`` on: at least the given columns."""
     (width,) = place.shape
@@ -116,7 +116,7 @@ def read_columns(
                 k.store(place, (column + i,), some, vector)
 
 
-def write_rows(k: Kernel, matrix: Matrix, first: Any, place: Place) -> None:
+def write_rows(k: Kernel, matrix: RowMajorMatrix, first: Any, place: Place) -> None:
     """Write the tile's rows of a matrix, from row ``first`` on."""
     (width,) = place.shape
     size = side(k, place.dtype, width)
