@@ -16,6 +16,7 @@
 #   make engines    install Ray and Spark too, and score on them (Spark needs Java)
 #   make memcheck   calls of a few rows under valgrind, where that is installed
 #   make gpu        on a machine with a CUDA device: compare, sanitize and time the kernels (docs/gpu.md)
+#   make bench      the short form of all benchmarks, compared with the stored run of this machine (ten minutes)
 #   make site       build the documentation site in build/site; warnings are errors
 #   make packages   build the wheel and the sdist, check them, install each in an empty environment
 #   make support    ask anew what each backend supports (hbconv/support.json, docs/support.md)
@@ -26,7 +27,7 @@ BIN := $(VENV)/bin
 
 COUNT ?= 100000
 
-.PHONY: demo test lint check battery fuzz memory processes kills soak exports emulate foreign memcheck engines gpu support site packages env
+.PHONY: demo test lint check battery fuzz memory processes kills soak exports emulate foreign memcheck engines gpu support bench site packages env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -93,6 +94,10 @@ gpu: env
 
 support: env
 	$(BIN)/python -m pytest tests/conformance/breadth/test_support.py --update-support
+
+bench: env
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,peers]'
+	PYTHONPATH=.:strategies:datasets $(BIN)/python benchmarks/bench.py
 
 site: env
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,9 +14,9 @@ from typing import Any
 import numpy as np
 from models import Fitted, Subject
 from peers import PEERS, Contender, Setting, answer, contenders
-from timing import interleaved, machine, spread, use_threads, versions
+from timing import interleaved, spread, use_threads
 
-__all__ = ["compare", "options", "save"]
+__all__ = ["compare", "options"]
 
 TOLERANCE = 1e-4
 """Difference to the source, relative to values above one, beyond which a row's answer is wrong.
@@ -80,18 +79,6 @@ def compare(subjects: Sequence[Subject], chosen: argparse.Namespace) -> list[dic
                 chosen,
             )
         ]
-
-
-def save(figures: list[dict[str, Any]], chosen: argparse.Namespace) -> None:
-    """Write the figures, the machine and the versions to the file of ``--json``."""
-    if chosen.json:
-        facts = {
-            "machine": machine(),
-            "versions": versions(),
-            "options": vars(chosen),
-            "figures": figures,
-        }
-        chosen.json.write_text(json.dumps(facts, indent=1, default=str), encoding="utf-8")
 
 
 def run(subject: Subject, setting: Setting, chosen: argparse.Namespace) -> list[dict[str, Any]]:

@@ -1,34 +1,36 @@
 """Time conversions to tvm, in seconds of the processor.
 
     taskset -c 0 python benchmarks/converting.py [--models lightgbm-31 ...]
-        [--imputers 32 64 100] [--folder DIR] [--json FILE]
+        [--imputers 32 64 100] [--turns 1] [--folder DIR] [--json FILE]
 
 Three cases are timed: one method and its first answers with nothing cached, all methods with
 nothing cached, and all methods found in the cache.
 
 Each conversion runs in a process of its own, which imports TVM and converts another model first.
 The garbage collector does not look at objects from before. ``--imputers`` adds IterativeImputers
-of that many columns, with five neighbours and three rounds.
+of that many columns, with five neighbours and three rounds. The yardstick is other work of the same
+length, which tells a slower machine from a slower conversion.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from models import SUBJECTS
+from results import figure, parse_options, save
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 from sklearn.linear_model import LogisticRegression
-from timing import in_new_process, machine, versions
+from timing import in_new_process
 
 import hbconv
 
@@ -48,40 +50,51 @@ def main() -> None:
     options.add_argument(
         "--imputers", nargs="*", type=int, default=[32, 64, 100], metavar="COLUMNS"
     )
+    options.add_argument("--turns", type=int, default=1, help="conversions for each figure")
     options.add_argument("--folder", type=Path, help="where fitted models are kept")
     options.add_argument("--json", type=Path)
-    chosen = options.parse_args()
+    chosen = parse_options(options, models=["lightgbm-31"], imputers=[], turns=3)
     with TemporaryDirectory() as made:
         folder = chosen.folder or Path(made)
         subjects: list[str | int] = [*chosen.models, *chosen.imputers]
-        found = [{"subject": subject, **figures(subject, folder)} for subject in subjects]
-    if chosen.json:
-        chosen.json.write_text(
-            json.dumps({"machine": machine(), "versions": versions(), "figures": found}, indent=2),
-            encoding="utf-8",
-        )
+        folder.mkdir(parents=True, exist_ok=True)
+        found = [one for subject in subjects for one in figures(subject, folder, chosen.turns)]
+    save(found, chosen)
 
 
-def figures(subject: str | int, folder: Path) -> dict[str, float]:
+def figures(subject: str | int, folder: Path, turns: int) -> list[dict[str, Any]]:
     """Measure and show the conversions of one model."""
-    found = dict(_measured(subject, folder))
     name = (
         f"IterativeImputer of {subject} columns"
         if isinstance(subject, int)
         else SUBJECTS[subject].about
     )
-    print(
-        f"{name}: " + ", ".join(f"{what} {seconds:.2f} s" for what, seconds in found.items()),
-        flush=True,
-    )
-    return found
+    times: dict[str, list[float]] = {}
+    for _ in range(turns):
+        for what, seconds in _measured(subject, folder):
+            times.setdefault(what, []).append(seconds)
+    told = ", ".join(f"{what} {median(found):.2f} s" for what, found in times.items())
+    print(f"{name}: {told}", flush=True)
+    return [figure(name, 1, what, found) for what, found in times.items()]
 
 
 def _measured(subject: str | int, folder: Path) -> Iterator[tuple[str, float]]:
+    yield "yardstick", in_new_process(yardstick)
     with TemporaryDirectory() as cache:
-        yield "one method and 1,000 answers", in_new_process(converted, subject, folder, "0", False)
-        yield "all methods", in_new_process(converted, subject, folder, cache, True)
-        yield "found in the cache", in_new_process(converted, subject, folder, cache, True)
+        yield (
+            "hbconv, one method and 1,000 answers",
+            in_new_process(converted, subject, folder, "0", False),
+        )
+        yield "hbconv, all methods", in_new_process(converted, subject, folder, cache, True)
+        yield "hbconv, found in the cache", in_new_process(converted, subject, folder, cache, True)
+
+
+def yardstick() -> float:
+    """Sort and join texts; return the seconds of the processor."""
+    began = time.process_time()
+    for _ in range(5):
+        " ".join(sorted(f"{number * 7919 % 100_003}" for number in range(100_000)))
+    return time.process_time() - began
 
 
 def converted(subject: str | int, folder: Path, cache: str, all_methods: bool) -> float:

@@ -13,8 +13,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from comparing import compare, options, save
+from comparing import compare, options
 from models import Subject
+from results import parse_options, save
 from sklearn import linear_model, naive_bayes, neural_network, preprocessing, svm, tree
 
 from hbconv_datasets import generated
@@ -63,7 +64,10 @@ def subjects() -> dict[str, Subject]:
 def main() -> None:
     """Run the benchmark."""
     known = subjects()
-    chosen = options(__doc__, known, list(known), PEERS, (1, 100_000)).parse_args()
+    parser = options(__doc__, known, list(known), PEERS, (1, 100_000))
+    chosen = parse_options(
+        parser, peers=["source", "onnxruntime", "hbconv tvm"], rows=[1, 10_000], seconds=0.1
+    )
     save(compare([known[name] for name in chosen.models], chosen), chosen)
 
 

@@ -18,7 +18,6 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
-import json
 import re
 import time
 import warnings
@@ -29,6 +28,7 @@ from typing import Any
 
 import numpy as np
 from pipeline_space import Case, cases
+from results import figure, parse_options, save
 
 import hbconv
 
@@ -61,9 +61,10 @@ def figures(
                 "rows": rows,
                 "agree": agree,
                 "converted": converted,
-                "source": times[0],
-                "hbconv": times[1],
-                "speed_up": times[0] / times[1],
+                "times": times,
+                "source": median(times[0]),
+                "hbconv": median(times[1]),
+                "speed_up": median(times[0]) / median(times[1]),
             }
 
 
@@ -82,8 +83,8 @@ def agreement(want: Any, got: Any) -> float:
 
 def in_turn(
     theirs: Callable[[Any], Any], ours: Callable[[Any], Any], rows: Any, seconds: float
-) -> tuple[float, float]:
-    """Return the median seconds of a call of each, called by turns at least five times."""
+) -> tuple[list[float], list[float]]:
+    """Return the seconds of the calls of each, called by turns at least five times."""
     times: tuple[list[float], list[float]] = ([], [])
     calls = (theirs, ours)
     for call in calls:
@@ -93,7 +94,7 @@ def in_turn(
             began = time.perf_counter()
             call(rows)
             kept.append(time.perf_counter() - began)
-    return median(times[0]), median(times[1])
+    return times
 
 
 def report(found: list[dict[str, Any]]) -> None:
@@ -125,6 +126,14 @@ def speed_up(figure: dict[str, Any]) -> str:
     return f"{figure['speed_up']:7.2f}x  {times}"
 
 
+def of_both(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the figures of the source and of hbconv."""
+    facts = {key: found[key] for key in ("agree", "converted")}
+    for contender, times in zip(("source", "hbconv"), found["times"], strict=True):
+        name = f"{found['name']}, {found['method']}"
+        yield figure(name, found["rows"], contender, times) | facts
+
+
 def main() -> None:
     """Run the benchmark."""
     options = argparse.ArgumentParser(
@@ -137,7 +146,7 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=0.5, help="time spent on each figure")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--json", type=Path)
-    chosen = options.parse_args()
+    chosen = parse_options(options, count=24, seconds=0.1)
     warnings.simplefilter("ignore")  # Models need not converge.
     found: list[dict[str, Any]] = []
     for case in cases(chosen.count, max(chosen.rows), chosen.seed):
@@ -150,11 +159,7 @@ def main() -> None:
                 flush=True,
             )
     report(found)
-    if chosen.json:
-        chosen.json.write_text(
-            json.dumps({"options": vars(chosen), "figures": found}, indent=2, default=str),
-            encoding="utf-8",
-        )
+    save([one for f in found for one in of_both(f)], chosen)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ LABELS = {
     "onedal": "oneDAL",
     "lleaves": "lleaves",
     "lleaves float32": "lleaves",
+    "snapml": "Snap ML",
+    "ydf": "YDF",
     "hbconv tvm": "hbconv",
     "hbconv tvm fast": "hbconv, float32 sums",
     "hbconv tvm bound": "hbconv, bind()",

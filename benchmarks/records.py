@@ -23,12 +23,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+from results import figure, parse_options, save
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
-from timing import least_processor_seconds, machine, versions
+from timing import least_processor_seconds
 
 import hbconv
 
@@ -133,17 +134,23 @@ def main() -> None:
     options.add_argument("--backend", default="tvm")
     options.add_argument("--seconds", type=float, default=2.0)
     options.add_argument("--json", type=Path)
-    chosen = options.parse_args()
+    chosen = parse_options(options, seconds=0.5)
     times: dict[str, float] = {}
     for calls in (tables(chosen.backend), arrays(chosen.backend)):
         timed = {name: many(*of) for name, of in calls.items()}
         times |= least_processor_seconds(timed, chosen.seconds)
     micro = {name: seconds / CALLS * 1e6 for name, seconds in times.items()}
-    for name, figure in micro.items():
-        print(f"{name:32} {figure:10.1f}")
-    if chosen.json:
-        facts = {"machine": machine(), "versions": versions(), "microseconds": micro}
-        chosen.json.write_text(json.dumps(facts, indent=1))
+    for name, found in micro.items():
+        print(f"{name:32} {found:10.1f}")
+    source = "scikit-learn, pandas"
+    own = {f"hbconv, {name}": found for name, found in micro.items() if name != source}
+    save(
+        [
+            figure("one row", 1, name, [found * 1e-6])
+            for name, found in ({source: micro[source]} | own).items()
+        ],
+        chosen,
+    )
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from results import figure, parse_options, save
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -84,7 +84,9 @@ def main() -> None:
     options.add_argument("--backends", nargs="+", default=["reference", "torch", "onnx", "tvm"])
     options.add_argument("--seconds", type=float, default=3.0, help="time spent on each figure")
     options.add_argument("--json", type=Path)
-    chosen = options.parse_args()
+    chosen = parse_options(
+        options, features=2**14, rows=[1, 1000], backends=["torch", "tvm"], seconds=0.5
+    )
     torch.set_num_threads(1)
     model, documents = trained(chosen.features, chosen.topics, chosen.longest)
     print(f"{len(model[0].vocabulary_):,} features, {chosen.topics} topics")
@@ -96,26 +98,14 @@ def main() -> None:
         for name, call in calls.items():
             times = timed(call, x, chosen.seconds, least=3)
             source = source or median(times)
-            figures.append(
-                {
-                    "name": name,
-                    "rows": rows,
-                    "median": median(times),
-                    "fastest": min(times),
-                    "slowest": max(times),
-                }
-            )
+            figures.append(figure("texts", rows, name, times))
             print(
                 f"{name:<26} {rows:>7,} rows  {median(times) / rows * 1e6:>10,.1f} us a row ",
                 f"{median(times) * 1e3:>10,.2f} ms a call",
                 f"({min(times) * 1e3:,.2f} to {max(times) * 1e3:,.2f}) ",
                 f"{source / median(times):>6.1f}x",
             )
-    if chosen.json:
-        chosen.json.write_text(
-            json.dumps({"options": vars(chosen), "figures": figures}, indent=2, default=str),
-            encoding="utf-8",
-        )
+    save(figures, chosen)
 
 
 if __name__ == "__main__":

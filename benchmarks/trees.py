@@ -15,12 +15,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from comparing import compare, options, save
+from comparing import compare, options
 from models import SUBJECTS
 from peers import ONE_THREAD, PEERS
+from results import parse_options, save
 
 MODELS = ("lightgbm-8", "lightgbm-31", "lightgbm-d8")
 ROWS = (1, 16, 100, 1000, 20_000)
+SHORT_PEERS = (
+    *("source", "onnxruntime", "onedal", "snapml", "ydf"),
+    *("hbconv torchscript", "hbconv tvm", "hbconv tvm fast", "hbconv tvm bound"),
+)
 OWN = ("hbconv tvm", "hbconv tvm fast", "hbconv tvm bound")
 
 
@@ -28,7 +33,14 @@ def main() -> None:
     """Run the benchmark."""
     parser = options(__doc__, SUBJECTS, MODELS, list(PEERS), ROWS)
     parser.add_argument("--list", action="store_true", help="name all models")
-    chosen = parser.parse_args()
+    chosen = parse_options(
+        parser,
+        models=["lightgbm-8", "lightgbm-31", "xgboost-d6", "gradient-8"],
+        peers=list(SHORT_PEERS),
+        rows=[1, 100, 20_000],
+        seconds=0.3,
+        longest=5.0,
+    )
     if chosen.list:
         print("\n".join(f"{name:<32} {subject.about}" for name, subject in SUBJECTS.items()))
         return

@@ -1,0 +1,43 @@
+"""The short form of a benchmark, and the file that it writes.
+
+Each program that ``bench.py`` runs has the options ``--short`` and ``--json``, and writes figures
+of one form: the model, the rows in a call, the contender, and the median and quartiles of seconds.
+The first contender of a model and number of rows is the one that others are compared with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from timing import machine, spread, versions
+
+__all__ = ["figure", "parse_options", "save"]
+
+
+def parse_options(parser: argparse.ArgumentParser, **short: Any) -> argparse.Namespace:
+    """Read the command line, on which ``--short`` changes the defaults to those given here."""
+    told = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in short.items())
+    parser.add_argument("--short", action="store_true", help=f"changes the defaults: {told}")
+    if parser.parse_known_args()[0].short:
+        parser.set_defaults(**short)
+    return parser.parse_args()
+
+
+def figure(model: str, rows: int, contender: str, times: list[float]) -> dict[str, Any]:
+    """Return a figure of several calls, or of one reading that has no spread."""
+    facts = {"model": model, "rows": rows, "contender": contender}
+    return facts | (spread(times) if len(times) > 1 else {"median": times[0]})
+
+
+def save(figures: list[dict[str, Any]], chosen: argparse.Namespace) -> None:
+    """Write the figures, the machine and the versions to the file of ``--json``."""
+    if chosen.json:
+        facts = {
+            "machine": machine(),
+            "versions": versions(),
+            "options": vars(chosen),
+            "figures": figures,
+        }
+        chosen.json.write_text(json.dumps(facts, indent=1, default=str), encoding="utf-8")
