@@ -304,6 +304,16 @@ def read_is_nan(op: OnnxOperator) -> RowTensor:
     return x.of(IsMissing(x.node))
 
 
+@operator("IsInf")
+def read_is_inf(op: OnnxOperator) -> RowTensor:
+    """Tell where infinity of either sign is."""
+    op.one_of("detect_negative", 1, 1)
+    op.one_of("detect_positive", 1, 1)
+    x = op.rows()
+    infinite = Array(np.full(x.width, np.inf, x.dtype))
+    return x.of(Compare(Map(x.node, "abs"), "eq", infinite))
+
+
 @operator("Where")
 def read_where(op: OnnxOperator) -> RowTensor | LabelTensor:
     """Choose between two tensors, or between constant texts."""

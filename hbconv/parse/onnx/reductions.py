@@ -140,9 +140,13 @@ def read_cumulative_sum(op: OnnxOperator) -> RowTensor:
     op.one_of("reverse", 0, 0)
     x = op.rows()
     axis = op.axis(int(op.constant(1).ravel()[0]), len(x.dims))
-    if axis == x.axis or x.dims[axis] != x.width:
-        raise op.refuse("axis", axis, "hbconv adds up the entries of a row.")
-    return x.of(RunningSums(x.node, x.width))
+    if axis == x.axis:
+        raise op.refuse("axis", axis, "A sum over the rows is no answer of each row.")
+    places = np.ascontiguousarray(np.moveaxis(x.places, axis, 0))
+    node = RunningSums(x.taking(places, 0).node, max(x.dims[axis], 1))
+    back = np.argsort(places.ravel()).astype(np.int32)
+    restored: RowTensor = x.of(node).moved(lambda own: back.reshape(own.shape))
+    return restored
 
 
 @operator("Softmax", "LogSoftmax")

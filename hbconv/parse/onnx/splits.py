@@ -162,7 +162,8 @@ def _known(splits: TreeSplits, listed: Ints) -> Numbers:
 
 def _asked(splits: TreeSplits, split: int) -> Numbers:
     if splits.mode[split] == MEMBER:
-        return splits.members[splits.member_of[split]]
+        members: Numbers = splits.members[int(splits.member_of[split])]
+        return members
     threshold: Numbers = splits.threshold[split : split + 1]
     return threshold
 
