@@ -1,0 +1,46 @@
+"""Contributions in files, exports and calls: asked for by name, and kept in saved models."""
+
+from __future__ import annotations
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+
+import hbconv
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((200, 4))
+SOURCE = lgb.LGBMRegressor(n_estimators=4, num_leaves=7, verbosity=-1, n_jobs=1)
+SOURCE.fit(X, X[:, 0] * X[:, 1])
+
+
+@pytest.fixture(scope="module")
+def model():
+    return hbconv.convert(SOURCE, backend="reference")
+
+
+def test_exports_leave_them_out_unless_named(model):
+    graph = model.parsed
+    assert "contributions" in graph.tensors
+    assert "contributions" not in graph.exported
+    assert graph.only("predict", "contributions").exported == ("predict", "contributions")
+
+
+def test_an_onnx_file_answers_what_is_named(model, tmp_path):
+    session = pytest.importorskip("onnxruntime").InferenceSession
+    for methods, names in (
+        (None, ["predict", "raw_scores", "apply"]),
+        (["contributions"], ["contributions"]),
+    ):
+        model.export(tmp_path / "model.onnx", methods=methods)
+        opened = session(tmp_path / "model.onnx")
+        assert sorted(output.name for output in opened.get_outputs()) == sorted(names)
+    found = opened.run(None, {opened.get_inputs()[0].name: X})[0]
+    np.testing.assert_allclose(found, SOURCE.predict(X, pred_contrib=True), rtol=0, atol=1e-12)
+
+
+def test_a_saved_model_has_them(model, tmp_path):
+    model.save(tmp_path / "model.hbc")
+    loaded = hbconv.load(tmp_path / "model.hbc")
+    np.testing.assert_array_equal(loaded.contributions(X), model.contributions(X))
+    assert loaded.parsed.exported == model.parsed.exported
