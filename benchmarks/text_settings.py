@@ -11,6 +11,7 @@ the same words in other letters. Figures are medians; quote ratios of one run.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -75,8 +76,11 @@ def measure(name: str, drawn: Any, count: int, seconds: float) -> dict[str, Any]
     vectorizer, letters = SETTINGS[name]
     documents = np.array([text.translate(letters) for text in drawn], dtype=object)
     vectorizer.fit(documents[:4000])
-    new = documents[4000 : 4000 + count]
-    calls = {"scikit-learn": vectorizer.transform, "hbconv": counting(vectorizer)}
+    new = documents[4000:]
+    calls = {
+        "scikit-learn": by_turns(vectorizer.transform, count),
+        "hbconv": by_turns(counting(vectorizer), count),
+    }
     times = {who: median(t) for who, t in interleaved(calls, new, seconds).items()}
     return {
         "setting": name,
@@ -84,6 +88,17 @@ def measure(name: str, drawn: Any, count: int, seconds: float) -> dict[str, Any]
         **{f"{who}, us a document": round(t / count * 1e6, 1) for who, t in times.items()},
         "ratio": round(times["scikit-learn"] / times["hbconv"], 2),
     }
+
+
+def by_turns(call: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:
+    """Return a call that takes the next documents each time: none comes again soon."""
+    turn = itertools.count()
+
+    def call_with_next(documents: Any) -> Any:
+        first = next(turn) * count % len(documents)
+        return call(documents[first : first + count])
+
+    return call_with_next
 
 
 def counting(vectorizer: Any) -> Callable[[Any], Any]:
