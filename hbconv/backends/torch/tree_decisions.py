@@ -1,7 +1,8 @@
 """Decisions of all distinct splits of a forest, and trees padded to perfect ones.
 
 What torch does fast decides the form. It compares into the dtype that it compares several times as
-fast as into bools. It copies rows of a matrix at the speed of memory, and picks single entries at
+fast as into bools. It compares bytes many times as fast as doubles, so many rows become ranks among
+the thresholds first. It copies rows of a matrix at the speed of memory, and picks single entries at
 a hundredth of it. So rows stand side by side, ``(splits, n_rows)``: each distinct split is decided
 once, and the nodes of the trees copy their rows of decisions. A single row is a vector, and its
 time is the number of operators.
@@ -17,9 +18,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from hbconv.backends.torch.tree_ranks import LEAST_BYTE, NEVER, Ranks, at_most, number_thresholds
 from hbconv.forest import Forest
 
-__all__ = ["Decisions", "MakeOutput", "at_most", "pad_trees"]
+__all__ = [
+    "Decisions",
+    "MakeOutput",
+    "RankedDecisions",
+    "pad_trees",
+]
 
 MakeOutput = Callable[[npt.NDArray[np.int32]], nn.Module]
 """Returns the module that maps the places reached to outputs, given the leaf at each place."""
@@ -28,7 +35,7 @@ SEGMENT_SPLITS = 16
 """Splits of one column that are compared together."""
 
 
-class Decisions(nn.Module):
+class _DistinctSplits(nn.Module):
     """Every distinct split of a forest, decided once.
 
     Attributes
@@ -36,9 +43,6 @@ class Decisions(nn.Module):
     of_split : array of int, shape (n_splits + 1,)
         Position of each split's decision; at -1, that of one that never holds.
     """
-
-    column: Tensor
-    threshold: Tensor
 
     def __init__(self, column: npt.NDArray[np.int32], threshold: npt.NDArray[Any]) -> None:
         super().__init__()
@@ -48,28 +52,82 @@ class Decisions(nn.Module):
         columns = columns[order]
         thresholds = thresholds[order]
         fresh = np.append(True, (np.diff(columns) != 0) | (thresholds[1:] != thresholds[:-1]))
-        place, columns, table = _segments(columns[fresh], thresholds[fresh])
+        place = self.lay_out(columns[fresh], thresholds[fresh])
         self.of_split = np.empty(len(order), np.int32)
         self.of_split[order] = place[np.cumsum(fresh) - 1]
-        self.register_buffer("column", torch.tensor(columns, dtype=torch.int64))
-        self.register_buffer("threshold", torch.tensor(table))
+
+    def lay_out(
+        self, column: npt.NDArray[np.int32], threshold: npt.NDArray[Any]
+    ) -> npt.NDArray[np.int64]:
+        """Keep distinct splits, sorted by column and threshold; return their positions."""
+        raise NotImplementedError
 
     def find(self, nodes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """Return the position of each node's decision; a leaf's never holds."""
         return self.of_split[np.where(nodes >= 0, nodes, -1)]
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return 1 or 0 of x's dtype for each decision.
 
-        (decisions, n_rows) for x (columns, n_rows), a vector for a single row (columns,).
-        """
+class Decisions(_DistinctSplits):
+    """The distinct splits of a single row, compared with their thresholds."""
+
+    column: Tensor
+    threshold: Tensor
+
+    def lay_out(
+        self, column: npt.NDArray[np.int32], threshold: npt.NDArray[Any]
+    ) -> npt.NDArray[np.int64]:
+        """Keep segments of one column each."""
+        place, columns, table = _segments(column, threshold, np.nan)
+        self.register_buffer("column", torch.tensor(columns, dtype=torch.int64))
+        self.register_buffer("threshold", torch.tensor(table))
+        return place
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return 1 or 0 of x's dtype for each decision: a vector for a single row (columns,)."""
         values = x.index_select(0, self.column).unsqueeze(1)
-        threshold = self.threshold.unsqueeze(2) if x.dim() == 2 else self.threshold
-        return at_most(values, threshold).flatten(0, 1)
+        return at_most(values, self.threshold).flatten()
+
+
+class RankedDecisions(_DistinctSplits):
+    """The distinct splits of many rows, as compares of bytes.
+
+    Attributes
+    ----------
+    count : int
+        Decisions in all, padding included.
+    bytes_per_row : int
+        Bytes of temporaries for a row.
+    """
+
+    column: Tensor
+    least_rank: Tensor
+
+    def lay_out(
+        self, column: npt.NDArray[np.int32], threshold: npt.NDArray[Any]
+    ) -> npt.NDArray[np.int64]:
+        """Keep ranks, and segments of one column of ranks each.
+
+        ``x <= threshold`` holds where x has at least the threshold's number among those of its
+        column, counted from the largest.
+        """
+        ranked, number = number_thresholds(column, threshold)
+        self.ranks = Ranks(ranked, number, column, threshold)
+        place, columns, table = _segments(ranked, number, NEVER)
+        least = torch.tensor(table + LEAST_BYTE).to(torch.int8).unsqueeze(2)
+        self.register_buffer("column", torch.tensor(columns, dtype=torch.int64))
+        self.register_buffer("least_rank", least)
+        self.count = table.size
+        self.bytes_per_row = self.ranks.bytes_per_row + table.shape[0] + self.count
+        return place
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return 1 or 0 for each decision: int8 (decisions, n_rows) for x (columns, n_rows)."""
+        values = self.ranks(x).index_select(0, self.column).unsqueeze(1)
+        return at_most(self.least_rank, values).flatten(0, 1)
 
 
 def _segments(
-    column: npt.NDArray[Any], threshold: npt.NDArray[Any]
+    column: npt.NDArray[Any], threshold: npt.NDArray[Any], padding: float
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
     """Lay splits, sorted by column, out in segments of one column each.
 
@@ -79,20 +137,13 @@ def _segments(
         Position of each split in the flattened table.
     column : int array, shape (n_segments,)
     table : array, shape (n_segments, SEGMENT_SPLITS)
-        Thresholds, padded with NaN.
+        Thresholds, padded.
     """
     turn = (np.arange(len(column)) - np.searchsorted(column, column)) % SEGMENT_SPLITS
     segment = np.cumsum(turn == 0) - 1
-    table = np.full((segment[-1] + 1, SEGMENT_SPLITS), np.nan, threshold.dtype)
+    table = np.full((segment[-1] + 1, SEGMENT_SPLITS), padding, threshold.dtype)
     table[segment, turn] = threshold
     return segment * SEGMENT_SPLITS + turn, column[turn == 0], table
-
-
-def at_most(x: Tensor, threshold: Tensor) -> Tensor:
-    """Compute ``x <= threshold`` in x's dtype, several times as fast in torch as in bools."""
-    if torch.compiler.is_compiling():
-        return (x <= threshold).to(x.dtype)
-    return torch.le(x, threshold, out=x.new_empty(0))
 
 
 def pad_trees(forest: Forest) -> list[npt.NDArray[np.int32]]:

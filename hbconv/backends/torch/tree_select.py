@@ -9,7 +9,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from hbconv.backends.torch.tree_decisions import Decisions, MakeOutput, at_most
+from hbconv.backends.torch.tree_decisions import MakeOutput, RankedDecisions
+from hbconv.backends.torch.tree_ranks import at_most
 from hbconv.forest import Forest
 
 __all__ = ["SelectManyRows", "SelectOneRow"]
@@ -87,7 +88,7 @@ class SelectManyRows(nn.Module):
         make_output: MakeOutput,
     ) -> None:
         super().__init__()
-        self.decisions = Decisions(column, threshold)
+        self.decisions = RankedDecisions(column, threshold)
         self.depth = forest.depth
         most = int(np.diff(forest.first_leaf.data).max(initial=0))
         self.dtype, least = (torch.int8, -128) if most <= 256 else (torch.int32, 0)
@@ -108,9 +109,10 @@ class SelectManyRows(nn.Module):
         self.register_buffer("codes", codes)
         self.register_buffer("roots", torch.tensor(roots))
         self.output = make_output(np.arange(forest.n_leaves, dtype=np.int32))
-        decided = self.decisions.threshold.numel()
         code_bytes = codes.element_size()
-        self.bytes_per_row = 5 * decided + 5 * widest * code_bytes + 16 * forest.n_trees
+        self.bytes_per_row = (
+            self.decisions.bytes_per_row + 5 * widest * code_bytes + 16 * forest.n_trees
+        )
 
     def forward(self, x: Tensor, unbounded: bool = False) -> Tensor:  # noqa: ARG002
         """Return the output for x (columns, n_rows)."""

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from hbconv.backends.torch.tree_decisions import Decisions, MakeOutput, pad_trees
+from hbconv.backends.torch.tree_decisions import Decisions, MakeOutput, RankedDecisions, pad_trees
 from hbconv.forest import Forest
 
 __all__ = ["TraverseManyRows", "TraverseOneRow"]
@@ -69,7 +69,7 @@ class TraverseManyRows(nn.Module):
         make_output: MakeOutput,
     ) -> None:
         super().__init__()
-        self.decisions = Decisions(column, threshold)
+        self.decisions = RankedDecisions(column, threshold)
         *levels, last = pad_trees(forest)
         self.n_trees = forest.n_trees
         self.depth = forest.depth
@@ -89,12 +89,11 @@ class TraverseManyRows(nn.Module):
             splits = torch.tensor(self.decisions.find(levels[level]).ravel())
             self.register_buffer(f"splits_{level}", splits)
         self.output = make_output(~last.ravel())
-        decided = self.decisions.threshold.numel()
-        self.bytes_per_row = 5 * decided + 2 * len(self.top) + 16 * forest.n_trees
+        self.bytes_per_row = self.decisions.bytes_per_row + 2 * len(self.top) + 16 * forest.n_trees
 
     def forward(self, x: Tensor, unbounded: bool = False) -> Tensor:
         """Return the output for x (columns, n_rows); ``unbounded`` allows any number of rows."""
-        decisions = self.decisions(x).to(torch.int8)
+        decisions = self.decisions(x)
         levels = decisions.index_select(0, self.top).split(self.sizes)
         path = levels[-1] + self.path
         for left in reversed(levels[:-1]):

@@ -1,0 +1,37 @@
+"""Ranks of values among thresholds, beside plain compares."""
+
+import numpy as np
+import pytest
+import torch
+
+from hbconv.backends.torch.tree_decisions import RankedDecisions
+from hbconv.backends.torch.tree_ranks import MAX_RANK
+
+
+def hurtful_rows(thresholds, dtype):
+    """Return values on thresholds, one ulp beside them, and special ones."""
+    t = thresholds.astype(dtype)
+    beside = [np.nextafter(t, dtype(side)) for side in (-np.inf, np.inf)]
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324], dtype)
+    return np.concatenate([t, *beside, special])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("counts", [(1, 1), (1, 2, 0, 7), (MAX_RANK, MAX_RANK + 1, 600, 1)])
+def test_decisions_are_those_of_compares(dtype, counts):
+    rng = np.random.default_rng(0)
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan]
+    column = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    threshold = rng.normal(size=len(column)).astype(dtype)
+    threshold[rng.permutation(len(threshold))[:5]] = special[: len(threshold)]
+    order = rng.permutation(len(column))
+    column, threshold = column[order], threshold[order]
+    x = hurtful_rows(threshold[~np.isnan(threshold)], dtype)
+    x = np.stack([rng.permutation(x) for _ in counts])
+
+    decisions = RankedDecisions(column, threshold)
+    found = decisions(torch.from_numpy(x)).numpy()[decisions.of_split]
+
+    assert found.dtype == np.int8
+    np.testing.assert_array_equal(found[:-1].astype(bool), x[column] <= threshold[:, None])
+    assert not found[-1].any()
