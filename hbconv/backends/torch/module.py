@@ -19,7 +19,7 @@ from hbconv.errors import InputError
 from hbconv.strategy import lower_trees
 from hbconv.tensor import PRIMITIVES, Builder, Constant, Input, Op, TensorProgram
 from hbconv.tensor.program import Instruction
-from hbconv.tensor.runs import Runs, find_few_runs
+from hbconv.tensor.runs import Runs, find_few_runs, find_repeats
 from hbconv.tensor.splits import Splits, prepare_splits
 
 __all__ = ["TensorModule"]
@@ -152,6 +152,8 @@ class _FxWriter:
             return self.graph.call_module(f"trees_{name}", (self.nodes[instruction.operands[0]],))
         if isinstance(instruction, Op) and (runs := self.runs(instruction)):
             return self.copied(instruction, runs)
+        if isinstance(instruction, Op) and (repeats := self.repeats(instruction)):
+            return self.repeated(instruction, repeats)
         if isinstance(instruction, Op):
             attributes = dict(_torch_attribute(*item) for item in instruction.attributes.items())
             return self.graph.call_function(
@@ -178,6 +180,24 @@ class _FxWriter:
         x = self.nodes[op.operands[0]]
         parts = [self.graph.call_function(torch.narrow, (x, dim, *run)) for run in runs]
         return self.graph.call_function(torch.cat, (parts, dim))
+
+    def repeats(self, op: Op) -> Runs:
+        """Return the columns that a ``take`` repeats, and how often; none where it hardly does."""
+        indices = self.program.instructions[op.operands[-1]]
+        x = self.program.instructions[op.operands[0]].type
+        if op.primitive != "take" or not isinstance(indices, Constant) or len(x.shape) != 1:
+            return ()
+        return find_repeats(indices.value.data, x.shape[0])
+
+    def repeated(self, op: Op, repeats: Runs) -> fx.Node:
+        """Copy one column after another, each as often as it comes."""
+        x = self.nodes[op.operands[0]]
+        columns = [self.graph.call_function(torch.narrow, (x, 1, at, 1)) for at, _ in repeats]
+        parts = [
+            self.graph.call_method("expand", (column, -1, count))
+            for column, (_, count) in zip(columns, repeats, strict=True)
+        ]
+        return self.graph.call_function(torch.cat, (parts, 1))
 
     def operands(self, name: str, op: Op) -> tuple[fx.Node, ...]:
         operands = tuple(self.nodes[i] for i in op.operands)
