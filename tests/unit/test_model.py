@@ -91,7 +91,9 @@ def test_moving_it_keeps_the_model():
 
 def test_the_module_takes_and_gives_tensors():
     found = model("forest", "torch", sample=matrix()[:2])
-    answers = dict(zip(found.parsed.tensors, found.module(torch.from_numpy(matrix())), strict=True))
+    answers = dict(
+        zip(found.parsed.exported, found.module(torch.from_numpy(matrix())), strict=True)
+    )
     np.testing.assert_array_equal(answers["predict_proba"].numpy(), found.predict_proba(matrix()))
     np.testing.assert_array_equal(
         found.classes_[answers["predict"].numpy()[:, 0]], found.predict(matrix())
