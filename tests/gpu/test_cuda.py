@@ -116,7 +116,7 @@ def test_a_program_written_for_devices_runs_after_a_move(tmp_path):
     program = torch.export.load(tmp_path / "model.pt2")
     moved = torch.export.passes.move_to_device_pass(program, "cuda").module()
     rows = torch.tensor(X.astype(model.dtypes[0]), device="cuda")
-    found = dict(zip(model.parsed.tensors, moved(rows), strict=True))
+    found = dict(zip(model.parsed.exported, moved(rows), strict=True))
     np.testing.assert_array_equal(found["predict"].cpu().numpy(), source.predict(X))
 
 

@@ -97,7 +97,7 @@ def write(folder: Path) -> None:
 
 def _program(model: hbconv.Model) -> Any:
     """The program of all methods, with its constants."""
-    return model.programs.lowered(model.parsed.tensors, model.dtypes).program
+    return model.programs.lowered(model.parsed.exported, model.dtypes).program
 
 
 def answer(folder: Path) -> None:

@@ -151,7 +151,7 @@ def _library(model: hbconv.Model, path: Path) -> Answers:
         method: partial(
             _called, model, library, programs.compilation((method,), model.dtypes).graph
         )
-        for method in model.parsed.tensors
+        for method in model.parsed.exported
     }
     return lambda x: {method: function(x) for method, function in functions.items()}
 

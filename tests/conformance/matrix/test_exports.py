@@ -60,7 +60,7 @@ def test_a_file_answers_as_the_source(case: Case, suffix: str, tmp_path: Path) -
     texts become tokens on the host, is refused.
     """
     model = compiled(case, "reference")
-    if model.reads.entries or not model.parsed.tensors or _hashes(model):
+    if model.reads.entries or not model.parsed.exported or _hashes(model):
         with pytest.raises(
             BackendError,
             match=r"its texts become tokens on the host|kneighbors is none|no operator that hashes text",
@@ -77,7 +77,7 @@ def test_a_file_answers_as_the_source(case: Case, suffix: str, tmp_path: Path) -
                     np.testing.assert_allclose(dense(got), dense(ask(case, method, x)), rtol=1e-3)
                 else:
                     compare_values(case, method, x, dense(got))
-        assert set(found) == set(model.parsed.tensors)
+        assert set(found) == set(model.parsed.exported)
 
 
 def _hashes(model: hbconv.Model) -> bool:

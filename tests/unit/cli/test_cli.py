@@ -112,7 +112,7 @@ def test_convert_compiles_for_a_sample(capsys, files, table):
     assert result["inputs"] == "float32 (2 columns), string (1)"
     assert "predict of float32 (2 columns), string (1)" in result["compiled"]
     stored = hbconv.load(files / "m.hbc", trusted=True)
-    assert len(stored.compiled) == len(stored.parsed.tensors)
+    assert len(stored.compiled) == len(stored.parsed.exported)
 
 
 def test_convert_writes_a_triton_repository(capsys, files):

@@ -160,7 +160,7 @@ def test_an_export_adds_a_version(tmp_path):
 def test_what_cannot_be_written_leaves_nothing(tmp_path):
     dicts = [{"a": 1.0}, {"b": 2.0}]
     neighbours = hbconv.convert(KNeighborsClassifier(2).fit(matrix(), labels()), "reference")
-    assert set(neighbours.methods) > set(neighbours.parsed.tensors)
+    assert set(neighbours.methods) > set(neighbours.parsed.exported)
     empty = OneHotEncoder().fit(np.array([["a", None], ["b", np.nan]], object))
     for source, file, message in (
         (DictVectorizer().fit(dicts), ".hbc", "no tensors of mappings"),
