@@ -116,7 +116,7 @@ def test_torch_files_run_without_hbconv(suffix, count, tmp_path):
             loaded = torch.jit.load(tmp_path / "m.pt")
     else:
         loaded = torch.export.load(tmp_path / "m.pt2").module()
-    answers = dict(zip(found.parsed.tensors, loaded(torch.from_numpy(x)), strict=True))
+    answers = dict(zip(found.parsed.exported, loaded(torch.from_numpy(x)), strict=True))
     np.testing.assert_array_equal(answers["predict_proba"].numpy(), found.predict_proba(x))
 
 

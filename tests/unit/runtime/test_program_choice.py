@@ -143,7 +143,7 @@ def test_programs_are_listed():
     assert found.compiled == ()
     found.compile(FRAME)
     listed = {str(program) for program in found.compiled}
-    assert listed == {f"{method} of float64" for method in found.parsed.tensors}
+    assert listed == {f"{method} of float64" for method in found.parsed.exported}
 
 
 def test_an_unknown_option_is_refused():
