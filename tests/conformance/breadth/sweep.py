@@ -21,7 +21,7 @@ from breadth.values import parameters, values
 from matrix.case import Case, fitted
 from matrix.compare import ask, compare
 from matrix.estimators import first_settings
-from sources import methods
+from sources import compared, methods
 
 import hbconv
 from hbconv.errors import BackendError, InputError, UnsupportedError
@@ -231,8 +231,8 @@ def _has_methods_that_answer(case: Case, model: Model, subject: Subject) -> None
     """No method more than the source has; none less, but for those that it has and refuses
     whatever the rows.
     """
-    assert set(model.methods) <= set(case.names), (
-        f"{sorted(set(model.methods) - set(case.names))} are no methods of the source"
+    assert set(compared(model)) <= set(case.names), (
+        f"{sorted(set(compared(model)) - set(case.names))} are no methods of the source"
     )
     missing = [
         m
@@ -247,7 +247,7 @@ def _compare(case: Case, model: Model, x: Any, figures: Figures) -> None:
     """Compare all methods that the source answers; rows that it refuses, the model refuses too."""
     refused = {method: error for method in case.names if (error := _refusal(case, method, x))}
     if model.methods[0] in refused:
-        for method in model.methods:
+        for method in compared(model):
             try:
                 getattr(model, method)(x)
             except InputError:
@@ -290,5 +290,5 @@ def answers(model: Model, x: Any) -> dict[str, Any]:
         }
     return {
         method: found[method] if method in found else getattr(model, method)(x)
-        for method in model.methods
+        for method in compared(model)
     }

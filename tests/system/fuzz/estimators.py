@@ -18,6 +18,7 @@ from fuzz.mutate import mutate_array
 from fuzz.runner import Subject
 from matrix.estimators import first_settings
 from sklearn.tree._tree import Tree
+from sources import compared
 
 import hbconv
 
@@ -144,8 +145,9 @@ def attempt(path: Path, rng: np.random.Generator) -> None:
         return  # the source does not survive being stored
     x = subject(name).rows(ROWS, "float64", known=True)
     model = hbconv.convert(estimator, backend="reference")
-    ours = call(model, model.methods, x)
-    answers_alike(in_child(lambda: answers_of(estimator, model.methods, x))[1], ours)
+    methods = compared(model)
+    ours = call(model, methods, x)
+    answers_alike(in_child(lambda: answers_of(estimator, methods, x))[1], ours)
 
 
 def estimators(chosen: Sequence[str]) -> Subject:
