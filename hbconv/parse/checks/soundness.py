@@ -119,7 +119,9 @@ def _codes(node: Node) -> int:
 
     Labels fewer than these would be read beyond their end.
     """
-    if isinstance(node, Concat | Choose | Cast):
+    if isinstance(node, Choose):
+        return max(_codes(node.x), _codes(node.y))
+    if isinstance(node, Concat | Cast):
         return max(map(_codes, node.inputs))
     if isinstance(node, ArgMax):
         return node.x.type.width // node.groups

@@ -337,3 +337,16 @@ def test_the_inverse_is_a_model() -> None:
     assert np.array_equal(
         model.for_target(backend="torch").inverse_transform(x), model.inverse_transform(x)
     )
+
+
+@pytest.mark.parametrize("options", [{"max_categories": 1}, {"min_frequency": 10}])
+def test_a_column_of_infrequent_categories_alone(options: dict[str, int]) -> None:
+    """Its one code stands for all of them."""
+    x = np.array([[1.0], [2.0], [1.0], [2.0]])
+    encoder = OrdinalEncoder(**options).fit(x)
+    model = hbconv.convert(encoder, "reference")
+    codes = encoder.transform(x)
+    np.testing.assert_array_equal(model.transform(x), codes)
+    assert model.inverse_transform(codes).tolist() == encoder.inverse_transform(codes).tolist()
+    with pytest.raises(InputError, match="codes of no category"):
+        model.inverse_transform(codes + 1)
