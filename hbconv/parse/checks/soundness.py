@@ -117,10 +117,13 @@ def _each(node: Node, labels: int) -> Sequence[Node]:
 def _codes(node: Node) -> int:
     """Count the codes that a node may give, as far as is known.
 
-    Labels fewer than these would be read beyond their end.
+    Labels fewer than these would be read beyond their end. A condition gives none, and checks of
+    the rows bound what is cast from floats.
     """
     if isinstance(node, Choose):
         return max(_codes(node.x), _codes(node.y))
+    if isinstance(node, Cast) and node.x.type.dtype.startswith("float"):
+        return 0
     if isinstance(node, Concat | Cast):
         return max(map(_codes, node.inputs))
     if isinstance(node, ArgMax):

@@ -196,6 +196,41 @@ def test_an_ordinal_encoder_gives_missing_values_back(missing: float) -> None:
     assert_inverts(encoder, np.asarray(encoder.transform(data)))
 
 
+@pytest.mark.parametrize("data", [["a", "a"], [7, 7], [0.5, 0.5]], ids=["texts", "ints", "floats"])
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        OrdinalEncoder(),
+        OneHotEncoder(sparse_output=False),
+        OneHotEncoder(drop="first", sparse_output=False),
+        OneHotEncoder(drop="if_binary", sparse_output=False),
+        OneHotEncoder(drop="if_binary", handle_unknown="ignore", sparse_output=False),
+    ],
+    ids=str,
+)
+def test_a_column_may_have_one_category(encoder: Any, data: list[Any]) -> None:
+    """A row of zeros is that category where another column drops one."""
+    rows = np.array([data, ["b", "c"]], dtype=object).T
+    x = encoder.fit(rows).transform(rows)
+    assert_inverts(encoder, x, x * 0)
+
+
+def test_a_missing_value_may_be_infrequent() -> None:
+    """Its place among all categories is beyond the frequent ones, and is refused."""
+    data = np.array([["a"], ["b"], ["c"], ["a"], ["a"], ["d"], [np.nan]], dtype=object)
+    encoder = OrdinalEncoder(max_categories=2).fit(data)
+    x = encoder.transform(data)
+    assert_inverts(encoder, x, np.where(x == 0, np.nan, x))
+
+
+def test_categories_of_an_array_of_objects_have_one_dtype() -> None:
+    data = pd.DataFrame({"a": [True, False, True], "b": [1, 2, 2], "c": [1.5, 2, 2]})
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).fit(data)
+    x = encoder.transform(data)
+    got = hbconv.convert(encoder, "reference").inverse_transform(x)
+    assert repr(got.tolist()) == repr(encoder.inverse_transform(x).tolist())
+
+
 @pytest.mark.parametrize("encode", ["onehot", "onehot-dense", "ordinal"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_bins_become_their_centres(encode: str, dtype: Any) -> None:

@@ -95,11 +95,12 @@ def _one_hot_column(
         return beyond, table, False
     if takes_unknown:
         return Choose(is_zero, _code(step.x, len(shown)), place), shown, True
-    step.check(
-        is_zero,
-        f"Column {j} holds rows of zeros, which {step.name} (step {step.where!r}) cannot invert "
-        f"with drop=None and handle_unknown={est.handle_unknown!r}.",
-    )
+    if drops is None or len(shown) > 1:  # of one category alone, the source model reads zeros too
+        step.check(
+            is_zero,
+            f"Column {j} holds rows of zeros, which {step.name} (step {step.where!r}) cannot "
+            f"invert with drop={est.drop!r} and handle_unknown={est.handle_unknown!r}.",
+        )
     return place, shown, False
 
 
@@ -116,11 +117,11 @@ def invert_ordinal_encoder(step: Step) -> Output:
     est = step.estimator
     step.require_finite(allow_nan=True)
     groups = getattr(est, "_infrequent_indices", None) or [None] * len(est.categories_)
+    dtype = np.result_type(*[np.asarray(c).dtype for c in est.categories_])
     read = [
-        _ordinal_column(step, j, np.asarray(est.categories_[j]), groups[j])
+        _ordinal_column(step, j, np.asarray(est.categories_[j]).astype(dtype), groups[j])
         for j in range(len(est.categories_))
     ]
-    dtype = np.result_type(*[np.asarray(c).dtype for c in est.categories_])
     unknown = est.handle_unknown == "use_encoded_value"
     if unknown or any(group is not None for group in groups):
         dtype = np.dtype(object)

@@ -574,7 +574,7 @@ def test_a_catboost_classifier_that_contradicts_itself(catboost_classes, value, 
 )
 def test_a_number_that_float64_cannot_hold_stands_where_nobody_reads(catboost_document, number):
     document = copy.deepcopy(catboost_document)
-    document["oblivious_trees"][0]["leaf_weights"][0] = "@"
+    document["oblivious_trees"][0]["unread"] = "@"
     data = json.dumps(document)
     with pytest.raises(ConversionError, match="which float64 cannot hold"):
         parse_catboost_json(data.replace('"@"', number).encode())
