@@ -329,6 +329,26 @@ def test_targets_are_inverted_to_numbers_alone() -> None:
     np.testing.assert_allclose(got, whole.predict(ROWS), rtol=1e-10)
 
 
+@pytest.mark.parametrize(
+    "transformer",
+    [
+        KBinsDiscretizer(2, encode="ordinal", strategy="uniform"),
+        KBinsDiscretizer(2, encode="onehot-dense", strategy="uniform"),
+        OneHotEncoder(sparse_output=False),
+        OrdinalEncoder(),
+    ],
+    ids=str,
+)
+def test_targets_are_inverted_to_numbers_of_tables(transformer: Any) -> None:
+    """Inverses that take numbers from tables give a target."""
+    whole = TransformedTargetRegressor(
+        LinearRegression(), transformer=transformer, check_inverse=False
+    ).fit(X, Y + 3)
+    got = hbconv.convert(whole, "reference").predict(ROWS)
+    want = whole.predict(ROWS)
+    assert (got.dtype, got.tolist()) == (want.dtype, want.tolist())
+
+
 @pytest.mark.parametrize("backend", ["torch", "onnx", "tvm"])
 def test_a_file_keeps_the_inverse(backend: str, tmp_path: Path) -> None:
     """With its compiled programs, where the file is trusted."""
