@@ -16,6 +16,8 @@ import pandas as pd
 import pytest
 import xgboost as xgb
 from sklearn import ensemble, tree
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sources import ask
 from trees.battery import BACKENDS, hostile_rows
 
@@ -95,6 +97,12 @@ def test_lightgbm_puts_classes_side_by_side():
     np.testing.assert_array_equal(
         read.contributions(X), hbconv.convert(model, backend="reference").contributions(X)
     )
+
+
+def test_the_last_step_of_a_pipeline_is_explained_alone():
+    whole = make_pipeline(StandardScaler(), lgb.LGBMRegressor(**QUIET)).fit(X, VALUE)
+    assert "contributions" not in hbconv.convert(whole, backend="reference").methods
+    check(whole[-1], rows=[whole[:-1].transform(X)])
 
 
 def test_lightgbm_without_covers_has_no_contributions():
