@@ -101,7 +101,8 @@ def test_lightgbm_puts_classes_side_by_side():
 
 def test_the_last_step_of_a_pipeline_is_explained_alone():
     whole = make_pipeline(StandardScaler(), lgb.LGBMRegressor(**QUIET)).fit(X, VALUE)
-    assert "contributions" not in hbconv.convert(whole, backend="reference").methods
+    with pytest.raises(AttributeError, match="Of a pipeline, convert the last step"):
+        _ = hbconv.convert(whole, backend="reference").contributions
     check(whole[-1], rows=[whole[:-1].transform(X)])
 
 
