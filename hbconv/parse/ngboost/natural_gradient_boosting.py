@@ -68,15 +68,20 @@ def parse_regressor(step: Step) -> dict[str, Output]:
 
 
 def _distribution(cls: type) -> str:
-    """Return the name of a distribution, which fitting wraps to take targets without censoring."""
+    """Return the name of a distribution, with its module where it is not ngboost's.
+
+    Fitting wraps it to take targets without censoring.
+    """
     wrapped = cls.__name__ == "DistWithUncensoredScore"
-    return cls.__bases__[0].__name__ if wrapped else cls.__name__
+    own = cls.__bases__[0] if wrapped else cls
+    ours = own.__module__.startswith("ngboost.")
+    return own.__name__ if ours else f"{own.__module__}.{own.__name__}"
 
 
 @parses("ngboost.NGBClassifier", features=lambda est: int(est.n_features), is_fitted=_is_fitted)
 def parse_classifier(step: Step) -> dict[str, Output]:
     """Predict the softmax of the parameters; that of the first class is 0."""
-    name = step.estimator.Dist.__name__
+    name = _distribution(step.estimator.Dist)
     if name not in ("Bernoulli", "Categorical"):
         raise step.refuse("Dist", name, "hbconv handles k_categorical.")
     params = _params(step)

@@ -6,12 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
     MATRIX,
     VECTOR,
     Affine,
+    Cast,
+    Choose,
+    Compare,
     Concat,
     ConstantRows,
     GroupSums,
@@ -23,7 +27,7 @@ from hbconv.containers import (
     Schema,
 )
 from hbconv.parse.registry import parses
-from hbconv.parse.step import Step
+from hbconv.parse.step import Step, select
 
 Link = Callable[[Node], Node]
 
@@ -85,6 +89,7 @@ _LINKS: dict[str, Link] = {
 }
 """Means of a generalized linear model, by the name of its link."""
 
+_LINK_MODULE = "statsmodels.genmod.families.links"
 _GLM = "statsmodels.genmod.generalized_linear_model.GLM"
 
 
@@ -105,15 +110,31 @@ def parse_results(step: Step) -> dict[str, Output]:
         raise step.refuse("formula", getattr(model, "formula", None), hint)
     mean = _mean(step, model)
     params = np.asarray(step.estimator.params, np.float64)
-    predicted = mean(Linear.of(step.x, params))
+    predicted = mean(_product(step.x, params))
     return {"predict": Output(predicted, VECTOR if params.ndim == 1 else MATRIX)}
+
+
+def _product(x: Node, params: npt.NDArray[np.float64]) -> Node:
+    """Return the product of columns and parameters.
+
+    Zero times what is not finite is NaN. The optimizer leaves such columns out of a product, so
+    they are looked at beside it.
+    """
+    product = Linear.of(x, params)
+    unused = np.flatnonzero(~params.reshape(len(params), -1).any(axis=1))
+    if not len(unused):
+        return product
+    finite = Compare.of(Map(Cast(select(x, unused.tolist()), "float64"), "abs"), "lt", np.inf)
+    all_finite = Compare.of(GroupSums(Cast(finite, "int32"), 1), "ge", len(unused))
+    return Choose(all_finite, product, ConstantRows(x, Array([np.nan] * product.type.width)))
 
 
 def _mean(step: Step, model: Any) -> Link:
     name = f"{type(model).__module__}.{type(model).__name__}"
     if name == _GLM:
-        link = type(model.family.link).__name__
-        if link not in _LINKS:
+        cls = type(model.family.link)
+        link = cls.__name__
+        if link not in _LINKS or cls.__module__ != _LINK_MODULE:
             raise step.refuse("link", link, f"hbconv handles {', '.join(_LINKS)}.")
         return _LINKS[link]
     if name not in _MEANS:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from ngboost import NGBRegressor
 from ngboost.distns import Cauchy
+from ngboost.distns import Normal as OwnNormal
 from sklearn.linear_model import Ridge
 
 import hbconv
@@ -19,6 +20,18 @@ def test_refuses_a_distribution_without_a_mean_here() -> None:
     """The mean of a distribution is a formula of its own."""
     model = NGBRegressor(Dist=Cauchy, **SMALL).fit(ROWS, ROWS[:, 0])
     with pytest.raises(UnsupportedError, match="Dist='Cauchy'"):
+        hbconv.convert(model, "reference")
+
+
+def test_refuses_a_distribution_of_the_user_that_has_a_known_name() -> None:
+    """A distribution is known by its class, not by the name of one."""
+
+    class Normal(OwnNormal):
+        def predict(self) -> np.ndarray:
+            return self.loc + 100
+
+    model = NGBRegressor(Dist=Normal, **SMALL).fit(ROWS, ROWS[:, 0])
+    with pytest.raises(UnsupportedError, match=r"Dist='.*\.Normal'"):
         hbconv.convert(model, "reference")
 
 

@@ -35,3 +35,26 @@ def test_refuses_links_by_name() -> None:
     model = sm.GLM(FLAGS, ROWS, family=family).fit()
     with pytest.raises(UnsupportedError, match="link='Cauchy'"):
         hbconv.convert(model, "reference")
+
+
+def test_refuses_a_link_of_the_user_that_has_a_known_name() -> None:
+    """A link is known by its class, not by the name of one."""
+
+    class Log(sm.families.links.Log):
+        pass
+
+    model = sm.GLM(FLAGS, ROWS, family=sm.families.Poisson(Log(), check_link=False)).fit()
+    with pytest.raises(UnsupportedError, match="link='Log'"):
+        hbconv.convert(model, "reference")
+
+
+@pytest.mark.parametrize("penalties", [[0.0, 9.0], [9.0, 9.0]])
+def test_a_parameter_of_zero_keeps_what_is_not_finite(penalties: list[float]) -> None:
+    """Zero times NaN or infinity is NaN, as in the product of numpy."""
+    model = sm.OLS(FLAGS, ROWS.to_numpy()).fit_regularized(alpha=penalties, L1_wt=1.0)
+    assert np.array_equal(model.params == 0, np.array(penalties) > 0)
+    rows = np.ones((4, 2))
+    rows[:3, 1] = [np.nan, np.inf, -np.inf]
+    with np.errstate(invalid="ignore"):
+        want = model.predict(rows)
+    np.testing.assert_allclose(hbconv.convert(model, "torch").predict(rows), want, rtol=1e-12)
