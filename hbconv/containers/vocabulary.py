@@ -14,7 +14,9 @@ __all__ = ["Vocabulary"]
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Known values and their codes (positions), with codes of None and of NaN, -1 where unknown.
+    """Known values and their codes (positions), with codes of None, NaN and ``pandas.NA``.
+
+    These are -1 where they are unknown, as other values are.
 
     In nearly all models the values are texts. A column of objects may hold numbers and bytes too.
     Python's equality holds for these: 1, 1.0 and True are one value.
@@ -23,6 +25,7 @@ class Vocabulary:
     values: tuple[str | bytes | float | bool | None, ...]
     none: int = -1
     nan: int = -1
+    na: int = -1
 
     @cached_property
     def codes(self) -> Mapping[object, int]:
@@ -56,6 +59,9 @@ class _Codes(dict[object, int]):
         super().__init__(zip(vocabulary.values, range(len(vocabulary.values)), strict=True))
         self[None] = vocabulary.none
         self._nan = vocabulary.nan
+        self._na = vocabulary.na
 
     def __missing__(self, value: object) -> int:
+        if type(value).__name__ == "NAType":
+            return self._na
         return self._nan if isinstance(value, float | np.floating) and value != value else -1

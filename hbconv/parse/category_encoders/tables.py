@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import Compare, Node
-from hbconv.parse.common.text_columns import are_numbers, is_nan
+from hbconv.parse.common.text_columns import NA, are_numbers, is_nan
 from hbconv.parse.step import Step
 
 __all__ = ["ColumnTable", "read_tables"]
@@ -32,7 +32,7 @@ class ColumnTable:
     position : int
         Place of the column in the rows.
     categories : ndarray
-        Categories that the encoder tells apart; NaN, and None for text, at the end.
+        Categories that the encoder tells apart; NaN, and None and NA for text, at the end.
     made : list
         Names of the columns that it becomes.
     values : list of ndarray
@@ -123,11 +123,11 @@ def _in_order(column: npt.NDArray[Any], known: list[Any]) -> npt.NDArray[Any]:
 
 
 def _with_missing(known: list[Any]) -> npt.NDArray[Any]:
-    """Return the categories with the ways to say missing at the end: NaN, and None for text."""
+    """Return the categories, then the ways to say missing: NaN, for text also None and NA."""
     if known and are_numbers(np.array(known, dtype=object)):
         return np.array([*known, np.nan], dtype=np.float64)
-    categories = np.empty(len(known) + 2, dtype=object)
-    categories[:] = [*known, np.nan, None]
+    categories = np.empty(len(known) + 3, dtype=object)
+    categories[:] = [*known, np.nan, None, NA]
     return categories
 
 

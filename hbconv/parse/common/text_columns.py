@@ -34,6 +34,7 @@ from hbconv.containers import (
 from hbconv.parse.step import Step, concat, select
 
 __all__ = [
+    "NA",
     "are_numbers",
     "category_codes",
     "columns_of",
@@ -44,6 +45,9 @@ __all__ = [
 
 Raw = str | bytes | float | None
 """A raw value, or one of the two ways (None and NaN) to say that it is missing."""
+
+NA = "\0NA"
+"""Stands for ``pandas.NA`` among raw values, to sources that take it for missing."""
 
 _NAN = float("nan")
 _PLAIN = (str, bytes, int, float, np.number, np.bool_)
@@ -78,7 +82,7 @@ class TextColumn:
     @property
     def markers(self) -> tuple[str, ...]:
         """Return the texts that a step treats unlike others."""
-        return tuple(m for edit in self.edits for m in edit.values if isinstance(m, str))
+        return tuple(m for edit in self.edits for m in edit.values if _is_text(m))
 
     def filled(self, value: Raw) -> Raw:
         """Return the (canonical) value as the encoder sees it."""
@@ -183,17 +187,24 @@ def _value_codes(step: Step, position: int, categories: list[Raw]) -> Node:
             "Convert the input's columns.",
         )
     position_of = {_canonical(category): i for i, category in enumerate(categories)}
-    values = tuple(
-        dict.fromkeys(
-            [*(v for v in categories if v is not None and not is_nan(v)), *column.markers]
-        )
-    )
+    values = tuple(dict.fromkeys([*(v for v in categories if _is_known(v)), *column.markers]))
     codes = [position_of.get(column.filled(v), -1) for v in values]
-    unknown, none, nan = (position_of.get(column.filled(v), -1) for v in (_UNKNOWN, None, _NAN))
+    unknown, *missing = (position_of.get(column.filled(v), -1) for v in (_UNKNOWN, None, _NAN, NA))
     if codes == list(range(len(values))) and unknown == -1:
-        return Codes(column.schema, column.column, Vocabulary(values, none, nan))
-    raw = Codes(column.schema, column.column, Vocabulary(values, len(values), len(values) + 1))
-    return Recode(raw, (Array(np.array([unknown, *codes, none, nan], dtype=np.int32)),))
+        return Codes(column.schema, column.column, Vocabulary(values, *missing))
+    if missing[-1] == unknown:
+        missing.pop()
+    places = range(len(values), len(values) + len(missing))
+    raw = Codes(column.schema, column.column, Vocabulary(values, *places))
+    return Recode(raw, (Array(np.array([unknown, *codes, *missing], dtype=np.int32)),))
+
+
+def _is_known(value: Raw) -> bool:
+    return value is not None and value != NA and not is_nan(value)
+
+
+def _is_text(value: Raw) -> bool:
+    return isinstance(value, str) and value != NA
 
 
 def _as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Compare, IsMissing, KeepText, Node, Output, Recode
-from hbconv.parse.common.text_columns import category_codes, is_nan
+from hbconv.parse.common.text_columns import NA, category_codes, is_nan
 from hbconv.parse.feature_engine.frame import as_frame, changed, columns, parses_frame
 from hbconv.parse.step import Step
 
-_MISSING = (float("nan"), None)
+_MISSING = (float("nan"), None, NA)
 
 
 @parses_frame(
@@ -60,7 +60,10 @@ def parse_one_hot_encoder(step: Step) -> dict[str, Output]:
 
 @parses_frame("feature_engine.encoding.RareLabelEncoder")
 def parse_rare_label_encoder(step: Step) -> dict[str, Output]:
-    """Replace all but the frequent categories by one; missing values stay where they are taken."""
+    """Replace all but the frequent categories by one.
+
+    Where missing values are taken, NaN and NA stay; the source does not count None as missing.
+    """
     est = step.estimator
     own = columns(step)
     takes_missing = est.missing_values != "raise"
@@ -73,7 +76,7 @@ def parse_rare_label_encoder(step: Step) -> dict[str, Output]:
             raise step.refuse("variables", name, "hbconv handles columns of text.")
         if not takes_missing:
             _refuse_missing(step, name, _codes(step, name, known), len(known))
-        kept = (*known, *_MISSING) if takes_missing else tuple(known)
+        kept = (*known, float("nan"), NA) if takes_missing else tuple(known)
         new[name] = KeepText(own[name], kept, est.replace_with)
     return changed(step, new)
 
@@ -83,7 +86,7 @@ def _codes(step: Step, name: Any, known: list[Any]) -> Node:
     position = list(step.estimator.feature_names_in_).index(name)
     if known and all(isinstance(value, int | float | np.number) for value in known):
         raise step.refuse("variables", name, "It holds numbers; hbconv handles columns of text.")
-    categories = np.empty(len(known) + 2, dtype=object)
+    categories = np.empty(len(known) + len(_MISSING), dtype=object)
     categories[:] = [*known, *_MISSING]
     return category_codes(step, position, categories)
 
@@ -96,11 +99,11 @@ def _refuse_missing(step: Step, name: Any, codes: Node, n_known: int) -> None:
 
 
 def _table(numbers: list[Any], other: float, missing: float) -> npt.NDArray[Any]:
-    """Return the number of an unknown value, of each category, and of the two missing ones.
+    """Return the number of an unknown value, of each category, and of missing ones.
 
     They are ints where the categories' numbers are and none is NaN.
     """
     known = np.array(numbers)
-    table = np.array([other, *known.astype(np.float64), missing, missing])
+    table = np.array([other, *known.astype(np.float64), *[missing] * len(_MISSING)])
     whole = known.dtype.kind in "iu" and not np.isnan(table).any()
     return table.astype(np.int64) if whole else table

@@ -8,10 +8,11 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import FillText, Impute, Node, Output
+from hbconv.parse.common.text_columns import NA
 from hbconv.parse.feature_engine.frame import changed, columns, parses_frame
 from hbconv.parse.step import Step
 
-_MISSING = (float("nan"), None)
+_MISSING = (float("nan"), None, NA)
 
 
 @parses_frame(

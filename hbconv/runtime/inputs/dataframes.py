@@ -196,7 +196,7 @@ def _pandas_column(series: Any) -> Data:
     if dtype.kind in "iufb":
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
     if type(dtype).__name__ == "ArrowDtype":
-        return _arrow_column(series.array.__arrow_array__(), "unknown")
+        return _arrow_column(series.array.__arrow_array__(), "na")
     return np.asarray(series)
 
 
@@ -232,7 +232,7 @@ def _pandas_categories(series: Any) -> Data:
 
 
 def _pandas_text(series: Any) -> Text:
-    null = "nan" if isinstance(series.dtype.na_value, float) else "unknown"
+    null = "nan" if isinstance(series.dtype.na_value, float) else "na"
     if series.dtype.storage == "pyarrow":
         return Text(series.array.__arrow_array__(), null)
     return Text(series.to_numpy(dtype=object), null)

@@ -28,9 +28,9 @@ class Text:
     Parameters
     ----------
     values : ndarray of object, or pyarrow Array or ChunkedArray of strings
-    null : {"none", "nan", "unknown"}
-        What an Arrow null stands for: None (or NaN, if the model knows only that), NaN, or an
-        unknown value (``pandas.NA``).
+    null : {"none", "nan", "na"}
+        What an Arrow null stands for: None (or NaN, if the model knows only that), NaN, or
+        ``pandas.NA``.
     """
 
     values: Any
@@ -110,8 +110,8 @@ def encode(
 
 
 def _null_code(null: str, vocabulary: Vocabulary) -> int:
-    if null == "unknown":
-        return UNKNOWN
+    if null == "na":
+        return vocabulary.na
     if null == "nan" or vocabulary.none == UNKNOWN:
         return vocabulary.nan
     return vocabulary.none

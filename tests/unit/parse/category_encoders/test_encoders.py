@@ -64,6 +64,16 @@ def test_refuses_unknown_and_missing_values_as_the_source() -> None:
         model.transform(ROWS)
 
 
+@pytest.mark.parametrize("dtype", ["str", "string", "category", object])
+def test_missing_texts_of_every_dtype_are_missing(dtype: Any) -> None:
+    """pandas.NA is a missing value to the source, not an unknown one."""
+    encoder = ce.TargetEncoder(cols=["size"]).fit(ROWS[["size"]], FLAGS)
+    size = ["S", "XL", pd.NA if dtype == "string" else None]
+    rows = pd.DataFrame({"size": pd.Series(size, dtype=dtype)})
+    found = hbconv.convert(encoder, "reference").transform(rows)
+    pd.testing.assert_frame_equal(found, encoder.transform(rows))
+
+
 @pytest.mark.parametrize(
     ("encoder", "parameter"),
     [

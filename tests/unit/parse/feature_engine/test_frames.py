@@ -37,6 +37,31 @@ def test_a_chain_from_missing_text_to_probabilities() -> None:
     np.testing.assert_allclose(found, model.predict_proba(rows), rtol=1e-12)
 
 
+def test_rare_labels_take_nan_and_na_for_missing_but_not_none() -> None:
+    """The source looks for NaN alone; in a column of dtype string NA is found too."""
+    model = make_pipeline(
+        encoding.RareLabelEncoder(tol=0.3, n_categories=1, missing_values="ignore"),
+        encoding.CountFrequencyEncoder(missing_values="ignore", unseen="encode"),
+    )
+    texts = pd.DataFrame({"colour": ["red", "red", "green", np.nan, "blue", "green"] * 4})
+    compiled = hbconv.convert(model.fit(texts), "reference")
+    for colours in (
+        pd.Series([None, np.nan, "red", "mauve"], dtype=object),
+        pd.Series([None, "red", "mauve"], dtype="string"),
+    ):
+        rows = pd.DataFrame({"colour": colours})
+        want = model.transform(rows).astype("int64")
+        pd.testing.assert_frame_equal(compiled.transform(rows), want)
+
+
+def test_encoders_refuse_na_where_the_source_does() -> None:
+    """NA in a column of dtype string is no value never seen."""
+    encoder = encoding.OrdinalEncoder(encoding_method="arbitrary", unseen="encode")
+    model = hbconv.convert(encoder.fit(ROWS[["colour"]].dropna()), "reference")
+    with pytest.raises(InputError, match="contains NaN"):
+        model.transform(pd.DataFrame({"colour": pd.Series([None, "red"], dtype="string")}))
+
+
 def test_answers_with_frames_whose_columns_keep_their_dtypes() -> None:
     """Columns that no step changes are as they were, and the order is the fitted one."""
     width = discretisation.EqualWidthDiscretiser(bins=3, variables=["count"])
