@@ -203,7 +203,7 @@ def _is_known(value: Raw) -> bool:
     return value is not None and value != NA and not is_nan(value)
 
 
-def _is_text(value: Raw) -> bool:
+def _is_text(value: Raw) -> TypeGuard[str]:
     return isinstance(value, str) and value != NA
 
 

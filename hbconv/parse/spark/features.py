@@ -54,19 +54,22 @@ def read_index_to_string(at: SparkStage) -> None:
 
 @stage("OneHotEncoderModel")
 def read_one_hot_encoder(at: SparkStage) -> None:
-    """Write zeros and a one; the last category, or what is kept behind it, has zeros alone."""
+    """Write zeros and a one; the last category, or what is kept behind it, has zeros alone.
+
+    All that is no category is kept: numbers below 0 and from ``size`` on, and NaN.
+    """
     policy = at.require("handleInvalid", "error", "keep")
     sizes = at.model.learned["categorySizes"]
     for name, made, size in zip(at.inputs(), at.outputs(), sizes, strict=True):
-        x = at.column(name)
-        if policy == "error":
-            at.step.check(
-                Compare.of(x, "ge", float(size)),
-                f"Unseen value in column {name!r} (step {at.step.where!r}).",
-            )
+        x = Cast(at.column(name), "float64")
+        for odd in (Compare.of(x, "lt", 0.0), Compare.of(x, "ge", float(size)), IsMissing(x)):
+            if policy == "error":
+                message = f"Unseen value in column {name!r} (step {at.step.where!r})."
+                at.step.check(odd, message)
         width = size + (policy == "keep") - bool(at.get("dropLast"))
-        width_or_more = Compare.of(x, "ge", float(width))
-        codes = Cast(Choose(width_or_more, ConstantRows(x, Array([-1.0])), x), "int32")
+        other = ConstantRows(x, Array([float(size) if width > size else -1.0]))
+        below = Choose(Compare.of(x, "lt", float(min(size, width))), x, other)
+        codes = Cast(Choose(Compare.of(x, "ge", 0.0), below, other), "int32")
         at.frame.add(made, OneHot(codes, (width,)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -57,11 +58,19 @@ def read_logistic_regression(at: SparkStage) -> None:
         _answer_classes(at, margins, Softmax(margins))
         return
     p = Map(margins, "sigmoid")
+    least = _margin_of(float(at.get("threshold")))
     at.frame.answers = {
-        "predict": predicted(Compare.of(p, "gt", float(at.get("threshold")), "int32"), 2),
+        "predict": predicted(Compare.of(margins, "gt", least, "int32"), 2),
         "predict_proba": Output(beside_complement(p)),
         "raw_scores": Output(Concat((Map(margins, "neg"), margins))),
     }
+
+
+def _margin_of(share: float) -> float:
+    """Return the margin that the threshold of a probability stands for: Spark compares margins."""
+    if share in (0.0, 1.0):
+        return math.inf if share else -math.inf
+    return math.log(share / (1.0 - share))
 
 
 @stage("NaiveBayesModel")
@@ -99,7 +108,7 @@ def read_perceptron(at: SparkStage) -> None:
 
 def _answer_classes(at: SparkStage, scores: Node, p: Node) -> None:
     at.frame.answers = {
-        "predict": predicted(ArgMax(p), p.type.width),
+        "predict": predicted(ArgMax(scores), p.type.width),
         "predict_proba": Output(p),
         "raw_scores": Output(scores),
     }

@@ -8,6 +8,7 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import Labels, Output, Schema
+from hbconv.parse.checks.damage import reading
 from hbconv.parse.registry import parses
 from hbconv.parse.spark import features, models, trees
 from hbconv.parse.spark.saved_model import SparkModel
@@ -30,10 +31,12 @@ def _columns_read(model: SparkModel) -> Schema:
     """Return the columns that stages read and none of them makes; Spark finds them by name."""
     made: set[str] = set()
     names: dict[str, None] = {}
-    for stage in _stages(model):
-        names |= dict.fromkeys(name for name in reads_of(stage) if name not in made)
-        made |= {stage.get(parameter) for parameter in _MADE} | set(stage.get("outputCols") or ())
-    return Schema.table(list(names))
+    with reading(model.folder.name, "Save the model anew."):
+        for stage in _stages(model):
+            names |= dict.fromkeys(name for name in reads_of(stage) if name not in made)
+            made |= {stage.get(parameter) for parameter in _MADE}
+            made |= set(stage.get("outputCols") or ())
+        return Schema.table(list(names))
 
 
 @parses("hbconv.parse.spark.saved_model.SparkModel", features=_columns_read)

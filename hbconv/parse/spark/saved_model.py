@@ -91,7 +91,12 @@ def read_spark_model(path: Path) -> SparkModel:
         metadata = json.loads(parts[0].read_text(encoding="utf-8"))
     if not isinstance(metadata, dict) or "class" not in metadata:
         raise ConversionError(f"{path.name} is damaged: its metadata name no class.")
-    uids = metadata.get("paramMap", {}).get("stageUids", [])
+    parameters = [metadata.get(name, {}) for name in ("paramMap", "defaultParamMap")]
+    if not all(isinstance(given, dict) for given in parameters):
+        raise ConversionError(f"{path.name} is damaged: its parameters are no mapping.")
+    uids = parameters[0].get("stageUids", [])
+    if not isinstance(uids, list) or not all(isinstance(uid, str) for uid in uids):
+        raise ConversionError(f"{path.name} is damaged: its stages are no list of names.")
     stages = tuple(_stage(path, place, uid, len(uids)) for place, uid in enumerate(uids))
     return SparkModel(path, metadata, stages)
 
@@ -110,7 +115,8 @@ def _read_rows(folder: Path) -> list[dict[str, Any]]:
         ) from error
     rows: list[dict[str, Any]] = []
     for file in sorted(folder.glob("*.parquet")):
-        rows += parquet.read_table(file).to_pylist()
+        with reading(f"{folder.parent.name}/{folder.name}", "Save the model anew."):
+            rows += parquet.read_table(file).to_pylist()
     return rows
 
 

@@ -68,6 +68,9 @@ class SparkStage:
 
     def column(self, name: str) -> Node:
         """Return a column by name."""
+        if name not in self.frame.columns:
+            hint = "A model makes this column; hbconv reads models that no stage reads from."
+            raise self.refuse("inputCols", name, hint)
         return self.frame.columns[name]
 
     def refuse(self, parameter: str | None, value: object, hint: str) -> UnsupportedError:

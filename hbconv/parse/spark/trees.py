@@ -57,6 +57,8 @@ def read_boosted_regressor(at: SparkStage) -> None:
 @stage("GBTClassificationModel")
 def read_boosted_classifier(at: SparkStage) -> None:
     """Predict by the sign of the sum; probabilities are logistic in twice the sum."""
+    if at.get("thresholds"):
+        raise at.refuse("thresholds", at.get("thresholds"), "hbconv handles none.")
     margin = _sums(at, _predictions, _weights(at))
     p = Map(Affine.of(margin, mul=2.0), "sigmoid")
     codes = Compare.of(margin, "gt", 0.0, "int32")
@@ -130,22 +132,25 @@ def _sums(at: SparkStage, values: Any, weights: npt.NDArray[np.float64] | None =
 def _forest(
     nodes: Rows, counts: list[int], values: npt.NDArray[np.float64], n_features: int
 ) -> tuple[Forest, Array]:
-    """Make the forest; a test on categories lists those that go left."""
+    """Make the forest."""
     splits = [node["split"] for node in nodes]
     left = np.array([node["leftChild"] for node in nodes], np.int64)
     feature = np.array([split["featureIndex"] for split in splits], np.int64)
     categorical = np.array([split["numCategories"] >= 0 for split in splits]) & (left >= 0)
     tests = np.flatnonzero(categorical)
-    lists = [np.array(splits[i]["leftCategoriesOrThreshold"], np.int64) for i in tests]
+    kept = [_kept_categories(splits[i]) for i in tests]
+    lists = [own for own, _ in kept]
+    counts_of = np.array([len(own) for own in lists], np.int64)
+    listed_left = np.array([goes_left for _, goes_left in kept], np.bool_)
     set_of = np.full(len(nodes), -1)
     set_of[tests] = np.arange(len(tests))
     tables = category_tables(
         set_of,
-        np.array([len(own) for own in lists], np.int64),
+        counts_of,
         np.concatenate(lists) if lists else np.zeros(0, np.int64),
-        listed_left=True,
-        nan_left=False,
-        other_left=False,
+        listed_left=np.repeat(listed_left, counts_of),
+        nan_left=~listed_left,
+        other_left=~listed_left,
     )
     table = NodeTable(
         counts,
@@ -162,3 +167,14 @@ def _forest(
     )
     start = np.zeros(values.shape[1])
     return assemble(table.split(), start, strict=False, n_features=n_features), sizes
+
+
+def _kept_categories(split: dict[str, Any]) -> tuple[npt.NDArray[np.int64], bool]:
+    """Return the categories that Spark looks for, and whether they go left.
+
+    It keeps those of the smaller side; all others go to the other side, also those never seen.
+    """
+    left = np.array(split["leftCategoriesOrThreshold"], np.int64)
+    if len(left) <= split["numCategories"] // 2:
+        return left, True
+    return np.setdiff1d(np.arange(split["numCategories"]), left), False

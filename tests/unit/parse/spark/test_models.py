@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import hbconv
 from hbconv.cli import main
@@ -69,6 +73,122 @@ def test_a_stage_that_is_not_read_is_named(folder: Path, tmp_path: Path) -> None
         hbconv.convert(other, "reference")
     with pytest.raises(ConversionError, match="has no metadata"):
         hbconv.convert(tmp_path, "reference")
+
+
+def _with_parameters(path: Path, stage: str, **changes: Any) -> None:
+    """Change parameters of the one stage of a saved pipeline that has this class."""
+    (metadata,) = path.glob(f"stages/*_{stage}_*/metadata/part-*")
+    found: dict[str, Any] = json.loads(metadata.read_text())
+    found["paramMap"] |= changes
+    metadata.write_text(json.dumps(found))
+
+
+def _with_rows(path: Path, stage: str, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change the rows of what a stage learned, each in place."""
+    (file,) = path.glob(f"stages/*_{stage}_*/data/*.parquet")
+    table = parquet.read_table(file)
+    rows = table.to_pylist()
+    for row in rows:
+        change(row)
+    parquet.write_table(pa.Table.from_pylist(rows, schema=table.schema), file)
+
+
+def _made_by_encoder(path: Path, rows: pd.DataFrame) -> npt.NDArray[Any]:
+    """Leave only the encoder of a saved pipeline, and transform rows."""
+    (encoder,) = path.glob("stages/*_OneHotEncoder_*")
+    return np.asarray(hbconv.convert(encoder, "reference").transform(rows))
+
+
+@pytest.mark.parametrize("drops_last", [True, False])
+def test_all_that_is_no_category_is_kept_in_one(
+    folder: Path, tmp_path: Path, drops_last: bool
+) -> None:
+    """Spark keeps numbers below 0, from the size on, and NaN as one category behind the others."""
+    other = Path(shutil.copytree(folder / "linear", tmp_path / "other"))
+    _with_parameters(other, "OneHotEncoder", handleInvalid="keep", dropLast=drops_last)
+    size = 4
+    numbers = [0.0, 3.0, 4.0, 5.0, 9.0, -1.0, np.nan]
+    found = _made_by_encoder(other, pd.DataFrame({"colour_n": numbers}))
+    want = np.eye(size + 1)[[0, 3, 4, 4, 4, 4, 4]][:, : size + 1 - drops_last]
+    np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.parametrize("number", [-1.0, 4.0, np.nan])
+def test_all_that_is_no_category_is_refused(folder: Path, number: float) -> None:
+    """Spark refuses these by default."""
+    with pytest.raises(InputError, match="Unseen value in column 'colour_n'"):
+        _made_by_encoder(folder / "linear", pd.DataFrame({"colour_n": [number]}))
+
+
+def test_a_threshold_is_compared_with_margins(folder: Path, tmp_path: Path) -> None:
+    """A margin of 1e-18 is above that of one half, though its probability is one half."""
+    other = Path(shutil.copytree(folder / "logistic", tmp_path / "other"))
+    _with_parameters(other, "LogisticRegression", threshold=0.5)
+
+    def flat(row: dict[str, Any]) -> None:
+        row["coefficientMatrix"]["values"] = [0.0] * len(row["coefficientMatrix"]["values"])
+        row["interceptVector"] |= {"type": 1, "values": [1e-18]}
+
+    _with_rows(other, "LogisticRegression", flat)
+    assert set(hbconv.convert(other, "reference").predict(ROWS)) == {1.0}
+
+
+def test_the_class_is_that_of_the_greatest_score(folder: Path, tmp_path: Path) -> None:
+    """Probabilities that round to the same number do not make a tie."""
+    other = Path(shutil.copytree(folder / "multinomial", tmp_path / "other"))
+
+    def near(row: dict[str, Any]) -> None:
+        row["coefficientMatrix"]["values"] = [0.0] * len(row["coefficientMatrix"]["values"])
+        row["interceptVector"] |= {"type": 1, "values": [0.0, 1e-18, 0.0]}
+
+    _with_rows(other, "LogisticRegression", near)
+    assert set(hbconv.convert(other, "reference").predict(ROWS)) == {1.0}
+
+
+def test_categories_never_seen_go_to_the_larger_side(folder: Path, tmp_path: Path) -> None:
+    """Spark looks for those of the smaller side, wherever that is."""
+    other = Path(shutil.copytree(folder / "tree of numbers", tmp_path / "other"))
+
+    def split(row: dict[str, Any]) -> None:
+        if row["id"] == 0:
+            row["split"]["leftCategoriesOrThreshold"] = [0.0, 1.0, 2.0]
+            row["split"]["numCategories"] = 4
+        elif row["leftChild"] >= 0:
+            row["split"]["featureIndex"] = 1
+
+    _with_rows(other, "DecisionTreeRegressor", split)
+    model = hbconv.convert(other, "reference")
+    went = [model.predict(ROWS.assign(height=height)).tolist() for height in (1.0, 3.0, 9.0)]
+    assert went[0] == went[2] != went[1]
+
+
+def test_refuses_stages_behind_a_model_and_thresholds(folder: Path, tmp_path: Path) -> None:
+    """A model's columns are answers, not columns of the frame; neither are thresholds read."""
+    other = Path(shutil.copytree(folder / "names", tmp_path / "other"))
+    (metadata,) = other.glob("stages/*_IndexToString_*/metadata/part-*")
+    found: dict[str, Any] = json.loads(metadata.read_text())
+    found["paramMap"]["indices"] = [0]
+    metadata.write_text(json.dumps(found | {"class": "VectorSlicer"}))
+    with pytest.raises(UnsupportedError, match="inputCols='prediction'"):
+        hbconv.convert(other, "reference")
+    boosted = Path(shutil.copytree(folder / "boosting", tmp_path / "boosted"))
+    _with_parameters(boosted, "GBTClassifier", thresholds=[0.2, 0.8])
+    with pytest.raises(UnsupportedError, match="thresholds="):
+        hbconv.convert(boosted, "reference")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"paramMap": 1}, {"paramMap": {"stageUids": 1}}, {"paramMap": {"stageUids": [1]}}]
+)
+def test_damaged_metadata_end_in_a_named_error(
+    folder: Path, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    """Parameters and stages of another form than Spark writes."""
+    other = Path(shutil.copytree(folder / "linear", tmp_path / "other"))
+    (metadata,) = other.glob("metadata/part-*")
+    metadata.write_text(json.dumps(json.loads(metadata.read_text()) | changes))
+    with pytest.raises(ConversionError, match="damaged"):
+        hbconv.convert(other, "reference")
 
 
 @pytest.mark.parametrize("damage", ["no data", "no stage", "no json"])
