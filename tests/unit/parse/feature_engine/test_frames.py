@@ -81,6 +81,15 @@ def test_refuses_the_rows_that_the_source_refuses() -> None:
         model.transform(ROWS[["count", "height"]].assign(count=np.nan))
 
 
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float64"])
+def test_box_cox_takes_columns_of_ints(dtype: str) -> None:
+    """Whatever the dtype of a column, the source computes in float64."""
+    rows = ROWS[["count"]]
+    power = transformation.BoxCoxTransformer().fit(rows)
+    found = hbconv.convert(power, "reference").transform(rows.astype(dtype))
+    pd.testing.assert_frame_equal(found, power.transform(rows.astype(dtype)), rtol=1e-12)
+
+
 def test_refuses_text_as_an_answer() -> None:
     """A filled text that no step encodes is no number."""
     with pytest.raises(UnsupportedError, match="encode text"):
