@@ -50,6 +50,7 @@ def _features(encoder: Any) -> Schema:
 def parse_category_encoder(step: Step) -> dict[str, Output]:
     """Look up what the encoder makes of each category; other columns pass as they are."""
     _refuse_joined_columns(step)
+    _refuse_bools(step)
     tables = read_tables(step)
     names = list(step.estimator.feature_names_in_)
     encoded = {
@@ -73,6 +74,18 @@ def _refuse_joined_columns(step: Step) -> None:
         value = getattr(step.estimator, parameter, None)
         if value:
             raise step.refuse(parameter, value, "hbconv reads each column alone; join them before.")
+
+
+def _refuse_bools(step: Step) -> None:
+    """Refuse columns of bools where the source finds none of its categories in them."""
+    if type(step.estimator).__name__ not in ("CatBoostEncoder", "LeaveOneOutEncoder"):
+        return
+    for name, dtype in zip(
+        step.estimator.feature_names_in_, step.estimator.feature_dtypes_in_, strict=True
+    ):
+        if name in step.estimator.cols and getattr(dtype, "kind", "O") == "b":
+            hint = f"The source gives all values of {name!r} the mean; make ints or texts of them."
+            raise step.refuse("cols", step.estimator.cols, hint)
 
 
 def _looked_up(step: Step, table: ColumnTable) -> list[Node]:

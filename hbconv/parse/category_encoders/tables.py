@@ -82,6 +82,8 @@ def read_tables(step: Step) -> list[ColumnTable]:
     usual = {name: known[name][0] if known.get(name) else np.nan for name in names}
     refuses = {column: _refused(est, usual, column, known[column]) for column in est.cols}
     made = _transformed(est, _probe(usual, known, refuses))
+    known_row = _transformed(est, _frame({name: [value] for name, value in usual.items()}))
+    made = _as_of_known(made, known_row)
     owners = _owners(est)
     return [
         _table(names.index(column), known[column], made, owners[column], refuses[column])
@@ -114,6 +116,19 @@ def _table(
     kept = [name for name in owned if name in made.columns]
     values = [_in_order(made[name].to_numpy(), known) for name in kept]
     return ColumnTable(position, _with_missing(known), kept, values, refuses)
+
+
+def _as_of_known(made: Any, known_row: Any) -> Any:
+    """Give columns of whole numbers the dtype that they have where all values are known."""
+    dtypes = {
+        name: known_row[name].dtype
+        for name in made.columns
+        if known_row[name].dtype.kind in "iu"
+        and made[name].dtype.kind == "f"
+        and np.isfinite(made[name]).all()
+        and (made[name] == np.floor(made[name])).all()
+    }
+    return made.astype(dtypes)
 
 
 def _in_order(column: npt.NDArray[Any], known: list[Any]) -> npt.NDArray[Any]:

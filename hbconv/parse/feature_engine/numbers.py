@@ -123,7 +123,9 @@ def parse_box_cox(step: Step) -> dict[str, Output]:
 
     def transformed(name: Any, x: Node) -> Node:
         _refuse(step, x, "le", "Data must be positive")
-        return BoxCox(Cast(x, "float64"), Array(np.array([float(step.estimator.lambda_dict_[name])])))
+        return BoxCox(
+            Cast(x, "float64"), Array(np.array([float(step.estimator.lambda_dict_[name])]))
+        )
 
     return _mapped(step, transformed)
 

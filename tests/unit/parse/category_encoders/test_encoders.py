@@ -64,6 +64,27 @@ def test_refuses_unknown_and_missing_values_as_the_source() -> None:
         model.transform(ROWS)
 
 
+@pytest.mark.parametrize("encoder", [ce.OrdinalEncoder(), ce.CountEncoder()])
+def test_whole_numbers_stay_ints_where_all_values_are_known(encoder: Any) -> None:
+    """A value never seen makes floats of the source's column, but not of others."""
+    fitted = encoder.fit(ROWS)
+    found = hbconv.convert(fitted, "reference").transform(ROWS)
+    pd.testing.assert_frame_equal(found, fitted.transform(ROWS))
+
+
+@pytest.mark.parametrize(
+    "encoder", [ce.CatBoostEncoder(cols=["x"]), ce.LeaveOneOutEncoder(cols=["x"])]
+)
+def test_refuses_columns_of_bools_that_the_source_does_not_find(encoder: Any) -> None:
+    """These two look bools up among floats, and find none; others find them."""
+    rows = pd.DataFrame({"x": FLAGS[::-1]})
+    with pytest.raises(UnsupportedError, match="gives all values of 'x' the mean"):
+        hbconv.convert(encoder.fit(rows, FLAGS), "reference")
+    other = ce.TargetEncoder(cols=["x"]).fit(rows, FLAGS)
+    found = hbconv.convert(other, "reference").transform(rows)
+    pd.testing.assert_frame_equal(found, other.transform(rows))
+
+
 @pytest.mark.parametrize("dtype", ["str", "string", "category", object])
 def test_missing_texts_of_every_dtype_are_missing(dtype: Any) -> None:
     """pandas.NA is a missing value to the source, not an unknown one."""
