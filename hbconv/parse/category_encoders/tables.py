@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import Compare, Node
-from hbconv.parse.common.text_columns import NA, are_numbers, is_nan
+from hbconv.parse.common.text_columns import MISSING, are_numbers, is_nan
 from hbconv.parse.step import Step
 
 __all__ = ["ColumnTable", "read_tables"]
@@ -32,7 +32,7 @@ class ColumnTable:
     position : int
         Place of the column in the rows.
     categories : ndarray
-        Categories that the encoder tells apart; NaN, and None and NA for text, at the end.
+        Categories that the encoder tells apart; NaN, or MISSING for text, at the end.
     made : list
         Names of the columns that it becomes.
     values : list of ndarray
@@ -138,12 +138,10 @@ def _in_order(column: npt.NDArray[Any], known: list[Any]) -> npt.NDArray[Any]:
 
 
 def _with_missing(known: list[Any]) -> npt.NDArray[Any]:
-    """Return the categories, then the ways to say missing: NaN, for text also None and NA."""
+    """Return the categories, then what stands for a missing value: NaN, or MISSING for text."""
     if known and are_numbers(np.array(known, dtype=object)):
         return np.array([*known, np.nan], dtype=np.float64)
-    categories = np.empty(len(known) + 3, dtype=object)
-    categories[:] = [*known, np.nan, None, NA]
-    return categories
+    return np.array([*known, MISSING], dtype=object)
 
 
 def _probe(
@@ -219,4 +217,4 @@ def _owners(encoder: Any) -> dict[Any, list[Any]]:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or is_nan(value) or value is sys.modules["pandas"].NA
+    return value is None or value is sys.modules["pandas"].NA or is_nan(value) or value == MISSING

@@ -34,6 +34,7 @@ from hbconv.containers import (
 from hbconv.parse.step import Step, concat, select
 
 __all__ = [
+    "MISSING",
     "NA",
     "are_numbers",
     "category_codes",
@@ -48,6 +49,9 @@ Raw = str | bytes | float | None
 
 NA = "\0NA"
 """Stands for ``pandas.NA`` among raw values, to sources that take it for missing."""
+
+MISSING = "\0missing"
+"""The category of every missing value: None, NaN and NA are one to the encoder."""
 
 _NAN = float("nan")
 _PLAIN = (str, bytes, int, float, np.number, np.bool_)
@@ -187,6 +191,8 @@ def _value_codes(step: Step, position: int, categories: list[Raw]) -> Node:
             "Convert the input's columns.",
         )
     position_of = {_canonical(category): i for i, category in enumerate(categories)}
+    if MISSING in position_of:
+        position_of |= dict.fromkeys((None, _NAN, NA), position_of[MISSING])
     values = tuple(dict.fromkeys([*(v for v in categories if _is_known(v)), *column.markers]))
     codes = [position_of.get(column.filled(v), -1) for v in values]
     unknown, *missing = (position_of.get(column.filled(v), -1) for v in (_UNKNOWN, None, _NAN, NA))
@@ -194,13 +200,14 @@ def _value_codes(step: Step, position: int, categories: list[Raw]) -> Node:
         return Codes(column.schema, column.column, Vocabulary(values, *missing))
     if missing[-1] == unknown:
         missing.pop()
-    places = range(len(values), len(values) + len(missing))
+    distinct = list(dict.fromkeys(missing))
+    places = [len(values) + distinct.index(code) for code in missing]
     raw = Codes(column.schema, column.column, Vocabulary(values, *places))
-    return Recode(raw, (Array(np.array([unknown, *codes, *missing], dtype=np.int32)),))
+    return Recode(raw, (Array(np.array([unknown, *codes, *distinct], dtype=np.int32)),))
 
 
 def _is_known(value: Raw) -> bool:
-    return value is not None and value != NA and not is_nan(value)
+    return value is not None and value not in (MISSING, NA) and not is_nan(value)
 
 
 def _is_text(value: Raw) -> TypeGuard[str]:

@@ -9,11 +9,9 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Compare, IsMissing, KeepText, Node, Output, Recode
-from hbconv.parse.common.text_columns import NA, category_codes, is_nan
+from hbconv.parse.common.text_columns import MISSING, NA, category_codes, is_nan
 from hbconv.parse.feature_engine.frame import as_frame, changed, columns, parses_frame
 from hbconv.parse.step import Step
-
-_MISSING = (float("nan"), None, NA)
 
 
 @parses_frame(
@@ -86,9 +84,7 @@ def _codes(step: Step, name: Any, known: list[Any]) -> Node:
     position = list(step.estimator.feature_names_in_).index(name)
     if known and all(isinstance(value, int | float | np.number) for value in known):
         raise step.refuse("variables", name, "It holds numbers; hbconv handles columns of text.")
-    categories = np.empty(len(known) + len(_MISSING), dtype=object)
-    categories[:] = [*known, *_MISSING]
-    return category_codes(step, position, categories)
+    return category_codes(step, position, np.array([*known, MISSING], dtype=object))
 
 
 def _refuse_missing(step: Step, name: Any, codes: Node, n_known: int) -> None:
@@ -104,6 +100,6 @@ def _table(numbers: list[Any], other: float, missing: float) -> npt.NDArray[Any]
     They are ints where the categories' numbers are and none is NaN.
     """
     known = np.array(numbers)
-    table = np.array([other, *known.astype(np.float64), *[missing] * len(_MISSING)])
+    table = np.array([other, *known.astype(np.float64), missing])
     whole = known.dtype.kind in "iu" and not np.isnan(table).any()
     return table.astype(np.int64) if whole else table

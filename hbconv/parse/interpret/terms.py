@@ -26,7 +26,7 @@ from hbconv.containers import (
     OrderedLinear,
     Recode,
 )
-from hbconv.parse.common.text_columns import NA, category_codes, columns_of
+from hbconv.parse.common.text_columns import MISSING, category_codes, columns_of
 from hbconv.parse.step import Step, concat, select
 
 __all__ = ["sum_terms"]
@@ -119,7 +119,7 @@ def _category(step: Step, feature: int, bins: dict[str, int]) -> Node:
     """
     numbers = {_as_number(text): place for text, place in bins.items()}
     numbers.pop(None, None)
-    known: dict[Any, int] = {**bins, **numbers, None: 0, float("nan"): 0, NA: 0}
+    known: dict[Any, int] = {**bins, **numbers, MISSING: 0}
     categories = np.empty(len(known), dtype=object)
     categories[:] = list(known)
     table = [max(bins.values(), default=0) + 1, *known.values()]
