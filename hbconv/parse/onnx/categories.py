@@ -109,6 +109,8 @@ def _mapped(op: OnnxOperator, keys: Numbers, table: Numbers) -> LabelTensor:
     """
     _, first = np.unique(keys, return_index=True)
     kept = np.sort(first)
+    if keys.dtype.kind == "f" and op.opset < 4:
+        kept = kept[~np.isnan(keys[kept])]  # before opset 4 NaN is no key to onnxruntime
     node, dims, axis = _positions(op, op.value(), keys[kept])
     codes = np.append(len(table) - 1, kept).astype(np.int32)
     recoded = Recode(node, (Array(codes),) * node.type.width)

@@ -236,11 +236,12 @@ def _raised(x: Node, power: float) -> Node:
 
 @operator("Clip")
 def read_clip(op: OnnxOperator) -> RowTensor:
-    """Keep entries between two constants."""
+    """Keep entries between two constants; those not given are the ends of the finite numbers."""
     x = op.rows()
+    ends = np.finfo(x.dtype) if x.dtype.startswith("float") else np.iinfo(x.dtype)
     bounds = [
         float(op.get(name, default)) if not op.has(i) else float(op.constant(i).ravel()[0])
-        for i, (name, default) in enumerate((("min", -np.inf), ("max", np.inf)), start=1)
+        for i, (name, default) in enumerate((("min", ends.min), ("max", ends.max)), start=1)
     ]
     return x.of(Clip.of(x.node, *bounds)).cast(x.dtype)
 

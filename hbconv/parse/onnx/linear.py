@@ -11,7 +11,6 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import (
     Affine,
-    ArgMax,
     Compare,
     Concat,
     GroupSums,
@@ -22,7 +21,7 @@ from hbconv.containers import (
 )
 from hbconv.parse.onnx.elementwise import added, broadcast
 from hbconv.parse.onnx.operator import OnnxOperator, operator
-from hbconv.parse.onnx.scores import class_labels, labelled, transformed
+from hbconv.parse.onnx.scores import class_labels, labelled, largest, regressed, transformed
 from hbconv.parse.onnx.values import KnownTensor, LabelTensor, RowTensor
 
 __all__: list[str] = []
@@ -81,7 +80,8 @@ def read_gemm(op: OnnxOperator) -> RowTensor:
     found = _times(op, x, weights)
     alpha = op.get("alpha", 1.0)
     node = found.node if alpha == 1 else Affine.of(found.node, mul=alpha)
-    return _plus(op, found.of(node)) if op.has(2) else found.of(node)
+    plus = op.has(2) and op.get("beta", 1.0) != 0
+    return _plus(op, found.of(node)) if plus else found.of(node)
 
 
 def _plus(op: OnnxOperator, product: RowTensor) -> RowTensor:
@@ -104,7 +104,8 @@ def read_regressor(op: OnnxOperator) -> RowTensor:
     """Multiply by the coefficients of each target, and transform."""
     x = op.matrix().cast("float32")
     scores = _scores(op, x, op.get("targets", 1))
-    return RowTensor((1, scores.type.width), 0, _transformed(op, scores))
+    found = regressed(op, scores, op.get("post_transform", "NONE"))
+    return RowTensor((1, scores.type.width), 0, found)
 
 
 def _scores(op: OnnxOperator, x: RowTensor, targets: int) -> Node:
@@ -127,7 +128,7 @@ def _transformed(op: OnnxOperator, scores: Node) -> Node:
 def read_classifier(op: OnnxOperator) -> tuple[LabelTensor, RowTensor]:
     """Score each class; a single score decides between two by its sign.
 
-    Scores of two classes are made of one as onnxruntime does: of the score that is transformed.
+    Scores of two classes are made of one as onnxruntime does: softmax leaves them as they are.
     """
     labels = class_labels(op)
     x = op.matrix().cast("float32")
@@ -139,15 +140,13 @@ def read_classifier(op: OnnxOperator) -> tuple[LabelTensor, RowTensor]:
     if targets != len(labels):
         raise op.damaged(f"has {targets} scores for {len(labels)} classes")
     found = RowTensor((1, targets), 0, _transformed(op, scores))
-    return labelled(ArgMax(scores), labels), found
+    return labelled(largest(scores), labels), found
 
 
 def _both(op: OnnxOperator, score: Node) -> Node:
     transform = op.get("post_transform", "NONE")
     if transform == "LOGISTIC":
         return Concat((Map(Map(score, "neg"), "sigmoid"), Map(score, "sigmoid")))
-    if transform == "NONE":
+    if transform in ("NONE", "SOFTMAX", "SOFTMAX_ZERO"):
         return Concat((Affine.of(score, mul=-1.0, add=1.0), score))
-    if transform in ("SOFTMAX", "SOFTMAX_ZERO"):
-        return transformed(op, Concat((Map(score, "neg"), score)), transform)
     raise op.refuse("post_transform", transform, "Use LOGISTIC, SOFTMAX or NONE.")

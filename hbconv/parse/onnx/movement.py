@@ -223,11 +223,11 @@ def read_slice(op: OnnxOperator) -> Any:
     cuts = [slice(None)] * len(x.dims)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         axis = op.axis(axis, len(x.dims))
-        least = -(1 << 62)
+        start = max(start, -x.dims[axis])  # onnxruntime starts at the first entry at least
         cut = slice(start, None if step < 0 and end <= -x.dims[axis] - 1 else end, step)
         if axis == x.axis and not (start == 0 and step == 1 and end > 1 << 30):
             raise op.refuse("axes", axis, "Rows cannot be left out.")
-        cuts[axis] = slice(None) if axis == x.axis or end < least else cut
+        cuts[axis] = slice(None) if axis == x.axis else cut
     return x.moved(lambda places: places[tuple(cuts)])
 
 

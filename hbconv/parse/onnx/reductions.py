@@ -11,8 +11,8 @@ from hbconv.array import Array
 from hbconv.containers import (
     Add,
     Affine,
-    ArgMax,
     Cast,
+    Clip,
     EntriesAt,
     GroupSums,
     Map,
@@ -25,6 +25,7 @@ from hbconv.containers import (
     Softmax,
 )
 from hbconv.parse.onnx.operator import OnnxOperator, operator
+from hbconv.parse.onnx.scores import largest
 from hbconv.parse.onnx.values import RowTensor
 
 __all__: list[str] = []
@@ -36,9 +37,14 @@ def _pool(x: Node, groups: int, function: str) -> Node:
     return Pool(x, tuple(tuple(group) for group in members.tolist()), function)
 
 
+def _finite(x: Node) -> tuple[float, float]:
+    ends = np.finfo(x.type.dtype if x.type.dtype.startswith("float") else "float64")
+    return float(ends.min), float(ends.max)
+
+
 def _log_sum_exp(x: Node, groups: int) -> Node:
     each = x.type.width // groups
-    top = _pool(x, groups, "max")
+    top = Clip.of(_pool(x, groups, "max"), *_finite(x))
     wide = Select(top, Array(np.repeat(np.arange(groups, dtype=np.int32), each)))
     exponentials = Map(Add((x, Map(wide, "neg"))), "exp")
     return Add((Map(GroupSums(exponentials, groups), "log"), top))
@@ -111,7 +117,7 @@ def read_arg_max(op: OnnxOperator) -> RowTensor:
 
 def _reduced_to_places(op: OnnxOperator, x: RowTensor) -> RowTensor:
     axis = op.get("axis", 0)
-    found = _reduced(op, x, [axis], lambda node, groups: Cast(ArgMax(node, groups), "int64"))
+    found = _reduced(op, x, [axis], lambda node, groups: Cast(largest(node, groups), "int64"))
     node = found.node
     if isinstance(node, Cast) and node.dtype != "int64":
         node = node.x
@@ -149,6 +155,14 @@ def read_cumulative_sum(op: OnnxOperator) -> RowTensor:
     return restored
 
 
+def _log_softmax(x: Node, groups: int) -> Node:
+    """Subtract the logarithm of the sum: the logarithm of a softmax would be that of 0."""
+    wide = Array(np.repeat(np.arange(groups, dtype=np.int32), x.type.width // groups))
+    below = Add((x, Map(Select(_pool(x, groups, "max"), wide), "neg")))
+    total = Map(GroupSums(Map(below, "exp"), groups), "log")
+    return Add((below, Map(Select(total, wide), "neg")))
+
+
 @operator("Softmax", "LogSoftmax")
 def read_softmax(op: OnnxOperator) -> RowTensor:
     """Normalize exponentials along an axis; before opset 13, along all axes from it on."""
@@ -161,9 +175,8 @@ def read_softmax(op: OnnxOperator) -> RowTensor:
     order = [*(i for i in range(rank) if i not in over), *sorted(over)]
     places = np.ascontiguousarray(x.places.transpose(order))
     groups = prod(n for i, n in enumerate(x.dims) if i not in over)
-    node: Node = Softmax(x.taking(places, 0).node, groups=groups)
-    if op.kind == "LogSoftmax":
-        node = Map(node, "log")
+    taken = x.taking(places, 0).node
+    node = _log_softmax(taken, groups) if op.kind == "LogSoftmax" else Softmax(taken, groups=groups)
     back = np.argsort(places.ravel()).astype(np.int32)
     restored: RowTensor = x.of(node).moved(lambda own: back.reshape(own.shape))
     return restored

@@ -49,8 +49,13 @@ def read_normalizer(op: OnnxOperator) -> RowTensor:
     return x.of(_divided(x.node, NORMS[norm](x.node)))
 
 
+def _without_nan(x: Node) -> Node:
+    """Hide NaN, which onnxruntime passes over when it looks for the largest entry."""
+    return Impute(x, Array(np.full(x.type.width, np.finfo(x.type.dtype).min, x.type.dtype)))
+
+
 NORMS: dict[str, Callable[[Node], Node]] = {
-    "MAX": lambda x: Pool(x, (tuple(range(x.type.width)),), "max"),
+    "MAX": lambda x: Pool(_without_nan(x), (tuple(range(x.type.width)),), "max"),
     "L1": lambda x: GroupSums(Map(x, "abs"), 1),
     "L2": lambda x: Map(GroupSums(Map(x, "square"), 1), "sqrt"),
 }

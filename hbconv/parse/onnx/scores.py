@@ -11,10 +11,12 @@ from hbconv.array import Array
 from hbconv.containers import (
     Add,
     Affine,
+    ArgMax,
     Choose,
     Compare,
     ConstantRows,
     GroupSums,
+    Impute,
     Map,
     Multiply,
     Node,
@@ -25,10 +27,18 @@ from hbconv.containers import (
 from hbconv.parse.onnx.operator import OnnxOperator
 from hbconv.parse.onnx.values import LabelTensor
 
-__all__ = ["TRANSFORMS", "class_labels", "compared", "labelled", "transformed"]
+__all__ = [
+    "TRANSFORMS",
+    "class_labels",
+    "compared",
+    "labelled",
+    "largest",
+    "regressed",
+    "transformed",
+]
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
-"""Values of ``post_transform``, in the order of opset 5."""
+"""Values of ``post_transform``."""
 
 
 def class_labels(op: OnnxOperator, strings: str = "classlabels_strings") -> npt.NDArray[Any]:
@@ -46,6 +56,20 @@ def class_labels(op: OnnxOperator, strings: str = "classlabels_strings") -> npt.
 def labelled(codes: Node, labels: npt.NDArray[Any]) -> LabelTensor:
     """Return the labels of int32 codes, as a vector."""
     return LabelTensor((1,), 0, codes, Array(labels))
+
+
+def largest(x: Node, groups: int = 1) -> Node:
+    """Return the position of the largest entry of each group, as onnxruntime finds it.
+
+    It starts with the first and goes on to a larger one. So NaN stays where it is first, and is
+    passed over elsewhere.
+    """
+    if not x.type.dtype.startswith("float"):
+        return ArgMax(x, groups)
+    each = x.type.width // groups
+    fill = np.full((groups, each), -np.inf, x.type.dtype)
+    fill[:, :1] = np.inf
+    return ArgMax(Impute(x, Array(fill.ravel())), groups)
 
 
 def compared(x: Node, operation: str, constant: float) -> Node:
@@ -66,6 +90,16 @@ def transformed(op: OnnxOperator, x: Node, transform: str) -> Node:
         return _probit(x)
     if transform != "NONE":
         raise op.refuse("post_transform", transform, f"hbconv handles {', '.join(TRANSFORMS)}.")
+    return x
+
+
+def regressed(op: OnnxOperator, x: Node, transform: str) -> Node:
+    """Apply a ``post_transform`` to predictions; onnxruntime leaves a single one as it is.
+
+    It computes the PROBIT of a single one all the same.
+    """
+    if x.type.width > 1 or transform == "PROBIT" or transform not in TRANSFORMS:
+        return transformed(op, x, transform)
     return x
 
 

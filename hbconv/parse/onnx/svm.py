@@ -24,7 +24,7 @@ from hbconv.containers import (
     SquaredDistances,
 )
 from hbconv.parse.onnx.operator import OnnxOperator, operator
-from hbconv.parse.onnx.scores import class_labels, labelled, transformed
+from hbconv.parse.onnx.scores import class_labels, labelled, largest, transformed
 from hbconv.parse.onnx.values import LabelTensor, RowTensor
 
 __all__: list[str] = []
@@ -36,7 +36,10 @@ Numbers = npt.NDArray[Any]
 
 @operator("SVMRegressor", domain=ML)
 def read_regressor(op: OnnxOperator) -> RowTensor:
-    """Weigh the kernels of the support vectors; of one class only their sign is told."""
+    """Weigh the kernels of the support vectors; of one class only their sign is told.
+
+    onnxruntime reads no ``post_transform`` here.
+    """
     x = op.matrix().cast("float32")
     rho = _checked(op, "rho", 1)
     count = op.get("n_supports", 0)
@@ -52,7 +55,7 @@ def read_regressor(op: OnnxOperator) -> RowTensor:
         sign = Affine.of(Compare(score, "gt", Array(np.zeros(1, np.float32)), "float32"),
                          mul=2.0, sub=1.0)  # fmt: skip
         return RowTensor((1, 1), 0, sign)
-    return RowTensor((1, 1), 0, transformed(op, score, op.get("post_transform", "NONE")))
+    return RowTensor((1, 1), 0, score)
 
 
 def _checked(op: OnnxOperator, name: str, least: int) -> Numbers:
@@ -117,7 +120,7 @@ def _linear(op: OnnxOperator, labels: Numbers, x: RowTensor) -> tuple[LabelTenso
     rho = np.repeat(_checked(op, "rho", 1), classes)
     scores = Linear.of(x.node, weights.reshape(classes, x.width).T, rho)
     found = transformed(op, scores, op.get("post_transform", "NONE"))
-    return labelled(ArgMax(scores), labels), RowTensor((1, classes), 0, found)
+    return labelled(largest(scores), labels), RowTensor((1, classes), 0, found)
 
 
 def _pair_scores(op: OnnxOperator, x: RowTensor, counts: npt.NDArray[np.int64]) -> Node:

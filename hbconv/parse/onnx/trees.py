@@ -26,7 +26,7 @@ from hbconv.containers import (
     TreeLeaves,
 )
 from hbconv.parse.onnx.operator import OnnxOperator, operator
-from hbconv.parse.onnx.scores import TRANSFORMS, class_labels, compared, labelled, transformed
+from hbconv.parse.onnx.scores import class_labels, compared, labelled, regressed, transformed
 from hbconv.parse.onnx.splits import TreeSplits, grown, tree_of_leaves
 from hbconv.parse.onnx.tree_tables import read_nodes, read_tensors
 from hbconv.parse.onnx.values import LabelTensor, RowTensor
@@ -40,6 +40,9 @@ Numbers = npt.NDArray[Any]
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 """Aggregate functions, in the order of opset 5."""
 
+NUMBERED = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
+"""Post transforms as onnxruntime numbers them; opset 5 has SOFTMAX before LOGISTIC."""
+
 
 @operator("TreeEnsembleRegressor", domain=ML)
 def read_regressor(op: OnnxOperator) -> RowTensor:
@@ -48,8 +51,9 @@ def read_regressor(op: OnnxOperator) -> RowTensor:
     x = _thresholded(op)
     splits = read_nodes(op, "target", targets, x.dtype)
     scores = _aggregated(op, splits, x.node, op.get("aggregate_function", "SUM"))
-    scores = _based(op, scores)
-    return _written(op, scores, op.get("post_transform", "NONE"))
+    scores = Cast(_based(op, scores), "float32")
+    found = Cast(regressed(op, scores, _transform(op)), "float32")
+    return RowTensor((1, targets), 0, found)
 
 
 @operator("TreeEnsemble", domain=ML)
@@ -60,7 +64,7 @@ def read_ensemble(op: OnnxOperator) -> RowTensor:
     x = op.matrix().cast(splits.threshold.dtype.name)
     function = _named(op, "aggregate_function", 1, AGGREGATES)
     scores = _aggregated(op, splits, x.node, function)
-    found = transformed(op, scores, _named(op, "post_transform", 0, TRANSFORMS))
+    found = regressed(op, scores, _named(op, "post_transform", 0, NUMBERED))
     return RowTensor((1, targets), 0, Cast(found, x.dtype))
 
 

@@ -1,0 +1,106 @@
+"""Operators answer as onnxruntime where it has rules of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_trees as trees
+import pytest
+from onnx import ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+import hbconv
+
+onnxruntime = pytest.importorskip("onnxruntime")
+
+ML = {"domain": "ai.onnx.ml"}
+NAN = float("nan")
+INF = float("inf")
+HARD = np.array(
+    [[NAN, 1, 2], [1, NAN, 2], [1, 1, NAN], [INF, -INF, 3], [NAN, NAN, NAN], [300, 0, -400]],
+    np.float32,
+)
+PLAIN = np.array([[0.25, -0.5, 1], [0, 2, -1]], np.float32)
+SVM = {"n_supports": 1, "support_vectors": [1.0, 2, 3], "kernel_params": [0.5, 0, 3], "rho": [0.1],
+       "kernel_type": "RBF", "coefficients": [0.7]}  # fmt: skip
+
+
+def model_of(
+    kind: str, outputs: int = 1, opset: int = 13, ml: int = 3, **attributes: Any
+) -> ModelProto:
+    """Return a model of one operator; attributes that are arrays become its inputs."""
+    stored = {k: v for k, v in attributes.items() if isinstance(v, np.ndarray)}
+    plain = {k: v for k, v in attributes.items() if k not in stored}
+    made = ["y", "z"][:outputs]
+    node = helper.make_node(kind, ["X", *stored], made, **plain)
+    x = helper.make_tensor_value_info("X", TensorProto.FLOAT, [None, 3])
+    constants = [numpy_helper.from_array(value, name) for name, value in stored.items()]
+    graph = helper.make_graph([node], "one", [x], [ValueInfoProto(name=n) for n in made], constants)
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", ml)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=8)
+
+
+def require_as_runtime(model: ModelProto, rows: Any) -> None:
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    expected = session.run(None, {"X": rows})
+    found = hbconv.convert(model, backend="reference").run(None, {"X": rows})
+    for a, b in zip(expected, found, strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("transform", ["LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"])
+def test_transforms_of_one_prediction(transform: str):
+    linear = {"coefficients": [0.1, 0.2, 0.3], "intercepts": [0.4]}
+    for kind, given in (("LinearRegressor", linear), ("SVMRegressor", SVM)):
+        require_as_runtime(model_of(kind, **ML, **given, post_transform=transform), PLAIN)
+    if transform != "PROBIT":
+        require_as_runtime(trees.regressor(1, post_transform=transform), trees.rows())
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_numbers_of_transforms(number: int):
+    require_as_runtime(trees.ensemble(2, post_transform=number), trees.rows())
+
+
+@pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
+def test_two_classes_of_one_linear_score(transform: str):
+    given = {"coefficients": [0.1, -2, 0.3], "intercepts": [0.04], "classlabels_ints": [3, 7]}
+    require_as_runtime(
+        model_of("LinearClassifier", 2, **ML, **given, post_transform=transform), PLAIN
+    )
+
+
+def test_largest_score_beside_nan():
+    given = {"coefficients": [0.1, -2, 0.3, -0.1, 0.2, 0.3, 0.4, 0.5, 0.6],
+             "intercepts": [0.04, 0, 0.1], "classlabels_ints": [4, 5, 6]}  # fmt: skip
+    require_as_runtime(model_of("LinearClassifier", 2, **ML, **given), HARD)
+
+
+HARD_CASES = {
+    "ArgMax": model_of("ArgMax", axis=1),
+    "ArgMin": model_of("ArgMin", axis=1),
+    "LogSoftmax": model_of("LogSoftmax", axis=1),
+    "ReduceLogSumExp": model_of("ReduceLogSumExp", axes=[1]),
+    "Clip": model_of("Clip", opset=9),
+    "Clip from below": model_of("Clip", opset=9, min=0.5),
+    "Normalizer": model_of("Normalizer", **ML, norm="MAX"),
+    "NaN is no key": model_of("LabelEncoder", **ML, keys_floats=[1, NAN], values_floats=[7.0, 9.0]),
+    "NaN is a key": model_of(
+        "LabelEncoder", **ML, ml=4, keys_floats=[1, NAN], values_floats=[7.0, 9.0]
+    ),
+    "Slice to the front": model_of(
+        "Slice", a=np.array([1]), b=np.array([-(1 << 63)]), c=np.array([1]), d=np.array([-1])
+    ),
+    "Slice before the front": model_of(
+        "Slice", a=np.array([-9]), b=np.array([-99]), c=np.array([1]), d=np.array([-1])
+    ),
+    "Gemm without C": model_of(
+        "Gemm", w=np.ones((3, 2), np.float32), c=np.full(2, NAN, np.float32), beta=0.0
+    ),
+}
+
+
+@pytest.mark.parametrize("what", HARD_CASES)
+def test_rows_of_nan_and_infinity(what: str):
+    require_as_runtime(HARD_CASES[what], HARD)
