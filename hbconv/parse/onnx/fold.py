@@ -21,6 +21,23 @@ _OF_SHAPES = frozenset(
 )
 """Operators that only move the entries of a shape."""
 
+_REFUSED = {
+    "If": "hbconv reads no branches.",
+    "Loop": "hbconv reads no loops.",
+    **dict.fromkeys(
+        (
+            "Bernoulli",
+            "Multinomial",
+            "RandomNormal",
+            "RandomNormalLike",
+            "RandomUniform",
+            "RandomUniformLike",
+        ),
+        "Answers that depend on chance cannot be repeated.",
+    ),
+}
+"""Operators that are no constants though their inputs are, or may run without an end."""
+
 _GROWS = frozenset({"Expand", "Tile", "ConstantOfShape", "Range", "Pad"})
 
 Numbers = npt.NDArray[Any]
@@ -39,13 +56,17 @@ def fold(node: Any, inputs: list[Numbers | None], opsets: Mapping[str, int]) -> 
     Raises
     ------
     UnsupportedError
-        It computes with the number of rows.
+        It computes with the number of rows or with chance, or holds a graph to run.
     ConversionError
         A constant is larger than memory allows.
     """
     from onnx.reference import ReferenceEvaluator
 
     given = [x for x in inputs if x is not None]
+    if node.op_type in _REFUSED:
+        raise UnsupportedError(
+            node.op_type, node.name or node.output[0], hint=_REFUSED[node.op_type]
+        )
     if any(map(holds_rows, given)) and node.op_type not in _OF_SHAPES:
         name = node.name or node.output[0]
         raise UnsupportedError(

@@ -61,3 +61,28 @@ REFUSED = {
 def test_what_is_not_row_by_row_is_refused(what: str):
     with pytest.raises(hbconv.ConversionError):
         hbconv.convert(REFUSED[what])
+
+
+@pytest.mark.parametrize("kind", ["RandomNormal", "RandomUniform"])
+def test_chance_is_refused(kind: str):
+    model = one_operator("Identity", {})
+    made = helper.make_node(kind, [], ["r"], shape=[3])
+    model.graph.node[0].CopyFrom(helper.make_node("Add", ["X", "r"], ["y"]))
+    model.graph.node.insert(0, made)
+    with pytest.raises(hbconv.UnsupportedError, match="chance"):
+        hbconv.convert(model)
+
+
+def test_a_loop_over_constants_is_refused():
+    """It would run for as long as the file says."""
+    true, time = (helper.make_tensor(n, t, [], [v]) for n, t, v in (
+        ("true", TensorProto.BOOL, True), ("time", TensorProto.INT64, 1)))  # fmt: skip
+    given = [helper.make_tensor_value_info("i", TensorProto.INT64, []),
+             helper.make_tensor_value_info("go", TensorProto.BOOL, [])]  # fmt: skip
+    out = helper.make_tensor_value_info("on", TensorProto.BOOL, [])
+    body = helper.make_graph([helper.make_node("Identity", ["go"], ["on"])], "body", given, [out])
+    model = one_operator("Identity", {})
+    model.graph.initializer.extend([true, time])
+    model.graph.node.insert(0, helper.make_node("Loop", ["time", "true"], ["l"], body=body))
+    with pytest.raises(hbconv.UnsupportedError, match="Loop"):
+        hbconv.convert(model)
