@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Codes, Columns, Graph, Node, Schema, Vocabulary, at_step
+from hbconv.containers import Check, Codes, Columns, Graph, Node, Schema, Vocabulary, at_step
 from hbconv.errors import ConversionError, MissingPackageError, UnsupportedError
 from hbconv.parse.checks.damage import reading
 from hbconv.parse.checks.soundness import require_sound
@@ -83,7 +83,8 @@ def parse_onnx(model: Any, n_features: int | None = None) -> Graph:
         for node in model.graph.node:
             walk.step(node)
         found = methods_of(model, inputs, walk.values)
-        checks = tuple(check for source in inputs for check in source.checks(schema))
+        typed = (check for source in inputs for check in source.checks(schema))
+        checks = (*typed, *walk.checks)
         return require_sound(
             Graph(schema, found.outputs, checks, found.traits, False, (), _WHY_DENSE)
         )
@@ -121,6 +122,7 @@ class _Walk:
     schema: Schema
     opsets: Mapping[str, int]
     values: dict[str, Value] = field(default_factory=dict)
+    checks: list[Check] = field(default_factory=list)
 
     def step(self, node: Any) -> None:
         """Read one operator."""
@@ -163,7 +165,15 @@ class _Walk:
             )
         attributes = {a.name: _attribute(a) for a in node.attribute}
         op = OnnxOperator(
-            node.op_type, name, inputs, attributes, opset, self.schema, self._row, len(node.output)
+            node.op_type,
+            name,
+            inputs,
+            attributes,
+            opset,
+            self.schema,
+            self._row,
+            len(node.output),
+            self.checks,
         )
         with at_step(name):
             made = reader(op)

@@ -13,6 +13,7 @@ from hbconv.array import Array
 from hbconv.containers import Concat, ConstantRows, EntriesAt, LookupRows
 from hbconv.parse.onnx.fold import MOST_ENTRIES
 from hbconv.parse.onnx.operator import OnnxOperator, operator
+from hbconv.parse.onnx.positions import within
 from hbconv.parse.onnx.values import (
     ROWS,
     FlatTensor,
@@ -325,12 +326,11 @@ def extracted(op: OnnxOperator, table: npt.NDArray[Any]) -> RowTensor | LabelTen
     if positions.axis != 0:
         raise op.refuse("Y", list(positions.dims), "The rows must stand first.")
     if prod(lead) == 1:
-        found: Any = LabelTensor(
-            positions.dims, 0, positions.cast("int32").node, Array(table.ravel())
-        )
+        codes = within(op, positions, table.size)
+        found: Any = LabelTensor(positions.dims, 0, codes, Array(table.ravel()))
     elif table.dtype.kind in "ifb":
         rows = table.reshape(prod(lead), -1).T
-        node = LookupRows(positions.cast("int32").node, Array(rows))
+        node = LookupRows(within(op, positions, len(rows)), Array(rows))
         found = RowTensor((1, positions.width, prod(lead)), 0, node)
         found = found.taking(np.ascontiguousarray(found.places.transpose(2, 0, 1)), 1)
     else:
@@ -348,7 +348,7 @@ def looked_up(op: OnnxOperator, table: npt.NDArray[Any], axis: int | None = None
     """Return entries of a constant at positions computed of each row."""
     positions = op.rows(1)
     axis = op.axis(op.get("axis", 0), max(table.ndim, 1)) if axis is None else axis
-    codes = positions.cast("int32").node
+    codes = within(op, positions, len(table), -len(table))
     if table.ndim == 1:
         return LabelTensor(positions.dims, positions.axis, codes, Array(table))
     if axis != 0 or table.dtype.kind not in "ifb":
@@ -379,4 +379,4 @@ def read_gather_elements(op: OnnxOperator) -> RowTensor:
     x, positions = op.matrix(0), op.matrix(1)
     if op.axis(op.get("axis", 0), 2) != 1:
         raise op.refuse("axis", op.get("axis", 0), "Rows cannot be chosen.")
-    return positions.of(EntriesAt(x.node, positions.cast("int32").node))
+    return positions.of(EntriesAt(x.node, within(op, positions, x.width, -x.width)))

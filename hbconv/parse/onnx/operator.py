@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import ConstantRows, Node, Schema
+from hbconv.containers import Check, ConstantRows, Node, Schema
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.parse.onnx.values import KnownTensor, LabelTensor, RowTensor, Value
 
@@ -54,6 +54,8 @@ class OnnxOperator:
         A node of the input, which tells the number of rows.
     outputs : int
         Number of outputs.
+    checks : list of Check
+        What rows are refused for; readers append to it.
     """
 
     kind: str
@@ -64,6 +66,7 @@ class OnnxOperator:
     schema: Schema
     row: Node
     outputs: int = 1
+    checks: list[Check] = field(default_factory=list)
 
     @property
     def where(self) -> str:

@@ -104,3 +104,22 @@ HARD_CASES = {
 @pytest.mark.parametrize("what", HARD_CASES)
 def test_rows_of_nan_and_infinity(what: str):
     require_as_runtime(HARD_CASES[what], HARD)
+
+
+def reading_table() -> ModelProto:
+    """Return a model that reads a table of three entries at the positions of X."""
+    x = helper.make_tensor_value_info("X", TensorProto.INT64, [None, 2])
+    node = helper.make_node("Gather", ["t", "X"], ["y"])
+    stored = [numpy_helper.from_array(np.array([7, 8, 9], np.float32), "t")]
+    graph = helper.make_graph([node], "one", [x], [ValueInfoProto(name="y")], stored)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+@pytest.mark.parametrize("backend", ["reference", "tvm", "torch"])
+@pytest.mark.parametrize("wrong", [3, -4, 1 << 33])
+def test_positions_outside_of_a_table_are_refused(backend: str, wrong: int):
+    model = hbconv.convert(reading_table(), backend=backend)
+    (found,) = model.run(None, {"X": np.array([[0, 2], [-1, -3]])})
+    assert found.tolist() == [[7, 9], [9, 7]]
+    with pytest.raises(hbconv.InputError, match="Gather"):
+        model.run(None, {"X": np.array([[0, 2], [wrong, 1]])})
