@@ -69,7 +69,8 @@ def optimize(graph: Graph, target: Target | None = None) -> Optimized:
     """Rewrite a graph by all rules: those always worth while, and those that the cost chooses.
 
     The checks of the input stay as they are. Rules depend on the dtypes of the columns, so a graph
-    over columns of other dtypes is optimized anew.
+    over columns of other dtypes is optimized anew. Outputs on demand stand apart: what they read
+    beside the others would keep rules from these.
 
     Parameters
     ----------
@@ -87,7 +88,17 @@ def optimize(graph: Graph, target: Target | None = None) -> Optimized:
     >>> [f"{node.name} {node.detail}" for node in optimized.graph.nodes()]
     ['columns b']
     """
-    return find_search(graph, target or Target()).best()
+    often = {name: output for name, output in graph.outputs.items() if not output.on_demand}
+    if len(often) in (0, len(graph.outputs)):
+        return find_search(graph, target or Target()).best()
+    found = find_search(replace(graph, outputs=often), target or Target()).best()
+    outputs = {**_simplified_exactly(graph).outputs, **found.graph.outputs}
+    ordered = {name: outputs[name] for name in graph.outputs}
+    return replace(found, graph=replace(found.graph, outputs=ordered))
+
+
+def _simplified_exactly(graph: Graph) -> Graph:
+    return simplify(graph, [rule for rule in RULES if rule.exactness is Exactness.BITS])
 
 
 def find_search(graph: Graph, target: Target) -> Search:
@@ -103,8 +114,7 @@ def simplify_exactly(graph: Graph, nodes: Sequence[Node]) -> tuple[Node, ...]:
     They then share equal sub-expressions with the graph's outputs.
     """
     outputs = {str(position): Output(node) for position, node in enumerate(nodes)}
-    exact = [rule for rule in RULES if rule.exactness is Exactness.BITS]
-    return simplify(replace(graph, outputs=outputs), exact).output_roots
+    return _simplified_exactly(replace(graph, outputs=outputs)).output_roots
 
 
 def rule_names() -> tuple[str, ...]:
