@@ -240,10 +240,21 @@ def read_clip(op: OnnxOperator) -> RowTensor:
     x = op.rows()
     ends = np.finfo(x.dtype) if x.dtype.startswith("float") else np.iinfo(x.dtype)
     bounds = [
-        float(op.get(name, default)) if not op.has(i) else float(op.constant(i).ravel()[0])
+        op.get(name, default) if not op.has(i) else op.constant(i).ravel()[0]
         for i, (name, default) in enumerate((("min", ends.min), ("max", ends.max)), start=1)
     ]
-    return x.of(Clip.of(x.node, *bounds)).cast(x.dtype)
+    if not x.dtype.startswith("float"):
+        return _clipped_ints(x, bounds)
+    return x.of(Clip.of(x.node, *map(float, bounds))).cast(x.dtype)
+
+
+def _clipped_ints(x: RowTensor, bounds: list[Any]) -> RowTensor:
+    """Compare ints as such: Clip would round them to float64."""
+    node = x.node
+    for relation, bound in zip(("lt", "gt"), bounds, strict=True):
+        limit = Array(np.full(x.width, bound, x.dtype))
+        node = Choose(Compare(node, relation, limit), ConstantRows(node, limit), node)
+    return x.of(node)
 
 
 RELATIONS = {

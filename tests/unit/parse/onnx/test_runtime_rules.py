@@ -123,3 +123,14 @@ def test_positions_outside_of_a_table_are_refused(backend: str, wrong: int):
     assert found.tolist() == [[7, 9], [9, 7]]
     with pytest.raises(hbconv.InputError, match="Gather"):
         model.run(None, {"X": np.array([[0, 2], [wrong, 1]])})
+
+
+def test_large_ints_are_clipped_exactly():
+    x = helper.make_tensor_value_info("X", TensorProto.INT64, [None, 3])
+    bound = numpy_helper.from_array(np.array(0), "low")
+    node = helper.make_node("Clip", ["X", "low"], ["y"])
+    graph = helper.make_graph([node], "one", [x], [ValueInfoProto(name="y")], [bound])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    rows = np.array([[2**53 + 1, -3, -(2**63)], [2**63 - 1, 5, 0]])
+    (found,) = hbconv.convert(model, backend="reference").run(None, {"X": rows})
+    assert np.array_equal(found, np.maximum(rows, 0))
