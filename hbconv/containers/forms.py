@@ -10,6 +10,7 @@ from typing import Literal, Self
 import numpy as np
 
 from hbconv.array import Array
+from hbconv.containers.extractors import Name
 from hbconv.containers.node import Node
 from hbconv.containers.schema import Type
 
@@ -153,30 +154,37 @@ class RowItems(Form):
 
     Parameters
     ----------
-    names : Array
+    names : Array or tuple of Name
         Name of each column.
     """
 
-    names: Array
+    names: Array | tuple[Name, ...]
 
     def misfit(self, values: Type) -> str | None:
-        fits = self.names.shape == (values.width,)
-        return None if fits else f"has names of shape {self.names.shape}"
+        names = self.names
+        shape = names.shape if isinstance(names, Array) else (len(names),)
+        return None if shape == (values.width,) else f"has names of shape {shape}"
 
 
 @dataclass(frozen=True)
 class NameArrays(RowItems):
     """A list of an array for each row: the names of the columns that are not 0."""
 
+    names: Array
+
 
 @dataclass(frozen=True)
 class NameTuples(RowItems):
     """A list of a tuple for each row: the names of the columns that are not 0."""
 
+    names: Array
+
 
 @dataclass(frozen=True)
 class NamedValues(RowItems):
     """A list of a dict for each row: the values that are not 0, by the names of their columns."""
+
+    names: tuple[Name, ...]
 
 
 @dataclass(frozen=True)

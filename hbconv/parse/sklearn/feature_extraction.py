@@ -127,9 +127,8 @@ def invert_vectorizer(step: Step) -> Output:
 @inverts("sklearn.feature_extraction.DictVectorizer", takes_sparse=True)
 def invert_dict_vectorizer(step: Step) -> Output:
     """Give each row its values that are not 0, by name."""
-    names = np.empty(len(step.estimator.feature_names_), dtype=object)
-    names[:] = [entry_name(step, name) for name in step.estimator.feature_names_]
-    return Output(step.require_finite(), NamedValues(Array(names)))
+    names = tuple(entry_name(step, name) for name in step.estimator.feature_names_)
+    return Output(step.require_finite(), NamedValues(names))
 
 
 def _sparse(node: Node) -> dict[str, Output]:

@@ -22,6 +22,9 @@ from hbconv.containers import (
     Matrix,
     MatrixList,
     MatrixTuple,
+    NameArrays,
+    NamedValues,
+    NameTuples,
     Output,
     Paths,
     RowItems,
@@ -48,7 +51,7 @@ def answer(output: Output, values: Any) -> Any:
     >>> answer(output, np.array([[1], [0]], np.int32)).tolist()
     ['yes', 'no']
     """
-    if isinstance(output.form, RowItems):
+    if isinstance(output.form, NameArrays | NameTuples | NamedValues):
         return name_rows(output.form, values)
     if hasattr(values, "tocsr"):
         return values if output.dtype is None else values.astype(output.dtype, copy=False)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import NameArrays, NamedValues, RowItems
+from hbconv.containers import NameArrays, NamedValues, NameTuples
 from hbconv.runtime.outputs.tensors import on_host
 
 __all__ = ["look_up_categories", "name_rows"]
@@ -36,14 +36,14 @@ def look_up_categories(tables: tuple[Array, ...], codes: npt.NDArray[np.int32]) 
     return found
 
 
-def name_rows(form: RowItems, values: Any) -> npt.NDArray[np.object_]:
+def name_rows(form: NameArrays | NameTuples | NamedValues, values: Any) -> npt.NDArray[np.object_]:
     """Return an item for each row, made of the names of its columns that are not 0.
 
     They stand in an array of shape (n_rows,), so that parts can be joined.
 
     Examples
     --------
-    >>> name_rows(NamedValues(Array(["a", "b"])), np.array([[0.0, 2.0]])).tolist()
+    >>> name_rows(NamedValues(("a", "b")), np.array([[0.0, 2.0]])).tolist()
     [{'b': np.float64(2.0)}]
     """
     items = np.empty(values.shape[0], dtype=object)
@@ -52,15 +52,13 @@ def name_rows(form: RowItems, values: Any) -> npt.NDArray[np.object_]:
     return items
 
 
-def _item(form: RowItems, columns: npt.NDArray[Any], held: npt.NDArray[Any]) -> Any:
+def _item(
+    form: NameArrays | NameTuples | NamedValues, columns: npt.NDArray[Any], held: npt.NDArray[Any]
+) -> Any:
+    if isinstance(form, NamedValues):
+        return dict(zip((form.names[j] for j in columns), held, strict=True))
     names = form.names.data[columns]
-    if isinstance(form, NameArrays):
-        return names
-    return (
-        dict(zip(names.tolist(), held, strict=True))
-        if isinstance(form, NamedValues)
-        else tuple(names)
-    )
+    return tuple(names) if isinstance(form, NameTuples) else names
 
 
 def _nonzeros(values: Any, row: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]]:
