@@ -58,10 +58,14 @@ def parse_k_bins_discretizer(step: Step) -> dict[str, Output]:
 
 @inverts("sklearn.preprocessing.KBinsDiscretizer", takes_sparse=True)
 def invert_k_bins_discretizer(step: Step) -> Node:
-    """Give each bin its centre, in float64 where the bins are encoded, else in x's dtype."""
+    """Give each bin its centre, in float64 where the bins are encoded, else in x's dtype.
+
+    The only bin of a constant column is infinite; its centre is NaN.
+    """
     est = step.estimator
     sizes = [len(edges) - 1 for edges in est.bin_edges_]
-    centres = [(edges[1:] + edges[:-1]) * 0.5 for edges in map(np.asarray, est.bin_edges_)]
+    with np.errstate(invalid="ignore", over="ignore"):
+        centres = [(edges[1:] + edges[:-1]) * 0.5 for edges in map(np.asarray, est.bin_edges_)]
     tables = tuple(Array(np.append(row[:1], row)) for row in centres)
     if est.encode == "ordinal":
         step.refuse_sparse("inverts no sparse matrix of ordinals")
