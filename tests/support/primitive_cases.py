@@ -592,26 +592,19 @@ TREES = [
 ]
 
 
-def contributions() -> Case:
-    """A forest of scalars, one of vectors, and one of symmetric trees."""
+def contributions(name: str, **shape: Any) -> Case:
+    """A forest that fits in a thread of a device."""
     rng = np.random.default_rng(5)
-    shapes = ({}, {"vector": True, "n_categorical": 2}, {"max_depth": 1, "strict": True})
-    forests = [
-        random_forest(rng, n_trees=9, n_features=WIDTH, n_outputs=2, **shape) for shape in shapes
-    ]
-    covered = [with_random_shares(forest, rng) for forest in forests]
+    forest = random_forest(rng, n_trees=5, n_features=WIDTH, n_outputs=2, **shape)
+    covered = with_random_shares(forest, rng)
 
-    def rows(forest: Forest) -> Values:
-        return lambda rng, shape, dtype: hostile_rows(rng, forest, dtype, shape[0])
+    def rows(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> NumpyArray:
+        return hostile_rows(rng, forest, dtype, shape[0])
 
-    def write(b: Builder, *xs: Value) -> dict[str, Value]:
-        return {
-            f"forest {i}": b.op("tree_contributions", x, covered=c)
-            for i, (x, c) in enumerate(zip(xs, covered, strict=True))
-        }
+    def write(b: Builder, x: Value) -> dict[str, Value]:
+        return {"y": b.op("tree_contributions", x, covered=covered)}
 
-    inputs = tuple(Input(rows(forest)) for forest in forests)
-    return Case("tree_contributions", "", write, inputs, near_sums)
+    return Case("tree_contributions", name, write, (Input(rows),), near_sums)
 
 
 def near_sums(got: NumpyArray, want: NumpyArray) -> None:
@@ -692,7 +685,9 @@ CASES = [
     *NEAREST,
     *ALONG,
     *TREES,
-    contributions(),
+    contributions("scalars"),
+    contributions("vectors", vector=True, n_categorical=2),
+    contributions("symmetric", max_depth=1, strict=True),
     *ITERATIONS,
     *PROGRAMS,
 ]

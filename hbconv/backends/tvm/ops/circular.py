@@ -110,7 +110,9 @@ def vectors(name: str, function: Callable[[Numbers, Any], Any]) -> Callable[...,
 
 
 def _any_beyond(k: Kernel, m: Numbers, most: Register) -> Any:
-    """Say whether a number is too large in any lane."""
+    """Say whether a number is too large in any lane; there is one where threads take a row each."""
+    if m.lanes == 1:
+        return most.get() > m(LARGEST)
     one, zero = (literal(flag, "int32", m.lanes) for flag in (1, 0))
     beyond = k.bind(select(most.get() > m(LARGEST), one, zero))
     return tirx.call_llvm_pure_intrin("int32", f"llvm.vector.reduce.or.v{m.lanes}i32", beyond) > 0

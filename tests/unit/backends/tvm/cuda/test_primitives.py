@@ -15,7 +15,7 @@ from hbconv.target import Target
 from hbconv.tensor import Input, TensorProgram, verify_program
 from hbconv.tensor.program import Instruction, renumber
 
-TOGETHER = 16
+TOGETHER = 12
 """Cases that are compiled as one program: compiling takes most of the time."""
 TARGET = Target("tvm", device="cuda")
 RUNS = [
