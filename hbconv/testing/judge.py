@@ -99,7 +99,8 @@ class Judge:
             return _refused(call, reason_of(error), str(error))
         if call.error is not None:
             return "answered", f"{type(call.error).__name__}", str(call.error)
-        return compared(call, model, found)
+        asked = model.inverse if method == INVERSE else model
+        return compared(call, asked or model, found)
 
 
 def _asked(call: Call) -> tuple[str, str]:
