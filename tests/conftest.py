@@ -10,6 +10,9 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+collect_ignore = ["support/make_spark_models.py"]
+"""It needs Spark, and is run by hand."""
+
 CACHE = pytest.StashKey[TemporaryDirectory]()
 
 

@@ -44,7 +44,7 @@ _THEMES = {
         "affine basis_functions codes find_code lookups missing normalize power_transforms"
     ),
     "linear": "linear matching_pursuit non_negative_weights topic_mixture",
-    "trees": "trees",
+    "trees": "contributions trees",
     "distances": "binary_distances distances haversine neighbor_graphs neighbors",
     "decide": "decisions pairwise_coupling probabilities table_exp votes",
     "wiring": "arithmetic conditions elementwise sums wiring",

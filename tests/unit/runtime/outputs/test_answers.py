@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse
 from fitted import NAMES, available_backends, fit, matrix, rows, table
 from sklearn.preprocessing import StandardScaler
-from sources import dense
+from sources import compared, dense
 
 import hbconv
 from hbconv.array import Array
@@ -32,7 +32,7 @@ def model_of(name, backend="reference", **options):
 def test_every_method_answers_with_the_form_of_the_source(name, backend):
     model, source = model_of(name, backend), fit(name)
     assert model.methods
-    for method in model.methods:
+    for method in compared(model):
         with np.errstate(divide="ignore"):
             expected, found = (
                 getattr(source, method)(rows(name)),
@@ -60,7 +60,7 @@ def test_no_rows_have_an_empty_answer_of_the_same_form(name, backend):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_row_alone_is_the_row_of_its_batch(name, backend):
     model = model_of(name, backend)
-    for method in model.methods:
+    for method in compared(model):
         batch = dense(getattr(model, method)(rows(name)))
         for i in (0, 1, len(batch) - 1):
             np.testing.assert_array_equal(
@@ -72,10 +72,10 @@ def test_a_row_alone_is_the_row_of_its_batch(name, backend):
 def test_a_row_alone_is_within_rounding_of_its_batch_where_matrix_products_choose_their_order(
     backend,
 ):
-    model = model_of("linear", backend)
-    batch = model.decision_function(matrix())
-    alone = np.concatenate([model.decision_function(matrix()[i : i + 1]) for i in range(5)])
-    np.testing.assert_allclose(alone, batch[:5], rtol=1e-13, atol=1e-13)
+    for name, method in (("linear", "decision_function"), ("forest", "contributions")):
+        answer = getattr(model_of(name, backend), method)
+        alone = np.concatenate([answer(matrix()[i : i + 1]) for i in range(5)])
+        np.testing.assert_allclose(alone, answer(matrix())[:5], rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("name", NAMES)

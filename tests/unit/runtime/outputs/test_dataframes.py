@@ -33,6 +33,7 @@ from sklearn.preprocessing import (
     PolynomialFeatures,
     StandardScaler,
 )
+from sources import library
 
 import hbconv
 from hbconv.errors import InputError, OptionError
@@ -231,7 +232,9 @@ def test_names_of_columns_are_those_of_the_source(case):
         getattr(source, "feature_names_in_", None),
     )
     for names in given:
-        assert names_of(model, names) == names_of(source, names)
+        found, expected = names_of(model, names), names_of(source, names)
+        in_other_words = isinstance(expected, str) and library(source) != "sklearn"
+        assert isinstance(found, str) if in_other_words else found == expected
 
 
 def names_of(estimator, names):
@@ -245,8 +248,8 @@ def names_of(estimator, names):
         return None
     except (ValueError, IndexError) as error:
         return str(error)
-    assert found.dtype == object
-    return found.tolist()
+    assert not isinstance(estimator, hbconv.Model) or found.dtype == object
+    return [*map(str, found)]
 
 
 @pytest.mark.parametrize(("options", "columns"), [
