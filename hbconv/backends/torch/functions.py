@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from hbconv.backends.torch.nearest import nearest, prepare_points, topk
 from hbconv.backends.torch.ordered import cumsum, ordered_logsumexp, ordered_sum
 
 __all__ = ["DTYPES", "FUNCTIONS", "PREPARED"]
@@ -22,9 +23,6 @@ DTYPES = {
     "bool": torch.bool,
 }
 """Torch's dtype for each dtype of a program: all of torch's indexing takes ``int64`` alone."""
-
-MAX_NARROW_FEATURES = 15
-"""Features up to which sums of differences find the nearest points faster than one product."""
 
 
 def sqrt(x: Tensor) -> Tensor:
@@ -108,53 +106,6 @@ def expand(x: Tensor, value: Tensor) -> Tensor:
 def sort(x: Tensor, dim: int) -> Tensor:
     """Sort ascending, NaN last."""
     return x.sort(dim=dim).values
-
-
-def topk(x: Tensor, k: int) -> Tensor:
-    """Find the positions of the k smallest, ties in order, NaN last.
-
-    ``torch.topk`` takes any of equals, so it only finds the k-th value. This is several times as
-    fast as sorting all entries:
-
-    1. Find the k-th value.
-    2. Choose the entries below it, and the first of those equal to it.
-    3. Sort the chosen, by value and then by position.
-    """
-    last = x.topk(k, dim=1, largest=False).values.amax(dim=1, keepdim=True)  # 1
-    missing = x.isnan()  # 2
-    below = (x < last) | (last.isnan() & ~missing)
-    equal = (x == last) | (last.isnan() & missing)
-    chosen = below | (
-        equal & (equal.cumsum(1, dtype=torch.int32) <= k - below.sum(1, keepdim=True))
-    )
-    places = torch.arange(x.shape[1], device=x.device)  # 3
-    positions = (
-        torch.where(chosen, places, torch.iinfo(torch.int64).max)
-        .topk(k, dim=1, largest=False)
-        .values.sort(dim=1)
-        .values
-    )
-    return positions.gather(1, x.gather(1, positions).sort(dim=1, stable=True).indices)
-
-
-def nearest(x: Tensor, *points: Tensor, k: int) -> Tensor:
-    """Find the positions of the k nearest points, by one product if they are wide."""
-    if len(points) == 1:
-        return topk(pairwise(x, points[0], "square", 2.0), k)
-    centre, weights, norms = points
-    return topk((x - centre) @ weights + norms, k)
-
-
-def prepare_points(points: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-    """Prepare wide points for ``|y|^2 - 2 x y``: their median, ``-2 y`` and ``|y|^2``.
-
-    y is a point less the median, which keeps the terms small.
-    """
-    if points.shape[1] <= MAX_NARROW_FEATURES:
-        return (points,)
-    centre = np.median(points, axis=0)
-    apart = points - centre
-    return centre, -2.0 * apart.T, (apart**2).sum(axis=1)
 
 
 def bucketize(x: Tensor, edges: Tensor, counts: Tensor, right: bool) -> Tensor:

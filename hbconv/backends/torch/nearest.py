@@ -1,0 +1,196 @@
+"""The nearest constant points, on torch: in blocks if they have few columns, else by a product.
+
+Points of few columns are cut into boxes at their medians, as the leaves of a k-d tree are
+(J. L. Bentley, "Multidimensional binary search trees used for associative searching", 1975). No
+point of a box is nearer than its faces. So the points of the nearest boxes decide, unless the
+last of the k found lies beyond the next box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from hbconv.backends.torch.jit import script
+
+__all__ = ["nearest", "prepare_points", "topk"]
+
+_Array = npt.NDArray[Any]
+
+MAX_NARROW_FEATURES = 15
+"""Features up to which sums of differences find the nearest points faster than one product."""
+
+MAX_BOXED_FEATURES = 6
+"""Features up to which boxes leave out most points."""
+
+SIZE = 32
+"""Points of a box."""
+
+MANY = 128
+"""Boxes that are searched for rows that few do not settle."""
+
+
+def topk(x: Tensor, k: int) -> Tensor:
+    """Find the positions of the k smallest, ties in order, NaN last.
+
+    ``torch.topk`` takes any of equals, so it only finds the k-th value. This is several times as
+    fast as sorting all entries:
+
+    1. Find the k-th value.
+    2. Choose the entries below it, and the first of those equal to it.
+    3. Sort the chosen, by value and then by position.
+    """
+    last = torch.topk(x, k, dim=1, largest=False)[0].amax(dim=1, keepdim=True)  # 1
+    missing = x.isnan()  # 2
+    below = (x < last) | (last.isnan() & ~missing)
+    equal = (x == last) | (last.isnan() & missing)
+    chosen = below | (
+        equal & (equal.cumsum(1, dtype=torch.int32) <= k - below.sum(1, keepdim=True))
+    )
+    places = torch.arange(x.shape[1], device=x.device)  # 3
+    positions = torch.topk(torch.where(chosen, places, x.shape[1]), k, dim=1, largest=False)[0]
+    return _in_order(x.gather(1, positions), positions)
+
+
+def nearest(x: Tensor, *points: Tensor, k: int) -> Tensor:
+    """Find the positions of the k nearest points; ``points`` are those of ``prepare_points``.
+
+    A graph of a device and a compiler take no part of the rows whose size they do not know: there
+    all points of few columns are searched. TorchScript chooses when it runs.
+    """
+    if len(points) == 3:
+        centre, weights, norms = points
+        return topk((x - centre) @ weights + norms, k)
+    if len(points) == 1 or torch.compiler.is_compiling():
+        return _search_all(x, points[0], k)
+    traced = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    search: Callable[..., Tensor] = _scripted() if traced else _search
+    return search(x, *points, k, MANY)
+
+
+def prepare_points(points: _Array) -> tuple[_Array, ...]:
+    """Prepare points for ``nearest``.
+
+    - Wide ones for ``|y|^2 - 2 x y``: their median, ``-2 y`` and ``|y|^2``. y is a point less the
+      median, which keeps the terms small.
+    - Many of few columns for boxes: the points, those of each box (boxes, columns, SIZE) and their
+      positions, the least and largest of each column (columns, boxes).
+    - Others as they are.
+    """
+    n_points, n_columns = points.shape
+    if n_columns > MAX_NARROW_FEATURES:
+        centre = np.median(points, axis=0)
+        apart = points - centre
+        return centre, -2.0 * apart.T, (apart**2).sum(axis=1)
+    boxed = n_columns <= MAX_BOXED_FEATURES and n_points > 2 * _few(n_columns) * SIZE
+    if not boxed or not np.isfinite(points).all():
+        return (points,)
+    places = _boxes(points, np.arange(n_points))
+    held = np.full((len(places), n_columns, SIZE), np.inf, points.dtype)
+    positions = np.zeros((len(places), SIZE), np.int64)
+    for box, chosen in enumerate(places):
+        held[box, :, : len(chosen)] = points[chosen].T
+        positions[box, : len(chosen)] = chosen
+    low = np.stack([points[chosen].min(axis=0) for chosen in places], axis=1)
+    high = np.stack([points[chosen].max(axis=0) for chosen in places], axis=1)
+    return points, held, positions, low, high
+
+
+def _few(n_columns: int) -> int:
+    """Return how many boxes are searched for all rows: so many meet in a corner, within bounds."""
+    return min(32, max(8, 1 << n_columns))
+
+
+def _boxes(points: _Array, chosen: npt.NDArray[np.intp]) -> list[npt.NDArray[np.intp]]:
+    """Cut the chosen points into boxes of SIZE, each time along the longest side."""
+    if len(chosen) <= SIZE:
+        return [chosen]
+    held = points[chosen]
+    longest = np.argmax(held.max(axis=0) - held.min(axis=0))
+    ordered = chosen[np.argsort(held[:, longest], kind="stable")]
+    middle = -(-len(chosen) // SIZE) // 2 * SIZE
+    return _boxes(points, ordered[:middle]) + _boxes(points, ordered[middle:])
+
+
+def _search(
+    x: Tensor,
+    points: Tensor,
+    held: Tensor,
+    places: Tensor,
+    low: Tensor,
+    high: Tensor,
+    k: int,
+    many: int,
+) -> Tensor:
+    """Search a few boxes for all rows, many for those that are not settled, else all points."""
+    few = _few(x.shape[1])
+    if not x.is_cpu or k >= few * held.shape[2]:
+        return _search_all(x, points, k)
+    beyond = _squares_to_boxes(x, low, high)
+    found, settled = _search_boxes(x, beyond, held, places, k, few)
+    rest = torch.nonzero(~settled).view(-1)
+    if rest.shape[0] > 0 and low.shape[1] > 2 * many:
+        again, settled = _search_boxes(x[rest], beyond[rest], held, places, k, many)
+        found.index_copy_(0, rest, again)
+        rest = rest[~settled]
+    if rest.shape[0] > 0:
+        found.index_copy_(0, rest, _search_all(x[rest], points, k))
+    return found
+
+
+def _search_boxes(
+    x: Tensor, beyond: Tensor, held: Tensor, places: Tensor, k: int, count: int
+) -> tuple[Tensor, Tensor]:
+    """Search the nearest boxes, and say for which rows no other point can be as near.
+
+    Where the next of the points found is as near as the last, their order is not known.
+    """
+    squares, boxes = torch.topk(beyond, count + 1, dim=1, largest=False)
+    inside = held[boxes[:, :count]]
+    total = torch.square(inside[:, :, 0] - x[:, 0, None, None])
+    for column in range(1, x.shape[1]):
+        total += torch.square(inside[:, :, column] - x[:, column, None, None])
+    values, where = torch.topk(total.flatten(1), k + 1, dim=1, largest=False)
+    last = values[:, k - 1]
+    settled = (last < squares[:, count]) & (last < values[:, k])
+    at = where[:, :k]
+    size = held.shape[2]
+    box = boxes.gather(1, torch.div(at, size, rounding_mode="floor"))
+    positions, order = torch.sort(places[box, at % size], dim=1)
+    return _in_order(values[:, :k].gather(1, order), positions), settled
+
+
+def _in_order(values: Tensor, positions: Tensor) -> Tensor:
+    """Sort ascending positions by their values; ties keep their order."""
+    order = torch.sort(values, stable=True, dim=1, descending=False)[1]
+    return positions.gather(1, order)
+
+
+def _squares_to_boxes(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Square the distances to boxes, in the steps of distances to points: none is larger."""
+    total = x.new_zeros((x.shape[0], low.shape[1]))
+    for column in range(x.shape[1]):
+        value = x[:, column, None]
+        apart = torch.maximum(low[column] - value, value - high[column])
+        total += torch.square(apart.clamp_min(0))
+    return total
+
+
+def _search_all(x: Tensor, points: Tensor, k: int) -> Tensor:
+    """Search all points, column by column: no temporary is larger than the distances."""
+    total = x.new_zeros((x.shape[0], points.shape[0]))
+    for column in range(points.shape[1]):
+        total = total + torch.square(x[:, column, None] - points[:, column])
+    return topk(total, k)
+
+
+@cache
+def _scripted() -> Any:
+    """Return the search with its choices, which a trace keeps."""
+    return script(_search)
