@@ -27,6 +27,8 @@ REFUSED_HERE = (
     "takes the entries of",
     "LabelBinarizer",
     "numpy.square",
+    "which no sparse matrix holds",
+    "holds numbers alone",
 )
 """What hbconv refuses by name and the source answers: it lacks sense, or needs every absent
 entry told from a zero.
@@ -39,6 +41,7 @@ ANSWERED_HERE = (
     "CatBoost",
     "has no attribute",
     "scipy distance",
+    "Unexpected input type",
 )
 """What the source refuses for the dtype or class of rows alone, of which docs/fidelity.md tells."""
 
