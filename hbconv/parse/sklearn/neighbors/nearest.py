@@ -60,6 +60,11 @@ _SPARSE_METRICS = (
     "l1", "l2", "manhattan", "minkowski", "seuclidean", "sqeuclidean",
 )  # fmt: skip
 """Metrics by which sparse rows are compared, by brute force."""
+_VOTED_INSIDE = (
+    "braycurtis", "canberra", "chebyshev", "cityblock", "haversine", "infinity", "l1", "l2",
+    "manhattan", "minkowski", "p", "seuclidean", "sokalmichener",
+)  # fmt: skip
+"""Metrics by which the source can count votes inside its search by brute force."""
 _PLAIN = {"manhattan": 1, "euclidean": 2, "chebyshev": np.inf}
 """Powers of the metrics that scikit-learn replaces by Minkowski's."""
 
@@ -207,17 +212,31 @@ def one_hot(codes: npt.NDArray[Any], n_classes: int) -> Array:
     return Array(np.equal.outer(codes, np.arange(n_classes)).astype(np.float64))
 
 
+def votes_inside_search(estimator: Any) -> bool:
+    """Tell whether the source counts votes inside its search, for rows of the fitted dtype alone.
+
+    It never does so by Euclidean distance, which Minkowski's is where the parameter p is 2.
+    """
+    metric = estimator.metric
+    return (
+        estimator.weights == "uniform"
+        and not estimator.outputs_2d_
+        and estimator._fit_method == "brute"
+        and metric in _VOTED_INSIDE
+        and not (metric == "minkowski" and estimator.p == 2)
+    )
+
+
 def refuse_two_metrics(step: Step) -> None:
     """Refuse two metrics: the parameter p for the fitted dtype, ``metric_params`` for others."""
     est = step.estimator
-    votes_fast = est.weights == "uniform" and not est.outputs_2d_ and est._fit_method == "brute"
-    if est.metric != "minkowski" or not est.metric_params or not votes_fast:
+    if est.metric != "minkowski" or not votes_inside_search(est):
         return
     p = _PLAIN.get(est.effective_metric_, est.effective_metric_params_.get("p"))
-    if p != est.p or (p == 2 and est.metric_params.get("w") is not None):
+    if p != est.p:
         hint = (
-            f"By brute force scikit-learn takes p={est.p} without them for rows of some dtypes. "
-            "Give the same p, or use algorithm='ball_tree'."
+            f"By brute force scikit-learn takes p={est.p} for rows of some dtypes, and p={p} for "
+            "others. Give the same p, or use algorithm='ball_tree'."
         )
         raise step.refuse("metric_params", est.metric_params, hint)
 

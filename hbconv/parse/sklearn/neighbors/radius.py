@@ -34,6 +34,7 @@ from hbconv.parse.sklearn.neighbors.nearest import (
     one_hot,
     read_surrogate,
     refuse_two_metrics,
+    votes_inside_search,
 )
 from hbconv.parse.step import Step, concat
 
@@ -103,7 +104,7 @@ def parse_radius_classifier(step: Step) -> dict[str, Output]:
     """Let the neighbours vote; a row without any gets the outlier label."""
     est = step.estimator
     refuse_two_metrics(step)
-    if est.outlier_label is not None and est.weights == "uniform" and est._fit_method == "brute":
+    if est.outlier_label is not None and votes_inside_search(est):
         hint = (
             "By brute force its probabilities depend on the dtype of the rows. Use "
             "algorithm='ball_tree', or outlier_label=None."
