@@ -181,8 +181,8 @@ def test_an_outlier_label_by_brute_force(metric):
         (neighbors.NearestNeighbors(metric=DistanceMetric.get_metric("euclidean")), "metric="),
         (neighbors.NearestNeighbors(metric="correlation"), "metric='correlation'"),
         (neighbors.NearestNeighbors(metric="braycurtis"), "metric='braycurtis'"),
-        (neighbors.NearestNeighbors(metric="hamming"), "equally far"),
-        (neighbors.NearestNeighbors(n_neighbors=None), "n_neighbors=None"),
+        (neighbors.KNeighborsTransformer(metric="hamming"), "equally far"),
+        (neighbors.NearestNeighbors(n_neighbors=None, radius=None), "n_neighbors=None"),
         (neighbors.RadiusNeighborsTransformer(radius=None), "radius=None"),
         (
             neighbors.RadiusNeighborsTransformer(metric="dice", algorithm="ball_tree"),
