@@ -215,7 +215,7 @@ def plain(values: Any) -> npt.NDArray[Any]:
             [v.reshape(len(v), math.prod(v.shape[1:])) for v in map(plain, values)], axis=1
         )
     array = np.asarray(values)
-    is_ragged = array.dtype == object and isinstance(next(iter(array), None), np.ndarray)
+    is_ragged = array.ndim == 1 and isinstance(next(iter(array), None), np.ndarray)
     return _padded(array) if is_ragged else array
 
 

@@ -120,7 +120,7 @@ def dense(values: Any) -> np.ndarray:
         parts = [np.atleast_1d(v) for v in map(dense, values)]
         return np.concatenate([v[:, None] if v.ndim == 1 else v for v in parts], axis=1)
     array = np.asarray(values)
-    is_ragged = array.dtype == object and isinstance(next(iter(array), None), np.ndarray)
+    is_ragged = array.ndim == 1 and isinstance(next(iter(array), None), np.ndarray)
     return _padded(array) if is_ragged else array
 
 
