@@ -9,6 +9,8 @@ import pytest
 from sklearn import neighbors
 
 import hbconv
+from hbconv.array import Array
+from hbconv.containers import AdjacencyLists, Type
 from hbconv.errors import UnsupportedError
 
 LATTICE = np.round(np.random.default_rng(0).normal(size=(90, 3)) * 2) / 2
@@ -110,6 +112,14 @@ def test_a_stored_model_lists_the_same():
     source = neighbors.NearestNeighbors(radius=1.5, leaf_size=4).fit(SPREAD)
     model = pickle.loads(pickle.dumps(hbconv.convert(source, "reference")))
     same_lists(model.radius_neighbors(APART), source.radius_neighbors(APART))
+
+
+@pytest.mark.parametrize("order", [[0, 1], [0, 0, 2], [0, 1, 3], [0.0, 1.0, 2.0], [[0, 1, 2]]])
+def test_a_form_lists_each_column_once(order):
+    """A file may hold any order."""
+    three = Type(3, "float64")
+    assert AdjacencyLists(Array([2, 0, 1])).misfit(three) is None
+    assert "lists other columns" in AdjacencyLists(Array(order)).misfit(three)
 
 
 def test_verify_compares_lists():
