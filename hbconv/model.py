@@ -639,9 +639,16 @@ class Model(SklearnEstimator):
                 "host. Save it as .hbc."
             )
         if not self.parsed.exported:
+            tensors = self.parsed.tensors
+            others = ", ".join(method for method in self.methods if method not in tensors)
+            named = (
+                f"Name one that is, such as methods={[*tensors[:1]]}, or save"
+                if tensors
+                else "Save"
+            )
             raise BackendError(
                 "A file for another runtime holds methods whose answers are tensors, and "
-                f"{', '.join(self.methods)} is none. Save it as .hbc."
+                f"{others} is none. {named} it as .hbc."
             )
 
     def _bytes(self) -> bytes:

@@ -10,7 +10,9 @@ __all__ = ["ARGUMENT_METHODS", "INVERSE", "METHODS", "guess", "unknown"]
 METHODS = (
     "predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba",
     "decision_function", "transform",
-    "score_samples", "mahalanobis", "kneighbors", "apply", "decision_path",
+    "score_samples", "mahalanobis",
+    "kneighbors", "kneighbors_graph", "radius_neighbors", "radius_neighbors_graph",
+    "apply", "decision_path",
     "staged_predict", "staged_predict_proba", "staged_decision_function",
 )  # fmt: skip
 """Methods that compute something on new rows, in the order outputs are listed."""

@@ -51,6 +51,15 @@ class SourceMethods:
         def kneighbors(self, X: Any) -> Any:  # noqa: N803
             """Return distances and positions of neighbours, each of shape (n_rows, n_neighbors)."""
 
+        def kneighbors_graph(self, X: Any) -> Any:  # noqa: N803
+            """Return a sparse matrix with ones for neighbours, of shape (n_rows, n_samples_fit)."""
+
+        def radius_neighbors(self, X: Any) -> Any:  # noqa: N803
+            """Return distances and positions within the radius, two arrays of an array a row."""
+
+        def radius_neighbors_graph(self, X: Any) -> Any:  # noqa: N803
+            """Return a sparse matrix with ones within the radius: (n_rows, n_samples_fit)."""
+
         def apply(self, X: Any) -> Any:  # noqa: N803
             """Return the leaf that each row reaches, of shape (n_rows, n_trees)."""
 

@@ -203,7 +203,8 @@ def _compare_floats(
 def plain(values: Any) -> npt.NDArray[Any]:
     """Return an answer of any form as one array.
 
-    Forms are frames, sparse matrices, and lists of arrays: one for each output or stage.
+    Forms are frames, sparse matrices, lists of arrays (one for each output or stage), and arrays of
+    an array for each row, of another length each.
     """
     if hasattr(values, "toarray"):
         return np.asarray(values.toarray())
@@ -213,4 +214,14 @@ def plain(values: Any) -> npt.NDArray[Any]:
         return np.concatenate(
             [v.reshape(len(v), math.prod(v.shape[1:])) for v in map(plain, values)], axis=1
         )
-    return np.asarray(values)
+    array = np.asarray(values)
+    is_ragged = array.ndim == 1 and isinstance(next(iter(array), None), np.ndarray)
+    return _padded(array) if is_ragged else array
+
+
+def _padded(lists: npt.NDArray[np.object_]) -> npt.NDArray[np.float64]:
+    """Return an array for each row as one matrix, with NaN behind the end of each."""
+    padded = np.full((len(lists), max(map(len, lists))), np.nan)
+    for row, values in zip(padded, lists, strict=True):
+        row[: len(values)] = values
+    return padded

@@ -21,11 +21,7 @@ from hbconv.containers.forms import (
     Matrix,
     MatrixList,
     MatrixTuple,
-    NameArrays,
-    NamedValues,
-    NameTuples,
     Paths,
-    RowItems,
     Sparse,
     Stages,
     Vector,
@@ -43,6 +39,13 @@ from hbconv.containers.node import (
 )
 from hbconv.containers.nodes import *  # noqa: F403
 from hbconv.containers.output import Output
+from hbconv.containers.row_forms import (
+    AdjacencyLists,
+    NameArrays,
+    NamedValues,
+    NameTuples,
+    RowItems,
+)
 from hbconv.containers.schema import Column, Conventions, Schema, Type
 from hbconv.containers.session import InputPort, OutputPort, Session
 from hbconv.containers.show import show, show_rule
@@ -53,6 +56,7 @@ __all__ = [
     "MATRIX",
     "NODES",
     "VECTOR",
+    "AdjacencyLists",
     "AsRows",
     "Blocks",
     "CategoryColumns",

@@ -10,7 +10,6 @@ from typing import Literal, Self
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers.extractors import Name
 from hbconv.containers.node import Node
 from hbconv.containers.schema import Type
 
@@ -29,11 +28,7 @@ __all__ = [
     "Matrix",
     "MatrixList",
     "MatrixTuple",
-    "NameArrays",
-    "NameTuples",
-    "NamedValues",
     "Paths",
-    "RowItems",
     "Sparse",
     "Stages",
     "Vector",
@@ -146,45 +141,6 @@ class CategoryColumns(Form):
         if len({table.dtype for table in self.tables}) > 1:
             return "has categories of several dtypes"
         return _misfit_of_codes(values, self.tables)
-
-
-@dataclass(frozen=True)
-class RowItems(Form):
-    """Base of a list with an item for each row, made of the names of its columns that are not 0.
-
-    Parameters
-    ----------
-    names : Array or tuple of Name
-        Name of each column.
-    """
-
-    names: Array | tuple[Name, ...]
-
-    def misfit(self, values: Type) -> str | None:
-        names = self.names
-        shape = names.shape if isinstance(names, Array) else (len(names),)
-        return None if shape == (values.width,) else f"has names of shape {shape}"
-
-
-@dataclass(frozen=True)
-class NameArrays(RowItems):
-    """A list of an array for each row: the names of the columns that are not 0."""
-
-    names: Array
-
-
-@dataclass(frozen=True)
-class NameTuples(RowItems):
-    """A list of a tuple for each row: the names of the columns that are not 0."""
-
-    names: Array
-
-
-@dataclass(frozen=True)
-class NamedValues(RowItems):
-    """A list of a dict for each row: the values that are not 0, by the names of their columns."""
-
-    names: tuple[Name, ...]
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,17 @@ from hbconv.containers.forms import (
     Labels,
     MatrixTuple,
     Paths,
-    RowItems,
     Sparse,
     Stages,
     Vector,
 )
 from hbconv.containers.node import Node
+from hbconv.containers.row_forms import AdjacencyLists, RowItems
 
 __all__ = ["Output"]
+
+_OF_SEVERAL = AdjacencyLists | MatrixTuple | Paths | Stages
+"""Forms of several arrays, which no tensor holds."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ class Output:
     @property
     def is_tensor(self) -> bool:
         """Whether exports and torch modules can hold it; else only ``Model`` returns it."""
-        return not isinstance(self.form, Stages | Paths | MatrixTuple | CategoryColumns | RowItems)
+        return not isinstance(self.form, _OF_SEVERAL | CategoryColumns | RowItems)
 
     @property
     def widths(self) -> tuple[int, ...]:

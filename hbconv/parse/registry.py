@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.names import METHODS
-from hbconv.parse.subclasses import overridden
+from hbconv.parse.subclasses import added, changed, overridden
 from hbconv.parse.unpredictive import UNPREDICTIVE
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _search(cls: type) -> Entry | None:
     for base in cls.__mro__:
         for entry in _ENTRIES.values():
             if _resolve(entry.name) is base:
-                _require_same_methods(cls, base, entry.name)
+                _require_same_answers(cls, base, entry)
                 return entry
     return None
 
@@ -182,18 +182,34 @@ def _resolve(name: str) -> object:
     )  # not getattr: a module's __getattr__ may import or raise
 
 
-def _require_same_methods(cls: type, base: type, name: str) -> None:
-    changed = overridden(cls, base, METHODS)
-    if changed:
-        hint = (
-            f"It overrides {', '.join(changed)} of {base.__name__}. Register a parser for it with "
-            "hbconv.parses (docs/adding.md)"
-        )
-        raise UnsupportedError(
-            cls.__name__,
-            "",
-            hint=f"{hint}; it may return step.like({name!r}) where the answers are the same.",
-        )
+def _require_same_answers(cls: type, base: type, entry: Entry) -> None:
+    """Refuse a subclass whose class bodies may change what its base answers.
+
+    Of a library that hbconv's own parsers know, the methods that a subclass in it shares with the
+    base decide.
+    """
+    known = _is_known(cls, base, entry)
+    names = changed(cls, base, METHODS) if known else overridden(cls, base)
+    if names:
+        raise _refused_subclass(cls, entry, f"It overrides {', '.join(names)} of {base.__name__}")
+    names = [] if known else added(cls, base)
+    if names:
+        what = f"It adds {', '.join(names)} to {base.__name__}, which others may ask it for"
+        raise _refused_subclass(cls, entry, what)
+
+
+def _is_known(cls: type, base: type, entry: Entry) -> bool:
+    library = base.__module__.partition(".")[0]
+    is_own = entry.parse.__module__.partition(".")[0] == "hbconv"
+    return is_own and cls.__module__.partition(".")[0] == library
+
+
+def _refused_subclass(cls: type, entry: Entry, what: str) -> UnsupportedError:
+    hint = (
+        f"{what}. Register a parser for it with hbconv.parses (docs/adding.md); it may return "
+        f"step.like({entry.name!r}) where the answers are the same."
+    )
+    return UnsupportedError(cls.__name__, "", hint=hint)
 
 
 def _refuse(estimator: object, path: str) -> Entry:

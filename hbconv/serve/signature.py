@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import MatrixTuple, Output
+from hbconv.containers import MatrixTuple, Output, Sparse
 from hbconv.model import Model
 from hbconv.serve.datatypes import BYTES, datatype_of
 
@@ -142,12 +142,16 @@ class ModelSignature:
 
 
 def _served(model: Model) -> list[str]:
-    """Methods whose answers have a row for each row of the input."""
+    """Methods whose answers have a row for each row of the input.
+
+    A graph of neighbours is not served: written out, it has a column for each fitted row.
+    """
     outputs = model.parsed.outputs
     return [
         name
         for name, output in outputs.items()
-        if output.is_tensor or isinstance(output.form, MatrixTuple)
+        if (output.is_tensor or isinstance(output.form, MatrixTuple))
+        and not (output.on_demand and isinstance(output.form, Sparse))
     ]
 
 

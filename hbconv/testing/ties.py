@@ -34,7 +34,7 @@ def tied(call: Call, want: Any, got: Any, dtype: str) -> bool:
         Which tolerance holds.
     """
     want, got = plain(want), plain(got)
-    if want.ndim == 0 or not len(want):
+    if want.ndim == 0 or not len(want) or want.shape != got.shape:
         return False
     far = _apart(want, got) > TOLERANCE[dtype] * np.maximum(1.0, _largest(want))
     if not far.any():

@@ -119,4 +119,14 @@ def dense(values: Any) -> np.ndarray:
     if isinstance(values, list | tuple | Iterator):
         parts = [np.atleast_1d(v) for v in map(dense, values)]
         return np.concatenate([v[:, None] if v.ndim == 1 else v for v in parts], axis=1)
-    return np.asarray(values)
+    array = np.asarray(values)
+    is_ragged = array.ndim == 1 and isinstance(next(iter(array), None), np.ndarray)
+    return _padded(array) if is_ragged else array
+
+
+def _padded(lists: np.ndarray) -> np.ndarray:
+    """Lay out an array for each row, NaN behind the end of each."""
+    padded = np.full((len(lists), max(map(len, lists))), np.nan)
+    for row, values in zip(padded, lists, strict=True):
+        row[: len(values)] = values
+    return padded

@@ -151,7 +151,10 @@ def _norm(p: float) -> _Reader:
 
 
 def _minkowski(step: Step, x: Node, points: Points, params: Params) -> Surrogate:
-    """Scale features by their weights: ``w |x - y|^p = |w^(1/p) x - w^(1/p) y|^p``."""
+    """Scale features by their weights: ``w |x - y|^p = |w^(1/p) x - w^(1/p) y|^p``.
+
+    A power below 1 magnifies the rounding of scaled features that are nearly equal.
+    """
     p = float(params.get("p", 2))
     if "w" not in params:
         return _power(p, x, points)

@@ -16,7 +16,7 @@ from hbconv.containers import (
     WeightedLookup,
 )
 from hbconv.parse.registry import parses
-from hbconv.parse.sklearn.neighbors.nearest import fitted_rows, nearest
+from hbconv.parse.sklearn.neighbors.search import fitted_rows, nearest
 from hbconv.parse.step import Step
 
 _MOST = 50

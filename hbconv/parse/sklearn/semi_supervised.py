@@ -25,7 +25,7 @@ from hbconv.parse.common.distance_metrics import squared_distances
 from hbconv.parse.common.fitted_arrays import dense
 from hbconv.parse.common.members import columns_of_array, passed_on
 from hbconv.parse.registry import parses
-from hbconv.parse.sklearn.neighbors.nearest import nearest
+from hbconv.parse.sklearn.neighbors.search import nearest
 from hbconv.parse.step import Step
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
+    AdjacencyLists,
     CategoryColumns,
     Cube,
     FlatRow,
@@ -32,6 +33,7 @@ from hbconv.containers import (
     Stages,
     Vector,
 )
+from hbconv.runtime.outputs.adjacency import list_adjacent
 from hbconv.runtime.outputs.inverted import look_up_categories, name_rows
 from hbconv.runtime.outputs.tensors import cast, concatenate, look_up, on_host, stack
 
@@ -58,6 +60,8 @@ def answer(output: Output, values: Any) -> Any:
     form = output.form
     if isinstance(form, Paths):
         return _paths(form, on_host(values))
+    if isinstance(form, AdjacencyLists):
+        return list_adjacent(form, on_host(values))
     if isinstance(form, MatrixList):
         return [cast(part, output.dtype) for part in _cut(output, values)]
     if isinstance(form, MatrixTuple):

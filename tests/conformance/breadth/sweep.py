@@ -228,8 +228,8 @@ def _methods(name: str, estimator: Any) -> tuple[str, ...]:
 
 
 def _has_methods_that_answer(case: Case, model: Model, subject: Subject) -> None:
-    """No method more than the source has; none less, but for those that it has and refuses
-    whatever the rows.
+    """No method more than the source has; none less, but for those that the model refuses by
+    name, and those that the source has and refuses whatever the rows.
     """
     assert set(compared(model)) <= set(case.names), (
         f"{sorted(set(compared(model)) - set(case.names))} are no methods of the source"
@@ -238,6 +238,7 @@ def _has_methods_that_answer(case: Case, model: Model, subject: Subject) -> None
         m
         for m in case.names
         if m not in model.methods
+        and m not in model.parsed.refused
         and not _refusal(case, m, subject.rows(ROWS, "float64", known=True))
     ]
     assert not missing, f"no method {missing}, which the source answers"

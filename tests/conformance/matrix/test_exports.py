@@ -63,7 +63,7 @@ def test_a_file_answers_as_the_source(case: Case, suffix: str, tmp_path: Path) -
     if model.reads.entries or not model.parsed.exported or _hashes(model):
         with pytest.raises(
             BackendError,
-            match=r"its texts become tokens on the host|kneighbors is none|no operator that hashes text",
+            match=r"its texts become tokens on the host|neighbors is none|no operator that hashes text",
         ):
             exported(case, suffix, case.dtypes[0], tmp_path)
         return

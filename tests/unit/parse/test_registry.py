@@ -1,15 +1,20 @@
 """Finding parsers: subclasses, plugins, and what is refused."""
 
+import functools
 import importlib.metadata
 import sys
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 import hbconv
 from hbconv.containers import Affine
@@ -35,6 +40,23 @@ class Halver(TransformerMixin, BaseEstimator):
 
     def transform(self, X):
         return X / 2
+
+
+class Scaled(BaseEstimator):
+    """A third party's transformer with a helper."""
+
+    def transform(self, X):
+        return X / self._factor()
+
+    def _factor(self):
+        return 2
+
+
+class ScaledOtherwise(Scaled):
+    """A subclass in the same package that changes the helper."""
+
+    def _factor(self):
+        return 3
 
 
 class SameScaler(StandardScaler):
@@ -66,6 +88,43 @@ class FittedOtherwise(LogisticRegression):
 
     def __repr__(self, N_CHAR_MAX=700):
         return "FittedOtherwise()"
+
+
+class RenamedScaler(StandardScaler):
+    """A subclass whose method is an object that is no function."""
+
+    transform = functools.partial(np.multiply, 2.0)
+
+
+class OtherMachine(SVC):
+    """A subclass that changes a plain attribute, which predict reads."""
+
+    _impl = "nu_svc"
+
+
+class Substituted(StandardScaler):
+    """A subclass that looks all attributes up in a way of its own."""
+
+    def __getattribute__(self, name):
+        return super().__getattribute__(name)
+
+
+class Scored(GaussianNB):
+    """A subclass with a method that its base lacks."""
+
+    def decision_function(self, X):
+        return X[:, 1]
+
+
+class Constrained(GaussianNB):
+    """A subclass that says less of its parameters."""
+
+    _parameter_constraints: ClassVar = {}
+    own = 3
+
+    def __init__(self, own_parameter=1):
+        super().__init__()
+        self.own_parameter = own_parameter
 
 
 def parse_halver(step):
@@ -115,6 +174,45 @@ def test_a_subclass_that_overrides_a_private_hook_is_refused():
         UnsupportedError, match=r"HookedScaler.*overrides _reset of StandardScaler.*hbconv.parses"
     ):
         find_parser(HookedScaler().fit(X))
+
+
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        (RenamedScaler(), "overrides transform of StandardScaler"),
+        (OtherMachine(), "overrides _impl of SVC"),
+        (Substituted(), "overrides __getattribute__ of StandardScaler"),
+        (Scored(), "adds decision_function to GaussianNB"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_subclass_whose_body_may_change_answers_is_refused(source, what):
+    with pytest.raises(UnsupportedError, match=rf"{type(source).__name__}.*{what}"):
+        find_parser(source)
+
+
+def test_an_estimator_around_a_subclass_would_ask_for_what_it_adds():
+    """The source calibrates the decision_function that the base lacks."""
+    labels = X[:, 0] > 0
+    source = CalibratedClassifierCV(Scored(), ensemble=False).fit(X, labels)
+    plain = CalibratedClassifierCV(GaussianNB(), ensemble=False).fit(X, labels)
+    assert not np.allclose(source.predict_proba(X), plain.predict_proba(X))
+    with pytest.raises(UnsupportedError, match="adds decision_function"):
+        hbconv.convert(source)
+
+
+def test_a_subclass_in_the_package_of_its_base_is_held_to_its_helpers():
+    """The package of a registered class is not one that hbconv knows."""
+    parses(f"{__name__}.Scaled")(lambda step: Affine.of(step.x, div=2.0))
+    assert find_parser(Scaled()).name == f"{__name__}.Scaled"
+    with pytest.raises(UnsupportedError, match="overrides _factor of Scaled"):
+        find_parser(ScaledOtherwise())
+
+
+def test_a_subclass_may_have_parameters_and_attributes_of_its_own():
+    source = Constrained().fit(X, X[:, 0] > 0)
+    model = hbconv.convert(source, "reference")
+    np.testing.assert_allclose(model.predict_proba(X), source.predict_proba(X), rtol=1e-12)
 
 
 def test_a_subclass_may_change_how_it_is_fitted():

@@ -118,8 +118,15 @@ def quietly_fitted(estimator):
 @pytest.mark.parametrize("radius", [None, 3.5], ids=["nearest", "radius"])
 @pytest.mark.parametrize(
     ("p", "given"),
-    [(3, {"p": 3}), (1, {"p": 1}), (3, {"w": np.arange(1.0, 5.0)})],
-    ids=["3", "1", "weights"],
+    [
+        (3, {"p": 3}),
+        (1, {"p": 1}),
+        (3, {"w": np.arange(1.0, 5.0)}),
+        (2, {"w": np.arange(1.0, 5.0)}),
+        (2, {"p": 1}),
+        (2, {"p": 3, "w": np.arange(4.0)}),
+    ],
+    ids=["3", "1", "weights", "2, weights", "1 for 2", "3 for 2, weights"],
 )
 def test_one_power_given_twice_is_no_contradiction(p, given, radius, dtype):
     options = {"p": p, "metric_params": dict(given), "algorithm": "brute"}
@@ -142,7 +149,7 @@ def masked(indicator):
 
 REFUSED = {
     "Give the same p": lambda: quietly_fitted(
-        KNeighborsClassifier(algorithm="brute", metric_params={"p": 3})
+        KNeighborsClassifier(p=1, algorithm="brute", metric_params={"p": 3})
     ),
     "of two columns": lambda: NearestNeighbors(metric="haversine", algorithm="brute").fit(X),
     "fitted on a mask": lambda: masked(MissingIndicator()),

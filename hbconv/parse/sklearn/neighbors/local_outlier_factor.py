@@ -22,7 +22,7 @@ from hbconv.containers import (
     Quotient,
 )
 from hbconv.parse.registry import parses
-from hbconv.parse.sklearn.neighbors.nearest import Neighbors, finite_rows, kneighbors, nearest
+from hbconv.parse.sklearn.neighbors.search import Neighbors, finite_rows, kneighbors, nearest
 from hbconv.parse.step import Step
 
 
@@ -42,9 +42,9 @@ def parse_local_outlier_factor(step: Step) -> dict[str, Output]:
         "decision_function": Output(decision, VECTOR),
         "score_samples": Output(scores, VECTOR),
     }
-    # With more neighbors than rows the scores take all rows, and kneighbors is refused.
+    # With more neighbors than rows the scores take all rows, and the source refuses the others.
     if est.n_neighbors <= est.n_samples_fit_:
-        outputs["kneighbors"] = kneighbors(step).output
+        outputs |= kneighbors(step).outputs(est.n_samples_fit_)
     return outputs
 
 

@@ -30,50 +30,33 @@ from hbconv.containers import (
 )
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.neighbors.nearest import (
-    finite_rows,
     one_hot,
-    read_surrogate,
     refuse_two_metrics,
+    votes_inside_search,
 )
+from hbconv.parse.sklearn.neighbors.search import Within, constant_like, within
 from hbconv.parse.step import Step, concat
 
 
-def _within(step: Step) -> tuple[Node, Node]:
-    """Return which of the fitted rows are within the radius, and the distances to all."""
-    if step.estimator.radius is None:
-        raise step.refuse(
-            "radius", None, "Without it the source model finds no neighbours of new rows."
-        )
-    surrogate = read_surrogate(step, step.estimator, finite_rows(step))
-    return Compare.of(
-        surrogate.node, "le", surrogate.of_distance(float(step.estimator.radius))
-    ), surrogate.to_distance(surrogate.node)
-
-
-def _weights(step: Step) -> Node:
+def _weights(step: Step, found: Within) -> Node:
     """Return the weight of each fitted row, zero beyond the radius.
 
     By distance, rows that are met exactly count alone.
     """
-    within, distances = _within(step)
     if step.require("weights", "uniform", "distance", None) != "distance":
-        return Cast(within, "float64")
-    distances = Cast(distances, "float64")
-    return InverseDistances(Choose(within, distances, _constant_like(distances, np.inf)))
-
-
-def _constant_like(x: Node, value: float) -> Node:
-    """Return one number in every column of x."""
-    return ConstantRows(x, Array(np.full(x.type.width, value)))
+        return Cast(found.near, "float64")
+    distances = Cast(found.distances, "float64")
+    return InverseDistances(Choose(found.near, distances, constant_like(distances, np.inf)))
 
 
 @parses("sklearn.neighbors.RadiusNeighborsTransformer")
 def parse_radius_transformer(step: Step) -> dict[str, Output]:
     """Put the distances, or ones, in the places of the neighbours."""
-    within, distances = _within(step)
+    found = within(step)
+    values = found.distances
     if step.require("mode", "distance", "connectivity") == "connectivity":
-        distances = _constant_like(distances, 1.0)
-    return {"transform": Output(Held(within, distances), Sparse())}
+        values = constant_like(values, 1.0)
+    return {"transform": Output(Held(found.near, values), Sparse()), **found.outputs}
 
 
 @parses("sklearn.neighbors.RadiusNeighborsRegressor")
@@ -84,7 +67,8 @@ def parse_radius_regressor(step: Step) -> dict[str, Output]:
     """
     targets = np.asarray(step.estimator._y)
     table = targets.reshape(len(targets), -1)
-    weights = _weights(step)
+    found = within(step)
+    weights = _weights(step, found)
     with np.errstate(invalid="ignore"):
         nothing = np.full_like(table[0], np.nan).astype(np.float64)
     total = GroupSums(weights, 1)
@@ -94,7 +78,8 @@ def parse_radius_regressor(step: Step) -> dict[str, Output]:
     return {
         "predict": Output(
             Cast(answer, "float32") if narrow else answer, VECTOR if targets.ndim == 1 else MATRIX
-        )
+        ),
+        **found.outputs,
     }
 
 
@@ -103,13 +88,14 @@ def parse_radius_classifier(step: Step) -> dict[str, Output]:
     """Let the neighbours vote; a row without any gets the outlier label."""
     est = step.estimator
     refuse_two_metrics(step)
-    if est.outlier_label is not None and est.weights == "uniform" and est._fit_method == "brute":
+    if est.outlier_label is not None and votes_inside_search(est):
         hint = (
             "By brute force its probabilities depend on the dtype of the rows. Use "
             "algorithm='ball_tree', or outlier_label=None."
         )
         raise step.refuse("outlier_label", est.outlier_label, hint)
-    weights = _weights(step)
+    found = within(step)
+    weights = _weights(step, found)
     alone = Compare.of(GroupSums(weights, 1), "eq", 0.0)
     if est.outlier_label_ is None:
         step.check(
@@ -130,12 +116,14 @@ def parse_radius_classifier(step: Step) -> dict[str, Output]:
         return {
             "predict": Output(decided[0], Labels(labels[0])),
             "predict_proba": Output(shares[0]),
+            **found.outputs,
         }
     return {
         "predict": Output(concat(decided), LabelColumns(labels)),
         "predict_proba": Output(
             concat(shares), MatrixList(tuple(len(labels) for labels in classes))
         ),
+        **found.outputs,
     }
 
 

@@ -269,7 +269,7 @@ def test_a_file_that_breaks_the_rules_of_onnx_is_not_written() -> None:
 
 def test_a_model_without_tensors_is_refused(tmp_path: Any) -> None:
     model = hbconv.convert(NearestNeighbors().fit(numbers()[0]), "reference")
-    with pytest.raises(BackendError, match="kneighbors is none"):
+    with pytest.raises(BackendError, match="neighbors is none"):
         model.export(tmp_path / "model.onnx")
 
 

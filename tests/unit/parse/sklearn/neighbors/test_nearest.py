@@ -145,6 +145,34 @@ def test_sparse_rows_to_fit_on():
     np.testing.assert_allclose(model.predict(NEAR), estimator.predict(NEAR), rtol=1e-12)
 
 
+@pytest.mark.parametrize("algorithm", ["brute", "ball_tree"])
+@pytest.mark.parametrize("p", [2, 3])
+def test_the_power_of_metric_params_is_taken(p, algorithm):
+    """The parameter p beside it is ignored."""
+    given = {"p": p, "w": np.array([0.0, 1.0, 2.0, 0.5, 3.0, 1e-3, 1.0, 40.0])}
+    estimator = neighbors.NearestNeighbors(p=1, metric_params=given, algorithm=algorithm)
+    model = convert(estimator, fit_rows())
+    distances, positions = estimator.kneighbors(NEAR)
+    np.testing.assert_allclose(model.kneighbors(NEAR)[0], distances, rtol=1e-10)
+    np.testing.assert_array_equal(model.kneighbors(NEAR)[1], positions)
+
+
+@pytest.mark.filterwarnings("ignore:Outlier label 9")
+@pytest.mark.parametrize("metric", ["minkowski", "cosine", "sqeuclidean"])
+def test_an_outlier_label_by_brute_force(metric):
+    """The source votes the same way for rows of all dtypes where its search counts no votes."""
+    radius = {"cosine": 0.05, "sqeuclidean": 25.0}.get(metric, 5.0)
+    estimator = neighbors.RadiusNeighborsClassifier(
+        radius, metric=metric, algorithm="brute", outlier_label=9
+    )
+    model = convert(estimator, fit_rows(), target("three"))
+    for rows_ in (NEAR, NEAR.astype(np.float32), np.asfortranarray(NEAR)):
+        want = estimator.predict_proba(rows_)
+        assert 0 < (want == 0).all(axis=1).sum() < len(want)
+        np.testing.assert_allclose(model.predict_proba(rows_), want, rtol=1e-12)
+        np.testing.assert_array_equal(model.predict(rows_), estimator.predict(rows_))
+
+
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [
@@ -153,8 +181,8 @@ def test_sparse_rows_to_fit_on():
         (neighbors.NearestNeighbors(metric=DistanceMetric.get_metric("euclidean")), "metric="),
         (neighbors.NearestNeighbors(metric="correlation"), "metric='correlation'"),
         (neighbors.NearestNeighbors(metric="braycurtis"), "metric='braycurtis'"),
-        (neighbors.NearestNeighbors(metric="hamming"), "equally far"),
-        (neighbors.NearestNeighbors(n_neighbors=None), "n_neighbors=None"),
+        (neighbors.KNeighborsTransformer(metric="hamming"), "equally far"),
+        (neighbors.NearestNeighbors(n_neighbors=None, radius=None), "n_neighbors=None"),
         (neighbors.RadiusNeighborsTransformer(radius=None), "radius=None"),
         (
             neighbors.RadiusNeighborsTransformer(metric="dice", algorithm="ball_tree"),
@@ -177,12 +205,12 @@ def test_sparse_rows_to_fit_on():
             "positive definite",
         ),
         (
-            neighbors.KNeighborsClassifier(algorithm="brute", metric_params={"w": np.ones(8)}),
-            "metric_params",
+            neighbors.KNeighborsClassifier(p=1, algorithm="brute", metric_params={"p": 2}),
+            "Give the same p",
         ),
         (
             neighbors.RadiusNeighborsClassifier(
-                50.0, algorithm="brute", outlier_label="most_frequent"
+                50.0, p=1, algorithm="brute", outlier_label="most_frequent"
             ),
             "outlier_label",
         ),
