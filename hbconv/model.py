@@ -679,8 +679,7 @@ def _why_absent(model: Model, name: str) -> str:
         return (
             f"This Model of {estimator} has no contributions. Ensembles of trees have them, except "
             "trees with linear leaves, trees without counts of their training rows, and those that "
-            "their own library cannot explain. Of a pipeline, convert the last step. See the page "
-            "'Contributions of features'."
+            "their own library cannot explain. See the page 'Contributions of features'."
         )
     known = [known for known in dir(model) if not known.startswith("_")]
     hint = "" if name.startswith("_") else guess(name, known)
