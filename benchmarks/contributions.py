@@ -1,11 +1,12 @@
-"""Time what each feature contributes, against each library, in one thread.
+"""Time what features contribute, each and in pairs, against each library, in one thread.
 
     taskset -c 0 python benchmarks/contributions.py [--rows 2000] [--repeats 3] [--json FILE]
+    taskset -c 0 python benchmarks/contributions.py --pairs --rows 200
 
 Each library explains the rows of one model with a call of its own, and hbconv with
-``contributions`` of the same model on backend tvm. The two take turns. Times are of the processor,
-the best of the repeats, in microseconds a row. ``apart`` is the largest difference between both
-answers, relative to the largest contribution.
+``contributions``, or ``interactions``, of the same model on backend tvm. The two take turns. Times
+are of the processor, the best of the repeats, in microseconds a row. ``apart`` is the largest
+difference between both answers, relative to the largest value.
 """
 
 from __future__ import annotations
@@ -40,14 +41,17 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=2_000)
     options.add_argument("--repeats", type=int, default=3)
     options.add_argument("--json", type=Path)
+    options.add_argument("--pairs", action="store_true", help="time interactions, of XGBoost")
     chosen = options.parse_args()
     rng = np.random.default_rng(0)
     x = rng.standard_normal((TRAINING_ROWS, FEATURES))
     y = x[:, 0] * x[:, 1] + np.sin(x[:, 2]) + 0.1 * rng.standard_normal(len(x))
     rows = np.resize(x, (chosen.rows, FEATURES))
+    listed = pair_models(x, y) if chosen.pairs else models(x, y)
+    method = "interactions" if chosen.pairs else "contributions"
     figures = [
-        measure(name, source, explain, rows, chosen.repeats)
-        for name, source, explain in models(x, y)
+        measure(name, source, explain, method, rows, chosen.repeats)
+        for name, source, explain in listed
     ]
     if chosen.json:
         chosen.json.write_text(json.dumps(figures, indent=1))
@@ -85,17 +89,31 @@ def models(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> Iterator[tuple[str, Any,
         )
 
 
+def pair_models(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> Iterator[tuple[str, Any, Explain]]:
+    """Yield the same of the models whose library explains pairs of features."""
+    for depth in (4, 6):
+        source = xgb.XGBRegressor(n_estimators=TREES, max_depth=depth, n_jobs=1).fit(x, y)
+        booster = source.get_booster()
+        yield (
+            f"XGBoost, depth {depth}",
+            source,
+            lambda rows, b=booster: b.predict(xgb.DMatrix(rows, nthread=1), pred_interactions=True),
+        )
+
+
 def measure(
-    name: str, source: Any, explain: Explain, rows: npt.NDArray[Any], repeats: int
+    name: str,
+    source: Any,
+    explain: Explain,
+    method: str,
+    rows: npt.NDArray[Any],
+    repeats: int,
 ) -> dict[str, Any]:
     """Time both by turns, and print a line."""
-    model = hbconv.convert(source, backend="tvm", threads=1)
+    ours_of = getattr(hbconv.convert(source, backend="tvm", threads=1), method)
     want = np.asarray(explain(rows))
-    apart = float(np.abs(model.contributions(rows) - want).max() / np.abs(want).max())
-    turns = [
-        [_microseconds(call, rows) for call in (explain, model.contributions)]
-        for _ in range(repeats)
-    ]
+    apart = float(np.abs(ours_of(rows) - want).max() / np.abs(want).max())
+    turns = [[_microseconds(call, rows) for call in (explain, ours_of)] for _ in range(repeats)]
     own, ours = (min(times) for times in zip(*turns, strict=True))
     print(f"{name:22} {own:9.2f} us {ours:8.2f} us {own / ours:6.1f} times, apart {apart:.0e}")
     return {"model": name, "library_us": own, "hbconv_us": ours, "apart": apart}

@@ -7,6 +7,7 @@ A tree that does not know a feature takes both branches, and weighs them by the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.forest import Forest
 
-__all__ = ["CoveredForest", "TestPaths", "gauss_legendre"]
+__all__ = ["CoveredForest", "TestPaths", "find_parents", "gauss_legendre"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -131,23 +132,34 @@ class CoveredForest:
         -------
         array of float64, shape (n_values, n_tests, n_rows)
         """
+        found = np.zeros((self.forest.values.shape[1], *goes_left.T.shape))
+        for weight, gains, sums in self.at_nodes(goes_left):
+            for gain, own in zip(gains, sums, strict=True):
+                found += weight * gain * own
+        return found
+
+    def at_nodes(
+        self, goes_left: Bools
+    ) -> Iterator[tuple[float, tuple[Floats, Floats], tuple[Floats, Floats]]]:
+        """Yield the weight, the gains and the sums of both sides, at each node of the rule.
+
+        Gains are (n_tests, n_rows), and sums (n_values, n_tests, n_rows).
+        """
         forest = self.forest
         paths = self.paths
         decided = goes_left.T
         values = forest.values.data.astype(np.float64)
         open_ = paths.open_tests(decided)
-        found = np.zeros((values.shape[1], *decided.shape))
+        shape = (values.shape[1], *decided.shape)
         for t, weight in zip(*gauss_legendre(paths.nodes), strict=True):
             factors = paths.factors(t, decided, open_)
             reach = _reach(forest, factors, decided.shape)  # 1
-            sums = [np.zeros(found.shape), np.zeros(found.shape)]
+            sums = (np.zeros(shape), np.zeros(shape))
             for level in reversed(paths.levels):  # 2
                 for side, children in enumerate((forest.left.data, forest.right.data)):
                     below = reach[level] * factors[side][level]
                     sums[side][:, level] = _sums(children[level], below, values, sums)
-            for side, gain in enumerate(paths.gains(t, decided, open_)):  # 3
-                found += weight * gain * sums[side]
-        return found
+            yield float(weight), paths.gains(t, decided, open_), sums  # 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +196,7 @@ class TestPaths:
         """Follow the ways from the roots, all trees at once."""
         forest = covered.forest
         levels = _levels(forest)
-        parent, from_left = _parents(forest)
+        parent, from_left = find_parents(forest)
         above, above_left = _same_above(covered.feature.data, parent, from_left)
         left = covered.left_share.data.copy()
         right = covered.right_share.data.copy()
@@ -268,7 +280,10 @@ def _reach(forest: Forest, factors: tuple[Floats, Floats], shape: tuple[int, ...
 
 
 def _sums(
-    children: npt.NDArray[np.int32], below: Floats, values: Floats, sums: list[Floats]
+    children: npt.NDArray[np.int32],
+    below: Floats,
+    values: Floats,
+    sums: tuple[Floats, Floats],
 ) -> Floats:
     """Return the sums of the leaves under children: (n_values, n_children, n_rows)."""
     inner = children >= 0
@@ -285,7 +300,7 @@ def _levels(forest: Forest) -> list[Ints]:
     return np.split(order, ends[:-1])
 
 
-def _parents(forest: Forest) -> tuple[Ints, Bools]:
+def find_parents(forest: Forest) -> tuple[Ints, Bools]:
     """Return the test above each test, -1 for a root, and whether it is the left child."""
     parent = np.full(forest.n_tests, -1, np.int64)
     from_left = np.zeros(forest.n_tests, np.bool_)

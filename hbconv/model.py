@@ -16,7 +16,7 @@ from hbconv.array import Array
 from hbconv.containers import FrameFormat, Graph, NamesOut, Schema
 from hbconv.errors import BackendError, OptionError
 from hbconv.log import log_export
-from hbconv.names import INVERSE, guess, unknown
+from hbconv.names import EXPLANATIONS, INVERSE, guess, unknown
 from hbconv.runtime.bound_call import bind_call, bind_tables
 from hbconv.runtime.call import call, grouped
 from hbconv.runtime.fast_call import find_fast_call
@@ -682,12 +682,16 @@ def _why_absent(model: Model, name: str) -> str:
         )
     if name in model.parsed.refused:
         return model.parsed.refused[name]
-    if name == "contributions":
+    if name == "interactions" and "contributions" in model.methods:
         return (
-            f"This Model of {estimator} has no contributions. Ensembles of trees have them, except "
+            f"This Model of {estimator} has no interactions. XGBoost's trees have them, because "
+            "XGBoost has. See the page 'Contributions of features'."
+        )
+    if name in EXPLANATIONS:
+        return (
+            f"This Model of {estimator} has no {name}. Ensembles of trees have them, except "
             "trees with linear leaves, trees without counts of their training rows, and those that "
-            "their own library cannot explain. Of a pipeline, convert the last step. See the page "
-            "'Contributions of features'."
+            "their own library cannot explain. See the page 'Contributions of features'."
         )
     known = [known for known in dir(model) if not known.startswith("_")]
     hint = "" if name.startswith("_") else guess(name, known)

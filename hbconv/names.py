@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from hbconv.errors import OptionError
 
-__all__ = ["ARGUMENT_METHODS", "INVERSE", "METHODS", "guess", "unknown"]
+__all__ = ["ARGUMENT_METHODS", "EXPLANATIONS", "INVERSE", "METHODS", "guess", "unknown"]
 
 METHODS = (
     "predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba",
@@ -17,7 +17,10 @@ METHODS = (
 )  # fmt: skip
 """Methods that compute something on new rows, in the order outputs are listed."""
 
-ARGUMENT_METHODS = ("raw_scores", "contributions")
+EXPLANATIONS = ("contributions", "interactions")
+"""Methods that tell what features add, of the columns that the trees' estimator reads."""
+
+ARGUMENT_METHODS = ("raw_scores", *EXPLANATIONS)
 """Methods whose answers source models give for an argument of another method."""
 
 INVERSE = "inverse_transform"

@@ -81,6 +81,9 @@ class SourceMethods:
         def contributions(self, X: Any) -> Any:  # noqa: N803
             """Return what each feature adds to each raw score, then the expected value."""
 
+        def interactions(self, X: Any) -> Any:  # noqa: N803
+            """Return what each two features add together to each raw score, and each alone."""
+
         def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
             """Return the accuracy of a classifier, or R squared of a regressor."""
 

@@ -1,20 +1,22 @@
-"""Contributions of features as primitives, for backends without a kernel for them.
+"""Contributions and interactions of features as primitives, for backends without their kernels.
 
 Every leaf counts for every row. So the work is that of all leaves, as wide as their ways are long.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.covered_forest import CoveredForest, gauss_legendre
+from hbconv.feature_pairs import find_pairs
 from hbconv.tensor.builder import Builder, Value
 from hbconv.tensor.splits import prepare_splits
 
-__all__ = ["write_contributions"]
+__all__ = ["write_contributions", "write_interactions"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -30,15 +32,45 @@ def write_contributions(b: Builder, x: Value, covered: CoveredForest) -> Value:
     if not covered.forest.n_tests:
         return b.op("expand", x, b.constant(covered.start))
     ways = _Ways.of(covered)
-    passed = b.reshape(b.take(_passed(b, x, covered), ways.edge.ravel()), *ways.edge.shape)  # 1
     counts = [
-        _count(b, passed, ways.share, t, weight)
-        for t, weight in zip(*gauss_legendre(covered.paths.nodes), strict=True)
+        b.reshape(gain * b.reshape(product, 1, ways.edge.shape[1]), ways.edge.size)
+        for gain, product in _at_nodes(b, x, covered, ways)  # 1
     ]
-    total = counts[0]  # 2
-    for more in counts[1:]:
-        total = total + more
-    return _summed(b, x, b.reshape(total, ways.edge.size), covered, ways)  # 3
+    outputs, width = covered.shape
+    feature = ways.feature.ravel()
+    leaf = np.tile(np.arange(ways.edge.shape[1]), ways.edge.shape[0])
+    used = np.unique(feature[feature >= 0])
+    sums = _summed(b, _total(counts), covered, feature, leaf)  # 2, 3
+    none = b.op("expand", x, b.constant(np.zeros(1)))
+    place = np.full((outputs, width), len(used) * outputs)
+    place[:, used] = np.arange(outputs)[:, None] + outputs * np.arange(len(used))
+    return b.take(b.concat([*sums, none]), place.ravel()) + b.constant(covered.start)
+
+
+def write_interactions(b: Builder, x: Value, covered: CoveredForest) -> Value:
+    """Write ``tree_interactions`` as other primitives.
+
+    As contributions are, with the gains of two features of each way.
+    """
+    pairs = find_pairs(covered)
+    outputs = covered.forest.n_outputs
+    if not len(pairs.first):
+        return b.op("expand", x, b.constant(np.zeros(0)))
+    ways = _Ways.of(covered)
+    upper, lower = (place.ravel() for place in np.triu_indices(len(ways.edge), 1))
+    leaf = np.tile(np.arange(ways.edge.shape[1]), len(upper))
+    places = [np.repeat(place, ways.edge.shape[1]) for place in (upper, lower)]
+    features = np.stack([ways.feature[place, leaf] for place in places])
+    some = np.flatnonzero((features >= 0).all(axis=0))
+    leaf = leaf[some]
+    entries = [place[some] * ways.edge.shape[1] + leaf for place in places]
+    counts = []
+    for gain, product in _at_nodes(b, x, covered, ways):
+        flat = b.reshape(gain, ways.edge.size)
+        counts.append(b.take(flat, entries[0]) * b.take(flat, entries[1]) * b.take(product, leaf))
+    key = pairs.places(covered.n_features)[features[0, some], features[1, some]]
+    sums = b.concat(_summed(b, _total(counts), covered, key, leaf))
+    return b.take(sums, np.arange(len(pairs.first) * outputs).reshape(-1, outputs).T.ravel())
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,34 +169,40 @@ def _passed(b: Builder, x: Value, covered: CoveredForest) -> Value:
     return b.take(b.concat([*parts, some | ~some]), np.append(place, 2 * forest.n_tests))
 
 
-def _count(b: Builder, passed: Value, share: Floats, t: float, weight: float) -> Value:
-    """Return what a leaf of value 1 adds to each feature on its way, at one node of the rule."""
-    known = (1 - t) * share + t
-    factors = b.where(passed, b.constant(known), b.constant((1 - t) * share))
-    product = b.reshape(b.reduce("reduce_prod", factors), 1, share.shape[1])
-    gain = b.where(
-        passed,
-        b.constant(weight * (1 - share) / known),
-        b.constant(np.full(share.shape, -weight / (1 - t))),
-    )
-    return gain * product
+def _at_nodes(
+    b: Builder, x: Value, covered: CoveredForest, ways: _Ways
+) -> Iterator[tuple[Value, Value]]:
+    """Yield the gains of the ways, and the weighted products of their factors, at each node.
+
+    They are of the shapes (most features, n_leaves) and (n_leaves,).
+    """
+    passed = b.reshape(b.take(_passed(b, x, covered), ways.edge.ravel()), *ways.edge.shape)
+    share = ways.share
+    for t, weight in zip(*gauss_legendre(covered.paths.nodes), strict=True):
+        known = (1 - t) * share + t
+        factors = b.where(passed, b.constant(known), b.constant((1 - t) * share))
+        product = b.reduce("reduce_prod", factors) * b.constant(float(weight))
+        lost = np.full(share.shape, -1 / (1 - t))
+        yield b.where(passed, b.constant((1 - share) / known), b.constant(lost)), product
 
 
-def _summed(b: Builder, x: Value, counts: Value, covered: CoveredForest, ways: _Ways) -> Value:
-    """Add up the counts of each feature times the values of the leaves."""
-    outputs, width = covered.shape
+def _total(counts: list[Value]) -> Value:
+    total = counts[0]
+    for more in counts[1:]:
+        total = total + more
+    return total
+
+
+def _summed(
+    b: Builder, counts: Value, covered: CoveredForest, key: Ints, leaf: Ints
+) -> list[Value]:
+    """Add up the counts of each key, negative ones left out, times the values of the leaves."""
     values = _values(covered)
-    feature = ways.feature.ravel()
-    leaf = np.tile(np.arange(len(values)), ways.edge.shape[0])
-    used = np.unique(feature[feature >= 0])
     sums = []
-    for each in used:
-        own = np.flatnonzero(feature == each)
+    for each in np.unique(key[key >= 0]):
+        own = np.flatnonzero(key == each)
         sums.append(b.matmul(b.take(counts, own), b.constant(values[leaf[own]])))
-    none = b.op("expand", x, b.constant(np.zeros(1)))
-    place = np.full((outputs, width), len(used) * outputs)
-    place[:, used] = np.arange(outputs)[:, None] + outputs * np.arange(len(used))
-    return b.take(b.concat([*sums, none]), place.ravel()) + b.constant(covered.start)
+    return sums
 
 
 def _values(covered: CoveredForest) -> Floats:

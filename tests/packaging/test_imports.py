@@ -35,6 +35,7 @@ LAYERS = (
         "cache",
         "caches",
         "covered_forest",
+        "feature_pairs",
         "files",
         "forest",
         "forest_check",

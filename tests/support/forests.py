@@ -13,7 +13,14 @@ from hbconv.array import Array
 from hbconv.covered_forest import CoveredForest
 from hbconv.forest import CategoryTables, Forest, Slopes
 
-__all__ = ["forests", "hostile_rows", "random_forest", "with_random_shares", "with_random_slopes"]
+__all__ = [
+    "forests",
+    "hostile_rows",
+    "known_value",
+    "random_forest",
+    "with_random_shares",
+    "with_random_slopes",
+]
 
 Tree = tuple["Tree | None", "Tree | None"]
 
@@ -207,6 +214,21 @@ def _grow(rng: np.random.Generator, max_depth: int) -> Tree | None:
     for _ in range(max_depth if kind == "one-sided" else 0):
         tree = (tree, None) if rng.random() < 0.5 else (None, tree)
     return tree
+
+
+def known_value(covered: Any, row: Any, known: Any, child: int, values: Any) -> Any:
+    """Value of a branch where some features are known: both sides of others, by their shares."""
+    forest = covered.forest
+    if child < 0:
+        return values[~child]
+    column = forest.feature[child]
+    left, right = (
+        known_value(covered, row, known, side[child], values)
+        for side in (forest.left, forest.right)
+    )
+    if covered.feature[child] in known:
+        return left if forest.decide(np.array([child]), row[[column]])[0] else right
+    return covered.left_share[child] * left + covered.right_share[child] * right
 
 
 def _split(rng: np.random.Generator, depth: int, chance: float) -> Tree | None:

@@ -592,8 +592,8 @@ TREES = [
 ]
 
 
-def contributions(name: str, **shape: Any) -> Case:
-    """A forest that fits in a thread of a device."""
+def explained(primitive: str, name: str, **shape: Any) -> Case:
+    """What features add, of a forest that fits in a thread of a device."""
     rng = np.random.default_rng(5)
     forest = random_forest(rng, n_trees=5, n_features=WIDTH, n_outputs=2, **shape)
     covered = with_random_shares(forest, rng)
@@ -602,9 +602,9 @@ def contributions(name: str, **shape: Any) -> Case:
         return hostile_rows(rng, forest, dtype, shape[0])
 
     def write(b: Builder, x: Value) -> dict[str, Value]:
-        return {"y": b.op("tree_contributions", x, covered=covered)}
+        return {"y": b.op(primitive, x, covered=covered)}
 
-    return Case("tree_contributions", name, write, (Input(rows),), near_sums)
+    return Case(primitive, name, write, (Input(rows),), near_sums)
 
 
 def near_sums(got: NumpyArray, want: NumpyArray) -> None:
@@ -685,9 +685,12 @@ CASES = [
     *NEAREST,
     *ALONG,
     *TREES,
-    contributions("scalars"),
-    contributions("vectors", vector=True, n_categorical=2),
-    contributions("symmetric", max_depth=1, strict=True),
+    explained("tree_contributions", "scalars"),
+    explained("tree_contributions", "vectors", vector=True, n_categorical=2),
+    explained("tree_contributions", "symmetric", max_depth=1, strict=True),
+    explained("tree_interactions", "scalars"),
+    explained("tree_interactions", "vectors", vector=True, n_categorical=2),
+    explained("tree_interactions", "no pairs", max_depth=1, strict=True),
     *ITERATIONS,
     *PROGRAMS,
 ]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hbconv.names import EXPLANATIONS
 from hbconv.parse import METHODS
 
 __all__ = ["ask", "compared", "dense", "library", "methods", "quietly"]
@@ -21,9 +22,9 @@ def library(estimator: Any) -> str:
 def compared(model: Any) -> tuple[str, ...]:
     """Methods of a converted model that are compared with its source to the last bits.
 
-    Contributions have tests of their own: each library rounds them in other steps.
+    Explanations have tests of their own: each library rounds them in other steps.
     """
-    return tuple(method for method in model.methods if method != "contributions")
+    return tuple(method for method in model.methods if method not in EXPLANATIONS)
 
 
 def methods(estimator: Any) -> tuple[str, ...]:
@@ -52,9 +53,12 @@ def ask(estimator: Any, method: str, x: Any) -> Any:
         ),  # rankers' predict has no choice
         ("catboost", "apply"): lambda: estimator.calc_leaf_indexes(x),
         ("lightgbm", "contributions"): lambda: estimator.predict(x, pred_contrib=True),
-        ("xgboost", "contributions"): lambda: _ask_booster(
-            estimator.get_booster(), "contributions", _matrix(estimator, x), _used(estimator)
-        ),
+        **{
+            ("xgboost", name): lambda: _ask_booster(
+                estimator.get_booster(), method, _matrix(estimator, x), _used(estimator)
+            )
+            for name in EXPLANATIONS
+        },
         ("catboost", "contributions"): lambda: _catboost_contributions(estimator, x),
     }
     if type(estimator).__name__ == "Booster" and library(estimator) == "xgboost":
@@ -67,6 +71,7 @@ _ARGUMENTS: dict[str, dict[str, bool]] = {
     "raw_scores": {"output_margin": True},
     "apply": {"pred_leaf": True},
     "contributions": {"pred_contribs": True},
+    "interactions": {"pred_interactions": True},
 }
 """Arguments of XGBoost's ``Booster.predict``."""
 

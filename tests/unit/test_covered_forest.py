@@ -9,24 +9,9 @@ from math import factorial
 
 import numpy as np
 import pytest
-from forests import hostile_rows, random_forest, with_random_shares
+from forests import hostile_rows, known_value, random_forest, with_random_shares
 
 from hbconv.array import Array
-
-
-def known_value(covered, row, known, child, values):
-    """Value of a branch where some features are known: both sides of others, by their shares."""
-    forest = covered.forest
-    if child < 0:
-        return values[~child]
-    column = forest.feature[child]
-    left, right = (
-        known_value(covered, row, known, side[child], values)
-        for side in (forest.left, forest.right)
-    )
-    if covered.feature[child] in known:
-        return left if forest.decide(np.array([child]), row[[column]])[0] else right
-    return covered.left_share[child] * left + covered.right_share[child] * right
 
 
 def shapley(covered, row):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hbconv.tensor.code_tables import compare_small_tables
-from hbconv.tensor.contributions import write_contributions
+from hbconv.tensor.contributions import write_contributions, write_interactions
 
 if TYPE_CHECKING:
     from hbconv.tensor import Builder, Value
@@ -156,4 +156,5 @@ REWRITES: dict[str, Callable[..., Value]] = {
     "reduce_any": reduce_any,
     "lookup_codes": compare_small_tables(MAX_COMPARED, of_all_entries=True),
     "tree_contributions": write_contributions,
+    "tree_interactions": write_interactions,
 }

@@ -31,7 +31,7 @@ from hbconv.strategy import Refusal, find_strategy, strategies
 from hbconv.target import Target
 from hbconv.tensor import ProgramTypes, TensorProgram, TensorType, Value
 from hbconv.tensor.code_tables import read_tables
-from hbconv.tensor.contributions import write_contributions
+from hbconv.tensor.contributions import write_contributions, write_interactions
 
 __all__ = ["BACKEND", "TensorModule", "Torch", "TorchArtifact", "export_module", "find_device"]
 
@@ -191,6 +191,7 @@ class Torch(Backend):
     rewrites: ClassVar[Mapping[str, Callable[..., Value]]] = {
         "lookup_codes": read_tables,
         "tree_contributions": write_contributions,
+        "tree_interactions": write_interactions,
     }
     devices = ("cpu", "cuda")
     plans_by_rows = True

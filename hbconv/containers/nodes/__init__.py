@@ -30,7 +30,7 @@ from hbconv.containers.nodes.conditions import (
     OnlyNumbers,
     Relation,
 )
-from hbconv.containers.nodes.contributions import TreeContributions
+from hbconv.containers.nodes.contributions import TreeContributions, TreeInteractions
 from hbconv.containers.nodes.decisions import ArgMax, Compare, IsBeyond, IsNonFinite, Softmax
 from hbconv.containers.nodes.distances import Distances, SharedDistances, SquaredDistances
 from hbconv.containers.nodes.elementwise import Clip, Map, SoftThreshold
@@ -178,6 +178,7 @@ __all__ = [
     "TopicMixture",
     "TreeContributions",
     "TreeEnsemble",
+    "TreeInteractions",
     "TreeLeaves",
     "Votes",
     "WeightedLookup",

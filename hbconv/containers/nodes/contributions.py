@@ -1,17 +1,20 @@
-"""What each feature adds to the sums of a forest."""
+"""What each feature adds to the sums of a forest, and what two of them add together."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from hbconv.containers.node import Node, container
 from hbconv.containers.schema import Type
 from hbconv.covered_forest import CoveredForest
+from hbconv.feature_pairs import find_pairs
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["TreeContributions"]
+__all__ = ["TreeContributions", "TreeInteractions"]
 
 
 @container
@@ -45,6 +48,47 @@ class TreeContributions(Node):
         return f"{forest.n_trees} trees, {forest.n_tests} tests, of {self.covered.n_features}"
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        x = inputs[0]
-        numbers = x if x.dtype.startswith("float") else b.cast(x, "float64")
+        numbers = _numbers(b, inputs[0])
         return b.cast(b.op("tree_contributions", numbers, covered=self.covered), "float64")
+
+
+@container
+class TreeInteractions(TreeContributions):
+    """Shapley interaction values of the features of a forest, in float64.
+
+    Each output has a matrix of the features, the expected value last. Half of what two features
+    add together stands in either place of the pair, and what a feature adds alone in the diagonal.
+    So the rows add up to the contributions.
+    """
+
+    def infer(self) -> Type:
+        outputs, width = self.covered.shape
+        return Type(outputs * width * width, "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        """Write the primitives.
+
+        1. Halve what pairs add, and find their places, those of other entries at a zero.
+        2. Take the sum of each row off the contribution of its feature.
+        """
+        outputs, width = self.covered.shape
+        pairs = find_pairs(self.covered)
+        count = len(pairs.first)
+        contributions = super().lower(b, *inputs)
+        parts = [b.op("expand", contributions, b.constant(np.zeros(1)))]
+        if count:
+            both = b.op("tree_interactions", _numbers(b, inputs[0]), covered=self.covered)
+            parts = [both * b.constant(0.5), *parts]
+        place = pairs.places(width)
+        output = count * np.arange(outputs)[:, None, None]
+        places = np.where(place < 0, count * outputs, place + output)  # 1
+        beside = b.take(b.concat(parts), places.ravel())
+        sums = b.reduce("reduce_sum", b.reshape(beside, outputs * width, width), axis=1)
+        places[:, np.arange(width), np.arange(width)] = (
+            count * outputs + 1 + np.arange(outputs * width).reshape(outputs, width)
+        )
+        return b.take(b.concat([*parts, contributions - sums]), places.ravel())  # 2
+
+
+def _numbers(b: Builder, x: Value) -> Value:
+    return x if x.dtype.startswith("float") else b.cast(x, "float64")

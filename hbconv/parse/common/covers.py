@@ -8,11 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import MATRIX, Affine, Cube, Node, Output, TreeContributions
+from hbconv.containers import (
+    MATRIX,
+    Affine,
+    Cube,
+    Node,
+    Output,
+    TreeContributions,
+    TreeInteractions,
+)
 from hbconv.covered_forest import CoveredForest
 from hbconv.forest import Forest
 
-__all__ = ["contribution_outputs", "cover_forest", "node_shares"]
+__all__ = ["contribution_outputs", "cover_forest", "interaction_outputs", "node_shares"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -128,3 +136,16 @@ def contribution_outputs(
     form = MATRIX if covered.shape[0] == 1 else Cube(covered.shape)
     mean = Affine.of(sums, div=count) if count > 1 else sums
     return {"contributions": Output(mean, form, dtype, on_demand=True)}
+
+
+def interaction_outputs(x: Node, covered: CoveredForest | None, dtype: str) -> dict[str, Output]:
+    """Return the method ``interactions``, where there are covers.
+
+    Its answer has a matrix of the features where that of contributions has a row.
+    """
+    if covered is None:
+        return {}
+    outputs, width = covered.shape
+    shape = (width, width) if outputs == 1 else (outputs, width, width)
+    node = TreeInteractions(x, covered)
+    return {"interactions": Output(node, Cube(shape), dtype, on_demand=True)}

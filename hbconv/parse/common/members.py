@@ -20,7 +20,7 @@ from hbconv.containers import (
     Select,
     topological,
 )
-from hbconv.names import METHODS
+from hbconv.names import EXPLANATIONS, METHODS
 from hbconv.parse.registry import find_parser
 from hbconv.parse.step import Step
 
@@ -71,11 +71,11 @@ def read_named_members(step: Step) -> list[dict[str, Output]]:
 
 
 def passed_on(step: Step, outputs: dict[str, Output]) -> dict[str, Output]:
-    """Keep the methods of an inner estimator that the outer one has too."""
+    """Keep the methods of an inner estimator that the outer one has too, and explanations."""
     return {
         method: output
         for method, output in outputs.items()
-        if method in METHODS and hasattr(step.estimator, method)
+        if method in EXPLANATIONS or (method in METHODS and hasattr(step.estimator, method))
     }
 
 

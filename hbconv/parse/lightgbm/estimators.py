@@ -67,6 +67,10 @@ TRANSFORMS: dict[str, Callable[[Node, LightGBMModel], Node]] = {
 }
 """From the (averaged) sums to what ``Booster.predict`` returns, by objective."""
 
+EARLY_STOPPED = ("binary", "multiclass", "multiclassova", "lambdarank", "rank_xendcg")
+"""Objectives that ``pred_early_stop`` is heeded of: predictions of others need all trees."""
+_OFF = ("false", "-")
+
 
 def parse_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) -> Graph:
     """Read a model text into a Graph that answers like ``lightgbm.Booster``.
@@ -199,12 +203,13 @@ def _transformed(raw: Node, model: LightGBMModel) -> Node:
 
 
 def _read_wrapper(step: Step) -> LightGBMModel:
+    """Read the booster of a wrapper, whose parameters ``predict`` reads too."""
+    model = _read(step, step.estimator.booster_)
     early = step.estimator.get_params().get("pred_early_stop")
-    if early:
-        raise step.refuse(
-            "pred_early_stop", early, "It leaves out trees row by row. Fit without it."
-        )
-    return _read(step, step.estimator.booster_)
+    if early and str(early).lower() not in _OFF and model.objective in EARLY_STOPPED:
+        hint = "It leaves out trees row by row. Call set_params(pred_early_stop=False) before."
+        raise step.refuse("pred_early_stop", early, hint)
+    return model
 
 
 def _read(step: Step, booster: Any) -> LightGBMModel:

@@ -23,6 +23,7 @@ from hbconv.containers import (
     Schema,
     sparse_form,
 )
+from hbconv.names import EXPLANATIONS
 from hbconv.parse.common.members import columns_of_array
 from hbconv.parse.common.pipeline_steps import columns_of_first, is_passed
 from hbconv.parse.inverses import inverse_columns, inverted, inverts, numbers
@@ -39,6 +40,7 @@ PASSED_ON = (
     "decision_function",
     "transform",
     "score_samples",
+    *EXPLANATIONS,
 )
 """Methods that a pipeline has because its last step does."""
 

@@ -27,7 +27,7 @@ from hbconv.containers import (
 )
 from hbconv.parse.checks.damage import reading
 from hbconv.parse.checks.soundness import require_sound
-from hbconv.parse.common.covers import contribution_outputs
+from hbconv.parse.common.covers import contribution_outputs, interaction_outputs
 from hbconv.parse.common.probabilities import beside_complement
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
@@ -149,8 +149,9 @@ def _scores(x: Node, model: XGBoostModel, *, inplace: bool) -> tuple[Node, dict[
     if forest.n_trees:
         form = VECTOR if forest.n_trees == 1 else MATRIX
         outputs["apply"] = Output(TreeLeaves(x, forest), form, dtype="float32")
-    outputs |= contribution_outputs(x, model.booster.covered(model.margin), "float32")
-    return margin, outputs
+    covered = model.booster.covered(model.margin)
+    outputs |= contribution_outputs(x, covered, "float32")
+    return margin, outputs | interaction_outputs(x, covered, "float32")
 
 
 def _answer(node: Node) -> Output:

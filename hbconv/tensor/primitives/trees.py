@@ -1,6 +1,7 @@
 """Primitives of a whole forest, which a strategy or a backend's own kernel replaces."""
 
 from hbconv.covered_forest import CoveredForest
+from hbconv.feature_pairs import find_pairs, pair_sums
 from hbconv.forest import Forest
 from hbconv.tensor.primitive import OpKind, define
 from hbconv.tensor.types import FLOATS, NumpyArray, TensorType, require
@@ -49,6 +50,21 @@ def tree_contributions(x: NumpyArray, covered: CoveredForest) -> NumpyArray:
     return covered.contributions(x)
 
 
+def infer_tree_interactions(x: TensorType, covered: CoveredForest) -> TensorType:
+    """Type ``tree_interactions(x, covered)``: what two features add together, float64.
+
+    An output has a column for each pair of ``find_pairs``.
+    """
+    infer_tree_scores(x, covered.forest, "any")
+    return TensorType("float64", (covered.forest.n_outputs * len(find_pairs(covered).first),))
+
+
+def tree_interactions(x: NumpyArray, covered: CoveredForest) -> NumpyArray:
+    """Compute Shapley interaction indices."""
+    return pair_sums(covered, x)
+
+
 define("tree_scores", infer_tree_scores, tree_scores, OpKind.TREES)
 define("tree_leaves", infer_tree_leaves, tree_leaves, OpKind.TREES)
 define("tree_contributions", infer_tree_contributions, tree_contributions, OpKind.CONTRIBUTIONS)
+define("tree_interactions", infer_tree_interactions, tree_interactions, OpKind.CONTRIBUTIONS)

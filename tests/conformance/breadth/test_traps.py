@@ -20,6 +20,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, LogisticR
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import LabelEncoder, OneHotEncoder, StandardScaler
+from sources import compared
 from tolerances import brute_force
 
 import hbconv
@@ -40,7 +41,7 @@ on_every_backend = pytest.mark.parametrize("backend", BACKENDS)
 def same(model, rows, *methods, backend="reference", rtol=1e-9, atol=1e-12):
     """Assert the answers of the source: their form, shape, dtype and values."""
     converted = hbconv.convert(model, backend=backend)
-    for method in methods or converted.methods:
+    for method in methods or compared(converted):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             want = getattr(model, method)(rows)

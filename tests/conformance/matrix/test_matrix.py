@@ -16,6 +16,7 @@ from matrix.estimators import CASES, CASES_OF, first_settings
 import hbconv
 from hbconv.backends import backend_names
 from hbconv.errors import InputError
+from hbconv.names import EXPLANATIONS
 from hbconv.parse import parser_names
 from hbconv.parse.registry import find_entry
 
@@ -89,7 +90,7 @@ def _both_refuse(case: Case, backend: str, dtype: str, x: Any) -> None:
 def test_has_the_methods_of_the_source(case: Case) -> None:
     """No method more, none less."""
     outputs = compiled(case, "reference").graph.outputs
-    assert set(outputs) - {"contributions"} == set(case.names)
+    assert set(outputs) - {*EXPLANATIONS} == set(case.names)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -8,6 +8,7 @@ its own sums. scikit-learn has none of its own: contributions must add up to its
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import catboost
 import lightgbm as lgb
@@ -16,12 +17,18 @@ import pandas as pd
 import pytest
 import xgboost as xgb
 from sklearn import ensemble, tree
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.feature_selection import RFE
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sources import ask
+from sklearn.preprocessing import OneHotEncoder
+from sources import ask, dense
 from trees.battery import BACKENDS, hostile_rows
 
 import hbconv
+from hbconv.optimize import optimize
 from hbconv.parse.catboost.estimators import parse_catboost_json
 from hbconv.parse.lightgbm.estimators import parse_lightgbm_text
 
@@ -99,11 +106,68 @@ def test_lightgbm_puts_classes_side_by_side():
     )
 
 
-def test_the_last_step_of_a_pipeline_is_explained_alone():
-    whole = make_pipeline(StandardScaler(), lgb.LGBMRegressor(**QUIET)).fit(X, VALUE)
-    with pytest.raises(AttributeError, match="Of a pipeline, convert the last step"):
-        _ = hbconv.convert(whole, backend="reference").contributions
-    check(whole[-1], rows=[whole[:-1].transform(X)])
+FRAME = pd.DataFrame(X, columns=list("abcde")).assign(
+    t=RNG.choice(["u", "v", "w", "longer"], len(X)).astype(object)
+)
+COLUMNS = make_column_transformer(
+    (OneHotEncoder(handle_unknown="ignore"), ["t"]),
+    (SimpleImputer(), list("acd")),
+    sparse_threshold=1,
+)
+
+
+@pytest.mark.parametrize("last", ["lightgbm", "xgboost", "catboost", "sklearn"])
+def test_a_pipeline_explains_the_columns_of_its_last_step(last):
+    """The rows that reach it may be sparse; what predict does is optimized as without."""
+    own = {
+        "lightgbm": lgb.LGBMClassifier(**QUIET),
+        "xgboost": xgb.XGBClassifier(n_estimators=8, n_jobs=1),
+        "catboost": catboost.CatBoostClassifier(depth=3, **SMALL),
+        "sklearn": ensemble.RandomForestClassifier(5),
+    }[last]
+    whole = make_pipeline(COLUMNS, own).fit(FRAME, CLASSES > 0)
+    reached = whole[:-1].transform(FRAME)
+    if last == "sklearn":  # whose contributions have a judge of their own
+        want = hbconv.convert(own, backend="reference").contributions(reached)
+    else:
+        want = dense(ask(own, "contributions", reached))
+    assert want.shape[-1] == len(whole[:-1].get_feature_names_out()) + 1
+    for backend in BACKENDS if last == "lightgbm" else ("reference",):
+        model = hbconv.convert(whole, backend=backend)
+        assert "raw_scores" not in model.methods
+        np.testing.assert_allclose(model.contributions(FRAME), want, rtol=0, atol=NEAR_FLOAT32)
+    alone = replace(model.parsed, outputs={"predict": model.parsed.outputs["predict"]})
+    together = optimize(model.parsed).graph.outputs["predict"]
+    assert together == optimize(alone).graph.outputs["predict"]
+
+
+PASSED = {
+    "search": (GridSearchCV(lgb.LGBMRegressor(**QUIET), {"num_leaves": [3, 9]}, cv=2),
+               "best_estimator_"),
+    "selection": (RFE(lgb.LGBMRegressor(**QUIET), n_features_to_select=3), "estimator_"),
+    "stacking": (ensemble.StackingRegressor([("tree", tree.DecisionTreeRegressor(max_depth=3)),
+                 ("other", tree.DecisionTreeRegressor(max_depth=2))], lgb.LGBMRegressor(**QUIET),
+                 cv=2), "final_estimator_"),
+    "frozen": (FrozenEstimator(lgb.LGBMRegressor(**QUIET).fit(FILLED, VALUE)), "estimator"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "inner"), PASSED.values(), ids=PASSED)
+def test_estimators_around_another_pass_contributions_on(source, inner):
+    source.fit(FILLED, VALUE)
+    reached = source.transform(FILLED) if hasattr(source, "transform") else FILLED
+    want = getattr(source, inner).predict(reached, pred_contrib=True)
+    found = hbconv.convert(source, backend="reference").contributions(FILLED)
+    np.testing.assert_allclose(found, want, rtol=0, atol=NEAR)
+
+
+def test_sums_of_another_target_are_not_explained():
+    source = TransformedTargetRegressor(
+        lgb.LGBMRegressor(**QUIET), func=np.exp, inverse_func=np.log, check_inverse=False
+    )
+    model = hbconv.convert(source.fit(FILLED, VALUE), backend="reference")
+    with pytest.raises(AttributeError, match="has no contributions"):
+        _ = model.contributions
 
 
 def test_lightgbm_without_covers_has_no_contributions():

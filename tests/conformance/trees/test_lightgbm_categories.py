@@ -162,6 +162,10 @@ def test_the_numbers_of_an_array_are_codes(names):
         np.testing.assert_array_equal(
             quietly(converted, "predict", rows), quietly(model, "predict", rows)
         )
+    text = model.booster_.model_to_string()
+    check(lgb.Booster(model_str=text), arrays[:1], backends=("reference",))
+    read = hbconv.convert(parse_lightgbm_text(text), "reference")
+    np.testing.assert_array_equal(quietly(read, "predict", codes), quietly(model, "predict", codes))
     bound = converted.bind(rows=1, dtype="float64")
     np.testing.assert_array_equal(bound(codes[:1]), quietly(model, "predict", codes[:1]))
     with pytest.raises(InputError, match=r"X has 2 columns|X has 1 columns"):

@@ -59,7 +59,8 @@ def _code() -> str:
     digest = hashlib.sha256(repr([sys.platform, _version("numpy")]).encode())
     # The kinds of primitives in tensor/ decide what passes fuse and flatten.
     sources = [*sorted(backend.rglob("*.py")), *sorted((package / "tensor").rglob("*.py"))]
-    forests = (package / f"{name}.py" for name in ("forest", "covered_forest", "symmetric_forest"))
+    names = ("forest", "covered_forest", "feature_pairs", "symmetric_forest")
+    forests = (package / f"{name}.py" for name in names)
     for path in (*sources, *forests):
         digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()

@@ -10,7 +10,7 @@ from hbconv.backends.tvm.passes.flag_beyond import drop_unread
 from hbconv.forest import Forest
 from hbconv.strategy import find_strategy, lower_trees
 from hbconv.tensor import Builder, Constant, Input, Op, TensorProgram, Value
-from hbconv.tensor.contributions import write_contributions
+from hbconv.tensor.contributions import write_contributions, write_interactions
 from hbconv.tensor.leaves import sum_leaves
 from hbconv.tensor.program import Instruction, renumber
 from hbconv.tensor.rewrite import rewrite_program
@@ -50,7 +50,7 @@ class Stage:
 
 def write_plainly(program: TensorProgram, native: frozenset[str]) -> TensorProgram:
     """Write contributions, which have no kernel here, as plain primitives."""
-    rules = {"tree_contributions": write_contributions}
+    rules = {"tree_contributions": write_contributions, "tree_interactions": write_interactions}
     return rewrite_program(lower_trees(program, native), rules)
 
 

@@ -26,6 +26,7 @@ from hbconv.backends.tvm.tir.memory import InRegister, Place
 from hbconv.backends.tvm.tir.subroutines import outlined
 from hbconv.backends.tvm.trees import choose as trees
 from hbconv.backends.tvm.trees.contributions import emit as contributions
+from hbconv.backends.tvm.trees.contributions import pairs
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
 __all__ = ["EMITTERS", "NESTED", "ProgramWriter"]
@@ -40,6 +41,7 @@ EMITTERS: dict[str, Callable[..., None]] = {
     **reductions.EMITTERS,
     **trees.EMITTERS,
     **contributions.EMITTERS,
+    **pairs.EMITTERS,
 }
 """``emit(kernel, out, *operands, **attributes)`` of each primitive."""
 NESTED = iterate.EMITTERS

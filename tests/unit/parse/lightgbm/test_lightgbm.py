@@ -10,7 +10,7 @@ from tolerances import FUNCTION, assert_units
 import hbconv
 from hbconv.errors import ConversionError, OptionError, UnsupportedError
 from hbconv.parse import parse
-from hbconv.parse.lightgbm.estimators import parse_lightgbm_text
+from hbconv.parse.lightgbm.estimators import EARLY_STOPPED, parse_lightgbm_text
 from hbconv.parse.lightgbm.model_text import read_lightgbm_text
 from hbconv.parse.lightgbm.trees import ZERO
 
@@ -285,10 +285,35 @@ def test_names():
     assert not parse(named).schema.conventions.tables_only
 
 
-def test_early_stopped_prediction_is_refused():
-    model = lgb.LGBMClassifier(**SMALL, pred_early_stop=True).fit(X, LABELS)
-    with pytest.raises(UnsupportedError, match="LGBMClassifier with pred_early_stop=True"):
+EARLY = {"pred_early_stop": True, "pred_early_stop_freq": 1, "pred_early_stop_margin": 0.0}
+
+
+@pytest.mark.parametrize("objective", EARLY_STOPPED)
+def test_early_stopped_prediction_is_refused_until_it_is_set_off(objective):
+    """The parameter counts in each call of predict, not in fitting."""
+    kind = lgb.LGBMRanker if "rank" in objective else lgb.LGBMClassifier
+    labels = RNG.integers(0, 2 if objective == "binary" else 3, len(X))
+    groups = {"group": [len(X)]} if "rank" in objective else {}
+    model = kind(**SMALL, **EARLY, objective=objective).fit(X, labels, **groups)
+    stopped = model.predict(X, raw_score=True)
+    with pytest.raises(UnsupportedError, match=r"with pred_early_stop=True.* set_params\("):
         parse(model)
+    assert_same(model.set_params(pred_early_stop=False), X, "predict", ulp=FUNCTION)
+    assert not np.array_equal(stopped, model.predict(X, raw_score=True))
+    assert_same(model.set_params(pred_early_stop="false"), X, "predict", ulp=FUNCTION)
+
+
+@pytest.mark.parametrize("objective", [*OBJECTIVES, lambda y, score: (score - y, np.ones_like(y))])
+def test_objectives_that_need_all_trees_are_never_stopped_early(objective):
+    model = lgb.LGBMRegressor(**SMALL, **EARLY, objective=objective).fit(X, TARGET)
+    assert_same(model, X, "predict", ulp=FUNCTION)
+
+
+def test_a_booster_heeds_no_argument_of_predict_among_its_parameters():
+    parameters = {**EARLY, "num_iteration_predict": 2, "predict_raw_score": True, "verbose": -1}
+    labels = (LABELS == "ash").astype(int)
+    source = lgb.train({**parameters, "objective": "binary"}, lgb.Dataset(X, labels), 8)
+    assert_same(source, X, "predict", ulp=FUNCTION)
 
 
 def test_a_sigmoid_of_more_digits_than_the_text_keeps():

@@ -6,6 +6,8 @@ would be as many times as long as the rule has nodes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tvm import tirx
@@ -32,7 +34,7 @@ from hbconv.backends.tvm.trees.contributions.tables import (
 from hbconv.covered_forest import CoveredForest
 from hbconv.tensor import TensorType
 
-__all__ = ["EMITTERS"]
+__all__ = ["EMITTERS", "Test", "Walker", "emit_shared", "walk_trees"]
 
 BLOCK = 64
 """Rows of a block: the slots of a tree of depth 15 fill half of the nearest cache."""
@@ -45,28 +47,44 @@ def contributions(k: Kernel, out: Place, x: Place, covered: CoveredForest) -> No
     if not covered.forest.n_tests:
         k.map_vectors(out, (k.constant(covered.start),), lambda value: value)
         return
+    emit_shared(_emit, k, out, x, covered)
+
+
+def emit_shared(
+    emit: Callable[..., None], k: Kernel, out: Place, x: Place, covered: CoveredForest
+) -> None:
+    """Emit as a subroutine, or in place where rows are read as they lie or a call has few."""
     if isinstance(x, InTable) or k.schedule.few_rows:
-        _emit(k, out, x, covered)
+        emit(k, out, x, covered)
         return
     types = (TensorType(out.dtype, out.shape), TensorType(x.dtype, x.shape))
-    k.call(make_subroutine(_emit, k.schedule, k.machine, types, covered), out, x)
+    k.call(make_subroutine(emit, k.schedule, k.machine, types, covered), out, x)
 
 
 def _emit(k: Kernel, out: Place, x: Place, covered: CoveredForest) -> None:
-    """Bin the rows of a tile, then walk tree by tree, each for every block."""
-    tables = make_tables(covered, x.dtype)
-    bins = tables.bins
+    """Start from the expected values, and add what all tests add."""
     k.map_vectors(out, (k.constant(covered.start),), lambda value: value)
+    tables = make_tables(covered, x.dtype)
+    walk_trees(k, x, tables, 2 * tables.depth + 1, partial(Walker, out=out))
+
+
+def walk_trees(
+    k: Kernel, x: Place, tables: ContributionTables, n_slots: int, make: Callable[..., Walker]
+) -> None:
+    """Bin the rows of a tile, then walk tree by tree, each for every block."""
+    bins = tables.bins
     with k.blocks_of(min(BLOCK, k.tile)):
-        room = -(-(2 * tables.depth + 1) * k.schedule.block // k.tile)
+        room, states_room = (
+            -(-count * k.schedule.block // k.tile) for count in (n_slots, tables.depth + 1)
+        )
         with (
             byte_columns(k, bins.columns + len(bins.sets.groups)) as columns,
             k.temporary("float64", (room,)) as slots,
-            k.temporary("uint8", (room,)) as states,
+            k.temporary("uint8", (states_room,)) as states,
         ):
             with blocks(k) as block:
                 _write_columns(k, columns, block, x, tables)
-            walker = _Walker(k, out, columns, slots, states, tables)
+            walker = make(k, columns=columns, slots=slots, states=states, tables=tables)
             with k.over((k.number(len(tables.nodes)),)) as (tree,), blocks(k) as block:
                 walker.walk(tree, block)
 
@@ -83,12 +101,13 @@ def _write_columns(
         write_decisions(k, columns, block, bins.sets, first)
 
 
-class _Walker:
+class Walker:
     """Walks through a tree for the rows of a block, once for each node of its rule."""
 
     def __init__(
         self,
         k: Kernel,
+        *,
         out: Place,
         columns: ByteColumns,
         slots: Place,
@@ -125,12 +144,16 @@ class _Walker:
                 self.store(0, row, literal(1.0, "float64", self.lanes))
             with T.serial(count) as i:
                 step = k.bind(k.entry(self.steps, begin + i))
-                test = _Test(self, k.bind(tirx.shift_right(step, 1)), t)
+                test = self.test(k.bind(tirx.shift_right(step, 1)), t)
                 with T.If(tirx.EQ(tirx.bitwise_and(step, 1), 0)):
                     with T.Then():
                         test.go_down(block)
                     with T.Else():
                         test.go_up(block, weight)
+
+    def test(self, number: Any, t: Any) -> Test:
+        """Return the steps of a test."""
+        return Test(self, number, t)
 
     def load(self, begin: Any, row: Any) -> Any:
         """Read the numbers of a slot that begins there."""
@@ -149,10 +172,10 @@ class _Walker:
         self.k.store(self.states, (0,), beyond(begin, row), value)
 
 
-class _Test:
+class Test:
     """The steps of one test, at one node of the rule."""
 
-    def __init__(self, walker: _Walker, number: Any, t: Any) -> None:
+    def __init__(self, walker: Walker, number: Any, t: Any) -> None:
         self.walker = walker
         self.k = walker.k
         self.first_word = self.k.bind(number * WORDS)
@@ -185,26 +208,34 @@ class _Test:
         k = self.k
         walker = self.walker
         lanes = walker.lanes
-        left_gain, right_gain, lost = self._gains(weight)
+        gains = self.gains(weight)
         state_begin = self._begin(4)
         slot = self._begin(2)
         child = self._begin(3)
         column = k.bind(self._word(7))
-        zero = literal(0.0, "float64", lanes)
         with block.vectors(lanes) as row:
-            state = k.bind(walker.state(state_begin, row))
             left = k.bind(walker.load(child, row))
             right = k.bind(walker.load(child + k.schedule.block, row))
             walker.store(slot, row, left + right)
-            of_left = tirx.Select(
-                _is(state, LEFT, lanes), spread(left_gain, lanes), spread(lost, lanes)
-            )
-            of_right = tirx.Select(
-                _is(state, RIGHT, lanes), spread(right_gain, lanes), spread(lost, lanes)
-            )
-            added = tirx.Select(_is(state, OFF, lanes), zero, left * of_left + right * of_right)
-            at = block.in_tile(row)
-            k.store(walker.out, (column,), at, k.load(walker.out, (column,), at) + added)
+            of_left, of_right = self.of_sides(gains, walker.state(state_begin, row))
+            self.add(column, block.in_tile(row), row, left * of_left + right * of_right)
+
+    def add(self, column: Any, at: Any, row: Any, added: Any) -> None:  # noqa: ARG002
+        """Add to the column of the test's feature, for a vector of rows."""
+        out = self.walker.out
+        self.k.store(out, (column,), at, self.k.load(out, (column,), at) + added)
+
+    def of_sides(self, gains: tuple[Any, Any, Any], state: Any) -> tuple[Any, Any]:
+        """Return what the sums of either side count, for a vector of rows."""
+        lanes = self.walker.lanes
+        known = self.k.bind(state)
+        left, right, lost = (spread(gain, lanes) for gain in gains)
+        off = _is(known, OFF, lanes)
+        zero = literal(0.0, "float64", lanes)
+        return (
+            tirx.Select(off, zero, tirx.Select(_is(known, LEFT, lanes), left, lost)),
+            tirx.Select(off, zero, tirx.Select(_is(known, RIGHT, lanes), right, lost)),
+        )
 
     def _decide(self, block: Block) -> None:
         """Write the state of each row."""
@@ -236,7 +267,7 @@ class _Test:
             factors.append((side, (passed, failed, k.bind(self._number(3 + i) * value))))
         return factors
 
-    def _gains(self, weight: Any) -> tuple[Any, Any, Any]:
+    def gains(self, weight: Any) -> tuple[Any, Any, Any]:
         """Return what sums count: the left one if passed, the right one, and one that is failed."""
         k = self.k
         before = k.bind(self._gain(2))

@@ -1,6 +1,10 @@
-"""Contributions of the tile compiler, against the definition, in vectors of every width."""
+"""Contributions and interactions of the tile compiler, against the definitions, in vectors of
+every width.
+"""
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +13,7 @@ from forests import hostile_rows, random_forest, with_random_shares
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.compile import FEW, compile_program
 from hbconv.backends.tvm.target.machine import Machine
+from hbconv.feature_pairs import find_pairs, pair_sums
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
@@ -16,20 +21,24 @@ pytestmark = pytest.mark.usefixtures("vector")
 
 
 def check(covered, dtype, rows=(0, 1, 33, 300)):
-    """Compare with the definition, also in tiles of few rows."""
+    """Compare with the definitions, also in tiles of few rows."""
+    told = {"tree_contributions": covered.contributions}
+    if len(find_pairs(covered).first):
+        told["tree_interactions"] = partial(pair_sums, covered)
     b = Builder()
     x = b.input("x", dtype, covered.forest.n_features)
-    program = b.program({"y": b.op("tree_contributions", x, covered=covered)})
+    program = b.program({name: b.op(name, x, covered=covered) for name in told})
     target = Target("tvm")
     few = compile_program(program, FEW, Machine.host(), target)
     rng = np.random.default_rng(0)
     for n in rows:
         given = {"x": hostile_rows(rng, covered.forest, dtype, n)}
-        want = covered.contributions(given["x"])
         for artifact in (BACKEND.compile(program, target), few):
-            found = artifact.run(given)["y"]
-            assert (found.shape, found.dtype) == (want.shape, want.dtype)
-            np.testing.assert_allclose(found, want, rtol=0, atol=1e-11)
+            found = artifact.run(given)
+            for name, define in told.items():
+                want = define(given["x"])
+                assert (found[name].shape, found[name].dtype) == (want.shape, want.dtype)
+                np.testing.assert_allclose(found[name], want, rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("seed", range(4))
