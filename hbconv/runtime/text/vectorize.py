@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers.extractors import Buckets, Extractor, Terms
+from hbconv.containers.extractors import Buckets, Extractor, Terms, Texts
 from hbconv.errors import InputError
 from hbconv.runtime.text.categories import Categories, Text
 from hbconv.runtime.text.features import INVALID, read_features
@@ -51,7 +51,11 @@ def extract(
     >>> [part.tolist() for part in extract(documents, words, "Column 0")]
     [[0, 1, 1, 2], [0, 1], [2, 1]]
     """
-    rows = _rows(column, where)
+    rows = (
+        _filled_rows(column, extractor.rows, where)
+        if isinstance(extractor.rows, Texts) and extractor.rows.missing_is_empty
+        else _rows(column, where)
+    )
     size = CHARACTERS_BLOCK if getattr(extractor.rows, "unit", "word") != "word" else BLOCK
     blocks = [
         _extract_block(rows[first : first + size], extractor, where)
@@ -63,6 +67,29 @@ def extract(
         else (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     )
     return np.append(0, np.cumsum(counts)), indices, values
+
+
+def _filled_rows(
+    column: Text | Categories | npt.NDArray[Any], texts: Texts, where: str
+) -> list[Any]:
+    """Return the documents, with the empty one for each that is missing or counts as empty."""
+    if isinstance(column, Categories):
+        distinct = [*_filled_rows(column.values, texts, where), ""]
+        return [distinct[code] for code in column.codes.tolist()]
+    values = column.values if isinstance(column, Text) else column
+    if isinstance(values, np.ndarray):
+        is_missing = values.dtype.kind == "f" and bool(np.isnan(values).all())
+        rows = [""] * len(values) if is_missing else _rows(column, where)
+    else:
+        rows = values.to_pylist()
+    empty = {*texts.empty}
+    return ["" if _is_empty(row, empty, texts) else row for row in rows]
+
+
+def _is_empty(row: Any, empty: set[str], texts: Texts) -> bool:
+    if isinstance(row, str):
+        return row in empty or (texts.blank_is_empty and not row.strip())
+    return row is None or type(row).__name__ == "NAType" or (isinstance(row, float) and row != row)
 
 
 def _rows(column: Text | Categories | npt.NDArray[Any], where: str) -> list[Any]:
