@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hbconv.containers import Beside, Blocks, Columns, Node, Output, Schema
+from hbconv.containers import Beside, Blocks, Node, Output, Schema
+from hbconv.parse.common.named_columns import positions_by_name
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import named_or_matrix
 from hbconv.parse.skrub.columns import column_parts, output_parts
@@ -77,13 +78,8 @@ def _by_position(step: Step, names: Sequence[str]) -> Frame:
 
 
 def _by_name(step: Step, names: Sequence[str]) -> Frame:
-    """Return columns of the input by name."""
-    step.refuse_sparse("reads columns by name")
-    if not isinstance(step.x, Columns):
-        hint = "It finds columns by name in what a step before makes: put it first."
-        raise step.refuse("cols", step.estimator.cols, hint)
-    known = [step.x.schema.names[column] for column in step.x.columns]
-    return {name: select(step.x, [known.index(name)]) for name in names}
+    places = positions_by_name(step, "cols", names)
+    return {name: select(step.x, [place]) for name, place in zip(names, places, strict=True)}
 
 
 def _applied(step: Step, inner: Any, frame: Frame) -> Frame:
