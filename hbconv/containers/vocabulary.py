@@ -21,7 +21,8 @@ class Vocabulary:
     In nearly all models the values are texts. A column of objects may hold numbers and bytes too.
     Python's equality holds for these: 1, 1.0 and True are one value.
 
-    ``blank`` is the code of texts of whitespace alone that are not among the values.
+    ``blank`` is the code of texts of whitespace alone, and of those in ``nulls``, that are not
+    among the values. The source tells them so in columns of texts, but not of categories.
     With ``only_texts`` objects of other types are no unknown values: a look-up raises TypeError.
     """
 
@@ -31,6 +32,7 @@ class Vocabulary:
     na: int = -1
     blank: int = -1
     only_texts: bool = False
+    nulls: tuple[str, ...] = ()
 
     @cached_property
     def codes(self) -> Mapping[object, int]:
@@ -60,11 +62,11 @@ class Vocabulary:
 
         Examples
         --------
-        >>> known = Vocabulary(("a",), blank=1)
-        >>> known.code_of_unknown("  "), known.code_of_unknown("b")
-        (1, -1)
+        >>> known = Vocabulary(("a",), blank=1, nulls=("N/A",))
+        >>> [known.code_of_unknown(text) for text in ("  ", "N/A", "b")]
+        [1, 1, -1]
         """
-        return -1 if text.strip() else self.blank
+        return self.blank if text in self.nulls or not text.strip() else -1
 
     def __str__(self) -> str:
         return f"{len(self.values)} categories"

@@ -213,11 +213,13 @@ def _value_codes(step: Step, position: int, categories: list[Raw]) -> Node:
     code_of |= {v: position_of.get(column.filled(v), -1) for v in categories if _is_known(v)}
     unknown = code_of[UNKNOWN]
     named = dict.fromkeys([*(v for v in categories if _is_known(v)), *column.markers])
-    values = tuple(v for v in named if code_of[v] != (code_of[BLANK] if _is_blank(v) else unknown))
+    nulls = tuple(v for v in column.markers if code_of[v] == code_of[BLANK] != unknown)
+    left = [v for v in named if v not in nulls]
+    values = tuple(v for v in left if code_of[v] != code_of[BLANK if _is_blank(v) else UNKNOWN])
     codes = [code_of[v] for v in values]
     others: dict[str, Any] = {"none": code_of[None], "nan": code_of[_NAN], "na": code_of[NA]}
     others["blank"] = code_of[BLANK]
-    known = Vocabulary(values, only_texts=column.only_texts)
+    known = Vocabulary(values, only_texts=column.only_texts, nulls=nulls)
     if codes == list(range(len(values))) and unknown == -1:
         return Codes(column.schema, column.column, replace(known, **others))
     told = {name: code for name, code in others.items() if _is_told(name, code, unknown)}

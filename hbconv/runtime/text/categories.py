@@ -94,7 +94,9 @@ def encode(
     """
     if isinstance(column, Categories):
         null = np.int32(_null_code(column.values.null, vocabulary))
-        return np.take(np.append(encode(column.values, vocabulary, where), null), column.codes)
+        codes = encode(column.values, vocabulary, where)
+        _refuse_blank(column.values, codes, vocabulary, where)
+        return np.take(np.append(codes, null), column.codes)
     values = column.values if isinstance(column, Text) else column
     if not isinstance(values, np.ndarray):
         return _encode_arrow(
@@ -112,6 +114,20 @@ def encode(
     if values.dtype.kind in "OUST":
         return _encode_objects(values.astype(object, copy=False), vocabulary, where)
     return _encode_numbers(values, vocabulary, where)
+
+
+def _refuse_blank(
+    categories: Text, codes: npt.NDArray[np.int32], vocabulary: Vocabulary, where: str
+) -> None:
+    """Refuse categories that count as missing where they are texts, but not as categories."""
+    if vocabulary.blank == UNKNOWN:
+        return
+    odd = [text for text in categories.objects()[codes == vocabulary.blank] if text is not None]
+    if odd:
+        raise InputError(
+            f"{where} has the category {odd[0]!r}, which the source model takes for missing in a "
+            "column of texts alone. Convert the column to texts."
+        )
 
 
 def _null_code(null: str, vocabulary: Vocabulary) -> int:
@@ -199,12 +215,12 @@ def _encode_arrow(values: Any, vocabulary: Vocabulary, null: int) -> npt.NDArray
 def _with_blank(
     values: Any, vocabulary: Vocabulary, found: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int32]:
-    """Give texts of whitespace alone their code; each distinct text is looked at once."""
+    """Give texts that count as blank their code; each distinct text is looked at once."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     unknown = pc.unique(values.filter(pa.array(found == UNKNOWN))).drop_null()
-    blank = [text for text in unknown.to_pylist() if not text.strip()]
+    blank = [text for text in unknown.to_pylist() if vocabulary.code_of_unknown(text) != UNKNOWN]
     if not blank:
         return found
     is_blank = pc.is_in(values, value_set=pa.array(blank, values.type), skip_nulls=True)

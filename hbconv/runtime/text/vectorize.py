@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise, repeat
 from typing import Any
 
@@ -74,7 +75,9 @@ def _filled_rows(
 ) -> list[Any]:
     """Return the documents, with the empty one for each that is missing or counts as empty."""
     if isinstance(column, Categories):
-        distinct = [*_filled_rows(column.values, texts, where), ""]
+        given = _filled_rows(column.values, replace(texts, empty=(), blank_is_empty=False), where)
+        _refuse_emptied(given, texts, where)
+        distinct = [*given, ""]
         return [distinct[code] for code in column.codes.tolist()]
     values = column.values if isinstance(column, Text) else column
     if isinstance(values, np.ndarray):
@@ -84,6 +87,17 @@ def _filled_rows(
         rows = values.to_pylist()
     empty = {*texts.empty}
     return ["" if _is_empty(row, empty, texts) else row for row in rows]
+
+
+def _refuse_emptied(categories: list[Any], texts: Texts, where: str) -> None:
+    """Refuse categories that count as empty where they are texts, but not as categories."""
+    empty = {*texts.empty}
+    odd = [row for row in categories if row != "" and _is_empty(row, empty, texts)]
+    if odd:
+        raise InputError(
+            f"{where} has the category {odd[0]!r}, which the source model takes for missing in a "
+            "column of texts alone. Convert the column to texts."
+        )
 
 
 def _is_empty(row: Any, empty: set[str], texts: Texts) -> bool:

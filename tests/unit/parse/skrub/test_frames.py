@@ -134,6 +134,24 @@ def test_objects_that_are_no_texts_are_refused() -> None:
         model.transform(pd.DataFrame({"city": pd.Series(["Rome", 7], dtype=object)}))
 
 
+@pytest.mark.parametrize("text", ["N/A", "  "])
+def test_categories_that_are_missing_as_texts_are_refused(text: str) -> None:
+    """skrub cleans a column of texts, and leaves a column of categories as it is."""
+    source, model = _cities("reference")
+    rows = pd.DataFrame({"city": pd.Series(["Rome", None, "Tokyo"], dtype="category")})
+    _same(model.transform(rows), source.transform(rows))
+    odd = rows.assign(city=pd.Series(["Rome", text, None], dtype="category"))
+    with pytest.raises(InputError, match=f"has the category '{text}'"):
+        model.transform(odd)
+    words = pd.DataFrame({"city": [f"item {i} of N/A" for i in range(50)]})
+    encoder = skrub.StringEncoder(n_components=3, random_state=0)
+    source = skrub.TableVectorizer(high_cardinality=encoder).fit(words)
+    model = hbconv.convert(source, "reference")
+    _same(model.transform(words.astype("category")), source.transform(words.astype("category")))
+    with pytest.raises(InputError, match=f"has the category '{text}'"):
+        model.transform(odd)
+
+
 @pytest.mark.parametrize(
     "estimator",
     [
