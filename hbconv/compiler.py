@@ -14,14 +14,13 @@ from hbconv.containers import Graph
 from hbconv.errors import OptionError
 from hbconv.log import log_parsed
 from hbconv.model import Model
+from hbconv.model_files import open_model
 from hbconv.parse import parse
-from hbconv.parse.onnx.graph import is_onnx_model, open_onnx, parse_onnx
-from hbconv.parse.spark.saved_model import read_spark_model
+from hbconv.parse.onnx.graph import is_onnx_model, parse_onnx
 from hbconv.runtime.inputs.read import count_columns, read_table
 from hbconv.runtime.options import check_options
 from hbconv.runtime.program_choice import OnNewDtypes
 from hbconv.runtime.timing.tune import read_tune, tune_programs
-from hbconv.skops_files import open_skops
 from hbconv.target import Precision, Target
 
 __all__ = ["convert", "tune_model"]
@@ -50,7 +49,8 @@ def convert(
     ----------
     estimator : object
         Fitted scikit-learn, LightGBM, XGBoost or CatBoost model, a pipeline of them, a Graph, an
-        onnx.ModelProto, the path of a .skops or .onnx file, or of a folder that Spark ML saved.
+        onnx.ModelProto, or a path: of a file of LightGBM (.txt), XGBoost (.json, .ubj), CatBoost
+        (.json) or Treelite (.tl, .bin, .json), a .skops or .onnx file, a folder of Spark ML.
     backend : str
         ``"reference"``, ``"torch"``, ``"torchscript"``, ``"onnx"`` or ``"tvm"``. ``"auto"`` takes
         tvm on the CPU if it is installed, else torch; reference, which is slow, where neither is.
@@ -153,7 +153,7 @@ def tune_model(model: Model, tune: Any, sample: Any = None) -> Model:
 
 def _parse(estimator: object, n_features: int | None, iterations: tuple[int, int] | None) -> Graph:
     if isinstance(estimator, (str, os.PathLike)):
-        estimator = _open(Path(estimator), n_features)
+        estimator = open_model(Path(estimator), n_features)
     elif is_onnx_model(estimator):
         estimator = parse_onnx(estimator, n_features)
     if not isinstance(estimator, Graph):
@@ -167,13 +167,6 @@ def _parse(estimator: object, n_features: int | None, iterations: tuple[int, int
             "parse_lightgbm_text(text, iterations)."
         )
     return estimator
-
-
-def _open(path: Path, n_features: int | None) -> object:
-    """Return the fitted model of a file, its Graph, or the model that Spark ML saved."""
-    if path.is_dir():
-        return read_spark_model(path)
-    return open_onnx(path, n_features) if path.suffix == ".onnx" else open_skops(path)
 
 
 def _choose(backend: str, device: str) -> str:

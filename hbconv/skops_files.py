@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from hbconv.errors import ConversionError, MissingPackageError
-from hbconv.parse.checks.damage import reading
 
-__all__ = ["TRUSTED", "load_skops", "open_skops"]
+__all__ = ["TRUSTED", "load_skops"]
 
 TRUSTED = (
     "catboost.core.CatBoost",
@@ -35,27 +34,6 @@ TRUSTED = (
     "xgboost.sklearn.XGBRegressor",
 )
 """Types beyond skops' own list that a .skops file may hold: exactly those that hbconv converts."""
-
-
-def open_skops(path: Path) -> Any:
-    """Return the fitted model of a file that is named in Python.
-
-    Raises
-    ------
-    ConversionError
-        There is no such file, it is of another format, or damaged.
-    MissingPackageError
-        skops is not installed.
-    """
-    if path.suffix != ".skops":
-        raise ConversionError(
-            f"hbconv.convert reads .skops files, and this is {path.name}. Load it with its "
-            "library, or use the command: hbconv convert."
-        )
-    if not path.is_file():
-        raise ConversionError(f"No file {path}.")
-    with reading(path.name, "Save the model anew."):
-        return load_skops(path)
 
 
 def load_skops(path: Path) -> Any:

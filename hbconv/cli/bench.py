@@ -28,7 +28,8 @@ from hbconv.cli.sources import (
 )
 from hbconv.cli.tables import read_all
 from hbconv.containers import Graph
-from hbconv.errors import InputError, MissingPackageError
+from hbconv.errors import InputError, MissingPackageError, OptionError
+from hbconv.parse.treelite.stored_model import StoredModel
 from hbconv.scorer import rows_for
 
 EXAMPLES = """
@@ -102,11 +103,11 @@ def _source(path: Path, options: argparse.Namespace) -> Any:
 
 def _own(source: Any, path: Path, threads: int) -> Any:
     """Return what answers as the source; None where there is none, or its library is missing."""
-    if not isinstance(source, Graph):
+    if not isinstance(source, Graph | StoredModel):
         return source
     try:
         return open_booster(path, threads)
-    except MissingPackageError:
+    except (MissingPackageError, OptionError):
         return None
 
 

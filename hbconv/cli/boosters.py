@@ -11,9 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hbconv.cli.catboost_files import is_catboost_json, open_catboost
+from hbconv.cli.catboost_files import open_catboost
 from hbconv.cli.onnx_files import open_session
-from hbconv.errors import MissingPackageError
+from hbconv.errors import MissingPackageError, OptionError
+from hbconv.model_files import is_catboost_json
+from hbconv.parse.treelite.stored_model import is_treelite_json
 
 __all__ = ["open_booster"]
 
@@ -36,8 +38,8 @@ class OwnBooster:
 def open_booster(path: Path, threads: int = 1) -> Any:
     """Load a .txt of LightGBM, or a .json or .ubj of XGBoost or CatBoost, with its library.
 
-    An .onnx file is opened with onnxruntime. It, LightGBM and XGBoost use as many threads as
-    are given.
+    An .onnx file is opened with onnxruntime, a .tl or .bin with Treelite. All but CatBoost use
+    as many threads as are given.
 
     Raises
     ------
@@ -49,6 +51,13 @@ def open_booster(path: Path, threads: int = 1) -> Any:
             return _lightgbm(path, threads)
         if path.suffix == ".onnx":
             return open_session(path, threads)
+        if path.suffix in (".tl", ".bin"):
+            return _treelite(path, threads)
+        if path.suffix == ".json" and is_treelite_json(path.read_bytes()):
+            hint = (
+                "Treelite itself does not load its JSON. Compare a checkpoint (.tl) of the model."
+            )
+            raise OptionError(f"{path.name}: {hint}")
         if path.suffix == ".json" and is_catboost_json(path.read_bytes()):
             return open_catboost(path)
         return _xgboost(path, threads)
@@ -63,6 +72,20 @@ def _lightgbm(path: Path, threads: int) -> OwnBooster:
 
     predict = partial(lightgbm.Booster(model_file=path).predict, num_threads=threads)
     return OwnBooster(predict, partial(predict, raw_score=True), partial(predict, pred_leaf=True))
+
+
+def _treelite(path: Path, threads: int) -> OwnBooster:
+    import numpy as np
+    import treelite
+
+    model = treelite.Model.deserialize(path)
+
+    def ask(rows: Any, answer: Callable[..., Any], **how: bool) -> Any:
+        return answer(model, np.asarray(rows, model.input_type), nthread=threads, **how)
+
+    predict = partial(ask, answer=treelite.gtil.predict)
+    leaves = partial(ask, answer=treelite.gtil.predict_leaf)
+    return OwnBooster(predict, partial(predict, pred_margin=True), leaves)
 
 
 def _xgboost(path: Path, threads: int) -> OwnBooster:

@@ -9,15 +9,10 @@ from typing import Any
 
 from hbconv.errors import ConversionError, MissingPackageError
 
-__all__ = ["is_catboost_json", "open_catboost", "require_readable"]
+__all__ = ["open_catboost", "require_readable"]
 
 PYTHON_EXITS = (0, 1)
 """Exit codes of a process that Python ends: done, or an exception. A crash has another."""
-
-
-def is_catboost_json(data: bytes) -> bool:
-    """Tell CatBoost's JSON from XGBoost's."""
-    return b'"features_info"' in data and b'"scale_and_bias"' in data
 
 
 def require_readable(path: Path) -> None:

@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hbconv.cli import positive
-from hbconv.cli.catboost_files import is_catboost_json, open_catboost, require_readable
+from hbconv.cli.catboost_files import open_catboost, require_readable
 from hbconv.errors import ConversionError, MissingPackageError, OptionError
 
 if TYPE_CHECKING:
-    from hbconv.containers import Graph
     from hbconv.model import Model
 
 __all__ = ["convert_options", "load_model", "load_source", "model_arguments"]
 
 KNOWN = (
     ".txt (LightGBM), .json and .ubj (XGBoost), .json and .cbm (CatBoost), "
-    ".onnx, .skops, .joblib and .pkl, .hbc, and folders of Spark ML"
+    ".tl and .bin (Treelite), .onnx, .skops, .joblib and .pkl, .hbc, and folders of Spark ML"
 )
 """Suffixes of model files."""
 
@@ -31,16 +30,18 @@ def load_source(path: Path, *, allow_pickle: bool = False) -> Any:
     """Read a fitted model, the Graph of a booster's file, or a folder that Spark ML saved.
 
     The suffix of a file tells what it is.
+    What hbconv.convert does not open by its path can run code, or crash its library.
 
     Raises
     ------
     ConversionError
         Unknown suffix, a damaged file, or one that needs ``--allow-pickle``.
     """
-    if path.is_dir():
-        from hbconv.parse.spark.saved_model import read_spark_model
+    from hbconv.model_files import SAFE_SUFFIXES, open_model, refuse_pmml
 
-        return read_spark_model(path)
+    if path.is_dir() or path.suffix in SAFE_SUFFIXES:
+        return open_model(path)
+    refuse_pmml(path)
     if not path.is_file():
         raise ConversionError(f"No file {path}.")
     from hbconv.parse.checks.damage import reading
@@ -50,23 +51,9 @@ def load_source(path: Path, *, allow_pickle: bool = False) -> Any:
 
 
 def _load(path: Path, *, allow_pickle: bool) -> Any:
-    if path.suffix == ".txt":
-        from hbconv.parse.lightgbm.estimators import parse_lightgbm_text
-
-        return parse_lightgbm_text(path.read_text(encoding="utf-8"))
-    if path.suffix in (".json", ".ubj"):
-        return _read_json(path.read_bytes())
     if path.suffix == ".cbm":
         require_readable(path)
         return open_catboost(path)
-    if path.suffix == ".onnx":
-        from hbconv.parse.onnx.graph import open_onnx
-
-        return open_onnx(path)
-    if path.suffix == ".skops":
-        from hbconv.skops_files import load_skops
-
-        return load_skops(path)
     if path.suffix in (".pkl", ".pickle", ".joblib"):
         return _load_pickle(path, allow_pickle=allow_pickle)
     raise ConversionError(f"{path.name}: unknown model format. Known: {KNOWN}.")
@@ -156,16 +143,6 @@ def convert_options(options: argparse.Namespace) -> dict[str, Any]:
     if given["without"] is not None:
         given["without"] = tuple(given["without"])
     return {name: value for name, value in given.items() if value not in (None, "auto")}
-
-
-def _read_json(data: bytes) -> Graph:
-    if is_catboost_json(data):
-        from hbconv.parse.catboost.estimators import parse_catboost_json
-
-        return parse_catboost_json(data)
-    from hbconv.parse.xgboost.estimators import parse_xgboost_bytes
-
-    return parse_xgboost_bytes(data)
 
 
 def _load_pickle(path: Path, *, allow_pickle: bool) -> Any:

@@ -15,6 +15,7 @@ from hbconv.cli.tables import read_all
 from hbconv.containers import Graph
 from hbconv.errors import OptionError
 from hbconv.parse.spark.saved_model import SparkModel
+from hbconv.parse.treelite.stored_model import StoredModel
 from hbconv.scorer import rows_for
 
 EXAMPLES = """
@@ -46,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     refuse_trusted(options)
     source = load_source(path, allow_pickle=options.allow_pickle)
     model = hbconv.convert(source, **convert_options(options))
-    if isinstance(source, Graph):
+    if isinstance(source, Graph | StoredModel):
         source = open_booster(path)
     if isinstance(source, SparkModel):
         raise OptionError(

@@ -48,6 +48,10 @@ class Texts:
         Words left out.
     encoding, decode_error : str
         How bytes become text.
+    empty : tuple of str
+        Documents that count as empty.
+    missing_is_empty, blank_is_empty : bool
+        Missing documents, and those of whitespace alone, count as empty too.
     """
 
     unit: Literal["word", "char", "char_wb"] = "word"
@@ -59,6 +63,9 @@ class Texts:
     stop_words: tuple[str, ...] = ()
     encoding: str = "utf-8"
     decode_error: Literal["strict", "ignore", "replace"] = "strict"
+    empty: tuple[str, ...] = ()
+    missing_is_empty: bool = False
+    blank_is_empty: bool = False
 
     @property
     def can_be_read(self) -> bool:

@@ -20,12 +20,19 @@ class Vocabulary:
 
     In nearly all models the values are texts. A column of objects may hold numbers and bytes too.
     Python's equality holds for these: 1, 1.0 and True are one value.
+
+    ``blank`` is the code of texts of whitespace alone, and of those in ``nulls``, that are not
+    among the values. The source tells them so in columns of texts, but not of categories.
+    With ``only_texts`` objects of other types are no unknown values: a look-up raises TypeError.
     """
 
     values: tuple[str | bytes | float | bool | None, ...]
     none: int = -1
     nan: int = -1
     na: int = -1
+    blank: int = -1
+    only_texts: bool = False
+    nulls: tuple[str, ...] = ()
 
     @cached_property
     def codes(self) -> Mapping[object, int]:
@@ -50,6 +57,17 @@ class Vocabulary:
         """Whether all values are texts."""
         return all(isinstance(value, str) for value in self.values)
 
+    def code_of_unknown(self, text: str) -> int:
+        """Return the code of a text that is not among the values.
+
+        Examples
+        --------
+        >>> known = Vocabulary(("a",), blank=1, nulls=("N/A",))
+        >>> [known.code_of_unknown(text) for text in ("  ", "N/A", "b")]
+        [1, 1, -1]
+        """
+        return self.blank if text in self.nulls or not text.strip() else -1
+
     def __str__(self) -> str:
         return f"{len(self.values)} categories"
 
@@ -58,10 +76,15 @@ class _Codes(dict[object, int]):
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(zip(vocabulary.values, range(len(vocabulary.values)), strict=True))
         self[None] = vocabulary.none
-        self._nan = vocabulary.nan
-        self._na = vocabulary.na
+        self._vocabulary = vocabulary
 
     def __missing__(self, value: object) -> int:
+        if isinstance(value, str):
+            return self._vocabulary.code_of_unknown(value)
         if type(value).__name__ == "NAType":
-            return self._na
-        return self._nan if isinstance(value, float | np.floating) and value != value else -1
+            return self._vocabulary.na
+        if isinstance(value, float | np.floating) and value != value:
+            return self._vocabulary.nan
+        if self._vocabulary.only_texts:
+            raise TypeError(value)
+        return -1

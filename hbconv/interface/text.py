@@ -53,6 +53,12 @@ def text_codes(
             f"Column {column!r} holds objects of several types, which a file for another runtime "
             "cannot compare. Use Model, or make them all text before fitting."
         )
+    if vocabulary.blank != -1:
+        raise BackendError(
+            f"The model takes each text of whitespace alone in column {column!r} for missing, and "
+            "a file for another runtime holds a list of texts. Use Model, or fit on a column "
+            "without missing values."
+        )
     keys = {value: int(code) for value, code in zip(*vocabulary.texts, strict=True)}
     known = {vocabulary.none, vocabulary.nan} - {-1}
     for text, field in (missing or {}).items():

@@ -14,7 +14,13 @@ _BLOCKS_FITTED = (
 _TOGETHER = "it answers rows together, so that each answer depends on the others"
 _MANY_ROWS = "it makes many rows of one image, and a model gives one answer a row"
 
+_FITTING_ONLY = (
+    "it changes the very rows it was fitted on, and passes others on; leave it out of the pipeline"
+)
+
 UNPREDICTIVE: dict[str, str] = {
+    "sklego.preprocessing.OutlierRemover": _FITTING_ONLY,
+    "sklego.preprocessing.RandomAdder": _FITTING_ONLY,
     "sklearn.cluster.AgglomerativeClustering": _LABELS_FITTED,
     "sklearn.cluster.DBSCAN": _LABELS_FITTED,
     "sklearn.cluster.HDBSCAN": _LABELS_FITTED,

@@ -57,7 +57,7 @@ LAYERS = (
     {"pipeline", "picture"},
     {"runtime"},
     {"skops_files", "source_methods"},
-    {"sklearn_estimator"},
+    {"model_files", "sklearn_estimator"},
     {"model", "compiler", "verification"},
     {"answer_columns"},
     {"testing", "scorer", "serve", "triton"},

@@ -56,9 +56,7 @@ def test_unknown_types_are_not_run(tmp_path):
 def test_other_files_are_refused(tmp_path):
     with pytest.raises(hbconv.ConversionError, match="No file"):
         hbconv.convert(tmp_path / "model.skops")
-    with pytest.raises(
-        hbconv.ConversionError, match=r"reads \.skops files, and this is model\.pkl"
-    ):
+    with pytest.raises(hbconv.ConversionError, match=r"and this is model\.pkl"):
         hbconv.convert(tmp_path / "model.pkl")
     (tmp_path / "model.skops").write_bytes(b"PK\x03\x04 no archive")
     with pytest.raises(hbconv.ConversionError, match=r"model\.skops"):

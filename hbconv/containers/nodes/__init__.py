@@ -36,7 +36,15 @@ from hbconv.containers.nodes.distances import Distances, SharedDistances, Square
 from hbconv.containers.nodes.elementwise import Clip, Map, SoftThreshold
 from hbconv.containers.nodes.find_code import FindCode
 from hbconv.containers.nodes.haversine import Angle, Haversine
-from hbconv.containers.nodes.inputs import Codes, Columns, Entries, FillText, Hashes, KeepText
+from hbconv.containers.nodes.inputs import (
+    CleanText,
+    Codes,
+    Columns,
+    Entries,
+    FillText,
+    Hashes,
+    KeepText,
+)
 from hbconv.containers.nodes.linear import Linear, OrderedLinear
 from hbconv.containers.nodes.lookups import LookupRows, LookupSum, WeightedLookup
 from hbconv.containers.nodes.matching_pursuit import MatchingPursuit
@@ -99,6 +107,7 @@ __all__ = [
     "CategoryCodes",
     "CategoryNumbers",
     "Choose",
+    "CleanText",
     "Clip",
     "Codes",
     "Columns",

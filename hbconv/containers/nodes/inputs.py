@@ -24,7 +24,16 @@ from hbconv.errors import UnsupportedError
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["Codes", "Columns", "Entries", "FillText", "Hashes", "KeepText", "Vocabulary"]
+__all__ = [
+    "CleanText",
+    "Codes",
+    "Columns",
+    "Entries",
+    "FillText",
+    "Hashes",
+    "KeepText",
+    "Vocabulary",
+]
 
 
 @container
@@ -192,6 +201,25 @@ class FillText(Node):
     x: Node
     fill: tuple[str, ...]
     missing: tuple[str | float | None, ...] = (float("nan"),)
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, "string")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
+        raise _text_answer(self)
+
+
+@container
+class CleanText(Node):
+    """Make one missing value of all in a text column: None, NaN, NA and the texts of a list.
+
+    With ``blank`` texts of whitespace alone are missing too. Objects that are neither text nor
+    missing are refused in rows. It exists only between parsers, which fold it into a vocabulary.
+    """
+
+    x: Node
+    nulls: tuple[str, ...] = ()
+    blank: bool = False
 
     def infer(self) -> Type:
         return Type(self.x.type.width, "string")

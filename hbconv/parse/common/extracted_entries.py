@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from hbconv.containers.extractors import (
     Texts,
     Tokens,
 )
-from hbconv.parse.common.text_columns import text_column
+from hbconv.parse.common.text_columns import BLANK, NA, UNKNOWN, TextColumn, text_column
 from hbconv.parse.step import Step
 
 __all__ = ["entry_name", "extracted_entries", "item_column"]
@@ -38,13 +39,38 @@ def extracted_entries(
 ) -> Node:
     """Extract sparse rows from the one column that the step reads as it comes."""
     column = text_column(step.x, 0) if step.x.type.width == 1 else None
-    if column is None or column.edits:
+    read = None if column is None else _read(rows, column)
+    if column is None or read is None:
         raise step.refuse(None, None, "It must read a column of the input as it comes.")
     return Entries(
         column.schema,
         column.column,
-        Extractor(rows, columns, dtype, binary=binary),
+        Extractor(read, columns, dtype, binary=binary),
     )
+
+
+def _read(
+    rows: Texts | Mappings | Pairs | Tokens, column: TextColumn
+) -> Texts | Mappings | Pairs | Tokens | None:
+    """Return how rows are read behind the steps that edit the column; None where they are not."""
+    if not column.edits:
+        return rows
+    return _emptied(rows, column) if isinstance(rows, Texts) else None
+
+
+def _emptied(texts: Texts, column: TextColumn) -> Texts | None:
+    """Return how documents are cut where steps before make some of them empty.
+
+    None where a step changes a document to another one.
+    """
+    missing = {column.filled(value) for value in (None, float("nan"), NA)}
+    changed = {text: column.filled(text) for text in (*column.markers, UNKNOWN)}
+    empty = tuple(text for text, made in changed.items() if made == "")
+    others = {text for text, made in changed.items() if made not in ("", text)}
+    if missing != {""} or others:
+        return None
+    blank = column.filled(BLANK) == ""
+    return replace(texts, empty=empty, missing_is_empty=True, blank_is_empty=blank)
 
 
 def entry_name(step: Step, name: Any) -> Name:

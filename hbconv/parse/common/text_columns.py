@@ -8,7 +8,7 @@ What they do is folded into the vocabulary by which the host encodes the column.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeGuard
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
+    CleanText,
     Codes,
     Columns,
     Compare,
@@ -34,8 +35,11 @@ from hbconv.containers import (
 from hbconv.parse.step import Step, concat, select
 
 __all__ = [
+    "BLANK",
     "MISSING",
     "NA",
+    "UNKNOWN",
+    "TextColumn",
     "are_numbers",
     "category_codes",
     "columns_of",
@@ -53,12 +57,15 @@ NA = "\0NA"
 MISSING = "\0missing"
 """The category of every missing value: None, NaN and NA are one to the encoder."""
 
-_NAN = float("nan")
-_PLAIN = (str, bytes, int, float, np.number, np.bool_)
+BLANK = "\0blank"
+"""Stands for every text of whitespace alone that a step or an encoder does not name."""
 
-
-_UNKNOWN = "\0unknown"
+UNKNOWN = "\0unknown"
 """Stands for every value that neither an encoder nor a step before it names."""
+
+_NAN = float("nan")
+_ODD: tuple[Raw, ...] = (UNKNOWN, None, _NAN, NA, BLANK)
+_PLAIN = (str, bytes, int, float, np.number, np.bool_)
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,8 @@ class Edit:
 
     def edited(self, value: Raw) -> Raw:
         """Return the (canonical) value as the next step sees it."""
-        listed = value in map(_canonical, self.values)
+        own = tuple(map(_canonical, self.values))
+        listed = value in own or (value == MISSING and _NAN in own)
         return self.replacement if listed != self.others else value
 
 
@@ -82,6 +90,7 @@ class TextColumn:
     schema: Schema
     column: int
     edits: tuple[Edit, ...] = ()
+    only_texts: bool = False
 
     @property
     def markers(self) -> tuple[str, ...]:
@@ -89,7 +98,8 @@ class TextColumn:
         return tuple(m for edit in self.edits for m in edit.values if _is_text(m))
 
     def filled(self, value: Raw) -> Raw:
-        """Return the (canonical) value as the encoder sees it."""
+        """Return the value as the encoder sees it."""
+        value = _canonical(value)
         for edit in self.edits:
             value = edit.edited(value)
         return value
@@ -100,15 +110,23 @@ def text_column(x: Node, position: int) -> TextColumn | None:
     x, position = _origin(x, position)
     if isinstance(x, Columns):
         return TextColumn(x.schema, x.columns[position])
-    if not isinstance(x, FillText | KeepText):
+    if not isinstance(x, FillText | KeepText | CleanText):
         return None
     found = text_column(x.x, position)
-    edit = (
-        Edit(x.missing, x.fill[position])
-        if isinstance(x, FillText)
-        else Edit(x.kept, x.other, others=True)
+    return found and replace(
+        found,
+        edits=(*found.edits, _edit(x, position)),
+        only_texts=found.only_texts or isinstance(x, CleanText),
     )
-    return found and TextColumn(found.schema, found.column, (*found.edits, edit))
+
+
+def _edit(x: FillText | KeepText | CleanText, position: int) -> Edit:
+    if isinstance(x, CleanText):
+        blank = (BLANK,) if x.blank else ()
+        return Edit((*x.nulls, *blank, None, _NAN, NA), MISSING)
+    if isinstance(x, FillText):
+        return Edit(x.missing, x.fill[position])
+    return Edit(x.kept, x.other, others=True)
 
 
 def category_codes(step: Step, position: int, categories: Any) -> Node:
@@ -190,28 +208,57 @@ def _value_codes(step: Step, position: int, categories: list[Raw]) -> Node:
             f"Column {position} is computed from numbers, yet held objects when fitting. "
             "Convert the input's columns.",
         )
+    position_of = _positions(categories)
+    code_of = {v: position_of.get(column.filled(v), -1) for v in (*_ODD, *column.markers)}
+    code_of |= {v: position_of.get(column.filled(v), -1) for v in categories if _is_known(v)}
+    unknown = code_of[UNKNOWN]
+    named = dict.fromkeys([*(v for v in categories if _is_known(v)), *column.markers])
+    nulls = tuple(v for v in column.markers if code_of[v] == code_of[BLANK] != unknown)
+    left = [v for v in named if v not in nulls]
+    values = tuple(v for v in left if code_of[v] != code_of[BLANK if _is_blank(v) else UNKNOWN])
+    codes = [code_of[v] for v in values]
+    others: dict[str, Any] = {"none": code_of[None], "nan": code_of[_NAN], "na": code_of[NA]}
+    others["blank"] = code_of[BLANK]
+    known = Vocabulary(values, only_texts=column.only_texts, nulls=nulls)
+    if codes == list(range(len(values))) and unknown == -1:
+        return Codes(column.schema, column.column, replace(known, **others))
+    told = {name: code for name, code in others.items() if _is_told(name, code, unknown)}
+    distinct = list(dict.fromkeys(told.values()))
+    places: dict[str, Any] = {
+        name: len(values) + distinct.index(code) for name, code in told.items()
+    }
+    raw = Codes(column.schema, column.column, replace(known, **places))
+    return Recode(raw, (Array(np.array([unknown, *codes, *distinct], dtype=np.int32)),))
+
+
+def _positions(categories: list[Raw]) -> dict[Raw, int]:
+    """Return the position of each category, of all missing values where they are one."""
     position_of = {_canonical(category): i for i, category in enumerate(categories)}
     if MISSING in position_of:
-        position_of |= dict.fromkeys((None, _NAN, NA), position_of[MISSING])
-    values = tuple(dict.fromkeys([*(v for v in categories if _is_known(v)), *column.markers]))
-    codes = [position_of.get(column.filled(v), -1) for v in values]
-    unknown, *missing = (position_of.get(column.filled(v), -1) for v in (_UNKNOWN, None, _NAN, NA))
-    if codes == list(range(len(values))) and unknown == -1:
-        return Codes(column.schema, column.column, Vocabulary(values, *missing))
-    if missing[-1] == unknown:
-        missing.pop()
-    distinct = list(dict.fromkeys(missing))
-    places = [len(values) + distinct.index(code) for code in missing]
-    raw = Codes(column.schema, column.column, Vocabulary(values, *places))
-    return Recode(raw, (Array(np.array([unknown, *codes, *distinct], dtype=np.int32)),))
+        return position_of | dict.fromkeys((None, _NAN, NA), position_of[MISSING])
+    if _NAN in position_of:
+        return position_of | {MISSING: position_of[_NAN]}
+    return position_of
+
+
+def _is_told(name: str, code: int, unknown: int) -> bool:
+    """Tell whether the host must tell values of a kind from those that are unknown.
+
+    None and NaN always are told, since a file may hold one for the other.
+    """
+    return name in ("none", "nan") or code != unknown
 
 
 def _is_known(value: Raw) -> bool:
     return value is not None and value not in (MISSING, NA) and not is_nan(value)
 
 
+def _is_blank(value: Raw) -> bool:
+    return isinstance(value, str) and not value.strip()
+
+
 def _is_text(value: Raw) -> TypeGuard[str]:
-    return isinstance(value, str) and value != NA
+    return isinstance(value, str) and value not in (NA, BLANK, MISSING)
 
 
 def _as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

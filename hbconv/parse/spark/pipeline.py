@@ -17,6 +17,7 @@ from hbconv.parse.step import Step, select
 
 __all__ = ["features", "models", "trees"]
 
+_SYNAPSE_LIGHTGBM = "com.microsoft.azure.synapse.ml.lightgbm."
 _MADE = ("outputCol", "predictionCol", "probabilityCol", "rawPredictionCol")
 
 
@@ -51,13 +52,22 @@ def parse_spark_model(step: Step) -> dict[str, Output]:
     prediction = ""
     for model in _stages(step.estimator):
         if model.kind not in STAGES:
-            hint = f"hbconv reads {', '.join(sorted(STAGES))}."
-            raise step.refuse("stages", model.kind, hint)
+            raise step.refuse("stages", model.kind, _way_out(model))
         STAGES[model.kind](SparkStage(model, step, frame))
         prediction = prediction or str(model.get("predictionCol") or "")
     if not frame.answers:
         return {"transform": Output(frame.columns[frame.last])}
     return _named(frame, prediction)
+
+
+def _way_out(model: SparkModel) -> str:
+    """Say what to do about a stage that is not read."""
+    if str(model.metadata["class"]).startswith(_SYNAPSE_LIGHTGBM):
+        return (
+            "Its booster is stored as an object of Java. Call saveNativeModel of the stage, rename "
+            "the part file that it writes to model.txt, and convert that file."
+        )
+    return f"hbconv reads {', '.join(sorted(STAGES))}."
 
 
 def _named(frame: SparkColumns, prediction: str) -> dict[str, Output]:

@@ -29,6 +29,7 @@ from hbconv.parse.common.node_tables import assemble
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 from hbconv.parse.treelite.model_json import read_trees
+from hbconv.parse.treelite.stored_model import StoredModel
 
 
 def _sigmoid(x: Node, model: Mapping[str, Any]) -> Node:
@@ -62,11 +63,15 @@ _LINKS: dict[str, Callable[[Node, Mapping[str, Any]], Node]] = {
 """What each postprocessor makes of the scores."""
 
 
-@parses("treelite.Model", features=lambda model: int(model.num_feature))
+@parses(
+    "treelite.Model",
+    "hbconv.parse.treelite.stored_model.StoredModel",
+    features=lambda model: int(model.num_feature),
+)
 def parse_model(step: Step) -> dict[str, Output]:
     """Sum the leaves in the dtype of the thresholds, then add the base scores."""
     step.refuse_sparse("takes what a sparse matrix leaves out for missing")
-    model = json.loads(step.estimator.dump_as_json())
+    model = _content(step.estimator)
     link = model["postprocessor"]
     if link not in _LINKS:
         raise step.refuse("postprocessor", link, f"hbconv handles {', '.join(_LINKS)}.")
@@ -76,6 +81,14 @@ def parse_model(step: Step) -> dict[str, Output]:
         types = (model["threshold_type"], model["leaf_output_type"])
         raise step.refuse("leaf_output_type", types, "It must be that of the thresholds.")
     return _answers(step, model)
+
+
+def _content(model: Any) -> Mapping[str, Any]:
+    """Return what Treelite's JSON holds of a model, of a file or in memory."""
+    if isinstance(model, StoredModel):
+        return model.content
+    content: dict[str, Any] = json.loads(model.dump_as_json())
+    return content
 
 
 def _answers(step: Step, model: Mapping[str, Any]) -> dict[str, Output]:

@@ -94,7 +94,9 @@ def encode(
     """
     if isinstance(column, Categories):
         null = np.int32(_null_code(column.values.null, vocabulary))
-        return np.take(np.append(encode(column.values, vocabulary, where), null), column.codes)
+        codes = encode(column.values, vocabulary, where)
+        _refuse_blank(column.values, codes, vocabulary, where)
+        return np.take(np.append(codes, null), column.codes)
     values = column.values if isinstance(column, Text) else column
     if not isinstance(values, np.ndarray):
         return _encode_arrow(
@@ -102,11 +104,30 @@ def encode(
             vocabulary,
             _null_code(column.null, vocabulary) if isinstance(column, Text) else UNKNOWN,
         )
-    if values.dtype.kind == "U" and values.dtype.itemsize and has_arrow():
+    if (
+        values.dtype.kind == "U"
+        and values.dtype.itemsize
+        and has_arrow()
+        and vocabulary.blank == UNKNOWN
+    ):
         return _encode_fixed(values, vocabulary)
     if values.dtype.kind in "OUST":
         return _encode_objects(values.astype(object, copy=False), vocabulary, where)
     return _encode_numbers(values, vocabulary, where)
+
+
+def _refuse_blank(
+    categories: Text, codes: npt.NDArray[np.int32], vocabulary: Vocabulary, where: str
+) -> None:
+    """Refuse categories that count as missing where they are texts, but not as categories."""
+    if vocabulary.blank == UNKNOWN:
+        return
+    odd = [text for text in categories.objects()[codes == vocabulary.blank] if text is not None]
+    if odd:
+        raise InputError(
+            f"{where} has the category {odd[0]!r}, which the source model takes for missing in a "
+            "column of texts alone. Convert the column to texts."
+        )
 
 
 def _null_code(null: str, vocabulary: Vocabulary) -> int:
@@ -125,10 +146,19 @@ def _encode_objects(
             return _encode_distinct(values, vocabulary)
         return _looked_up(values, vocabulary)
     except TypeError as error:
-        odd = next(v for v in values.tolist() if type(v).__hash__ is None)
+        odd = next(v for v in values.tolist() if _is_refused(v, vocabulary))
         raise InputError(
             f"{where} holds {odd!r} of type {type(odd).__name__}, where the model needs text."
         ) from error
+
+
+def _is_refused(value: object, vocabulary: Vocabulary) -> bool:
+    """Tell whether a look-up of the value raises an error."""
+    try:
+        vocabulary.codes[value]
+    except TypeError:
+        return True
+    return False
 
 
 def _looked_up(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
@@ -175,9 +205,27 @@ def _encode_arrow(values: Any, vocabulary: Vocabulary, null: int) -> npt.NDArray
         values = values.cast(pa.large_string())
     texts, codes = vocabulary.texts
     found = _found(values, pa.array(map(_valid, texts), values.type), codes)
+    if vocabulary.blank != UNKNOWN:
+        found = _with_blank(values, vocabulary, found)
     if values.null_count == 0 or null == UNKNOWN:
         return found
     return np.where(np.asarray(pc.is_null(values)), np.int32(null), found)
+
+
+def _with_blank(
+    values: Any, vocabulary: Vocabulary, found: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int32]:
+    """Give texts that count as blank their code; each distinct text is looked at once."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    unknown = pc.unique(values.filter(pa.array(found == UNKNOWN))).drop_null()
+    blank = [text for text in unknown.to_pylist() if vocabulary.code_of_unknown(text) != UNKNOWN]
+    if not blank:
+        return found
+    is_blank = pc.is_in(values, value_set=pa.array(blank, values.type), skip_nulls=True)
+    fresh = np.asarray(is_blank.fill_null(False)) & (found == UNKNOWN)
+    return np.where(fresh, np.int32(vocabulary.blank), found)
 
 
 def _valid(text: str) -> str | None:

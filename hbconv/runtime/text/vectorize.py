@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers.extractors import Buckets, Extractor, Terms
+from hbconv.containers.extractors import Buckets, Extractor, Terms, Texts
 from hbconv.errors import InputError
 from hbconv.runtime.text.categories import Categories, Text
 from hbconv.runtime.text.features import INVALID, read_features
@@ -51,7 +52,11 @@ def extract(
     >>> [part.tolist() for part in extract(documents, words, "Column 0")]
     [[0, 1, 1, 2], [0, 1], [2, 1]]
     """
-    rows = _rows(column, where)
+    rows = (
+        _filled_rows(column, extractor.rows, where)
+        if isinstance(extractor.rows, Texts) and extractor.rows.missing_is_empty
+        else _rows(column, where)
+    )
     size = CHARACTERS_BLOCK if getattr(extractor.rows, "unit", "word") != "word" else BLOCK
     blocks = [
         _extract_block(rows[first : first + size], extractor, where)
@@ -63,6 +68,42 @@ def extract(
         else (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     )
     return np.append(0, np.cumsum(counts)), indices, values
+
+
+def _filled_rows(
+    column: Text | Categories | npt.NDArray[Any], texts: Texts, where: str
+) -> list[Any]:
+    """Return the documents, with the empty one for each that is missing or counts as empty."""
+    if isinstance(column, Categories):
+        given = _filled_rows(column.values, replace(texts, empty=(), blank_is_empty=False), where)
+        _refuse_emptied(given, texts, where)
+        distinct = [*given, ""]
+        return [distinct[code] for code in column.codes.tolist()]
+    values = column.values if isinstance(column, Text) else column
+    if isinstance(values, np.ndarray):
+        is_missing = values.dtype.kind == "f" and bool(np.isnan(values).all())
+        rows = [""] * len(values) if is_missing else _rows(column, where)
+    else:
+        rows = values.to_pylist()
+    empty = {*texts.empty}
+    return ["" if _is_empty(row, empty, texts) else row for row in rows]
+
+
+def _refuse_emptied(categories: list[Any], texts: Texts, where: str) -> None:
+    """Refuse categories that count as empty where they are texts, but not as categories."""
+    empty = {*texts.empty}
+    odd = [row for row in categories if row != "" and _is_empty(row, empty, texts)]
+    if odd:
+        raise InputError(
+            f"{where} has the category {odd[0]!r}, which the source model takes for missing in a "
+            "column of texts alone. Convert the column to texts."
+        )
+
+
+def _is_empty(row: Any, empty: set[str], texts: Texts) -> bool:
+    if isinstance(row, str):
+        return row in empty or (texts.blank_is_empty and not row.strip())
+    return row is None or type(row).__name__ == "NAType" or (isinstance(row, float) and row != row)
 
 
 def _rows(column: Text | Categories | npt.NDArray[Any], where: str) -> list[Any]:

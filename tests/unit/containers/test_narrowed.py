@@ -85,7 +85,7 @@ BLOCKED = {
          "RowDot", "WeightedMedian"),
         "it has one column",
     ),
-    **dict.fromkeys(("Entries", "FillText", "KeepText"), "its columns are texts or tokens, not numbers"),
+    **dict.fromkeys(("CleanText", "Entries", "FillText", "KeepText"), "its columns are texts or tokens, not numbers"),
     **dict.fromkeys(
         ("InverseDistances", "LogSoftmax", "Logits", "Normalize", "Proportions", "Softmax",
          "SymmetricLogit", "TableLogSoftmax", "TableSoftmax"),

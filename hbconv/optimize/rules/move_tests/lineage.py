@@ -111,7 +111,8 @@ def codes_of(ref: Ref) -> tuple[int, int] | None:
         known = node.vocabulary
         if isinstance(known, Hashes):
             return -1, len(known.values) - 1
-        return -1, max(len(known.values) - 1, known.none, known.nan, known.na)
+        others = (known.none, known.nan, known.na, known.blank)
+        return -1, max(len(known.values) - 1, *others)
     if isinstance(node, FindCode):
         return -1, len(node.values[column]) - 1
     if isinstance(node, Bins):

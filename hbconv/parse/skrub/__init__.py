@@ -1,0 +1,1 @@
+"""Parsers of skrub, whose transformers read and return frames, column by column."""

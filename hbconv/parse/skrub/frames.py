@@ -1,0 +1,119 @@
+"""Transformers of frames: TableVectorizer, Cleaner, ApplyToCols, SelectCols and DropCols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hbconv.containers import Beside, Blocks, Node, Output, Schema
+from hbconv.parse.common.named_columns import positions_by_name
+from hbconv.parse.registry import parses
+from hbconv.parse.schema import named_or_matrix
+from hbconv.parse.skrub.columns import column_parts, output_parts
+from hbconv.parse.step import Step, select
+
+Frame = dict[str, Node]
+"""Columns by name, in order."""
+
+
+def _pandas(_: Any) -> str:
+    return "pandas"
+
+
+def _fitted_columns(transformer: Any) -> Schema:
+    return named_or_matrix(list(transformer.feature_names_in_))
+
+
+def _of_pipeline(cleaner: Any) -> Schema:
+    return _fitted_columns(cleaner._pipeline.steps[0][1])
+
+
+@parses("skrub.TableVectorizer", features=_fitted_columns, frames=_pandas)
+def parse_table_vectorizer(step: Step) -> dict[str, Output]:
+    """Follow each column through the fitted steps; all that are encoded end in float32."""
+    return _through_pipeline(step)
+
+
+@parses("skrub.Cleaner", features=_of_pipeline, frames=_pandas)
+def parse_cleaner(step: Step) -> dict[str, Output]:
+    """Follow each column through the fitted steps; texts stay texts for the steps behind."""
+    return _through_pipeline(step)
+
+
+@parses("skrub.ApplyToCols", features=_fitted_columns, frames=_pandas)
+def parse_apply_to_cols(step: Step) -> dict[str, Output]:
+    """Apply a transformer to each of some columns, or to these together."""
+    step.refuse_sparse("reads columns by name")
+    frame = _by_position(step, step.estimator.feature_names_in_)
+    return _as_output(step, _applied(step, step.estimator._wrapped_transformer, frame))
+
+
+@parses("skrub.SelectCols", features=lambda est: Schema.table(list(est.columns_)), frames=_pandas)
+def parse_select_cols(step: Step) -> dict[str, Output]:
+    """Keep some columns, found by name."""
+    return _as_output(step, _by_name(step, step.estimator.columns_))
+
+
+@parses("skrub.DropCols", features=lambda est: Schema.table(list(est.kept_cols_)), frames=_pandas)
+def parse_drop_cols(step: Step) -> dict[str, Output]:
+    """Keep the other columns, found by name."""
+    return _as_output(step, _by_name(step, step.estimator.kept_cols_))
+
+
+def _through_pipeline(step: Step) -> dict[str, Output]:
+    """Apply the steps behind the one that checks the frame."""
+    step.refuse_sparse("reads columns by name")
+    checked, *others = (inner for _, inner in step.estimator._pipeline.steps)
+    if checked.module_name_ != "pandas":
+        hint = "hbconv reads those fitted on pandas: fit on rows.to_pandas()."
+        raise step.refuse("frames", checked.module_name_, hint)
+    frame = _by_position(step, checked.feature_names_out_)
+    for inner in others:
+        frame = _applied(step, inner, frame)
+    return _as_output(step, frame)
+
+
+def _by_position(step: Step, names: Sequence[str]) -> Frame:
+    return {name: select(step.x, [place]) for place, name in enumerate(names)}
+
+
+def _by_name(step: Step, names: Sequence[str]) -> Frame:
+    places = positions_by_name(step, "cols", names)
+    return {name: select(step.x, [place]) for name, place in zip(names, places, strict=True)}
+
+
+def _applied(step: Step, inner: Any, frame: Frame) -> Frame:
+    """Return the columns that a step of skrub makes of a frame."""
+    if type(inner).__name__ == "ApplyToSubFrame":
+        return _applied_together(step, inner, frame)
+    made: Frame = {}
+    for name, x in frame.items():
+        transformer = inner.transformers_.get(name)
+        if transformer is None or inner.keep_original:
+            made[name] = x
+        if transformer is not None:
+            parts = column_parts(step, transformer, x, name)
+            made |= zip(inner.input_to_outputs_[name], parts, strict=True)
+    return made
+
+
+def _applied_together(step: Step, inner: Any, frame: Frame) -> Frame:
+    """Put what a transformer makes of some columns behind the others."""
+    kept = {
+        name: x for name, x in frame.items() if inner.keep_original or name not in inner._columns
+    }
+    if inner.transformer_ is None:
+        return kept
+    together = Beside(tuple(frame[name] for name in inner._columns))
+    output = step.transform_output(inner.transformer_, together, "transformer")
+    return kept | dict(
+        zip(inner._transformed_output_names, output_parts(step, output), strict=True)
+    )
+
+
+def _as_output(step: Step, frame: Frame) -> dict[str, Output]:
+    """Return columns side by side, each of its own dtype."""
+    parts = tuple(frame.values())
+    if not parts:
+        raise step.refuse(None, None, "It leaves no column.")
+    return {"transform": Output(Beside(parts), Blocks(tuple((part, None) for part in parts)))}

@@ -1,0 +1,104 @@
+"""scikit-lego: what a table of cases cannot say, and what is refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklego import meta, preprocessing
+
+import hbconv
+from hbconv.errors import InputError, UnsupportedError
+
+RNG = np.random.default_rng(0)
+ROWS = pd.DataFrame(
+    {
+        "height": RNG.normal(size=40),
+        "colour": RNG.choice(["red", "green", "blue"], 40),
+        "count": RNG.integers(0, 9, 40),
+    }
+)
+FLAGS = np.arange(40) % 3 == 0
+
+
+@pytest.mark.parametrize("rows", [ROWS, ROWS[ROWS.columns[::-1]], ROWS.assign(more=1)])
+def test_columns_are_chosen_by_name_before_a_model(rows: pd.DataFrame) -> None:
+    """In any order, beside others, numbers and text."""
+    numbers = make_pipeline(
+        preprocessing.ColumnSelector(["count", "height"]), StandardScaler(), LogisticRegression()
+    ).fit(ROWS, FLAGS)
+    found = hbconv.convert(numbers, "reference").predict_proba(rows)
+    np.testing.assert_allclose(found, numbers.predict_proba(rows), rtol=1e-12)
+    texts = make_pipeline(preprocessing.ColumnSelector("colour"), OneHotEncoder()).fit(ROWS)
+    found = hbconv.convert(texts, "reference").transform(rows)
+    np.testing.assert_array_equal(found.toarray(), texts.transform(rows).toarray())
+
+
+def test_columns_that_a_step_makes_are_not_found_by_name() -> None:
+    """Their names are not known."""
+    scaler = StandardScaler().set_output(transform="pandas")
+    source = make_pipeline(scaler, preprocessing.ColumnSelector(["count"]))
+    source.fit(ROWS[["height", "count"]])
+    with pytest.raises(UnsupportedError, match="put it first"):
+        hbconv.convert(source, "reference")
+
+
+def test_a_type_selector_refuses_other_floats() -> None:
+    """So does the source, which compares all dtypes."""
+    rows = ROWS[["height", "count"]]
+    model = hbconv.convert(preprocessing.TypeSelector(include="number").fit(rows), "reference")
+    with pytest.raises(InputError, match="'height' is not float64"):
+        model.transform(rows.astype({"height": "float32"}))
+
+
+@pytest.mark.parametrize("threshold", [0.25, np.float32(0.25), 0, 1])
+def test_a_probability_on_the_threshold_is_of_the_first_class(threshold: Any) -> None:
+    """The comparison is strict."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    x = np.repeat([[0.0], [1.0]], 8, axis=0)
+    y = np.array([0] * 6 + [1] * 10)
+    source = meta.Thresholder(DecisionTreeClassifier(max_depth=1), threshold).fit(x, y)
+    assert source.predict_proba(x)[0, 1] == 0.25
+    found = hbconv.convert(source, "reference").predict(x)
+    np.testing.assert_array_equal(found, source.predict(x))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_capped_rows_keep_missing_and_infinite_values_as_the_source(kind: Any) -> None:
+    """Infinite values are capped, or count as missing."""
+    x = ROWS[["height", "count"]].to_numpy()
+    odd = np.array([[np.inf, np.nan], [-np.inf, 1e-310], [-0.0, 1e30]]).astype(kind)
+    for discards in (True, False):
+        source = preprocessing.ColumnCapper(discard_infs=discards).fit(x)
+        found = hbconv.convert(source, "reference").transform(odd)
+        want = source.transform(odd.copy())
+        assert found.dtype == want.dtype
+        np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "reason"),
+    [
+        (preprocessing.RandomAdder(), "leave it out of the pipeline"),
+        (
+            preprocessing.OutlierRemover(preprocessing.IdentityTransformer(), refit=False),
+            "leave it out of the pipeline",
+        ),
+        (meta.GroupedPredictor(LinearRegression(), groups=[0]), "no parser for sklego.meta"),
+        (
+            meta.EstimatorTransformer(LogisticRegression(), predict_func="predict_proba"),
+            "lays several columns below each other",
+        ),
+    ],
+)
+def test_refuses_by_name(estimator: Any, reason: str) -> None:
+    """What changes rows in fitting alone, and what is not read."""
+    x = ROWS[["count", "height"]].to_numpy()
+    with pytest.raises(UnsupportedError, match=reason):
+        hbconv.convert(estimator.fit(x, FLAGS), "reference")
