@@ -17,6 +17,7 @@ from hbconv.model import Model
 from hbconv.parse import parse
 from hbconv.parse.onnx.graph import is_onnx_model, open_onnx, parse_onnx
 from hbconv.parse.spark.saved_model import read_spark_model
+from hbconv.parse.ydf.saved_model import is_ydf_folder, open_ydf
 from hbconv.runtime.inputs.read import count_columns, read_table
 from hbconv.runtime.options import check_options
 from hbconv.runtime.program_choice import OnNewDtypes
@@ -50,7 +51,8 @@ def convert(
     ----------
     estimator : object
         Fitted scikit-learn, LightGBM, XGBoost or CatBoost model, a pipeline of them, a Graph, an
-        onnx.ModelProto, the path of a .skops or .onnx file, or of a folder that Spark ML saved.
+        onnx.ModelProto, the path of a .skops or .onnx file, or of a folder that Spark ML or YDF
+        saved.
     backend : str
         ``"reference"``, ``"torch"``, ``"torchscript"``, ``"onnx"`` or ``"tvm"``. ``"auto"`` takes
         tvm on the CPU if it is installed, else torch; reference, which is slow, where neither is.
@@ -170,9 +172,9 @@ def _parse(estimator: object, n_features: int | None, iterations: tuple[int, int
 
 
 def _open(path: Path, n_features: int | None) -> object:
-    """Return the fitted model of a file, its Graph, or the model that Spark ML saved."""
+    """Return the fitted model of a file or a folder, or its Graph."""
     if path.is_dir():
-        return read_spark_model(path)
+        return open_ydf(path) if is_ydf_folder(path) else read_spark_model(path)
     return open_onnx(path, n_features) if path.suffix == ".onnx" else open_skops(path)
 
 

@@ -8,8 +8,8 @@ from hbconv.errors import OptionError
 __all__ = ["ARGUMENT_METHODS", "INVERSE", "METHODS", "guess", "unknown"]
 
 METHODS = (
-    "predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba",
-    "decision_function", "transform",
+    "predict", "predict_class", "predict_proba", "predict_log_proba",
+    "predict_joint_log_proba", "decision_function", "transform",
     "score_samples", "mahalanobis", "kneighbors", "apply", "decision_path",
     "staged_predict", "staged_predict_proba", "staged_decision_function",
 )  # fmt: skip

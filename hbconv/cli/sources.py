@@ -22,13 +22,13 @@ __all__ = ["convert_options", "load_model", "load_source", "model_arguments"]
 
 KNOWN = (
     ".txt (LightGBM), .json and .ubj (XGBoost), .json and .cbm (CatBoost), "
-    ".onnx, .skops, .joblib and .pkl, .hbc, and folders of Spark ML"
+    ".onnx, .skops, .joblib and .pkl, .hbc, and folders of Spark ML and YDF"
 )
 """Suffixes of model files."""
 
 
 def load_source(path: Path, *, allow_pickle: bool = False) -> Any:
-    """Read a fitted model, the Graph of a booster's file, or a folder that Spark ML saved.
+    """Read a fitted model, the Graph of a booster's file, or a folder of Spark ML or YDF.
 
     The suffix of a file tells what it is.
 
@@ -39,8 +39,9 @@ def load_source(path: Path, *, allow_pickle: bool = False) -> Any:
     """
     if path.is_dir():
         from hbconv.parse.spark.saved_model import read_spark_model
+        from hbconv.parse.ydf.saved_model import is_ydf_folder, open_ydf
 
-        return read_spark_model(path)
+        return open_ydf(path) if is_ydf_folder(path) else read_spark_model(path)
     if not path.is_file():
         raise ConversionError(f"No file {path}.")
     from hbconv.parse.checks.damage import reading

@@ -1,0 +1,47 @@
+"""Weighted sums of a few columns each, which oblique splits compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Add, Affine, ConstantRows, Impute, Node
+from hbconv.parse.step import concat, select
+
+__all__ = ["project"]
+
+Terms = tuple[npt.NDArray[np.int64], tuple[float, ...]]
+"""Columns of a sum, and their weights."""
+
+
+def project(x: Node, fill: Array, sums: Sequence[Terms]) -> Node:
+    """Compute ``weights[0] * x[0] + weights[1] * x[1] + ...`` for each sum, in float32.
+
+    Missing numbers are filled before. Each product and each sum is rounded, one after another.
+    A product of matrices would add in another order, and would make NaN of infinity times 0.
+
+    1. Sums of as many terms are computed together.
+    2. All first terms are one node, all second terms another.
+    3. The sums go back to their order.
+    """
+    filled = Impute(x, fill)
+    lengths = np.array([len(weights) for _, weights in sums])
+    groups = [np.flatnonzero(lengths == length) for length in np.unique(lengths)]  # 1
+    made = [_of_length(filled, [sums[i] for i in group]) for group in groups]
+    order = np.argsort(np.concatenate(groups))
+    return select(concat(made), order.tolist())  # 3
+
+
+def _of_length(x: Node, sums: Sequence[Terms]) -> Node:
+    places = np.array([own for own, _ in sums], np.int64)
+    weights = np.array([own for _, own in sums], np.float32)
+    if not weights.shape[1]:
+        return ConstantRows(x, Array(np.zeros(len(sums), np.float32)))
+    terms = [
+        Affine.of(select(x, own.tolist()), mul=weight)
+        for own, weight in zip(places.T, weights.T, strict=True)
+    ]  # 2
+    return terms[0] if len(terms) == 1 else Add(tuple(terms))
