@@ -75,12 +75,13 @@ def _shares(step: Step, trees: YdfTrees) -> Floats:
         winners = trees.leaf_values(lambda node: [node.classifier.top_value], 1)
         if np.any(winners[~trees.splits] < 1) or np.any(winners > classes):
             raise step.damaged(f"a leaf votes for none of the {classes} classes")
-        return (winners == kept).astype(np.float32)
+        return np.where(winners == kept, np.float32(1), np.float32(0))
     counts = trees.leaf_values(lambda node: list(node.classifier.distribution.counts), classes + 1)
     total = trees.leaf_values(lambda node: [node.classifier.distribution.sum], 1)
     if not np.all(total[~trees.splits] > 0):
         raise step.damaged("a leaf counts no row")
-    return (counts / np.where(total, total, 1.0))[:, kept]
+    shares: Floats = (counts / np.where(total, total, 1.0))[:, kept]
+    return shares
 
 
 @parses("ydf.IsolationForestModel", features=read_columns)

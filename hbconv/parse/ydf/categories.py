@@ -14,16 +14,25 @@ from hbconv.containers import (
     Columns,
     Compare,
     ConstantRows,
-    IsMissing,
-    IsOtherDtype,
     IsOutside,
+    Map,
     Node,
+    Not,
     Recode,
+    Relation,
+    Schema,
     Vocabulary,
 )
 from hbconv.parse.step import Step
 
-__all__ = ["category_numbers", "truths"]
+__all__ = ["category_numbers", "schema_of", "truths"]
+
+
+def schema_of(step: Step) -> Schema:
+    """Return the columns of the table that the model reads."""
+    if not isinstance(step.x, Columns):
+        raise step.refuse(None, None, "A model of YDF reads a table, not what a step makes of it.")
+    return step.x.schema
 
 
 def category_numbers(step: Step, place: int, column: Any) -> Node:
@@ -45,7 +54,7 @@ def _items(step: Step, place: int, column: Any) -> Node:
     missing = size - 1
     values = (*(texts[item] for item in range(1, size)), "")
     known = Vocabulary(values, missing, missing, missing, spelled=True)
-    codes = Codes(step.x.schema, place, known)
+    codes = Codes(schema_of(step), place, known)
     return Recode(codes, (Array(np.arange(size + 1, dtype=np.float32)),))
 
 
@@ -55,7 +64,7 @@ def _own_numbers(step: Step, place: int, size: int) -> Node:
     YDF reads past the end of its sets at a number that it did not see in training, so no answer to
     such a row is right.
     """
-    x = _whole(step, place, "CATEGORICAL, already integerized")
+    x = _whole(step, place)
     message = f"{_named(step, place)} holds a category below -1 or above {size - 1}."
     step.check(IsOutside(x, _single(-1.0), _single(size - 1.0)), message)
     missing = ConstantRows(x, _single(float(size)))
@@ -63,26 +72,24 @@ def _own_numbers(step: Step, place: int, size: int) -> Node:
 
 
 def truths(step: Step, places: list[int]) -> Node:
-    """Return bools as 0 and 1, in float32; refuse other numbers, as YDF refuses other dtypes."""
+    """Return bools as 0 and 1, in float32; refuse other numbers."""
     for place in places:
-        x = _whole(step, place, "BOOLEAN")
+        x = _whole(step, place)
         message = f"{_named(step, place)} holds numbers other than 0 and 1. Give bools."
         step.check(IsOutside(x, _single(0.0), _single(1.0)), message)
-    return Columns(step.x.schema, Array.of(places, np.int32), "float32")
+    return Columns(schema_of(step), Array.of(places, np.int32), "float32")
 
 
-def _whole(step: Step, place: int, kind: str) -> Node:
-    """Return a column as float64, and refuse dtypes of floats, as YDF does."""
-    x = Columns(step.x.schema, Array.of([place], np.int32))
-    message = f"{_named(step, place)} is {kind}, and holds floats. Convert it."
-    step.check(IsOtherDtype(x, "int64"), message)
-    number = Cast(x, "float64")
-    step.check(IsMissing(number), f"{_named(step, place)} holds NaN.")
-    return number
+def _whole(step: Step, place: int) -> Node:
+    """Return a column as float64, and refuse numbers with a fraction, and missing ones."""
+    x = Columns(schema_of(step), Array.of([place], np.int32), "float64")
+    message = f"{_named(step, place)} holds a number that is not whole, or a missing one."
+    step.check(Not(Relation(x, Map(x, "floor"), "eq")), message)
+    return x
 
 
 def _named(step: Step, place: int) -> str:
-    return f"Column {step.x.schema.columns[place].name!r} (step {step.where!r})"
+    return f"Column {schema_of(step).columns[place].name!r} (step {step.where!r})"
 
 
 def _single(value: float) -> Array:

@@ -18,7 +18,7 @@ from hbconv.array import Array
 from hbconv.containers import Cast, Columns, IsMissing, Node, Schema
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.parse.step import Step, concat
-from hbconv.parse.ydf.categories import category_numbers, truths
+from hbconv.parse.ydf.categories import category_numbers, schema_of, truths
 from hbconv.parse.ydf.projections import project
 
 __all__ = ["TreeColumns", "read_columns"]
@@ -151,7 +151,7 @@ class TreeColumns:
 
     def values(self, places: list[int]) -> Node:
         """Return columns of the input, each converted from its own dtype to float32."""
-        return Columns(self.step.x.schema, Array.of(places, np.int32), "float32")
+        return Columns(schema_of(self.step), Array.of(places, np.int32), "float32")
 
 
 def _numbers(columns: TreeColumns, keys: list[_Key]) -> Node:
@@ -183,7 +183,7 @@ def _projections(columns: TreeColumns, keys: list[_Key]) -> Node:
     }
     used = sorted(means)
     fill = Array.of([means[place] for place in used], np.float32)
-    terms = [(np.searchsorted(used, places), weights) for _, _, places, weights in keys]
+    terms = [(np.searchsorted(used, list(own)), weights) for _, _, own, weights in keys]
     return project(columns.values(used), fill, terms)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from hbconv.parse.step import concat, select
 
 __all__ = ["project"]
 
-Terms = tuple[npt.NDArray[np.int64], tuple[float, ...]]
+Terms = tuple[npt.NDArray[Any], tuple[float, ...]]
 """Columns of a sum, and their weights."""
 
 
@@ -30,7 +31,7 @@ def project(x: Node, fill: Array, sums: Sequence[Terms]) -> Node:
     filled = Impute(x, fill)
     lengths = np.array([len(weights) for _, weights in sums])
     groups = [np.flatnonzero(lengths == length) for length in np.unique(lengths)]  # 1
-    made = [_of_length(filled, [sums[i] for i in group]) for group in groups]
+    made = [_of_length(filled, [sums[i] for i in group.tolist()]) for group in groups]
     order = np.argsort(np.concatenate(groups))
     return select(concat(made), order.tolist())  # 3
 

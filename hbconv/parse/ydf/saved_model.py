@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import io
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -33,5 +35,6 @@ def open_ydf(path: Path) -> Any:
         raise MissingPackageError(
             "Reading models of YDF needs the package ydf. Install with: pip install ydf"
         ) from error
-    with reading(path.name, "Save the model anew with model.save."):
+    aside = redirect_stdout(io.StringIO())  # it prints what it loads among the answers
+    with aside, reading(path.name, "Save the model anew with model.save."):
         return ydf.load_model(str(path))
