@@ -100,7 +100,8 @@ def parse_isolation_forest(step: Step) -> dict[str, Output]:
     sums, leaves = sum_trees(step, trees, shares, np.zeros(1, np.float32))
     whole = _random_depth(int(step.estimator.num_examples_per_tree()))
     if not whole:
-        return {"predict": Output(ConstantRows(step.x, Array(np.zeros(1, np.float32))), VECTOR)}
+        none = ConstantRows(sums, Array(np.zeros(1, np.float32)))
+        return {"predict": Output(none, VECTOR), **leaves}
     power = Cast(Affine.of(Map(sums, "neg"), div=whole), "float64")
     return {"predict": Output(Cast(Map(power, "exp2"), "float32"), VECTOR), **leaves}
 

@@ -26,6 +26,9 @@ __all__ = ["TreeColumns", "read_columns"]
 NUMBERS = ("NUMERICAL", "DISCRETIZED_NUMERICAL")
 KINDS = (*NUMBERS, "BOOLEAN", "CATEGORICAL")
 
+_WIDE = {"DTYPE_FLOAT64": "float64", "DTYPE_INT64": "int64"}
+"""Dtypes of numbers in training that float32 does not hold."""
+
 _Key = tuple[Any, ...]
 
 
@@ -40,9 +43,11 @@ def read_columns(model: Any) -> Schema:
 def _dtype(column: Any, feature: Any) -> str:
     if feature.semantic.name in NUMBERS:
         told = column.DESCRIPTOR.fields_by_name["dtype"].enum_type.values_by_number[column.dtype]
-        wide = told.name in ("DTYPE_FLOAT64", "DTYPE_INT64", "DTYPE_UINT64")
-        return told.name.removeprefix("DTYPE_").lower() if wide else "float32"
-    return "int64"
+        return _WIDE.get(told.name, "float32")
+    is_text = (
+        feature.semantic.name == "CATEGORICAL" and not column.categorical.is_already_integerized
+    )
+    return "string" if is_text else "int64"
 
 
 @dataclass(frozen=True)
@@ -141,13 +146,19 @@ class TreeColumns:
         return self.features[attribute][0]
 
     def side_by_side(self) -> tuple[Node, npt.NDArray[np.int64]]:
-        """Return the columns asked for in one node of float32, and the place of each number."""
+        """Return the columns asked for in one node of float32, and the place of each number.
+
+        Trees that are single leaves ask for none, so one column gives the number of rows.
+        """
+        if not self.asked:
+            attribute, (_, kind) = next(iter(self.features.items()))
+            {"BOOLEAN": self.truth, "CATEGORICAL": self.category}.get(kind, self.number)(attribute)
         keys = [[key for key in self.asked if key[0] == what] for what in _MAKERS]
         made = [_MAKERS[what](self, own) for what, own in zip(_MAKERS, keys, strict=True) if own]
         order = [self.asked[key] for own in keys for key in own]
         places = np.zeros(len(order), np.int64)
         places[order] = np.arange(len(order))
-        return (concat(made) if made else Cast(self.step.x, "float32")), places
+        return concat(made), places
 
     def values(self, places: list[int]) -> Node:
         """Return columns of the input, each converted from its own dtype to float32."""

@@ -80,7 +80,8 @@ class YdfTrees:
         """Return what a function makes of each leaf, and zeros for splits: (n_nodes, width)."""
         values = np.zeros((len(self.nodes), width))
         leaves = np.flatnonzero(~self.splits)
-        values[leaves] = [value(self.nodes[leaf]) for leaf in leaves.tolist()]
+        for leaf in leaves.tolist():
+            values[leaf] = value(self.nodes[leaf])
         return values
 
 
@@ -117,7 +118,7 @@ def grow(
     leaf = ~trees.splits
     table = NodeTable(
         trees.sizes,
-        places[tests.column] if len(places) else tests.column,
+        places[tests.column],
         tests.threshold,
         tests.missing_left,
         np.where(leaf, -1, number + 1 - first),
