@@ -117,6 +117,10 @@ def _thresholds(model: Any) -> dict[str, np.ndarray]:
             if condition.condition.HasField("higher_condition"):
                 bound = condition.condition.higher_condition.threshold
                 found.setdefault(columns[condition.attribute].name, []).append(bound)
+            total = condition.condition.oblique_condition
+            if len(total.weights) == 1:
+                bound = total.threshold / total.weights[0]
+                found.setdefault(columns[total.attributes[0]].name, []).append(bound)
     for column in columns:
         if column.HasField("discretized_numerical"):
             found[column.name] = list(column.discretized_numerical.boundaries)

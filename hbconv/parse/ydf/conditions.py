@@ -16,6 +16,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.forest import CategoryTables
 from hbconv.parse.ydf.columns import TreeColumns
+from hbconv.parse.ydf.projections import least_factor
 
 __all__ = ["Tests", "read_conditions"]
 
@@ -163,14 +164,27 @@ def _is_missing(columns: TreeColumns, condition: Any) -> _Test:
 
 
 def _oblique(columns: TreeColumns, condition: Any) -> _Test:
+    """Compare a weighted sum of numbers, whose missing ones are replaced by means."""
     oblique = condition.condition.oblique_condition
     replaced = np.array(oblique.na_replacements, np.float32)
     means = np.array([columns.mean(attribute) for attribute in oblique.attributes], np.float32)
     if not np.array_equal(replaced, means):
         hint = f"YDF's engines disagree unless they are the means {means.tolist()}. Train anew."
         raise columns.refuse("na_replacements", replaced.tolist(), hint)
+    if len(means) == 1 and oblique.weights[0]:
+        return _of_one_term(columns, oblique, means[0])
     column = columns.projection(tuple(oblique.attributes), tuple(oblique.weights))
     return _Test(column, oblique.threshold)
+
+
+def _of_one_term(columns: TreeColumns, oblique: Any, mean: np.float32) -> _Test:
+    """Compare the number itself, or its negative: thousands of products would take long."""
+    attribute = oblique.attributes[0]
+    weight = oblique.weights[0]
+    least = least_factor(abs(weight), oblique.threshold)
+    if weight < 0:
+        return _Test(columns.projection((attribute,), (-1.0,)), least)
+    return _Test(columns.number(attribute), least, bool(mean < least))
 
 
 _READERS: dict[str, Callable[[TreeColumns, Any], _Test]] = {

@@ -12,7 +12,7 @@ from hbconv.array import Array
 from hbconv.containers import Add, Affine, ConstantRows, Impute, Node
 from hbconv.parse.step import concat, select
 
-__all__ = ["project"]
+__all__ = ["least_factor", "project"]
 
 Terms = tuple[npt.NDArray[Any], tuple[float, ...]]
 """Columns of a sum, and their weights."""
@@ -46,3 +46,36 @@ def _of_length(x: Node, sums: Sequence[Terms]) -> Node:
         for own, weight in zip(places.T, weights.T, strict=True)
     ]  # 2
     return terms[0] if len(terms) == 1 else Add(tuple(terms))
+
+
+def least_factor(weight: float, bound: float) -> float:
+    """Return the least float32 x for which ``weight * x``, rounded to float32, reaches a bound.
+
+    The weight is positive, so the product never falls. Floats are halved by their order.
+
+    Examples
+    --------
+    >>> least_factor(0.5, 3.0)
+    6.0
+    """
+    low = -_INFINITE - 1
+    high = _INFINITE
+    while high - low > 1:
+        middle = (low + high) // 2
+        with np.errstate(over="ignore", under="ignore"):
+            reached = np.float32(weight) * _float_at(middle) >= np.float32(bound)
+        if reached:
+            high = middle
+        else:
+            low = middle
+    return float(_float_at(high))
+
+
+_INFINITE = 0x7F800000
+"""Place of infinity among the floats of float32, of which 0 is the one of zero."""
+
+
+def _float_at(place: int) -> np.float32:
+    """Return the float at a place in their order; negative places have negative floats."""
+    magnitude = np.array(abs(place), np.uint32).view(np.float32)
+    return np.float32(-magnitude if place < 0 else magnitude)

@@ -15,6 +15,10 @@ from hbconv.errors import UnsupportedError
 
 REGRESSION = ydf.Task.REGRESSION
 OBLIQUE = {"split_axis": "SPARSE_OBLIQUE"}
+ANY_WEIGHTS = {
+    "sparse_oblique_weights": "CONTINUOUS",
+    "sparse_oblique_normalization": "STANDARD_DEVIATION",
+}
 LOCAL = {"missing_value_policy": "LOCAL_IMPUTATION"}
 FOREST = "RandomForestLearner"
 
@@ -27,6 +31,7 @@ EXACT = {
     "weights": lambda: trained(FOREST, label="three", winner_take_all=False, weights="count"),
     "missing": lambda: trained(FOREST, label="two", allow_na_conditions=True),
     "oblique": lambda: trained(FOREST, label="two", **OBLIQUE),
+    "oblique, any weights": lambda: trained(FOREST, label="two", **OBLIQUE, **ANY_WEIGHTS),
     "linear discriminants": lambda: trained(FOREST, label="two", split_axis="MHLD_OBLIQUE"),
     "another engine, votes": lambda: trained(FOREST, label="two", num_trees=10, **LOCAL),
     "another engine, numbers": lambda: trained(FOREST, label="value", task=REGRESSION, **LOCAL),
