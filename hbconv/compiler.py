@@ -50,7 +50,7 @@ def convert(
     estimator : object
         Fitted scikit-learn, LightGBM, XGBoost or CatBoost model, a pipeline of them, a Graph, an
         onnx.ModelProto, or a path: of a file of LightGBM (.txt), XGBoost (.json, .ubj), CatBoost
-        (.json) or Treelite (.tl, .bin, .json), a .skops or .onnx file, a folder of Spark ML.
+        (.json) or Treelite (.tl, .bin, .json), a .skops or .onnx file, a folder of Spark ML or YDF.
     backend : str
         ``"reference"``, ``"torch"``, ``"torchscript"``, ``"onnx"`` or ``"tvm"``. ``"auto"`` takes
         tvm on the CPU if it is installed, else torch; reference, which is slow, where neither is.

@@ -20,6 +20,7 @@ from hbconv.parse.treelite.stored_model import (
     read_treelite_json,
 )
 from hbconv.parse.xgboost.estimators import parse_xgboost_bytes
+from hbconv.parse.ydf.saved_model import is_ydf_folder, open_ydf
 from hbconv.skops_files import load_skops
 
 __all__ = ["SAFE_SUFFIXES", "is_catboost_json", "open_model", "refuse_pmml"]
@@ -31,7 +32,7 @@ _PMML = (
 
 
 def open_model(path: Path, n_features: int | None = None) -> object:
-    """Return the fitted model of a file, its Graph, or the model of a folder of Spark ML.
+    """Return the fitted model of a file, its Graph, or the model of a folder of Spark ML or YDF.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ def open_model(path: Path, n_features: int | None = None) -> object:
         A package that reads the format is not installed.
     """
     if path.is_dir():
-        return read_spark_model(path)
+        return open_ydf(path) if is_ydf_folder(path) else read_spark_model(path)
     refuse_pmml(path)
     if path.suffix not in _READERS:
         raise ConversionError(

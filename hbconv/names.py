@@ -8,8 +8,8 @@ from hbconv.errors import OptionError
 __all__ = ["ARGUMENT_METHODS", "EXPLANATIONS", "INVERSE", "METHODS", "guess", "unknown"]
 
 METHODS = (
-    "predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba",
-    "decision_function", "transform",
+    "predict", "predict_class", "predict_proba", "predict_log_proba",
+    "predict_joint_log_proba", "decision_function", "transform",
     "score_samples", "mahalanobis",
     "kneighbors", "kneighbors_graph", "radius_neighbors", "radius_neighbors_graph",
     "apply", "decision_path",

@@ -24,6 +24,9 @@ class SourceMethods:
         def predict(self, X: Any) -> Any:  # noqa: N803
             """Predict labels, values or clusters, of shape (n_rows,) or (n_rows, n_targets)."""
 
+        def predict_class(self, X: Any) -> Any:  # noqa: N803
+            """Predict labels, of shape (n_rows,), where ``predict`` gives probabilities."""
+
         def predict_proba(self, X: Any) -> Any:  # noqa: N803
             """Predict probabilities of classes, of shape (n_rows, n_classes)."""
 

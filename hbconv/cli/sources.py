@@ -21,13 +21,14 @@ __all__ = ["convert_options", "load_model", "load_source", "model_arguments"]
 
 KNOWN = (
     ".txt (LightGBM), .json and .ubj (XGBoost), .json and .cbm (CatBoost), "
-    ".tl and .bin (Treelite), .onnx, .skops, .joblib and .pkl, .hbc, and folders of Spark ML"
+    ".tl and .bin (Treelite), .onnx, .skops, .joblib and .pkl, .hbc, and folders of Spark ML "
+    "and YDF"
 )
 """Suffixes of model files."""
 
 
 def load_source(path: Path, *, allow_pickle: bool = False) -> Any:
-    """Read a fitted model, the Graph of a booster's file, or a folder that Spark ML saved.
+    """Read a fitted model, the Graph of a booster's file, or a folder of Spark ML or YDF.
 
     The suffix of a file tells what it is.
     What hbconv.convert does not open by its path can run code, or crash its library.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+
+from hbconv.errors import InputError
 
 __all__ = ["Vocabulary"]
 
@@ -21,9 +23,19 @@ class Vocabulary:
     In nearly all models the values are texts. A column of objects may hold numbers and bytes too.
     Python's equality holds for these: 1, 1.0 and True are one value.
 
-    ``blank`` is the code of texts of whitespace alone, and of those in ``nulls``, that are not
-    among the values. The source tells them so in columns of texts, but not of categories.
-    With ``only_texts`` objects of other types are no unknown values: a look-up raises TypeError.
+    Parameters
+    ----------
+    values : tuple
+    none, nan, na : int
+    blank : int
+        Code of texts of whitespace alone, and of those in ``nulls``, that are not among the
+        values. The source tells them so in columns of texts, but not of categories.
+    only_texts : bool
+        Objects of other types are no unknown values: a look-up raises TypeError.
+    nulls : tuple of str
+    spelled : bool
+        All values are texts, and a value of another type counts as its text: ``"1"`` for 1,
+        ``"true"`` for True, and the text that bytes encode in UTF-8.
     """
 
     values: tuple[str | bytes | float | bool | None, ...]
@@ -33,6 +45,7 @@ class Vocabulary:
     blank: int = -1
     only_texts: bool = False
     nulls: tuple[str, ...] = ()
+    spelled: bool = field(default=False, kw_only=True)
 
     @cached_property
     def codes(self) -> Mapping[object, int]:
@@ -43,8 +56,11 @@ class Vocabulary:
         >>> codes = Vocabulary(("a", 1), none=2).codes
         >>> [codes[value] for value in ("a", 1.0, None, "b", float("nan"))]
         [0, 1, 2, -1, -1]
+        >>> codes = Vocabulary(("7", "true"), spelled=True).codes
+        >>> [codes[value] for value in ("7", 7, b"7", True, 1)]
+        [0, 0, 0, 1, -1]
         """
-        return _Codes(self)
+        return _SpelledCodes(self) if self.spelled else _Codes(self)
 
     @cached_property
     def texts(self) -> tuple[list[str], npt.NDArray[np.int32]]:
@@ -88,3 +104,30 @@ class _Codes(dict[object, int]):
         if self._vocabulary.only_texts:
             raise TypeError(value)
         return -1
+
+
+class _SpelledCodes(_Codes):
+    def __missing__(self, value: object) -> int:
+        text = _spelled(value)
+        return super().__missing__(value) if text is None else self.get(text, -1)
+
+
+def _spelled(value: object) -> str | None:
+    """Return the text of a value that is none; None for texts and what is missing.
+
+    Raises
+    ------
+    InputError
+        It is a number with a fraction, which no text of a category spells.
+    """
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, int | np.integer):
+        return str(int(value))
+    if not isinstance(value, float | np.floating) or value != value:
+        return None
+    if not value.is_integer():
+        raise InputError(f"{value!r} is no category: give text or a whole number.")
+    return str(int(value))

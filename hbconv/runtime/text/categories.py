@@ -257,7 +257,8 @@ def _encode_numbers(
 ) -> npt.NDArray[np.int32]:
     """Look numbers up by their value; refuse them where only texts are known, but for NaN alone."""
     is_missing = values.dtype.kind == "f" and bool(np.isnan(values).all())
-    if not is_missing and (values.dtype.kind not in "biuf" or vocabulary.is_text):
+    takes_numbers = vocabulary.spelled or not vocabulary.is_text
+    if not is_missing and not (values.dtype.kind in "biuf" and takes_numbers):
         raise InputError(
             f"{where} holds numbers (dtype {values.dtype}), where the model was fitted on text. "
             "Pass text, as in fitting."

@@ -1,0 +1,208 @@
+"""The columns that the trees of a YDF model read, made of the input by its data specification.
+
+A number is compared as float32.
+A category is the number of its item: 0 for one out of the dictionary, and behind the last item for
+a missing one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import Cast, Columns, IsMissing, Node, Schema
+from hbconv.errors import ConversionError, UnsupportedError
+from hbconv.parse.step import Step, concat
+from hbconv.parse.ydf.categories import category_numbers, schema_of, truths
+from hbconv.parse.ydf.projections import project
+
+__all__ = ["TreeColumns", "read_columns"]
+
+NUMBERS = ("NUMERICAL", "DISCRETIZED_NUMERICAL")
+KINDS = (*NUMBERS, "BOOLEAN", "CATEGORICAL")
+
+_WIDE = {"DTYPE_FLOAT64": "float64", "DTYPE_INT64": "int64"}
+"""Dtypes of numbers in training that float32 does not hold."""
+
+_Key = tuple[Any, ...]
+
+
+def read_columns(model: Any) -> Schema:
+    """Return the features of a model, which YDF finds by name, with dtypes as in training."""
+    features = model.input_features()
+    columns = model.data_spec().columns
+    dtypes = [_dtype(columns[feature.column_idx], feature) for feature in features]
+    return Schema.table([str(feature.name) for feature in features]).with_dtypes(dtypes)
+
+
+def _dtype(column: Any, feature: Any) -> str:
+    if feature.semantic.name in NUMBERS:
+        told = column.DESCRIPTOR.fields_by_name["dtype"].enum_type.values_by_number[column.dtype]
+        return _WIDE.get(told.name, "float32")
+    is_text = (
+        feature.semantic.name == "CATEGORICAL" and not column.categorical.is_already_integerized
+    )
+    return "string" if is_text else "int64"
+
+
+@dataclass(frozen=True)
+class TreeColumns:
+    """Collect the columns that conditions ask for; each is numbered as it is first asked for.
+
+    Parameters
+    ----------
+    step : Step
+    columns : sequence of protobuf Column
+        All columns of the data specification.
+    features : dict of int to (int, str)
+        Place in the input, and kind, of each feature by its number in the specification.
+    asked : dict of tuple to int
+        Numbers of the columns asked for.
+    """
+
+    step: Step
+    columns: Any
+    features: dict[int, tuple[int, str]]
+    asked: dict[_Key, int] = field(default_factory=dict)
+
+    @staticmethod
+    def of(step: Step) -> TreeColumns:
+        """Start without columns."""
+        features = {
+            feature.column_idx: (place, str(feature.semantic.name))
+            for place, feature in enumerate(step.estimator.input_features())
+        }
+        found = TreeColumns(step, step.estimator.data_spec().columns, features)
+        for attribute, (_, kind) in features.items():
+            if kind not in KINDS:
+                hint = f"hbconv handles {', '.join(KINDS)}."
+                raise found.refuse("features", f"{found.name(attribute)}: {kind}", hint)
+        return found
+
+    def refuse(self, parameter: str, value: object, hint: str) -> UnsupportedError:
+        """Return the error that refuses a part of the model; the caller raises it."""
+        return self.step.refuse(parameter, value, hint)
+
+    def damaged(self, what: str) -> ConversionError:
+        """Return the error for a model that contradicts itself; the caller raises it."""
+        return self.step.damaged(what)
+
+    def name(self, attribute: int) -> str:
+        """Return the name of a column of the specification."""
+        return str(self.columns[attribute].name)
+
+    def kind(self, attribute: int) -> str:
+        """Return the kind of a feature."""
+        if attribute not in self.features:
+            raise self.damaged(f"a split reads {self.name(attribute)!r}, which is no feature")
+        return self.features[attribute][1]
+
+    def mean(self, attribute: int) -> np.float32:
+        """Return what stands for a missing number in a sum."""
+        return np.float32(self.columns[attribute].numerical.mean)
+
+    def boundaries(self, attribute: int) -> npt.NDArray[np.float32]:
+        """Return the boundaries of a discretized column."""
+        return np.array(self.columns[attribute].discretized_numerical.boundaries, np.float32)
+
+    def n_categories(self, attribute: int) -> int:
+        """Return the number of items of a column of categories, with the one for others."""
+        return int(self.columns[attribute].categorical.number_of_unique_values)
+
+    def number(self, attribute: int) -> int:
+        """Ask for a number."""
+        return self._ask("number", attribute, *NUMBERS)
+
+    def flag(self, attribute: int) -> int:
+        """Ask whether a number is missing."""
+        return self._ask("flag", attribute, *NUMBERS)
+
+    def truth(self, attribute: int) -> int:
+        """Ask for a bool, as 0 and 1."""
+        return self._ask("truth", attribute, "BOOLEAN")
+
+    def category(self, attribute: int) -> int:
+        """Ask for the number of a category."""
+        return self._ask("category", attribute, "CATEGORICAL")
+
+    def projection(self, attributes: tuple[int, ...], weights: tuple[float, ...]) -> int:
+        """Ask for a weighted sum of numbers."""
+        places = tuple(self._place(attribute, "NUMERICAL") for attribute in attributes)
+        return self.asked.setdefault(("projection", attributes, places, weights), len(self.asked))
+
+    def _ask(self, what: str, attribute: int, *kinds: str) -> int:
+        key = (what, attribute, self._place(attribute, *kinds))
+        return self.asked.setdefault(key, len(self.asked))
+
+    def _place(self, attribute: int, *kinds: str) -> int:
+        if self.kind(attribute) not in kinds:
+            what = f"a split reads {self.name(attribute)!r} of kind {self.kind(attribute)}"
+            raise self.damaged(f"{what} as {kinds[0]}")
+        return self.features[attribute][0]
+
+    def side_by_side(self) -> tuple[Node, npt.NDArray[np.int64]]:
+        """Return the columns asked for in one node of float32, and the place of each number.
+
+        Trees that are single leaves ask for none, so one column gives the number of rows.
+        """
+        if not self.asked:
+            attribute, (_, kind) = next(iter(self.features.items()))
+            {"BOOLEAN": self.truth, "CATEGORICAL": self.category}.get(kind, self.number)(attribute)
+        keys = [[key for key in self.asked if key[0] == what] for what in _MAKERS]
+        made = [_MAKERS[what](self, own) for what, own in zip(_MAKERS, keys, strict=True) if own]
+        order = [self.asked[key] for own in keys for key in own]
+        places = np.zeros(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        return concat(made), places
+
+    def values(self, places: list[int]) -> Node:
+        """Return columns of the input, each converted from its own dtype to float32."""
+        return Columns(schema_of(self.step), Array.of(places, np.int32), "float32")
+
+
+def _numbers(columns: TreeColumns, keys: list[_Key]) -> Node:
+    return columns.values([place for _, _, place in keys])
+
+
+def _flags(columns: TreeColumns, keys: list[_Key]) -> Node:
+    return Cast(IsMissing(_numbers(columns, keys)), "float32")
+
+
+def _truths(columns: TreeColumns, keys: list[_Key]) -> Node:
+    return truths(columns.step, [place for _, _, place in keys])
+
+
+def _categories(columns: TreeColumns, keys: list[_Key]) -> Node:
+    return concat(
+        [
+            category_numbers(columns.step, place, columns.columns[attribute])
+            for _, attribute, place in keys
+        ]
+    )
+
+
+def _projections(columns: TreeColumns, keys: list[_Key]) -> Node:
+    means = {
+        place: columns.mean(attribute)
+        for _, attributes, places, _ in keys
+        for attribute, place in zip(attributes, places, strict=True)
+    }
+    used = sorted(means)
+    fill = Array.of([means[place] for place in used], np.float32)
+    terms = [(np.searchsorted(used, list(own)), weights) for _, _, own, weights in keys]
+    return project(columns.values(used), fill, terms)
+
+
+_MAKERS: dict[str, Callable[[TreeColumns, list[_Key]], Node]] = {
+    "number": _numbers,
+    "flag": _flags,
+    "truth": _truths,
+    "category": _categories,
+    "projection": _projections,
+}
+"""What makes the columns of each kind, in the order in which they stand."""

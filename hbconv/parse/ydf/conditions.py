@@ -1,0 +1,198 @@
+"""The conditions of YDF's splits, each kind with the column it tests.
+
+A condition that holds leads to the positive child, which is the right one of a forest.
+So a split goes left where ``x < threshold``, or where the category is not in the set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.forest import CategoryTables
+from hbconv.parse.ydf.columns import TreeColumns
+from hbconv.parse.ydf.projections import least_factor
+
+__all__ = ["Tests", "read_conditions"]
+
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Test:
+    """One split: its column, and a threshold or the categories that go left, the missing last."""
+
+    column: int
+    threshold: float = 0.0
+    missing_left: bool = True
+    goes_left: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Tests:
+    """An entry for each node; those of leaves mean nothing.
+
+    Parameters
+    ----------
+    column : array of int64
+        Number that TreeColumns gave the column.
+    threshold : array of float32
+    missing_left : array of bool
+    table : array of int32
+        Number of the table of categories, -1 where there is none.
+    sets : list of bytes
+        For each table, whether each code goes left.
+    """
+
+    column: npt.NDArray[np.int64]
+    threshold: npt.NDArray[np.float32]
+    missing_left: Bools
+    table: npt.NDArray[np.int32]
+    sets: list[bytes]
+
+    def tables(self) -> CategoryTables | None:
+        """Return the category tables; None where no split reads categories."""
+        if not self.sets:
+            return None
+        ends = np.cumsum([0, *map(len, self.sets)])
+        goes_left = np.frombuffer(b"".join(self.sets), np.bool_)
+        return CategoryTables(
+            Array(self.table), Array.of(ends, np.int32), Array.of(goes_left, np.bool_)
+        )
+
+
+def read_conditions(columns: TreeColumns, nodes: Sequence[Any], splits: Bools) -> Tests:
+    """Read the condition of each node that splits.
+
+    Raises
+    ------
+    UnsupportedError
+        The kind of a condition has no exact form.
+    """
+    leaf = _Test(0)
+    found = [
+        _read(columns, node.condition) if split else leaf
+        for node, split in zip(nodes, splits.tolist(), strict=True)
+    ]
+    numbers: dict[tuple[int, bytes], int] = {}
+    table = np.full(len(found), -1, np.int32)
+    for place, test in enumerate(found):
+        if test.goes_left is not None:
+            table[place] = numbers.setdefault((test.column, test.goes_left), len(numbers))
+    return Tests(
+        np.array([test.column for test in found], np.int64),
+        np.array([test.threshold for test in found], np.float32),
+        np.array([test.missing_left for test in found], np.bool_),
+        table,
+        [goes_left for _, goes_left in numbers],
+    )
+
+
+def _read(columns: TreeColumns, condition: Any) -> _Test:
+    kind = condition.condition.WhichOneof("type")
+    if kind not in _READERS:
+        raise columns.refuse("condition", kind, f"hbconv handles {', '.join(_READERS)}.")
+    return _READERS[kind](columns, condition)
+
+
+def _higher(columns: TreeColumns, condition: Any) -> _Test:
+    column = columns.number(condition.attribute)
+    threshold = condition.condition.higher_condition.threshold
+    return _Test(column, threshold, not condition.na_value)
+
+
+def _discretized(columns: TreeColumns, condition: Any) -> _Test:
+    """Compare with a boundary; the source compares a value that stands for the bin.
+
+    Where rounding puts that value beyond the boundary, its engines disagree.
+    """
+    bounds = columns.boundaries(condition.attribute)
+    place = int(condition.condition.discretized_higher_condition.threshold)
+    if not 0 < place <= len(bounds):
+        raise columns.damaged(f"a split reads boundary {place} of {len(bounds)}")
+    middles = bounds[:-1] / np.float32(2) + bounds[1:] / np.float32(2)
+    one = np.float32(1)
+    standing = np.concatenate([bounds[:1] - one, middles, bounds[-1:] + one])
+    bound = bounds[place - 1]
+    if not standing[place - 1] < bound <= standing[place]:
+        hint = "float32 cannot tell its bins apart. Train it as Semantic.NUMERICAL, or scale it."
+        raise columns.refuse("discretized column", columns.name(condition.attribute), hint)
+    return _Test(columns.number(condition.attribute), float(bound), not condition.na_value)
+
+
+def _is_true(columns: TreeColumns, condition: Any) -> _Test:
+    return _Test(columns.truth(condition.attribute), 0.5, not condition.na_value)
+
+
+def _in_bitmap(columns: TreeColumns, condition: Any) -> _Test:
+    bitmap = condition.condition.contains_bitmap_condition.elements_bitmap
+    bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little")
+    return _in_set(columns, condition, np.flatnonzero(bits))
+
+
+def _in_list(columns: TreeColumns, condition: Any) -> _Test:
+    elements = condition.condition.contains_condition.elements
+    return _in_set(columns, condition, np.array(elements, np.int64))
+
+
+def _in_set(columns: TreeColumns, condition: Any, items: npt.NDArray[Any]) -> _Test:
+    size = columns.n_categories(condition.attribute)
+    if np.any((items < 0) | (items >= size)):
+        raise columns.damaged(f"a split knows a category beyond the {size} of its column")
+    goes_left = np.ones(size + 1, np.bool_)
+    goes_left[items] = False
+    goes_left[size] = not condition.na_value
+    column = columns.category(condition.attribute)
+    return _Test(column, goes_left=goes_left.tobytes())
+
+
+def _is_missing(columns: TreeColumns, condition: Any) -> _Test:
+    """Test a flag of a number, or the last code of a category; a bool is never missing."""
+    kind = columns.kind(condition.attribute)
+    if kind == "BOOLEAN":
+        return _Test(columns.truth(condition.attribute), np.inf)
+    if kind == "CATEGORICAL":
+        goes_left = np.ones(columns.n_categories(condition.attribute) + 1, np.bool_)
+        goes_left[-1] = False
+        return _Test(columns.category(condition.attribute), goes_left=goes_left.tobytes())
+    return _Test(columns.flag(condition.attribute), 0.5)
+
+
+def _oblique(columns: TreeColumns, condition: Any) -> _Test:
+    """Compare a weighted sum of numbers, whose missing ones are replaced by means."""
+    oblique = condition.condition.oblique_condition
+    replaced = np.array(oblique.na_replacements, np.float32)
+    means = np.array([columns.mean(attribute) for attribute in oblique.attributes], np.float32)
+    if not np.array_equal(replaced, means):
+        hint = f"YDF's engines disagree unless they are the means {means.tolist()}. Train anew."
+        raise columns.refuse("na_replacements", replaced.tolist(), hint)
+    if len(means) == 1 and oblique.weights[0]:
+        return _of_one_term(columns, oblique, means[0])
+    column = columns.projection(tuple(oblique.attributes), tuple(oblique.weights))
+    return _Test(column, oblique.threshold)
+
+
+def _of_one_term(columns: TreeColumns, oblique: Any, mean: np.float32) -> _Test:
+    """Compare the number itself, or its negative: thousands of products would take long."""
+    attribute = oblique.attributes[0]
+    weight = oblique.weights[0]
+    least = least_factor(abs(weight), oblique.threshold)
+    if weight < 0:
+        return _Test(columns.projection((attribute,), (-1.0,)), least)
+    return _Test(columns.number(attribute), least, bool(mean < least))
+
+
+_READERS: dict[str, Callable[[TreeColumns, Any], _Test]] = {
+    "higher_condition": _higher,
+    "discretized_higher_condition": _discretized,
+    "true_value_condition": _is_true,
+    "contains_bitmap_condition": _in_bitmap,
+    "contains_condition": _in_list,
+    "na_condition": _is_missing,
+    "oblique_condition": _oblique,
+}
