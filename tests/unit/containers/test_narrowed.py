@@ -80,6 +80,7 @@ BLOCKED = {
     "Together": "others take the rest of its columns, so it is computed at once",
     **dict.fromkeys(("TreeEnsemble", "TreeLeaves"), "the rule narrow_forests looks at all readers"),
     "TreeContributions": "each tree contributes to all features that it tests",
+    "TreeInteractions": "each tree joins all features that it tests",
     **dict.fromkeys(
         ("Codes", "ExpectedSigmoid", "IsBeyond", "IsNonFinite", "IsOtherDtype", "LogSumExp",
          "RowDot", "WeightedMedian"),
