@@ -7,7 +7,8 @@
 to the first contender of its run, so a slower machine changes nothing. A figure got slower if its
 ratio is a tenth less, and its range from quartile to quartile lies below that of the stored run.
 
-Run it alone on the machine: what else runs there widens the ranges, and hides changes.
+Run it alone on the machine: what else runs there widens the ranges, and hides changes. A stored run
+that began while more than ``BUSY`` programs ran is not compared.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ BENCHMARKS = Path(__file__).parent
 PAGES = BENCHMARKS.parent / "docs" / "performance"
 FITTING = {"trees", "threads", "converting"}
 """Programs that keep the models they fit in ``--folder``."""
+BUSY = 1.5
+"""Load average at the start above which other programs took much of the machine."""
 NOISE = 0.1
 """Share by which figures of equal runs may differ, beyond the spread of their calls."""
 
@@ -49,7 +52,8 @@ def main() -> None:
     facts = machine()
     path = PAGES / f"{slug(facts)}.json"
     before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"figures": {}}
-    slower = list(compare(before["figures"], found))
+    is_busy = before.get("load", 0.0) > BUSY
+    slower = list(compare({} if is_busy else before["figures"], found))
     print("\n".join(["", *(slower or ["Nothing got slower beyond the spread."])]))
     if not chosen.dry:
         whole = {
