@@ -20,7 +20,7 @@ from hbconv.containers import (
     Entries,
     Graph,
     Node,
-    OnlyNumbers,
+    NoTexts,
     Select,
     Together,
     topological,
@@ -32,7 +32,7 @@ from hbconv.tensor.program import Op
 
 __all__ = ["Widening", "find_widening"]
 
-MOVES = (Columns, Select, Concat, Together, OnlyNumbers)
+MOVES = (Columns, Select, Concat, Together, NoTexts)
 """Containers that move values, converting them to a common dtype at most."""
 
 

@@ -27,6 +27,7 @@ from hbconv.containers.nodes.conditions import (
     IsOtherDtype,
     IsOutside,
     Not,
+    NoTexts,
     OnlyNumbers,
     Relation,
 )
@@ -150,6 +151,7 @@ __all__ = [
     "Multiply",
     "Nearest",
     "NearestPoints",
+    "NoTexts",
     "NonNegativeWeights",
     "NormalQuantile",
     "Normalize",

@@ -1,4 +1,4 @@
-"""Conditions and choices: Choose, IsOutside, OnlyNumbers, IsOtherDtype, Not, Relation."""
+"""Conditions and choices, and marks of what rows may hold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hbconv.containers.trend import Trend
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["Choose", "IsOtherDtype", "IsOutside", "Not", "OnlyNumbers", "Relation"]
+__all__ = ["Choose", "IsOtherDtype", "IsOutside", "NoTexts", "Not", "OnlyNumbers", "Relation"]
 
 
 @container
@@ -100,17 +100,17 @@ class IsOutside(Node):
 
 
 @container
-class OnlyNumbers(Node):
-    """Return x itself, and let the host refuse rows that hold None or texts.
+class NoTexts(Node):
+    """Return x itself, and let the host refuse rows that hold texts.
 
-    The source reads these columns as objects, where None and texts are values that no number can
-    stand for. In other columns None is NaN, and a text of digits is the number.
+    The source reads a text by rules of its own. In other columns a text is the number that Python
+    reads in it.
     """
 
     x: Node
 
     def narrowed(self, columns: Array) -> Node:
-        return OnlyNumbers(Select(self.x, columns))
+        return replace(self, x=Select(self.x, columns))
 
     def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
         return one_to_one(self)
@@ -123,6 +123,15 @@ class OnlyNumbers(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.cast(inputs[0], self.type.dtype)
+
+
+@container
+class OnlyNumbers(NoTexts):
+    """Return x itself, and let the host refuse rows that hold None or texts.
+
+    The source reads these columns as objects, where None and texts are values that no number can
+    stand for. In other columns None is NaN.
+    """
 
 
 @container

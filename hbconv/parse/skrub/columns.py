@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from hbconv.containers import Cast, CleanText, Node, Output
+from hbconv.containers import Cast, CleanText, Node, NoTexts, Output
 from hbconv.parse.step import Step, select
 
 __all__ = ["column_parts", "output_parts"]
@@ -88,7 +88,10 @@ def _texts(step: Step, transformer: Any, name: str) -> list[Node]:  # noqa: ARG0
 
 
 def _floats(step: Step, transformer: Any, name: str) -> list[Node]:
-    """Round to float32."""
+    """Round to float32.
+
+    pandas reads "1_0" as missing, where Python reads 10: texts are refused.
+    """
     if isinstance(step.x, CleanText):
         hint = (
             f"It parses numbers from texts. Convert before fitting: rows[{name!r}].astype(float)."
@@ -96,7 +99,7 @@ def _floats(step: Step, transformer: Any, name: str) -> list[Node]:
         raise step.refuse("ToFloat of column", name, hint)
     if transformer._needs_str_replace:
         raise step.refuse("decimal", transformer.decimal, "Convert the texts before.")
-    return [Cast(step.x, "float32")]
+    return [Cast(NoTexts(step.x), "float32")]
 
 
 _MADE: dict[str, Callable[[Step, Any, str], list[Node]]] = {

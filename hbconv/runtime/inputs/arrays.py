@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hbconv.errors import InputError
 
-__all__ = ["dtype_name", "numeric", "object_numbers", "require_numbers"]
+__all__ = ["dtype_name", "numeric", "object_numbers", "refuse_texts", "require_numbers"]
 
 _REFUSED = {
     "c": "complex numbers",
@@ -100,13 +100,24 @@ def require_numbers(values: npt.NDArray[Any], where: str) -> None:
 
     There "15.0" is not 15.0, and None is not NaN.
     """
-    objects = values.tolist() if values.dtype.kind == "O" else ()
-    odd = [v for v in objects if v is None or isinstance(v, str | bytes)]
+    odd = [v for v in _objects(values) if v is None or isinstance(v, str | bytes)]
     if odd:
         told = (
             f"{where} holds {odd[0]!r} among numbers, and the model reads such objects as they are."
         )
         raise InputError(f"{told} Give numbers, and NaN for what is missing.")
+
+
+def refuse_texts(values: npt.NDArray[Any], where: str) -> None:
+    """Refuse texts in a column of objects, whose numbers the source model reads in its own way."""
+    odd = [v for v in _objects(values) if isinstance(v, str | bytes)]
+    if odd:
+        told = f"{where} holds the text {odd[0]!r:.40}, which the source may read in its own way."
+        raise InputError(f"{told} Convert them to numbers.")
+
+
+def _objects(values: npt.NDArray[Any]) -> list[Any]:
+    return values.tolist() if values.dtype.kind == "O" else []
 
 
 def _is_number(value: Any) -> bool:

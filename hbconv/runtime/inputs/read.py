@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hbconv.containers.schema import WEAK_INT
 from hbconv.errors import InputError
 from hbconv.lower import DENSE, WRITTEN
-from hbconv.runtime.inputs.arrays import dtype_name, numeric, require_numbers
+from hbconv.runtime.inputs.arrays import dtype_name, numeric, refuse_texts, require_numbers
 from hbconv.runtime.inputs.dataframes import Data, Frame, read_frame, read_sequence
 from hbconv.runtime.inputs.half import is_converted
 from hbconv.runtime.inputs.matrices import as_numbers, read_matrix
@@ -188,6 +188,8 @@ def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads:
     arrays = {i: _array(given[i]) for i in reads.numbers - dtypes.keys()}
     for i in reads.objects & arrays.keys():
         require_numbers(arrays[i], reads.where(i))
+    for i in reads.textless & arrays.keys():
+        refuse_texts(arrays[i], reads.where(i))
     columns = given | {i: numeric(array, reads.where(i)) for i, array in arrays.items()}
     dtypes |= {i: _small_or_own(array, columns[i]) for i, array in arrays.items()}
     if "float32" not in dtypes.values():

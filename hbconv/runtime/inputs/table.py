@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import UnionType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from hbconv.containers import (
     FindCode,
     Graph,
     Hashes,
+    Node,
+    NoTexts,
     OnlyNumbers,
     Schema,
     topological,
@@ -62,6 +65,8 @@ class Reads:
     entries: tuple[tuple[int, Extractor], ...] = ()
     objects: frozenset[int] = frozenset()
     """Columns whose objects must all be numbers: the source model tells "1" and None from 1."""
+    textless: frozenset[int] = frozenset()
+    """Columns whose objects must be no texts: the source model reads "1_0" in its own way."""
     why_dense: str = ""
     by_form: bool = False
     """What is computed depends on whether rows come as a sparse matrix."""
@@ -81,8 +86,6 @@ class Reads:
             if isinstance(n, FindCode) and isinstance(n.x, Columns)
             for i in n.x.columns
         )
-        behind = topological(tuple(n for n in nodes if isinstance(n, OnlyNumbers | FindCode)))
-        objects = frozenset(i for n in behind if isinstance(n, Columns) for i in n.columns)
         return Reads(
             graph.schema,
             numbers - text,
@@ -91,7 +94,8 @@ class Reads:
             text | coded,
             graph.accepts_sparse,
             entries,
-            objects,
+            _columns_behind(nodes, OnlyNumbers | FindCode),
+            _columns_behind(nodes, NoTexts),
             graph.why_dense,
             graph.depends_on_form,
             graph,
@@ -112,6 +116,12 @@ class Reads:
     def where(self, column: int) -> str:
         """Return what a column is called in messages."""
         return f"Column {self.schema.names[column]!r}" if self.schema.named else f"Column {column}"
+
+
+def _columns_behind(nodes: Sequence[Node], kinds: UnionType | type) -> frozenset[int]:
+    """Return the columns that containers of some kinds are computed from."""
+    behind = topological(tuple(n for n in nodes if isinstance(n, kinds)))
+    return frozenset(i for n in behind if isinstance(n, Columns) for i in n.columns)
 
 
 @dataclass(frozen=True)

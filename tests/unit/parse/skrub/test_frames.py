@@ -127,6 +127,20 @@ def test_a_file_that_cannot_tell_blanks_is_refused(tmp_path: Path) -> None:
     hbconv.convert(skrub.TableVectorizer().fit(seen), "onnx").export(tmp_path / "m.onnx")
 
 
+@pytest.mark.parametrize("text", ["1_000", "\u0661", "15", b"1"])
+def test_texts_in_a_column_of_numbers_are_refused(text: Any) -> None:
+    """pandas, which skrub asks, reads some of them in another way than Python."""
+    rows = pd.DataFrame({"a": [1.0, 2.5, None, 4.0], "b": [1, 2, 3, 4]})
+    source = skrub.TableVectorizer().fit(rows)
+    model = hbconv.convert(source, backend="reference")
+    odd = pd.DataFrame({"a": [2.0, text, None], "b": [1, 2, 3]})
+    for given in (odd, odd.to_dict("records"), odd.to_dict("records")[1]):
+        with pytest.raises(InputError, match="Column 'a' holds the text"):
+            model.transform(given)
+    absent = odd.assign(a=pd.Series([2.0, None, None], dtype=object))
+    np.testing.assert_array_equal(model.transform(absent), source.transform(absent).to_numpy())
+
+
 def test_objects_that_are_no_texts_are_refused() -> None:
     """skrub writes them as texts, which may be categories."""
     _, model = _cities("reference")
