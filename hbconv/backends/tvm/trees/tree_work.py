@@ -11,8 +11,10 @@ from hbconv.forest import Forest
 
 __all__ = ["count_tree_work"]
 
-NODE_BYTES = 8
-"""Bytes of a split, and of a leaf, in the tables of a walk."""
+NODE_BYTES = {"float32": 8, "float64": 16}
+"""Bytes of a split, and of a leaf, in the nodes of a walk, by the dtype of the columns."""
+VALUE_BYTES = 8
+"""Bytes of the value of a leaf."""
 DOUBLES = 1.5
 """Columns of float32 that one of doubles takes as long as.
 
@@ -33,7 +35,7 @@ def count_tree_work(strategy: str, forest: Forest, dtype: str, rows: int) -> Wor
     each = DOUBLES if dtype == "float64" else 1.0
     alone = rows <= MAX_ROWS_BESIDE_WALK and forest.n_tests >= MIN_SPLITS
     sums = forest.n_trees * forest.values.shape[1]
-    leaf_bytes = NODE_BYTES * forest.n_leaves * forest.values.shape[1]
+    leaf_bytes = VALUE_BYTES * forest.n_leaves * forest.values.shape[1]
     if strategy == "select" and not alone:
         return Work(
             operators=1,
@@ -47,7 +49,7 @@ def count_tree_work(strategy: str, forest: Forest, dtype: str, rows: int) -> Wor
         operators=1,
         visits=_usual_steps(forest),
         columns=each * len(np.unique(forest.feature.data)),
-        tables=NODE_BYTES * (forest.n_tests + forest.n_leaves) + leaf_bytes,
+        tables=NODE_BYTES[dtype] * (forest.n_tests + forest.n_leaves) + leaf_bytes,
         sums=sums,
         tile=1 if alone else WALK_ROWS,
     )

@@ -21,11 +21,11 @@ from hbconv.containers import (
     Select,
     rewrite,
 )
-from hbconv.optimize.rules.move_tests.lineage import Ref, dtype_of
+from hbconv.optimize.rules.move_tests.lineage import Ref, codes_of, dtype_of
 from hbconv.optimize.rules.push_selection import push_selection
 from hbconv.optimize.rules.remove_identity import remove_identity
 
-__all__ = ["NewColumn", "order_columns", "write_columns"]
+__all__ = ["NewColumn", "order_columns", "side_by_side", "write_columns"]
 
 ROUNDS = 20
 
@@ -75,7 +75,7 @@ def order_columns(columns: Iterable[NewColumn]) -> list[NewColumn]:
 
 def write_columns(columns: Sequence[NewColumn]) -> Node:
     """Write the columns side by side, in the float dtype that holds all of them exactly."""
-    others = {dtype_of(column.ref) for column in columns if not column.is_code}
+    others = {dtype_of(column.ref) for column in columns if codes_of(column.ref) is None}
     dtype = "float32" if others <= {"float32"} else "float64"
     parts = [_part(list(group), dtype) for _, group in groupby(columns, lambda c: c.kind)]
     return parts[0] if len(parts) == 1 else Concat(tuple(parts))
@@ -84,7 +84,7 @@ def write_columns(columns: Sequence[NewColumn]) -> Node:
 def _part(columns: list[NewColumn], dtype: str) -> Node:
     """Write columns of one kind. Codes begin at -1, and those of tables at 0."""
     first = columns[0]
-    part = _cast(_side_by_side([column.ref for column in columns]), dtype)
+    part = _cast(side_by_side([column.ref for column in columns]), dtype)
     if first.is_code and not isinstance(first.ref[0], Bins):
         return Affine.of(part, add=1.0)
     if first.numbers is None:
@@ -93,7 +93,7 @@ def _part(columns: list[NewColumn], dtype: str) -> Node:
     return _within(part, bounds[:, 0], bounds[:, 1])
 
 
-def _side_by_side(refs: list[Ref]) -> Node:
+def side_by_side(refs: Sequence[Ref]) -> Node:
     """Read columns of the input at once, and neighbours in one node too."""
     if all(isinstance(node, Columns) for node, _ in refs):
         nodes = [node for node, _ in refs if isinstance(node, Columns)]

@@ -35,7 +35,6 @@ MOST_CODES = 1 << 16
 class CategorySets:
     """The tests on one column as sets of the codes of its cut: bool, shape (n, codes)."""
 
-    tests: npt.NDArray[np.int64]
     least: int
     goes_left: npt.NDArray[np.bool_]
 
@@ -124,7 +123,7 @@ def _enumerate(
         own = np.flatnonzero(tests.column == column)
         values = evaluator.at(np.full(len(keys), place), keys)
         decided = tests.decide(own[:, None], values[None])
-        found[column] = Destination(column, cut, CategorySets(own, least, decided))
+        found[column] = Destination(column, cut, CategorySets(least, decided))
     return found
 
 

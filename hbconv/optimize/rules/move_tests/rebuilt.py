@@ -19,6 +19,7 @@ from hbconv.optimize.rules.move_tests.new_columns import (
     write_columns,
 )
 from hbconv.optimize.rules.move_tests.places import CategorySets, Destination
+from hbconv.optimize.rules.move_tests.ranks import rank_codes
 from hbconv.optimize.rules.move_tests.switches import Switches
 
 __all__ = ["rebuild"]
@@ -32,9 +33,10 @@ def rebuild(
     """Return what the forest reads now, and the forest.
 
     1. Take the tests as they are, in the form ``value <= threshold``.
-    2. Write those that moved on their new columns.
+    2. Write those that moved on their new columns, sets of codes as ranks where they allow it.
     3. Give them to the tests of the trees, and exchange the children of those that are mirrored.
     """
+    places = rank_codes(places)
     columns = order_columns(_column_of(place) for place in places)
     x = write_columns(columns)
     feature = np.zeros(len(tests), np.int64)  # 1
@@ -52,6 +54,7 @@ def rebuild(
             default_left[own] = place.written.default_left
         tables = _tables_of(place, own, tests)
         threshold[own[: len(tables)]] = 0.0  # a set decides
+        mirrored[own[: len(tables)]] = False
         for test, table in zip(own, tables, strict=False):
             sets.add(int(test), int(feature[test]), table)
     at = tests.of_test  # 3

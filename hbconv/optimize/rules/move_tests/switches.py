@@ -65,11 +65,10 @@ class Switches:
     ``mirrored`` tests go right where that holds. ``default_left`` is told of the test as it was.
     """
 
-    tests: Ints
     threshold: npt.NDArray[np.float64]
     mirrored: Bools
     default_left: Bools
-    numbers: tuple[float, float] | None
+    numbers: tuple[float, float] | None = None
 
 
 def find_bracket(
@@ -183,4 +182,4 @@ def _switches(bracket: Bracket, keys: Keys, turns_again: bool) -> Switches | Can
     if bracket.numbers is not None:
         low, high = values_of(np.array(bracket.numbers), bracket.dtype).tolist()
         numbers = (low, high)
-    return Switches(bracket.tests, threshold, ~bracket.left_first, bracket.nan_left, numbers)
+    return Switches(threshold, ~bracket.left_first, bracket.nan_left, numbers)

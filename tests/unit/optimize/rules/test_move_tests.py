@@ -271,6 +271,28 @@ def test_tests_on_codes_become_sets(last: str):
     assert derivation.proof.endswith("sets of enumerated codes")
 
 
+@pytest.mark.parametrize(
+    ("table", "names"),
+    [
+        ([-1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0], ["codes", "cast", "tree_leaves"]),
+        ([9.0, 3.0, -1.0, 2.0, 2.0, 7.0, 1.0], ["codes", "recode", "tree_leaves"]),
+    ],
+    ids=["in order", "in another order"],
+)
+def test_sets_one_in_the_other_become_thresholds_on_ranks(table: list[float], names: list[str]):
+    codes = Codes(Schema((Column("city", "string"),)), 0, VOCABULARY)
+    twice = Recode(Concat((codes, codes)), (Array(table), Array(np.multiply(table, 3.0))))
+    x = Affine.of(twice, mul=2.0)
+    graph = graph_of(x, forest_over(x, [-9.0, -2.0, 1.9, 2.0, 4.0, 13.0, 40.0, 99.0]))
+    after, derivation = moved(graph)
+    rows = np.arange(-1, 6, dtype=np.int32)[:, None]
+    np.testing.assert_array_equal(leaves(after, rows), leaves(graph, rows))
+    assert forest_of(after).tables is None
+    assert [node.name for node in after.nodes()] == names
+    assert derivation.proof.endswith("sets of enumerated codes")
+    assert not [d for d in move_tests(after) if isinstance(d, Derivation)]
+
+
 def test_bins_in_several_columns_become_codes():
     bins = Bins(columns("float64"), Array(np.sort(KNOTS.data[:, :5])))
     x = Concat((OneHot(bins, (6,) * WIDTH, None), Affine.of(bins.x, mul=2.0)))
