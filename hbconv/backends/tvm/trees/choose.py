@@ -25,8 +25,8 @@ KERNELS: tuple[TreeKernel, ...] = (
     Oblivious(),
     Bitwise(),
     Bytewise(),
-    CategoryWalk(),
     Walk(),
+    CategoryWalk(),
 )
 """The first that fits runs."""
 

@@ -13,6 +13,8 @@ __all__ = ["count_tree_work"]
 
 NODE_BYTES = {"float32": 8, "float64": 16}
 """Bytes of a split, and of a leaf, in the nodes of a walk, by the dtype of the columns."""
+VISIT = {"float32": 1.0, "float64": 1.2}
+"""Steps down trees of float32 that one down trees of the dtype takes as long as."""
 VALUE_BYTES = 8
 """Bytes of the value of a leaf."""
 DOUBLES = 1.5
@@ -47,7 +49,7 @@ def count_tree_work(strategy: str, forest: Forest, dtype: str, rows: int) -> Wor
         )
     return Work(
         operators=1,
-        visits=_usual_steps(forest),
+        visits=VISIT[dtype] * _usual_steps(forest),
         columns=each * len(np.unique(forest.feature.data)),
         tables=NODE_BYTES[dtype] * (forest.n_tests + forest.n_leaves) + leaf_bytes,
         sums=sums,

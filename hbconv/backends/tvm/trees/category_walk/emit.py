@@ -36,9 +36,9 @@ class CategoryWalk(TreeKernel):
     name: ClassVar[str] = "category_walk"
     form: ClassVar[LeafForm] = by_row
 
-    def fits(self, task: TreeTask) -> bool:
-        """Ask for a categorical split."""
-        return task.forest.tables is not None
+    def fits(self, task: TreeTask) -> bool:  # noqa: ARG002
+        """Ask for nothing: this one comes last."""
+        return True
 
     def tables(self, task: TreeTask, trees: Trees) -> CategoryWalkTables:
         """Return the fields of the splits."""

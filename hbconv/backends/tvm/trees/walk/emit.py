@@ -11,11 +11,11 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
 from hbconv.backends.tvm.tir.memory import Place
+from hbconv.backends.tvm.trees.categories.emit import decide_sets
 from hbconv.backends.tvm.trees.float_keys.emit import key_of
 from hbconv.backends.tvm.trees.leaves import by_tile
 from hbconv.backends.tvm.trees.leaves.by_tile import TileLeaves
 from hbconv.backends.tvm.trees.packed_nodes.emit import UNSIGNED, node_word, step
-from hbconv.backends.tvm.trees.packed_nodes.tables import PackedNodes
 from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.backends.tvm.trees.walk.tables import WalkTables, make_walk_tables
@@ -27,6 +27,10 @@ ROWS_WALKING = 16
 
 Their keys of a column fill a cache line.
 """
+MOST_TABLES = 1 << 14
+"""Tables of categories among which equal ones are looked for."""
+SETS_PER_TREE = 20
+"""Sets that are decided in less time than the look-ups of a tree take that they replace."""
 STEPS_PER_ROUND = 3
 """Steps that rows go on together which went further than usual."""
 
@@ -40,9 +44,15 @@ class Walk(TreeKernel):
     name: ClassVar[str] = "walk"
     form: ClassVar[LeafForm] = by_tile
 
-    def fits(self, task: TreeTask) -> bool:  # noqa: ARG002
-        """Ask for nothing: this one comes last."""
-        return True
+    def fits(self, task: TreeTask) -> bool:
+        """Ask for so few category sets that deciding all takes less time than looking some up."""
+        tables = task.forest.tables
+        if tables is None:
+            return True
+        return (
+            tables.count <= MOST_TABLES
+            and task.bins.sets.count <= SETS_PER_TREE * task.forest.n_trees
+        )
 
     def tables(self, task: TreeTask, trees: Trees) -> WalkTables:
         """Return the packed nodes."""
@@ -52,12 +62,14 @@ class Walk(TreeKernel):
         """Write the keys of a tile, then walk down tree by tree."""
         packed = tables.packed
         with (
-            k.temporary(packed.word, (len(packed.feature) + 1,)) as keys,
+            k.temporary(packed.word, (tables.n_keys,)) as keys,
             k.temporary("int32", (2,)) as rows,
             k.temporary("int64", (2,)) as positions,
         ):
-            _write_keys(k, keys, x, packed)
-            hand_over(_Walker(k, keys, _Waiting(k, rows, positions), tables).find)
+            walker = _Walker(k, keys, _Waiting(k, rows, positions), tables)
+            _write_keys(k, keys, x, tables)
+            _write_sets(k, keys, x, tables)
+            hand_over(walker.find)
 
 
 class _Walker:
@@ -68,6 +80,7 @@ class _Walker:
         self.keys = keys
         self.waiting = waiting
         self.packed = tables.packed
+        self.n_keys = tables.n_keys
         self.even = tables.even
         self.roots = k.constant(tables.roots)
         self.usual_depths = k.constant(tables.usual_depths)
@@ -85,7 +98,7 @@ class _Walker:
         self.waiting.clear()
         with k.vectors(ROWS_WALKING) as row:
             rows = [row.base + j for j in range(ROWS_WALKING)]
-            first_key = k.bind(self._first_key(row.base))
+            first_key = k.bind(_first_key(row.base, self.n_keys))
             at = [k.variable("int64", root) for _ in rows]
             first_keys = [first_key + j for j in range(ROWS_WALKING)]
             self._go_down(at, first_keys, steps)
@@ -94,15 +107,9 @@ class _Walker:
             return
         with self.waiting.rounds() as (rows, starts):
             at = [k.variable("int64", start) for start in starts]
-            first_keys = [k.bind(self._first_key(row)) for row in rows]
+            first_keys = [k.bind(_first_key(row, self.n_keys)) for row in rows]
             self._go_down(at, first_keys, STEPS_PER_ROUND)
             self._write_leaves(rows, at, numbers, i)
-
-    def _first_key(self, row: Any) -> Any:
-        """Return where the first key of a row is: those of rows side by side follow each other."""
-        lane = row % ROWS_WALKING
-        block = tirx.Cast("int64", row - lane) * (len(self.packed.feature) + 1)
-        return block + tirx.Cast("int64", lane)
 
     def _go_down(self, at: list[Any], first_keys: list[Any], steps: Any) -> None:
         """Take some steps with rows side by side."""
@@ -170,11 +177,18 @@ class _Waiting:
         return self.k.load(self.rows, (0,), place), self.k.load(self.positions, (0,), place)
 
 
-def _write_keys(k: Kernel, keys: Place, x: Place, packed: PackedNodes) -> None:
+def _first_key(row: Any, n_keys: int) -> Any:
+    """Return where the first key of a row is: those of rows side by side follow each other."""
+    lane = row % ROWS_WALKING
+    return tirx.Cast("int64", row - lane) * n_keys + tirx.Cast("int64", lane)
+
+
+def _write_keys(k: Kernel, keys: Place, x: Place, tables: WalkTables) -> None:
     """Write the keys of rows that walk at once side by side, column after column.
 
     A last column of zeros is what leaves compare with.
     """
+    packed = tables.packed
     feature = k.constant(packed.feature)
     nan_left = k.constant(packed.nan_left)
     columns = len(packed.feature)
@@ -183,7 +197,7 @@ def _write_keys(k: Kernel, keys: Place, x: Place, packed: PackedNodes) -> None:
     highest = tirx.IntImm(packed.word, -1)
 
     def store(row: Any, column: Any, key: Any) -> None:
-        at = tirx.Ramp(row.base * (columns + 1) + column * lanes, 1, lanes)
+        at = tirx.Ramp(row.base * tables.n_keys + column * lanes, 1, lanes)
         k.store(keys, (0,), at, key)
 
     with k.over((columns,)) as (column,):
@@ -195,4 +209,19 @@ def _write_keys(k: Kernel, keys: Place, x: Place, packed: PackedNodes) -> None:
             is_nan = tirx.isnan(value)
             store(row, column, tirx.Select(is_nan, tirx.Broadcast(missing, lanes), key))
     with k.vectors(lanes) as row:
-        store(row, columns, literal(0, packed.word, lanes))
+        store(row, tables.n_keys - 1, literal(0, packed.word, lanes))
+
+
+def _write_sets(k: Kernel, keys: Place, x: Place, tables: WalkTables) -> None:
+    """Write a key for each category set, behind those of thresholds: 0 where a row goes left."""
+    if not tables.sets.groups:
+        return
+    first_set = len(tables.packed.feature) * ROWS_WALKING
+    with k.rows() as row:
+        first = k.bind(_first_key(row, tables.n_keys) + first_set)
+
+        def store(number: Any, byte: Any) -> None:
+            at = first + tirx.Cast("int64", number) * ROWS_WALKING
+            k.store(keys, (0,), at, tirx.Cast(tables.packed.word, byte))
+
+        decide_sets(k, x, row, tables.sets, (0, 1), store)

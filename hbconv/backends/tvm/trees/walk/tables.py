@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.backends.tvm.trees.categories.tables import CategorySets, find_sets
 from hbconv.backends.tvm.trees.packed_nodes.tables import PackedNodes, pack_nodes
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.forest import Forest
@@ -18,11 +19,12 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class WalkTables:
-    """Packed nodes, and where to begin and stop in each tree of the order.
+    """Packed nodes, the category sets they ask for, and where to begin and stop in each tree.
 
     Parameters
     ----------
     packed : PackedNodes
+    sets : CategorySets
     roots : int64 (n_trees,)
         Position of the root.
     usual_depths : int64 (n_trees,)
@@ -33,9 +35,15 @@ class WalkTables:
     """
 
     packed: PackedNodes
+    sets: CategorySets
     roots: Ints
     usual_depths: Ints
     even: bool
+
+    @property
+    def n_keys(self) -> int:
+        """Keys of a row: of thresholds, of sets, and the one that leaves compare with."""
+        return len(self.packed.feature) + self.sets.count + 1
 
 
 def make_walk_tables(forest: Forest, dtype: str, stride: int, trees: Trees) -> WalkTables:
@@ -44,7 +52,8 @@ def make_walk_tables(forest: Forest, dtype: str, stride: int, trees: Trees) -> W
     depths = packed.depths[trees.order]
     usual = _mean_depths(forest)[trees.order]
     even = bool((depths <= usual + 1).all())
-    return WalkTables(packed, packed.roots[trees.order], depths if even else usual, even)
+    roots = packed.roots[trees.order]
+    return WalkTables(packed, find_sets(forest), roots, depths if even else usual, even)
 
 
 def _mean_depths(forest: Forest) -> Ints:

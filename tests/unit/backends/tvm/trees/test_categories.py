@@ -21,6 +21,7 @@ from hbconv.backends.tvm.trees.bitwise.set_tables import make_set_tables
 from hbconv.backends.tvm.trees.categories.tables import MAX_CLASSES, find_sets
 from hbconv.backends.tvm.trees.choose import find_kernel
 from hbconv.backends.tvm.trees.tree_kernel import TreeTask
+from hbconv.backends.tvm.trees.walk import emit as walk
 from hbconv.forest import CategoryTables
 from hbconv.target import Target
 from hbconv.tensor import Builder
@@ -114,6 +115,32 @@ def test_kernels_on_planes_and_on_bytes(masks_per_set, n_codes, n_categorical, m
             0, n_codes + 2, (rows // 2, n_categorical)
         )
         np.testing.assert_array_equal(artifact.run({"x": x})["scores"], forest.scores(x))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("sets_per_tree", "kernel", "n_codes"), [(1000, "walk", 300), (0, "category_walk", 310)]
+)
+def test_walks_decide_all_sets_or_look_tables_up(
+    sets_per_tree, kernel, n_codes, dtype, monkeypatch
+):
+    monkeypatch.setattr(walk, "SETS_PER_TREE", sets_per_tree)
+    forest = categorical(n_codes, 2, repeat=1)
+    task = TreeTask(forest, dtype, "tree_traversal", Schedule(), Machine.host())
+    assert find_kernel(task).name == kernel
+    b = Builder()
+    x = b.input("x", dtype, forest.n_features)
+    outputs = {
+        name: b.op(name, x, forest=forest, strategy="tree_traversal")
+        for name in ("tree_scores", "tree_leaves")
+    }
+    artifact = BACKEND.compile(b.program(outputs), Target("tvm"))
+    for rows in (1, 15, 33, 600):
+        x = hostile_rows(np.random.default_rng(rows), forest, dtype, rows)
+        x[: rows // 2, :2] = np.random.default_rng(0).integers(0, n_codes + 2, (rows // 2, 2))
+        found = artifact.run({"x": x})
+        np.testing.assert_array_equal(found["tree_scores"], forest.scores(x))
+        np.testing.assert_array_equal(found["tree_leaves"], forest.leaves(x))
 
 
 def test_sets_are_decided_on_planes_however_many():

@@ -38,6 +38,14 @@ def test_columns_of_doubles_take_longer():
     )
 
 
+def test_nodes_of_doubles_are_twice_as_large():
+    forest = seeded(300, 8)
+    narrow = count_tree_work("tree_traversal", forest, "float32", 100)
+    wide = count_tree_work("tree_traversal", forest, "float64", 100)
+    assert wide.tables - narrow.tables == 8 * (forest.n_tests + forest.n_leaves)
+    assert wide.visits > narrow.visits
+
+
 def test_few_rows_of_larger_forests_walk_alone_whatever_the_strategy():
     forest = seeded(300, 8)
     alone = count_tree_work("select", forest, "float32", 1)
