@@ -36,7 +36,7 @@ INTS = LARGE | {np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32}
 FLOATS = frozenset((float, np.float16, np.float32, np.float64))
 NUMBERS = INTS | FLOATS | {bool, np.bool_}
 COMPARABLE = NUMBERS - {np.float16} | {NoneType}
-"""Types compared with a bound as they are: float16 rounds the bound, to infinity even."""
+"""Types compared with a bound: float16 rounds it, to infinity even."""
 SCALARS = NUMBERS | {str, NoneType}
 """Types of values in records that are read fast."""
 MOST_HASHED = 4096
@@ -132,21 +132,41 @@ def make_look(
     without_nan : frozenset of int
         Columns in which NaN is refused.
     """
-    columns = [column for feed in feeds for column in feed.columns]
-    given = {column: types[places[column]] for column in columns}
+    fed = {column: feed.dtype for feed in feeds for column in feed.columns}
+    given = {column: types[places[column]] for column in fed}
     absent = {column for column, kind in given.items() if kind is NoneType}
-    is_plain = all(feed.dtype == "float64" for feed in feeds)
-    if not is_plain or absent & without_nan or not COMPARABLE.issuperset(given.values()):
+    is_exact = all(
+        dtype == "float64" or given[column] is np.float32 for column, dtype in fed.items()
+    )
+    if not is_exact or absent & without_nan or not COMPARABLE.issuperset(given.values()):
         return None
-    looks = [(places[column], column in without_nan) for column in given if column not in absent]
+    looks = [
+        (places[column], column in without_nan, _bound_of(kind, bound))
+        for column, kind in given.items()
+        if column not in absent
+    ]
 
     def look(values: Values) -> None:
-        for place, strict in looks:
+        for place, strict, most in looks:
             value = values[place]
-            if not -bound <= value <= bound and (strict or value == value):
+            if not -most <= value <= most and (strict or value == value):
                 raise ValueError(value)
 
     return look
+
+
+def _bound_of(kind: type, bound: float) -> float:
+    """Return a bound that values of a type are compared with as it is: numpy rounds it to float32.
+
+    Examples
+    --------
+    >>> _bound_of(float, 0.1), _bound_of(np.float32, 0.1) < 0.1
+    (0.1, True)
+    """
+    if kind is not np.float32:
+        return bound
+    rounded = np.float32(min(bound, float(np.finfo(np.float32).max)))
+    return float(np.nextafter(rounded, np.float32(0)) if float(rounded) > bound else rounded)
 
 
 def _numbers_writer(feed: Feed, places: list[int], types: Sequence[type]) -> CellWriter | None:

@@ -349,6 +349,19 @@ def test_frames_are_given_where_they_are_wanted():
         assert isinstance(model.transform(row), np.ndarray)
 
 
+def test_the_host_looks_at_cells_of_float32(monkeypatch):
+    model, source = converted(stump), stump()
+    row = people()[["sex", "fare", "sibsp"]].iloc[:1]
+    row = row.assign(fare=row["fare"].astype("float32"), sibsp=np.float32(0.5))
+    model.predict(row)
+    with monkeypatch.context() as patched:
+        patched.setattr(model._row_calls["predict"], "_ordinary", not_asked)
+        np.testing.assert_array_equal(model.predict(row), source.predict(row))
+    for odd in (np.inf, -np.inf, np.nan):
+        with pytest.raises(hbconv.errors.InputError):
+            model.predict(row.assign(sibsp=np.float32(odd)))
+
+
 def test_few_kinds_are_remembered(monkeypatch):
     monkeypatch.setattr("hbconv.runtime.row_call.MOST_KINDS", 3)
     model = hbconv.convert(one_hot(), "tvm")
