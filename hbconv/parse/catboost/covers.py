@@ -13,7 +13,7 @@ from hbconv.array import Array
 from hbconv.covered_forest import CoveredForest
 from hbconv.errors import ConversionError
 from hbconv.forest import Forest
-from hbconv.parse.catboost.trees import Inputs
+from hbconv.parse.catboost.inputs import Inputs
 from hbconv.parse.checks.damage import finite_numbers
 from hbconv.parse.common.covers import cover_forest
 
@@ -39,7 +39,11 @@ def cover_leaves(
     do not add up to the raw score.
     """
     weights = _weights(trees)
-    if weights is None or ((forest.left.data < 0) != (forest.right.data < 0)).any():
+    if (
+        weights is None
+        or inputs.statistics
+        or ((forest.left.data < 0) != (forest.right.data < 0)).any()
+    ):
         return None
     if len(weights) != forest.n_leaves:
         raise ConversionError("The CatBoost model is damaged: leaf_weights has the wrong length.")

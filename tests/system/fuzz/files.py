@@ -117,6 +117,7 @@ def _catboost(folder: Path, suffix: str) -> None:
         catboost.CatBoostClassifier(one_hot_max_size=5, cat_features=[4], **quiet).fit(
             listed, classes > 0
         ),
+        catboost.CatBoostClassifier(cat_features=[4], **quiet).fit(listed, classes > 0),
     )
     for i, model in enumerate(models):
         model.save_model(str(folder / f"{i}.{suffix}"), format=suffix)
