@@ -34,24 +34,23 @@ def cover_leaves(
 ) -> CoveredForest | None:
     """Return the forest with its shares, scaled; None where the model has no weights of leaves.
 
+    Sets of features that statistics share are features too, behind those of the source.
     None too where CatBoost computes other values than these: for a leaf that has a value but no
     weight, and for a split that has one leaf and one further split. Its contributions of the latter
     do not add up to the raw score.
     """
     weights = _weights(trees)
-    if (
-        weights is None
-        or inputs.statistics
-        or ((forest.left.data < 0) != (forest.right.data < 0)).any()
-    ):
+    if weights is None or ((forest.left.data < 0) != (forest.right.data < 0)).any():
         return None
     if len(weights) != forest.n_leaves:
         raise ConversionError("The CatBoost model is damaged: leaf_weights has the wrong length.")
     if forest.values.data[weights < LEAST_WEIGHT].any():
         return None
     scaled = replace(forest, values=Array(forest.values.data * scale), start=Array(bias))
-    feature = np.array([*inputs.numbers, *inputs.categories], np.int32)[forest.feature.data]
-    return cover_forest(scaled, _shares(forest, weights), feature, len(inputs.names))
+    players = [*((place,) for place in range(len(inputs.names))), *inputs.shared]
+    feature = np.array([players.index(own) for own in inputs.features], np.int32)
+    shares = _shares(forest, weights)
+    return cover_forest(scaled, shares, feature[forest.feature.data], len(players))
 
 
 def _weights(trees: Sequence[Mapping[str, Any]]) -> Floats | None:

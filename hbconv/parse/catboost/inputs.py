@@ -120,6 +120,21 @@ class Inputs:
         """Return the number of columns."""
         return len(self.numbers) + len(self.categories) + len(self.statistics)
 
+    @property
+    def features(self) -> tuple[tuple[int, ...], ...]:
+        """Return the features that each column is of: a statistic is of its categories alone."""
+        of_statistics = (
+            {self.places[e.feature] for e in statistic.elements if e.kind == CATEGORY}
+            for statistic in self.statistics
+        )
+        alone = ((place,) for place in (*self.numbers, *self.categories))
+        return (*alone, *(tuple(sorted(places)) for places in of_statistics))
+
+    @property
+    def shared(self) -> tuple[tuple[int, ...], ...]:
+        """Return the sets of several features that columns are of, each once."""
+        return tuple(dict.fromkeys(places for places in self.features if len(places) > 1))
+
 
 def _numbered(
     numeric: Sequence[Mapping[str, Any]],

@@ -103,7 +103,7 @@ class Statistic:
 
 
 @dataclass(frozen=True)
-class Table:
+class CountTable:
     """What was counted for each hash: (n_hashes, stride - 1), ordered by the hashes."""
 
     hashes: Hashes
@@ -142,7 +142,7 @@ def require_ascending(borders: Sequence[Any], of: str) -> None:
         raise ConversionError(f"The CatBoost model is damaged: the borders of {of} do not ascend.")
 
 
-def _statistic(ctr: Mapping[str, Any], table: Table) -> Statistic:
+def _statistic(ctr: Mapping[str, Any], table: CountTable) -> Statistic:
     told = json.loads(ctr["identifier"])
     if told != {"identifier": ctr["elements"], "type": ctr["ctr_type"]}:
         raise _damaged(ctr["identifier"], "is named after other elements than it has")
@@ -171,7 +171,7 @@ def _element(element: Mapping[str, Any]) -> Element:
     return Element(kind, element[feature], None if value is None else element[value])
 
 
-def _table(name: str, table: Mapping[str, Any] | None) -> Table:
+def _table(name: str, table: Mapping[str, Any] | None) -> CountTable:
     """Read the entries of a table that are not free, by their hashes."""
     if table is None:
         raise _damaged(name, "has no table in ctr_data")
@@ -190,10 +190,10 @@ def _table(name: str, table: Mapping[str, Any] | None) -> Table:
     order = np.argsort(hashes)
     if (np.diff(hashes[order]) == 0).any():
         raise _damaged(name, "holds a hash twice")
-    return Table(hashes[order], counts[order], table.get("counter_denominator", 0))
+    return CountTable(hashes[order], counts[order], table.get("counter_denominator", 0))
 
 
-def _values(ctr: Mapping[str, Any], table: Table) -> Floats:
+def _values(ctr: Mapping[str, Any], table: CountTable) -> Floats:
     """Compute the statistic of no entry, then of each, as CatBoost does in float32.
 
     ``((counted + prior) / (all + denominator) + shift) * scale``
@@ -207,7 +207,7 @@ def _values(ctr: Mapping[str, Any], table: Table) -> Floats:
     return values
 
 
-def _counts(ctr: Mapping[str, Any], table: Table) -> tuple[Floats, Floats]:
+def _counts(ctr: Mapping[str, Any], table: CountTable) -> tuple[Floats, Floats]:
     """Return what is divided by what: for no entry, which counts nothing, then for each."""
     kind = ctr["ctr_type"]
     _require_counts(ctr, table)
@@ -225,7 +225,7 @@ def _narrow(counted: npt.NDArray[Any], whole: npt.NDArray[Any]) -> tuple[Floats,
     return counted.astype(np.float32), whole.astype(np.float32)
 
 
-def _require_counts(ctr: Mapping[str, Any], table: Table) -> None:
+def _require_counts(ctr: Mapping[str, Any], table: CountTable) -> None:
     """Refuse a table that does not count what its kind divides."""
     name = ctr["identifier"]
     kind = ctr["ctr_type"]
