@@ -89,7 +89,7 @@ def _statistics(step: Step, inputs: Inputs, numbers: Node) -> Node:
     """Find the code of each combination of categories, and read all statistics by these.
 
     1. Hash the elements of each combination, and find the hash among the known ones.
-    2. The entries of a statistic for one code stand together; find the first.
+    2. The entries of a statistic for one code stand together.
     3. Outcomes of tests choose among them.
     """
     found = combine(inputs.statistics)
@@ -100,25 +100,16 @@ def _statistics(step: Step, inputs: Inputs, numbers: Node) -> Node:
         np.add.at(weights, (rows, output), weights_of(len(elements)))
     hashed = _operands(step, inputs, numbers, operands, "int64")
     codes = FindCode(WrappedLinear(hashed, Array(weights.view(np.int64))), found.hashes)  # 1
-    firsts = list(dict.fromkeys((r.combination, len(r.tests)) for r in found.readings))
-    first = Recode(
-        Select(codes, Array.of([combination for combination, _ in firsts], np.int32)),
-        tuple(_first_entries(len(found.hashes[c]), tests) for c, tests in firsts),
-    )  # 2
+    first = Recode(codes, tuple(Array.of(np.arange(len(h) + 1), np.int32) for h in found.hashes))
     tests = _ordered(inputs, [reading.tests for reading in found.readings])
-    chosen = np.zeros((len(firsts) + len(tests), len(found.readings)), np.int32)
+    chosen = np.zeros((len(found.hashes) + len(tests), len(found.readings)), np.int32)
     for output, reading in enumerate(found.readings):
-        chosen[firsts.index((reading.combination, len(reading.tests))), output] = 1
+        chosen[reading.combination, output] = 1 << len(reading.tests)  # 2
         for bit, test in enumerate(reading.tests):
-            chosen[len(firsts) + tests.index(test), output] += 1 << bit
+            chosen[len(found.hashes) + tests.index(test), output] += 1 << bit
     parts = [first, _operands(step, inputs, numbers, tests, "int32")] if tests else [first]
     places = WrappedLinear(concat(parts), Array(chosen))  # 3
     return Recode(places, tuple(reading.values for reading in found.readings))
-
-
-def _first_entries(known: int, tests: int) -> Array:
-    """Return the code of the first entry for each code of categories, from the unknown one on."""
-    return Array(((np.arange(known + 1) << tests) - 1).astype(np.int32))
 
 
 def _ordered(inputs: Inputs, combinations: Sequence[Elements]) -> list[Element]:

@@ -31,7 +31,7 @@ Elements = tuple[Element, ...]
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """How a statistic is read: ``values[(code + 1) * 2**len(tests) + outcomes]``.
+    """How a statistic is read: ``values[1 + (code + 1) * 2**len(tests) + outcomes]``.
 
     Parameters
     ----------
@@ -100,19 +100,18 @@ def _tables(statistics: Sequence[Statistic]) -> dict[Elements, Words]:
 def _known_categories(tables: Mapping[Elements, Words]) -> dict[Elements, Words]:
     """Return the hashes of the categories alone that were seen in training.
 
-    Each was seen in all tables of these categories. So it is in a table without tests, or two
-    tables with tests agree on it. Each outcome of a test suggests other categories, of which one is
-    right.
+    A table without tests holds them. Else each of them is in all tables of these categories, and
+    few others are: each outcome of a test suggests other categories, of which one is right.
     """
-    suggested: dict[Elements, list[Words]] = {}
-    for elements, hashes in tables.items():
+    suggested: dict[Elements, Words] = {}
+    for elements in sorted(tables, key=len):
         categories = _categories(elements)
         tests = len(elements) - len(categories)
-        if categories and tests <= MOST_TESTS:
-            found = np.unique((hashes[:, None] - _outcomes(tests)) * _power(-tests))
-            suggested.setdefault(categories, []).extend([found] * (1 if tests else 2))
-    counted = {c: np.unique(np.concatenate(w), return_counts=True) for c, w in suggested.items()}
-    return {categories: words[counts > 1] for categories, (words, counts) in counted.items()}
+        if not categories or tests > MOST_TESTS or categories in tables.keys() & suggested.keys():
+            continue
+        found = np.unique((tables[elements][:, None] - _outcomes(tests)) * _power(-tests))
+        suggested[categories] = np.intersect1d(suggested.get(categories, found), found)
+    return suggested
 
 
 def _read_by(elements: Elements, table: Words, known: Mapping[Elements, Words]) -> Elements:
@@ -145,11 +144,14 @@ def _mixed(categories: Words, tests: int) -> Words:
 def _reading(
     statistic: Statistic, combination: int, hashes: npt.NDArray[np.int64], tests: Elements
 ) -> Reading:
-    """Lay out the values of a statistic by code and outcomes; the code -1 knows none."""
+    """Lay out the values of a statistic by code and outcomes; the code -1 knows none.
+
+    Look-ups have a first entry for unknown places, which there are none of.
+    """
     mixed = _mixed(hashes.view(np.uint64), len(tests)).view(np.int64)
     held = statistic.hashes.data
     place = np.minimum(np.searchsorted(held, mixed), max(len(held) - 1, 0))
     entry = np.where(held[place] == mixed, place + 1, 0) if len(held) else np.zeros_like(place)
-    unknown = np.zeros((1, entry.shape[1]), np.intp)
-    values = statistic.values.data[np.concatenate([unknown, entry]).ravel()]
+    unknown = np.zeros(1 + entry.shape[1], np.intp)
+    values = statistic.values.data[np.concatenate([unknown, entry.ravel()])]
     return Reading(combination, tests, Array(values))
