@@ -202,11 +202,8 @@ def _find_by_search(b: Builder, x: Value, known: Sequence[Numbers]) -> Value:
 
 
 def _cell_bits(known: Numbers) -> int | None:
-    """Return how many low bits ints of one cell may differ in; None where no cells suit them.
-
-    They suit whole numbers that lie evenly, as hashes do.
-    """
-    if known.dtype.kind != "i":
+    """Return how many low bits of ints a cell leaves open; None where ints do not lie evenly."""
+    if known.dtype.kind != "i" or np.any(known[1:] < known[:-1]):
         return None
     reach = int(known[-1]) - int(known[0])
     for cells in CELLS:

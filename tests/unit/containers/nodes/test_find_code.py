@@ -168,6 +168,11 @@ def test_whole_numbers_that_lie_in_few_cells_are_searched(known):
     assert np.array_equal(codes, expected(x, known))
 
 
+def test_whole_numbers_of_a_damaged_file_need_not_ascend():
+    known = (np.array([5, 1, 2**40, -7, 9, 8, 3, 2, 10], np.int64),)
+    assert lower(graph_of(known, "int64")).program.outputs
+
+
 def test_no_trend_is_told_of_whole_numbers_that_floats_round():
     """A threshold would move to the neighbour of a known number."""
     x = Columns.of(Schema.matrix(2, "int64"))
