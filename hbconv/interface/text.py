@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Hashes, Vocabulary
+from hbconv.containers import Hashed, Vocabulary
 from hbconv.errors import BackendError
 
 __all__ = ["labels", "require_one_meaning", "text_codes"]
 
 
 def text_codes(
-    vocabulary: Vocabulary | Hashes, column: str, missing: Mapping[str, str] | None = None
+    vocabulary: Vocabulary | Hashed, column: str, missing: Mapping[str, str] | None = None
 ) -> dict[str, int]:
     """Return texts and their codes, for runtimes that have no missing text.
 
@@ -24,7 +24,7 @@ def text_codes(
 
     Parameters
     ----------
-    vocabulary : Vocabulary or Hashes
+    vocabulary : Vocabulary or Hashed
     column : str
         Its name, for messages.
     missing : mapping of str to {"none", "nan"}, optional
@@ -43,7 +43,7 @@ def text_codes(
     >>> text_codes(Vocabulary(("a", "b")), "city")
     {'a': 0, 'b': 1}
     """
-    if isinstance(vocabulary, Hashes):
+    if isinstance(vocabulary, Hashed):
         raise BackendError(
             f"Column {column!r} holds categories of which the model kept hashes alone, "
             "and a file for another runtime has no operator that hashes text. Use Model."
@@ -74,7 +74,7 @@ def text_codes(
     return keys
 
 
-def require_one_meaning(vocabularies: Iterable[Vocabulary | Hashes], column: str) -> None:
+def require_one_meaning(vocabularies: Iterable[Vocabulary | Hashed], column: str) -> None:
     """Refuse vocabularies of one column that disagree on the empty text.
 
     To one of them it is a category, and to another it would stand for a missing value.

@@ -43,10 +43,12 @@ from hbconv.containers.nodes.inputs import (
     Columns,
     Entries,
     FillText,
+    HashCodes,
+    Hashed,
     Hashes,
     KeepText,
 )
-from hbconv.containers.nodes.linear import Linear, OrderedLinear
+from hbconv.containers.nodes.linear import Linear, OrderedLinear, WrappedLinear
 from hbconv.containers.nodes.lookups import LookupRows, LookupSum, WeightedLookup
 from hbconv.containers.nodes.matching_pursuit import MatchingPursuit
 from hbconv.containers.nodes.missing import Impute, IsMissing, MissingBetween
@@ -123,6 +125,8 @@ __all__ = [
     "FindCode",
     "FiniteLog",
     "GroupSums",
+    "HashCodes",
+    "Hashed",
     "Hashes",
     "Haversine",
     "Held",
@@ -194,5 +198,6 @@ __all__ = [
     "Votes",
     "WeightedLookup",
     "WeightedMedian",
+    "WrappedLinear",
     "YeoJohnson",
 ]

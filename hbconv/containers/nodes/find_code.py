@@ -28,6 +28,11 @@ MAX_RANGE = 4096
 Consecutive values need no table, so their range is limited by int32 alone.
 """
 
+MAX_IN_CELL = 4
+"""Known values in a cell up to which comparing with each of them beats a search."""
+CELLS = (2, 4, 8, 16)
+"""Cells for each known value that are tried, the fewest first."""
+
 Numbers = npt.NDArray[Any]
 Find = Callable[["Builder", "Value", Sequence[Numbers]], "Value"]
 
@@ -68,8 +73,11 @@ class FindCode(Node):
     def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
         return one_to_one(self)
 
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.FLAT
+    def trend(self, column: int) -> Trend:
+        """Flat between the known values, where floats can name these as breaks."""
+        values = self.values[column].data
+        exact = values.astype(np.float64).astype(values.dtype) == values
+        return Trend.FLAT if np.all(exact | np.isnan(values)) else Trend.UNKNOWN
 
     def breaks(self, column: int) -> npt.NDArray[np.float64]:
         return _without_nan(self.values[column].data.astype(np.float64))
@@ -128,7 +136,9 @@ def _form(known: Numbers) -> Find:
             return _find_consecutive
         if len(known) > MAX_COMPARED and places <= MAX_RANGE:
             return _find_in_range
-    return _find_by_compares if len(known) <= MAX_COMPARED else _find_by_search
+    if len(known) <= MAX_COMPARED:
+        return _find_by_compares
+    return _find_by_search if _cell_bits(known) is None else _find_in_cells
 
 
 def _are_whole(known: Numbers) -> bool:
@@ -189,3 +199,50 @@ def _find_by_search(b: Builder, x: Value, known: Sequence[Numbers]) -> Value:
     firsts = np.cumsum([0, *map(len, known)])[:-1]
     value = b.lookup(b.constant(np.concatenate(known)), place + b.constant(firsts, "int32"))
     return b.where(b.op("eq", value, x), place, b.constant([-1], "int32"))
+
+
+def _cell_bits(known: Numbers) -> int | None:
+    """Return how many low bits of ints a cell leaves open; None where ints do not lie evenly."""
+    if known.dtype.kind != "i" or np.any(known[1:] < known[:-1]):
+        return None
+    reach = int(known[-1]) - int(known[0])
+    for cells in CELLS:
+        bits = max(reach // (cells * len(known)), 1).bit_length()
+        if np.bincount(_cells(known, bits)).max() <= MAX_IN_CELL:
+            return bits
+    return None
+
+
+def _cells(known: Numbers, bits: int) -> npt.NDArray[np.int64]:
+    cells: npt.NDArray[np.int64] = ((known >> bits) - (known[0] >> bits)).astype(np.int64)
+    return cells
+
+
+def _find_in_cells(b: Builder, x: Value, known: Sequence[Numbers]) -> Value:
+    """Compare with the known values of the cell of x alone; cells are of equal width.
+
+    1. A number out of range is in the first or the last cell.
+    2. Read which known value is the first of the cell.
+    3. Compare with it and those behind it, the last first. Copies of the last known value stand
+       behind it, which no other number equals.
+    """
+    bits = [_cell_bits(values) or 0 for values in known]
+    cells = [_cells(values, own) for values, own in zip(known, bits, strict=True)]
+    sizes = [np.bincount(own) for own in cells]
+    deepest = max(int(own.max()) for own in sizes)
+    low, high = (_row(b, [values[i] for values in known], x.dtype) for i in (0, -1))
+    lowest = _row(b, [values[0] >> own for values, own in zip(known, bits, strict=True)], x.dtype)
+    inside = b.op("minimum", b.op("maximum", x, low), high)  # 1
+    cell = b.op("shift_right", inside, _row(b, bits, x.dtype)) - lowest
+    firsts = [np.append(-1, np.cumsum(own) - own).astype(np.int32) for own in sizes]
+    first = b.lookup_codes(firsts, b.cast(cell, "int32"))  # 2
+    padded = [np.append(values, np.repeat(values[-1:], deepest)) for values in known]
+    starts = np.cumsum([0, *map(len, padded)])[:-1]
+    place = first + b.constant(starts, "int32")
+    values = b.constant(np.concatenate(padded))
+    code = b.op("expand", x, b.constant(np.full(len(known), -1, np.int32)))
+    for i in reversed(range(deepest)):  # 3
+        step = b.constant([i], "int32")
+        equal = b.op("eq", b.lookup(values, place + step), x)
+        code = b.where(equal, first + step, code)
+    return code

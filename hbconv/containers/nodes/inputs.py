@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.extractors import Extractor, Texts
@@ -30,6 +31,8 @@ __all__ = [
     "Columns",
     "Entries",
     "FillText",
+    "HashCodes",
+    "Hashed",
     "Hashes",
     "KeepText",
     "Vocabulary",
@@ -104,29 +107,62 @@ class Columns(Node):
 
 
 @dataclass(frozen=True)
-class Hashes:
-    """Categories that the source kept as hashes alone.
+class Hashed:
+    """Categories that the source tells apart by hashes of their texts alone.
 
-    The hashes are signed, of 32 bits and ascending; their positions are the codes. A whole number
-    is a category too: its decimal digits are hashed. The hash is the low half of CityHash64 1.0.
+    A hash is signed, of 32 bits: the low half of CityHash64 1.0. A whole number is a category too:
+    its decimal digits are hashed.
+    """
+
+    def codes(self, hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        """Return the code of each hash."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Hashes(Hashed):
+    """The hashes that the source knows, ascending; their positions are the codes.
+
+    Examples
+    --------
+    >>> Hashes((-7, 3, 90)).codes(np.array([90, 4, -7]))
+    array([ 2, -1,  0], dtype=int32)
     """
 
     values: tuple[int, ...]
 
+    def codes(self, hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        known = np.asarray(self.values, np.int64)
+        if not len(known):
+            return np.full(len(hashes), -1, np.int32)
+        place = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+        return np.where(known[place] == hashes, place, -1).astype(np.int32)
+
     def __str__(self) -> str:
         return f"{len(self.values)} hashed categories"
+
+
+@dataclass(frozen=True)
+class HashCodes(Hashed):
+    """Any hashes: the code of a category is its hash, so that a program can mix it with others."""
+
+    def codes(self, hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        return hashes.astype(np.int32)
+
+    def __str__(self) -> str:
+        return "hashed categories"
 
 
 @container
 class Codes(Node):
     """Read a text column as int32 codes of a vocabulary, -1 for an unknown value.
 
-    The host makes the codes; an ONNX file makes them in its graph.
+    ``HashCodes`` knows every value. The host makes the codes; an ONNX file makes them in its graph.
     """
 
     schema: Schema
     column: int
-    vocabulary: Vocabulary | Hashes
+    vocabulary: Vocabulary | Hashes | HashCodes
 
     @property
     def columns(self) -> tuple[int, ...]:

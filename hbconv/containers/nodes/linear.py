@@ -1,9 +1,10 @@
-"""Multiply by constant matrices, in one product or one term after another."""
+"""Multiply by constant matrices: at once, term after term, or in ints that wrap around."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import reduce
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
     from hbconv.tensor.sparse_rows import SparseRows
 
-__all__ = ["Linear", "OrderedLinear"]
+__all__ = ["Linear", "OrderedLinear", "WrappedLinear"]
 
 
 @container
@@ -136,3 +137,69 @@ class OrderedLinear(Node):
         )
         bias = b.op("expand", inputs[0], b.constant(self.bias.data[None], dtype))
         return b.reduce("ordered_sum", b.concat([bias, terms]))
+
+
+@container
+class WrappedLinear(Node):
+    """Compute ``x @ weights`` in ints of the weights' dtype, which wrap around.
+
+    Sources that hash several whole numbers together do so by sums of their multiples.
+
+    Parameters
+    ----------
+    x : Node
+        Whole numbers.
+    weights : Array of int32 or int64, shape (inputs, outputs)
+        Most are zero: they take no work.
+    """
+
+    x: Node
+    weights: Array
+
+    decides: ClassVar[bool] = True
+
+    @property
+    def detail(self) -> str:
+        return f"{np.count_nonzero(self.weights.data)} terms  width {self.type.width}"
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, weights=Array(self.weights.data[:, columns.data]))
+
+    def check(self) -> str | None:
+        is_matrix = self.weights.data.ndim == 2 and self.weights.dtype in ("int32", "int64")
+        fits = is_matrix and len(self.weights) == self.x.type.width
+        return None if fits else f"has weights of {self.weights.dtype} {self.weights.shape}"
+
+    def infer(self) -> Type:
+        return Type(self.weights.shape[1], self.weights.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        """Multiply each column by each of its weights once, and add up the terms of each output.
+
+        Outputs of as many terms are added up together.
+        """
+        column, output = np.nonzero(self.weights.data)
+        weight = self.weights.data[column, output]
+        pairs, product = np.unique(np.stack([column, weight], axis=1), axis=0, return_inverse=True)
+        products = b.take(b.cast(inputs[0], self.type.dtype), pairs[:, 0])
+        if np.any(pairs[:, 1] != 1):
+            products = products * b.constant(pairs[:, 1], self.type.dtype)
+        count = np.bincount(output, minlength=self.type.width)
+        counts = np.unique(count)
+        alike = [np.flatnonzero(count == terms) for terms in counts.tolist()]
+        terms_of = np.split(
+            product.reshape(-1)[np.argsort(output, kind="stable")], np.cumsum(count)
+        )
+        sums = [
+            _sum(b, products, np.array([terms_of[j] for j in own]).reshape(len(own), -1))
+            for own in alike
+        ]
+        return b.take(b.concat(sums), np.argsort(np.concatenate(alike)))
+
+
+def _sum(b: Builder, products: Value, terms: npt.NDArray[np.int64]) -> Value:
+    """Add up some of the products for each output: (outputs, terms); no terms give zero."""
+    if not terms.shape[1]:
+        return b.op("expand", products, b.constant(np.zeros(len(terms)), products.dtype))
+    parts = (b.take(products, places) for places in terms.T)
+    return reduce(lambda total, part: total + part, parts)

@@ -13,7 +13,7 @@ from hbconv.array import Array
 from hbconv.covered_forest import CoveredForest
 from hbconv.errors import ConversionError
 from hbconv.forest import Forest
-from hbconv.parse.catboost.trees import Inputs
+from hbconv.parse.catboost.inputs import Inputs
 from hbconv.parse.checks.damage import finite_numbers
 from hbconv.parse.common.covers import cover_forest
 
@@ -34,6 +34,7 @@ def cover_leaves(
 ) -> CoveredForest | None:
     """Return the forest with its shares, scaled; None where the model has no weights of leaves.
 
+    Sets of features that statistics share are features too, behind those of the source.
     None too where CatBoost computes other values than these: for a leaf that has a value but no
     weight, and for a split that has one leaf and one further split. Its contributions of the latter
     do not add up to the raw score.
@@ -46,8 +47,10 @@ def cover_leaves(
     if forest.values.data[weights < LEAST_WEIGHT].any():
         return None
     scaled = replace(forest, values=Array(forest.values.data * scale), start=Array(bias))
-    feature = np.array([*inputs.numbers, *inputs.categories], np.int32)[forest.feature.data]
-    return cover_forest(scaled, _shares(forest, weights), feature, len(inputs.names))
+    players = [*((place,) for place in range(len(inputs.names))), *inputs.shared]
+    feature = np.array([players.index(own) for own in inputs.features], np.int32)
+    shares = _shares(forest, weights)
+    return cover_forest(scaled, shares, feature[forest.feature.data], len(players))
 
 
 def _weights(trees: Sequence[Mapping[str, Any]]) -> Floats | None:

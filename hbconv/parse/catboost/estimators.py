@@ -8,25 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from hbconv.array import Array
 from hbconv.containers import (
-    Cast,
     Codes,
     Columns,
     Conventions,
     Graph,
-    Hashes,
-    Node,
     Output,
-    Recode,
     Schema,
     Traits,
     at_step,
     topological,
 )
 from hbconv.errors import UnsupportedError
+from hbconv.parse.catboost.columns import tree_inputs
 from hbconv.parse.catboost.model_json import CatBoostModel, read_catboost_json
 from hbconv.parse.catboost.objectives import (
     CLASSIFIERS,
@@ -37,9 +31,8 @@ from hbconv.parse.catboost.objectives import (
 )
 from hbconv.parse.checks.damage import reading
 from hbconv.parse.checks.soundness import require_sound
-from hbconv.parse.common.text_columns import columns_of, text_column
 from hbconv.parse.registry import parses
-from hbconv.parse.step import Step, concat
+from hbconv.parse.step import Step
 
 __all__ = ["parse_catboost_json"]
 
@@ -170,33 +163,4 @@ def _leaves(steps: Sequence[tuple[int, int]], leaf_of: Sequence[int]) -> list[in
 
 
 def _scores(step: Step, model: CatBoostModel) -> Scores:
-    """Read numbers as float32, each rounded from its own dtype, beside codes of categories."""
-    numbers = columns_of(step.x, model.inputs.numbers)
-    narrow = (
-        replace(numbers, dtype="float32")
-        if isinstance(numbers, Columns)
-        else Cast(numbers, "float32")
-    )
-    return Scores(
-        concat(
-            [
-                narrow,
-                *(_codes(step, place, hashes) for place, hashes in model.inputs.categories.items()),
-            ]
-        ),
-        model,
-    )
-
-
-def _codes(step: Step, place: int, hashes: tuple[int, ...]) -> Node:
-    """Return the codes of one category column, as the tables have them: 0 for unknown ones."""
-    column = text_column(step.x, place)
-    if column is None or column.edits:
-        raise step.refuse(
-            "cat_features",
-            place,
-            "Categories are known by hashes of their texts alone: give them to CatBoost as "
-            "they come.",
-        )
-    codes = Codes(column.schema, column.column, Hashes(hashes))
-    return Recode(codes, (Array(np.arange(len(hashes) + 1, dtype=np.float32)),))
+    return Scores(tree_inputs(step, model.inputs), model)

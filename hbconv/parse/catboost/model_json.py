@@ -18,7 +18,8 @@ from hbconv.covered_forest import CoveredForest
 from hbconv.errors import ConversionError, OptionError, UnsupportedError
 from hbconv.forest import Forest
 from hbconv.parse.catboost.covers import cover_leaves
-from hbconv.parse.catboost.trees import Inputs, read_trees
+from hbconv.parse.catboost.inputs import Inputs
+from hbconv.parse.catboost.trees import read_trees
 from hbconv.parse.checks.damage import decode_json, finite_numbers
 from hbconv.parse.common.node_tables import assemble
 
@@ -106,7 +107,7 @@ def _model(
 ) -> CatBoostModel:
     info = document["model_info"]
     scale, bias = _scale_and_bias(document)
-    inputs = Inputs.of(document["features_info"])
+    inputs = Inputs.of(document["features_info"], document.get("ctr_data"))
     all_trees = document["oblivious_trees"] if "oblivious_trees" in document else document["trees"]
     first, last = (0, len(all_trees)) if trees is None else trees
     if last > len(all_trees):
@@ -145,12 +146,6 @@ def _scale_and_bias(document: Mapping[str, Any]) -> tuple[float, npt.NDArray[np.
 
 def _refuse_inexact(document: Mapping[str, Any]) -> None:
     features = document["features_info"]
-    if features.get("ctrs"):
-        hint = (
-            "Its trees read statistics of the target by category. Fit with one_hot_max_size at "
-            "least the number of categories, or encode categories before."
-        )
-        raise _refusal("cat_features", [_counted(ctr) for ctr in features["ctrs"][:3]], hint)
     for kind in ("text_features", "embedding_features"):
         if features.get(kind):
             raise _refusal(
@@ -174,10 +169,6 @@ def _refuse_inexact(document: Mapping[str, Any]) -> None:
             present,
             "Declare only classes that the training data has.",
         )
-
-
-def _counted(ctr: Mapping[str, Any]) -> str:
-    return str(ctr.get("ctr_type", ctr.get("identifier", "ctr")))
 
 
 def _refusal(parameter: str, value: object, hint: str) -> UnsupportedError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,7 +15,9 @@ from hbconv.containers import (
     ArgMax,
     Compare,
     Concat,
+    Cube,
     Labels,
+    Linear,
     LookupRows,
     Map,
     Matrix,
@@ -104,8 +106,24 @@ class Scores:
         return {
             "apply": leaves,
             "raw_scores": Output(self.raw, VECTOR if self.width == 1 else MATRIX),
-            **contribution_outputs(self.inputs, self.model.covered),
+            **self._contributions(),
         }
+
+    def _contributions(self) -> dict[str, Output]:
+        """Share what a statistic of several categories adds among these, as CatBoost does."""
+        found = contribution_outputs(self.inputs, self.model.covered)
+        shared = self.model.inputs.shared
+        if not found or not shared:
+            return found
+        n_features = len(self.model.inputs.names)
+        kept = np.eye(n_features + 1)
+        parts = np.zeros((len(shared), n_features + 1))
+        for row, places in zip(parts, shared, strict=True):
+            row[list(places)] = 1 / len(places)
+        spread = np.concatenate([kept[:-1], parts, kept[-1:]])
+        sums = Linear.of(found["contributions"].node, np.kron(np.eye(self.width), spread))
+        form = MATRIX if self.width == 1 else Cube((self.width, n_features + 1))
+        return {"contributions": replace(found["contributions"], node=sums, form=form)}
 
     def after_each(self, node: Node, form: Matrix | Vector | Labels = MATRIX) -> Output:
         """Return the outputs after each stage, which the node computes side by side."""

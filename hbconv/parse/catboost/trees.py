@@ -1,8 +1,8 @@
-"""The trees of CatBoost's JSON, symmetric and not, and what they read."""
+"""The trees of CatBoost's JSON, symmetric and not."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,77 +13,14 @@ from hbconv.array import Array
 from hbconv.containers import current_step
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.forest import CategoryTables
+from hbconv.parse.catboost.inputs import ONE_HOT, TOLD, Inputs
 from hbconv.parse.checks.damage import finite_numbers
 from hbconv.parse.common.node_tables import FlatTrees, NodeTable
 
-__all__ = ["Inputs", "read_trees"]
+__all__ = ["read_trees"]
 
 Tree = Mapping[str, Any]
 Ints = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """The columns that trees read: numbers, then the categories that some split knows.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Of all features, as the model was fitted; empty texts where they have no names.
-    numbers : tuple of int
-        Place of each numeric feature among all.
-    nan_right : tuple of bool
-        Whether NaN in it is larger than all numbers; else it is smaller.
-    categories : mapping of int to tuple of int
-        Place of a feature of categories among all, and the hashes that tests know, ascending.
-    column_of_category : mapping of int to int
-        Column that a feature of categories became, by its number among such features.
-    splits : tuple of (str, int, float)
-        Kind, feature, and border or hash of each split that CatBoost knows by its number.
-    """
-
-    names: tuple[str, ...]
-    numbers: tuple[int, ...]
-    nan_right: tuple[bool, ...]
-    categories: Mapping[int, tuple[int, ...]]
-    column_of_category: Mapping[int, int]
-    splits: tuple[tuple[str, int, float], ...]
-
-    @staticmethod
-    def of(features: Mapping[str, Any]) -> Inputs:
-        """Read ``features_info``."""
-        numeric = features.get("float_features") or ()
-        listed = features.get("categorical_features") or ()
-        names = {
-            int(f["flat_feature_index"]): str(f.get("feature_id", "")) for f in (*numeric, *listed)
-        }
-        if sorted(names) != list(range(len(names))) or [
-            f["feature_index"] for f in numeric
-        ] != list(range(len(numeric))):
-            hint = (
-                "The model lacks features that it was fitted on. Convert the model as it was "
-                "before drop_unused_features."
-            )
-            raise UnsupportedError(
-                "CatBoost", current_step(), "feature_names_", sorted(names)[:9], hint
-            )
-        known = [f for f in listed if f.get("values")]
-        return Inputs(
-            tuple(names[i] for i in range(len(names))),
-            tuple(int(f["flat_feature_index"]) for f in numeric),
-            tuple(f["nan_value_treatment"] == "AsTrue" for f in numeric),
-            {
-                int(f["flat_feature_index"]): tuple(sorted({int(v) for v in f["values"]}))
-                for f in known
-            },
-            {int(f["feature_index"]): len(numeric) + i for i, f in enumerate(known)},
-            tuple(_numbered(numeric, known)),
-        )
-
-    @property
-    def width(self) -> int:
-        """Return the number of columns."""
-        return len(self.numbers) + len(self.categories)
 
 
 @dataclass(frozen=True)
@@ -127,31 +64,24 @@ def read_trees(
 
 
 def _tests(splits: Sequence[Mapping[str, Any]], inputs: Inputs) -> _Tests:
-    strange = {split["split_type"] for split in splits} - {"FloatFeature", "OneHotFeature"}
+    strange = {split["split_type"] for split in splits} - {*TOLD}
     if strange:
-        raise UnsupportedError(
-            "CatBoost",
-            current_step(),
-            "split_type",
-            min(strange),
-            "hbconv handles FloatFeature and OneHotFeature.",
-        )
+        hint = f"hbconv handles {', '.join(TOLD)}."
+        raise UnsupportedError("CatBoost", current_step(), "split_type", min(strange), hint)
     if not all(_is_known(split, inputs) for split in splits):
         raise ConversionError(
             "The CatBoost model is damaged: a split is not the one that its split_index names."
         )
-    number = [split.get("float_feature_index", -1) for split in splits]
-    feature = np.array(number, np.int64)
+    known = [inputs.splits[split["split_index"]] for split in splits]
+    feature = np.array([split.column for split in known], np.int64)
+    threshold = np.array([split.value * (split.kind != ONE_HOT) for split in known], np.float32)
     table = np.full(len(splits), -1)
-    threshold = np.array([split.get("border", 0.0) for split in splits], np.float32)
     tables: dict[tuple[int, int], int] = {}
-    for i in np.flatnonzero(feature < 0).tolist():
-        column = inputs.column_of_category[splits[i]["cat_feature_index"]]
-        feature[i] = column
-        table[i] = tables.setdefault((column, int(splits[i]["value"])), len(tables))
-    default_left = ~np.array([*inputs.nan_right, *(True for _ in inputs.categories)], np.bool_)[
-        feature
-    ]
+    for i, split in enumerate(known):
+        if split.kind == ONE_HOT:
+            table[i] = tables.setdefault((split.column, int(split.value)), len(tables))
+    nan_right = [*inputs.nan_right, *(True for _ in inputs.categories)]
+    default_left = ~np.array([*nan_right, *(False for _ in inputs.statistics)], np.bool_)[feature]
     return _Tests(
         feature,
         threshold,
@@ -165,36 +95,9 @@ def _is_known(split: Mapping[str, Any], inputs: Inputs) -> bool:
     """Tell whether a split agrees with the list: CatBoost goes by its index alone."""
     index = split["split_index"]
     kind = split["split_type"]
-    feature, value = (
-        ("float_feature_index", "border")
-        if kind == "FloatFeature"
-        else ("cat_feature_index", "value")
-    )
+    named, value = TOLD[kind]
     known = type(index) is int and 0 <= index < len(inputs.splits)
-    return known and inputs.splits[index] == (kind, split[feature], split[value])
-
-
-def _numbered(
-    numeric: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any]]
-) -> Iterator[tuple[str, int, float]]:
-    """List the splits as CatBoost numbers them; the borders of a feature must ascend."""
-    for feature in numeric:
-        borders = feature.get("borders") or ()
-        if (np.diff(finite_numbers(borders)) <= 0).any():
-            raise ConversionError(
-                "The CatBoost model is damaged: the borders of feature "
-                f"{feature['feature_index']} do not ascend."
-            )
-        yield from (("FloatFeature", feature["feature_index"], border) for border in borders)
-    for feature in known:
-        if len(set(feature["values"])) != len(feature["values"]):
-            raise ConversionError(
-                "The CatBoost model is damaged: the values of category feature "
-                f"{feature['feature_index']} hold one twice."
-            )
-        yield from (
-            ("OneHotFeature", feature["feature_index"], value) for value in feature["values"]
-        )
+    return known and inputs.splits[index][:3] == (kind, split[named], split[value])
 
 
 def _one_against_rest(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Codes, Hashes
+from hbconv.containers import Codes, Hashed
 from hbconv.containers.schema import MOST_EXACT_INT
 from hbconv.lower import AnyFeed, CodesFeed, Feed
 from hbconv.runtime.inputs.table import Reads
@@ -236,7 +236,7 @@ def _lookup(leaf: Codes, kind: type, code: int, reads: Reads) -> Lookup | None:
     if kind is NoneType:
         return {None: code}.__getitem__
     vocabulary = leaf.vocabulary
-    if isinstance(vocabulary, Hashes):
+    if isinstance(vocabulary, Hashed):
         return _hashed(vocabulary, reads.where(leaf.column)) if kind in INTS | {str} else None
     if kind in FLOATS:
         return partial(_missing, vocabulary.nan)
@@ -250,7 +250,7 @@ def _missing(code: int, value: Any) -> int:
     return code
 
 
-def _hashed(hashes: Hashes, where: str) -> Lookup:
+def _hashed(hashes: Hashed, where: str) -> Lookup:
     def find(value: Any) -> int:
         if not isinstance(value, str):
             _require_exact(value)

@@ -17,7 +17,7 @@ from hbconv.containers import (
     Entries,
     FindCode,
     Graph,
-    Hashes,
+    Hashed,
     Node,
     NoTexts,
     OnlyNumbers,
@@ -346,6 +346,6 @@ Groups = list[tuple[npt.NDArray[np.integer[Any]] | None, Table]]
 def _encoded(data: Data, leaf: Codes, where: str) -> npt.NDArray[np.int32]:
     return (
         encode_hashed(data, leaf.vocabulary, where)
-        if isinstance(leaf.vocabulary, Hashes)
+        if isinstance(leaf.vocabulary, Hashed)
         else encode(data, leaf.vocabulary, where)
     )

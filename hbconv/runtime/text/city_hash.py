@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Hashes
+from hbconv.containers import Hashed
 from hbconv.errors import InputError
 from hbconv.runtime.text.categories import Categories, Text
 
@@ -30,9 +30,9 @@ K0, K1, K2, K3, MIX = (
 
 
 def encode_hashed(
-    column: Text | Categories | npt.NDArray[Any], hashes: Hashes, where: str
+    column: Text | Categories | npt.NDArray[Any], hashes: Hashed, where: str
 ) -> npt.NDArray[np.int32]:
-    """Return the code of each value: the position of its hash, -1 where that is none of them.
+    """Return the code of each value, by its hash.
 
     Text is hashed as UTF-8, whole numbers as their decimal digits.
 
@@ -55,13 +55,13 @@ def encode_hashed(
     return _encode_objects(values.tolist(), hashes, where)
 
 
-def _encode_arrow(values: Any, hashes: Hashes, where: str) -> npt.NDArray[np.int32]:
+def _encode_arrow(values: Any, hashes: Hashed, where: str) -> npt.NDArray[np.int32]:
     _require(values.null_count == 0, where, "missing values")
     encoded = (values.combine_chunks() if hasattr(values, "chunks") else values).dictionary_encode()
     return np.take(_codes(encoded.dictionary.to_pylist(), hashes), np.asarray(encoded.indices))
 
 
-def _encode_objects(values: list[Any], hashes: Hashes, where: str) -> npt.NDArray[np.int32]:
+def _encode_objects(values: list[Any], hashes: Hashed, where: str) -> npt.NDArray[np.int32]:
     odd = next((v for v in values if not isinstance(v, str | int | np.integer | np.bool_)), None)
     _require(odd is None and None not in values, where, f"{odd!r} of type {type(odd).__name__}")
     distinct = {v: place for place, v in enumerate(dict.fromkeys(values))}
@@ -77,15 +77,8 @@ def _require(holds: bool, where: str, what: str) -> None:
         )
 
 
-def _codes(texts: Iterable[str], hashes: Hashes) -> npt.NDArray[np.int32]:
-    known, found = (
-        np.asarray(hashes.values, np.int64),
-        _hashes([text.encode("utf-8", "surrogatepass") for text in texts]),
-    )
-    if not len(known):
-        return np.full(len(found), -1, np.int32)
-    place = np.minimum(np.searchsorted(known, found), len(known) - 1)
-    return np.where(known[place] == found, place, -1).astype(np.int32)
+def _codes(texts: Iterable[str], hashes: Hashed) -> npt.NDArray[np.int32]:
+    return hashes.codes(_hashes([text.encode("utf-8", "surrogatepass") for text in texts]))
 
 
 def _hashes(texts: Sequence[bytes]) -> npt.NDArray[np.int64]:

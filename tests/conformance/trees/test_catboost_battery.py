@@ -258,6 +258,79 @@ def test_categories(chosen, classify, seed, missing, size, where):
     check(model, [table, *forms], backends=where)
 
 
+CTRS = ("Borders", "Buckets", "BinarizedTargetMeanValue", "Counter")
+
+
+@st.composite
+def statistics(draw: st.DrawFn) -> dict[str, Any]:
+    """Parameters of the statistics of categories."""
+    priors = st.sampled_from(["", ":Prior=0.3/1", ":Prior=0/1:Prior=2/1"])
+    kinds = st.lists(st.sampled_from(CTRS), min_size=1, max_size=3, unique=True)
+    borders = st.sampled_from(["", ":CtrBorderCount=3"])
+    described = [[kind + draw(borders) + draw(priors) for kind in draw(kinds)] for _ in range(2)]
+    chosen = {
+        "one_hot_max_size": draw(st.sampled_from([2, 2, 3])),
+        "max_ctr_complexity": draw(st.integers(1, 4)),
+        "model_size_reg": draw(st.sampled_from([0.0, 0.5])),
+        "ctr_target_border_count": draw(st.sampled_from([1, 3])),
+        "counter_calc_method": draw(st.sampled_from(["SkipTest", "Full"])),
+        "store_all_simple_ctr": draw(st.booleans()),
+        "ctr_leaf_count_limit": draw(st.sampled_from([None, None, 3])),
+        "has_time": draw(st.booleans()),
+    }
+    if draw(st.booleans()):
+        chosen |= {"simple_ctr": described[0], "combinations_ctr": described[1]}
+    if draw(st.booleans()):
+        chosen["per_feature_ctr"] = ["5:Borders:Prior=0.5/1"]
+    return {name: value for name, value in chosen.items() if value is not None}
+
+
+@drawn
+@given(
+    settings(),
+    statistics(),
+    st.sampled_from(["value", "two_text", "three_text", "relevance"]),
+    st.integers(0, 99),
+    missing_shares,
+    backends,
+)
+def test_statistics_of_categories(chosen, ctrs, kind, seed, missing, where):
+    """Categories of which trees read the statistics, alone, combined, and with tests of numbers."""
+    rng = np.random.default_rng(seed)
+    chosen.pop("monotone_constraints", None)
+    if kind != "value":  # CatBoost allows several borders of a number alone
+        ctrs.pop("ctr_target_border_count")
+    table = pd.DataFrame(numbers(rng, missing), columns=[f"f{i}" for i in range(5)])
+    table["text"] = rng.choice(TEXTS, len(table))
+    table["whole"] = rng.integers(-5, 5, len(table))
+    table["flag"] = rng.choice(["y", "n", "-3"], len(table))
+    told = (
+        (table["text"] == TEXTS[0]) * 2
+        + table["whole"] % 3
+        + (table["flag"] == "y") * (table["f0"] > 0)
+    )
+    value = told + 0.3 * rng.standard_normal(len(table))
+    three = np.digitize(value, np.quantile(value, [0.4, 0.7]))
+    targets = {"value": value, "relevance": three, "two_text": np.where(three > 0, "yes", "no")}
+    y = targets.get(kind, np.array(["low", "mid", "high"])[three])
+    groups = {"group_id": np.repeat(np.arange(20), 10)} if kind == "relevance" else {}
+    cls = {"value": catboost.CatBoostRegressor, "relevance": catboost.CatBoostRanker}.get(
+        kind, catboost.CatBoostClassifier
+    )
+    model = cls(cat_features=["text", "whole", "flag"], **chosen, **ctrs).fit(table, y, **groups)
+    plain = catboost.CatBoostRegressor(**QUIET, iterations=9).fit(table.iloc[:, :5], value)
+    rows = pd.DataFrame(hostile_rows(parse(plain), rng, 200), columns=table.columns[:5])
+    for name, borders in model.get_borders().items():
+        near = np.float32(list(borders) or [0.0])
+        beside = np.concatenate([near, np.nextafter(near, -9), np.nextafter(near, 9)])
+        rows.iloc[:90, name] = rng.choice(beside, 90)
+    rows["text"] = rng.choice([*TEXTS, *UNSEEN], len(rows))
+    rows["whole"] = rng.choice([*range(-9, 9), 2**24 + 1, 2**53 + 1, -(2**62)], len(rows))
+    rows["flag"] = rng.choice(["y", "n", "-3", "10", ""], len(rows))
+    forms = [rows, rows.astype({"text": "category", "flag": "string"}), rows[:1]]
+    check(model, [table, *forms], backends=where)
+
+
 @drawn
 @given(settings(), st.integers(0, 99), st.integers(0, 11), st.integers(1, 12), moves, backends)
 def test_some_iterations(chosen, seed, first, count, move, where):

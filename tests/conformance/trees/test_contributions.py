@@ -256,6 +256,24 @@ def test_catboost_of_categories():
     check(model, rows=[unseen, unseen[:1]])
 
 
+@pytest.mark.parametrize("classes", [1, 3])
+def test_catboost_of_statistics_of_categories(classes):
+    """Statistics of several categories and tests are shared among the categories alone."""
+    frame = pd.DataFrame(X[:, :2], columns=list("ab"))
+    frame["kind"] = pd.Series(FILLED[:, 3]).map(lambda code: f"kind {code:.0f}")
+    frame["sort"] = RNG.choice(list("pqrstu"), len(X))
+    frame["flag"] = RNG.choice(["y", "n"], len(X))
+    counted = {"cat_features": ["kind", "sort", "flag"], "max_ctr_complexity": 3}
+    settings = {"depth": 4, "model_size_reg": 0, "simple_ctr": "Borders", **counted, **SMALL}
+    told = (frame["sort"] < "s") * (frame["flag"] == "y") + VALUE
+    if classes == 1:
+        model = catboost.CatBoostRegressor(**settings).fit(frame, told)
+    else:
+        model = catboost.CatBoostClassifier(**settings).fit(frame, np.digitize(told, [0, 1]))
+    unseen = frame[:80].assign(sort=np.where(X[:80, 0] > 1, "unseen", frame["sort"][:80]))
+    check(model, rows=[unseen, unseen[:1]])
+
+
 def test_catboost_explains_trees_whose_splits_have_two_leaves_or_none():
     check(catboost.CatBoostRegressor(grow_policy="Depthwise", depth=2, **SMALL).fit(X, VALUE))
     ragged = catboost.CatBoostRegressor(grow_policy="Lossguide", max_leaves=3, **SMALL)

@@ -111,12 +111,16 @@ def _catboost(folder: Path, suffix: str) -> None:
         "allow_writing_files": False,
     }
     listed = np.array([[*row[:4], str(int(row[4]) % 3)] for row in x.tolist()], object)
+    counted = np.array([[*row[:3], str(int(row[3] * 9) % 4), row[4]] for row in listed], object)
     models = (
         catboost.CatBoostRegressor(**quiet).fit(x, y),
         catboost.CatBoostClassifier(grow_policy="Lossguide", **quiet).fit(x, classes),
         catboost.CatBoostClassifier(one_hot_max_size=5, cat_features=[4], **quiet).fit(
             listed, classes > 0
         ),
+        catboost.CatBoostClassifier(
+            cat_features=[3, 4], max_ctr_complexity=3, model_size_reg=0, **quiet
+        ).fit(counted, classes > 0),
     )
     for i, model in enumerate(models):
         model.save_model(str(folder / f"{i}.{suffix}"), format=suffix)

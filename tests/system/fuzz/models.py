@@ -53,6 +53,16 @@ def _trees() -> dict[str, Any]:
         "catboost": catboost.CatBoostRegressor(
             iterations=5, depth=3, verbose=0, thread_count=1, allow_writing_files=False
         ).fit(x, y),
+        "catboost_statistics": catboost.CatBoostClassifier(
+            iterations=5,
+            depth=3,
+            cat_features=[0, 1],
+            max_ctr_complexity=2,
+            model_size_reg=0,
+            verbose=0,
+            thread_count=1,
+            allow_writing_files=False,
+        ).fit(np.where(np.arange(5) < 2, x.round().astype(int).astype(object), x), classes > 0),
         "forest": RandomForestClassifier(4, max_depth=3, random_state=0).fit(x, classes),
         "histogram": HistGradientBoostingRegressor(
             max_iter=4, max_leaf_nodes=6, categorical_features=[0], random_state=0

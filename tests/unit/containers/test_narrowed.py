@@ -69,6 +69,7 @@ from hbconv.containers import (
     SquaresAt,
     TableExp,
     WeightedLookup,
+    WrappedLinear,
     YeoJohnson,
 )
 from hbconv.containers.node import NODES
@@ -169,6 +170,9 @@ SAMPLES: tuple[Node, ...] = (
     OneHot(CODES, (3, 3, 3)),
     NoTexts(X),
     OnlyNumbers(X),
+    WrappedLinear(
+        Cast(BITS, "int64"), Array(np.array([[3, 0, 2**62 + 1], [-(2**63), 1, 0], [0, 1, 5]]))
+    ),
     OrderedLinear(X, Array(np.arange(9.0).reshape(3, 3) / 7), Array([0.1, -0.0, 1.0])),
     Polynomial(X, Array.of([[-1, -1], [1, 0], [2, 2]], "int32")),
     Pool(X, ((0, 1), (2,), (1, 2)), "median"),

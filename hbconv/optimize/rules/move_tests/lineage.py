@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Bins, Codes, Columns, FindCode, Hashes, Node, Schema
+from hbconv.containers import Bins, Codes, Columns, FindCode, HashCodes, Hashes, Node, Schema
 
 __all__ = ["Lineage", "Ref", "codes_of", "dtype_of"]
 
@@ -109,6 +109,8 @@ def codes_of(ref: Ref) -> tuple[int, int] | None:
     node, column = ref
     if isinstance(node, Codes):
         known = node.vocabulary
+        if isinstance(known, HashCodes):
+            return None
         if isinstance(known, Hashes):
             return -1, len(known.values) - 1
         others = (known.none, known.nan, known.na, known.blank)

@@ -74,6 +74,13 @@ def catboost_models() -> Iterator[Case]:
         lambda: listed.fit(fit_table(), target("value")),
         rows=table_rows,
     )
+    counted = classifier(cat_features=["colour", "size"], one_hot_max_size=2, max_ctr_complexity=2)
+    yield Trees(
+        "catboost.CatBoostClassifier",
+        "statistics of categories",
+        lambda: counted.fit(fit_table(), target("two_text")),
+        rows=table_rows,
+    )
     groups = np.repeat(np.arange(len(target("group"))), target("group"))
     yield Trees(
         "catboost.CatBoostRanker",

@@ -138,6 +138,48 @@ def test_whole_numbers_beyond_float64_are_told_apart():
     assert set(codes.ravel()) == {-1, 0, 1, 2}
 
 
+HASHES = np.random.default_rng(3).integers(-(2**63), 2**63, 4000)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("dtype", "sizes"),
+    [("int64", (9, 300, 40, 0, 3)), ("int64", (4000,)), ("int32", (12, 700)), ("int32", (9,))],
+)
+def test_hashes_are_found_in_cells(dtype, sizes, backend):
+    """Their high bits say where they stand."""
+    lists = [np.unique(HASHES[:size] >> (0 if dtype == "int64" else 32)) for size in sizes]
+    known = tuple(values.astype(dtype) for values in lists)
+    x = hostile(known, dtype)
+    assert np.array_equal(codes_of(known, x, backend), expected(x, known))
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        [*range(-(2**63), -(2**63) + 9), 2**63 - 1], [*range(-5, 40, 5), 2**40],
+        [-(2**63), *range(2**62, 2**62 + 9000, 1000), 2**63 - 1], [2, 2, 2, *range(10, 10**6, 10**5)],
+    ],
+)  # fmt: skip
+def test_whole_numbers_that_lie_in_few_cells_are_searched(known):
+    known = (np.array(known, np.int64),)
+    x = hostile(known, "int64")
+    codes = evaluate(lower(graph_of(known, "int64")).program, {"x": x})["transform"]
+    assert np.array_equal(codes, expected(x, known))
+
+
+def test_whole_numbers_of_a_damaged_file_need_not_ascend():
+    known = (np.array([5, 1, 2**40, -7, 9, 8, 3, 2, 10], np.int64),)
+    assert lower(graph_of(known, "int64")).program.outputs
+
+
+def test_no_trend_is_told_of_whole_numbers_that_floats_round():
+    """A threshold would move to the neighbour of a known number."""
+    x = Columns.of(Schema.matrix(2, "int64"))
+    node = FindCode(x, (Array([2**53, 2**53 + 1]), Array([0, 2**53])))
+    assert [node.trend(column).name for column in (0, 1)] == ["UNKNOWN", "FLAT"]
+
+
 def test_whole_numbers_meet_categories_that_are_not():
     known = (np.array([0.5, 1.0, np.nan]), np.array([0.0, 1.0, 2.0]))
     x = np.arange(-2, 4).repeat(2).reshape(-1, 2)

@@ -42,7 +42,7 @@ def listed(frame, **settings):
     """A model with two columns of categories."""
     told = (frame["colour"] == "red") * 2 + (frame["size"] % 3) + frame["a"]
     return catboost.CatBoostRegressor(
-        cat_features=["colour", "size"], one_hot_max_size=9, **SMALL, **settings
+        cat_features=["colour", "size"], **{"one_hot_max_size": 9, **SMALL, **settings}
     ).fit(frame, told)
 
 
@@ -77,9 +77,10 @@ def test_categories_between_numbers(order, policy):
     assert "on categories" in str(convert(model).explain())
 
 
-def test_categories_in_every_form():
+@pytest.mark.parametrize("most", [9, 2])
+def test_categories_in_every_form(most):
     frame = table()
-    model = listed(frame)
+    model = listed(frame, one_hot_max_size=most)
     converted = convert(model)
     want = model.predict(frame)
     for colour in ("category", "string", object):
@@ -95,9 +96,10 @@ def test_categories_in_every_form():
 
 @pytest.mark.parametrize("column", ["colour", "size"])
 @pytest.mark.parametrize("bad", [np.nan, None, 1.5])
-def test_values_that_are_no_categories_are_refused(column, bad):
+@pytest.mark.parametrize("most", [9, 2])
+def test_values_that_are_no_categories_are_refused(column, bad, most):
     frame = table()
-    model = listed(frame)
+    model = listed(frame, one_hot_max_size=most)
     frame[column] = frame[column].astype(object)
     frame.loc[7, column] = bad
     with pytest.raises((catboost.CatBoostError, TypeError)):
@@ -114,15 +116,17 @@ def test_arrays_of_floats_hold_no_categories():
         convert(model).predict(np.ones((2, 3)))
 
 
-def test_a_saved_model_keeps_its_categories(tmp_path):
+@pytest.mark.parametrize("most", [9, 2])
+def test_a_saved_model_keeps_its_categories(most, tmp_path):
     frame = table()
-    model = listed(frame)
+    model = listed(frame, one_hot_max_size=most)
     convert(model).save(tmp_path / "model.hbc")
     same(hbconv.load(tmp_path / "model.hbc"), model, frame)
 
 
-def test_onnx_files_hold_no_hashes(tmp_path):
-    model = hbconv.convert(listed(table()), backend="onnx")
+@pytest.mark.parametrize("most", [9, 2])
+def test_onnx_files_hold_no_hashes(most, tmp_path):
+    model = hbconv.convert(listed(table(), one_hot_max_size=most), backend="onnx")
     with pytest.raises(
         BackendError, match="Column 'colour' holds categories of which the model kept hashes alone"
     ):
@@ -181,6 +185,14 @@ def test_sums_of_models():
     same(convert(blend), blend, X)
 
 
+@pytest.mark.parametrize("policy", ["LeaveMostDiversifiedTable", "IntersectingCountersAverage"])
+def test_sums_of_models_with_statistics_of_categories(policy):
+    frame = table()
+    models = [listed(frame, one_hot_max_size=2, random_seed=seed) for seed in (0, 1)]
+    blend = catboost.sum_models(models, [0.3, 0.7], ctr_merge_policy=policy)
+    same(convert(blend), blend, frame, "raw_scores", "apply")
+
+
 def test_a_model_loaded_as_another_class(tmp_path):
     model = catboost.CatBoostRegressor(loss_function="Poisson", **SMALL).fit(X, np.exp(VALUE))
     model.save_model(tmp_path / "model.cbm")
@@ -217,10 +229,6 @@ def test_features_dropped_from_a_model_are_refused():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (
-            {"cat_features": ["colour"], "one_hot_max_size": 2},
-            r"CatBoost with cat_features=\[.*statistics of the target",
-        ),
         ({"text_features": ["colour"]}, "text_features"),
         ({"class_names": [0, 1, 2], "loss_function": "MultiClass"}, "class_names"),
     ],
