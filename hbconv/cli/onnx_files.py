@@ -42,7 +42,7 @@ def open_session(path: Path, threads: int = 1) -> Any:
     graph = open_onnx(path)
     session = graph.traits.session or Session((), ())
     methods: dict[str, Callable[[Any], Any]] = {
-        port.method: partial(_answer, own, graph, session, port) for port in session.outputs
+        port.method: partial(_answer, own, graph, session, port) for port in session.computed
     }
     return SimpleNamespace(**methods)
 

@@ -13,7 +13,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-__all__ = ["WORD", "Buckets", "Extractor", "Mappings", "Name", "Pairs", "Terms", "Texts", "Tokens"]
+__all__ = [
+    "WORD",
+    "Buckets",
+    "Extractor",
+    "Mappings",
+    "Name",
+    "Pairs",
+    "Terms",
+    "Texts",
+    "Tokens",
+    "TypedMappings",
+]
 
 Name = str | int | float | bool | tuple["Name", ...] | None
 """What a feature may be called: texts nearly always, but mappings have keys of other types too."""
@@ -94,6 +105,19 @@ class Mappings:
 
 
 @dataclass(frozen=True)
+class TypedMappings:
+    """Each row maps names of one type to numbers; anything else is refused.
+
+    Parameters
+    ----------
+    names : {"text", "int", "position"}
+        What the names are; positions are ints from 0 on.
+    """
+
+    names: Literal["text", "int", "position"] = "text"
+
+
+@dataclass(frozen=True)
 class Pairs:
     """Each row is a mapping, or a sequence of pairs of a name and a value.
 
@@ -159,7 +183,7 @@ class Extractor:
 
     Parameters
     ----------
-    rows : Texts, Mappings, Pairs or Tokens
+    rows : Texts, Mappings, TypedMappings, Pairs or Tokens
         How a row is read.
     columns : Terms or Buckets
         How features become columns.
@@ -169,7 +193,7 @@ class Extractor:
         Every sum counts as 1.
     """
 
-    rows: Texts | Mappings | Pairs | Tokens
+    rows: Texts | Mappings | TypedMappings | Pairs | Tokens
     columns: Terms | Buckets
     dtype: str = "float64"
     binary: bool = False

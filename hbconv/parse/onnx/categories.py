@@ -151,9 +151,3 @@ def read_zip_map(op: OnnxOperator) -> MapList:
     if len(keys) != x.width or len(set(keys.tolist())) != len(keys):
         raise op.damaged(f"names {len(keys)} columns of {x.width}, or two alike")
     return MapList(x, Array(keys))
-
-
-@operator("DictVectorizer", "CastMap", domain=ML)
-def read_maps(op: OnnxOperator) -> Value:
-    """Refuse maps as inputs."""
-    raise op.refuse("input", "a map", "Give columns: export with one input for each key.")

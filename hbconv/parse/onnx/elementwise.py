@@ -14,12 +14,14 @@ from hbconv.containers import (
     Add,
     Affine,
     Cast,
+    Check,
     Choose,
     Clip,
     Compare,
     Concat,
     ConstantRows,
     IsMissing,
+    IsOutside,
     Map,
     Maximum,
     Multiply,
@@ -34,11 +36,14 @@ from hbconv.parse.onnx.operator import OnnxOperator, operator
 from hbconv.parse.onnx.texts import is_text, text_codes
 from hbconv.parse.onnx.values import (
     DTYPES,
+    NARROW,
     KnownTensor,
     LabelTensor,
     MapList,
+    NarrowTensor,
     RowTensor,
     TextTensor,
+    ends_of,
 )
 
 __all__ = ["added", "broadcast", "constant_node"]
@@ -57,9 +62,17 @@ FUNCTIONS = {
 @operator(*FUNCTIONS)
 def read_function(op: OnnxOperator) -> RowTensor:
     """Apply a function to each entry."""
+    _refuse_narrow(op)
     x = op.rows()
     found = Map(x.node, FUNCTIONS[op.kind])
     return x.of(found if found.type.dtype == x.dtype else Cast(found, x.dtype))
+
+
+def _refuse_narrow(op: OnnxOperator) -> None:
+    """Refuse to compute with ints that would wrap around."""
+    narrow = [x.narrow for x in op.inputs if isinstance(x, NarrowTensor)]
+    if narrow:
+        raise op.refuse("input type", narrow[0], "Cast to int64 or float before.")
 
 
 @operator("Softplus")
@@ -185,6 +198,7 @@ ARITHMETIC: dict[str, Callable[[OnnxOperator, Operand, Operand], Node]] = {
 @operator(*ARITHMETIC)
 def read_arithmetic(op: OnnxOperator) -> RowTensor:
     """Add, subtract, multiply or divide two tensors."""
+    _refuse_narrow(op)
     (x, y), shape = broadcast(op, (0, 1))
     return shape.of(ARITHMETIC[op.kind](op, x, y))
 
@@ -381,7 +395,19 @@ def cast(op: OnnxOperator, x: RowTensor, dtype: str) -> RowTensor:
         raise op.refuse("to", dtype, "hbconv makes no texts of computed numbers.")
     if dtype == "bool" and x.dtype != "bool":
         return x.of(Compare(x.node, "ne", Array(np.zeros(x.width, x.dtype))))
-    return x.cast(dtype)
+    return _narrowed(op, x, dtype) if dtype in NARROW.values() else x.cast(dtype)
+
+
+def _narrowed(op: OnnxOperator, x: RowTensor, dtype: str) -> RowTensor:
+    """Convert to a type of ints that holds less; rows that would wrap around are refused."""
+    if isinstance(x, NarrowTensor) and x.narrow == dtype:
+        return x
+    held = x.cast("int64").node
+    if x.dtype != "bool":
+        least, most = ends_of(dtype)
+        told = f"Cast (node {op.name!r:.100}) writes {dtype}: {least} to {most}, not beyond."
+        op.checks.append(Check(IsOutside.of(held, least, most), told, op.name))
+    return NarrowTensor(x.dims, x.axis, held, dtype)
 
 
 def _converted(op: OnnxOperator, table: Numbers, dtype: str) -> Numbers:

@@ -22,7 +22,6 @@ _OF_SHAPES = frozenset(
 """Operators that only move the entries of a shape."""
 
 _REFUSED = {
-    "If": "hbconv reads no branches.",
     "Loop": "hbconv reads no loops.",
     **dict.fromkeys(
         (

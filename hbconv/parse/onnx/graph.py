@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Check, Codes, Columns, Graph, Node, Schema, Vocabulary, at_step
+from hbconv.containers import (
+    Check,
+    Codes,
+    Columns,
+    Graph,
+    Node,
+    Schema,
+    Vocabulary,
+    at_step,
+    topological,
+)
 from hbconv.errors import ConversionError, MissingPackageError, UnsupportedError
 from hbconv.parse.checks.damage import reading
 from hbconv.parse.checks.soundness import require_sound
 from hbconv.parse.onnx.fold import fold
-from hbconv.parse.onnx.inputs import OnnxInput, read_inputs, schema_of
+from hbconv.parse.onnx.inputs import FileInput, read_inputs, schema_of
+from hbconv.parse.onnx.maps import row_of
 from hbconv.parse.onnx.operator import OPERATORS, OnnxOperator
 from hbconv.parse.onnx.outputs import methods_of
-from hbconv.parse.onnx.values import KnownTensor, Value, holds_rows
+from hbconv.parse.onnx.values import KnownTensor, MapRows, Value, holds_rows
 
 __all__ = ["is_onnx_model", "open_onnx", "parse_onnx"]
 
@@ -83,11 +94,20 @@ def parse_onnx(model: Any, n_features: int | None = None) -> Graph:
         for node in model.graph.node:
             walk.step(node)
         found = methods_of(model, inputs, walk.values)
-        typed = (check for source in inputs for check in source.checks(schema))
+        typed = _typed(inputs, schema, found.roots + tuple(c.node for c in walk.checks))
         checks = (*typed, *walk.checks)
         return require_sound(
             Graph(schema, found.outputs, checks, found.traits, False, (), _WHY_DENSE)
         )
+
+
+def _typed(inputs: Sequence[FileInput], schema: Schema, roots: tuple[Node, ...]) -> Iterator[Check]:
+    """Return what the types of the inputs refuse, of those inputs that something reads."""
+    leaves = (node for node in topological(roots) if isinstance(node, Columns))
+    read = {column for leaf in leaves for column in leaf.columns}
+    for source in inputs:
+        if read.intersection(source.port.columns):
+            yield from source.checks(schema)
 
 
 _WHY_DENSE = "A converted ONNX file takes no sparse matrix. Give X.toarray()."
@@ -111,7 +131,7 @@ def _plain(data: Any) -> Any:
     return np.array(texts, str).reshape(array.shape)
 
 
-def _read(inputs: Sequence[OnnxInput], schema: Schema) -> dict[str, Value]:
+def _read(inputs: Sequence[FileInput], schema: Schema) -> dict[str, Value]:
     return {source.name: source.value(schema) for source in inputs}
 
 
@@ -130,16 +150,37 @@ class _Walk:
         name = node.name or (node.output[0] if node.output else "")
         inputs = tuple(self._value(node, name, source) for source in node.input)
         opset = self.opsets.get(domain, 1)
-        if _is_constant(node, inputs):
+        made: tuple[Value | None, ...]
+        if node.op_type == "If":
+            made = self._branch(node, name, inputs)
+        elif _is_constant(node, inputs):
             data = [v.data if isinstance(v, KnownTensor) else None for v in inputs]
-            made: tuple[Value | None, ...] = tuple(
-                KnownTensor(_plain(y)) for y in fold(node, data, self.opsets)
-            )
+            made = tuple(KnownTensor(_plain(y)) for y in fold(node, data, self.opsets))
         else:
             made = self._read(node, name, domain, inputs, opset)
         for output, value in zip(node.output, made, strict=False):
             if output and value is not None:
                 self.values[output] = value
+
+    def _branch(
+        self, node: Any, name: str, inputs: tuple[Value | None, ...]
+    ) -> tuple[Value | None, ...]:
+        """Read the branch that a constant condition takes."""
+        condition = inputs[0] if inputs else None
+        if not isinstance(condition, KnownTensor) or condition.data.size != 1:
+            raise UnsupportedError(
+                "If",
+                name,
+                "cond",
+                "computed from the rows",
+                "hbconv takes the branch of a constant. Use Where to choose row by row.",
+            )
+        wanted = "then_branch" if condition.data.ravel()[0] else "else_branch"
+        (branch,) = (a.g for a in node.attribute if a.name == wanted)
+        inner = replace(self, values=self.values | dict(_constants(branch)))
+        for each in branch.node:
+            inner.step(each)
+        return tuple(inner.values[output.name] for output in branch.output)
 
     def _value(self, node: Any, name: str, source: str) -> Value | None:
         if not source:
@@ -182,6 +223,9 @@ class _Walk:
     @property
     def _row(self) -> Node:
         """A node that tells the number of rows."""
+        maps = [value for value in self.values.values() if isinstance(value, MapRows)]
+        if maps:
+            return row_of(self.schema, maps[0])
         numbers = [i for i, c in enumerate(self.schema.columns) if c.dtype != "string"]
         if numbers:
             return Columns(self.schema, Array.of(numbers[:1], np.int32))

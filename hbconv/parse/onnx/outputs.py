@@ -14,12 +14,14 @@ from hbconv.containers import (
     Node,
     Output,
     OutputPort,
+    PassedPort,
     Session,
     Traits,
 )
 from hbconv.errors import ConversionError, UnsupportedError
-from hbconv.parse.onnx.inputs import OnnxInput
-from hbconv.parse.onnx.values import LabelTensor, MapList, RowTensor, Value
+from hbconv.parse.onnx.inputs import FileInput
+from hbconv.parse.onnx.maps import OnnxMap
+from hbconv.parse.onnx.values import LabelTensor, MapList, NarrowTensor, RowTensor, Value
 
 __all__ = ["Found", "methods_of"]
 
@@ -30,6 +32,11 @@ SCORES = {"scores": "decision_function", "score_samples": "score_samples"}
 """Methods of outputs beside labels, by the names that exporters give them."""
 
 
+PREDICTED = "PredictedLabel.output"
+SCORE = "Score.output"
+"""Names that ML.NET gives what its models compute, among outputs for all columns of the table."""
+
+
 @dataclass(frozen=True)
 class Found:
     """What the outputs of the file are."""
@@ -37,26 +44,66 @@ class Found:
     outputs: dict[str, Output]
     traits: Traits
 
+    @property
+    def roots(self) -> tuple[Node, ...]:
+        """Nodes of the outputs."""
+        return tuple(output.node for output in self.outputs.values())
 
-def methods_of(model: Any, inputs: Sequence[OnnxInput], values: Mapping[str, Value]) -> Found:
+
+def methods_of(model: Any, inputs: Sequence[FileInput], values: Mapping[str, Value]) -> Found:
     """Return the outputs by method, and how a session names them.
 
     Labels are ``predict``, and floats beside them ``predict_proba``.
     Floats alone are ``predict`` where there is one of a row, or a regressor makes them.
-    Others are ``transform``. What is none of these has its own name.
+    Others are ``transform``. What is none of these has its own name. An output that repeats an
+    input beside others is no method.
     """
-    given = [(o.name, _value(o.name, values)) for o in model.graph.output]
-    if not given:
+    names = [output.name for output in model.graph.output]
+    if not names:
         raise ConversionError("The ONNX file is damaged: it has no output.")
+    passed = _passed(names, inputs, values)
+    given = [(name, _value(name, values)) for name in names if name not in passed]
+    methods = _told(names) or _guessed(model, given)
+    methods = {name: methods.get(name, name) for name, _ in given}
+    if len({*methods.values()}) < len(methods):
+        methods = {name: name for name in methods}
+    outputs = {methods[name]: _output(value, methods[name]) for name, value in given}
+    made = {name: _port(name, methods[name], value) for name, value in given}
+    ports = tuple(made.get(name) or PassedPort(name, passed[name]) for name in names)
+    session = Session(tuple(source.port for source in inputs), ports)
+    return Found(outputs, _traits(outputs, session))
+
+
+def _told(names: Sequence[str]) -> dict[str, str]:
+    """Return the methods of the outputs whose names tell what they are."""
+    if PREDICTED in names:
+        return {PREDICTED: "predict", SCORE: "decision_function"}
+    return {SCORE: "predict"} if SCORE in names else {}
+
+
+def _guessed(
+    model: Any, given: Sequence[tuple[str, RowTensor | LabelTensor | MapList]]
+) -> dict[str, str]:
+    """Return the methods by the kinds of the values, each method once."""
     label = next((name for name, v in given if _is_label(v)), None)
     methods: dict[str, str] = {}
     for name, value in given:
         method = _method(model, name, value, label, alone=len(given) == 1)
         methods[name] = name if method in methods.values() else method
-    outputs = {methods[name]: _output(value, methods[name]) for name, value in given}
-    ports = tuple(_port(name, methods[name], value) for name, value in given)
-    session = Session(tuple(source.port for source in inputs), ports)
-    return Found(outputs, _traits(outputs, session))
+    return methods
+
+
+def _passed(
+    names: Sequence[str], inputs: Sequence[FileInput], values: Mapping[str, Value]
+) -> dict[str, str]:
+    """Return the input that each output repeats; none where there are no others."""
+    found = {
+        name: source.name
+        for source in inputs
+        for name in names
+        if values.get(name) is values[source.name] and not isinstance(source, OnnxMap)
+    }
+    return found if len(found) < len(names) else {}
 
 
 def _value(name: str, values: Mapping[str, Value]) -> RowTensor | LabelTensor | MapList:
@@ -119,7 +166,7 @@ def _output(value: RowTensor | LabelTensor | MapList, method: str) -> Output:
         return Output(value.node, Labels(Array(value.table.data), value.width == 1))
     numbers = value_of(value)
     node: Node = numbers.node
-    dtype = node.type.dtype
+    dtype = numbers.narrow if isinstance(numbers, NarrowTensor) else node.type.dtype
     if dtype == "bool":
         node = Cast(node, "int32")
     one = numbers.width == 1 and method in ("predict", "decision_function", "score_samples")
@@ -138,6 +185,6 @@ def _traits(outputs: Mapping[str, Output], session: Session) -> Traits:
     if predicts is None:
         return Traits("ONNX", "transformer", session=session)
     classes = predicts.classes
-    if len(outputs) > 1 or classes is not None:
+    if classes is not None or not predicts.node.type.dtype.startswith("float"):
         return Traits("ONNX", "classifier", classes, metric="accuracy", session=session)
     return Traits("ONNX", "regressor", metric="r2", session=session)

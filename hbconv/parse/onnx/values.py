@@ -17,24 +17,34 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Cast, LookupRows, Node, Recode, Select
+from hbconv.containers.extractors import TypedMappings
 
 __all__ = [
     "DTYPES",
+    "NARROW",
     "ROWS",
     "FlatTensor",
     "KnownTensor",
     "LabelTensor",
     "MapList",
+    "MapRows",
+    "NarrowTensor",
     "RowTensor",
     "TextTensor",
     "Value",
+    "ends_of",
     "holds_rows",
 ]
 
 ROWS = (1 << 56) + 1
 """Stands for the number of rows in a constant shape."""
 
-DTYPES = {1: "float32", 6: "int32", 7: "int64", 8: "string", 9: "bool", 11: "float64"}
+NARROW = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 12: "uint32", 13: "uint64"}
+"""Types of ints that nodes hold as int64."""
+
+DTYPES = {
+    1: "float32", 6: "int32", 7: "int64", 8: "string", 9: "bool", 11: "float64", **NARROW
+}  # fmt: skip
 """Types of ONNX that rows may have, by their numbers in TensorProto."""
 
 Numbers = npt.NDArray[Any]
@@ -120,6 +130,24 @@ class RowTensor(_OverRows):
 
 
 @dataclass(frozen=True)
+class NarrowTensor(RowTensor):
+    """Ints of a type that no node has; the node holds them as int64.
+
+    They are moved, compared, looked up and converted. Computed with, they would wrap around.
+    """
+
+    narrow: str
+
+    def of(self, node: Node) -> RowTensor:
+        """Return a tensor of the same shape, of the node's own dtype."""
+        return RowTensor(self.dims, self.axis, node)
+
+    def cast(self, dtype: str) -> RowTensor:
+        """Convert to a dtype of the containers."""
+        return self.of(self.node).cast(dtype)
+
+
+@dataclass(frozen=True)
 class LabelTensor(_OverRows):
     """Entries of a constant table, such as class labels; the node computes their int32 codes."""
 
@@ -133,8 +161,12 @@ class LabelTensor(_OverRows):
     @property
     def numbers(self) -> RowTensor:
         """The entries of a table of numbers."""
-        table = Array(self.table.data[:, None])
-        return RowTensor(self.dims, self.axis, LookupRows(self.node, table))
+        narrow = self.table.dtype in NARROW.values()
+        table = self.table.data.astype(np.int64) if narrow else self.table.data
+        node = LookupRows(self.node, Array(table[:, None]))
+        if narrow:
+            return NarrowTensor(self.dims, self.axis, node, self.table.dtype)
+        return RowTensor(self.dims, self.axis, node)
 
     def through(self, table: Numbers) -> LabelTensor:
         """Replace each entry of the table."""
@@ -172,6 +204,14 @@ class MapList:
 
 
 @dataclass(frozen=True)
+class MapRows:
+    """Rows of the input that are mappings of names to numbers."""
+
+    names: TypedMappings
+    dtype: str
+
+
+@dataclass(frozen=True)
 class FlatTensor:
     """Entries in an order that has an axis for the rows, under a shape that has none.
 
@@ -181,7 +221,13 @@ class FlatTensor:
     values: RowTensor | LabelTensor
 
 
-Value = KnownTensor | RowTensor | LabelTensor | TextTensor | MapList | FlatTensor
+Value = KnownTensor | RowTensor | LabelTensor | TextTensor | MapList | MapRows | FlatTensor
+
+
+def ends_of(dtype: str) -> tuple[int, int]:
+    """Return the least and largest int of a type that int64 holds too."""
+    ends = np.iinfo(dtype)
+    return int(ends.min), min(int(ends.max), np.iinfo(np.int64).max)
 
 
 def holds_rows(value: Numbers) -> bool:
