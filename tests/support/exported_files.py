@@ -88,7 +88,7 @@ def table(data: str) -> tuple[Any, Any]:
 
 
 def _mixed(x: Any) -> pd.DataFrame:
-    colours = np.array(["red", "green", "blue"])[(np.abs(x[:, 0]) * 10).astype(int) % 3]
+    colours = np.array(["red", "green", "blue", ""])[(np.abs(x[:, 0]) * 10).astype(int) % 4]
     sizes = (np.abs(x[:, 1]) * 10).astype(np.int64) % 4
     columns = {"a": x[:, 2], "b": x[:, 3], "colour": colours, "size": sizes}
     return pd.DataFrame(columns)
@@ -265,6 +265,17 @@ def _mixed_pipeline(last: Any) -> Any:
     return make_pipeline(ColumnTransformer(parts), last)
 
 
+def _filled_pipeline(last: Any) -> Any:
+    """Fill empty texts with the most frequent one, and encode known categories alone."""
+    filler = impute.SimpleImputer(missing_values="", strategy="most_frequent")
+    parts = [
+        ("numbers", preprocessing.StandardScaler(), ["a", "b"]),
+        ("texts", make_pipeline(filler, preprocessing.OneHotEncoder()), ["colour"]),
+        ("sizes", preprocessing.OneHotEncoder(), ["size"]),
+    ]
+    return make_pipeline(ColumnTransformer(parts), last)
+
+
 def _ordinal_pipeline() -> Any:
     encoder = preprocessing.OrdinalEncoder()
     parts = [("numbers", "passthrough", ["a", "b"]), ("texts", encoder, ["colour"])]
@@ -279,6 +290,7 @@ MIXED: dict[str, Callable[[], Any]] = {
         ensemble.RandomForestClassifier(5, max_depth=4, random_state=0)
     ),
     "Ordinal": _ordinal_pipeline,
+    "Filled": lambda: _filled_pipeline(linear_model.LogisticRegression()),
 }
 
 MISSING: dict[str, Callable[[], Any]] = {
@@ -290,6 +302,7 @@ MISSING: dict[str, Callable[[], Any]] = {
 }
 
 PLAIN = {"zipmap": False}
+LEAF = {"decision_leaf": True, "decision_path": True}
 
 
 def _cases() -> Iterator[Case]:
@@ -298,6 +311,9 @@ def _cases() -> Iterator[Case]:
         yield Case(f"{name}-texts", make, "texts", PLAIN)
     for name in ("LogisticRegression", "RandomForest", "GaussianNB", "MLP"):
         yield Case(f"{name}-zipmap", CLASSIFIERS[name], "texts")
+    yield Case("DecisionTree-leaf", CLASSIFIERS["DecisionTree"], "three", PLAIN | LEAF)
+    yield Case("RandomForest-leaf", CLASSIFIERS["RandomForest"], "texts", PLAIN | LEAF)
+    yield Case("RandomForest-ints", CLASSIFIERS["RandomForest"], "three")
     raw = {"zipmap": False, "raw_scores": True}
     for name in ("LogisticRegression", "SVC", "GradientBoosting"):
         yield Case(f"{name}-raw", CLASSIFIERS[name], "three", raw)

@@ -33,7 +33,7 @@ from hbconv.containers import (
     Select,
 )
 from hbconv.parse.onnx.operator import OnnxOperator, operator
-from hbconv.parse.onnx.texts import is_text, text_codes
+from hbconv.parse.onnx.texts import chosen_texts, equal_texts, is_text
 from hbconv.parse.onnx.values import (
     DTYPES,
     NARROW,
@@ -281,7 +281,7 @@ MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 def read_comparison(op: OnnxOperator) -> RowTensor:
     """Compare two tensors, or texts with a constant."""
     if op.kind == "Equal" and (is_text(op.value(0)) or is_text(op.value(1))):
-        return _equal_texts(op)
+        return equal_texts(op)
     (x, y), shape = broadcast(op, (0, 1))
     relation = RELATIONS[op.kind]
     if shape.dtype == "bool":
@@ -291,21 +291,6 @@ def read_comparison(op: OnnxOperator) -> RowTensor:
     node, constant = _beside(x, y)
     relation = relation if node is x else MIRRORED[relation]
     return shape.of(Compare(node, relation, Array(constant)))
-
-
-def _equal_texts(op: OnnxOperator) -> RowTensor:
-    """Compare texts, or entries of a table, with one constant text."""
-    values = [op.value(0), op.value(1)]
-    constants = [v for v in values if isinstance(v, KnownTensor)]
-    if len(constants) != 1 or constants[0].data.size != 1:
-        raise op.refuse("inputs", "two columns of texts", "hbconv compares with one text.")
-    known = str(constants[0].data.ravel()[0])
-    (x,) = (v for v in values if isinstance(v, LabelTensor | TextTensor))
-    if isinstance(x, TextTensor):
-        codes = text_codes(op, x, [(known,)] * x.width)
-    else:
-        codes = x.recoded(np.where(x.table.data.astype(str) == known, 0, -1).astype(np.int32))
-    return RowTensor(x.dims, x.axis, Compare.of(codes, "eq", 0))
 
 
 @operator("And", "Or", "Xor")
@@ -341,33 +326,13 @@ def read_is_inf(op: OnnxOperator) -> RowTensor:
 
 
 @operator("Where")
-def read_where(op: OnnxOperator) -> RowTensor | LabelTensor:
-    """Choose between two tensors, or between constant texts."""
+def read_where(op: OnnxOperator) -> RowTensor | LabelTensor | TextTensor:
+    """Choose between two tensors, or between texts."""
     if is_text(op.value(1)) or is_text(op.value(2)):
-        return _chosen_labels(op)
+        return chosen_texts(op)
     (condition, x, y), shape = broadcast(op, (0, 1, 2))
     nodes = [constant_node(op, v) for v in (condition, x, y)]
     return shape.of(Choose(nodes[0], nodes[1], nodes[2]))
-
-
-def _chosen_labels(op: OnnxOperator) -> LabelTensor:
-    condition = op.rows()
-    tables: list[Numbers] = []
-    codes: list[Node] = []
-    for place in (1, 2):
-        value = op.value(place)
-        first = sum(len(table) for table in tables)
-        if isinstance(value, LabelTensor) and value.dims == condition.dims:
-            tables.append(value.table.data)
-            codes.append(value.recoded(np.arange(len(value.table), dtype=np.int32) + first))
-        elif isinstance(value, KnownTensor) and value.data.size == 1:
-            tables.append(value.data.ravel())
-            codes.append(constant_node(op, np.full(condition.width, first, np.int32)))
-        else:
-            raise op.refuse(f"input {place}", "texts", "hbconv chooses between class labels.")
-    node = Choose(condition.node, codes[0], codes[1])
-    table = np.concatenate([np.asarray(t, str) for t in tables])
-    return LabelTensor(condition.dims, condition.axis, node, Array(table))
 
 
 @operator("Cast")

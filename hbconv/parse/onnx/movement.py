@@ -176,7 +176,12 @@ def joined_texts(op: OnnxOperator, values: list[Any]) -> TextTensor:
     """Put columns of texts side by side."""
     places, axis = _side_by_side(op, values)
     columns = tuple(column for value in values for column in value.columns)
-    found: TextTensor = TextTensor((1, len(columns)), 0, columns).taking(places, axis)
+    edits = tuple(tuple(each.items()) for value in values for each in value.edits_of)
+    lowered = values[0].lowered
+    if any(value.lowered != lowered for value in values):
+        raise op.refuse("inputs", "texts of two cases", "Normalize all of them.")
+    joined = TextTensor((1, len(columns)), 0, columns, edits if any(edits) else (), lowered)
+    found: TextTensor = joined.taking(places, axis)
     return found
 
 

@@ -113,11 +113,21 @@ def _weights(
 def spread(
     op: OnnxOperator, shape: tuple[int, int], at: Ints, target: Ints, weight: Numbers
 ) -> tuple[Numbers, npt.NDArray[np.bool_]]:
-    """Write weights into a table of nodes and targets, and tell where there are any."""
+    """Write weights into a table of nodes and targets, and tell where there are any.
+
+    Weights of one leaf and target add up. Of a single target onnxruntime reads the first alone.
+    """
     if len(target) and (target.min() < 0 or target.max() >= shape[1]):
         raise op.damaged(f"adds to a target that does not exist (there are {shape[1]})")
     if not np.isfinite(weight).all():
         raise op.refuse("weights", "not finite", "Leaves must be finite numbers.")
+    _, first = np.unique(at * shape[1] + target, return_index=True)
+    if shape[1] == 1:
+        at = at[first]
+        target = target[first]
+        weight = weight[first]
+    elif len(first) < len(at) and op.get("aggregate_function", "SUM") in ("MIN", "MAX"):
+        raise op.refuse("target_ids", "one twice", "Give each leaf one weight of a target.")
     weights = np.zeros(shape, weight.dtype)
     np.add.at(weights, (at, target), weight)
     weighs = np.zeros(shape, np.bool_)

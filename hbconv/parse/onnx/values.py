@@ -186,13 +186,26 @@ class TextTensor(_OverRows):
     ----------
     columns : tuple of int
         Column of the schema of each entry.
+    edits : tuple of tuples of (str, str)
+        Texts of each entry that are replaced, and by what; () where none are.
+    lowered : bool
+        They are in lower case.
     """
 
     columns: tuple[int, ...]
+    edits: tuple[tuple[tuple[str, str], ...], ...] = ()
+    lowered: bool = False
+
+    @property
+    def edits_of(self) -> list[dict[str, str]]:
+        """What replaces the texts of each entry."""
+        return [dict(edits) for edits in self.edits or ((),) * len(self.columns)]
 
     def selected(self, places: npt.NDArray[np.int32]) -> TextTensor:
         """Return the same shape over other entries of the node."""
-        return replace(self, columns=tuple(self.columns[i] for i in places.tolist()))
+        columns = tuple(self.columns[i] for i in places.tolist())
+        edits = tuple(self.edits[i] for i in places.tolist()) if self.edits else ()
+        return replace(self, columns=columns, edits=edits)
 
 
 @dataclass(frozen=True)

@@ -130,3 +130,14 @@ def test_lists_of_other_lengths_end_in_an_error(name: str):
     del values[-1]
     with pytest.raises(hbconv.ConversionError):
         hbconv.convert(model)
+
+
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_weights_of_one_leaf_and_target(n_targets: int):
+    """Of a single target onnxruntime reads the first; of several it adds them up."""
+    model = trees.regressor(4, n_targets=n_targets)
+    for attribute in model.graph.node[0].attribute:
+        if attribute.name.startswith("target_"):
+            attribute.ints.extend(attribute.ints)
+            attribute.floats.extend([value / 3 for value in attribute.floats])
+    require_as_runtime(model, trees.rows(), size=1e-6)
