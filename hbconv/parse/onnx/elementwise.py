@@ -44,6 +44,7 @@ from hbconv.parse.onnx.values import (
     RowTensor,
     TextTensor,
     ends_of,
+    require_few,
 )
 
 __all__ = ["added", "broadcast", "constant_node"]
@@ -110,6 +111,7 @@ def broadcast(op: OnnxOperator, places: Sequence[int]) -> tuple[list[Operand], R
         dims = np.broadcast_shapes(*shapes)
     except ValueError as error:
         raise op.damaged(f"has inputs that do not fit ({error})") from error
+    require_few(dims)
     found = [_spread(v, s, dims, axis) for v, s in zip(values, shapes, strict=True)]
     node = next(x for x in found if isinstance(x, Node))
     return found, RowTensor(dims, axis, node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,15 @@ _OF_SHAPES = frozenset(
 )
 """Operators that only move the entries of a shape."""
 
+_BY_SIZE = frozenset(
+    {"BlackmanWindow", "HammingWindow", "HannWindow", "MelWeightMatrix", "Resize", "Upsample",
+     "CenterCropPad", "AffineGrid", "Col2Im", "MaxUnpool", "OneHot", "Scan", "SequenceMap"}
+)  # fmt: skip
+"""Operators whose constants may be of any size, which no model of this kind holds."""
+
 _REFUSED = {
     "Loop": "hbconv reads no loops.",
+    **dict.fromkeys(_BY_SIZE, "It makes a constant of any size. Store the constant instead."),
     **dict.fromkeys(
         (
             "Bernoulli",
@@ -75,6 +83,7 @@ def fold(node: Any, inputs: list[Numbers | None], opsets: Mapping[str, int]) -> 
     feeds = {f"x{i}": x for i, x in enumerate(inputs) if x is not None}
     with np.errstate(all="ignore"):
         model = _model_of(node, inputs, opsets)
+        _require_inferred_small(node, model)
         return tuple(np.asarray(y) for y in ReferenceEvaluator(model).run(None, feeds))
 
 
@@ -100,6 +109,23 @@ def _model_of(node: Any, inputs: list[Numbers | None], opsets: Mapping[str, int]
     return helper.make_model(graph, opset_imports=imports)
 
 
+def _require_inferred_small(node: Any, model: Any) -> None:
+    """Refuse an output that the shapes of the inputs make too large, before it is computed."""
+    from onnx import shape_inference
+
+    for output in shape_inference.infer_shapes(model).graph.output:
+        size = prod(dim.dim_value or 1 for dim in output.type.tensor_type.shape.dim)
+        if not 0 <= size <= MOST_ENTRIES:
+            raise _too_large(node, size)
+
+
+def _too_large(node: Any, size: float) -> ConversionError:
+    return ConversionError(
+        f"The ONNX file is damaged: {node.op_type} (node {node.name!r:.100}) makes {size:g} "
+        f"entries. hbconv takes up to {MOST_ENTRIES}."
+    )
+
+
 def _require_small(node: Any, inputs: list[Numbers]) -> None:
     if node.op_type not in _GROWS:
         return
@@ -107,7 +133,4 @@ def _require_small(node: Any, inputs: list[Numbers]) -> None:
     sizes = [float(np.prod(np.maximum(x, 1.0))) for x in factors[-1:]]
     size = max([1.0, *sizes]) * max([1, *(x.size for x in inputs[:1])])
     if not size <= MOST_ENTRIES:
-        raise ConversionError(
-            f"The ONNX file is damaged: {node.op_type} (node {node.name!r:.100}) makes {size:g} "
-            f"entries. hbconv takes up to {MOST_ENTRIES}."
-        )
+        raise _too_large(node, size)

@@ -149,7 +149,8 @@ def _form(source: Any, n_features: int | None) -> tuple[str, tuple[int, ...]]:
     known = tensor.HasField("shape")
     if known and not tensor.shape.dim:
         raise _refused(source, "shape", "()", "It must have rows.")
-    rest = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim[1:]]
+    sizes_told = (d.dim_value if d.HasField("dim_value") else -1 for d in tensor.shape.dim[1:])
+    rest = [size if size >= 0 else None for size in sizes_told]
     sizes = rest if known else [None]
     if len(sizes) == 1:
         sizes = [n_features if size is None else size for size in sizes]

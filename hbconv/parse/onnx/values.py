@@ -7,7 +7,7 @@ It is computed once, by numpy on the numbers of the columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Cast, LookupRows, Node, Recode, Select
 from hbconv.containers.extractors import TypedMappings
+from hbconv.errors import ConversionError
 
 __all__ = [
     "DTYPES",
@@ -34,10 +35,14 @@ __all__ = [
     "Value",
     "ends_of",
     "holds_rows",
+    "require_few",
 ]
 
 ROWS = (1 << 56) + 1
 """Stands for the number of rows in a constant shape."""
+
+MOST_OF_ROW = 1 << 22
+"""Entries of one row that a tensor may have: a damaged file would ask for all memory."""
 
 NARROW = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 12: "uint32", 13: "uint64"}
 """Types of ints that nodes hold as int64."""
@@ -90,7 +95,14 @@ class _OverRows:
         return shape
 
     def taking(self, places: npt.NDArray[np.int32], axis: int) -> Any:
-        """Return the tensor of these entries, whose rows are along an axis."""
+        """Return the tensor of these entries, whose rows are along an axis.
+
+        Raises
+        ------
+        ConversionError
+            There are more than ``MOST_OF_ROW``.
+        """
+        require_few(places.shape)
         moved = replace(self, dims=places.shape, axis=axis)
         if np.array_equal(places.ravel(), np.arange(self.width)):
             return moved
@@ -235,6 +247,15 @@ class FlatTensor:
 
 
 Value = KnownTensor | RowTensor | LabelTensor | TextTensor | MapList | MapRows | FlatTensor
+
+
+def require_few(dims: Sequence[int]) -> None:
+    """Refuse a tensor of too many entries of each row, before memory is asked for it."""
+    if prod(dims) > MOST_OF_ROW:
+        raise ConversionError(
+            f"The ONNX file is damaged: it computes {prod(dims):g} numbers of each row. hbconv "
+            f"takes up to {MOST_OF_ROW}."
+        )
 
 
 def ends_of(dtype: str) -> tuple[int, int]:
