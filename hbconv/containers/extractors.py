@@ -63,6 +63,9 @@ class Texts:
         Documents that count as empty.
     missing_is_empty, blank_is_empty : bool
         Missing documents, and those of whitespace alone, count as empty too.
+    folded : {"", "ascii", "characters"}
+        Each upper case letter counts as one lower case letter, whatever stands beside it: none,
+        those of ASCII, or all. ``lowercase`` goes by whole texts instead, as Python does.
     """
 
     unit: Literal["word", "char", "char_wb"] = "word"
@@ -77,6 +80,7 @@ class Texts:
     empty: tuple[str, ...] = ()
     missing_is_empty: bool = False
     blank_is_empty: bool = False
+    folded: Literal["", "ascii", "characters"] = ""
 
     @property
     def can_be_read(self) -> bool:

@@ -37,7 +37,7 @@ def is_text(value: Value) -> bool:
 
 def text_codes(op: OnnxOperator, x: TextTensor, known: Sequence[Sequence[str]]) -> Node:
     """Return the position of each text among those known for it, -1 for any other."""
-    if x.lowered:
+    if x.folded:
         raise op.refuse("input", "texts in lower case", "hbconv looks up texts as they come.")
     nodes = tuple(
         _codes(op, column, edits, texts)

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Cast, LookupRows, Node, Recode, Select
-from hbconv.containers.extractors import TypedMappings
+from hbconv.containers.extractors import Texts, TypedMappings
 from hbconv.errors import ConversionError
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "NarrowTensor",
     "RowTensor",
     "TextTensor",
+    "TokenTensor",
     "Value",
     "ends_of",
     "holds_rows",
@@ -200,13 +201,13 @@ class TextTensor(_OverRows):
         Column of the schema of each entry.
     edits : tuple of tuples of (str, str)
         Texts of each entry that are replaced, and by what; () where none are.
-    lowered : bool
-        They are in lower case.
+    folded : {"", "ascii", "characters"}
+        Which of their letters are in lower case, as ``Texts`` has it.
     """
 
     columns: tuple[int, ...]
     edits: tuple[tuple[tuple[str, str], ...], ...] = ()
-    lowered: bool = False
+    folded: Literal["", "ascii", "characters"] = ""
 
     @property
     def edits_of(self) -> list[dict[str, str]]:
@@ -218,6 +219,14 @@ class TextTensor(_OverRows):
         columns = tuple(self.columns[i] for i in places.tolist())
         edits = tuple(self.edits[i] for i in places.tolist()) if self.edits else ()
         return replace(self, columns=columns, edits=edits)
+
+
+@dataclass(frozen=True)
+class TokenTensor:
+    """Tokens of a column of texts: a row of each text, filled up to the longest."""
+
+    column: int
+    texts: Texts
 
 
 @dataclass(frozen=True)
@@ -246,7 +255,16 @@ class FlatTensor:
     values: RowTensor | LabelTensor
 
 
-Value = KnownTensor | RowTensor | LabelTensor | TextTensor | MapList | MapRows | FlatTensor
+Value = (
+    KnownTensor
+    | RowTensor
+    | LabelTensor
+    | TextTensor
+    | TokenTensor
+    | MapList
+    | MapRows
+    | FlatTensor
+)
 
 
 def require_few(dims: Sequence[int]) -> None:

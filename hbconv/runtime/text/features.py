@@ -23,7 +23,7 @@ from hbconv.containers.extractors import (
 )
 from hbconv.errors import InputError
 from hbconv.runtime.text.grams import Grams, find_grams, find_places
-from hbconv.runtime.text.tokenize import decoded, preparation, tokenizer
+from hbconv.runtime.text.tokenize import decoded, folded, preparation, tokenizer
 
 __all__ = ["INVALID", "Features", "read_features"]
 
@@ -64,7 +64,7 @@ def read_features(kind: object, rows: Sequence[Any], extractor: Extractor, where
 @read_features.register
 def _(kind: Texts, rows: Sequence[Any], extractor: Extractor, where: str) -> Features:
     try:
-        documents = decoded(rows, kind)
+        documents = folded(decoded(rows, kind), kind.folded)
     except TypeError as error:
         odd = next(row for row in rows if not isinstance(row, str | bytes))
         missing = isinstance(odd, float) and odd != odd
