@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
@@ -24,7 +24,8 @@ _OF_SHAPES = frozenset(
 
 _BY_SIZE = frozenset(
     {"BlackmanWindow", "HammingWindow", "HannWindow", "MelWeightMatrix", "Resize", "Upsample",
-     "CenterCropPad", "AffineGrid", "Col2Im", "MaxUnpool", "OneHot", "Scan", "SequenceMap"}
+     "CenterCropPad", "AffineGrid", "Col2Im", "Einsum", "GatherND", "MaxUnpool",
+     "OneHot", "Scan", "SequenceMap"}
 )  # fmt: skip
 """Operators whose constants may be of any size, which no model of this kind holds."""
 
@@ -44,6 +45,9 @@ _REFUSED = {
     ),
 }
 """Operators that are no constants though their inputs are, or may run without an end."""
+
+_OF_TABLES = frozenset({"ArrayFeatureExtractor", "CategoryMapper", "LabelEncoder"})
+"""Operators of ``ai.onnx.ml`` that exporters give constants."""
 
 _GROWS = frozenset({"Expand", "Tile", "ConstantOfShape", "Range", "Pad"})
 
@@ -74,16 +78,19 @@ def fold(node: Any, inputs: list[Numbers | None], opsets: Mapping[str, int]) -> 
         raise UnsupportedError(
             node.op_type, node.name or node.output[0], hint=_REFUSED[node.op_type]
         )
+    if node.domain == "ai.onnx.ml" and node.op_type not in _OF_TABLES:
+        hint = "It computes a constant. Store that instead."
+        raise UnsupportedError(node.op_type, node.name or node.output[0], hint=hint)
     if any(map(holds_rows, given)) and node.op_type not in _OF_SHAPES:
         name = node.name or node.output[0]
         raise UnsupportedError(
             node.op_type, name, "input 0", "number of rows", "Answers are computed row by row."
         )
     _require_small(node, given)
+    _require_inferred_small(node, given)
     feeds = {f"x{i}": x for i, x in enumerate(inputs) if x is not None}
     with np.errstate(all="ignore"):
         model = _model_of(node, inputs, opsets)
-        _require_inferred_small(node, model)
         return tuple(np.asarray(y) for y in ReferenceEvaluator(model).run(None, feeds))
 
 
@@ -109,14 +116,48 @@ def _model_of(node: Any, inputs: list[Numbers | None], opsets: Mapping[str, int]
     return helper.make_model(graph, opset_imports=imports)
 
 
-def _require_inferred_small(node: Any, model: Any) -> None:
-    """Refuse an output that the shapes of the inputs make too large, before it is computed."""
-    from onnx import shape_inference
+def _require_inferred_small(node: Any, inputs: list[Numbers]) -> None:
+    """Refuse an output that the sizes of the inputs may make too large, before it is computed.
 
-    for output in shape_inference.infer_shapes(model).graph.output:
-        size = prod(dim.dim_value or 1 for dim in output.type.tensor_type.shape.dim)
-        if not 0 <= size <= MOST_ENTRIES:
-            raise _too_large(node, size)
+    onnx infers shapes too, but ends the process over some damaged operators.
+    """
+    size = _PRODUCTS.get(node.op_type, _broadcast_size)(node, inputs) if inputs else 0
+    if size > MOST_ENTRIES:
+        raise _too_large(node, size)
+
+
+def _broadcast_size(node: Any, inputs: list[Numbers]) -> int:  # noqa: ARG001
+    try:
+        return prod(np.broadcast_shapes(*(x.shape for x in inputs)))
+    except ValueError:
+        return sum(x.size for x in inputs)
+
+
+def _product(node: Any, inputs: list[Numbers]) -> int:  # noqa: ARG001
+    shared = inputs[0].shape[-1] if inputs[0].ndim else 1
+    return prod(x.size // max(shared, 1) for x in inputs[:2])
+
+
+def _taken(node: Any, inputs: list[Numbers]) -> int:
+    axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
+    axis = -1 if node.op_type == "ArrayFeatureExtractor" else axis
+    shape = inputs[0].shape
+    size = shape[axis] if -len(shape) <= axis < len(shape) else 1
+    return inputs[0].size // max(size, 1) * inputs[-1].size
+
+
+def _sum(node: Any, inputs: list[Numbers]) -> int:  # noqa: ARG001
+    return sum(x.size for x in inputs)
+
+
+_PRODUCTS: Mapping[str, Callable[[Any, list[Numbers]], int]] = {
+    "Concat": _sum,
+    "MatMul": _product,
+    "Gemm": _product,
+    "Gather": _taken,
+    "ArrayFeatureExtractor": _taken,
+}
+"""Sizes of outputs that are no broadcast of the inputs."""
 
 
 def _too_large(node: Any, size: float) -> ConversionError:
