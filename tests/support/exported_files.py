@@ -152,6 +152,7 @@ CLASSIFIERS: dict[str, Callable[[], Any]] = {
     "BernoulliNB": naive_bayes.BernoulliNB,
     "MLP": lambda: neural_network.MLPClassifier((8,), max_iter=30, random_state=0),
     "KNN": lambda: neighbors.KNeighborsClassifier(3),
+    "KNNMinkowski": lambda: neighbors.KNeighborsClassifier(3, p=3),
     "KNNDistance": lambda: neighbors.KNeighborsClassifier(3, weights="distance"),
     "LDA": discriminant_analysis.LinearDiscriminantAnalysis,
     "QDA": lambda: discriminant_analysis.QuadraticDiscriminantAnalysis(reg_param=0.1),
