@@ -44,7 +44,8 @@ def run_session(
     Returns
     -------
     list
-        Arrays, and a list of dicts for an output that has a dict for each row.
+        Arrays, a list of arrays for an output of several targets, and a list of dicts for one that
+        has a dict for each row.
 
     Raises
     ------
@@ -140,6 +141,8 @@ def _array(port: InputPort, feeds: Mapping[str, Any]) -> npt.NDArray[Any]:
 
 
 def _shaped(values: Any, port: OutputPort) -> Any:
+    if isinstance(values, list):
+        return values
     if port.keys is None:
         rows = port.shape.index(-1)
         whole = np.asarray(values)

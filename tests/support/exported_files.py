@@ -329,6 +329,9 @@ def _cases() -> Iterator[Case]:
             yield Case(f"{name}-{data}-{_kind(makers)}", make, data)
     yield Case("MultinomialNB", naive_bayes.MultinomialNB, "positive")
     yield Case("ComplementNB", naive_bayes.ComplementNB, "positive")
+    linear = multioutput.MultiOutputClassifier(linear_model.LogisticRegression())
+    yield Case("LogisticLabels", lambda: linear, "labels", PLAIN)
+    yield Case("KNNLabels", CLASSIFIERS["KNN"], "labels", PLAIN)
     yield Case("ForestLabels", CLASSIFIERS["RandomForest"], "labels", PLAIN)
 
 

@@ -11,6 +11,7 @@ from hbconv.containers import (
     VECTOR,
     Cast,
     Labels,
+    MatrixList,
     Node,
     Output,
     OutputPort,
@@ -21,7 +22,15 @@ from hbconv.containers import (
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.parse.onnx.inputs import FileInput
 from hbconv.parse.onnx.maps import OnnxMap
-from hbconv.parse.onnx.values import LabelTensor, MapList, NarrowTensor, RowTensor, Value
+from hbconv.parse.onnx.movement import joined
+from hbconv.parse.onnx.values import (
+    LabelTensor,
+    MapList,
+    NarrowTensor,
+    RowTensor,
+    TensorList,
+    Value,
+)
 
 __all__ = ["Found", "methods_of"]
 
@@ -35,6 +44,12 @@ SCORES = {"scores": "decision_function", "score_samples": "score_samples"}
 PREDICTED = "PredictedLabel.output"
 SCORE = "Score.output"
 """Names that ML.NET gives what its models compute, among outputs for all columns of the table."""
+
+
+LABELS = ("label", "output_label")
+"""Names that skl2onnx gives labels, of several targets too."""
+
+Answer = RowTensor | LabelTensor | MapList | TensorList
 
 
 @dataclass(frozen=True)
@@ -81,11 +96,9 @@ def _told(names: Sequence[str]) -> dict[str, str]:
     return {SCORE: "predict"} if SCORE in names else {}
 
 
-def _guessed(
-    model: Any, given: Sequence[tuple[str, RowTensor | LabelTensor | MapList]]
-) -> dict[str, str]:
+def _guessed(model: Any, given: Sequence[tuple[str, Answer]]) -> dict[str, str]:
     """Return the methods by the kinds of the values, each method once."""
-    label = next((name for name, v in given if _is_label(v)), None)
+    label = next((name for name, v in given if _is_label(name, v)), None)
     methods: dict[str, str] = {}
     for name, value in given:
         method = _method(model, name, value, label, alone=len(given) == 1)
@@ -106,11 +119,11 @@ def _passed(
     return found if len(found) < len(names) else {}
 
 
-def _value(name: str, values: Mapping[str, Value]) -> RowTensor | LabelTensor | MapList:
+def _value(name: str, values: Mapping[str, Value]) -> Answer:
     found = values.get(name)
     if found is None:
         raise ConversionError(f"The ONNX file is damaged: nothing makes its output {name!r:.100}.")
-    if not isinstance(found, RowTensor | LabelTensor | MapList):
+    if not isinstance(found, Answer):
         kind = "a constant" if not hasattr(found, "columns") else "texts of the input"
         raise UnsupportedError(
             "output", name, "value", kind, "Answers are numbers or labels computed of the rows."
@@ -118,16 +131,17 @@ def _value(name: str, values: Mapping[str, Value]) -> RowTensor | LabelTensor | 
     return found
 
 
-def _is_label(value: RowTensor | LabelTensor | MapList) -> bool:
-    if isinstance(value, LabelTensor):
-        return value.width == 1
-    return isinstance(value, RowTensor) and value.dtype.startswith("int") and value.width == 1
+def _is_label(name: str, value: Answer) -> bool:
+    if isinstance(value, MapList | TensorList):
+        return False
+    one = value.width == 1 or name in LABELS
+    return one and (isinstance(value, LabelTensor) or value.dtype.startswith("int"))
 
 
 def _method(
     model: Any,
     name: str,
-    value: RowTensor | LabelTensor | MapList,
+    value: Answer,
     label: str | None,
     *,
     alone: bool,
@@ -156,15 +170,20 @@ def _regresses(model: Any, name: str) -> bool:
     return False
 
 
-def value_of(value: RowTensor | MapList) -> RowTensor:
-    """Return the numbers of an output."""
+def value_of(value: RowTensor | MapList | TensorList) -> RowTensor:
+    """Return the numbers of an output, those of a list side by side."""
+    if isinstance(value, TensorList):
+        return joined(list(value.values))
     return value.values if isinstance(value, MapList) else value
 
 
-def _output(value: RowTensor | LabelTensor | MapList, method: str) -> Output:
+def _output(value: Answer, method: str) -> Output:
     if isinstance(value, LabelTensor):
         return Output(value.node, Labels(Array(value.table.data), value.width == 1))
     numbers = value_of(value)
+    if isinstance(value, TensorList):
+        form = MatrixList(tuple(part.width for part in value.values))
+        return Output(numbers.node, form, dtype=numbers.dtype)
     node: Node = numbers.node
     dtype = numbers.narrow if isinstance(numbers, NarrowTensor) else node.type.dtype
     if dtype == "bool":
@@ -173,9 +192,9 @@ def _output(value: RowTensor | LabelTensor | MapList, method: str) -> Output:
     return Output(node, VECTOR, dtype) if one else Output(node, dtype=dtype)
 
 
-def _port(name: str, method: str, value: RowTensor | LabelTensor | MapList) -> OutputPort:
+def _port(name: str, method: str, value: Answer) -> OutputPort:
     keys = value.keys if isinstance(value, MapList) else None
-    shaped = value.values if isinstance(value, MapList) else value
+    shaped = value if isinstance(value, LabelTensor) else value_of(value)
     shape = tuple(-1 if i == shaped.axis else n for i, n in enumerate(shaped.dims))
     return OutputPort(name, method, shape, keys)
 
@@ -186,5 +205,6 @@ def _traits(outputs: Mapping[str, Output], session: Session) -> Traits:
         return Traits("ONNX", "transformer", session=session)
     classes = predicts.classes
     if classes is not None or not predicts.node.type.dtype.startswith("float"):
-        return Traits("ONNX", "classifier", classes, metric="accuracy", session=session)
+        metric = "accuracy" if predicts.is_vector else ""
+        return Traits("ONNX", "classifier", classes, metric=metric, session=session)
     return Traits("ONNX", "regressor", metric="r2", session=session)

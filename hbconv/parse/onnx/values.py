@@ -31,6 +31,7 @@ __all__ = [
     "MapRows",
     "NarrowTensor",
     "RowTensor",
+    "TensorList",
     "TextTensor",
     "TokenTensor",
     "Value",
@@ -238,6 +239,13 @@ class MapList:
 
 
 @dataclass(frozen=True)
+class TensorList:
+    """A sequence of matrices of one dtype: the answers of several targets."""
+
+    values: tuple[RowTensor, ...]
+
+
+@dataclass(frozen=True)
 class MapRows:
     """Rows of the input that are mappings of names to numbers."""
 
@@ -261,6 +269,7 @@ Value = (
     | LabelTensor
     | TextTensor
     | TokenTensor
+    | TensorList
     | MapList
     | MapRows
     | FlatTensor
