@@ -42,7 +42,7 @@ def open_session(path: Path, threads: int = 1) -> Any:
     graph = open_onnx(path)
     session = graph.traits.session or Session((), ())
     methods: dict[str, Callable[[Any], Any]] = {
-        port.method: partial(_answer, own, graph, session, port) for port in session.outputs
+        port.method: partial(_answer, own, graph, session, port) for port in session.computed
     }
     return SimpleNamespace(**methods)
 
@@ -56,6 +56,8 @@ def _answer(own: Any, graph: Graph, session: Session, port: OutputPort, rows: An
     (values,) = own.run([port.name], feeds)
     if port.keys is not None:
         return np.array([[row[key] for key in port.keys.data.tolist()] for row in values])
+    if isinstance(values, list):
+        return values
     answer = np.moveaxis(np.asarray(values), port.shape.index(-1), 0)
     flat = answer.reshape(len(answer), -1)
     return flat.ravel() if graph.outputs[port.method].is_vector else flat

@@ -47,7 +47,7 @@ from hbconv.containers.row_forms import (
     RowItems,
 )
 from hbconv.containers.schema import Column, Conventions, Schema, Type
-from hbconv.containers.session import InputPort, OutputPort, Session
+from hbconv.containers.session import InputPort, OutputPort, PassedPort, Session
 from hbconv.containers.show import show, show_rule
 from hbconv.containers.trend import Trend
 from hbconv.containers.vocabulary import Vocabulary
@@ -82,6 +82,7 @@ __all__ = [
     "Node",
     "Output",
     "OutputPort",
+    "PassedPort",
     "Paths",
     "RowItems",
     "Schema",

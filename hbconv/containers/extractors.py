@@ -13,7 +13,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-__all__ = ["WORD", "Buckets", "Extractor", "Mappings", "Name", "Pairs", "Terms", "Texts", "Tokens"]
+__all__ = [
+    "WORD",
+    "Buckets",
+    "Extractor",
+    "Mappings",
+    "Name",
+    "Pairs",
+    "Terms",
+    "Texts",
+    "Tokens",
+    "TypedMappings",
+]
 
 Name = str | int | float | bool | tuple["Name", ...] | None
 """What a feature may be called: texts nearly always, but mappings have keys of other types too."""
@@ -52,6 +63,9 @@ class Texts:
         Documents that count as empty.
     missing_is_empty, blank_is_empty : bool
         Missing documents, and those of whitespace alone, count as empty too.
+    folded : {"", "ascii", "characters"}
+        Each upper case letter counts as one lower case letter, whatever stands beside it: none,
+        those of ASCII, or all. ``lowercase`` goes by whole texts instead, as Python does.
     """
 
     unit: Literal["word", "char", "char_wb"] = "word"
@@ -66,6 +80,7 @@ class Texts:
     empty: tuple[str, ...] = ()
     missing_is_empty: bool = False
     blank_is_empty: bool = False
+    folded: Literal["", "ascii", "characters"] = ""
 
     @property
     def can_be_read(self) -> bool:
@@ -91,6 +106,19 @@ class Mappings:
     """
 
     separator: str = "="
+
+
+@dataclass(frozen=True)
+class TypedMappings:
+    """Each row maps names of one type to numbers; anything else is refused.
+
+    Parameters
+    ----------
+    names : {"text", "int", "position"}
+        What the names are; positions are ints from 0 on.
+    """
+
+    names: Literal["text", "int", "position"] = "text"
 
 
 @dataclass(frozen=True)
@@ -159,7 +187,7 @@ class Extractor:
 
     Parameters
     ----------
-    rows : Texts, Mappings, Pairs or Tokens
+    rows : Texts, Mappings, TypedMappings, Pairs or Tokens
         How a row is read.
     columns : Terms or Buckets
         How features become columns.
@@ -169,7 +197,7 @@ class Extractor:
         Every sum counts as 1.
     """
 
-    rows: Texts | Mappings | Pairs | Tokens
+    rows: Texts | Mappings | TypedMappings | Pairs | Tokens
     columns: Terms | Buckets
     dtype: str = "float64"
     binary: bool = False

@@ -19,7 +19,7 @@ from hbconv.containers.nodes.inputs import Codes, Columns, Entries
 from hbconv.containers.nodes.wiring import ByForm
 from hbconv.containers.output import Output
 from hbconv.containers.schema import Schema
-from hbconv.containers.session import Session
+from hbconv.containers.session import PassedPort, Session
 from hbconv.errors import VerificationError
 from hbconv.names import INVERSE
 
@@ -285,7 +285,10 @@ def _verify_session(session: Session, graph: Graph) -> None:
     columns = [column for port in session.inputs for column in port.columns]
     if sorted(columns) != list(range(len(graph.schema.columns))):
         raise VerificationError("inputs are made of other columns than there are")
-    for port in session.outputs:
+    named = {port.name for port in session.inputs}
+    if any(isinstance(port, PassedPort) and port.source not in named for port in session.outputs):
+        raise VerificationError("an output repeats an input that does not exist")
+    for port in session.computed:
         if port.method not in graph.outputs or port.shape.count(-1) != 1:
             raise VerificationError(f"output {port.name!r:.50} is no tensor over the rows")
         width = graph.outputs[port.method].node.type.width

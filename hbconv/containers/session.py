@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hbconv.array import Array
 
-__all__ = ["InputPort", "OutputPort", "Session"]
+__all__ = ["InputPort", "OutputPort", "PassedPort", "Session"]
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,28 @@ class OutputPort:
 
 
 @dataclass(frozen=True)
+class PassedPort:
+    """One output of the file that repeats an input.
+
+    Parameters
+    ----------
+    name : str
+    source : str
+        Name of the input.
+    """
+
+    name: str
+    source: str
+
+
+@dataclass(frozen=True)
 class Session:
     """Inputs and outputs of the file, in its order."""
 
     inputs: tuple[InputPort, ...]
-    outputs: tuple[OutputPort, ...]
+    outputs: tuple[OutputPort | PassedPort, ...]
+
+    @property
+    def computed(self) -> tuple[OutputPort, ...]:
+        """Outputs that are computed of the rows."""
+        return tuple(port for port in self.outputs if isinstance(port, OutputPort))

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Graph, InputPort, OutputPort, Session
+from hbconv.containers import Graph, InputPort, OutputPort, PassedPort, Session
 from hbconv.errors import InputError
 from hbconv.names import guess, unknown
 from hbconv.runtime.batching import chunks
 from hbconv.runtime.inputs.read import read_table
-from hbconv.runtime.inputs.table import Reads
-from hbconv.runtime.outputs.answers import answer, join
+from hbconv.runtime.inputs.table import Reads, Table
+from hbconv.runtime.outputs.answers import answer, in_order, join
 from hbconv.runtime.programs import Programs
 
 __all__ = ["run_session"]
@@ -38,12 +38,14 @@ def run_session(
     names : sequence of str, or None
         Outputs that are asked for; None: all.
     feeds : mapping of str to array
-        An array for each input of the file, of shape (n_rows, width).
+        An array for each input of the file, of shape (n_rows, width). For an input of a mapping:
+        one mapping, or a list of them.
 
     Returns
     -------
     list
-        Arrays, and a list of dicts for an output that has a dict for each row.
+        Arrays, a list of arrays for an output of several targets, and a list of dicts for one that
+        has a dict for each row.
 
     Raises
     ------
@@ -54,12 +56,25 @@ def run_session(
     """
     session = graph.traits.session or Session((), ())
     ports = [_find(session, name) for name in names] if names is not None else session.outputs
-    methods = tuple(dict.fromkeys(port.method for port in ports))
-    found = _answered(graph, programs, methods, read_table(_rows(session, feeds, reads), reads))
-    return [_shaped(found[port.method], port) for port in ports]
+    computed = [port for port in ports if isinstance(port, OutputPort)]
+    methods = tuple(dict.fromkeys(port.method for port in computed))
+    rows = _rows(session, feeds, reads)
+    found = _answered(graph, programs, methods, read_table(rows, reads)) if methods else {}
+    return [
+        _passed(feeds[port.source])
+        if isinstance(port, PassedPort)
+        else _shaped(found[port.method], port)
+        for port in ports
+    ]
 
 
-def _find(session: Session, name: str) -> OutputPort:
+def _passed(fed: Any) -> npt.NDArray[Any]:
+    """Return a fed array as it is; texts as objects."""
+    array = np.asarray(fed)
+    return array.astype(object) if array.dtype.kind in "UT" else array
+
+
+def _find(session: Session, name: str) -> OutputPort | PassedPort:
     for port in session.outputs:
         if port.name == name:
             return port
@@ -67,25 +82,38 @@ def _find(session: Session, name: str) -> OutputPort:
 
 
 def _answered(
-    graph: Graph, programs: Programs, methods: tuple[str, ...], table: Any
+    graph: Graph, programs: Programs, methods: tuple[str, ...], table: Table
 ) -> dict[str, Any]:
-    """Run one program for all methods, by chunks if the rows are many."""
-    asked = programs.converted(methods, table)
-    program = programs.program(methods, asked.dtypes, asked.padding)
+    """Run one program for all methods, by groups of similar sparse rows."""
+    groups = programs.converted(methods, table).groups(sparse=False)
+    found = [_of_group(graph, programs, methods, part) for _, part in groups]
+    if len(groups) == 1:
+        return found[0]
+    order = np.concatenate([rows for rows, _ in groups])
+    return {m: in_order(join([part[m] for part in found]), order) for m in methods}
+
+
+def _of_group(
+    graph: Graph, programs: Programs, methods: tuple[str, ...], table: Table
+) -> dict[str, Any]:
+    """Answer by chunks if the rows are many."""
+    program = programs.program(methods, table.dtypes, table.padding)
     parts: dict[str, list[Any]] = {method: [] for method in methods}
-    for rows in chunks(asked.rows, program.chunk):
-        values = program.checked(asked.part(rows))
+    for rows in chunks(table.rows, program.chunk):
+        values = program.checked(table.part(rows))
         for method in methods:
             parts[method].append(answer(graph.outputs[method], values[method]))
     return {method: join(part) for method, part in parts.items()}
 
 
 def _rows(session: Session, feeds: Mapping[str, Any], reads: Reads) -> Any:
-    """Return the feeds as one matrix, or as columns by name."""
+    """Return the feeds as one matrix, as columns by name, or as mappings."""
     known = [port.name for port in session.inputs]
     for name in feeds:
         if name not in known:
             raise InputError(f"There is no input {name!r}.{guess(name, known)}")
+    if reads.schema.conventions.items:
+        return _fed(session.inputs[0], feeds)
     arrays = [_array(port, feeds) for port in session.inputs]
     if len({len(array) for array in arrays}) > 1:
         raise InputError("The inputs have different numbers of rows.")
@@ -98,10 +126,14 @@ def _rows(session: Session, feeds: Mapping[str, Any], reads: Reads) -> Any:
     }
 
 
-def _array(port: InputPort, feeds: Mapping[str, Any]) -> npt.NDArray[Any]:
+def _fed(port: InputPort, feeds: Mapping[str, Any]) -> Any:
     if port.name not in feeds:
         raise InputError(f"Input {port.name!r} is missing.")
-    array = np.asarray(feeds[port.name])
+    return feeds[port.name]
+
+
+def _array(port: InputPort, feeds: Mapping[str, Any]) -> npt.NDArray[Any]:
+    array = np.asarray(_fed(port, feeds))
     if array.ndim == 0 or array.shape[1:] != port.shape:
         shape = ", ".join(map(str, ("rows", *port.shape)))
         raise InputError(f"Input {port.name!r} has shape {array.shape}; it must be ({shape}).")
@@ -109,6 +141,8 @@ def _array(port: InputPort, feeds: Mapping[str, Any]) -> npt.NDArray[Any]:
 
 
 def _shaped(values: Any, port: OutputPort) -> Any:
+    if isinstance(values, list):
+        return values
     if port.keys is None:
         rows = port.shape.index(-1)
         whole = np.asarray(values)

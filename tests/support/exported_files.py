@@ -88,7 +88,7 @@ def table(data: str) -> tuple[Any, Any]:
 
 
 def _mixed(x: Any) -> pd.DataFrame:
-    colours = np.array(["red", "green", "blue"])[(np.abs(x[:, 0]) * 10).astype(int) % 3]
+    colours = np.array(["red", "green", "blue", ""])[(np.abs(x[:, 0]) * 10).astype(int) % 4]
     sizes = (np.abs(x[:, 1]) * 10).astype(np.int64) % 4
     columns = {"a": x[:, 2], "b": x[:, 3], "colour": colours, "size": sizes}
     return pd.DataFrame(columns)
@@ -152,6 +152,7 @@ CLASSIFIERS: dict[str, Callable[[], Any]] = {
     "BernoulliNB": naive_bayes.BernoulliNB,
     "MLP": lambda: neural_network.MLPClassifier((8,), max_iter=30, random_state=0),
     "KNN": lambda: neighbors.KNeighborsClassifier(3),
+    "KNNMinkowski": lambda: neighbors.KNeighborsClassifier(3, p=3),
     "KNNDistance": lambda: neighbors.KNeighborsClassifier(3, weights="distance"),
     "LDA": discriminant_analysis.LinearDiscriminantAnalysis,
     "QDA": lambda: discriminant_analysis.QuadraticDiscriminantAnalysis(reg_param=0.1),
@@ -265,6 +266,17 @@ def _mixed_pipeline(last: Any) -> Any:
     return make_pipeline(ColumnTransformer(parts), last)
 
 
+def _filled_pipeline(last: Any) -> Any:
+    """Fill empty texts with the most frequent one, and encode known categories alone."""
+    filler = impute.SimpleImputer(missing_values="", strategy="most_frequent")
+    parts = [
+        ("numbers", preprocessing.StandardScaler(), ["a", "b"]),
+        ("texts", make_pipeline(filler, preprocessing.OneHotEncoder()), ["colour"]),
+        ("sizes", preprocessing.OneHotEncoder(), ["size"]),
+    ]
+    return make_pipeline(ColumnTransformer(parts), last)
+
+
 def _ordinal_pipeline() -> Any:
     encoder = preprocessing.OrdinalEncoder()
     parts = [("numbers", "passthrough", ["a", "b"]), ("texts", encoder, ["colour"])]
@@ -279,6 +291,7 @@ MIXED: dict[str, Callable[[], Any]] = {
         ensemble.RandomForestClassifier(5, max_depth=4, random_state=0)
     ),
     "Ordinal": _ordinal_pipeline,
+    "Filled": lambda: _filled_pipeline(linear_model.LogisticRegression()),
 }
 
 MISSING: dict[str, Callable[[], Any]] = {
@@ -290,6 +303,7 @@ MISSING: dict[str, Callable[[], Any]] = {
 }
 
 PLAIN = {"zipmap": False}
+LEAF = {"decision_leaf": True, "decision_path": True}
 
 
 def _cases() -> Iterator[Case]:
@@ -298,6 +312,9 @@ def _cases() -> Iterator[Case]:
         yield Case(f"{name}-texts", make, "texts", PLAIN)
     for name in ("LogisticRegression", "RandomForest", "GaussianNB", "MLP"):
         yield Case(f"{name}-zipmap", CLASSIFIERS[name], "texts")
+    yield Case("DecisionTree-leaf", CLASSIFIERS["DecisionTree"], "three", PLAIN | LEAF)
+    yield Case("RandomForest-leaf", CLASSIFIERS["RandomForest"], "texts", PLAIN | LEAF)
+    yield Case("RandomForest-ints", CLASSIFIERS["RandomForest"], "three")
     raw = {"zipmap": False, "raw_scores": True}
     for name in ("LogisticRegression", "SVC", "GradientBoosting"):
         yield Case(f"{name}-raw", CLASSIFIERS[name], "three", raw)
@@ -312,6 +329,9 @@ def _cases() -> Iterator[Case]:
             yield Case(f"{name}-{data}-{_kind(makers)}", make, data)
     yield Case("MultinomialNB", naive_bayes.MultinomialNB, "positive")
     yield Case("ComplementNB", naive_bayes.ComplementNB, "positive")
+    linear = multioutput.MultiOutputClassifier(linear_model.LogisticRegression())
+    yield Case("LogisticLabels", lambda: linear, "labels", PLAIN)
+    yield Case("KNNLabels", CLASSIFIERS["KNN"], "labels", PLAIN)
     yield Case("ForestLabels", CLASSIFIERS["RandomForest"], "labels", PLAIN)
 
 

@@ -105,23 +105,27 @@ def classifier(seed: int, n_classes: int, targets: Any, low: float = -1, **attri
     )  # fmt: skip
 
 
-def ensemble(seed: int, **attributes: Any) -> Any:
-    """Return a TreeEnsemble of opset 5 with splits on sets."""
+def ensemble(
+    seed: int, members: list[float] | None = None, dtype: str = "float32", **attributes: Any
+) -> Any:
+    """Return a TreeEnsemble of opset 5 with splits on sets: those of the given members, or some."""
     rng = np.random.default_rng(seed)
     sets = [rng.choice([0, 1, 3], 2, replace=False) for _ in range(3)]
-    members = np.concatenate([np.append(values, np.nan) for values in sets]).astype(np.float32)
+    sets = sets if members is None else [np.array(members)] * 3
+    float_type = TensorProto.FLOAT if dtype == "float32" else TensorProto.DOUBLE
+    values = np.concatenate([np.append(values, np.nan) for values in sets]).astype(dtype)
     tensors = {
-        "nodes_splits": (TensorProto.FLOAT, [0.5, 0.0, 0.0, 0.0, 1.0]),
+        "nodes_splits": (float_type, [0.5, 0.0, 0.0, 0.0, 1.0]),
         "nodes_modes": (TensorProto.UINT8, [0, 6, 6, 6, 1]),
-        "leaf_weights": (TensorProto.FLOAT, rng.uniform(-1, 1, 6).astype(np.float32)),
-        "membership_values": (TensorProto.FLOAT, members),
+        "leaf_weights": (float_type, rng.uniform(-1, 1, 6).astype(dtype)),
+        "membership_values": (float_type, values),
     }
     made = {
         name: helper.make_tensor(name, type_, [len(values)], values)
         for name, (type_, values) in tensors.items()
     }
     return model_of(
-        "TreeEnsemble", {"y": TensorProto.FLOAT}, **made,
+        "TreeEnsemble", {"y": float_type}, dtype, **made,
         tree_roots=[0, 4], nodes_featureids=[0, 1, 2, 0, 1], n_targets=2,
         nodes_truenodeids=[1, 0, 3, 2, 4], nodes_trueleafs=[0, 1, 0, 1, 1],
         nodes_falsenodeids=[2, 1, 3, 3, 5], nodes_falseleafs=[0, 1, 1, 1, 1],

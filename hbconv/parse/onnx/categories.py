@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import FindCode, Node, OneHot, Recode
+from hbconv.containers import Check, Compare, FindCode, Node, OneHot, Recode
 from hbconv.parse.onnx.operator import OnnxOperator, operator
 from hbconv.parse.onnx.texts import text_codes
 from hbconv.parse.onnx.values import LabelTensor, MapList, RowTensor, TextTensor, Value
@@ -47,19 +47,23 @@ def _found(x: RowTensor, known: Numbers) -> Node:
 
 @operator("OneHotEncoder", domain=ML)
 def read_one_hot(op: OnnxOperator) -> RowTensor:
-    """Write 1 at the position of the category; a new last axis holds the categories."""
+    """Write 1 at the position of the category; a new last axis holds the categories.
+
+    Unknown ones are zeros, or refused where ``zeros`` is 0.
+    """
     texts = op.texts("cats_strings")
     known = np.array(texts) if texts else op.numbers("cats_int64s", "int64")
     if not len(known) or len(set(known.tolist())) != len(known):
         raise op.damaged("has no categories, or one twice")
-    if not op.get("zeros", 1):
-        raise op.refuse("zeros", 0, "hbconv writes zeros for an unknown category.")
     value = op.value()
     if isinstance(value, RowTensor) and value.dtype.startswith("float"):
         value = value.cast("int64")
         node, dims, axis = _found(value, known), value.dims, value.axis
     else:
         node, dims, axis = _positions(op, value, known)
+    if not op.get("zeros", 1):
+        told = f"OneHotEncoder (node {op.name!r:.100}) reads a category that it does not know."
+        op.checks.append(Check(Compare.of(node, "lt", 0), told, op.name))
     hot = OneHot(node, (len(known),) * node.type.width, "float32")
     return RowTensor((*dims, len(known)), axis, hot)
 
@@ -151,9 +155,3 @@ def read_zip_map(op: OnnxOperator) -> MapList:
     if len(keys) != x.width or len(set(keys.tolist())) != len(keys):
         raise op.damaged(f"names {len(keys)} columns of {x.width}, or two alike")
     return MapList(x, Array(keys))
-
-
-@operator("DictVectorizer", "CastMap", domain=ML)
-def read_maps(op: OnnxOperator) -> Value:
-    """Refuse maps as inputs."""
-    raise op.refuse("input", "a map", "Give columns: export with one input for each key.")

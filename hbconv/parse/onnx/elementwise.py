@@ -14,12 +14,14 @@ from hbconv.containers import (
     Add,
     Affine,
     Cast,
+    Check,
     Choose,
     Clip,
     Compare,
     Concat,
     ConstantRows,
     IsMissing,
+    IsOutside,
     Map,
     Maximum,
     Multiply,
@@ -31,14 +33,18 @@ from hbconv.containers import (
     Select,
 )
 from hbconv.parse.onnx.operator import OnnxOperator, operator
-from hbconv.parse.onnx.texts import is_text, text_codes
+from hbconv.parse.onnx.texts import chosen_texts, equal_texts, is_text
 from hbconv.parse.onnx.values import (
     DTYPES,
+    NARROW,
     KnownTensor,
     LabelTensor,
     MapList,
+    NarrowTensor,
     RowTensor,
     TextTensor,
+    ends_of,
+    require_few,
 )
 
 __all__ = ["added", "broadcast", "constant_node"]
@@ -57,9 +63,17 @@ FUNCTIONS = {
 @operator(*FUNCTIONS)
 def read_function(op: OnnxOperator) -> RowTensor:
     """Apply a function to each entry."""
+    _refuse_narrow(op)
     x = op.rows()
     found = Map(x.node, FUNCTIONS[op.kind])
     return x.of(found if found.type.dtype == x.dtype else Cast(found, x.dtype))
+
+
+def _refuse_narrow(op: OnnxOperator) -> None:
+    """Refuse to compute with ints that would wrap around."""
+    narrow = [x.narrow for x in op.inputs if isinstance(x, NarrowTensor)]
+    if narrow:
+        raise op.refuse("input type", narrow[0], "Cast to int64 or float before.")
 
 
 @operator("Softplus")
@@ -97,6 +111,7 @@ def broadcast(op: OnnxOperator, places: Sequence[int]) -> tuple[list[Operand], R
         dims = np.broadcast_shapes(*shapes)
     except ValueError as error:
         raise op.damaged(f"has inputs that do not fit ({error})") from error
+    require_few(dims)
     found = [_spread(v, s, dims, axis) for v, s in zip(values, shapes, strict=True)]
     node = next(x for x in found if isinstance(x, Node))
     return found, RowTensor(dims, axis, node)
@@ -185,6 +200,7 @@ ARITHMETIC: dict[str, Callable[[OnnxOperator, Operand, Operand], Node]] = {
 @operator(*ARITHMETIC)
 def read_arithmetic(op: OnnxOperator) -> RowTensor:
     """Add, subtract, multiply or divide two tensors."""
+    _refuse_narrow(op)
     (x, y), shape = broadcast(op, (0, 1))
     return shape.of(ARITHMETIC[op.kind](op, x, y))
 
@@ -267,7 +283,7 @@ MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 def read_comparison(op: OnnxOperator) -> RowTensor:
     """Compare two tensors, or texts with a constant."""
     if op.kind == "Equal" and (is_text(op.value(0)) or is_text(op.value(1))):
-        return _equal_texts(op)
+        return equal_texts(op)
     (x, y), shape = broadcast(op, (0, 1))
     relation = RELATIONS[op.kind]
     if shape.dtype == "bool":
@@ -277,21 +293,6 @@ def read_comparison(op: OnnxOperator) -> RowTensor:
     node, constant = _beside(x, y)
     relation = relation if node is x else MIRRORED[relation]
     return shape.of(Compare(node, relation, Array(constant)))
-
-
-def _equal_texts(op: OnnxOperator) -> RowTensor:
-    """Compare texts, or entries of a table, with one constant text."""
-    values = [op.value(0), op.value(1)]
-    constants = [v for v in values if isinstance(v, KnownTensor)]
-    if len(constants) != 1 or constants[0].data.size != 1:
-        raise op.refuse("inputs", "two columns of texts", "hbconv compares with one text.")
-    known = str(constants[0].data.ravel()[0])
-    (x,) = (v for v in values if isinstance(v, LabelTensor | TextTensor))
-    if isinstance(x, TextTensor):
-        codes = text_codes(op, x, [(known,)] * x.width)
-    else:
-        codes = x.recoded(np.where(x.table.data.astype(str) == known, 0, -1).astype(np.int32))
-    return RowTensor(x.dims, x.axis, Compare.of(codes, "eq", 0))
 
 
 @operator("And", "Or", "Xor")
@@ -327,33 +328,13 @@ def read_is_inf(op: OnnxOperator) -> RowTensor:
 
 
 @operator("Where")
-def read_where(op: OnnxOperator) -> RowTensor | LabelTensor:
-    """Choose between two tensors, or between constant texts."""
+def read_where(op: OnnxOperator) -> RowTensor | LabelTensor | TextTensor:
+    """Choose between two tensors, or between texts."""
     if is_text(op.value(1)) or is_text(op.value(2)):
-        return _chosen_labels(op)
+        return chosen_texts(op)
     (condition, x, y), shape = broadcast(op, (0, 1, 2))
     nodes = [constant_node(op, v) for v in (condition, x, y)]
     return shape.of(Choose(nodes[0], nodes[1], nodes[2]))
-
-
-def _chosen_labels(op: OnnxOperator) -> LabelTensor:
-    condition = op.rows()
-    tables: list[Numbers] = []
-    codes: list[Node] = []
-    for place in (1, 2):
-        value = op.value(place)
-        first = sum(len(table) for table in tables)
-        if isinstance(value, LabelTensor) and value.dims == condition.dims:
-            tables.append(value.table.data)
-            codes.append(value.recoded(np.arange(len(value.table), dtype=np.int32) + first))
-        elif isinstance(value, KnownTensor) and value.data.size == 1:
-            tables.append(value.data.ravel())
-            codes.append(constant_node(op, np.full(condition.width, first, np.int32)))
-        else:
-            raise op.refuse(f"input {place}", "texts", "hbconv chooses between class labels.")
-    node = Choose(condition.node, codes[0], codes[1])
-    table = np.concatenate([np.asarray(t, str) for t in tables])
-    return LabelTensor(condition.dims, condition.axis, node, Array(table))
 
 
 @operator("Cast")
@@ -381,7 +362,19 @@ def cast(op: OnnxOperator, x: RowTensor, dtype: str) -> RowTensor:
         raise op.refuse("to", dtype, "hbconv makes no texts of computed numbers.")
     if dtype == "bool" and x.dtype != "bool":
         return x.of(Compare(x.node, "ne", Array(np.zeros(x.width, x.dtype))))
-    return x.cast(dtype)
+    return _narrowed(op, x, dtype) if dtype in NARROW.values() else x.cast(dtype)
+
+
+def _narrowed(op: OnnxOperator, x: RowTensor, dtype: str) -> RowTensor:
+    """Convert to a type of ints that holds less; rows that would wrap around are refused."""
+    if isinstance(x, NarrowTensor) and x.narrow == dtype:
+        return x
+    held = x.cast("int64").node
+    if x.dtype != "bool":
+        least, most = ends_of(dtype)
+        told = f"Cast (node {op.name!r:.100}) writes {dtype}: {least} to {most}, not beyond."
+        op.checks.append(Check(IsOutside.of(held, least, most), told, op.name))
+    return NarrowTensor(x.dims, x.axis, held, dtype)
 
 
 def _converted(op: OnnxOperator, table: Numbers, dtype: str) -> Numbers:

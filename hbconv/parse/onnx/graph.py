@@ -4,22 +4,41 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Check, Codes, Columns, Graph, Node, Schema, Vocabulary, at_step
+from hbconv.containers import (
+    Check,
+    Codes,
+    Columns,
+    Graph,
+    Node,
+    Schema,
+    Vocabulary,
+    at_step,
+    topological,
+)
 from hbconv.errors import ConversionError, MissingPackageError, UnsupportedError
 from hbconv.parse.checks.damage import reading
 from hbconv.parse.checks.soundness import require_sound
 from hbconv.parse.onnx.fold import fold
-from hbconv.parse.onnx.inputs import OnnxInput, read_inputs, schema_of
+from hbconv.parse.onnx.inputs import FileInput, read_inputs, schema_of
+from hbconv.parse.onnx.maps import row_of
 from hbconv.parse.onnx.operator import OPERATORS, OnnxOperator
 from hbconv.parse.onnx.outputs import methods_of
-from hbconv.parse.onnx.values import KnownTensor, Value, holds_rows
+from hbconv.parse.onnx.stored import attribute_value, constants, plain, require_inside
+from hbconv.parse.onnx.values import (
+    KnownTensor,
+    LabelTensor,
+    MapRows,
+    RowTensor,
+    Value,
+    holds_rows,
+)
 
 __all__ = ["is_onnx_model", "open_onnx", "parse_onnx"]
 
@@ -76,42 +95,34 @@ def parse_onnx(model: Any, n_features: int | None = None) -> Graph:
     """
     with reading("The ONNX model", _WAY_OUT):
         opsets = {o.domain if o.domain != "ai.onnx" else "": o.version for o in model.opset_import}
-        constants = dict(_constants(model.graph))
-        inputs = read_inputs(model.graph, frozenset(constants), n_features)
+        require_inside(model.graph)
+        known = dict(constants(model.graph))
+        inputs = read_inputs(model.graph, frozenset(known), n_features)
         schema = schema_of(inputs)
-        walk = _Walk(schema, opsets, constants | _read(inputs, schema))
+        walk = _Walk(schema, opsets, known | _read(inputs, schema))
         for node in model.graph.node:
             walk.step(node)
         found = methods_of(model, inputs, walk.values)
-        typed = (check for source in inputs for check in source.checks(schema))
+        typed = _typed(inputs, schema, found.roots + tuple(c.node for c in walk.checks))
         checks = (*typed, *walk.checks)
         return require_sound(
             Graph(schema, found.outputs, checks, found.traits, False, (), _WHY_DENSE)
         )
 
 
+def _typed(inputs: Sequence[FileInput], schema: Schema, roots: tuple[Node, ...]) -> Iterator[Check]:
+    """Return what the types of the inputs refuse, of those inputs that something reads."""
+    leaves = (node for node in topological(roots) if isinstance(node, Columns))
+    read = {column for leaf in leaves for column in leaf.columns}
+    for source in inputs:
+        if read.intersection(source.port.columns):
+            yield from source.checks(schema)
+
+
 _WHY_DENSE = "A converted ONNX file takes no sparse matrix. Give X.toarray()."
 
 
-def _constants(graph: Any) -> Iterator[tuple[str, Value]]:
-    from onnx import numpy_helper
-
-    if graph.sparse_initializer:
-        raise UnsupportedError("initializer", "sparse", hint="Store it as a dense tensor.")
-    for tensor in graph.initializer:
-        yield tensor.name, KnownTensor(_plain(numpy_helper.to_array(tensor)))
-
-
-def _plain(data: Any) -> Any:
-    """Return texts as ``U`` strings, and everything else as it is."""
-    array = np.asarray(data)
-    if array.dtype.kind != "O":
-        return array
-    texts = [v.decode("utf-8") if isinstance(v, bytes) else str(v) for v in array.ravel()]
-    return np.array(texts, str).reshape(array.shape)
-
-
-def _read(inputs: Sequence[OnnxInput], schema: Schema) -> dict[str, Value]:
+def _read(inputs: Sequence[FileInput], schema: Schema) -> dict[str, Value]:
     return {source.name: source.value(schema) for source in inputs}
 
 
@@ -130,16 +141,51 @@ class _Walk:
         name = node.name or (node.output[0] if node.output else "")
         inputs = tuple(self._value(node, name, source) for source in node.input)
         opset = self.opsets.get(domain, 1)
-        if _is_constant(node, inputs):
+        made: tuple[Value | None, ...]
+        if node.op_type == "If":
+            made = self._branch(node, name, inputs)
+        elif _is_constant(node, inputs):
             data = [v.data if isinstance(v, KnownTensor) else None for v in inputs]
-            made: tuple[Value | None, ...] = tuple(
-                KnownTensor(_plain(y)) for y in fold(node, data, self.opsets)
-            )
+            made = tuple(KnownTensor(plain(y)) for y in fold(node, data, self.opsets))
         else:
             made = self._read(node, name, domain, inputs, opset)
         for output, value in zip(node.output, made, strict=False):
             if output and value is not None:
-                self.values[output] = value
+                self._keep(name, output, value)
+
+    def _keep(self, node: str, output: str, value: Value) -> None:
+        """Give a value its name, which no other has.
+
+        Its type and key are found while all below have theirs: a chain of operators may be long.
+        """
+        if output in self.values:
+            raise ConversionError(
+                f"The ONNX file is damaged: node {node!r:.100} makes {output!r:.100}, which is "
+                "there already."
+            )
+        if isinstance(value, RowTensor | LabelTensor):
+            _ = value.node.type, value.node.key
+        self.values[output] = value
+
+    def _branch(
+        self, node: Any, name: str, inputs: tuple[Value | None, ...]
+    ) -> tuple[Value | None, ...]:
+        """Read the branch that a constant condition takes."""
+        condition = inputs[0] if inputs else None
+        if not isinstance(condition, KnownTensor) or condition.data.size != 1:
+            raise UnsupportedError(
+                "If",
+                name,
+                "cond",
+                "computed from the rows",
+                "hbconv takes the branch of a constant. Use Where to choose row by row.",
+            )
+        wanted = "then_branch" if condition.data.ravel()[0] else "else_branch"
+        (branch,) = (a.g for a in node.attribute if a.name == wanted)
+        inner = replace(self, values=self.values | dict(constants(branch)))
+        for each in branch.node:
+            inner.step(each)
+        return tuple(inner.values[output.name] for output in branch.output)
 
     def _value(self, node: Any, name: str, source: str) -> Value | None:
         if not source:
@@ -163,7 +209,7 @@ class _Walk:
                 hint=f"hbconv does not read this operator of {where} {opset}. "
                 "Convert the fitted model itself, if you have it.",
             )
-        attributes = {a.name: _attribute(a) for a in node.attribute}
+        attributes = {a.name: attribute_value(a) for a in node.attribute}
         op = OnnxOperator(
             node.op_type,
             name,
@@ -182,6 +228,9 @@ class _Walk:
     @property
     def _row(self) -> Node:
         """A node that tells the number of rows."""
+        if self.schema.conventions.items:
+            (maps,) = (value for value in self.values.values() if isinstance(value, MapRows))
+            return row_of(self.schema, maps)
         numbers = [i for i, c in enumerate(self.schema.columns) if c.dtype != "string"]
         if numbers:
             return Columns(self.schema, Array.of(numbers[:1], np.int32))
@@ -194,10 +243,3 @@ def _is_constant(node: Any, inputs: tuple[Value | None, ...]) -> bool:
         return False
     makes_rows = any(isinstance(v, KnownTensor) and holds_rows(v.data) for v in inputs)
     return not (makes_rows and node.op_type in _OF_ROWS)
-
-
-def _attribute(attribute: Any) -> Any:
-    from onnx import TensorProto, helper, numpy_helper
-
-    value = helper.get_attribute_value(attribute)
-    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value

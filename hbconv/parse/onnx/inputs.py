@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -18,13 +18,23 @@ from hbconv.containers import (
     Compare,
     InputPort,
     IsOtherDtype,
+    IsOutside,
     Node,
     Schema,
 )
 from hbconv.errors import ConversionError, UnsupportedError
-from hbconv.parse.onnx.values import DTYPES, RowTensor, TextTensor, Value
+from hbconv.parse.onnx.maps import OnnxMap, read_map
+from hbconv.parse.onnx.values import (
+    DTYPES,
+    NARROW,
+    NarrowTensor,
+    RowTensor,
+    TextTensor,
+    Value,
+    ends_of,
+)
 
-__all__ = ["OnnxInput", "read_inputs", "schema_of"]
+__all__ = ["FileInput", "OnnxInput", "read_inputs", "schema_of"]
 
 _COLUMNS = {"float32": "float32", "float64": "float64", "string": "string"}
 """Dtype of the columns of an input; the others are int64."""
@@ -32,7 +42,7 @@ _COLUMNS = {"float32": "float32", "float64": "float64", "string": "string"}
 
 @dataclass(frozen=True)
 class OnnxInput:
-    """An input of the file.
+    """An input of the file that is a tensor.
 
     Parameters
     ----------
@@ -74,6 +84,8 @@ class OnnxInput:
         dims = (1, *self.shape)
         if self.dtype == "string":
             return TextTensor(dims, 0, self.port.columns)
+        if self.dtype in NARROW.values():
+            return NarrowTensor(dims, 0, self._numbers(schema), self.dtype)
         return RowTensor(dims, 0, self._numbers(schema))
 
     def _numbers(self, schema: Schema) -> Node:
@@ -82,7 +94,8 @@ class OnnxInput:
         read = Columns(schema, indices, wanted)
         if self.dtype == "bool":
             return Compare(read, "ne", Array(np.zeros(self.width, np.int64)))
-        return read if self.dtype == wanted else Cast(read, self.dtype)
+        held = (wanted, *NARROW.values())
+        return read if self.dtype in held else Cast(read, self.dtype)
 
     def checks(self, schema: Schema) -> Iterator[Check]:
         """Refuse floats where the file reads ints."""
@@ -91,21 +104,33 @@ class OnnxInput:
         given = Columns(schema, Array.of(self.port.columns, np.int32))
         told = f"Input {self.name!r} of the ONNX file holds {self.dtype}. Give ints, not floats."
         yield Check(IsOtherDtype(given, "int64"), told, self.name)
+        if self.dtype in NARROW.values():
+            least, most = ends_of(self.dtype)
+            told = f"Input {self.name!r} of the ONNX file holds {self.dtype}: {least} to {most}."
+            read = replace(given, dtype="int64")
+            yield Check(IsOutside.of(read, least, most), told, self.name)
 
 
-def read_inputs(graph: Any, known: frozenset[str], n_features: int | None) -> list[OnnxInput]:
+FileInput = OnnxInput | OnnxMap
+
+
+def read_inputs(graph: Any, known: frozenset[str], n_features: int | None) -> list[FileInput]:
     """Return the inputs that are no constants.
 
     Raises
     ------
     UnsupportedError
-        An input is no tensor over the rows, or of a type that hbconv does not read.
+        An input is neither a tensor over the rows nor a mapping alone, or of a type that hbconv
+        does not read.
     """
     sources = [v for v in graph.input if v.name not in known]
     if not sources:
         raise ConversionError("The ONNX file reads no input: it gives constants.")
-    inputs: list[OnnxInput] = []
+    inputs: list[FileInput] = []
     for source in sources:
+        if source.type.HasField("map_type"):
+            inputs.append(read_map(source, alone=len(sources) == 1))
+            continue
         dtype, shape = _form(source, n_features if len(sources) == 1 else None)
         first = inputs[-1].first + inputs[-1].width if inputs else 0
         inputs.append(OnnxInput(source.name, dtype, first, shape))
@@ -124,7 +149,8 @@ def _form(source: Any, n_features: int | None) -> tuple[str, tuple[int, ...]]:
     known = tensor.HasField("shape")
     if known and not tensor.shape.dim:
         raise _refused(source, "shape", "()", "It must have rows.")
-    rest = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim[1:]]
+    sizes_told = (d.dim_value if d.HasField("dim_value") else -1 for d in tensor.shape.dim[1:])
+    rest = [size if size >= 0 else None for size in sizes_told]
     sizes = rest if known else [None]
     if len(sizes) == 1:
         sizes = [n_features if size is None else size for size in sizes]
@@ -143,8 +169,10 @@ def _refused(source: Any, what: str, value: object, hint: str) -> UnsupportedErr
     return UnsupportedError("input", source.name, what, value, hint)
 
 
-def schema_of(inputs: Sequence[OnnxInput]) -> Schema:
+def schema_of(inputs: Sequence[FileInput]) -> Schema:
     """Return the columns of one matrix by position, else all by their names."""
+    if isinstance(inputs[0], OnnxMap):
+        return Schema.items()
     if len(inputs) == 1 and inputs[0].width != 1:
         width = inputs[0].width
         return Schema.matrix(width, next(inputs[0].columns).dtype)

@@ -21,6 +21,7 @@ from hbconv.parse.onnx.values import (
     LabelTensor,
     RowTensor,
     TextTensor,
+    TokenTensor,
     Value,
     holds_rows,
 )
@@ -69,6 +70,8 @@ def read_reshape(op: OnnxOperator) -> Any:
 @operator("Flatten")
 def read_flatten(op: OnnxOperator) -> Any:
     """Make a matrix of the axes before and after one."""
+    if isinstance(op.value(), TokenTensor) and op.get("axis", 1) == 1:
+        return op.value()
     x = _tensor(op)
     axis = op.get("axis", 1)
     axis = axis + len(x.dims) if axis < 0 else axis
@@ -176,7 +179,12 @@ def joined_texts(op: OnnxOperator, values: list[Any]) -> TextTensor:
     """Put columns of texts side by side."""
     places, axis = _side_by_side(op, values)
     columns = tuple(column for value in values for column in value.columns)
-    found: TextTensor = TextTensor((1, len(columns)), 0, columns).taking(places, axis)
+    edits = tuple(tuple(each.items()) for value in values for each in value.edits_of)
+    folded = values[0].folded
+    if any(value.folded != folded for value in values):
+        raise op.refuse("inputs", "texts of two cases", "Normalize all of them.")
+    joined = TextTensor((1, len(columns)), 0, columns, edits if any(edits) else (), folded)
+    found: TextTensor = joined.taking(places, axis)
     return found
 
 

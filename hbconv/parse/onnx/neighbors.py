@@ -25,12 +25,14 @@ def read_cdist(op: OnnxOperator) -> RowTensor:
     return _distances(op, 0, 1, kind, root=root)
 
 
-def _distances(op: OnnxOperator, rows: int, points: int, kind: str, *, root: bool) -> RowTensor:
+def _distances(
+    op: OnnxOperator, rows: int, points: int, kind: str, *, root: bool, power: float = 2.0
+) -> RowTensor:
     x = op.matrix(rows)
     table = op.constant(points)
     if table.ndim != 2 or table.shape[1] != x.width:
         raise op.damaged(f"measures {x.width} columns against points of {table.shape[-1]}")
-    found = Distances(x.node, Array(table.astype(x.dtype)), kind)
+    found = Distances(x.node, Array(table.astype(x.dtype)), kind, power)
     node = Map(found, "sqrt") if root else found
     return RowTensor(
         (1, len(table)), 0, node if node.type.dtype == x.dtype else Cast(node, x.dtype)
@@ -46,7 +48,8 @@ def read_scan(op: OnnxOperator) -> tuple[Value | None, ...]:
     """
     kind, root = _measure(op)
     points, rows = (0, 1) if isinstance(op.value(0), KnownTensor) else (1, 0)
-    found = _distances(op, rows, points, kind, root=root)
+    power = _power(op) if kind == "power" else 2.0
+    found = _distances(op, rows, points, kind, root=root, power=power)
     if rows == 1:
         return None, found
     return None, found.taking(np.ascontiguousarray(found.places.T), 1)
@@ -67,7 +70,8 @@ def _measure(op: OnnxOperator) -> tuple[str, bool]:
             continue
         read = {names.get(name, name) for name in node.input[: 2 if node.op_type == "Sub" else 1]}
         loop = loop and read == ({i.name for i in body.input} if not kinds else {last})
-        loop = loop and (node.op_type in ("Sub", "Abs", "Sqrt") or _reduces_columns(body, node))
+        each = node.op_type in ("Sub", "Abs", "Pow", "Sqrt")
+        loop = loop and (each or _reduces_columns(body, node))
         kinds.append(node.op_type)
         last = node.output[0]
     measures_last = names.get(body.output[-1].name, body.output[-1].name) == last
@@ -76,6 +80,19 @@ def _measure(op: OnnxOperator) -> tuple[str, bool]:
             "body", " ".join(kinds)[:60], "hbconv reads the loops of distances to points."
         )
     return BODIES[tuple(kinds)]
+
+
+def _power(op: OnnxOperator) -> float:
+    """Return the constant power of the body."""
+    from onnx import numpy_helper
+
+    body = op.get("body")
+    constants = {t.name: numpy_helper.to_array(t).ravel().tolist() for t in body.initializer}
+    (name,) = (node.input[1] for node in body.node if node.op_type == "Pow")
+    power = constants.get(name, [])
+    if len(power) != 1 or not 0 < power[0] < 1000:
+        raise op.refuse("body", f"Pow by {power[:3]}", "hbconv reads constant powers above 0.")
+    return float(power[0])
 
 
 def _reduces_columns(body: Any, node: Any) -> bool:
@@ -92,6 +109,7 @@ BODIES = {
     ("Sub", "ReduceSumSquare"): ("square", False),
     ("Sub", "Abs", "ReduceSum"): ("absolute", False),
     ("Sub", "ReduceL1"): ("absolute", False),
+    ("Sub", "Abs", "Pow", "ReduceSum"): ("power", False),
     ("Sub", "ReduceSumSquare", "Sqrt"): ("square", True),
     ("Sub", "ReduceL2"): ("square", True),
 }

@@ -103,6 +103,10 @@ class OnnxOperator:
             return np.asarray(tensor).ravel()
         return np.asarray(self.attributes.get(name, ()), dtype).ravel()
 
+    def tensor(self, name: str) -> Numbers:
+        """Return an attribute that is a tensor as a vector, in its own dtype."""
+        return np.asarray(self.attributes.get(name, np.zeros(0, np.float32))).ravel()
+
     def texts(self, name: str) -> list[str]:
         """Return an attribute of texts."""
         return [text.decode("utf-8") for text in self.attributes.get(name, ())]

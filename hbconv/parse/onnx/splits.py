@@ -10,15 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Cast, Concat, FindCode, Node, Recode, Select
+from hbconv.containers import Cast, Concat, FindCode, Map, Multiply, Node, Recode, Select
 from hbconv.forest import CategoryTables, Forest
 from hbconv.parse.common.node_tables import FlatTrees, assemble
 
-__all__ = ["MODES", "TreeSplits", "grown", "over_sets"]
+__all__ = ["MODES", "TreeSplits", "grown", "over_sets", "truncated"]
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ",
          "BRANCH_MEMBER")  # fmt: skip
 LEQ, LT, GTE, GT, EQ, NEQ, MEMBER = range(len(MODES))
+
+LARGEST_MASKED = 30
+"""Largest member of the sets that onnxruntime holds as masks of bits."""
 
 Numbers = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -144,6 +147,24 @@ def over_sets(splits: TreeSplits, x: Node) -> tuple[Node, TreeSplits, CategoryTa
     feature = splits.feature.copy()
     feature[listed] = x.type.width + place
     return _with_codes(x, features, known), replace(splits, feature=feature), made
+
+
+def truncated(splits: TreeSplits, x: Node) -> tuple[Node, TreeSplits]:
+    """Give splits on sets that no mask of bits holds a column of whole numbers.
+
+    onnxruntime tells members of 0 to 30 exactly, and cuts off the fraction for all other sets of
+    whole numbers. It refuses members that are none; the standard tells those exactly.
+    """
+    exact = [bool(np.all((s >= 0) & (s <= LARGEST_MASKED)) | np.any(s % 1)) for s in splits.members]
+    cut = (splits.mode == MEMBER) & ~np.array([*exact, True])[splits.member_of]
+    if not cut.any():
+        return x, splits
+    features = np.unique(splits.feature[cut])
+    given = Select(x, Array.of(features, np.int32))
+    whole = Multiply((Map(given, "sign"), Map(Map(given, "abs"), "floor")))
+    feature = splits.feature.copy()
+    feature[cut] = x.type.width + np.searchsorted(features, splits.feature[cut])
+    return Concat((x, whole)), replace(splits, feature=feature)
 
 
 def _with_codes(x: Node, features: Ints, known: Sequence[Numbers]) -> Node:

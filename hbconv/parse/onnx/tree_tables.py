@@ -43,6 +43,8 @@ def read_nodes(op: OnnxOperator, prefix: str, n_targets: int, dtype: str) -> Tre
     weights, weighs = _weights(op, prefix, n_targets, count, at, dtype)  # 3
     threshold = op.numbers("nodes_values").astype(dtype)
     _require_lengths(op, count, {"nodes_values": threshold})
+    if prefix == "target" and n_targets == 1 and np.any(~split & ~weighs[:, 0] & (threshold != 0)):
+        raise op.damaged("has a leaf without a weight")  # onnxruntime adds its threshold
     tracks = (
         _ints(op, "nodes_missing_value_tracks_true")
         if (len(op.numbers("nodes_missing_value_tracks_true", "int64")))
@@ -113,11 +115,21 @@ def _weights(
 def spread(
     op: OnnxOperator, shape: tuple[int, int], at: Ints, target: Ints, weight: Numbers
 ) -> tuple[Numbers, npt.NDArray[np.bool_]]:
-    """Write weights into a table of nodes and targets, and tell where there are any."""
+    """Write weights into a table of nodes and targets, and tell where there are any.
+
+    Weights of one leaf and target add up. Of a single target onnxruntime reads the first alone.
+    """
     if len(target) and (target.min() < 0 or target.max() >= shape[1]):
         raise op.damaged(f"adds to a target that does not exist (there are {shape[1]})")
     if not np.isfinite(weight).all():
         raise op.refuse("weights", "not finite", "Leaves must be finite numbers.")
+    _, first = np.unique(at * shape[1] + target, return_index=True)
+    if shape[1] == 1:
+        at = at[first]
+        target = target[first]
+        weight = weight[first]
+    elif len(first) < len(at) and op.get("aggregate_function", "SUM") in ("MIN", "MAX"):
+        raise op.refuse("target_ids", "one twice", "Give each leaf one weight of a target.")
     weights = np.zeros(shape, weight.dtype)
     np.add.at(weights, (at, target), weight)
     weighs = np.zeros(shape, np.bool_)
@@ -130,7 +142,7 @@ def read_tensors(op: OnnxOperator, n_targets: int) -> TreeSplits:
 
     A leaf that two branches share is written twice, so that the branches form trees.
     """
-    threshold = op.numbers("nodes_splits")
+    threshold = op.tensor("nodes_splits")
     dtype = threshold.dtype
     if dtype.name not in ("float32", "float64"):
         raise op.refuse("nodes_splits", dtype.name, "Thresholds must be float32 or float64.")
@@ -140,7 +152,7 @@ def read_tensors(op: OnnxOperator, n_targets: int) -> TreeSplits:
     if count and (mode.min() < 0 or mode.max() >= len(MODES)):
         raise op.refuse("nodes_modes", int(mode.max()), "hbconv handles 0 to 6.")
     target = _ints(op, "leaf_targetids")
-    weight = op.numbers("leaf_weights").astype(dtype)
+    weight = op.tensor("leaf_weights").astype(dtype)
     _require_lengths(op, len(target), {"leaf_weights": weight})
     children = [_side(op, side, count, len(target)) for side in ("true", "false")]
     shared = np.concatenate([~child[child < 0] for child in children])
@@ -192,7 +204,7 @@ def _own_leaves(children: list[Ints]) -> list[Ints]:
 def _members(op: OnnxOperator, mode: Ints, dtype: Any) -> tuple[tuple[Numbers, ...], Ints]:
     """Return the sets of values, which NaN separates, and the set of each split."""
     member = mode == len(MODES) - 1
-    values = op.numbers("membership_values").astype(dtype)
+    values = op.tensor("membership_values").astype(dtype)
     ends = np.flatnonzero(np.isnan(values))
     parts = np.split(values, ends)
     sets = tuple(part[~np.isnan(part)] for part in parts)[: len(ends) or 1]

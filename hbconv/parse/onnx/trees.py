@@ -27,7 +27,7 @@ from hbconv.containers import (
 )
 from hbconv.parse.onnx.operator import OnnxOperator, operator
 from hbconv.parse.onnx.scores import class_labels, compared, labelled, regressed, transformed
-from hbconv.parse.onnx.splits import TreeSplits, grown, tree_of_leaves
+from hbconv.parse.onnx.splits import TreeSplits, grown, tree_of_leaves, truncated
 from hbconv.parse.onnx.tree_tables import read_nodes, read_tensors
 from hbconv.parse.onnx.values import LabelTensor, RowTensor
 
@@ -50,6 +50,7 @@ def read_regressor(op: OnnxOperator) -> RowTensor:
     targets = _count(op, op.get("n_targets", 1))
     x = _thresholded(op)
     splits = read_nodes(op, "target", targets, x.dtype)
+    _require_columns(op, splits, x)
     scores = _aggregated(op, splits, x.node, op.get("aggregate_function", "SUM"))
     scores = Cast(_based(op, scores), "float32")
     found = Cast(regressed(op, scores, _transform(op)), "float32")
@@ -63,7 +64,9 @@ def read_ensemble(op: OnnxOperator) -> RowTensor:
     splits = read_tensors(op, targets)
     x = op.matrix().cast(splits.threshold.dtype.name)
     function = _named(op, "aggregate_function", 1, AGGREGATES)
-    scores = _aggregated(op, splits, x.node, function)
+    _require_columns(op, splits, x)
+    read, splits = truncated(splits, x.node)
+    scores = _aggregated(op, splits, read, function)
     found = regressed(op, scores, _named(op, "post_transform", 0, NUMBERED))
     return RowTensor((1, targets), 0, Cast(found, x.dtype))
 
@@ -78,6 +81,7 @@ def read_classifier(op: OnnxOperator) -> tuple[LabelTensor, RowTensor]:
     labels = class_labels(op)
     x = _thresholded(op)
     splits = read_nodes(op, "class", len(labels), x.dtype)
+    _require_columns(op, splits, x)
     sums = _aggregated(op, splits, x.node, "SUM")
     if len(labels) <= 2:
         return _binary(op, labels, splits, sums)
@@ -105,6 +109,12 @@ def _named(op: OnnxOperator, name: str, default: int, names: tuple[str, ...]) ->
     if value not in range(len(names)):
         raise op.refuse(name, value, f"hbconv handles 0 to {len(names) - 1}.")
     return names[int(value)]
+
+
+def _require_columns(op: OnnxOperator, splits: TreeSplits, x: RowTensor) -> None:
+    read = splits.feature
+    if len(read) and not 0 <= read.min() <= read.max() < x.width:
+        raise op.damaged(f"reads column {read.max()} of {x.width}")
 
 
 def _aggregated(op: OnnxOperator, splits: TreeSplits, x: Node, function: str) -> Node:

@@ -7,34 +7,51 @@ It is computed once, by numpy on the numbers of the columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Cast, LookupRows, Node, Recode, Select
+from hbconv.containers.extractors import Texts, TypedMappings
+from hbconv.errors import ConversionError
 
 __all__ = [
     "DTYPES",
+    "NARROW",
     "ROWS",
     "FlatTensor",
     "KnownTensor",
     "LabelTensor",
     "MapList",
+    "MapRows",
+    "NarrowTensor",
     "RowTensor",
+    "TensorList",
     "TextTensor",
+    "TokenTensor",
     "Value",
+    "ends_of",
     "holds_rows",
+    "require_few",
 ]
 
 ROWS = (1 << 56) + 1
 """Stands for the number of rows in a constant shape."""
 
-DTYPES = {1: "float32", 6: "int32", 7: "int64", 8: "string", 9: "bool", 11: "float64"}
+MOST_OF_ROW = 1 << 22
+"""Entries of one row that a tensor may have: a damaged file would ask for all memory."""
+
+NARROW = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 12: "uint32", 13: "uint64"}
+"""Types of ints that nodes hold as int64."""
+
+DTYPES = {
+    1: "float32", 6: "int32", 7: "int64", 8: "string", 9: "bool", 11: "float64", **NARROW
+}  # fmt: skip
 """Types of ONNX that rows may have, by their numbers in TensorProto."""
 
 Numbers = npt.NDArray[Any]
@@ -80,7 +97,14 @@ class _OverRows:
         return shape
 
     def taking(self, places: npt.NDArray[np.int32], axis: int) -> Any:
-        """Return the tensor of these entries, whose rows are along an axis."""
+        """Return the tensor of these entries, whose rows are along an axis.
+
+        Raises
+        ------
+        ConversionError
+            There are more than ``MOST_OF_ROW``.
+        """
+        require_few(places.shape)
         moved = replace(self, dims=places.shape, axis=axis)
         if np.array_equal(places.ravel(), np.arange(self.width)):
             return moved
@@ -120,6 +144,24 @@ class RowTensor(_OverRows):
 
 
 @dataclass(frozen=True)
+class NarrowTensor(RowTensor):
+    """Ints of a type that no node has; the node holds them as int64.
+
+    They are moved, compared, looked up and converted. Computed with, they would wrap around.
+    """
+
+    narrow: str
+
+    def of(self, node: Node) -> RowTensor:
+        """Return a tensor of the same shape, of the node's own dtype."""
+        return RowTensor(self.dims, self.axis, node)
+
+    def cast(self, dtype: str) -> RowTensor:
+        """Convert to a dtype of the containers."""
+        return self.of(self.node).cast(dtype)
+
+
+@dataclass(frozen=True)
 class LabelTensor(_OverRows):
     """Entries of a constant table, such as class labels; the node computes their int32 codes."""
 
@@ -133,8 +175,12 @@ class LabelTensor(_OverRows):
     @property
     def numbers(self) -> RowTensor:
         """The entries of a table of numbers."""
-        table = Array(self.table.data[:, None])
-        return RowTensor(self.dims, self.axis, LookupRows(self.node, table))
+        narrow = self.table.dtype in NARROW.values()
+        table = self.table.data.astype(np.int64) if narrow else self.table.data
+        node = LookupRows(self.node, Array(table[:, None]))
+        if narrow:
+            return NarrowTensor(self.dims, self.axis, node, self.table.dtype)
+        return RowTensor(self.dims, self.axis, node)
 
     def through(self, table: Numbers) -> LabelTensor:
         """Replace each entry of the table."""
@@ -154,13 +200,34 @@ class TextTensor(_OverRows):
     ----------
     columns : tuple of int
         Column of the schema of each entry.
+    edits : tuple of tuples of (str, str)
+        Texts of each entry that are replaced, and by what; () where none are.
+    folded : {"", "ascii", "characters"}
+        Which of their letters are in lower case, as ``Texts`` has it.
     """
 
     columns: tuple[int, ...]
+    edits: tuple[tuple[tuple[str, str], ...], ...] = ()
+    folded: Literal["", "ascii", "characters"] = ""
+
+    @property
+    def edits_of(self) -> list[dict[str, str]]:
+        """What replaces the texts of each entry."""
+        return [dict(edits) for edits in self.edits or ((),) * len(self.columns)]
 
     def selected(self, places: npt.NDArray[np.int32]) -> TextTensor:
         """Return the same shape over other entries of the node."""
-        return replace(self, columns=tuple(self.columns[i] for i in places.tolist()))
+        columns = tuple(self.columns[i] for i in places.tolist())
+        edits = tuple(self.edits[i] for i in places.tolist()) if self.edits else ()
+        return replace(self, columns=columns, edits=edits)
+
+
+@dataclass(frozen=True)
+class TokenTensor:
+    """Tokens of a column of texts: a row of each text, filled up to the longest."""
+
+    column: int
+    texts: Texts
 
 
 @dataclass(frozen=True)
@@ -169,6 +236,21 @@ class MapList:
 
     values: RowTensor
     keys: Array
+
+
+@dataclass(frozen=True)
+class TensorList:
+    """A sequence of matrices of one dtype: the answers of several targets."""
+
+    values: tuple[RowTensor, ...]
+
+
+@dataclass(frozen=True)
+class MapRows:
+    """Rows of the input that are mappings of names to numbers."""
+
+    names: TypedMappings
+    dtype: str
 
 
 @dataclass(frozen=True)
@@ -181,7 +263,32 @@ class FlatTensor:
     values: RowTensor | LabelTensor
 
 
-Value = KnownTensor | RowTensor | LabelTensor | TextTensor | MapList | FlatTensor
+Value = (
+    KnownTensor
+    | RowTensor
+    | LabelTensor
+    | TextTensor
+    | TokenTensor
+    | TensorList
+    | MapList
+    | MapRows
+    | FlatTensor
+)
+
+
+def require_few(dims: Sequence[int]) -> None:
+    """Refuse a tensor of too many entries of each row, before memory is asked for it."""
+    if prod(dims) > MOST_OF_ROW:
+        raise ConversionError(
+            f"The ONNX file is damaged: it computes {prod(dims):g} numbers of each row. hbconv "
+            f"takes up to {MOST_OF_ROW}."
+        )
+
+
+def ends_of(dtype: str) -> tuple[int, int]:
+    """Return the least and largest int of a type that int64 holds too."""
+    ends = np.iinfo(dtype)
+    return int(ends.min), min(int(ends.max), np.iinfo(np.int64).max)
 
 
 def holds_rows(value: Numbers) -> bool:

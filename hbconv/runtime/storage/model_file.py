@@ -235,7 +235,9 @@ def _verify(stored: Stored) -> None:
     graph = verify_graph(stored.parsed)
     if len(stored.dtypes) != len(graph.schema.columns):
         raise StoreError("The model file holds dtypes of other columns.")
-    if strange := sorted(set(graph.outputs) - {*METHODS, *ARGUMENT_METHODS, INVERSE}):
+    session = graph.traits.session
+    own = () if session is None else (port.method for port in session.computed)
+    if strange := sorted(set(graph.outputs) - {*METHODS, *ARGUMENT_METHODS, INVERSE, *own}):
         raise StoreError(f"The model file holds {strange[0]!r:.50}, which is no method.")
     if stored.target.threads > _MOST_THREADS:
         raise StoreError(f"The model file asks for {stored.target.threads} threads.")

@@ -12,10 +12,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers.extractors import Extractor, Mappings, Pairs, Terms, Texts, Tokens
+from hbconv.containers.extractors import (
+    Extractor,
+    Mappings,
+    Pairs,
+    Terms,
+    Texts,
+    Tokens,
+    TypedMappings,
+)
 from hbconv.errors import InputError
 from hbconv.runtime.text.grams import Grams, find_grams, find_places
-from hbconv.runtime.text.tokenize import decoded, preparation, tokenizer
+from hbconv.runtime.text.tokenize import decoded, folded, preparation, tokenizer
 
 __all__ = ["INVALID", "Features", "read_features"]
 
@@ -34,11 +42,11 @@ class Features:
 
 @singledispatch
 def read_features(kind: object, rows: Sequence[Any], extractor: Extractor, where: str) -> Features:
-    """Return the features of rows of a kind: Texts, Mappings, Pairs or Tokens.
+    """Return the features of rows of a kind.
 
     Parameters
     ----------
-    kind : Texts, Mappings, Pairs or Tokens
+    kind : Texts, Mappings, TypedMappings, Pairs or Tokens
     rows : sequence
     extractor : Extractor
         How their features become columns.
@@ -56,7 +64,7 @@ def read_features(kind: object, rows: Sequence[Any], extractor: Extractor, where
 @read_features.register
 def _(kind: Texts, rows: Sequence[Any], extractor: Extractor, where: str) -> Features:
     try:
-        documents = decoded(rows, kind)
+        documents = folded(decoded(rows, kind), kind.folded)
     except TypeError as error:
         odd = next(row for row in rows if not isinstance(row, str | bytes))
         missing = isinstance(odd, float) and odd != odd
@@ -115,6 +123,30 @@ def _(kind: Mappings, rows: Sequence[Any], extractor: Extractor, where: str) -> 
                 values += [1] * (len(names) - len(values))
         counts.append(len(names) - before)
     return Features(_rows_of(counts), names, _numbers(values, extractor.dtype, where))
+
+
+@read_features.register
+def _(kind: TypedMappings, rows: Sequence[Any], extractor: Extractor, where: str) -> Features:
+    maps = [dict(_items(row, where)) for row in rows]
+    names = list(chain.from_iterable(maps))
+    values = list(chain.from_iterable(each.values() for each in maps))
+    _require_names(names, kind, where)
+    numbers = int if extractor.dtype == "int64" else int | float
+    odd = [v for v in values if not isinstance(v, numbers | np.number | np.bool_)]
+    if odd:
+        raise InputError(f"{where}: the model reads {extractor.dtype}, and got {_shown(odd[0])}.")
+    counts = list(map(len, maps))
+    return Features(_rows_of(counts), names, _numbers(values, extractor.dtype, where))
+
+
+def _require_names(names: Sequence[Any], kind: TypedMappings, where: str) -> None:
+    wanted = str if kind.names == "text" else int | np.integer
+    odd = [name for name in names if not isinstance(name, wanted)]
+    if kind.names == "position" and not odd:
+        odd = [name for name in names if name < 0]
+    if odd:
+        told = f"{where}: the model reads mappings of a {kind.names} to a number, and got the name"
+        raise InputError(f"{told} {_shown(odd[0])}.")
 
 
 @read_features.register

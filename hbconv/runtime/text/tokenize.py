@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
@@ -13,7 +14,7 @@ import numpy as np
 from hbconv.containers.extractors import WORD, Texts
 from hbconv.runtime.text.character_classes import combining
 
-__all__ = ["decoded", "preparation", "tokenizer"]
+__all__ = ["decoded", "folded", "preparation", "tokenizer"]
 
 Tokenizer = Callable[[str], Sequence[str]]
 Change = Callable[[str], str]
@@ -45,6 +46,36 @@ def decoded(documents: Sequence[Any], texts: Texts) -> Sequence[str]:
         return str(document)
 
     return list(map(decode, documents))
+
+
+def folded(documents: Sequence[str], letters: str) -> Sequence[str]:
+    """Return documents with each upper case letter as one lower case letter.
+
+    Parameters
+    ----------
+    documents : sequence of str
+    letters : {"", "ascii", "characters"}
+        Which letters: none, those of ASCII, or all.
+
+    Examples
+    --------
+    >>> folded(["ÉTÉ"], "characters"), folded(["ÉTÉ"], "ascii")
+    (['été'], ['ÉtÉ'])
+    """
+    if not letters:
+        return documents
+    table = _ASCII_LETTERS if letters == "ascii" else _letters()
+    return [text.lower() if text.isascii() else text.translate(table) for text in documents]
+
+
+_ASCII_LETTERS = {code: chr(code + 32) for code in range(ord("A"), ord("Z") + 1)}
+
+
+@cache
+def _letters() -> dict[int, str]:
+    """Lower case of each letter alone; of the dotted capital I the letter without its dot."""
+    lower = {code: chr(code).lower()[0] for code in range(sys.maxunicode + 1)}
+    return {code: letter for code, letter in lower.items() if letter != chr(code)}
 
 
 @lru_cache(maxsize=64)

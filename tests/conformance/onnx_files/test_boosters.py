@@ -20,35 +20,36 @@ from hbconv.verification import TOLERANCE
 onnxmltools = pytest.importorskip("onnxmltools")
 
 
-def _lightgbm(data: str) -> Any:
+def _lightgbm(data: str, **options: Any) -> Any:
     import lightgbm
     from onnxmltools.convert.common.data_types import FloatTensorType
 
     x, y = table(data)
-    kind = lightgbm.LGBMRegressor if data == "number" else lightgbm.LGBMClassifier
-    model = kind(n_estimators=5, num_leaves=7, verbose=-1, n_jobs=1).fit(x, y)
+    kind = lightgbm.LGBMRegressor if data in ("number", "ones") else lightgbm.LGBMClassifier
+    model = kind(n_estimators=5, num_leaves=7, verbose=-1, n_jobs=1, **options).fit(x, y)
     given = [("X", FloatTensorType([None, x.shape[1]]))]
     return onnxmltools.convert_lightgbm(model, initial_types=given, target_opset=15)
 
 
-def _xgboost(data: str) -> Any:
+def _xgboost(data: str, **options: Any) -> Any:
     import xgboost
     from onnxmltools.convert.common.data_types import FloatTensorType
 
     x, y = table(data)
-    kind = xgboost.XGBRegressor if data == "number" else xgboost.XGBClassifier
-    model = kind(n_estimators=5, max_depth=3, n_jobs=1).fit(x, y)
+    kind = xgboost.XGBRegressor if data in ("number", "ones") else xgboost.XGBClassifier
+    model = kind(n_estimators=5, max_depth=3, n_jobs=1, **options).fit(x, y)
     given = [("X", FloatTensorType([None, x.shape[1]]))]
     return onnxmltools.convert_xgboost(model, initial_types=given, target_opset=15)
 
 
-def _catboost(data: str) -> Any:
+def _catboost(data: str, **options: Any) -> Any:
     import catboost
     import onnx
 
     x, y = table(data)
-    kind = catboost.CatBoostRegressor if data == "number" else catboost.CatBoostClassifier
-    model = kind(iterations=5, depth=3, verbose=0, thread_count=1, allow_writing_files=False)
+    kind = catboost.CatBoostRegressor if data in ("number", "ones") else catboost.CatBoostClassifier
+    quiet = {"verbose": 0, "thread_count": 1, "allow_writing_files": False}
+    model = kind(iterations=5, depth=3, **quiet, **options)
     model.fit(x, y)
     from tempfile import TemporaryDirectory
 
@@ -59,6 +60,18 @@ def _catboost(data: str) -> Any:
 
 
 LIBRARIES = {"lightgbm": _lightgbm, "xgboost": _xgboost, "catboost": _catboost}
+
+
+OBJECTIVES = (
+    ("lightgbm", "ones", {"objective": "gamma"}),
+    ("lightgbm", "two", {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.6}),
+    ("lightgbm", "three", {"objective": "multiclassova"}),
+    ("xgboost", "ones", {"objective": "reg:tweedie"}),
+    ("xgboost", "two", {"objective": "binary:hinge"}),
+    ("xgboost", "three", {"objective": "multi:softmax"}),
+    ("catboost", "three", {"loss_function": "MultiClassOneVsAll"}),
+    ("catboost", "ones", {"loss_function": "Tweedie:variance_power=1.5"}),
+)
 
 
 @cache
@@ -90,13 +103,18 @@ def test_files_of_boosters(library: str, data: str):
     require_as_runtime(file_of(library, data), table(data)[0])
 
 
+@pytest.mark.parametrize(("library", "data", "options"), OBJECTIVES, ids=str)
+def test_objectives_of_boosters(library: str, data: str, options: dict[str, Any]):
+    require_as_runtime(LIBRARIES[library](data, **options), table(data)[0])
+
+
 @pytest.mark.parametrize("data", ["three", "number"])
 def test_own_files_come_back(data: str, tmp_path: Path):
     import lightgbm
     import onnx
 
     x, y = table(data)
-    kind = lightgbm.LGBMRegressor if data == "number" else lightgbm.LGBMClassifier
+    kind = lightgbm.LGBMRegressor if data in ("number", "ones") else lightgbm.LGBMClassifier
     source = kind(n_estimators=5, verbose=-1, n_jobs=1).fit(x, y)
     hbconv.convert(source, "onnx", sample=x[:3]).export(tmp_path / "m.onnx")
     require_as_runtime(onnx.load(tmp_path / "m.onnx"), x)

@@ -29,6 +29,10 @@ def feeds_of(rows: Any) -> dict[str, Any]:
 
 
 def require_equal(expected: Any, found: Any) -> None:
+    if isinstance(expected, list) and not isinstance(expected[0], dict):
+        for part, own in zip(expected, found, strict=True):
+            require_equal(part, own)
+        return
     if isinstance(expected, list):
         assert [list(row) for row in expected] == [list(row) for row in found]
         expected = np.array([list(row.values()) for row in expected])
@@ -74,6 +78,17 @@ def test_trees_answer_on_backends(name: str, backend: str):
     assert np.array_equal(converted.predict(rows), label)
     size = 0.0 if "Forest" in name else TOLERANCE["float32"]
     np.testing.assert_allclose(converted.predict_proba(rows), scores, rtol=0, atol=size)
+
+
+def test_answers_of_several_targets_are_lists(tmp_path: Any):
+    case = next(case for case in CASES if case.name == "LogisticLabels")
+    rows = rows_of(case)
+    label, scores = session_of(exported(case)).run(None, {"X": rows})
+    hbconv.convert(exported(case), backend="torch").save(tmp_path / "m.hbc")
+    loaded = hbconv.load(tmp_path / "m.hbc", backend="torch")
+    assert np.array_equal(loaded.predict(rows), label)
+    require_equal(scores, loaded.predict_proba(rows))
+    require_equal(scores, loaded.run(["probabilities"], {"X": rows})[0])
 
 
 def test_saved_models_keep_their_session(tmp_path: Any):

@@ -134,3 +134,14 @@ def test_large_ints_are_clipped_exactly():
     rows = np.array([[2**53 + 1, -3, -(2**63)], [2**63 - 1, 5, 0]])
     (found,) = hbconv.convert(model, backend="reference").run(None, {"X": rows})
     assert np.array_equal(found, np.maximum(rows, 0))
+
+
+def test_unknown_categories_without_zeros_are_refused():
+    model = model_of("OneHotEncoder", **ML, cats_int64s=[0, 2], zeros=0)
+    known = np.float32([[0, 2, 2]])
+    require_as_runtime(model, known)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    with pytest.raises(onnxruntime.capi.onnxruntime_pybind11_state.Fail, match="zeros = 0"):
+        session.run(None, {"X": known + 1})
+    with pytest.raises(hbconv.InputError, match="a category that it does not know"):
+        hbconv.convert(model, backend="reference").run(None, {"X": known + 1})

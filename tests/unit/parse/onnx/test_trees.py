@@ -130,3 +130,42 @@ def test_lists_of_other_lengths_end_in_an_error(name: str):
     del values[-1]
     with pytest.raises(hbconv.ConversionError):
         hbconv.convert(model)
+
+
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_weights_of_one_leaf_and_target(n_targets: int):
+    """Of a single target onnxruntime reads the first; of several it adds them up."""
+    model = trees.regressor(4, n_targets=n_targets)
+    for attribute in model.graph.node[0].attribute:
+        if attribute.name.startswith("target_"):
+            attribute.ints.extend(attribute.ints)
+            attribute.floats.extend([value / 3 for value in attribute.floats])
+    require_as_runtime(model, trees.rows(), size=1e-6)
+
+
+SETS = ([30, 0], [31, 0], [-1, 0, 2], [64])
+
+
+@pytest.mark.parametrize("members", SETS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sets_and_fractions(members: list[int], dtype: str):
+    """onnxruntime cuts fractions off, unless all members are 0 to 30."""
+    model = trees.ensemble(3, members=members, dtype=dtype)
+    values = np.concatenate([np.add.outer(members, [-0.5, 0, 0.5]).ravel(), [-0.0, np.nan, np.inf]])
+    rows = np.random.default_rng(1).choice(values, (200, trees.N_FEATURES)).astype(dtype)
+    require_as_runtime(model, rows, size=1e-6)
+
+
+def test_a_leaf_without_weight_and_a_column_that_is_not_there():
+    model = trees.regressor(2)
+    for attribute in model.graph.node[0].attribute:
+        if attribute.name == "target_nodeids":
+            attribute.ints[0] = attribute.ints[1]
+    with pytest.raises(hbconv.ConversionError, match="a leaf without a weight"):
+        hbconv.convert(model)
+    model = trees.regressor(2)
+    for attribute in model.graph.node[0].attribute:
+        if attribute.name == "nodes_featureids":
+            attribute.ints[0] = trees.N_FEATURES
+    with pytest.raises(hbconv.ConversionError, match="reads column 3 of 3"):
+        hbconv.convert(model)

@@ -1,0 +1,160 @@
+"""Texts become counts of n-grams: StringNormalizer, Tokenizer and TfIdfVectorizer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from hbconv.containers import Affine, Entries, Node
+from hbconv.containers.extractors import Extractor, Name, Terms, Texts
+from hbconv.parse.onnx.operator import OnnxOperator, operator
+from hbconv.parse.onnx.values import RowTensor, TextTensor, TokenTensor
+
+__all__: list[str] = []
+
+WORD = "[a-zA-Z0-9_]"
+"""What is a part of a word to RE2, which onnxruntime finds tokens by."""
+
+CHARACTER = "(?s)."
+"""Each character is a token, the end of a line too."""
+
+_RUN = re.compile(
+    r"(?P<opens>\\b)?(?P<one>\\w|\[[^\[\]\\]+\])(?P=one)*(?:\+|\{\d+,\})(?P<closes>\\b)?"
+)
+_WORD = r"\w"
+_LEAST = re.compile(r"\{(\d+),\}$")
+
+
+@operator("StringNormalizer")
+def read_normalizer(op: OnnxOperator) -> TextTensor:
+    """Write lower case, letter by letter; locales "C" and "POSIX" know the letters of ASCII."""
+    x = op.value()
+    if not isinstance(x, TextTensor) or x.width != 1 or x.folded:
+        raise op.refuse("input", "other texts", "hbconv normalizes one column of the input.")
+    if op.texts("stopwords"):
+        raise op.refuse("stopwords", op.texts("stopwords")[:3], "Rows would be left out.")
+    if op.one_of("case_change_action", "NONE", "NONE", "LOWER") == "NONE":
+        return x
+    ascii_alone = op.get("locale", "en_US") in ("C", "POSIX")
+    folded: Literal["ascii", "characters"] = "ascii" if ascii_alone else "characters"
+    return replace(x, folded=folded)
+
+
+@operator("Tokenizer", domain="com.microsoft")
+def read_tokenizer(op: OnnxOperator) -> TokenTensor:
+    """Find tokens: the longest runs of a class of characters, or the single characters."""
+    x = op.value()
+    if not isinstance(x, TextTensor) or x.width != 1 or any(x.edits_of):
+        raise op.refuse("input", "other texts", "hbconv cuts one column of the input.")
+    op.one_of("mark", 0, 0)
+    least = max(int(op.get("mincharnum", 1)), 1)
+    pattern = _pattern(op, least)
+    return TokenTensor(x.columns[0], Texts(pattern=pattern, lowercase=False, folded=x.folded))
+
+
+def _pattern(op: OnnxOperator, least: int) -> str:
+    """Return the pattern of the tokens, for Python."""
+    expression = op.get("tokenexp", "")
+    separators = op.texts("separators")
+    if expression == "." or separators == [""]:
+        if least > 1:
+            raise op.refuse("mincharnum", least, "Characters have a length of 1.")
+        return CHARACTER
+    if expression:
+        return _run(op, expression, least)
+    return f"[^{''.join(_separator(op, each) for each in separators)}]{{{least},}}"
+
+
+def _run(op: OnnxOperator, expression: str, least: int) -> str:
+    r"""Return a pattern of runs of one class, such as ``[a-z]+`` and ``\b\w\w+\b``.
+
+    Others may find other tokens than RE2 does, which looks for the longest match.
+    """
+    found = _RUN.fullmatch(expression)
+    bounded = found is not None and bool(found["opens"] or found["closes"])
+    if found is None or (bounded and found["one"] != _WORD):
+        hint = "hbconv finds runs of one class of characters, such as '[a-zA-Z0-9_]+'."
+        raise op.refuse("tokenexp", expression, hint)
+    one = found["one"]
+    body = expression.removeprefix(r"\b").removesuffix(r"\b")
+    ends = _LEAST.search(body)
+    repeats = int(ends[1]) if ends else 1
+    before = body[: ends.start()] if ends else body[:-1]
+    own = len(before) // len(one) - 1 + repeats
+    return f"{WORD if one == _WORD else one}{{{max(own, least, 1)},}}"
+
+
+def _separator(op: OnnxOperator, separator: str) -> str:
+    """Return a separator of one character, as part of a class."""
+    found = re.fullmatch(r"\[(\W)\]|\\(\W)|([^\\.*+?()|\[\]^$])", separator, re.DOTALL)
+    if found is None:
+        hint = "hbconv separates at single characters, such as ' ' and '[.]'."
+        raise op.refuse("separators", separator, hint)
+    return re.escape(found[1] or found[2] or found[3])
+
+
+@operator("TfIdfVectorizer")
+def read_vectorizer(op: OnnxOperator) -> RowTensor:
+    """Count the n-grams that are known, and weigh the counts."""
+    x = op.value()
+    if not isinstance(x, TokenTensor):
+        raise op.refuse("input", type(x).__name__, "hbconv counts the tokens of a Tokenizer.")
+    if op.get("max_skip_count", 0):
+        raise op.refuse("max_skip_count", op.get("max_skip_count"), "Use 0.")
+    mode = op.one_of("mode", None, "TF", "IDF", "TFIDF")
+    shortest = int(op.get("min_gram_length", 1))
+    longest = int(op.get("max_gram_length", 1))
+    if not 1 <= shortest <= longest < 100:
+        raise op.damaged(f"counts n-grams of {shortest} to {longest} tokens")
+    holds_spaces = x.texts.pattern != CHARACTER and re.search(x.texts.pattern, " " * 1000)
+    if longest > 1 and holds_spaces:
+        raise op.refuse("max_gram_length", longest, "Tokens that hold spaces have no n-grams.")
+    terms, weights = _known(op, shortest, longest)
+    texts = replace(x.texts, shortest=shortest, longest=longest)
+    counts: Node = Entries(
+        op.schema, x.column, Extractor(texts, Terms(terms), "float32", binary=mode == "IDF")
+    )
+    node = counts if mode == "TF" else Affine.in_place(counts, mul=weights)
+    return RowTensor((1, len(terms)), 0, node)
+
+
+def _known(op: OnnxOperator, shortest: int, longest: int) -> tuple[tuple[Name, ...], np.ndarray]:
+    """Return the n-gram of each column, None where no text has it, and its weight."""
+    pool = op.texts("pool_strings")
+    places = op.numbers("ngram_indexes", "int64").tolist()
+    starts = [*op.numbers("ngram_counts", "int64").tolist(), len(pool)]
+    if starts != sorted(starts) or starts[0] != 0 or not pool:
+        raise op.damaged("has n-grams that are not in the order of their sizes")
+    grams: list[Name] = []
+    for size, (first, last) in enumerate(pairwise(starts), start=1):
+        if (last - first) % size:
+            raise op.damaged(f"has {last - first} tokens for n-grams of {size}")
+        counted = shortest <= size <= longest
+        starting = range(first, last, size)
+        grams += [" ".join(pool[at : at + size]) if counted else None for at in starting]
+    width = max(places) + 1
+    told = [gram for gram in grams if gram is not None]
+    if len(places) != len(grams) or len(set(places)) < len(places) or not 0 < width < 1 << 22:
+        raise op.damaged(f"has {len(places)} columns for {len(grams)} n-grams, or one twice")
+    if len(set(told)) < len(told) or min(places) < 0:
+        raise op.damaged("has an n-gram twice, or a column below 0")
+    return _in_columns(op, grams, places, width)
+
+
+def _in_columns(
+    op: OnnxOperator, grams: list[Name], places: list[int], width: int
+) -> tuple[tuple[Name, ...], np.ndarray]:
+    given = op.numbers("weights")
+    given = given if len(given) else np.ones(len(grams), np.float32)
+    if len(given) != len(grams):
+        raise op.damaged(f"has {len(given)} weights for {len(grams)} n-grams")
+    columns: list[Name] = [None] * width
+    weights = np.ones(width, np.float32)
+    for gram, place, weight in zip(grams, places, given.tolist(), strict=True):
+        columns[place] = gram
+        weights[place] = weight
+    return tuple(columns), weights
