@@ -45,6 +45,8 @@ from hbconv.containers.nodes.inputs import (
     Hashes,
     KeepText,
 )
+from hbconv.containers.nodes.lasso_descent import LassoDescent
+from hbconv.containers.nodes.least_angles import LeastAngles
 from hbconv.containers.nodes.linear import Linear, OrderedLinear
 from hbconv.containers.nodes.lookups import LookupRows, LookupSum, WeightedLookup
 from hbconv.containers.nodes.matching_pursuit import MatchingPursuit
@@ -134,7 +136,9 @@ __all__ = [
     "IsOtherDtype",
     "IsOutside",
     "KeepText",
+    "LassoDescent",
     "LeafSums",
+    "LeastAngles",
     "Linear",
     "LogAdd",
     "LogSoftmax",
