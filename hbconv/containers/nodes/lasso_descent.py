@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.row_vectors import dot
 from hbconv.containers.schema import Type
 
 if TYPE_CHECKING:
@@ -196,12 +197,12 @@ class _Descent:
         # 1
         slope = target - state.products
         if not self.lasso.penalty:
-            return _dot(b, slope, slope), state.active
+            return dot(b, slope, slope), state.active
         steep = slope if self.lasso.positive else b.op("abs", slope)
         top = b.reshape(b.reduce("reduce_max", steep), 1)
         # 2
-        fit = _dot(b, state.code, target)
-        rest = square + _dot(b, state.code, state.products) - two * fit
+        fit = dot(b, state.code, target)
+        rest = square + dot(b, state.code, state.products) - two * fit
         total = b.reshape(b.reduce("reduce_sum", b.op("abs", state.code)), 1)
         primal = half * rest + penalty * total
         scale = b.where(top > penalty, penalty / top, one)
@@ -232,7 +233,3 @@ class _Descent:
 
 def _largest(b: Builder, x: Value) -> Value:
     return b.reshape(b.reduce("reduce_max", b.op("abs", x)), 1)
-
-
-def _dot(b: Builder, x: Value, y: Value) -> Value:
-    return b.reshape(b.reduce("reduce_sum", x * y), 1)

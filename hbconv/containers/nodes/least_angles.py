@@ -10,6 +10,17 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.row_vectors import (
+    as_column,
+    as_row,
+    dot,
+    is_set,
+    least_positive,
+    number,
+    one_hot,
+    square,
+    total,
+)
 from hbconv.containers.schema import Type
 
 if TYPE_CHECKING:
@@ -180,12 +191,12 @@ class _Walk:
         4. Let the atom leave whose coefficient became zero.
         """
         state = self._state(b, given)
-        zero = _number(b, 0.0)
+        zero = number(b, 0.0)
         # 1
         lead = self._lead(b, state)
-        level = lead.height / _number(b, float(self.width))
+        level = lead.height / number(b, float(self.width))
         code, ends = self._end(b, state, level)
-        works = ~_is_set(b, state.is_done)
+        works = ~is_set(b, state.is_done)
         # 2
         growth, is_dependent = self._grown(b, state, lead)
         skips = works & ~ends & is_dependent
@@ -194,14 +205,14 @@ class _Walk:
         stops = works & ~skips & (ends | self._rises(b, state, level))
         goes = works & ~skips & ~stops
         # 4
-        inverse = state.inverse + _square(b, growth.v, b.where(goes, growth.factor, zero))
+        inverse = state.inverse + square(b, growth.v, b.where(goes, growth.factor, zero))
         taken = growth.taken
         slots = growth.slots
         rest = move.rest
         if self.is_lasso:
             taken, slots, rest, v, factor = self._left(b, state, growth, move, target)
-            inverse = inverse - _square(b, v, b.where(goes, factor, zero))
-        skipped = b.where(skips & _is_set(b, lead.place), zero, state.rest)
+            inverse = inverse - square(b, v, b.where(goes, factor, zero))
+        skipped = b.where(skips & is_set(b, lead.place), zero, state.rest)
         parts = [
             b.where(works & ends, code, b.where(goes, move.code, state.code)),
             b.where(goes, state.code, state.before),
@@ -213,7 +224,7 @@ class _Walk:
             b.where(goes, level, state.level),
             state.moves + b.cast(goes, given.dtype),
             b.where(goes, move.turned, state.turned),
-            b.where(stops, _number(b, 1.0), state.is_done),
+            b.where(stops, number(b, 1.0), state.is_done),
         ]
         return b.concat(parts)
 
@@ -235,65 +246,65 @@ class _Walk:
 
     def _at_slots(self, b: Builder, x: Value, slots: Value) -> Value:
         """Read a number of each atom at the slots; 0 at those that are free."""
-        padded = b.concat([x, b.op("expand", x, _number(b, 0.0))])
+        padded = b.concat([x, b.op("expand", x, number(b, 0.0))])
         return b.gather(padded, b.cast(slots, "int32"))
 
     def _lead(self, b: Builder, state: _State) -> _Lead:
         """Find the first of the largest correlations; where no atom is left, the height is 0."""
         strength = state.rest if self.is_positive else b.op("abs", state.rest)
-        is_taken = _is_set(b, state.taken)
-        open_ = b.where(is_taken, _number(b, -np.inf), strength)
+        is_taken = is_set(b, state.taken)
+        open_ = b.where(is_taken, number(b, -np.inf), strength)
         index = b.reduce("argmax", open_)
-        is_all = _count(b, state.taken) >= _number(b, float(self.size))
+        is_all = total(b, state.taken) >= number(b, float(self.size))
         height = b.reshape(b.reduce("reduce_max", open_), 1)
         return _Lead(
-            _one_hot(b, index, self.size),
+            one_hot(b, index, self.size),
             b.reshape(b.cast(index, "float64"), 1),
             b.lookup(b.constant(self.gram), index),
-            b.where(is_all, _number(b, 0.0), height),
+            b.where(is_all, number(b, 0.0), height),
         )
 
     def _end(self, b: Builder, state: _State, level: Value) -> tuple[Value, Value]:
         """Return the code at the least level, and whether the path ends here."""
-        least = _number(b, self.angles.least)
-        is_low = level <= _number(b, self.angles.least + _SAME)
-        between = b.op("abs", level - least) > _number(b, _SAME)
+        least = number(b, self.angles.least)
+        is_low = level <= number(b, self.angles.least + _SAME)
+        between = b.op("abs", level - least) > number(b, _SAME)
         share = (state.level - least) / (state.level - level)
         code = b.where(
-            is_low & between & _is_set(b, state.moves),
+            is_low & between & is_set(b, state.moves),
             state.before + share * (state.code - state.before),
             state.code,
         )
-        is_over = (state.moves >= _number(b, float(self.angles.steps))) | (
-            _count(b, state.taken) >= _number(b, float(self.size))
+        is_over = (state.moves >= number(b, float(self.angles.steps))) | (
+            total(b, state.taken) >= number(b, float(self.size))
         )
         return code, is_low | is_over
 
     def _grown(self, b: Builder, state: _State, lead: _Lead) -> tuple[_Growth, Value]:
         """Take the lead, and tell whether it depends on the atoms taken."""
-        is_new = ~_is_set(b, state.turned)
-        is_free = b.op("eq", state.slots, _number(b, float(self.size)))
-        slot = _one_hot(b, b.reduce("argmax", b.cast(is_free, "int32")), self.n_slots)
+        is_new = ~is_set(b, state.turned)
+        is_free = b.op("eq", state.slots, number(b, float(self.size)))
+        slot = one_hot(b, b.reduce("argmax", b.cast(is_free, "int32")), self.n_slots)
         products = self._at_slots(b, lead.products, state.slots)
-        shares = b.reduce("reduce_sum", state.inverse * _as_row(b, products), axis=1)
-        square = _dot(b, lead.products, lead.place) - _dot(b, products, shares)
-        pivot = b.op("sqrt", b.op("abs", square))
+        shares = b.reduce("reduce_sum", state.inverse * as_row(b, products), axis=1)
+        rest = dot(b, lead.products, lead.place) - dot(b, products, shares)
+        pivot = b.op("sqrt", b.op("abs", rest))
         is_full = ~b.reshape(b.reduce("reduce_any", is_free), 1)
-        is_dependent = is_new & (is_full | (pivot < _number(b, _LEAST_PIVOT)))
-        sign = _number(b, 1.0) if self.is_positive else b.op("sign", state.rest)
-        came = is_new & _is_set(b, lead.place)
+        is_dependent = is_new & (is_full | (pivot < number(b, _LEAST_PIVOT)))
+        sign = number(b, 1.0) if self.is_positive else b.op("sign", state.rest)
+        came = is_new & is_set(b, lead.place)
         growth = _Growth(
-            b.where(came, _number(b, 1.0), state.taken),
+            b.where(came, number(b, 1.0), state.taken),
             b.where(came, sign, state.sign),
-            b.where(is_new & _is_set(b, slot), lead.index, state.slots),
-            b.where(_is_set(b, slot), _number(b, 1.0), b.where(is_free, _number(b, 0.0), -shares)),
-            b.where(is_new, _number(b, 1.0) / (pivot * pivot), _number(b, 0.0)),
+            b.where(is_new & is_set(b, slot), lead.index, state.slots),
+            b.where(is_set(b, slot), number(b, 1.0), b.where(is_free, number(b, 0.0), -shares)),
+            b.where(is_new, number(b, 1.0) / (pivot * pivot), number(b, 0.0)),
         )
         return growth, is_dependent
 
     def _rises(self, b: Builder, state: _State, level: Value) -> Value:
         is_checked = b.constant(np.array([self.is_lasso]))
-        return is_checked & _is_set(b, state.moves) & (state.level < level)
+        return is_checked & is_set(b, state.moves) & (state.level < level)
 
     def _moved(self, b: Builder, state: _State, growth: _Growth, lead: _Lead) -> _Move:
         """Move until an atom is as correlated, or a coefficient becomes zero.
@@ -303,15 +314,15 @@ class _Walk:
         3. How far it is until a coefficient becomes zero.
         4. The move.
         """
-        tiny = _number(b, _TINY)
-        zero = _number(b, 0.0)
-        is_taken = _is_set(b, growth.taken)
+        tiny = number(b, _TINY)
+        zero = number(b, 0.0)
+        is_taken = is_set(b, growth.taken)
         # 1
         signs = self._at_slots(b, growth.sign, growth.slots)
-        known = b.reduce("reduce_sum", state.inverse * _as_row(b, signs), axis=1)
-        solved = known + growth.factor * _dot(b, growth.v, signs) * growth.v
+        known = b.reduce("reduce_sum", state.inverse * as_row(b, signs), axis=1)
+        solved = known + growth.factor * dot(b, growth.v, signs) * growth.v
         tokens = b.cast(growth.slots, "int32")
-        norm = _number(b, 1.0) / b.op("sqrt", _dot(b, solved, signs))
+        norm = number(b, 1.0) / b.op("sqrt", dot(b, solved, signs))
         direction = b.op("scatter", tokens, solved * norm, width=self.size)
         turn = self._rounded(b, b.matmul(direction, b.constant(self.gram)))
         # 2
@@ -320,10 +331,10 @@ class _Walk:
             gaps.append((lead.height + state.rest) / (norm + turn + tiny))
         length = lead.height / norm
         for gap in gaps:
-            length = b.op("minimum", length, _least_positive(b, gap, ~is_taken))
+            length = b.op("minimum", length, least_positive(b, gap, ~is_taken))
         # 3
         until = -state.code / (direction + tiny)
-        first = _least_positive(b, until, is_taken)
+        first = least_positive(b, until, is_taken)
         turns = first < length
         turning = turns & is_taken & b.op("eq", until, first)
         if self.is_lasso:
@@ -339,7 +350,7 @@ class _Walk:
 
     def _rounded(self, b: Builder, x: Value) -> Value:
         """Round to the decimals of the source model, which keep its next atom stable."""
-        scale = _number(b, self.scale)
+        scale = number(b, self.scale)
         return b.op("rint", x * scale) / scale
 
     def _left(
@@ -349,60 +360,19 @@ class _Walk:
 
         That is ``factor * v * v'``. The rest of the atom that leaves is computed afresh.
         """
-        zero = _number(b, 0.0)
-        turned = _is_set(b, move.turned)
+        zero = number(b, 0.0)
+        turned = is_set(b, move.turned)
         index = b.reduce("argmax", b.cast(move.turning, "int32"))
-        place = b.cast(turned, growth.v.dtype) * _one_hot(b, index, self.size)
+        place = b.cast(turned, growth.v.dtype) * one_hot(b, index, self.size)
         slot = self._at_slots(b, place, growth.slots)
-        column = b.reduce("reduce_sum", state.inverse * _as_column(b, slot), axis=0)
-        v = column + growth.factor * _dot(b, growth.v, slot) * growth.v
+        column = b.reduce("reduce_sum", state.inverse * as_column(b, slot), axis=0)
+        v = column + growth.factor * dot(b, growth.v, slot) * growth.v
         products = b.lookup(b.constant(self.gram), index)
-        rest = _dot(b, target, place) - _dot(b, products, move.code)
+        rest = dot(b, target, place) - dot(b, products, move.code)
         return (
-            b.where(_is_set(b, place), zero, growth.taken),
-            b.where(_is_set(b, slot), _number(b, float(self.size)), growth.slots),
-            b.where(_is_set(b, place), rest, move.rest),
+            b.where(is_set(b, place), zero, growth.taken),
+            b.where(is_set(b, slot), number(b, float(self.size)), growth.slots),
+            b.where(is_set(b, place), rest, move.rest),
             v,
-            b.where(turned, _number(b, 1.0) / _dot(b, v, slot), zero),
+            b.where(turned, number(b, 1.0) / dot(b, v, slot), zero),
         )
-
-
-def _number(b: Builder, value: float) -> Value:
-    return b.constant(np.array([value]), "float64")
-
-
-def _is_set(b: Builder, x: Value) -> Value:
-    return x > _number(b, 0.0)
-
-
-def _dot(b: Builder, x: Value, y: Value) -> Value:
-    return _count(b, x * y)
-
-
-def _count(b: Builder, x: Value) -> Value:
-    return b.reshape(b.reduce("reduce_sum", x), 1)
-
-
-def _as_row(b: Builder, x: Value) -> Value:
-    return b.reshape(x, 1, x.shape[0])
-
-
-def _as_column(b: Builder, x: Value) -> Value:
-    return b.reshape(x, x.shape[0], 1)
-
-
-def _square(b: Builder, v: Value, factor: Value) -> Value:
-    """Return ``factor * v * v'``."""
-    return _as_column(b, factor * v) * _as_row(b, v)
-
-
-def _one_hot(b: Builder, index: Value, size: int) -> Value:
-    places = b.constant(np.arange(size), "int32")
-    return b.cast(b.op("eq", b.reshape(index, 1), places), "float64")
-
-
-def _least_positive(b: Builder, x: Value, counts: Value) -> Value:
-    """Find the least of the entries that count and are above zero."""
-    most = _number(b, np.finfo(np.float64).max)
-    positive = b.where(counts & _is_set(b, x), x, most)
-    return b.reshape(b.reduce("reduce_min", positive), 1)
