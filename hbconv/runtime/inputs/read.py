@@ -184,9 +184,9 @@ def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads:
     dtypes: dict[int, str] = {}
     for (group, values), block in zip(alike, blocks, strict=True):
         dtypes |= dict.fromkeys(group, _small_or_own(values, block.values))
-    values = frame.read_values or frame.read
+    read_values = frame.read_values or frame.read
     given = {
-        i: (frame.read if i in reads.numbers else values)(place[i])
+        i: (frame.read if i in reads.numbers else read_values)(place[i])
         for i in sorted(reads.needed - dtypes.keys())
     }
     arrays = {i: _array(given[i]) for i in reads.numbers - dtypes.keys()}
