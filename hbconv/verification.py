@@ -123,16 +123,30 @@ def verify(estimator: Any, model: Model, X: Any) -> Report:  # noqa: N803
     model : Model
         What it was converted to.
     X : table or array
-        Rows, in a form that the source takes too.
+        Rows, in a form that the source takes too. The source is asked for one row after another
+        where a step of it answers a row alone otherwise than among others, such as NMF.
     """
     methods = [m for m in model.methods if hasattr(estimator, m)]
     dtype = coarsest(model, X)
     with np.errstate(all="ignore"):
         differences = tuple(
-            compare(m, getattr(estimator, m)(X), getattr(model, m)(X), dtype) for m in methods
+            compare(m, _expected(estimator, model, m, X), getattr(model, m)(X), dtype)
+            for m in methods
         )
-    rows = int(X.shape[0]) if hasattr(X, "shape") else len(X)
-    return Report(rows, model.backend, differences)
+    return Report(_count_rows(X), model.backend, differences)
+
+
+def _count_rows(rows: Any) -> int:
+    return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
+
+
+def _expected(estimator: Any, model: Model, method: str, rows: Any) -> Any:
+    """Return the source's answer to the rows, alone where the model answers them alone."""
+    ask = getattr(estimator, method)
+    if not any(node.alone for node in model.parsed.nodes()):
+        return ask(rows)
+    cut = rows.iloc if hasattr(rows, "iloc") else rows
+    return np.concatenate([plain(ask(cut[i : i + 1])) for i in range(_count_rows(rows))])
 
 
 def coarsest(model: Model, X: Any) -> str:  # noqa: N803

@@ -127,6 +127,14 @@ class Node:
     reads_numbers: ClassVar[bool] = False
     """Whether equal numbers of any dtypes give the same output, as they do for a comparison."""
 
+    @property
+    def alone(self) -> bool:
+        """Whether a row is answered as the source model answers it alone.
+
+        Among other rows, the source model may answer it otherwise.
+        """
+        return False
+
     def infer(self) -> Type:
         """Type of the value, from the types of the inputs."""
         raise NotImplementedError

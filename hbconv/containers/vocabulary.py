@@ -35,7 +35,8 @@ class Vocabulary:
     nulls : tuple of str
     spelled : bool
         All values are texts, and a value of another type counts as its text: ``"1"`` for 1,
-        ``"true"`` for True, and the text that bytes encode in UTF-8.
+        ``"true"`` for True, and the text that bytes encode in UTF-8. Null characters at the end
+        of a text do not count.
     """
 
     values: tuple[str | bytes | float | bool | None, ...]
@@ -108,8 +109,12 @@ class _Codes(dict[object, int]):
 
 class _SpelledCodes(_Codes):
     def __missing__(self, value: object) -> int:
-        text = _spelled(value)
-        return super().__missing__(value) if text is None else self.get(text, -1)
+        text = value if isinstance(value, str) else _spelled(value)
+        if text is not None and text.endswith("\0"):
+            return self[text.rstrip("\0")]
+        if text is None or text is value:
+            return super().__missing__(value)
+        return self.get(text, -1)
 
 
 def _spelled(value: object) -> str | None:

@@ -28,14 +28,17 @@ def read_names_out(estimator: Any, width: int) -> NamesOut | None:
 def read_frame_format(estimator: Any) -> FrameFormat | None:
     """Read which data frame ``transform`` returns; None where it is always an array."""
     last = _answering(estimator)
+    own = None if last is None else find_parser(last).frames
+    told = own(last) if own else ""
+    if isinstance(told, FrameFormat):
+        return told
     names = (
         _names(last) if "transform" in getattr(last, "_sklearn_auto_wrap_output_keys", ()) else None
     )
     if names is None:
         return None
     chosen = getattr(last, "_sklearn_output_config", {}).get("transform", "")
-    own = find_parser(last).frames
-    return FrameFormat(own(last) if own and chosen in ("", "default") else chosen, names)
+    return FrameFormat(told if own and chosen in ("", "default") else chosen, names)
 
 
 def _names(estimator: Any, given: Sequence[str] | None = None) -> tuple[str, ...] | None:

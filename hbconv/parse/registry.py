@@ -19,7 +19,7 @@ from hbconv.parse.subclasses import added, changed, overridden
 from hbconv.parse.unpredictive import UNPREDICTIVE
 
 if TYPE_CHECKING:
-    from hbconv.containers import Node, Output, Schema
+    from hbconv.containers import FrameFormat, Node, Output, Schema
 
     Features = Callable[[Any], Sequence[str] | int | Schema | None]
 
@@ -55,7 +55,7 @@ class Entry:
     truncates: bool = False
     takes_sparse: bool = False
     is_fitted: Callable[[Any], bool] | None = None
-    frames: Callable[[Any], str] | None = None
+    frames: Callable[[Any], str | FrameFormat] | None = None
 
 
 _ENTRIES: dict[str, Entry] = {}
@@ -68,7 +68,7 @@ def parses(
     truncates: bool = False,
     takes_sparse: bool = False,
     is_fitted: Callable[[Any], bool] | None = None,
-    frames: Callable[[Any], str] | None = None,
+    frames: Callable[[Any], str | FrameFormat] | None = None,
 ) -> Callable[[Parser], Parser]:
     """Register the decorated function as the parser of the estimators with these names.
 
@@ -88,7 +88,8 @@ def parses(
         Tells whether an estimator can predict that scikit-learn's check calls not fitted.
     frames : callable, optional
         Tells of which library the frames are that ``transform`` returns without being told to:
-        ``"pandas"``, or ``""`` where scikit-learn's configuration decides.
+        ``"pandas"``, or ``""`` where scikit-learn's configuration decides. Estimators without
+        ``get_feature_names_out`` return a FrameFormat, which has the names too.
     """
 
     def register(parser: Parser) -> Parser:

@@ -99,6 +99,8 @@ class Judge:
             return _refused(call, reason_of(error), str(error))
         if call.error is not None:
             return "answered", f"{type(call.error).__name__}", str(call.error)
+        if any(node.alone for node in model.parsed.nodes()):
+            return "skipped", "a row is answered as if alone", ""
         asked = model.inverse if method == INVERSE else model
         return compared(call, asked or model, found)
 

@@ -48,6 +48,8 @@ from hbconv.containers.nodes.inputs import (
     Hashes,
     KeepText,
 )
+from hbconv.containers.nodes.lasso_descent import LassoDescent
+from hbconv.containers.nodes.least_angles import LeastAngles
 from hbconv.containers.nodes.linear import Linear, OrderedLinear, WrappedLinear
 from hbconv.containers.nodes.lookups import LookupRows, LookupSum, WeightedLookup
 from hbconv.containers.nodes.matching_pursuit import MatchingPursuit
@@ -139,7 +141,9 @@ __all__ = [
     "IsOtherDtype",
     "IsOutside",
     "KeepText",
+    "LassoDescent",
     "LeafSums",
+    "LeastAngles",
     "Linear",
     "LogAdd",
     "LogSoftmax",

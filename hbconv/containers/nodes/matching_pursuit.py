@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.row_vectors import as_row, dot
 from hbconv.containers.schema import Type
 
 if TYPE_CHECKING:
@@ -100,13 +101,13 @@ class _Pursuit:
             left.dtype,
         )
         row = b.lookup(b.constant(self.gram), best)
-        strength = _dot(b, left, chosen)
-        shares = b.reduce("reduce_sum", state.products * _as_row(b, chosen), axis=1)
-        square = _dot(b, row, chosen) - _dot(b, shares, shares)
+        strength = dot(b, left, chosen)
+        shares = b.reduce("reduce_sum", state.products * as_row(b, chosen), axis=1)
+        square = dot(b, row, chosen) - dot(b, shares, shares)
         least, zero, one = (b.constant(number, left.dtype) for number in (self.least, 0.0, 1.0))
         is_done = (
             (strength * strength < least)
-            | (_dot(b, state.taken, chosen) > zero)
+            | (dot(b, state.taken, chosen) > zero)
             | ((state.count > zero) & (square <= least))
         )
         length = b.op("sqrt", square)
@@ -129,7 +130,7 @@ class _Pursuit:
             b.op("eq", state.count, b.constant(np.arange(self.n_atoms), new.dtype)), new.dtype
         )
         return b.reshape(
-            directions + b.reshape(place, self.n_atoms, 1) * _as_row(b, new),
+            directions + b.reshape(place, self.n_atoms, 1) * as_row(b, new),
             self.n_atoms * len(self.gram),
         )
 
@@ -141,14 +142,6 @@ class _Pursuit:
         return _State(
             code, taken, count, *(b.reshape(part, self.n_atoms, size) for part in directions)
         )
-
-
-def _dot(b: Builder, x: Value, y: Value) -> Value:
-    return b.reshape(b.reduce("reduce_sum", x * y), 1)
-
-
-def _as_row(b: Builder, x: Value) -> Value:
-    return b.reshape(x, 1, x.shape[0])
 
 
 def _mixed(b: Builder, shares: Value, directions: Value) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hbconv.containers import Columns
+from hbconv.containers import Beside, Columns, Node
 from hbconv.parse.step import Step
 
 __all__ = ["positions_by_name"]
@@ -19,8 +19,19 @@ def positions_by_name(step: Step, parameter: str, names: Sequence[object]) -> li
         A step before makes the columns, whose names are not known here.
     """
     step.refuse_sparse("reads columns by name")
-    if not isinstance(step.x, Columns):
+    columns = _input_columns(step.x)
+    if columns is None:
         hint = "It finds columns by name in what a step before makes: put it first."
         raise step.refuse(parameter, list(names), hint)
-    known = [step.x.schema.names[column] for column in step.x.columns]
-    return [known.index(str(name)) for name in names]
+    return [columns.index(str(name)) for name in names]
+
+
+def _input_columns(x: Node) -> list[str] | None:
+    """Return the names of columns of the input that nothing has changed; None of others."""
+    parts = x.xs if isinstance(x, Beside) else (x,)
+    names: list[str] = []
+    for part in parts:
+        if not isinstance(part, Columns):
+            return None
+        names += [part.schema.names[column] for column in part.columns]
+    return names

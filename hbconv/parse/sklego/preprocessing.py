@@ -10,12 +10,15 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers import (
     Affine,
+    Beside,
+    Blocks,
     Cast,
     CastLike,
     Choose,
     Clip,
     Compare,
     ConstantRows,
+    FrameFormat,
     Interpolate,
     IsOtherDtype,
     Linear,
@@ -40,28 +43,51 @@ def _named(names: Sequence[object]) -> Schema:
     return Schema.table([str(name) for name in names])
 
 
-@parses("sklego.preprocessing.ColumnSelector", features=lambda est: _named(est.columns_))
-def parse_column_selector(step: Step) -> Node:
-    """Keep some columns, found by name."""
-    return select(step.x, positions_by_name(step, "columns", step.estimator.columns_))
+def _framed(names: Sequence[object]) -> FrameFormat:
+    return FrameFormat("pandas", tuple(map(str, names)))
 
 
-@parses("sklego.preprocessing.ColumnDropper", features=lambda est: _named(est.feature_names_))
-def parse_column_dropper(step: Step) -> Node:
-    """Keep the other columns, found by name, in the fitted order."""
-    return select(step.x, positions_by_name(step, "columns", step.estimator.feature_names_))
+def _chosen(step: Step, parameter: str, names: Sequence[object]) -> dict[str, Output]:
+    """Keep columns, found by name, each of its own dtype."""
+    places = positions_by_name(step, parameter, names)
+    parts = tuple(select(step.x, [place]) for place in places)
+    return {"transform": Output(Beside(parts), Blocks(tuple((part, None) for part in parts)))}
 
 
-@parses("sklego.preprocessing.TypeSelector", features=lambda est: _named(est.feature_names_))
-def parse_type_selector(step: Step) -> Node:
+@parses(
+    "sklego.preprocessing.ColumnSelector",
+    features=lambda est: _named(est.columns_),
+    frames=lambda est: _framed(est.columns_),
+)
+def parse_column_selector(step: Step) -> dict[str, Output]:
+    """Keep some columns."""
+    return _chosen(step, "columns", step.estimator.columns_)
+
+
+@parses(
+    "sklego.preprocessing.ColumnDropper",
+    features=lambda est: _named(est.feature_names_),
+    frames=lambda est: _framed(est.feature_names_),
+)
+def parse_column_dropper(step: Step) -> dict[str, Output]:
+    """Keep the other columns, in the fitted order."""
+    return _chosen(step, "columns", step.estimator.feature_names_)
+
+
+@parses(
+    "sklego.preprocessing.TypeSelector",
+    features=lambda est: _named(est.feature_names_),
+    frames=lambda est: _framed(est.feature_names_),
+)
+def parse_type_selector(step: Step) -> dict[str, Output]:
     """Keep the columns that had some types in fitting; columns of other floats are refused."""
     names = step.estimator.feature_names_
-    chosen = select(step.x, positions_by_name(step, "include", names))
+    chosen = _chosen(step, "include", names)
     for place, name in enumerate(names):
         dtype = str(step.estimator.X_dtypes_[name]).lower()
         if dtype in ("float32", "float64"):
             step.check(
-                IsOtherDtype(select(chosen, [place]), dtype),
+                IsOtherDtype(select(chosen["transform"].node, [place]), dtype),
                 f"Column {name!r} is not {dtype}, as in fitting {step.name} (step {step.where!r}).",
             )
     return chosen

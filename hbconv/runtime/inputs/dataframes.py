@@ -56,6 +56,7 @@ class Frame:
     """A table: names, number of rows, and a function that reads one column by its position.
 
     ``is_category`` marks the columns that pandas holds as categories; None for other tables.
+    ``read_values`` reads a column of categories, if bools are to be told from numbers there.
     ``read_alike`` reads several columns of one plain dtype at once, if that is faster.
     ``ordered`` is False for mappings, whose items have names but no order.
     """
@@ -68,6 +69,7 @@ class Frame:
     read_alike: Callable[[list[int]], npt.NDArray[Any]] | None = None
     dtypes: Sequence[Any] = ()
     ordered: bool = True
+    read_values: Callable[[int], Data] | None = None
 
     def alike(self, positions: Sequence[int]) -> list[tuple[list[int], npt.NDArray[Any]]]:
         """Read many columns of one plain dtype together: their positions, and their values."""
@@ -106,6 +108,7 @@ def read_frame(x: Any) -> Frame | None:
             lambda i: _is_category(dtypes[i]),
             lambda group: _pandas_columns(x, group),
             dtypes,
+            read_values=lambda i: _pandas_values(x.iloc[:, i]),
         )
     if type(x).__module__.partition(".")[0] == "polars":
         return Frame(tuple(x.columns), x.height, lambda i: _polars_column(x.to_series(i)))
@@ -198,6 +201,17 @@ def _pandas_column(series: Any) -> Data:
     if type(dtype).__name__ == "ArrowDtype":
         return _arrow_column(series.array.__arrow_array__(), "na")
     return np.asarray(series)
+
+
+def _pandas_values(series: Any) -> Data:
+    """Read a column whose values are looked up: nullable bools stay bools, and NaN if missing."""
+    dtype = series.dtype
+    kind = series.cat.categories.dtype.kind if _is_category(dtype) else dtype.kind
+    if isinstance(dtype, np.dtype) or kind != "b":
+        return _pandas_column(series)
+    if series.isna().any():
+        return np.asarray(series.to_numpy(dtype=object, na_value=np.nan))
+    return np.asarray(series.to_numpy(dtype=bool))
 
 
 def _is_category(dtype: Any) -> bool:

@@ -184,7 +184,11 @@ def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads:
     dtypes: dict[int, str] = {}
     for (group, values), block in zip(alike, blocks, strict=True):
         dtypes |= dict.fromkeys(group, _small_or_own(values, block.values))
-    given = {i: frame.read(place[i]) for i in sorted(reads.needed - dtypes.keys())}
+    read_values = frame.read_values or frame.read
+    given = {
+        i: (frame.read if i in reads.numbers else read_values)(place[i])
+        for i in sorted(reads.needed - dtypes.keys())
+    }
     arrays = {i: _array(given[i]) for i in reads.numbers - dtypes.keys()}
     for i in reads.objects & arrays.keys():
         require_numbers(arrays[i], reads.where(i))

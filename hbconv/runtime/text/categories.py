@@ -207,6 +207,9 @@ def _encode_arrow(values: Any, vocabulary: Vocabulary, null: int) -> npt.NDArray
     found = _found(values, pa.array(map(_valid, texts), values.type), codes)
     if vocabulary.blank != UNKNOWN:
         found = _with_blank(values, vocabulary, found)
+    if vocabulary.spelled and (found == UNKNOWN).any():
+        trimmed = pc.utf8_rtrim(values, characters="\0")
+        found = _found(trimmed, pa.array(map(_valid, texts), values.type), codes)
     if values.null_count == 0 or null == UNKNOWN:
         return found
     return np.where(np.asarray(pc.is_null(values)), np.int32(null), found)

@@ -100,7 +100,7 @@ BLOCKED = {
         "a column is made of a block of columns",
     ),
     **dict.fromkeys(
-        ("Barycentric", "MatchingPursuit", "Nearest", "NearestPoints", "NonNegativeWeights",
+        ("Barycentric", "LassoDescent", "LeastAngles", "MatchingPursuit", "Nearest", "NearestPoints", "NonNegativeWeights",
          "PairwiseCoupling", "Scatter", "TopicMixture"),
         "the columns are found together",
     ),

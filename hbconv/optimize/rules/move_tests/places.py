@@ -21,6 +21,7 @@ from hbconv.optimize.rules.move_tests.switches import (
     CannotMove,
     Switches,
     find_bracket,
+    find_ends,
     find_switches,
 )
 
@@ -136,14 +137,20 @@ def _bisect(
     pieces = find_pieces(lineage, functions, list(cuts.values()))
     evaluator = Evaluator(lineage, [(x, c) for c in columns], list(cuts.values()))
     found: dict[int, Destination | CannotMove] = {}
+    known = {
+        place: ends
+        for place, ends in enumerate(pieces)
+        if ends is not None and functions[place].is_monotone
+    }
+    unknown = CannotMove("it is not known to be monotone")
+    found |= {c: unknown for place, c in enumerate(columns) if place not in known}
+    dtypes = {place: dtype_of(cuts[columns[place]]) for place in known}
     brackets: dict[int, Bracket] = {}
-    for place, (column, ends) in enumerate(zip(columns, pieces, strict=True)):
+    for ends in find_ends(evaluator, known, dtypes):
+        column = columns[ends.place]
         own = np.flatnonzero(tests.column == column)
         try:
-            if ends is None or not functions[place].is_monotone:
-                raise CannotMove("it is not known to be monotone")
-            dtype = dtype_of(cuts[column])
-            brackets[place] = find_bracket(evaluator, place, dtype, ends, tests, own)
+            brackets[ends.place] = find_bracket(ends, tests, own)
         except CannotMove as refusal:
             found[column] = refusal
     inexact = [not functions[place].is_exact for place in brackets]

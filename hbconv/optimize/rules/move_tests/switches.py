@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from hbconv.optimize.rules.move_tests.evaluator import Evaluator
 from hbconv.optimize.rules.move_tests.keys import Keys, keys_of, values_of
 from hbconv.optimize.rules.move_tests.pieces import bisect
 
-__all__ = ["Bracket", "CannotMove", "Switches", "find_bracket", "find_switches"]
+__all__ = ["Bracket", "CannotMove", "Switches", "find_bracket", "find_ends", "find_switches"]
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -71,12 +72,54 @@ class Switches:
     numbers: tuple[float, float] | None = None
 
 
-def find_bracket(
-    evaluator: Evaluator, place: int, dtype: str, ends: Keys, tests: DistinctTests, own: Ints
-) -> Bracket:
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """The ends of the pieces of one column, and its values there.
+
+    Parameters
+    ----------
+    place : int
+        Of the column in the evaluator.
+    dtype : str
+        Of its cut.
+    keys : int array
+    values : float array
+    at_nan : float array
+        Its value where the cut is NaN, or nothing if the cut holds no NaN.
+    """
+
+    place: int
+    dtype: str
+    keys: Keys
+    values: npt.NDArray[np.float64]
+    at_nan: npt.NDArray[np.float64]
+
+
+def find_ends(
+    evaluator: Evaluator, pieces: Mapping[int, Keys], dtypes: Mapping[int, str]
+) -> list[Ends]:
+    """Evaluate columns at the ends of their pieces and at NaN, all together.
+
+    An evaluation computes all columns of a node, so one for each column would be quadratic.
+    """
+    if not pieces:
+        return []
+    missing = {p: keys_of([np.nan], dtypes[p]) for p in pieces if dtypes[p][0] == "f"}
+    parts = [*pieces.items(), *missing.items()]
+    which = np.concatenate([np.full(len(keys), p) for p, keys in parts])
+    keys = np.concatenate([keys for _, keys in parts])
+    found = np.split(evaluator.at(which, keys), np.cumsum([len(keys) for _, keys in parts])[:-1])
+    nans = dict(zip(missing, found[len(pieces) :], strict=True))
+    return [
+        Ends(p, dtypes[p], pieces[p], values, nans.get(p, np.empty(0)))
+        for p, values in zip(pieces, found, strict=False)
+    ]
+
+
+def find_bracket(column: Ends, tests: DistinctTests, own: Ints) -> Bracket:
     """Find where the tests on a column change sides, from both ends of each of its pieces.
 
-    1. Evaluate the function at the ends, and decide the tests.
+    1. Decide the tests at the ends.
     2. If NaN beside numbers is what turns a test twice, look at the numbers alone.
     3. Between the two ends at which a test turns, it turns once.
 
@@ -85,14 +128,14 @@ def find_bracket(
     CannotMove
         A test changes sides more than once.
     """
-    values = evaluator.at(np.full(len(ends), place), ends)  # 1
+    ends = column.keys
+    values = column.values  # 1
     missing = np.isnan(values)
     if (missing[::2] != missing[1::2]).any():
         raise CannotMove("it becomes NaN between two numbers")
     decided = tests.decide(own[:, None], values[None])
-    at_nan = evaluator.at(np.array([place]), keys_of([np.nan], dtype)) if dtype[0] == "f" else None
     numbers = None
-    if _turns(decided).sum(axis=1).max(initial=0) > 1 and at_nan is not None and np.isnan(at_nan):
+    if _turns(decided).sum(axis=1).max(initial=0) > 1 and np.isnan(column.at_nan).any():
         kept = np.flatnonzero(~missing)  # 2
         if len(kept) and np.diff(kept).max(initial=1) == 1:
             numbers = (int(ends[kept[0]]), int(ends[kept[-1]]))
@@ -106,8 +149,10 @@ def find_bracket(
     last = len(ends) - 1
     low = ends[np.where(turning, first, last)]
     high = ends[np.where(turning, first + 1, last)]
-    nan_left = np.zeros(len(own), bool) if at_nan is None else tests.decide(own, at_nan)
-    return Bracket(place, dtype, own, low, high, decided[:, 0], nan_left, numbers)
+    nan_left = np.zeros(len(own), bool)
+    if len(column.at_nan):
+        nan_left = tests.decide(own, column.at_nan)
+    return Bracket(column.place, column.dtype, own, low, high, decided[:, 0], nan_left, numbers)
 
 
 def _turns(decided: Bools) -> Bools:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from hbconv.containers import (
     Add,
     Cast,
     Concat,
+    IsOtherDtype,
+    LassoDescent,
+    LeastAngles,
     Linear,
     Map,
     MatchingPursuit,
@@ -21,11 +24,6 @@ from hbconv.containers import (
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
-
-_HINT = (
-    "hbconv handles transform_algorithm='omp' and 'threshold'. Set it on the fitted estimator: "
-    "the dictionary stays the same."
-)
 
 
 @parses(
@@ -81,40 +79,102 @@ def _encoded(step: Step, dictionary: np.ndarray[Any, Any]) -> Node:
     x = Cast(step.require_finite(), "float")
     if dictionary.dtype.kind != "f" or dictionary.dtype.itemsize < 4:
         dictionary = dictionary.astype(np.float64)
-    code = (
-        _pursued(step, x, dictionary)
-        if est.transform_algorithm == "omp"
-        else _thresholded(step, x, dictionary)
-    )
+    code = _CODES[est.transform_algorithm](step, x, dictionary)
     if not est.split_sign:
         return code
     return Cast(Concat((Map(code, "relu"), Map(Map(code, "neg"), "relu"))), "float64")
 
 
 def _pursued(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
+    _refuse_positive(step)
+    return MatchingPursuit(x, Array(dictionary), _atoms(step, dictionary))
+
+
+def _along_angles(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
+    _refuse_positive(step)
+    return LeastAngles(x, Array(dictionary), "angles", 0.0, _atoms(step, dictionary))
+
+
+def _along_lasso(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
     est = step.estimator
-    if est.positive_code:
-        raise step.refuse(
-            "positive_code",
-            est.positive_code,
-            "The source model refuses it with transform_algorithm='omp'.",
-        )
-    n_atoms = est.transform_n_nonzero_coefs
+    if _are_dependent(dictionary):
+        _require_float64(step, x)
+    least = _penalty(step) / dictionary.shape[1]
+    path: Literal["lasso", "positive lasso"] = "positive lasso" if est.positive_code else "lasso"
+    return LeastAngles(x, Array(dictionary), path, least, est.transform_max_iter)
+
+
+def _descended(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
+    est = step.estimator
+    if dictionary.dtype != np.float64:
+        hint = f"{_ROUNDED} Give it one of float64: components_.astype('float64')."
+        raise step.refuse("dictionary", dictionary.dtype.name, hint)
+    _require_float64(step, x)
+    width = dictionary.shape[1]
+    penalty = _penalty(step) / width * width
+    return LassoDescent(
+        x, Array(dictionary), penalty, est.positive_code, 1e-8, est.transform_max_iter
+    )
+
+
+_ROUNDED = "In float32, rounding decides where its solver of the lasso stops."
+
+
+def _are_dependent(dictionary: np.ndarray[Any, Any]) -> bool:
+    """Tell whether an atom is nearly a sum of others, so that rounding decides who is taken."""
+    atoms = dictionary.astype(np.float64)
+    return len(atoms) > atoms.shape[1] or bool(np.linalg.cond(atoms @ atoms.T) > 1e3)
+
+
+def _require_float64(step: Step, x: Node) -> None:
+    """Refuse float32 rows, whose answers by the source model depend on the rows around them."""
+    step.check(
+        IsOtherDtype(x, "float64"),
+        f"{step.name} (step {step.where!r}) is not handled for float32 rows. {_ROUNDED} "
+        "Give rows of float64.",
+    )
+
+
+def _thresholded(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
+    code = SoftThreshold(Linear.of(x, dictionary.T), _penalty(step))
+    return Map(code, "relu") if step.estimator.positive_code else code
+
+
+_CODES = {
+    "lars": _along_angles,
+    "lasso_cd": _descended,
+    "lasso_lars": _along_lasso,
+    "omp": _pursued,
+    "threshold": _thresholded,
+}
+"""By ``transform_algorithm``."""
+
+
+def _penalty(step: Step) -> float:
+    est = step.estimator
+    alpha = getattr(est, "alpha", None) if est.transform_alpha is None else est.transform_alpha
+    return 1.0 if alpha is None else float(alpha)
+
+
+def _atoms(step: Step, dictionary: np.ndarray[Any, Any]) -> int:
+    """Return how many atoms a code may have."""
+    n_atoms = step.estimator.transform_n_nonzero_coefs
     if n_atoms is None:
         n_atoms = min(max(dictionary.shape[1] / 10, 1), len(dictionary))
-    if n_atoms > len(dictionary):
+    if step.estimator.transform_algorithm == "omp" and n_atoms > len(dictionary):
         raise step.refuse(
             "transform_n_nonzero_coefs",
             n_atoms,
             f"The source model refuses it too: the dictionary has {len(dictionary)} atoms.",
         )
-    return MatchingPursuit(x, Array(dictionary), int(n_atoms))
+    return int(n_atoms)
 
 
-def _thresholded(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
-    est = step.estimator
-    if est.transform_algorithm != "threshold":
-        raise step.refuse("transform_algorithm", est.transform_algorithm, _HINT)
-    alpha = getattr(est, "alpha", None) if est.transform_alpha is None else est.transform_alpha
-    code = SoftThreshold(Linear.of(x, dictionary.T), 1.0 if alpha is None else float(alpha))
-    return Map(code, "relu") if est.positive_code else code
+def _refuse_positive(step: Step) -> None:
+    if step.estimator.positive_code:
+        raise step.refuse(
+            "positive_code",
+            step.estimator.positive_code,
+            "The source model refuses it with "
+            f"transform_algorithm={step.estimator.transform_algorithm!r}.",
+        )

@@ -11,11 +11,11 @@ from hbconv.parse.step import Step
 
 @parses("sklearn.decomposition.NMF")
 def parse_nmf(step: Step) -> Node:
-    """Run ``max_iter`` rounds of coordinate descent, in the dtype of fitting.
+    """Run at most ``max_iter`` rounds of coordinate descent, in the dtype of fitting.
 
-    Rows of another dtype are refused, as the source model does.
-    With ``tol=0`` it leaves out only rounds that change nothing.
-    With another ``tol`` it stops all rows at once, and its other solver starts from their mean.
+    Rows of another dtype are refused, as the source model does. It stops all rows of a call at
+    once, by a sum over them; here each row stops as it does there alone.
+    The other solver starts from the mean of all rows.
     """
     est = step.estimator
     components = step.estimator.components_
@@ -26,12 +26,6 @@ def parse_nmf(step: Step) -> Node:
             "It starts from the mean of all rows, so that each answer depends on the others. "
             "Fit it with solver='cd'.",
         )
-    if est.tol != 0:
-        hint = (
-            "The source model stops by the sum over all rows, so that each answer depends on the "
-            "others. Set tol=0 on the fitted estimator: components stay."
-        )
-        raise step.refuse("tol", est.tol, hint)
     step.require("shuffle", False)
     x = step.require_finite(Cast(step.x, "float"))
     dtype = components.dtype.name
@@ -49,6 +43,7 @@ def parse_nmf(step: Step) -> Node:
         Array(components),
         penalty * est.l1_ratio,
         penalty * (1.0 - est.l1_ratio),
+        float(est.tol),
         est.max_iter,
     )
 

@@ -52,6 +52,7 @@ from hbconv.forest_check import check_forest
 from hbconv.lower import lower
 from hbconv.optimize.rule import Declined, Derivation
 from hbconv.optimize.rules.move_tests import move_tests
+from hbconv.optimize.rules.move_tests.evaluator import Evaluator
 from hbconv.tensor.evaluate import evaluate
 
 WIDTH = 4
@@ -414,3 +415,25 @@ def test_values_that_powers_and_means_put_on_thresholds_reach_the_leaves_of_the_
         model.predict(x)
     with pytest.raises(InputError, match="infinity"):
         converted.predict(x)
+
+
+def test_columns_are_evaluated_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An evaluation computes all columns, so as many evaluations as columns would be quadratic."""
+    asked: list[int] = []
+
+    def at(self: Evaluator, which: np.ndarray, keys: np.ndarray) -> np.ndarray:
+        asked.append(len(which))
+        return ask(self, which, keys)
+
+    ask = Evaluator.at
+    monkeypatch.setattr(Evaluator, "at", at)
+    counts = []
+    for width in (3, 40):
+        asked.clear()
+        schema = Schema.matrix(width)
+        scaled = Affine.of(Columns.of(schema), div=np.arange(1.0, width + 1))
+        forest = random_forest(np.random.default_rng(0), n_features=width, n_trees=width)
+        node = TreeEnsemble(scaled, forest)
+        assert next(iter(move_tests(Graph(schema, {"predict": Output(node)}))), None) is not None
+        counts.append(len(asked))
+    assert counts[1] <= counts[0] + 5

@@ -39,6 +39,38 @@ def test_columns_are_chosen_by_name_before_a_model(rows: pd.DataFrame) -> None:
     np.testing.assert_array_equal(found.toarray(), texts.transform(rows).toarray())
 
 
+TYPED = pd.DataFrame(
+    {
+        "a": RNG.normal(size=9),
+        "b": np.arange(9),
+        "c": np.arange(9, dtype=np.float32),
+        "d": np.arange(9) % 2 == 0,
+        "e": np.arange(9, dtype=np.int8),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        preprocessing.ColumnSelector(["e", "c", "a"]),
+        preprocessing.ColumnSelector("b"),
+        preprocessing.ColumnDropper(["b"]),
+        preprocessing.TypeSelector(include="number"),
+        preprocessing.TypeSelector(exclude=["float64", "int8"]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("backend", ["reference", "torch"])
+def test_selectors_return_frames(selector: Any, backend: str) -> None:
+    """Of the columns' own dtypes and index, also behind a pipeline, saved, and of any rows."""
+    source = selector.fit(TYPED)
+    for model in (source, make_pipeline(source)):
+        found = hbconv.convert(model, backend)
+        for rows in (TYPED, TYPED[3:4], TYPED[::-1]):
+            pd.testing.assert_frame_equal(found.transform(rows), source.transform(rows))
+
+
 def test_columns_that_a_step_makes_are_not_found_by_name() -> None:
     """Their names are not known."""
     scaler = StandardScaler().set_output(transform="pandas")

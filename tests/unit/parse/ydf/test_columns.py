@@ -57,6 +57,46 @@ def test_categories_by_their_text(model: Any, converted: hbconv.Model, name: str
     np.testing.assert_array_equal(converted.predict(rows), model.predict(rows))
 
 
+TRUTHS: dict[str, Any] = {
+    "bools": COUNT % 2 == 0,
+    "nullable": pd.array(COUNT % 2 == 0, dtype="boolean"),
+    "Arrow's": pd.array(COUNT % 2 == 0, dtype="bool[pyarrow]"),
+    "categories": pd.Categorical(COUNT % 2 == 0),
+    "categories of objects": pd.Categorical((COUNT % 2 == 0).astype(object)),
+    "objects": np.array([True, False, None] * 20, object),
+    "text": np.array(["true", "false", "True"] * 20, object),
+    "text before a null character": np.array(["true\0", "false\0\0", "tr\0ue"] * 20, object),
+    "text of pandas before a null character": pd.array(
+        ["true\0", "false\0\0", "tr\0ue"] * 20, dtype="string"
+    ),
+    "many texts": np.array(["true", "false\0", b"true\0", True, "tr\0ue", "\0"] * 300, object),
+    "fixed text": np.array(["true", "false", "True\0"] * 20),
+}
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_bools_count_as_true_and_false(name: str) -> None:
+    """In columns of every dtype, among categories "true", "false", "True", and one with a null."""
+    fitted = pd.DataFrame({"told": np.array(["true", "false", "True", "tr\0ue"] * 40, object)})
+    fitted["value"] = np.tile([1.0, 3.0, 7.0, 15.0], 40)
+    told = ydf.Column("told", ydf.Semantic.CATEGORICAL, min_vocab_frequency=1)
+    model = ydf.CartLearner(
+        label="value", task=ydf.Task.REGRESSION, features=[told], validation_ratio=0.0
+    ).train(fitted)
+    rows = pd.DataFrame({"told": TRUTHS[name]})
+    want = model.predict(rows)
+    assert len(np.unique(want)) > 1
+    np.testing.assert_array_equal(hbconv.convert(model, "reference").predict(rows), want)
+
+
+def test_missing_nullable_bools_are_missing(model: Any, converted: hbconv.Model) -> None:
+    """The source refuses them; None in a column of objects is answered by both."""
+    truths = [True, False, None] * 20
+    want = model.predict(_rows().assign(digit=np.array(truths, object)))
+    rows = _rows().assign(digit=pd.array(truths, dtype="boolean"))
+    np.testing.assert_array_equal(converted.predict(rows), want)
+
+
 NUMBERS_AS: dict[str, Callable[[pd.Series], Any]] = {
     "float64": lambda x: x.astype("float64") * (1 + 1e-9),
     "beyond float32": lambda x: x.astype("float64") * 1e300,

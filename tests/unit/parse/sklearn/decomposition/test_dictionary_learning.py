@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
-from agreement import agree, refuses_as_source
+from agreement import agree, refuses_as_source, transform
 from sklearn.decomposition import DictionaryLearning, SparseCoder
 
 import hbconv
-from hbconv.errors import UnsupportedError
+from hbconv.errors import InputError, UnsupportedError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 30))
@@ -37,19 +39,108 @@ def test_rows_that_are_done_early() -> None:
     assert np.count_nonzero(code, axis=1).tolist() == [0, 1, 2, 2, 0]
 
 
-def test_refuses_other_algorithms() -> None:
-    """By name, with what may be set instead."""
-    for algorithm in ("lars", "lasso_lars", "lasso_cd"):
-        coder = SparseCoder(atoms(8), transform_algorithm=algorithm).fit(X)
-        with pytest.raises(UnsupportedError, match="transform_algorithm"):
-            hbconv.convert(coder)
+PATHS = [
+    {"transform_algorithm": "lasso_cd", "transform_alpha": 0.1},
+    {"transform_algorithm": "lasso_cd", "transform_alpha": 0.2, "positive_code": True},
+    {"transform_algorithm": "lasso_cd", "transform_alpha": 0.1, "transform_max_iter": 3},
+    {"transform_algorithm": "lasso_cd", "transform_alpha": 0.0, "transform_max_iter": 30},
+    {"transform_algorithm": "lasso_lars"},
+    {"transform_algorithm": "lasso_lars", "transform_alpha": 0.1, "split_sign": True},
+    {"transform_algorithm": "lasso_lars", "transform_alpha": 0.2, "positive_code": True},
+    {"transform_algorithm": "lasso_lars", "transform_alpha": 0.1, "transform_max_iter": 4},
+    {"transform_algorithm": "lars"},
+    {"transform_algorithm": "lars", "transform_n_nonzero_coefs": 7},
+]
+
+
+@pytest.mark.parametrize("count", [8, 40], ids=["few atoms", "more atoms than features"])
+@pytest.mark.parametrize(
+    "settings", PATHS, ids=lambda settings: "-".join(map(str, settings.values()))
+)
+def test_lasso_and_least_angles(settings: dict[str, object], count: int) -> None:
+    """Among the rows are zeros, an atom, a sum of two, tiny and huge ones."""
+    a = atoms(count)
+    rows = np.vstack([np.zeros(30), a[2], a[3] - 2 * a[4], 1e-12 * a[0], 1e3 * X[0], X])
+    source = SparseCoder(a, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        want = source.transform(rows)
+    got, _ = transform(source, rows)
+    assert got.dtype == want.dtype
+    scale = np.maximum(1.0, np.abs(want).max(axis=1, keepdims=True))
+    np.testing.assert_allclose(got / scale, want / scale, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("backend", ["torch", "onnx", "tvm"])
+def test_paths_of_the_lasso_on_each_backend(backend: str) -> None:
+    """The other algorithms are in the matrix; this one takes no float32 rows there."""
+    source = SparseCoder(atoms(40), transform_algorithm="lasso_lars", transform_alpha=0.1)
+    got = hbconv.convert(source, backend=backend).transform(X)
+    np.testing.assert_allclose(got, source.transform(X), rtol=0, atol=1e-9)
+
+
+def test_atoms_that_leave_and_come_back() -> None:
+    """Paths of the lasso let atoms go that are like others; some are longer than one."""
+    a = np.vstack([atoms(20) + 0.3 * RNG.normal(size=30), 2 * atoms(4)])
+    for algorithm in ("lasso_lars", "lasso_cd"):
+        for alpha in (1e-3, 0.3):
+            source = SparseCoder(a, transform_algorithm=algorithm, transform_alpha=alpha)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                want = source.transform(X)
+            np.testing.assert_allclose(transform(source, X)[0], want, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_atoms", [1, 6])
+def test_least_angles_of_other_floats(n_atoms: int) -> None:
+    """Codes are of the dtype of the dictionary."""
+    for dictionary, rows in (
+        ("float32", "float32"),
+        ("float64", "float32"),
+        ("float32", "float64"),
+    ):
+        source = SparseCoder(
+            atoms(8).astype(dictionary),
+            transform_algorithm="lars",
+            transform_n_nonzero_coefs=n_atoms,
+        )
+        want = source.transform(X.astype(rows))
+        got, _ = transform(source, X.astype(rows))
+        assert got.dtype == want.dtype == dictionary
+        np.testing.assert_allclose(got, want, rtol=0, atol=2e-5)
+
+
+def test_refuses_float32_where_rounding_stops_the_source() -> None:
+    """The source answers a float32 row alone otherwise than among others, here by more than 1e-3."""
+    a = atoms(40).astype(np.float32)
+    rows = X.astype(np.float32)
+    coder = SparseCoder(a, transform_algorithm="lasso_cd", transform_alpha=0.01)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        lone = np.vstack([coder.transform(row[None]) for row in rows])
+        assert np.abs(lone - coder.transform(rows)).max() > 1e-3
+    with pytest.raises(UnsupportedError, match="dictionary='float32'"):
+        hbconv.convert(coder)
+    for algorithm in ("lasso_lars", "lasso_cd"):
+        model = hbconv.convert(
+            SparseCoder(a.astype(float), transform_algorithm=algorithm), backend="reference"
+        )
+        with pytest.raises(InputError, match="not handled for float32 rows"):
+            model.transform(rows)
+    lone = SparseCoder(atoms(5), transform_algorithm="lasso_lars", transform_alpha=0.01)
+    np.testing.assert_allclose(transform(lone, rows)[0], lone.transform(rows), atol=2e-5)
+
+
+def test_refuses_what_the_source_refuses() -> None:
+    """By name."""
     with pytest.raises(UnsupportedError, match="transform_n_nonzero_coefs"):
         hbconv.convert(SparseCoder(atoms(3), transform_n_nonzero_coefs=4).fit(X))
     learned = DictionaryLearning(
         4, max_iter=1, positive_code=True, fit_algorithm="cd", transform_algorithm="threshold"
     ).fit(X)
-    with pytest.raises(UnsupportedError, match="positive_code"):
-        hbconv.convert(learned.set_params(transform_algorithm="omp"))
+    for algorithm in ("omp", "lars"):
+        with pytest.raises(UnsupportedError, match="positive_code"):
+            hbconv.convert(learned.set_params(transform_algorithm=algorithm))
 
 
 def test_a_fitted_coder_wants_the_names_in_their_order() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
-from agreement import agree, refuses_as_source
+from agreement import agree, refuses_as_source, transform
 from sklearn.decomposition import NMF, LatentDirichletAllocation, MiniBatchNMF
 
 import hbconv
@@ -16,18 +17,49 @@ COUNTS = np.random.default_rng(1).poisson(0.7, (60, 9)).astype(float)
 pytestmark = pytest.mark.filterwarnings("ignore:Maximum number of iterations")
 
 
-def test_stopping_by_all_rows_is_refused() -> None:
-    """A row alone gets another answer than among others; with tol=0, set after fitting, it does
-    not.
-    """
+def alone(source: NMF, rows: np.ndarray) -> np.ndarray:
+    """Ask the source for one row after another."""
+    return np.vstack([source.transform(row[None]) for row in rows])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"tol": 1e-2}, {"alpha_W": 0.01, "l1_ratio": 0.3}, {"max_iter": 7}],
+    ids=["default", "coarse", "penalties", "few rounds"],
+)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_each_row_stops_as_if_alone(settings: dict[str, float], dtype: str) -> None:
+    """Whatever the rows around it are; rows of zeros are done at once."""
+    source = NMF(3, random_state=0, **settings).fit(X.astype(dtype))
+    rows = np.vstack([np.zeros((1, 9)), X, np.eye(9)]).astype(dtype)
+    got, _ = transform(source, rows)
+    want = alone(source, rows)
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(got, want, atol=1e-14 if dtype == "float64" else 2e-5)
+
+
+@pytest.mark.parametrize("backend", ["torch", "onnx", "tvm"])
+def test_rows_stop_alone_on_each_backend(backend: str) -> None:
+    """Also those that share a tile or a tensor."""
     source = NMF(3, random_state=0).fit(X)
-    alone = np.vstack([source.transform(row) for row in X[:, None]])
-    assert np.abs(source.transform(X) - alone).max() > 1e-6
-    with pytest.raises(UnsupportedError, match="Set tol=0 on the fitted estimator"):
-        hbconv.convert(source)
+    got = hbconv.convert(source, backend=backend).transform(X)
+    np.testing.assert_allclose(got, alone(source, X), rtol=0, atol=1e-13)
+
+
+def test_a_row_among_others_may_differ_from_the_source() -> None:
+    """By what stopping together moves it; with tol=0, set after fitting, it does not."""
+    source = NMF(3, random_state=0).fit(X)
+    assert np.abs(source.transform(X) - transform(source, X)[0]).max() > 1e-6
     source.set_params(tol=0)
     agree(source, X, rtol=1e-9)
     agree(source, X[:1], rtol=1e-9)
+
+
+def test_verify_asks_the_source_for_rows_alone() -> None:
+    """In a frame too."""
+    frame = pd.DataFrame(X, columns=list("abcdefghi"))
+    source = NMF(3, random_state=0).fit(frame)
+    assert hbconv.verify(source, hbconv.convert(source, backend="reference"), frame).ok
 
 
 @pytest.mark.parametrize(

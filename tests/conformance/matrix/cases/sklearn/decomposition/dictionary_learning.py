@@ -31,6 +31,15 @@ def coders() -> Iterator[Case]:
             atoms, transform_algorithm="threshold", transform_alpha=0.5
         ).fit(fit_rows()),
     )
+    for algorithm, settings in {
+        "lars": {"transform_n_nonzero_coefs": 3},
+        "lasso_cd": {"transform_alpha": 0.2, "positive_code": True},
+    }.items():
+        yield case(
+            algorithm,
+            fit(decomposition.SparseCoder(atoms, transform_algorithm=algorithm, **settings)),
+            dtypes=("float64", "float32") if algorithm == "lars" else ("float64",),
+        )
     learn = partial(decomposition.DictionaryLearning, 6, max_iter=5, random_state=0)
     case = partial(Case, "sklearn.decomposition.DictionaryLearning", rows=MODERATE)
     yield case("pursuit", fit(learn(transform_n_nonzero_coefs=2)))

@@ -1,0 +1,378 @@
+"""LeastAngles: sparse codes by least angle regression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.row_vectors import (
+    as_column,
+    as_row,
+    dot,
+    is_set,
+    least_positive,
+    number,
+    one_hot,
+    square,
+    total,
+)
+from hbconv.containers.schema import Type
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["LeastAngles"]
+
+_TINY = float(np.finfo(np.float32).tiny)
+"""What the source model adds to divisors."""
+_SAME = float(np.finfo(np.float32).eps)
+"""Levels no further apart are one level."""
+_LEAST_PIVOT = 1e-7
+"""An atom no further than this from the sums of those taken is left out."""
+_LONGEST = 4.0
+"""Squared length of an atom up to which float64 finds all atoms that depend on others."""
+
+
+@container
+class LeastAngles(Node):
+    """Follow a path of least angle regression for each row, to the code at its end.
+
+    B. Efron, T. Hastie, I. Johnstone and R. Tibshirani, Least angle regression (2004). Each step
+    takes the atom most correlated with the rest of the row. Then it moves the code in the
+    direction of equal angles with all atoms taken, until one more atom is as correlated. In a path
+    of the lasso, a move stops where a coefficient becomes zero, and its atom leaves.
+
+    A row is done when the largest correlation of an atom not taken, divided by the width of x, is
+    at most ``least``. It is also done after ``steps`` moves, or when all atoms are taken.
+
+    Parameters
+    ----------
+    dictionary : Array, shape (n_dictionary, width)
+        An atom a row.
+    path : {"angles", "lasso", "positive lasso"}
+        No coefficient of a positive lasso is below zero.
+    least : float
+    steps : int
+    """
+
+    x: Node
+    dictionary: Array
+    path: Literal["angles", "lasso", "positive lasso"]
+    least: float
+    steps: int
+
+    decides: ClassVar[bool] = True
+    starts_as_x: ClassVar[bool] = True
+
+    @property
+    def detail(self) -> str:
+        return f"{len(self.dictionary)} atoms  {self.path}  at most {self.steps} moves"
+
+    def infer(self) -> Type:
+        return Type(len(self.dictionary), self.dictionary.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        """Compute in float64, from products rounded as the source model rounds them."""
+        (x,) = inputs
+        atoms = self.dictionary.data
+        products = b.matmul(*b.promote(x, b.constant(atoms.T)))
+        gram = (atoms @ atoms.T).astype(x.dtype).astype(np.float64)
+        slots = self._most_taken(gram, products.dtype)
+        walk = _Walk(gram, self, slots, x.shape[0], 10.0 ** np.finfo(products.dtype).precision)
+        target = b.cast(products, "float64")
+        state = b.iterate(self.steps + len(atoms), walk.start(b, target), target, walk.step)
+        return b.cast(b.take(state, np.arange(len(atoms))), self.type.dtype)
+
+    def _most_taken(self, gram: npt.NDArray[np.float64], dtype: str) -> int:
+        """Bound how many atoms are taken at once.
+
+        More than the width depend on each other, which float64 shows if none is long.
+        """
+        most = min(len(gram), self.steps)
+        shows = {dtype, self.dictionary.dtype} == {"float64"} and np.diag(gram).max() <= _LONGEST
+        return max(min(most, self.dictionary.shape[1]) if shows else most, 1)
+
+
+@dataclass(frozen=True)
+class _State:
+    """State of a row.
+
+    For each atom: its coefficient, that before the last move, its correlation with the rest of the
+    row, whether it is taken, and the sign of its direction. Then the slots, each with the number
+    of an atom taken, or the number of all atoms where it is free. Then the inverse of the products
+    of the atoms in the slots, and four numbers.
+    """
+
+    code: Value
+    before: Value
+    rest: Value
+    taken: Value
+    sign: Value
+    slots: Value
+    inverse: Value
+    level: Value
+    moves: Value
+    turned: Value
+    is_done: Value
+
+
+@dataclass(frozen=True)
+class _Lead:
+    """The atom most correlated with the rest: flags, number, products, and its correlation."""
+
+    place: Value
+    index: Value
+    products: Value
+    height: Value
+
+
+@dataclass(frozen=True)
+class _Growth:
+    """The atoms taken once the lead is among them.
+
+    The inverse grows by ``factor * v * v'``; the factor is 0 where the lead does not come in.
+    """
+
+    taken: Value
+    sign: Value
+    slots: Value
+    v: Value
+    factor: Value
+
+
+@dataclass(frozen=True)
+class _Move:
+    """What a move makes of the state, and which atoms it turns around."""
+
+    code: Value
+    rest: Value
+    sign: Value
+    turning: Value
+    turned: Value
+
+
+@dataclass(frozen=True, eq=False)
+class _Walk:
+    gram: npt.NDArray[np.float64]
+    angles: LeastAngles
+    n_slots: int
+    width: int
+    scale: float
+
+    @property
+    def size(self) -> int:
+        """Number of atoms."""
+        return len(self.gram)
+
+    def start(self, b: Builder, target: Value) -> Value:
+        """Return the state in which nothing is taken."""
+        before, behind, free, last = (
+            b.op("expand", target, b.constant(np.full(count, number), target.dtype))
+            for count, number in (
+                (2 * self.size, 0.0),
+                (2 * self.size, 0.0),
+                (self.n_slots, float(self.size)),
+                (self.n_slots**2 + 4, 0.0),
+            )
+        )
+        return b.concat([before, target, behind, free, last])
+
+    def step(self, b: Builder, given: Value, target: Value) -> Value:
+        """Take an atom and move, or end; a row that is done keeps its state.
+
+        1. Find the atom most correlated with the rest, and whether the path ends there.
+        2. Take it, unless the last move turned an atom around, or it depends on those taken.
+        3. Move, unless the level rises, for then rounding has eaten the rest.
+        4. Let the atom leave whose coefficient became zero.
+        """
+        state = self._state(b, given)
+        zero = number(b, 0.0)
+        # 1
+        lead = self._lead(b, state)
+        level = lead.height / number(b, float(self.width))
+        code, ends = self._end(b, state, level)
+        works = ~is_set(b, state.is_done)
+        # 2
+        growth, is_dependent = self._grown(b, state, lead)
+        skips = works & ~ends & is_dependent
+        # 3
+        move = self._moved(b, state, growth, lead)
+        stops = works & ~skips & (ends | self._rises(b, state, level))
+        goes = works & ~skips & ~stops
+        # 4
+        inverse = state.inverse + square(b, growth.v, b.where(goes, growth.factor, zero))
+        taken = growth.taken
+        slots = growth.slots
+        rest = move.rest
+        if self.is_lasso:
+            taken, slots, rest, v, factor = self._left(b, state, growth, move, target)
+            inverse = inverse - square(b, v, b.where(goes, factor, zero))
+        skipped = b.where(skips & is_set(b, lead.place), zero, state.rest)
+        parts = [
+            b.where(works & ends, code, b.where(goes, move.code, state.code)),
+            b.where(goes, state.code, state.before),
+            b.where(goes, rest, skipped),
+            b.where(goes, taken, state.taken),
+            b.where(goes, move.sign, state.sign),
+            b.where(goes, slots, state.slots),
+            b.reshape(inverse, self.n_slots**2),
+            b.where(goes, level, state.level),
+            state.moves + b.cast(goes, given.dtype),
+            b.where(goes, move.turned, state.turned),
+            b.where(stops, number(b, 1.0), state.is_done),
+        ]
+        return b.concat(parts)
+
+    @property
+    def is_lasso(self) -> bool:
+        """Whether atoms leave."""
+        return self.angles.path != "angles"
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether coefficients stay above zero."""
+        return self.angles.path == "positive lasso"
+
+    def _state(self, b: Builder, given: Value) -> _State:
+        ends = np.cumsum([self.size] * 5 + [self.n_slots, self.n_slots**2, 1, 1, 1])
+        parts = [b.take(given, run) for run in np.split(np.arange(given.shape[0]), ends)]
+        parts[6] = b.reshape(parts[6], self.n_slots, self.n_slots)
+        return _State(*parts)
+
+    def _at_slots(self, b: Builder, x: Value, slots: Value) -> Value:
+        """Read a number of each atom at the slots; 0 at those that are free."""
+        padded = b.concat([x, b.op("expand", x, number(b, 0.0))])
+        return b.gather(padded, b.cast(slots, "int32"))
+
+    def _lead(self, b: Builder, state: _State) -> _Lead:
+        """Find the first of the largest correlations; where no atom is left, the height is 0."""
+        strength = state.rest if self.is_positive else b.op("abs", state.rest)
+        is_taken = is_set(b, state.taken)
+        open_ = b.where(is_taken, number(b, -np.inf), strength)
+        index = b.reduce("argmax", open_)
+        is_all = total(b, state.taken) >= number(b, float(self.size))
+        height = b.reshape(b.reduce("reduce_max", open_), 1)
+        return _Lead(
+            one_hot(b, index, self.size),
+            b.reshape(b.cast(index, "float64"), 1),
+            b.lookup(b.constant(self.gram), index),
+            b.where(is_all, number(b, 0.0), height),
+        )
+
+    def _end(self, b: Builder, state: _State, level: Value) -> tuple[Value, Value]:
+        """Return the code at the least level, and whether the path ends here."""
+        least = number(b, self.angles.least)
+        is_low = level <= number(b, self.angles.least + _SAME)
+        between = b.op("abs", level - least) > number(b, _SAME)
+        share = (state.level - least) / (state.level - level)
+        code = b.where(
+            is_low & between & is_set(b, state.moves),
+            state.before + share * (state.code - state.before),
+            state.code,
+        )
+        is_over = (state.moves >= number(b, float(self.angles.steps))) | (
+            total(b, state.taken) >= number(b, float(self.size))
+        )
+        return code, is_low | is_over
+
+    def _grown(self, b: Builder, state: _State, lead: _Lead) -> tuple[_Growth, Value]:
+        """Take the lead, and tell whether it depends on the atoms taken."""
+        is_new = ~is_set(b, state.turned)
+        is_free = b.op("eq", state.slots, number(b, float(self.size)))
+        slot = one_hot(b, b.reduce("argmax", b.cast(is_free, "int32")), self.n_slots)
+        products = self._at_slots(b, lead.products, state.slots)
+        shares = b.reduce("reduce_sum", state.inverse * as_row(b, products), axis=1)
+        rest = dot(b, lead.products, lead.place) - dot(b, products, shares)
+        pivot = b.op("sqrt", b.op("abs", rest))
+        is_full = ~b.reshape(b.reduce("reduce_any", is_free), 1)
+        is_dependent = is_new & (is_full | (pivot < number(b, _LEAST_PIVOT)))
+        sign = number(b, 1.0) if self.is_positive else b.op("sign", state.rest)
+        came = is_new & is_set(b, lead.place)
+        growth = _Growth(
+            b.where(came, number(b, 1.0), state.taken),
+            b.where(came, sign, state.sign),
+            b.where(is_new & is_set(b, slot), lead.index, state.slots),
+            b.where(is_set(b, slot), number(b, 1.0), b.where(is_free, number(b, 0.0), -shares)),
+            b.where(is_new, number(b, 1.0) / (pivot * pivot), number(b, 0.0)),
+        )
+        return growth, is_dependent
+
+    def _rises(self, b: Builder, state: _State, level: Value) -> Value:
+        is_checked = b.constant(np.array([self.is_lasso]))
+        return is_checked & is_set(b, state.moves) & (state.level < level)
+
+    def _moved(self, b: Builder, state: _State, growth: _Growth, lead: _Lead) -> _Move:
+        """Move until an atom is as correlated, or a coefficient becomes zero.
+
+        1. The direction of equal angles, and its correlation with all atoms, rounded.
+        2. How far it is until another atom joins.
+        3. How far it is until a coefficient becomes zero.
+        4. The move.
+        """
+        tiny = number(b, _TINY)
+        zero = number(b, 0.0)
+        is_taken = is_set(b, growth.taken)
+        # 1
+        signs = self._at_slots(b, growth.sign, growth.slots)
+        known = b.reduce("reduce_sum", state.inverse * as_row(b, signs), axis=1)
+        solved = known + growth.factor * dot(b, growth.v, signs) * growth.v
+        tokens = b.cast(growth.slots, "int32")
+        norm = number(b, 1.0) / b.op("sqrt", dot(b, solved, signs))
+        direction = b.op("scatter", tokens, solved * norm, width=self.size)
+        turn = self._rounded(b, b.matmul(direction, b.constant(self.gram)))
+        # 2
+        gaps = [(lead.height - state.rest) / (norm - turn + tiny)]
+        if not self.is_positive:
+            gaps.append((lead.height + state.rest) / (norm + turn + tiny))
+        length = lead.height / norm
+        for gap in gaps:
+            length = b.op("minimum", length, least_positive(b, gap, ~is_taken))
+        # 3
+        until = -state.code / (direction + tiny)
+        first = least_positive(b, until, is_taken)
+        turns = first < length
+        turning = turns & is_taken & b.op("eq", until, first)
+        if self.is_lasso:
+            length = b.where(turns, first, length)
+        # 4
+        return _Move(
+            b.where(is_taken, state.code + length * direction, zero),
+            b.where(is_taken, state.rest, state.rest - length * turn),
+            b.where(turning, -growth.sign, growth.sign),
+            turning,
+            b.cast(turns, direction.dtype),
+        )
+
+    def _rounded(self, b: Builder, x: Value) -> Value:
+        """Round to the decimals of the source model, which keep its next atom stable."""
+        scale = number(b, self.scale)
+        return b.op("rint", x * scale) / scale
+
+    def _left(
+        self, b: Builder, state: _State, growth: _Growth, move: _Move, target: Value
+    ) -> tuple[Value, Value, Value, Value, Value]:
+        """Let an atom leave: return who is taken, the slots, the rest, and what the inverse loses.
+
+        That is ``factor * v * v'``. The rest of the atom that leaves is computed afresh.
+        """
+        zero = number(b, 0.0)
+        turned = is_set(b, move.turned)
+        index = b.reduce("argmax", b.cast(move.turning, "int32"))
+        place = b.cast(turned, growth.v.dtype) * one_hot(b, index, self.size)
+        slot = self._at_slots(b, place, growth.slots)
+        column = b.reduce("reduce_sum", state.inverse * as_column(b, slot), axis=0)
+        v = column + growth.factor * dot(b, growth.v, slot) * growth.v
+        products = b.lookup(b.constant(self.gram), index)
+        rest = dot(b, target, place) - dot(b, products, move.code)
+        return (
+            b.where(is_set(b, place), zero, growth.taken),
+            b.where(is_set(b, slot), number(b, float(self.size)), growth.slots),
+            b.where(is_set(b, place), rest, move.rest),
+            v,
+            b.where(turned, number(b, 1.0) / dot(b, v, slot), zero),
+        )
