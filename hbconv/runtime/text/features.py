@@ -17,7 +17,7 @@ from hbconv.errors import InputError
 from hbconv.runtime.text.grams import Grams, find_grams, find_places
 from hbconv.runtime.text.tokenize import decoded, preparation, tokenizer
 
-__all__ = ["INVALID", "Features", "read_features"]
+__all__ = ["INVALID", "Features", "read_documents", "read_features"]
 
 INVALID = "np.nan is an invalid document, expected byte or unicode string."
 
@@ -30,6 +30,26 @@ class Features:
     names: Sequence[Any] | Grams | npt.NDArray[np.int64]
     """Those of an array are columns already."""
     values: npt.NDArray[Any] | None = None
+
+
+def read_documents(rows: Sequence[Any], texts: Texts, where: str) -> Sequence[str]:
+    """Return rows, texts or bytes, as texts.
+
+    Raises
+    ------
+    InputError
+        A row is neither, or holds bytes that are no text.
+    """
+    try:
+        return decoded(rows, texts)
+    except TypeError as error:
+        odd = next(row for row in rows if not isinstance(row, str | bytes))
+        missing = isinstance(odd, float) and odd != odd
+        raise InputError(
+            f"{where}: {INVALID if missing else f'the model needs text, and got {_shown(odd)}.'}"
+        ) from error
+    except UnicodeError as error:
+        raise InputError(f"{where} holds bytes that are no text: {error}") from error
 
 
 @singledispatch
@@ -55,16 +75,7 @@ def read_features(kind: object, rows: Sequence[Any], extractor: Extractor, where
 
 @read_features.register
 def _(kind: Texts, rows: Sequence[Any], extractor: Extractor, where: str) -> Features:
-    try:
-        documents = decoded(rows, kind)
-    except TypeError as error:
-        odd = next(row for row in rows if not isinstance(row, str | bytes))
-        missing = isinstance(odd, float) and odd != odd
-        raise InputError(
-            f"{where}: {INVALID if missing else f'the model needs text, and got {_shown(odd)}.'}"
-        ) from error
-    except UnicodeError as error:
-        raise InputError(f"{where} holds bytes that are no text: {error}") from error
+    documents = read_documents(rows, kind, where)
     placed = (
         find_places(documents, kind, extractor.columns)
         if isinstance(extractor.columns, Terms)

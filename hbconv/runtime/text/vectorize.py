@@ -13,8 +13,10 @@ import numpy.typing as npt
 from hbconv.containers.extractors import Buckets, Extractor, Terms, Texts
 from hbconv.errors import InputError
 from hbconv.runtime.text.categories import Categories, Text
-from hbconv.runtime.text.features import INVALID, read_features
+from hbconv.runtime.text.features import INVALID, read_documents, read_features
+from hbconv.runtime.text.few_documents import are_few, count_few
 from hbconv.runtime.text.grams import Grams
+from hbconv.runtime.text.hashed_names import column_of
 from hbconv.runtime.text.murmur_hash import murmur_hash
 
 __all__ = ["extract"]
@@ -22,8 +24,11 @@ __all__ = ["extract"]
 Entries = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[Any]]
 """The parts of a CSR matrix: where each row begins, then columns and values of its entries."""
 
-BLOCK, CHARACTERS_BLOCK = 1000, 250
-"""Rows cut into features at a time, so that these stay in the cache: n-grams of words, or more."""
+BLOCK, SMALL_BLOCK = 1000, 250
+"""Rows cut into features at a time, so that these stay in the cache: words, or more and longer."""
+
+MOST_FEW = 64
+"""Rows that may be few documents."""
 
 
 def extract(
@@ -57,7 +62,10 @@ def extract(
         if isinstance(extractor.rows, Texts) and extractor.rows.missing_is_empty
         else _rows(column, where)
     )
-    size = CHARACTERS_BLOCK if getattr(extractor.rows, "unit", "word") != "word" else BLOCK
+    counted = _extract_few(rows, extractor, where)
+    if counted is not None:
+        return counted
+    size = _block_size(extractor)
     blocks = [
         _extract_block(rows[first : first + size], extractor, where)
         for first in range(0, max(1, len(rows)), size)
@@ -68,6 +76,15 @@ def extract(
         else (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     )
     return np.append(0, np.cumsum(counts)), indices, values
+
+
+def _block_size(extractor: Extractor) -> int:
+    """Return how many rows are cut at a time: fewer where each has thousands of bytes of names."""
+    texts = extractor.rows
+    if not isinstance(texts, Texts):
+        return BLOCK
+    are_hashed = isinstance(extractor.columns, Buckets) and texts.longest > 1
+    return SMALL_BLOCK if texts.unit != "word" or are_hashed else BLOCK
 
 
 def _filled_rows(
@@ -127,6 +144,22 @@ def _require_all(there: bool, where: str) -> None:
         raise InputError(f"{where}: {INVALID}")
 
 
+def _extract_few(rows: list[Any], extractor: Extractor, where: str) -> Entries | None:
+    """Return the entries of few texts; None of other rows."""
+    texts = extractor.rows
+    if not isinstance(texts, Texts) or len(rows) > MOST_FEW:
+        return None
+    documents = read_documents(rows, texts, where)
+    if not are_few(documents, extractor):
+        return None
+    try:
+        starts, columns, counts = count_few(documents, texts, extractor)
+    except UnicodeError as error:
+        raise InputError(f"{where}: feature names must be strings. {error}") from error
+    values = np.fromiter(repeat(1) if extractor.binary else counts, extractor.dtype, len(columns))
+    return np.array(starts), np.fromiter(columns, np.int32, len(columns)), values
+
+
 def _extract_block(rows: Sequence[Any], extractor: Extractor, where: str) -> Entries:
     """Return the number of entries of each row, then their columns and values."""
     features = read_features(extractor.rows, rows, extractor, where)
@@ -161,13 +194,8 @@ def _place(
         hashes = names.hashes() if isinstance(names, Grams) else murmur_hash(names)
     except (TypeError, UnicodeError) as error:
         raise InputError(f"{where}: feature names must be strings. {error}") from error
-    signs = np.where(hashes < 0, np.int8(-1), np.int8(1)) if columns.signed else None
-    return _remainders(np.abs(hashes).view(np.uint32), columns.width), signs
-
-
-def _remainders(sizes: npt.NDArray[np.uint32], width: int) -> npt.NDArray[np.uint32]:
-    """Divide; a power of two is quickest."""
-    return sizes & np.uint32(width - 1) if width & (width - 1) == 0 else sizes % np.uint32(width)
+    places, is_negative = column_of(hashes, columns)
+    return places, None if is_negative is None else np.where(is_negative, np.int8(-1), np.int8(1))
 
 
 def _looked_up(names: Sequence[Any], terms: Terms) -> npt.NDArray[np.int64]:
