@@ -11,7 +11,7 @@ from hbconv.containers import Entries, topological
 from hbconv.containers.extractors import Extractor
 from hbconv.parse import parse
 from hbconv.runtime.inputs.sequences import read_items
-from hbconv.runtime.text import few_documents, grams
+from hbconv.runtime.text import counting, grams
 from hbconv.runtime.text.vectorize import extract
 
 __all__ = ["agree", "extractor_of", "rows_of"]
@@ -29,11 +29,14 @@ def rows_of(x: Any, estimator: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 WAYS = {
-    "few documents": {"MOST_CHARACTERS": 10**9, "MANY": 10**9},
-    "one by one": {"MOST_CHARACTERS": 0, "MANY": 10**9},
-    "all at once": {"MOST_CHARACTERS": 0, "MANY": 0},
+    "few, by their names": (10**9, 10**9),
+    "many, by their names": (10**9, 0),
+    "few, all at once": (0, 10**9),
+    "many, all at once": (0, 0),
 }
-"""Characters of documents that are few, and from which on n-grams are found all at once."""
+"""Characters from which on n-grams become no names, and features from which on rows are sorted one
+by one.
+"""
 
 
 def agree(estimator: Any, x: Any) -> None:
@@ -42,10 +45,10 @@ def agree(estimator: Any, x: Any) -> None:
     want = want.copy() if hasattr(want, "toarray") else None
     assert want is not None
     want.sum_duplicates()
-    for way, limits in WAYS.items():
+    for way, (many, few) in WAYS.items():
         with (
-            mock.patch.object(few_documents, "MOST_CHARACTERS", limits["MOST_CHARACTERS"]),
-            mock.patch.object(grams, "MANY", dict.fromkeys(grams.MANY, limits["MANY"])),
+            mock.patch.object(grams, "MANY", dict.fromkeys(grams.MANY, many)),
+            mock.patch.object(counting, "FEW", few),
         ):
             starts, columns, values = rows_of(x, estimator)
         assert values.dtype == want.dtype, way

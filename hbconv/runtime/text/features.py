@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hbconv.containers.extractors import Extractor, Mappings, Pairs, Terms, Texts, Tokens
 from hbconv.errors import InputError
-from hbconv.runtime.text.grams import Grams, find_grams, find_places
+from hbconv.runtime.text.grams import Grams, are_many, find_grams, find_places
 from hbconv.runtime.text.tokenize import decoded, preparation, tokenizer
 
 __all__ = ["INVALID", "Features", "read_documents", "read_features"]
@@ -76,16 +76,15 @@ def read_features(kind: object, rows: Sequence[Any], extractor: Extractor, where
 @read_features.register
 def _(kind: Texts, rows: Sequence[Any], extractor: Extractor, where: str) -> Features:
     documents = read_documents(rows, kind, where)
-    placed = (
-        find_places(documents, kind, extractor.columns)
-        if isinstance(extractor.columns, Terms)
-        else None
-    )
-    if placed is not None:
-        return Features(*placed)
-    grams = find_grams(documents, kind)
-    if grams is not None:
-        return Features(*grams)
+    if are_many(documents, kind):
+        placed = (
+            find_places(documents, kind, extractor.columns)
+            if isinstance(extractor.columns, Terms)
+            else None
+        )
+        found = find_grams(documents, kind) if placed is None else placed
+        if found is not None:
+            return Features(*found)
     prepared = map(preparation(kind.lowercase, kind.accents), documents)
     return _without_values(list(map(tokenizer(kind), prepared)))
 
@@ -102,11 +101,14 @@ def _(kind: Tokens, rows: Sequence[Any], extractor: Extractor, where: str) -> Fe
 
 
 def _without_values(tokens: Sequence[Sequence[Any]]) -> Features:
-    return Features(_rows_of(list(map(len, tokens))), list(chain.from_iterable(tokens)))
+    names = tokens[0] if len(tokens) == 1 else list(chain.from_iterable(tokens))
+    return Features(_rows_of(list(map(len, tokens))), names)
 
 
 def _rows_of(counts: Sequence[int]) -> npt.NDArray[np.int64]:
     """Return the row of each feature, given how many each row has."""
+    if len(counts) == 1:
+        return np.zeros(counts[0], np.int64)
     return np.repeat(np.arange(len(counts)), counts)
 
 

@@ -21,7 +21,7 @@ from hbconv.runtime.text.gram_table import gram_table_of
 from hbconv.runtime.text.murmur_hash import murmur_hash_of
 from hbconv.runtime.text.term_table import WINDOW, TermTable, table_of, utf8
 
-__all__ = ["Grams", "find_grams", "find_places"]
+__all__ = ["Grams", "are_many", "find_grams", "find_places"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -75,6 +75,11 @@ class _Runs:
     rows: Ints
 
 
+def are_many(documents: Sequence[str], texts: Texts) -> bool:
+    """Whether documents have so many characters that this way is the faster one."""
+    return sum(map(len, documents)) >= MANY[texts.unit]
+
+
 def find_places(documents: Sequence[str], texts: Texts, terms: Terms) -> tuple[Ints, Ints] | None:
     """Return the document and the column of each n-gram of words that is one of the terms.
 
@@ -88,7 +93,7 @@ def find_places(documents: Sequence[str], texts: Texts, terms: Terms) -> tuple[I
     (1000, [0, 1])
     """
     runs = runs_of(texts.pattern) if texts.unit == "word" else None
-    if runs is None or members(runs[0])[SPACE] or not _are_many(documents, texts):
+    if runs is None or members(runs[0])[SPACE]:
         return None
     table = gram_table_of(terms, texts)
     whole = _whole(documents, texts)
@@ -113,7 +118,7 @@ def find_grams(documents: Sequence[str], texts: Texts) -> tuple[Ints, Grams] | N
     (5996, 1, b' the cat cat', [6])
     """
     runs = runs_of(texts.pattern) if texts.unit == "word" else (SPACES, 1)
-    whole = _whole(documents, texts) if runs and _are_many(documents, texts) else None
+    whole = _whole(documents, texts) if runs else None
     if whole is None or runs is None:
         return None
     if texts.unit == "word":
@@ -123,10 +128,6 @@ def find_grams(documents: Sequence[str], texts: Texts) -> tuple[Ints, Grams] | N
     words = _spaced(_runs(whole, ~members(SPACES), 1))
     padded = replace(words, starts=words.starts - 1, lengths=words.lengths + 2)
     return _character_grams(padded, texts)
-
-
-def _are_many(documents: Sequence[str], texts: Texts) -> bool:
-    return sum(map(len, documents)) >= MANY[texts.unit]
 
 
 def _whole(documents: Sequence[str], texts: Texts) -> _Runs | None:
