@@ -11,7 +11,7 @@ from hbconv.containers import Entries, topological
 from hbconv.containers.extractors import Extractor
 from hbconv.parse import parse
 from hbconv.runtime.inputs.sequences import read_items
-from hbconv.runtime.text import counting, grams
+from hbconv.runtime.text import character_grams, counting, grams, term_table
 from hbconv.runtime.text.vectorize import extract
 
 __all__ = ["agree", "extractor_of", "rows_of"]
@@ -34,9 +34,7 @@ WAYS = {
     "few, all at once": (0, 10**9),
     "many, all at once": (0, 0),
 }
-"""Characters from which on n-grams become no names, and features from which on rows are sorted one
-by one.
-"""
+"""Characters from which on n-grams become no names; features, characters and keys that are few."""
 
 
 def agree(estimator: Any, x: Any) -> None:
@@ -49,6 +47,8 @@ def agree(estimator: Any, x: Any) -> None:
         with (
             mock.patch.object(grams, "MANY", dict.fromkeys(grams.MANY, many)),
             mock.patch.object(counting, "FEW", few),
+            mock.patch.object(character_grams, "FEW", few),
+            mock.patch.object(term_table, "FEW", few),
         ):
             starts, columns, values = rows_of(x, estimator)
         assert values.dtype == want.dtype, way

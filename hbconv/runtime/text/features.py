@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from hbconv.containers.extractors import Extractor, Mappings, Pairs, Terms, Texts, Tokens
 from hbconv.errors import InputError
-from hbconv.runtime.text.grams import Grams, are_many, find_grams, find_places
+from hbconv.runtime.text.grams import are_many, find_grams, find_places
+from hbconv.runtime.text.runs import Grams
 from hbconv.runtime.text.tokenize import decoded, preparation, tokenizer
 
 __all__ = ["INVALID", "Features", "read_documents", "read_features"]
@@ -76,17 +77,24 @@ def read_features(kind: object, rows: Sequence[Any], extractor: Extractor, where
 @read_features.register
 def _(kind: Texts, rows: Sequence[Any], extractor: Extractor, where: str) -> Features:
     documents = read_documents(rows, kind, where)
-    if are_many(documents, kind):
-        placed = (
-            find_places(documents, kind, extractor.columns)
-            if isinstance(extractor.columns, Terms)
-            else None
-        )
-        found = find_grams(documents, kind) if placed is None else placed
-        if found is not None:
-            return Features(*found)
+    found = _all_at_once(documents, kind, extractor) if are_many(documents, kind) else None
+    if found is not None:
+        return found
     prepared = map(preparation(kind.lowercase, kind.accents), documents)
     return _without_values(list(map(tokenizer(kind), prepared)))
+
+
+def _all_at_once(documents: Sequence[str], texts: Texts, extractor: Extractor) -> Features | None:
+    """Return None where that cannot be: of some patterns, and of halves of surrogate pairs."""
+    try:
+        if isinstance(extractor.columns, Terms):
+            placed = find_places(documents, texts, extractor.columns)
+            if placed is not None:
+                return Features(*placed)
+        grams = find_grams(documents, texts)
+    except UnicodeEncodeError:
+        return None
+    return None if grams is None else Features(*grams)
 
 
 @read_features.register

@@ -13,7 +13,7 @@ import numpy as np
 from hbconv.containers.extractors import WORD, Texts
 from hbconv.runtime.text.character_classes import combining
 
-__all__ = ["decoded", "preparation", "tokenizer"]
+__all__ = ["decoded", "preparation", "single_spaces", "tokenizer"]
 
 Tokenizer = Callable[[str], Sequence[str]]
 Change = Callable[[str], str]
@@ -137,7 +137,7 @@ def _joined(words: Sequence[str], shortest: int, longest: int) -> list[str]:
 
 
 def _characters(texts: Texts) -> Tokenizer:
-    return lambda document: _runs(_single_spaces(document), texts.shortest, texts.longest)
+    return lambda document: _runs(single_spaces(document), texts.shortest, texts.longest)
 
 
 def _runs(text: str, shortest: int, longest: int) -> list[str]:
@@ -166,7 +166,8 @@ def _characters_of_words(texts: Texts) -> Tokenizer:
 _SPACES = re.compile(r"\s\s+")
 
 
-def _single_spaces(document: str) -> str:
+def single_spaces(document: str) -> str:
+    """Write one space for two or more in a row."""
     return _SPACES.sub(" ", document)
 
 

@@ -15,8 +15,8 @@ from hbconv.errors import InputError
 from hbconv.runtime.text.categories import Categories, Text
 from hbconv.runtime.text.counting import Entries, count_columns, sum_values
 from hbconv.runtime.text.features import INVALID, read_features
-from hbconv.runtime.text.grams import Grams
 from hbconv.runtime.text.murmur_hash import murmur_hash
+from hbconv.runtime.text.runs import Grams
 
 __all__ = ["extract"]
 
