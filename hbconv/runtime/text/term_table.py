@@ -22,7 +22,7 @@ WINDOW = 8
 _MASKS = np.array([256**length - 1 for length in range(WINDOW)], np.uint64)
 FEW = 400
 """Keys for which several slots are looked at together."""
-_AFTER = np.arange(8)
+_AFTER = np.arange(4)
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _LOW = np.uint64(2**56 - 1)
 
