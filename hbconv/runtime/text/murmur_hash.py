@@ -77,25 +77,33 @@ def _hash_padded(names: list[bytes]) -> npt.NDArray[np.int32]:
 def murmur_hash_of(
     data: bytes, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int32]:
-    """Return the hash of each part of the data, given by where it begins and how long it is."""
+    """Return the hash of each part of the data, given by where it begins and how long it is.
+
+    1. The parts with most blocks of four bytes come first, so that each round takes the first ones.
+    2. A round mixes one more block of each.
+    3. The rest of a part are its last bytes, below four.
+    """
     words = _words(data)
     blocks = lengths >> 2
-    hashes = np.zeros(len(starts), np.uint32)
-    rows = np.flatnonzero(blocks)
-    at = starts[rows]
-    left = blocks[rows]
-    while len(rows):
-        hashes[rows] = _mixed(hashes[rows], words[at])
-        left -= 1
-        more = np.flatnonzero(left)
-        rows = rows[more]
-        left = left[more]
-        at = at[more] + 4
+    order = _most_first(blocks)  # 1
+    at = starts[order]
+    mixed = np.zeros(len(starts), np.uint32)
+    for count in np.bincount(blocks)[:0:-1].cumsum()[::-1].tolist():  # 2
+        mixed[:count] = _mixed(mixed[:count], words[at[:count]])
+        at += 4
+    hashes = np.empty_like(mixed)
+    hashes[order] = mixed
     rest = words[starts + (blocks << 2)]
     rest &= _MASKS.take(lengths & 3)
-    hashes ^= _scrambled(rest)
+    hashes ^= _scrambled(rest)  # 3
     hashes ^= lengths.astype(np.uint32)
     return _finished(hashes).view(np.int32)
+
+
+def _most_first(blocks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Sort by numbers of 16 bits, where they are, which is many times as fast."""
+    is_short = blocks.max(initial=0) < 1 << 16
+    return np.argsort(blocks.astype(np.uint16) if is_short else blocks, kind="stable")[::-1]
 
 
 _MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], np.uint32)

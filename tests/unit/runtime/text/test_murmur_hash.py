@@ -37,3 +37,10 @@ def test_refuses_what_is_no_name(names: list[str]) -> None:
     for most_few, loaded in ((10**9, True), (10**9, False), (-1, False)):
         with pytest.raises((TypeError, UnicodeError)):
             hashes(names, most_few, loaded)
+
+
+def test_hashes_names_of_more_blocks_than_16_bits_count() -> None:
+    """Two that are longer than others, and one another."""
+    names = ["a", "x" * (4 << 16), "bcdefg", "y" * ((4 << 16) + 9), "hi"]
+    want = [murmurhash3_32(name, seed=0) for name in names]
+    assert hashes(names, -1, False) == want
