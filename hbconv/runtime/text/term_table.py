@@ -22,7 +22,7 @@ WINDOW = 8
 _MASKS = np.array([256**length - 1 for length in range(WINDOW)], np.uint64)
 FEW = 400
 """Keys for which several slots are looked at together."""
-_AFTER = np.arange(4)
+_AFTER = np.arange(8)
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _LOW = np.uint64(2**56 - 1)
 
@@ -74,10 +74,13 @@ class Slots:
             slots = self._next(at)[:, None] + _AFTER & (len(self.keys) - 1)
             near = self.keys[slots]
             same = near == keys[:, None]
-            key, probe = same.nonzero()
-            positions[places[key]] = self.positions[slots[key, probe]]
-            left = (~(same | (near == 0)).any(axis=1)).nonzero()[0]
-            keys, at, places = keys[left], slots[left, -1], places[left]
+            found = same.reshape(-1).nonzero()[0]
+            positions[places[found >> 3]] = self.positions[slots.reshape(-1)[found]]
+            same |= near == 0
+            left = (same.view(np.uint64).reshape(-1) == 0).nonzero()[0]  # eight bools as one number
+            keys = keys[left]
+            at = slots[left, -1]
+            places = places[left]
 
     def _home(self, keys: Keys) -> Ints:
         mixed = keys >> np.uint64(29)
@@ -182,6 +185,7 @@ _TABLES: WeakKeyDictionary[Terms, TermTable] = WeakKeyDictionary()
 
 def table_of(terms: Terms) -> TermTable:
     """Return the table of terms, made once."""
-    if terms not in _TABLES:
-        _TABLES[terms] = TermTable(list(map(utf8, terms.names)))
-    return _TABLES[terms]
+    table = _TABLES.get(terms)
+    if table is None:
+        _TABLES[terms] = table = TermTable(list(map(utf8, terms.names)))
+    return table
