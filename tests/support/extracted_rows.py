@@ -11,7 +11,7 @@ from hbconv.containers import Entries, topological
 from hbconv.containers.extractors import Extractor
 from hbconv.parse import parse
 from hbconv.runtime.inputs.sequences import read_items
-from hbconv.runtime.text import grams
+from hbconv.runtime.text import character_grams, counting, grams, term_table
 from hbconv.runtime.text.vectorize import extract
 
 __all__ = ["agree", "extractor_of", "rows_of"]
@@ -28,18 +28,30 @@ def rows_of(x: Any, estimator: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return extract(read_items(x).read(0), extractor_of(estimator), "Column 0")
 
 
+WAYS = {
+    "few, by their names": (10**9, 10**9),
+    "many, by their names": (10**9, 0),
+    "few, all at once": (0, 10**9),
+    "many, all at once": (0, 0),
+}
+"""Characters from which on n-grams become no names; features, characters and keys that are few."""
+
+
 def agree(estimator: Any, x: Any) -> None:
-    """Assert the same entries in the same dtype as the estimator's, also where usual words are
-    found all at once.
-    """
+    """Assert the same entries in the same dtype as the estimator's, whatever way they are found."""
     want = estimator.transform(x)
     want = want.copy() if hasattr(want, "toarray") else None
     assert want is not None
     want.sum_duplicates()
-    for many in (10**9, 0):
-        with mock.patch.object(grams, "MANY", dict.fromkeys(grams.MANY, many)):
+    for way, (many, few) in WAYS.items():
+        with (
+            mock.patch.object(grams, "MANY", dict.fromkeys(grams.MANY, many)),
+            mock.patch.object(counting, "FEW", few),
+            mock.patch.object(character_grams, "FEW", few),
+            mock.patch.object(term_table, "FEW", few),
+        ):
             starts, columns, values = rows_of(x, estimator)
-        assert values.dtype == want.dtype
-        np.testing.assert_array_equal(starts, want.indptr)
-        np.testing.assert_array_equal(columns, want.indices)
-        np.testing.assert_array_equal(values, want.data)
+        assert values.dtype == want.dtype, way
+        np.testing.assert_array_equal(starts, want.indptr, way)
+        np.testing.assert_array_equal(columns, want.indices, way)
+        np.testing.assert_array_equal(values, want.data, way)

@@ -20,6 +20,8 @@ __all__ = ["Frame", "plain_column", "read_frame", "read_sequence"]
 Data = npt.NDArray[Any] | Text | Categories
 MANY = 4
 """Columns from which reading them together is faster than one by one."""
+MOST_ONE_BY_ONE = 16
+"""Columns up to which their dtypes are read from one after another."""
 PLAIN = frozenset(
     np.dtype(name)
     for name in (
@@ -99,11 +101,11 @@ def read_frame(x: Any) -> Frame | None:
     if not _is_table(x):
         return None
     if hasattr(x, "iloc"):
-        dtypes = x.dtypes.tolist()
+        dtypes = _pandas_dtypes(x)
         return Frame(
             tuple(x.columns.tolist()),
             len(x),
-            lambda i: _pandas_column(x.iloc[:, i]),
+            lambda i: _pandas_column_at(x, i),
             _pandas_matrix(x, dtypes),
             lambda i: _is_category(dtypes[i]),
             lambda group: _pandas_columns(x, group),
@@ -188,6 +190,26 @@ def _is_partly_filled(values: list[Any]) -> bool:
     return all(isinstance(v, NUMBERS) and not isinstance(v, bool) for v in given)
 
 
+def _pandas_dtypes(x: Any) -> list[Any]:
+    """Return the dtypes of the columns; of few, those of their arrays take less time."""
+    array_at = getattr(x, "_get_column_array", None)
+    if array_at is None or x.shape[1] > MOST_ONE_BY_ONE:
+        dtypes: list[Any] = x.dtypes.tolist()
+        return dtypes
+    return [array_at(i).dtype for i in range(x.shape[1])]
+
+
+def _pandas_column_at(x: Any, position: int) -> Data:
+    """Read a column as it lies: pandas has no public way that is as fast."""
+    array_at = getattr(x, "_get_column_array", None)
+    array = None if array_at is None else array_at(position)
+    if type(array) is np.ndarray:
+        return array
+    if array is not None and type(array.dtype).__name__ == "StringDtype":
+        return _pandas_text(array)
+    return _pandas_column(x.iloc[:, position])
+
+
 def _pandas_column(series: Any) -> Data:
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
@@ -195,7 +217,7 @@ def _pandas_column(series: Any) -> Data:
     if _is_category(dtype):
         return _pandas_categories(series)
     if type(dtype).__name__ == "StringDtype":
-        return _pandas_text(series)
+        return _pandas_text(series.array)
     if dtype.kind in "iufb":
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
     if type(dtype).__name__ == "ArrowDtype":
@@ -245,11 +267,11 @@ def _pandas_categories(series: Any) -> Data:
     return Categories(series.cat.codes.to_numpy(), Text(values, "nan"))
 
 
-def _pandas_text(series: Any) -> Text:
-    null = "nan" if isinstance(series.dtype.na_value, float) else "na"
-    if series.dtype.storage == "pyarrow":
-        return Text(series.array.__arrow_array__(), null)
-    return Text(series.to_numpy(dtype=object), null)
+def _pandas_text(array: Any) -> Text:
+    null = "nan" if isinstance(array.dtype.na_value, float) else "na"
+    if array.dtype.storage == "pyarrow":
+        return Text(array.__arrow_array__(), null)
+    return Text(array.to_numpy(dtype=object), null)
 
 
 def _polars_column(series: Any) -> Data:

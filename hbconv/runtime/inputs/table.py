@@ -222,14 +222,13 @@ class Table:
             entries[None] = EntryRows.of_matrix(self.matrix)
         if not entries:
             return [(None, self)]
-        table = (
-            replace(self, matrix=None, entries=entries)
-            if sparse
-            else replace(self, entries=entries)
-        )
-        made = list(groups(np.max([rows.sizes for rows in entries.values()], axis=0)))
+        matrix = None if sparse else self.matrix
+        sizes = [rows.sizes for rows in entries.values()]
+        made = list(groups(sizes[0] if len(sizes) == 1 else np.max(sizes, axis=0)))
         if len(made) == 1:
-            return [(None, replace(table, padding=Padding(made[0][1], sparse)))]
+            padding = Padding(made[0][1], sparse)
+            return [(None, replace(self, matrix=matrix, entries=entries, padding=padding))]
+        table = replace(self, matrix=matrix, entries=entries)
         return [
             (rows, replace(table.chosen(rows), rows=len(rows), padding=Padding(size, sparse)))
             for rows, size in made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ _RUNS = re.compile(
 )
 
 
+@lru_cache(maxsize=64)
 def runs_of(pattern: str) -> tuple[str, int] | None:
     r"""Return the class, and the least length, whose longest runs are what a pattern finds.
 

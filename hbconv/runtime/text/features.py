@@ -22,10 +22,11 @@ from hbconv.containers.extractors import (
     TypedMappings,
 )
 from hbconv.errors import InputError
-from hbconv.runtime.text.grams import Grams, find_grams, find_places
+from hbconv.runtime.text.grams import are_many, find_grams, find_places
+from hbconv.runtime.text.runs import Grams
 from hbconv.runtime.text.tokenize import decoded, folded, preparation, tokenizer
 
-__all__ = ["INVALID", "Features", "read_features"]
+__all__ = ["INVALID", "Features", "read_documents", "read_features"]
 
 INVALID = "np.nan is an invalid document, expected byte or unicode string."
 
@@ -38,6 +39,26 @@ class Features:
     names: Sequence[Any] | Grams | npt.NDArray[np.int64]
     """Those of an array are columns already."""
     values: npt.NDArray[Any] | None = None
+
+
+def read_documents(rows: Sequence[Any], texts: Texts, where: str) -> Sequence[str]:
+    """Return rows, texts or bytes, as texts.
+
+    Raises
+    ------
+    InputError
+        A row is neither, or holds bytes that are no text.
+    """
+    try:
+        return folded(decoded(rows, texts), texts.folded)
+    except TypeError as error:
+        odd = next(row for row in rows if not isinstance(row, str | bytes))
+        missing = isinstance(odd, float) and odd != odd
+        raise InputError(
+            f"{where}: {INVALID if missing else f'the model needs text, and got {_shown(odd)}.'}"
+        ) from error
+    except UnicodeError as error:
+        raise InputError(f"{where} holds bytes that are no text: {error}") from error
 
 
 @singledispatch
@@ -63,28 +84,25 @@ def read_features(kind: object, rows: Sequence[Any], extractor: Extractor, where
 
 @read_features.register
 def _(kind: Texts, rows: Sequence[Any], extractor: Extractor, where: str) -> Features:
-    try:
-        documents = folded(decoded(rows, kind), kind.folded)
-    except TypeError as error:
-        odd = next(row for row in rows if not isinstance(row, str | bytes))
-        missing = isinstance(odd, float) and odd != odd
-        raise InputError(
-            f"{where}: {INVALID if missing else f'the model needs text, and got {_shown(odd)}.'}"
-        ) from error
-    except UnicodeError as error:
-        raise InputError(f"{where} holds bytes that are no text: {error}") from error
-    placed = (
-        find_places(documents, kind, extractor.columns)
-        if isinstance(extractor.columns, Terms)
-        else None
-    )
-    if placed is not None:
-        return Features(*placed)
-    grams = find_grams(documents, kind)
-    if grams is not None:
-        return Features(*grams)
+    documents = read_documents(rows, kind, where)
+    found = _all_at_once(documents, kind, extractor) if are_many(documents, kind) else None
+    if found is not None:
+        return found
     prepared = map(preparation(kind.lowercase, kind.accents), documents)
     return _without_values(list(map(tokenizer(kind), prepared)))
+
+
+def _all_at_once(documents: Sequence[str], texts: Texts, extractor: Extractor) -> Features | None:
+    """Return None where that cannot be: of some patterns, and of halves of surrogate pairs."""
+    try:
+        if isinstance(extractor.columns, Terms):
+            placed = find_places(documents, texts, extractor.columns)
+            if placed is not None:
+                return Features(*placed)
+        grams = find_grams(documents, texts)
+    except UnicodeEncodeError:
+        return None
+    return None if grams is None else Features(*grams)
 
 
 @read_features.register
@@ -99,11 +117,14 @@ def _(kind: Tokens, rows: Sequence[Any], extractor: Extractor, where: str) -> Fe
 
 
 def _without_values(tokens: Sequence[Sequence[Any]]) -> Features:
-    return Features(_rows_of(list(map(len, tokens))), list(chain.from_iterable(tokens)))
+    names = tokens[0] if len(tokens) == 1 else list(chain.from_iterable(tokens))
+    return Features(_rows_of(list(map(len, tokens))), names)
 
 
 def _rows_of(counts: Sequence[int]) -> npt.NDArray[np.int64]:
     """Return the row of each feature, given how many each row has."""
+    if len(counts) == 1:
+        return np.zeros(counts[0], np.int64)
     return np.repeat(np.arange(len(counts)), counts)
 
 

@@ -6,7 +6,7 @@ differs at the end of a word.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from functools import cache
 from typing import Any
 
@@ -17,7 +17,7 @@ from hbconv.containers.extractors import Texts
 from hbconv.runtime.text.character_classes import all_characters
 from hbconv.runtime.text.tokenize import preparation
 
-__all__ = ["fold"]
+__all__ = ["codes_of", "fold", "lengths_of"]
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[Any]
@@ -47,23 +47,27 @@ def fold(documents: Sequence[str], texts: Texts) -> tuple[Codes, Ints]:
     joined = BETWEEN.join([*documents, ""])
     if joined.isascii():
         lowered = joined.lower() if texts.lowercase else joined
-        return np.frombuffer(lowered.encode(), np.uint8), _lengths(documents)
+        return np.frombuffer(lowered.encode(), np.uint8), lengths_of(documents)
     lowercase = texts.lowercase
     if lowercase and SIGMA in joined:
         documents = list(map(str.lower, documents))
         joined = BETWEEN.join([*documents, ""])
         lowercase = False
-    codes, lengths = _codes(joined), _lengths(documents)
+    codes, lengths = codes_of(joined), lengths_of(documents)
     if lowercase or texts.accents:
         codes, lengths = _table(lowercase, texts.accents)(codes, lengths)
     return codes.astype(np.uint8) if codes.max() < 128 else codes, lengths
 
 
-def _lengths(documents: Sequence[str]) -> Ints:
-    return np.fromiter(map(len, documents), np.int64, len(documents))
+def lengths_of(parts: Sequence[Sized]) -> Ints:
+    """Return the length of each."""
+    return np.fromiter(map(len, parts), np.int64, len(parts))
 
 
-def _codes(text: str) -> Codes:
+def codes_of(text: str) -> Codes:
+    """Return the characters of a text, or raise UnicodeEncodeError for half a surrogate pair."""
+    if text.isascii():
+        return np.frombuffer(text.encode(), np.uint8)
     short = np.frombuffer(text.encode("utf-16-le"), np.uint16)
     return short if len(short) == len(text) else np.frombuffer(text.encode("utf-32-le"), np.uint32)
 

@@ -57,12 +57,23 @@ class EntryRows:
         >>> rows.padded(3)[0].tolist()
         [[1, 3, 4], [4, 4, 4]]
         """
+        if len(self.starts) == 2:
+            return self._padded_row(size)
         used = np.arange(size) < self.sizes[:, None]
         tokens, weights = (
             np.full(used.shape, self.width, np.int32),
             np.zeros(used.shape, self.weights.dtype),
         )
         tokens[used], weights[used] = self.tokens, self.weights
+        return tokens, weights
+
+    def _padded_row(self, size: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+        """Pad the one row, which needs no mask."""
+        first, last = self.starts.tolist()
+        tokens = np.full((1, size), self.width, np.int32)
+        tokens[0, : last - first] = self.tokens[first:last]
+        weights = np.zeros((1, size), self.weights.dtype)
+        weights[0, : last - first] = self.weights[first:last]
         return tokens, weights
 
 
@@ -78,12 +89,16 @@ def groups(sizes: Ints) -> Iterator[tuple[Ints, int]]:
     """
     if not len(sizes):
         yield np.zeros(0, np.int64), SMALLEST
-    size, below = SMALLEST, -1
-    while np.any(sizes > below):
-        rows = np.flatnonzero((sizes > below) & (sizes <= size))
+        return
+    size = SMALLEST
+    below = -1
+    most = int(sizes.max())
+    while below < most:
+        rows = ((sizes > below) & (sizes <= size)).nonzero()[0]
         if len(rows):
             yield rows, size
-        size, below = size * GROWTH, size
+        below = size
+        size *= GROWTH
 
 
 def as_csr(tokens: npt.NDArray[np.int32], weights: npt.NDArray[Any], width: int) -> Any:

@@ -20,6 +20,9 @@ WINDOW = 8
 """Bytes that are read at once."""
 
 _MASKS = np.array([256**length - 1 for length in range(WINDOW)], np.uint64)
+FEW = 400
+"""Keys for which several slots are looked at together."""
+_AFTER = np.arange(8)
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _LOW = np.uint64(2**56 - 1)
 
@@ -54,15 +57,30 @@ class Slots:
         """Return the position of each key, -1 where it is none of these."""
         at = self._home(keys)
         found = self.keys[at]
-        differs = found != keys
-        lost = np.flatnonzero(differs & (found > 0))
-        while len(lost):
+        lost = ((found != keys) & (found > 0)).nonzero()[0]
+        while len(lost) > FEW:
             at[lost] = self._next(at[lost])
             found[lost] = self.keys[at[lost]]
             lost = lost[(found[lost] != keys[lost]) & (found[lost] > 0)]
         positions: Ints = self.positions[at]
         positions[found != keys] = -1
+        if len(lost):
+            self._find_near(keys[lost], at[lost], positions, lost)
         return positions
+
+    def _find_near(self, keys: Keys, at: Ints, positions: Ints, places: Ints) -> None:
+        """Write the positions of keys that are in slots after others, to their places."""
+        while len(places):
+            slots = self._next(at)[:, None] + _AFTER & (len(self.keys) - 1)
+            near = self.keys[slots]
+            same = near == keys[:, None]
+            found = same.reshape(-1).nonzero()[0]
+            positions[places[found >> 3]] = self.positions[slots.reshape(-1)[found]]
+            same |= near == 0
+            left = (same.view(np.uint64).reshape(-1) == 0).nonzero()[0]  # eight bools as one number
+            keys = keys[left]
+            at = slots[left, -1]
+            places = places[left]
 
     def _home(self, keys: Keys) -> Ints:
         mixed = keys >> np.uint64(29)
@@ -108,7 +126,9 @@ class TermTable:
 
     def _verified(self, columns: Ints, windows: Keys, starts: Ints, lengths: Ints) -> Ints:
         """Forget the columns of terms whose hash alone is that of the part."""
-        rows = np.flatnonzero((columns >= 0) & (lengths >= WINDOW))
+        rows = ((columns >= 0) & (lengths >= WINDOW)).nonzero()[0]
+        if not len(rows):
+            return columns
         terms, first = columns[rows], starts[rows]
         ends = lengths[rows] - WINDOW
         same = self.lengths[terms] == lengths[rows]
@@ -137,9 +157,18 @@ def _windows(data: Bytes) -> Keys:
 
 def _keys(windows: Keys, starts: Ints, lengths: Ints) -> Keys:
     keys = windows[starts]
-    long = np.flatnonzero(lengths >= WINDOW)
-    hashes, first, ends = keys[long], starts[long], lengths[long] - WINDOW
+    long = (lengths >= WINDOW).nonzero()[0]
+    if len(long):
+        hashes = _hashes(windows, keys[long], starts[long], lengths[long] - WINDOW)
     keys &= _MASKS[np.minimum(lengths, WINDOW - 1)]
+    if len(long):
+        keys[long] = hashes & _LOW
+    keys |= np.minimum(lengths, 255).astype(np.uint64) << np.uint64(56)
+    return keys
+
+
+def _hashes(windows: Keys, hashes: Keys, first: Ints, ends: Ints) -> Keys:
+    """Mix the first eight bytes of each part with those after them, up to its end."""
     step, left = WINDOW, np.flatnonzero(ends)
     while len(left):
         mixed = hashes[left] * _FACTOR
@@ -148,9 +177,7 @@ def _keys(windows: Keys, starts: Ints, lengths: Ints) -> Keys:
         left = left[ends[left] > step]
         step += WINDOW
     hashes *= _FACTOR
-    keys[long] = (hashes ^ hashes >> np.uint64(32)) & _LOW
-    keys |= np.minimum(lengths, 255).astype(np.uint64) << np.uint64(56)
-    return keys
+    return hashes ^ hashes >> np.uint64(32)
 
 
 _TABLES: WeakKeyDictionary[Terms, TermTable] = WeakKeyDictionary()
@@ -158,6 +185,7 @@ _TABLES: WeakKeyDictionary[Terms, TermTable] = WeakKeyDictionary()
 
 def table_of(terms: Terms) -> TermTable:
     """Return the table of terms, made once."""
-    if terms not in _TABLES:
-        _TABLES[terms] = TermTable(list(map(utf8, terms.names)))
-    return _TABLES[terms]
+    table = _TABLES.get(terms)
+    if table is None:
+        _TABLES[terms] = table = TermTable(list(map(utf8, terms.names)))
+    return table

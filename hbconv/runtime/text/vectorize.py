@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise, repeat
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,15 @@ import numpy.typing as npt
 from hbconv.containers.extractors import Buckets, Extractor, Terms, Texts
 from hbconv.errors import InputError
 from hbconv.runtime.text.categories import Categories, Text
+from hbconv.runtime.text.counting import Entries, count_columns, sum_values
 from hbconv.runtime.text.features import INVALID, read_features
-from hbconv.runtime.text.grams import Grams
 from hbconv.runtime.text.murmur_hash import murmur_hash
+from hbconv.runtime.text.runs import Grams
 
 __all__ = ["extract"]
 
-Entries = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[Any]]
-"""The parts of a CSR matrix: where each row begins, then columns and values of its entries."""
-
-BLOCK, CHARACTERS_BLOCK = 1000, 250
-"""Rows cut into features at a time, so that these stay in the cache: n-grams of words, or more."""
+BLOCK, SMALL_BLOCK = 1000, 250
+"""Rows cut into features at a time, so that these stay in the cache: words, or more and longer."""
 
 
 def extract(
@@ -57,7 +55,7 @@ def extract(
         if isinstance(extractor.rows, Texts) and extractor.rows.missing_is_empty
         else _rows(column, where)
     )
-    size = CHARACTERS_BLOCK if getattr(extractor.rows, "unit", "word") != "word" else BLOCK
+    size = _block_size(extractor)
     blocks = [
         _extract_block(rows[first : first + size], extractor, where)
         for first in range(0, max(1, len(rows)), size)
@@ -67,7 +65,18 @@ def extract(
         if len(blocks) == 1
         else (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     )
-    return np.append(0, np.cumsum(counts)), indices, values
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts, indices, values
+
+
+def _block_size(extractor: Extractor) -> int:
+    """Return how many rows are cut at a time: fewer where each has thousands of bytes of names."""
+    texts = extractor.rows
+    if not isinstance(texts, Texts):
+        return BLOCK
+    are_hashed = isinstance(extractor.columns, Buckets) and texts.longest > 1
+    return SMALL_BLOCK if texts.unit != "word" or are_hashed else BLOCK
 
 
 def _filled_rows(
@@ -130,14 +139,16 @@ def _require_all(there: bool, where: str) -> None:
 def _extract_block(rows: Sequence[Any], extractor: Extractor, where: str) -> Entries:
     """Return the number of entries of each row, then their columns and values."""
     features = read_features(extractor.rows, rows, extractor, where)
-    columns, signs = _place(features.names, extractor.columns, where)
+    columns, is_negative = _place(features.names, extractor.columns, where)
     if features.values is None:
-        counts, places, sums = _counted(features.rows, columns, signs, len(rows))
+        counts, places, sums = count_columns(features.rows, columns, is_negative, len(rows))
     else:
-        values = features.values if signs is None else features.values * signs
+        values = features.values
+        if is_negative is not None:
+            values = np.where(is_negative, -values, values)
         values = _converted(values, extractor.dtype, where)
         known, width = columns >= 0, max(1, extractor.width)
-        keys, sums = _summed((features.rows * width + columns)[known], values[known])
+        keys, sums = sum_values((features.rows * width + columns)[known], values[known])
         ends = np.searchsorted(keys, np.arange(len(rows) + 1) * width)
         counts, places = np.diff(ends), (keys % width).astype(np.int32)
     sums = np.ones_like(sums) if extractor.binary else sums
@@ -146,10 +157,10 @@ def _extract_block(rows: Sequence[Any], extractor: Extractor, where: str) -> Ent
 
 def _place(
     names: Sequence[Any] | Grams | npt.NDArray[np.int64], columns: Terms | Buckets, where: str
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.int8] | None]:
-    """Return the column of each name, -1 for unknown ones, and the sign of its value.
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
+    """Return the column of each name, -1 for unknown ones, and whether it counts against it.
 
-    The signs are None if all are positive.
+    None if none does.
     """
     if isinstance(names, np.ndarray):
         return names, None
@@ -161,8 +172,8 @@ def _place(
         hashes = names.hashes() if isinstance(names, Grams) else murmur_hash(names)
     except (TypeError, UnicodeError) as error:
         raise InputError(f"{where}: feature names must be strings. {error}") from error
-    signs = np.where(hashes < 0, np.int8(-1), np.int8(1)) if columns.signed else None
-    return _remainders(np.abs(hashes).view(np.uint32), columns.width), signs
+    is_negative = hashes < 0 if columns.signed else None
+    return _remainders(np.abs(hashes).view(np.uint32), columns.width), is_negative
 
 
 def _remainders(sizes: npt.NDArray[np.uint32], width: int) -> npt.NDArray[np.uint32]:
@@ -183,47 +194,3 @@ def _converted(values: npt.NDArray[Any], dtype: str, where: str) -> npt.NDArray[
         )
     with np.errstate(over="ignore"):
         return values.astype(dtype, copy=False)
-
-
-def _counted(
-    rows: npt.NDArray[np.int64],
-    columns: npt.NDArray[Any],
-    signs: npt.NDArray[np.int8] | None,
-    count: int,
-) -> Entries:
-    """Return each row's number of columns, these once, ascending, and the sum of their signs.
-
-    Rows are sorted one by one, which stay in the cache. The lowest bit of a key is the sign.
-    """
-    keys = columns.astype(np.uint32) << np.uint32(1)
-    if signs is not None:
-        keys |= signs < 0
-    known = columns >= 0
-    if not known.all():
-        rows = rows[known]
-        keys = keys[known]
-    if np.any(rows[1:] < rows[:-1]):
-        order = np.argsort(rows.astype(np.uint16), kind="stable")  # a radix sort; blocks are small
-        rows = rows[order]
-        keys = keys[order]
-    bounds = np.searchsorted(rows, np.arange(count + 1))
-    for first, last in pairwise(bounds.tolist()):
-        keys[first:last].sort()
-    found = keys >> np.uint32(1)
-    differs = np.append(True, (found[1:] != found[:-1]) | (rows[1:] != rows[:-1]))[: len(keys)]
-    firsts = np.flatnonzero(differs)
-    sums = np.diff(np.append(firsts, len(keys)))
-    if signs is not None:
-        negative = np.append(0, np.cumsum(keys & np.uint32(1), dtype=np.int64))
-        sums -= 2 * np.diff(negative[np.append(firsts, len(keys))])
-    return np.diff(np.searchsorted(firsts, bounds)), found[firsts].astype(np.int32), sums
-
-
-def _summed(
-    keys: npt.NDArray[np.int64], values: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-    """Return each key once, ascending, and the sum of its values, of floats in their order."""
-    order = np.argsort(keys, kind="stable" if values.dtype.kind == "f" else None)
-    keys = keys[order]
-    firsts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
-    return keys[firsts], np.add.reduceat(values[order], firsts) if len(firsts) else values

@@ -28,7 +28,6 @@ from hbconv.errors import InputError
 from hbconv.runtime.text import term_table
 from hbconv.runtime.text.character_classes import SPACES, members, runs_of
 from hbconv.runtime.text.folding import fold
-from hbconv.runtime.text.murmur_hash import murmur_hash
 from hbconv.runtime.text.vectorize import BLOCK
 
 TEXT = st.text(
@@ -139,12 +138,6 @@ def test_hashes_tokens_as_the_source(
             ),
             new,
         )
-
-
-@given(st.lists(st.binary(max_size=70), min_size=1))
-def test_hashes_bytes_as_the_source(names: list[bytes]) -> None:
-    """All lengths, alone and beside others."""
-    assert murmur_hash(names).tolist() == [murmurhash3_32(name, seed=0) for name in names]
 
 
 NUMBERS = st.one_of(
