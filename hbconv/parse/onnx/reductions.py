@@ -94,7 +94,7 @@ def _reduced(
         raise op.damaged("reduces no entries")
     found = function(grouped, prod(x.dims[i] for i in kept))
     node = found if found.type.dtype == x.dtype else Cast(found, x.dtype)
-    if op.get("keepdims", 1):
+    if op.get("keepdims", 1) == 1:
         return RowTensor(tuple(1 if i in over else n for i, n in enumerate(x.dims)), x.axis, node)
     return RowTensor(tuple(x.dims[i] for i in kept), kept.index(x.axis), node)
 

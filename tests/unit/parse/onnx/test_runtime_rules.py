@@ -145,3 +145,9 @@ def test_unknown_categories_without_zeros_are_refused():
         session.run(None, {"X": known + 1})
     with pytest.raises(hbconv.InputError, match="a category that it does not know"):
         hbconv.convert(model, backend="reference").run(None, {"X": known + 1})
+
+
+@pytest.mark.parametrize("kept", [0, 1, 12])
+def test_axes_are_kept_by_one_alone(kept: int):
+    require_as_runtime(model_of("ArgMax", axis=1, keepdims=kept), PLAIN)
+    require_as_runtime(model_of("ReduceMean", axes=[1], keepdims=kept), PLAIN)
