@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.angle_records import Growth, Lead, Move, State
 from hbconv.containers.nodes.row_vectors import (
     as_column,
     as_row,
@@ -85,7 +86,7 @@ class LeastAngles(Node):
         slots = self._most_taken(gram, products.dtype)
         walk = _Walk(gram, self, slots, x.shape[0], 10.0 ** np.finfo(products.dtype).precision)
         target = b.cast(products, "float64")
-        state = b.iterate(self.steps + len(atoms), walk.start(b, target), target, walk.step)
+        state = b.iterate(self.steps + 4 * len(atoms), walk.start(b, target), target, walk.step)
         return b.cast(b.take(state, np.arange(len(atoms))), self.type.dtype)
 
     def _most_taken(self, gram: npt.NDArray[np.float64], dtype: str) -> int:
@@ -96,64 +97,6 @@ class LeastAngles(Node):
         most = min(len(gram), self.steps)
         shows = {dtype, self.dictionary.dtype} == {"float64"} and np.diag(gram).max() <= _LONGEST
         return max(min(most, self.dictionary.shape[1]) if shows else most, 1)
-
-
-@dataclass(frozen=True)
-class _State:
-    """State of a row.
-
-    For each atom: its coefficient, that before the last move, its correlation with the rest of the
-    row, whether it is taken, and the sign of its direction. Then the slots, each with the number
-    of an atom taken, or the number of all atoms where it is free. Then the inverse of the products
-    of the atoms in the slots, and four numbers.
-    """
-
-    code: Value
-    before: Value
-    rest: Value
-    taken: Value
-    sign: Value
-    slots: Value
-    inverse: Value
-    level: Value
-    moves: Value
-    turned: Value
-    is_done: Value
-
-
-@dataclass(frozen=True)
-class _Lead:
-    """The atom most correlated with the rest: flags, number, products, and its correlation."""
-
-    place: Value
-    index: Value
-    products: Value
-    height: Value
-
-
-@dataclass(frozen=True)
-class _Growth:
-    """The atoms taken once the lead is among them.
-
-    The inverse grows by ``factor * v * v'``; the factor is 0 where the lead does not come in.
-    """
-
-    taken: Value
-    sign: Value
-    slots: Value
-    v: Value
-    factor: Value
-
-
-@dataclass(frozen=True)
-class _Move:
-    """What a move makes of the state, and which atoms it turns around."""
-
-    code: Value
-    rest: Value
-    sign: Value
-    turning: Value
-    turned: Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,16 +114,12 @@ class _Walk:
 
     def start(self, b: Builder, target: Value) -> Value:
         """Return the state in which nothing is taken."""
-        before, behind, free, last = (
-            b.op("expand", target, b.constant(np.full(count, number), target.dtype))
-            for count, number in (
-                (2 * self.size, 0.0),
-                (2 * self.size, 0.0),
-                (self.n_slots, float(self.size)),
-                (self.n_slots**2 + 4, 0.0),
-            )
-        )
-        return b.concat([before, target, behind, free, last])
+        zeros = np.zeros(2 * self.size)
+        free = np.full(self.n_slots, float(self.size))
+        behind = [*zeros, *np.arange(self.size), *free, *np.zeros(self.n_slots**2 + 4)]
+        made = (b.op("expand", target, b.constant(x, target.dtype)) for x in (zeros, behind))
+        before, rest = made
+        return b.concat([before, target, rest])
 
     def step(self, b: Builder, given: Value, target: Value) -> Value:
         """Take an atom and move, or end; a row that is done keeps its state.
@@ -206,20 +145,21 @@ class _Walk:
         goes = works & ~skips & ~stops
         # 4
         inverse = state.inverse + square(b, growth.v, b.where(goes, growth.factor, zero))
-        taken = growth.taken
-        slots = growth.slots
+        after = growth
         rest = move.rest
         if self.is_lasso:
-            taken, slots, rest, v, factor = self._left(b, state, growth, move, target)
+            after, rest, v, factor = self._left(b, state, growth, move, target)
             inverse = inverse - square(b, v, b.where(goes, factor, zero))
-        skipped = b.where(skips & is_set(b, lead.place), zero, state.rest)
+        order = b.where(skips, growth.order, state.order)
+        skipped = b.where(skips, self._skipped(b, state, lead), state.rest)
         parts = [
             b.where(works & ends, code, b.where(goes, move.code, state.code)),
             b.where(goes, state.code, state.before),
             b.where(goes, rest, skipped),
-            b.where(goes, taken, state.taken),
+            b.where(goes, after.taken, state.taken),
             b.where(goes, move.sign, state.sign),
-            b.where(goes, slots, state.slots),
+            b.where(goes, after.order, order),
+            b.where(goes, after.slots, state.slots),
             b.reshape(inverse, self.n_slots**2),
             b.where(goes, level, state.level),
             state.moves + b.cast(goes, given.dtype),
@@ -238,33 +178,34 @@ class _Walk:
         """Whether coefficients stay above zero."""
         return self.angles.path == "positive lasso"
 
-    def _state(self, b: Builder, given: Value) -> _State:
-        ends = np.cumsum([self.size] * 5 + [self.n_slots, self.n_slots**2, 1, 1, 1])
+    def _state(self, b: Builder, given: Value) -> State:
+        ends = np.cumsum([self.size] * 6 + [self.n_slots, self.n_slots**2, 1, 1, 1])
         parts = [b.take(given, run) for run in np.split(np.arange(given.shape[0]), ends)]
-        parts[6] = b.reshape(parts[6], self.n_slots, self.n_slots)
-        return _State(*parts)
+        parts[7] = b.reshape(parts[7], self.n_slots, self.n_slots)
+        return State(*parts)
 
     def _at_slots(self, b: Builder, x: Value, slots: Value) -> Value:
         """Read a number of each atom at the slots; 0 at those that are free."""
         padded = b.concat([x, b.op("expand", x, number(b, 0.0))])
         return b.gather(padded, b.cast(slots, "int32"))
 
-    def _lead(self, b: Builder, state: _State) -> _Lead:
+    def _lead(self, b: Builder, state: State) -> Lead:
         """Find the first of the largest correlations; where no atom is left, the height is 0."""
         strength = state.rest if self.is_positive else b.op("abs", state.rest)
         is_taken = is_set(b, state.taken)
         open_ = b.where(is_taken, number(b, -np.inf), strength)
-        index = b.reduce("argmax", open_)
-        is_all = total(b, state.taken) >= number(b, float(self.size))
         height = b.reshape(b.reduce("reduce_max", open_), 1)
-        return _Lead(
+        is_best = ~is_taken & b.op("eq", open_, height)
+        index = b.reduce("argmax", b.where(is_best, -state.order, number(b, -np.inf)))
+        is_all = total(b, state.taken) >= number(b, float(self.size))
+        return Lead(
             one_hot(b, index, self.size),
             b.reshape(b.cast(index, "float64"), 1),
             b.lookup(b.constant(self.gram), index),
             b.where(is_all, number(b, 0.0), height),
         )
 
-    def _end(self, b: Builder, state: _State, level: Value) -> tuple[Value, Value]:
+    def _end(self, b: Builder, state: State, level: Value) -> tuple[Value, Value]:
         """Return the code at the least level, and whether the path ends here."""
         least = number(b, self.angles.least)
         is_low = level <= number(b, self.angles.least + _SAME)
@@ -280,33 +221,59 @@ class _Walk:
         )
         return code, is_low | is_over
 
-    def _grown(self, b: Builder, state: _State, lead: _Lead) -> tuple[_Growth, Value]:
-        """Take the lead, and tell whether it depends on the atoms taken."""
+    def _grown(self, b: Builder, state: State, lead: Lead) -> tuple[Growth, Value]:
+        """Take the lead, and tell whether it depends on the atoms taken.
+
+        The pivot is its distance to their sums. As a square it is zero to the last bits where the
+        atoms depend on each other, though the inverse is not exact.
+        """
         is_new = ~is_set(b, state.turned)
         is_free = b.op("eq", state.slots, number(b, float(self.size)))
         slot = one_hot(b, b.reduce("argmax", b.cast(is_free, "int32")), self.n_slots)
         products = self._at_slots(b, lead.products, state.slots)
         shares = b.reduce("reduce_sum", state.inverse * as_row(b, products), axis=1)
-        rest = dot(b, lead.products, lead.place) - dot(b, products, shares)
+        tokens = b.cast(state.slots, "int32")
+        apart = lead.place - b.op("scatter", tokens, shares, width=self.size)
+        rest = dot(b, b.matmul(apart, b.constant(self.gram)), apart)
         pivot = b.op("sqrt", b.op("abs", rest))
         is_full = ~b.reshape(b.reduce("reduce_any", is_free), 1)
         is_dependent = is_new & (is_full | (pivot < number(b, _LEAST_PIVOT)))
         sign = number(b, 1.0) if self.is_positive else b.op("sign", state.rest)
         came = is_new & is_set(b, lead.place)
-        growth = _Growth(
+        growth = Growth(
             b.where(came, number(b, 1.0), state.taken),
             b.where(came, sign, state.sign),
+            b.where(is_new, self._swapped(b, state, lead), state.order),
             b.where(is_new & is_set(b, slot), lead.index, state.slots),
             b.where(is_set(b, slot), number(b, 1.0), b.where(is_free, number(b, 0.0), -shares)),
             b.where(is_new, number(b, 1.0) / (pivot * pivot), number(b, 0.0)),
         )
         return growth, is_dependent
 
-    def _rises(self, b: Builder, state: _State, level: Value) -> Value:
+    def _swapped(self, b: Builder, state: State, lead: Lead) -> Value:
+        """Swap the lead with the first atom that is not taken."""
+        first = total(b, state.taken)
+        others = b.where(
+            b.op("eq", state.order, first), dot(b, state.order, lead.place), state.order
+        )
+        return b.where(is_set(b, lead.place), first, others)
+
+    def _skipped(self, b: Builder, state: State, lead: Lead) -> Value:
+        """Return the rest where the lead is left out.
+
+        The source model swaps the atoms, but not their correlations. So the lead gets that of the
+        first atom not taken, and this one gets 0.
+        """
+        is_first = b.op("eq", state.order, total(b, state.taken))
+        moved = dot(b, state.rest, b.cast(is_first, state.rest.dtype))
+        zero = number(b, 0.0)
+        return b.where(is_first, zero, b.where(is_set(b, lead.place), moved, state.rest))
+
+    def _rises(self, b: Builder, state: State, level: Value) -> Value:
         is_checked = b.constant(np.array([self.is_lasso]))
         return is_checked & is_set(b, state.moves) & (state.level < level)
 
-    def _moved(self, b: Builder, state: _State, growth: _Growth, lead: _Lead) -> _Move:
+    def _moved(self, b: Builder, state: State, growth: Growth, lead: Lead) -> Move:
         """Move until an atom is as correlated, or a coefficient becomes zero.
 
         1. The direction of equal angles, and its correlation with all atoms, rounded.
@@ -340,7 +307,7 @@ class _Walk:
         if self.is_lasso:
             length = b.where(turns, first, length)
         # 4
-        return _Move(
+        return Move(
             b.where(is_taken, state.code + length * direction, zero),
             b.where(is_taken, state.rest, state.rest - length * turn),
             b.where(turning, -growth.sign, growth.sign),
@@ -354,9 +321,9 @@ class _Walk:
         return b.op("rint", x * scale) / scale
 
     def _left(
-        self, b: Builder, state: _State, growth: _Growth, move: _Move, target: Value
-    ) -> tuple[Value, Value, Value, Value, Value]:
-        """Let an atom leave: return who is taken, the slots, the rest, and what the inverse loses.
+        self, b: Builder, state: State, growth: Growth, move: Move, target: Value
+    ) -> tuple[Growth, Value, Value, Value]:
+        """Let an atom leave: return who is taken, the rest, and what the inverse loses.
 
         That is ``factor * v * v'``. The rest of the atom that leaves is computed afresh.
         """
@@ -369,10 +336,20 @@ class _Walk:
         v = column + growth.factor * dot(b, growth.v, slot) * growth.v
         products = b.lookup(b.constant(self.gram), index)
         rest = dot(b, target, place) - dot(b, products, move.code)
+        is_gone = is_set(b, place)
+        taken = b.where(is_gone, zero, growth.taken)
+        last = total(b, growth.taken) - number(b, 1.0)
+        is_behind = (growth.order > dot(b, growth.order, place)) & (growth.order <= last)
+        closed = b.where(is_behind, growth.order - number(b, 1.0), growth.order)
+        left = replace(
+            growth,
+            taken=taken,
+            order=b.where(turned, b.where(is_gone, last, closed), growth.order),
+            slots=b.where(is_set(b, slot), number(b, float(self.size)), growth.slots),
+        )
         return (
-            b.where(is_set(b, place), zero, growth.taken),
-            b.where(is_set(b, slot), number(b, float(self.size)), growth.slots),
-            b.where(is_set(b, place), rest, move.rest),
+            left,
+            b.where(is_gone, rest, move.rest),
             v,
             b.where(turned, number(b, 1.0) / dot(b, v, slot), zero),
         )

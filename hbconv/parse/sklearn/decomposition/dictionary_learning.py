@@ -92,11 +92,13 @@ def _pursued(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
 
 def _along_angles(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
     _refuse_positive(step)
+    _refuse_twins(step, dictionary)
     return LeastAngles(x, Array(dictionary), "angles", 0.0, _atoms(step, dictionary))
 
 
 def _along_lasso(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
     est = step.estimator
+    _refuse_twins(step, dictionary)
     if _are_dependent(dictionary):
         _require_float64(step, x)
     least = _penalty(step) / dictionary.shape[1]
@@ -118,6 +120,17 @@ def _descended(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
 
 
 _ROUNDED = "In float32, rounding decides where its solver of the lasso stops."
+
+
+def _refuse_twins(step: Step, dictionary: np.ndarray[Any, Any]) -> None:
+    """Refuse two atoms of one direction: which of them is taken is decided by rounding."""
+    lengths = np.linalg.norm(dictionary.astype(np.float64), axis=1, keepdims=True)
+    atoms = dictionary / np.where(lengths > 0, lengths, 1.0)
+    alike = np.abs(np.triu(atoms @ atoms.T, 1)) > 1 - 1e-8
+    if alike.any():
+        one, other = np.argwhere(alike)[0].tolist()
+        hint = "Rounding decides which of them is taken. Leave one out, or use 'lasso_cd'."
+        raise step.refuse("dictionary", f"atoms {one} and {other} of one direction", hint)
 
 
 def _are_dependent(dictionary: np.ndarray[Any, Any]) -> bool:

@@ -91,6 +91,28 @@ def test_atoms_that_leave_and_come_back() -> None:
             np.testing.assert_allclose(transform(source, X)[0], want, rtol=0, atol=1e-8)
 
 
+@pytest.mark.parametrize("algorithm", ["lars", "lasso_lars"])
+def test_atoms_that_depend_on_others(algorithm: str) -> None:
+    """Sums of others and zeros are left out; two of one direction are refused."""
+    a = atoms(12)
+    sums = a[:3] + a[3:6] - 0.5 * a[6:9]
+    sums = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+    source = SparseCoder(
+        np.vstack([a, sums, np.zeros((1, 30))]),
+        transform_algorithm=algorithm,
+        transform_alpha=1e-2,
+        transform_n_nonzero_coefs=15,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        want = source.transform(X)
+    np.testing.assert_allclose(transform(source, X)[0], want, rtol=0, atol=1e-9)
+    for twin in (a[3], -2 * a[3], a[3] + 1e-6 * a[4]):
+        source = SparseCoder(np.vstack([a, twin]), transform_algorithm=algorithm)
+        with pytest.raises(UnsupportedError, match="atoms 3 and 12 of one direction"):
+            hbconv.convert(source)
+
+
 @pytest.mark.parametrize("n_atoms", [1, 6])
 def test_least_angles_of_other_floats(n_atoms: int) -> None:
     """Codes are of the dtype of the dictionary."""
