@@ -1,6 +1,6 @@
 """Time the counting of tokens beside scikit-learn, for many settings of its vectorizers.
 
-    taskset -c 0 python benchmarks/text_settings.py [--only words ...] [--documents 2000]
+    taskset -c 0 python benchmarks/text_settings.py [--only words ...] [--documents 2000 16 1]
         [--json FILE]
 
 Counting alone is timed, in one process by turns: what a vectorizer's ``transform`` does, and what
@@ -55,14 +55,16 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--only", nargs="+", choices=SETTINGS, default=list(SETTINGS))
-    options.add_argument("--documents", type=int, default=2000)
+    options.add_argument(
+        "--documents", type=int, nargs="+", default=[2000, 16, 1], help="in a call"
+    )
     options.add_argument("--seconds", type=float, default=2.0)
     options.add_argument("--json", type=Path)
     chosen = options.parse_args()
-    drawn = texts.documents(4000 + chosen.documents, 20, words=400_000).X
+    drawn = texts.documents(4000 + max([2000, *chosen.documents]), 20, words=400_000).X
     figures = []
     for name in chosen.only:
-        for count in (chosen.documents, 1):
+        for count in chosen.documents:
             row = measure(name, drawn, count, chosen.seconds)
             print(row, flush=True)
             figures.append(row)
