@@ -81,7 +81,7 @@ def _tables_of(place: Destination, own: npt.NDArray[np.int64], tests: DistinctTe
     if isinstance(place.written, CategorySets):
         return list(place.written.goes_left)
     tables = tests.forest.tables
-    if tables is None or not (tests.table[own] >= 0).all():
+    if place.written or tables is None or not (tests.table[own] >= 0).all():
         return []
     parts = np.split(tables.goes_left.data, tables.start.data[1:-1])
     return [parts[table] for table in tests.table[own]]
