@@ -127,8 +127,12 @@ def read_statistics(
     ConversionError
         A table contradicts itself, or the features.
     UnsupportedError
-        It counts what hbconv does not know.
+        There are no tables, or one counts what hbconv does not know.
     """
+    if features.get("ctrs") and not tables:
+        hint = "The model lacks the tables of its statistics. Fit with 'Default'."
+        parameter = "final_ctr_computation_mode"
+        raise UnsupportedError("CatBoost", current_step(), parameter, "Skip", hint)
     found = {
         name: _table(name, (tables or {}).get(name))
         for name in dict.fromkeys(ctr["identifier"] for ctr in features.get("ctrs") or ())

@@ -236,13 +236,11 @@ INSTEAD = {
 """Second names, which stand instead of the first."""
 
 REFUSED = {
-    "cat_features": "cat_features",
-    **dict.fromkeys(BY_TARGET_STATISTICS, "cat_features"),
     **dict.fromkeys(
         ("text_features", "tokenizers", "dictionaries", "feature_calcers"), "text_features"
     ),
     "embedding_features": "embedding_features",
-    ("one_hot_max_size", "2"): "cat_features",
+    ("final_ctr_computation_mode", "Skip"): "final_ctr_computation_mode",
     ("class_names", "[0, 1, 2, 3]"): "class_names",
     ("classes_count", "4"): "classes_count",
 }

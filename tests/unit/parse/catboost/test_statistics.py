@@ -138,8 +138,9 @@ def table_of(document):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda d: d.pop("ctr_data"), "has no table in ctr_data"),
-        (lambda d: d["ctr_data"].clear(), "has no table in ctr_data"),
+        (lambda d: d.pop("ctr_data"), "final_ctr_computation_mode='Skip'"),
+        (lambda d: d["ctr_data"].clear(), "final_ctr_computation_mode='Skip'"),
+        (lambda d: d["ctr_data"].popitem(), "has no table in ctr_data"),
         (lambda d: table_of(d).update(hash_stride=1), "numbers in entries of 1"),
         (lambda d: table_of(d).update(hash_stride=7), "numbers in entries of 7"),
         (lambda d: table_of(d).update(hash_stride=True), "numbers in entries of True"),
