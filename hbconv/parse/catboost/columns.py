@@ -37,6 +37,9 @@ def tree_inputs(step: Step, inputs: Inputs) -> Node:
 
     Hashes of categories are columns where statistics mix them. Else the host finds the categories.
     """
+    if not inputs.width:
+        hint = "No tree reads a feature: the answer is one constant, which needs no model."
+        raise step.refuse("cat_features", "unused by all trees", hint)
     numbers = _numbers(step, inputs)
     if not inputs.statistics:
         found = [

@@ -19,6 +19,7 @@ from hbconv.errors import ConversionError, OptionError, UnsupportedError
 from hbconv.forest import Forest
 from hbconv.parse.catboost.covers import cover_leaves
 from hbconv.parse.catboost.inputs import Inputs
+from hbconv.parse.catboost.statistics import refuse_two_binarizations
 from hbconv.parse.catboost.trees import read_trees
 from hbconv.parse.checks.damage import decode_json, finite_numbers
 from hbconv.parse.common.node_tables import assemble
@@ -146,6 +147,9 @@ def _scale_and_bias(document: Mapping[str, Any]) -> tuple[float, npt.NDArray[np.
 
 def _refuse_inexact(document: Mapping[str, Any]) -> None:
     features = document["features_info"]
+    if features.get("ctrs"):
+        params = _decoded(document["model_info"].get("params")) or {}
+        refuse_two_binarizations(params.get("cat_feature_params") or {})
     for kind in ("text_features", "embedding_features"):
         if features.get(kind):
             raise _refusal(

@@ -23,6 +23,7 @@ __all__ = [
     "Element",
     "Statistic",
     "read_statistics",
+    "refuse_two_binarizations",
     "require_ascending",
 ]
 
@@ -133,11 +134,54 @@ def read_statistics(
         hint = "The model lacks the tables of its statistics. Fit with 'Default'."
         parameter = "final_ctr_computation_mode"
         raise UnsupportedError("CatBoost", current_step(), parameter, "Skip", hint)
+    _refuse_shared_tables(features.get("ctrs") or ())
     found = {
         name: _table(name, (tables or {}).get(name))
         for name in dict.fromkeys(ctr["identifier"] for ctr in features.get("ctrs") or ())
     }
     return tuple(_statistic(ctr, found[ctr["identifier"]]) for ctr in features.get("ctrs") or ())
+
+
+def _refuse_shared_tables(ctrs: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse statistics that the file tells apart by nothing: it keeps one table of theirs.
+
+    CatBoost's own answer to such a file is another than the model's.
+    """
+    keys = ("target_border_idx", "prior_numerator", "prior_denomerator", "shift", "scale")
+    told = [(ctr["identifier"], *(ctr[key] for key in keys)) for ctr in ctrs]
+    if len(set(told)) < len(told):
+        raise _lost_table(ctrs[0].get("ctr_type"))
+
+
+def refuse_two_binarizations(categories: Mapping[str, Any]) -> None:
+    """Refuse statistics of one type by several ``TargetBorderCount``: the file keeps one table.
+
+    Parameters
+    ----------
+    categories : mapping
+        ``cat_feature_params`` of the model's parameters.
+    """
+    lists = [
+        categories.get("simple_ctrs") or (),
+        categories.get("combinations_ctrs") or (),
+        *(categories.get("per_feature_ctrs") or {}).values(),
+    ]
+    for ctrs in lists:
+        counts: dict[str, Any] = {}
+        for ctr in ctrs:
+            name = ctr["ctr_type"]
+            if counts.setdefault(name, ctr.get("target_binarization")) != ctr.get(
+                "target_binarization"
+            ):
+                raise _lost_table(name)
+
+
+def _lost_table(kind: object) -> UnsupportedError:
+    hint = (
+        "CatBoost writes one table for several statistics of this type. Give each type one "
+        "TargetBorderCount, or sum models with another ctr_merge_policy than 'KeepAllTables'."
+    )
+    return UnsupportedError("CatBoost", current_step(), "simple_ctr", kind, hint)
 
 
 def require_ascending(borders: Sequence[Any], of: str) -> None:

@@ -93,7 +93,14 @@ def _pursued(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
 def _along_angles(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
     _refuse_positive(step)
     _refuse_twins(step, dictionary)
-    return LeastAngles(x, Array(dictionary), "angles", 0.0, _atoms(step, dictionary))
+    n_atoms = _atoms(step, dictionary)
+    if min(n_atoms, len(dictionary)) > dictionary.shape[1]:
+        hint = (
+            "Once a row is told exactly, the source goes on along its rounding. Set it to at most "
+            "the number of columns."
+        )
+        raise step.refuse("transform_n_nonzero_coefs", n_atoms, hint)
+    return LeastAngles(x, Array(dictionary), "angles", 0.0, n_atoms)
 
 
 def _along_lasso(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:

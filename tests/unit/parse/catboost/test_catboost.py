@@ -193,6 +193,31 @@ def test_sums_of_models_with_statistics_of_categories(policy):
     same(convert(blend), blend, frame, "raw_scores", "apply")
 
 
+@pytest.mark.parametrize("kind", ["Borders", "Buckets"])
+def test_statistics_that_share_one_table_are_refused(kind):
+    """CatBoost's JSON keeps one table of those that differ by TargetBorderCount alone."""
+    frame = table()[["colour"]]
+    settings = {"simple_ctr": [kind, f"{kind}:TargetBorderCount=4"], "one_hot_max_size": 1}
+    model = catboost.CatBoostRegressor(cat_features=["colour"], **settings, **SMALL)
+    with pytest.raises(UnsupportedError, match=f"simple_ctr='{kind}'"):
+        convert(model.fit(frame, VALUE))
+
+
+def test_sums_that_keep_all_tables_are_refused():
+    frame = table()
+    models = [listed(frame, one_hot_max_size=2, random_seed=seed) for seed in (0, 1)]
+    blend = catboost.sum_models(models, [0.3, 0.7], ctr_merge_policy="KeepAllTables")
+    with pytest.raises(UnsupportedError, match="KeepAllTables"):
+        convert(blend)
+
+
+def test_categories_that_no_tree_reads_are_refused():
+    frame = pd.DataFrame({"id": [str(i) for i in range(300)]})
+    model = catboost.CatBoostRegressor(cat_features=["id"], **SMALL).fit(frame, VALUE)
+    with pytest.raises(UnsupportedError, match="unused by all trees"):
+        convert(model)
+
+
 def test_a_model_loaded_as_another_class(tmp_path):
     model = catboost.CatBoostRegressor(loss_function="Poisson", **SMALL).fit(X, np.exp(VALUE))
     model.save_model(tmp_path / "model.cbm")

@@ -122,7 +122,8 @@ def test_statistics_of_one_table_alone(document, tmp_path):
 @pytest.mark.parametrize("prior", [(0, 0), (1, 0), (-1, 0), (0.3, 2)])
 def test_priors(document, prior, tmp_path):
     changed = copy.deepcopy(document)
-    for ctr in changed["features_info"]["ctrs"]:
+    first = {(c["identifier"], c["target_border_idx"]): c for c in changed["features_info"]["ctrs"]}
+    for ctr in first.values():
         ctr["prior_numerator"] = prior[0]
         ctr["prior_denomerator"] = prior[1]
     require_as_catboost(changed, tmp_path)

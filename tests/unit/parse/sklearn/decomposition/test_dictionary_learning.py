@@ -153,6 +153,15 @@ def test_refuses_float32_where_rounding_stops_the_source() -> None:
     np.testing.assert_allclose(transform(lone, rows)[0], lone.transform(rows), atol=2e-5)
 
 
+def test_refuses_more_angles_than_columns() -> None:
+    """The source goes on along its rounding: 1e13 for values of about 1."""
+    atoms = np.random.default_rng(0).standard_normal((15, 8))
+    atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
+    coder = SparseCoder(atoms, transform_algorithm="lars", transform_n_nonzero_coefs=9)
+    with pytest.raises(UnsupportedError, match="transform_n_nonzero_coefs=9"):
+        hbconv.convert(coder.fit(atoms), backend="reference", sample=atoms)
+
+
 def test_refuses_what_the_source_refuses() -> None:
     """By name."""
     with pytest.raises(UnsupportedError, match="transform_n_nonzero_coefs"):
