@@ -43,7 +43,9 @@ _THEMES = {
     "prepare": (
         "affine basis_functions codes find_code lookups missing normalize power_transforms"
     ),
-    "linear": "linear matching_pursuit non_negative_weights topic_mixture",
+    "linear": (
+        "lasso_descent least_angles linear matching_pursuit non_negative_weights topic_mixture"
+    ),
     "trees": "contributions trees",
     "distances": "binary_distances distances haversine neighbor_graphs neighbors",
     "decide": "decisions pairwise_coupling probabilities table_exp votes",

@@ -148,6 +148,13 @@ def run(graph: Graph, rows: np.ndarray) -> np.ndarray:
     return evaluate(lower(graph).program, {"x": rows})["transform"].astype(np.float64)
 
 
+def largest(graph: Graph, rows: np.ndarray) -> np.ndarray:
+    """Return the largest magnitude that each row meets: tanh hides an overflow before it."""
+    outputs = {str(i): Output(node) for i, node in enumerate(graph.nodes())}
+    found = evaluate(lower(Graph(graph.schema, outputs)).program, {"x": rows})
+    return np.max([np.abs(v.astype(np.float64)).max(axis=1) for v in found.values()], axis=0)
+
+
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-10), ("float32", 2e-5)])
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
@@ -155,7 +162,7 @@ def test_derivations_keep_the_answer(dtype: str, tolerance: float, data: st.Data
     graph = simplify(data.draw(graphs(dtype)), RULES)
     rows = _rows(dtype)
     before = run(graph, rows)
-    finite = (np.abs(before) < 1e30).all(axis=1)  # chains of squares overflow float32
+    finite = largest(graph, rows) < 1e30  # chains of squares overflow float32
     for derivation in derive_linear(graph):
         if not isinstance(derivation, Derivation):
             continue

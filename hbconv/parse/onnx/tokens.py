@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
@@ -53,7 +54,8 @@ def read_tokenizer(op: OnnxOperator) -> TokenTensor:
     op.one_of("mark", 0, 0)
     least = max(int(op.get("mincharnum", 1)), 1)
     pattern = _pattern(op, least)
-    return TokenTensor(x.columns[0], Texts(pattern=pattern, lowercase=False, folded=x.folded))
+    texts = Texts(pattern=pattern, lowercase=False, folded=x.folded)
+    return TokenTensor(x.columns[0], texts, str(op.get("pad_value", "")))
 
 
 def _pattern(op: OnnxOperator, least: int) -> str:
@@ -113,7 +115,7 @@ def read_vectorizer(op: OnnxOperator) -> RowTensor:
     holds_spaces = x.texts.pattern != CHARACTER and re.search(x.texts.pattern, " " * 1000)
     if longest > 1 and holds_spaces:
         raise op.refuse("max_gram_length", longest, "Tokens that hold spaces have no n-grams.")
-    terms, weights = _known(op, shortest, longest)
+    terms, weights = _known(op, x, shortest, longest)
     texts = replace(x.texts, shortest=shortest, longest=longest)
     counts: Node = Entries(
         op.schema, x.column, Extractor(texts, Terms(terms), "float32", binary=mode == "IDF")
@@ -122,9 +124,14 @@ def read_vectorizer(op: OnnxOperator) -> RowTensor:
     return RowTensor((1, len(terms)), 0, node)
 
 
-def _known(op: OnnxOperator, shortest: int, longest: int) -> tuple[tuple[Name, ...], np.ndarray]:
+def _known(
+    op: OnnxOperator, x: TokenTensor, shortest: int, longest: int
+) -> tuple[tuple[Name, ...], np.ndarray]:
     """Return the n-gram of each column, None where no text has it, and its weight."""
     pool = op.texts("pool_strings")
+    if x.padding in pool:
+        hint = "How often it is counted depends on the other rows. Pad by a token that none holds."
+        raise op.refuse("pad_value", x.padding, hint)
     places = op.numbers("ngram_indexes", "int64").tolist()
     starts = [*op.numbers("ngram_counts", "int64").tolist(), len(pool)]
     if starts != sorted(starts) or starts[0] != 0 or not pool:
@@ -135,7 +142,8 @@ def _known(op: OnnxOperator, shortest: int, longest: int) -> tuple[tuple[Name, .
             raise op.damaged(f"has {last - first} tokens for n-grams of {size}")
         counted = shortest <= size <= longest
         starting = range(first, last, size)
-        grams += [" ".join(pool[at : at + size]) if counted else None for at in starting]
+        found = [pool[at : at + size] for at in starting]
+        grams += [" ".join(g) if counted and _are_cut(g, x.texts.pattern) else None for g in found]
     width = max(places) + 1
     told = [gram for gram in grams if gram is not None]
     if len(places) != len(grams) or len(set(places)) < len(places) or not 0 < width < 1 << 22:
@@ -143,6 +151,11 @@ def _known(op: OnnxOperator, shortest: int, longest: int) -> tuple[tuple[Name, .
     if len(set(told)) < len(told) or min(places) < 0:
         raise op.damaged("has an n-gram twice, or a column below 0")
     return _in_columns(op, grams, places, width)
+
+
+def _are_cut(tokens: Sequence[str], pattern: str) -> bool:
+    """Whether the tokens are such as a pattern finds: no text has an n-gram of others."""
+    return all(re.fullmatch(pattern, token) for token in tokens)
 
 
 def _in_columns(

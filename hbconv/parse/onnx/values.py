@@ -224,10 +224,11 @@ class TextTensor(_OverRows):
 
 @dataclass(frozen=True)
 class TokenTensor:
-    """Tokens of a column of texts: a row of each text, filled up to the longest."""
+    """Tokens of a column of texts: a row of each text, filled up to the longest by ``padding``."""
 
     column: int
     texts: Texts
+    padding: str
 
 
 @dataclass(frozen=True)

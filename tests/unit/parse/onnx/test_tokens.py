@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import hbconv
+from hbconv.errors import UnsupportedError
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -57,6 +58,24 @@ def require_as_runtime(model: ModelProto, rows: Any = ROWS) -> None:
     (found,) = hbconv.convert(model, backend="reference").run(None, {"X": rows})
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found, expected)
+
+
+def test_tokens_that_no_text_has_are_not_counted():
+    counts = {
+        "pool_strings": ["z", "a b", "c", "x", "y"],
+        "ngram_counts": [0, 1],
+        "ngram_indexes": [0, 1, 2],
+        "weights": [1.0, 1.0, 1.0],
+        "max_gram_length": 2,
+    }
+    model = model_of({"tokenexp": "[a-z]+"}, counts)
+    require_as_runtime(model, np.array([["a b c"], ["z x y"]], object))
+
+
+def test_padding_that_is_counted_is_refused():
+    counts = {**GRAMS, "pool_strings": ["#", *GRAMS["pool_strings"][1:]]}
+    with pytest.raises(UnsupportedError, match="pad_value='#'"):
+        hbconv.convert(model_of({"tokenexp": "."}, counts))
 
 
 CUTS = {
