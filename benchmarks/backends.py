@@ -110,6 +110,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "transform": encoded(one_hot, lambda: None),
     "histogram boosting": encoded(ordinal, HistGradientBoostingClassifier),
     "random forest": encoded(ordinal, partial(RandomForestClassifier, n_jobs=1)),
+    "random forest, one-hot": encoded(one_hot, partial(RandomForestClassifier, n_jobs=1)),
     "10,000 points, 2 columns": partial(neighbors, 10_000, 2),
     "10,000 points, 4 columns": partial(neighbors, 10_000, 4),
     "50,000 points, 6 columns": partial(neighbors, 50_000, 6),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from hbconv.array import Array
-from hbconv.containers import Beside, Blocks, Node, Output, Recode, Schema
+from hbconv.containers import Node, Output, Recode, Schema
 from hbconv.parse.category_encoders.tables import ColumnTable, read_tables
+from hbconv.parse.common.frames import transform_frame
 from hbconv.parse.common.members import columns_of_array
 from hbconv.parse.common.text_columns import category_codes
 from hbconv.parse.registry import parses
@@ -63,8 +64,7 @@ def parse_category_encoder(step: Step) -> dict[str, Output]:
         for name in step.estimator.feature_names_out_.tolist()
     ]
     if step.estimator.return_df:
-        blocks = Blocks(tuple((part, None) for part in parts))
-        return {"transform": Output(Beside(tuple(parts)), blocks)}
+        return transform_frame(parts)
     return {"transform": Output(columns_of_array(concat(parts), range(len(parts))))}
 
 

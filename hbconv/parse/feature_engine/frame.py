@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from hbconv.containers import Beside, Blocks, Node, Output, Schema
+from hbconv.containers import Node, Output, Schema
+from hbconv.parse.common.frames import transform_frame
 from hbconv.parse.common.text_columns import columns_of
 from hbconv.parse.registry import Parser, parses
 from hbconv.parse.step import Step, select
@@ -48,5 +49,4 @@ def changed(step: Step, new: dict[Any, Node]) -> dict[str, Output]:
 
 def as_frame(nodes: dict[Any, Node]) -> dict[str, Output]:
     """Return columns side by side, each of its own dtype."""
-    parts = tuple(nodes.values())
-    return {"transform": Output(Beside(parts), Blocks(tuple((part, None) for part in parts)))}
+    return transform_frame(list(nodes.values()))

@@ -10,8 +10,6 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers import (
     Affine,
-    Beside,
-    Blocks,
     Cast,
     CastLike,
     Choose,
@@ -32,6 +30,7 @@ from hbconv.containers import (
     Select,
     sparse_form,
 )
+from hbconv.parse.common.frames import transform_frame
 from hbconv.parse.common.named_columns import positions_by_name
 from hbconv.parse.common.promotion import promoted
 from hbconv.parse.registry import parses
@@ -50,8 +49,7 @@ def _framed(names: Sequence[object]) -> FrameFormat:
 def _chosen(step: Step, parameter: str, names: Sequence[object]) -> dict[str, Output]:
     """Keep columns, found by name, each of its own dtype."""
     places = positions_by_name(step, parameter, names)
-    parts = tuple(select(step.x, [place]) for place in places)
-    return {"transform": Output(Beside(parts), Blocks(tuple((part, None) for part in parts)))}
+    return transform_frame([select(step.x, [place]) for place in places])
 
 
 @parses(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hbconv.containers import Beside, Blocks, Node, Output, Schema
+from hbconv.containers import Beside, Node, Output, Schema
+from hbconv.parse.common.frames import transform_frame
 from hbconv.parse.common.named_columns import positions_by_name
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import named_or_matrix
@@ -113,7 +114,6 @@ def _applied_together(step: Step, inner: Any, frame: Frame) -> Frame:
 
 def _as_output(step: Step, frame: Frame) -> dict[str, Output]:
     """Return columns side by side, each of its own dtype."""
-    parts = tuple(frame.values())
-    if not parts:
+    if not frame:
         raise step.refuse(None, None, "It leaves no column.")
-    return {"transform": Output(Beside(parts), Blocks(tuple((part, None) for part in parts)))}
+    return transform_frame(list(frame.values()))

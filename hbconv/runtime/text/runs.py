@@ -86,10 +86,12 @@ def find_runs(whole: Runs, kind: npt.NDArray[np.bool_], least: int) -> Runs:
     ends = whole.starts + whole.lengths
     inside[ends + 1] = False  # between documents
     edges = np.flatnonzero(inside[1:] != inside[:-1])
-    starts, lengths = edges[::2], edges[1::2] - edges[::2]
+    starts = edges[::2]
+    lengths = edges[1::2] - starts
     if least > 1:
         kept = np.flatnonzero(lengths >= least)
-        starts, lengths = starts[kept], lengths[kept]
+        starts = starts[kept]
+        lengths = lengths[kept]
     counts = np.diff(np.searchsorted(starts, ends), prepend=0)
     return Runs(whole.codes, starts, lengths, np.repeat(whole.rows, counts))
 

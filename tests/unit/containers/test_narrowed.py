@@ -100,8 +100,8 @@ BLOCKED = {
         "a column is made of a block of columns",
     ),
     **dict.fromkeys(
-        ("Barycentric", "LassoDescent", "LeastAngles", "MatchingPursuit", "Nearest", "NearestPoints", "NonNegativeWeights",
-         "PairwiseCoupling", "Scatter", "TopicMixture"),
+        ("Barycentric", "LassoDescent", "LeastAngles", "MatchingPursuit", "Nearest",
+         "NearestPoints", "NonNegativeWeights", "PairwiseCoupling", "Scatter", "TopicMixture"),
         "the columns are found together",
     ),
     "LookupSum": "with other widths the rows may add up in another order",

@@ -21,7 +21,7 @@ from hbconv.containers import (
     Select,
     rewrite,
 )
-from hbconv.optimize.rules.move_tests.lineage import Ref, codes_of, dtype_of
+from hbconv.optimize.rules.move_tests.lineage import Ref, dtype_of
 from hbconv.optimize.rules.push_selection import push_selection
 from hbconv.optimize.rules.remove_identity import remove_identity
 
@@ -40,12 +40,15 @@ class NewColumn:
         What it is.
     is_code : bool
         Its values are codes, and its tests are on categories.
+    is_rank : bool
+        Its values are codes, and its thresholds whole numbers: any float dtype holds both.
     numbers : (float, float) or None
         The least and the largest number that stays one; all others become NaN.
     """
 
     ref: Ref
     is_code: bool = False
+    is_rank: bool = False
     numbers: tuple[float, float] | None = None
 
     @property
@@ -75,7 +78,7 @@ def order_columns(columns: Iterable[NewColumn]) -> list[NewColumn]:
 
 def write_columns(columns: Sequence[NewColumn]) -> Node:
     """Write the columns side by side, in the float dtype that holds all of them exactly."""
-    others = {dtype_of(column.ref) for column in columns if codes_of(column.ref) is None}
+    others = {dtype_of(column.ref) for column in columns if not (column.is_code or column.is_rank)}
     dtype = "float32" if others <= {"float32"} else "float64"
     parts = [_part(list(group), dtype) for _, group in groupby(columns, lambda c: c.kind)]
     return parts[0] if len(parts) == 1 else Concat(tuple(parts))

@@ -12,6 +12,7 @@ from hbconv.array import Array
 from hbconv.containers import Node
 from hbconv.forest import CategoryTables, Forest
 from hbconv.optimize.rules.move_tests.distinct_tests import DistinctTests
+from hbconv.optimize.rules.move_tests.lineage import codes_of
 from hbconv.optimize.rules.move_tests.mirrored import swap_children
 from hbconv.optimize.rules.move_tests.new_columns import (
     NewColumn,
@@ -73,7 +74,10 @@ def rebuild(
 def _column_of(place: Destination) -> NewColumn:
     if isinstance(place.written, CategorySets):
         return NewColumn(place.cut, is_code=True)
-    return NewColumn(place.cut, numbers=place.written.numbers if place.written else None)
+    if place.written is None:
+        return NewColumn(place.cut)
+    is_rank = codes_of(place.cut) is not None
+    return NewColumn(place.cut, is_rank=is_rank, numbers=place.written.numbers)
 
 
 def _tables_of(place: Destination, own: npt.NDArray[np.int64], tests: DistinctTests) -> list[Bools]:

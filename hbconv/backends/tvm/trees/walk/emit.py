@@ -12,6 +12,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.trees.categories.emit import decide_sets
+from hbconv.backends.tvm.trees.categories.tables import find_sets
 from hbconv.backends.tvm.trees.float_keys.emit import key_of
 from hbconv.backends.tvm.trees.leaves import by_tile
 from hbconv.backends.tvm.trees.leaves.by_tile import TileLeaves
@@ -51,7 +52,7 @@ class Walk(TreeKernel):
             return True
         return (
             tables.count <= MOST_TABLES
-            and task.bins.sets.count <= SETS_PER_TREE * task.forest.n_trees
+            and find_sets(task.forest).count <= SETS_PER_TREE * task.forest.n_trees
         )
 
     def tables(self, task: TreeTask, trees: Trees) -> WalkTables:
