@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -100,6 +101,62 @@ def random_forest(
         n_features=n_features,
         leaf_id=Array(rng.permutation(n_leaves).astype(np.int32)),
         tables=_tables(rng, feature < n_categorical) if (feature < n_categorical).any() else None,
+    )
+
+
+def random_symmetric_forest(
+    rng: np.random.Generator,
+    depths: Sequence[int],
+    n_features: int = 4,
+    n_outputs: int = 1,
+    *,
+    vector: bool = False,
+    n_categorical: int = 0,
+) -> Forest:
+    """Grow trees of which a level has one test; their tests are numbered level by level.
+
+    Parameters
+    ----------
+    depths : sequence of int
+        Of each tree.
+    n_outputs, vector, n_categorical
+        As of ``random_forest``.
+    """
+    depth = np.asarray(depths)
+    sizes = 2**depth
+    first_test, first_leaf, first_level = (
+        np.concatenate([[0], np.cumsum(counts)]) for counts in (sizes - 1, sizes, depth)
+    )
+    nodes = [np.arange(size - 1) for size in sizes]
+    left = np.concatenate(
+        [
+            np.where(2 * own + 1 < len(own), 2 * own + 1 + test, ~(2 * own + 1 - len(own) + leaf))
+            for own, test, leaf in zip(nodes, first_test, first_leaf, strict=False)
+        ]
+    )
+    level = np.concatenate(
+        [first + np.frexp(own + 1.0)[1] - 1 for own, first in zip(nodes, first_level, strict=False)]
+    ).astype(np.int64)
+    feature = rng.integers(0, n_features, first_level[-1], dtype=np.int32)
+    listed = feature < n_categorical
+    tables = _tables(rng, listed) if listed.any() else None
+    return Forest(
+        feature=Array(feature[level]),
+        threshold=Array(rng.standard_normal(first_level[-1])[level]),
+        default_left=Array((rng.random(first_level[-1]) < 0.5)[level]),
+        left=Array.of(left, "int32"),
+        right=Array.of(np.where(left >= 0, left + 1, left - 1), "int32"),
+        roots=Array.of(np.where(depth > 0, first_test[:-1], ~first_leaf[:-1]), "int32"),
+        first_leaf=Array.of(first_leaf, "int32"),
+        values=Array(rng.standard_normal((first_leaf[-1], n_outputs if vector else 1))),
+        target=Array.of(
+            np.zeros(len(depth)) if vector else np.arange(len(depth)) % n_outputs, "int32"
+        ),
+        start=Array(rng.standard_normal(n_outputs)),
+        strict=False,
+        n_features=n_features,
+        leaf_id=Array.of(np.arange(first_leaf[-1]), "int32"),
+        tables=tables and replace(tables, of_test=Array(tables.of_test.data[level])),
     )
 
 

@@ -34,8 +34,11 @@ LABELS: Mapping[str, tuple[str, tuple[type, ...]]] = {
 }
 """Dtype of the class labels, and their types in the file, by ``class_label_type``."""
 
-_MAY_OVERFLOW = re.compile(rb"[0-9]{200}|[eE][+]?[0-9]{3}")
-"""Found in each text of a number that float64 cannot hold; numbers that it can hold may match."""
+_BLOCK = 100
+"""Digits of a number that float64 may not hold stand in runs of twice as many."""
+_EXPONENT = re.compile(rb"[eE][+]?[0-9]{3}")
+_WITHIN_NUMBER = re.compile(rb"(?:\A|[\s:,\[])-?[0-9.]+\Z")
+"""The end of a text that breaks off in a number; identifiers, as of versions, stand in quotes."""
 
 
 @dataclass(frozen=True)
@@ -226,8 +229,23 @@ def _refuse_overflown(data: bytes) -> None:
     CatBoost's reader stops at them without an error: the model lacks what stands behind.
     A second pass is rare: no trained model has such long numbers.
     """
-    if _MAY_OVERFLOW.search(data):
+    if _may_overflow(data):
         json.loads(data, parse_float=_finite, parse_int=_finite)
+
+
+def _may_overflow(data: bytes) -> bool:
+    """Tell whether a number has 200 digits in a row, or an exponent of three digits.
+
+    A run of 200 digits has 100 of them from a multiple of 100 on.
+    """
+    is_digit = np.frombuffer(data, np.uint8) - ord("0") < 10
+    whole = len(data) // _BLOCK * _BLOCK
+    if is_digit[:whole].reshape(-1, _BLOCK).all(axis=1).any():
+        return True
+    return any(
+        _WITHIN_NUMBER.search(data[max(0, found.start() - 2 * _BLOCK) : found.start()])
+        for found in _EXPONENT.finditer(data)
+    )
 
 
 def _finite(text: str) -> float:

@@ -5,12 +5,14 @@ A schedule changes the speed of a kernel, never its answer.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.tensor import Constant, Op, TensorProgram
+from hbconv.tensor.lifetimes import last_uses
 
 __all__ = ["Schedule"]
 
@@ -64,8 +66,7 @@ class Schedule:
         trees gain more by it than they lose by slower memory.
         """
         lanes = max(32, machine.vector)
-        values = (i.type for i in program.instructions if not isinstance(i, Constant))
-        row_bytes = sum(_row_bytes(type_.shape, type_.dtype) for type_ in values)
+        row_bytes = _row_bytes(program)
         room = machine.level2 // TILE_SHARE
         tile = next((t for t in TILES if t * row_bytes <= room), lanes)
         taller = _tall_tiles(program, machine)
@@ -82,8 +83,20 @@ def _tall_tiles(program: TensorProgram, machine: Machine) -> tuple[int, ...]:
     return WIDE_TILES if machine.vector >= WIDE_VECTOR else TILES
 
 
-def _row_bytes(shape: tuple[int, ...], dtype: str) -> int:
-    return int(np.prod(shape)) * np.dtype(dtype).itemsize
+def _row_bytes(program: TensorProgram) -> int:
+    """Return the most bytes of one row that are alive at once: what dies gives its scratch back."""
+    alive = most = 0
+    ending: dict[int, int] = {}
+    last = last_uses(program)
+    for position, instruction in enumerate(program.instructions):
+        if not isinstance(instruction, Constant):
+            size = math.prod(instruction.type.shape) * np.dtype(instruction.type.dtype).itemsize
+            end = last.get(position, position)
+            ending[end] = ending.get(end, 0) + size
+            alive += size
+            most = max(most, alive)
+        alive -= ending.pop(position, 0)
+    return most
 
 
 def _has_select(program: TensorProgram) -> bool:

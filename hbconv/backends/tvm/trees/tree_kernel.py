@@ -66,8 +66,8 @@ class TreeTask:
 
     @cached_property
     def level_splits(self) -> npt.NDArray[np.int64] | None:
-        """One threshold of each level of each tree; None where a tree is not oblivious."""
-        return None if self.forest.tables else find_level_splits(self.forest)
+        """One split of each level of each tree; None where a tree is not oblivious."""
+        return find_level_splits(self.forest)
 
 
 class LeafForm(Protocol):

@@ -18,8 +18,6 @@ from hbconv.backends.tvm.tir.kernel import Kernel, literal
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.positions import beyond
 from hbconv.backends.tvm.tir.row_blocks import Block, blocks
-from hbconv.backends.tvm.trees.bins.emit import write_bins
-from hbconv.backends.tvm.trees.bins.tables import Bins
 from hbconv.backends.tvm.trees.byte_columns import ByteColumns, byte_columns
 from hbconv.backends.tvm.trees.bytewise.macro_nodes import LEAF, SLOT, Shape, fields, reads_slots
 from hbconv.backends.tvm.trees.bytewise.tables import (
@@ -28,13 +26,13 @@ from hbconv.backends.tvm.trees.bytewise.tables import (
     choose_group,
     make_byte_tables,
 )
-from hbconv.backends.tvm.trees.categories.emit import write_classes, write_decisions
 from hbconv.backends.tvm.trees.leaves import by_block
 from hbconv.backends.tvm.trees.leaves.by_block import BlockLeaves
+from hbconv.backends.tvm.trees.split_columns import write_split_columns
 from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
 
-__all__ = ["Bytewise"]
+__all__ = ["Bytewise", "repeated"]
 
 VECTORS_TOGETHER = 8
 """Vectors of rows that a macro node is computed for before the next is read."""
@@ -93,7 +91,7 @@ class Bytewise(TreeKernel):
             k.temporary(tables.dtype, (-(-tables.slots * size // k.tile),)) as slots,
         ):
             with blocks(k) as block:
-                _write_columns(k, columns, block, x, bins)
+                write_split_columns(k, columns, block, x, bins)
             runner = _Runner(k, columns, slots, tables)
             with k.over((k.number(tables.n_groups),)) as (group,), blocks(k) as block:
                 begin = k.bind(k.entry(starts, group))
@@ -102,15 +100,6 @@ class Bytewise(TreeKernel):
                 hand_over(
                     group, block, lambda tree, row: k.load(slots, (0,), beyond(tree * size, row))
                 )
-
-
-def _write_columns(k: Kernel, columns: ByteColumns, block: Block, x: Place, bins: Bins) -> None:
-    """Write the bytes that splits compare: of thresholds, then of sets, then of classes."""
-    write_bins(k, columns, block, x, bins)
-    if bins.sets.groups:
-        first = len(bins.first)
-        write_classes(k, columns, block, x, bins.sets, first + bins.sets.count)
-        write_decisions(k, columns, block, bins.sets, first)
 
 
 class _Runner:
@@ -172,7 +161,7 @@ class _MacroNode:
         if not isinstance(shape, tuple):
             return lambda _: literal(0, self.dtype, k.lanes)
         column = k.bind(self.columns.begin(self.block, word()))
-        threshold = k.bind(_repeated(word(), "int8", k.lanes))
+        threshold = k.bind(repeated(word(), "int8", k.lanes))
         leaves_left = self._leaves_left(shape[0], word)
         left = self._part(shape[0], word)
         right = self._part(shape[1], word)
@@ -191,7 +180,7 @@ class _MacroNode:
         """Count the leaves of the left part: a word tells where slots are read."""
         k = self.k
         if reads_slots(left):
-            return k.bind(_repeated(word(), self.dtype, k.lanes))
+            return k.bind(repeated(word(), self.dtype, k.lanes))
         return literal(_count_leaves(left), self.dtype, k.lanes)
 
     def _slot(self, word: Word) -> Number:
@@ -203,7 +192,7 @@ def _count_leaves(shape: Shape) -> int:
     return sum(map(_count_leaves, shape)) if isinstance(shape, tuple) else 1
 
 
-def _repeated(word: Any, dtype: str, lanes: int) -> Any:
+def repeated(word: Any, dtype: str, lanes: int) -> Any:
     """Spread a word, which holds a small number several times, over a vector."""
     n_words = lanes * np.dtype(dtype).itemsize // REPEATED_WORD_BYTES
     return tirx.reinterpret(f"{dtype}x{lanes}", tirx.Broadcast(word, n_words))

@@ -24,7 +24,14 @@ from hbconv.backends.tvm.trees.list_scheduling import assign_slots, in_runs, lay
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.forest import Forest
 
-__all__ = ["KINDS", "ByteTables", "choose_group", "make_byte_tables"]
+__all__ = [
+    "KINDS",
+    "ByteTables",
+    "choose_group",
+    "make_byte_tables",
+    "number_dtype",
+    "threshold_words",
+]
 
 BYTEWISE_GROUP_SIZES = ((64, 16), (256, 4), (2**31, 1))
 """Trees evaluated together, by the leaves of the largest.
@@ -95,7 +102,7 @@ def make_byte_tables(forest: Forest, bins: Bins, trees: Trees) -> ByteTables:
     is_inner = (nodes.parent >= 0).astype(np.int64)  # 2
     slot, slots = assign_slots(order, nodes.parent, is_inner, nodes.group)
     result = np.where(nodes.parent < 0, nodes.place, trees.group + slot)
-    dtype = _number_dtype(forest)  # 3
+    dtype = number_dtype(forest)  # 3
     counts = forest.leftmost(forest.right.data) - forest.leftmost(forest.left.data)
     leaves_left = counts * REPEATING_FACTORS[dtype]
     words = [_words(macros, leaves_left, bins, nodes, result) for macros in nodes.macros]
@@ -173,7 +180,7 @@ def _words(macros: MacroNodes, leaves_left: Ints, bins: Bins, nodes: _Nodes, res
             test = next(tests)
             columns.append(bins.column[test])
         elif field == "threshold":
-            columns.append(_threshold_word(bins.threshold_bin[test]))
+            columns.append(threshold_words(bins.threshold_bin[test]))
         elif field == "leaves_left":
             columns.append(leaves_left[test])
         else:
@@ -181,8 +188,8 @@ def _words(macros: MacroNodes, leaves_left: Ints, bins: Bins, nodes: _Nodes, res
     return np.stack(columns, axis=1)
 
 
-def _threshold_word(threshold_bin: Ints) -> Ints:
-    """Write the byte that is larger than those of rows that go left, and than no others."""
+def threshold_words(threshold_bin: Ints) -> Ints:
+    """Repeat the byte that is larger than those of rows that go left, and than no others."""
     byte = (threshold_bin.astype(np.int64) + 1 - SIGNED_BYTE_BIAS) % 256
     return byte * REPEATING_FACTORS["uint8"]
 
@@ -193,7 +200,8 @@ def choose_group(forest: Forest) -> int:
     return next(size for leaves, size in BYTEWISE_GROUP_SIZES if largest <= leaves)
 
 
-def _number_dtype(forest: Forest) -> str:
+def number_dtype(forest: Forest) -> str:
+    """Return the smallest dtype that counts the leaves of any tree."""
     largest = _largest_tree(forest)
     fitting = (dtype for dtype in ("uint8", "uint16") if largest <= np.iinfo(dtype).max + 1)
     return next(fitting, "int32")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["KEY_DTYPES", "keys_of", "signed_keys"]
+__all__ = ["KEY_DTYPES", "keys_of"]
 
 KEY_DTYPES = {"float32": "int32", "float64": "int64"}
 """Dtype in which the key of a float is stored."""
@@ -27,9 +27,3 @@ def keys_of(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     keys = np.where(raw & sign, raw ^ all_bits, raw | sign)
     # No value is below a threshold of NaN, and no key is below 0.
     return np.where(np.isnan(values), np.uint64(0), keys)
-
-
-def signed_keys(keys: npt.NDArray[np.uint64], dtype: str) -> npt.NDArray[Any]:
-    """Return keys less half their range, as signed integers of a dtype."""
-    n_bits = 8 * np.dtype(dtype).itemsize
-    return (keys ^ np.uint64(1 << (n_bits - 1))).astype(f"u{dtype}").view(dtype)

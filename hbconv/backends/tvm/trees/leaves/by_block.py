@@ -19,21 +19,33 @@ from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block
 from hbconv.backends.tvm.trees.leaves.shuffled_sums import adding_shuffled, max_shuffled_leaves
 from hbconv.backends.tvm.trees.leaves.tables import lay_out_by_number
+from hbconv.backends.tvm.trees.leaves.word_sums import adding_by_words
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.forest import Forest
 
 __all__ = ["BlockLeaves", "adding", "writing"]
 
+BYTES_APART = 256
+"""Leaves that a byte tells apart: kernels hand fewer over as bytes."""
 BlockLeaves = Callable[[Any, Block, Callable[[Any, Any], Any]], None]
 
 
 def adding(
     k: Kernel, out: Place, forest: Forest, trees: Trees
 ) -> AbstractContextManager[BlockLeaves]:
-    """Add the values of the leaves, tree after tree: by shuffles where the trees are small."""
-    small = int(trees.numbers.max(initial=0)) < max_shuffled_leaves(k)
-    add = adding_shuffled if small and forest.values.shape[1] == 1 else _adding_one_by_one
-    return add(k, out, forest, trees)
+    """Add the values of the leaves, tree after tree.
+
+    They are found by shuffles where the trees are small, and by words of numbers where each number
+    is a byte. With vectors of 64 bytes LLVM cuts words by shuffles, so there they are found one by
+    one.
+    """
+    largest = int(trees.numbers.max(initial=0))
+    alone = forest.values.shape[1] == 1
+    if alone and largest < max_shuffled_leaves(k):
+        return adding_shuffled(k, out, forest, trees)
+    if alone and largest < BYTES_APART and not k.machine.wide_shuffles:
+        return adding_by_words(k, out, forest, trees)
+    return _adding_one_by_one(k, out, forest, trees)
 
 
 @contextmanager

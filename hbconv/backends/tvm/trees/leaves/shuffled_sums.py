@@ -26,8 +26,10 @@ from hbconv.forest import Forest
 __all__ = ["adding_shuffled", "max_shuffled_leaves"]
 
 Number = Callable[[Any, Any], Any]
-MAX_LEAVES = 64
+MAX_LEAVES = 32
 """Leaves of a tree up to which shuffles beat reading the values one by one."""
+MAX_LEAVES_WIDE = 64
+"""The same where wide vectors of words are looked up."""
 MAX_LEAVES_OF_BYTES = 256
 """The same where wide vectors of bytes are looked up."""
 MAX_LEAVES_OF_WORDS = 32
@@ -49,11 +51,17 @@ def max_shuffled_leaves(k: Kernel) -> int:
     """Return the leaves of a tree up to which shuffles beat reading the values one by one."""
     if not k.machine.shuffles:
         return 0
-    return MAX_LEAVES_OF_BYTES if _has_wide_bytes(k) else MAX_LEAVES
+    if _has_wide_bytes(k):
+        return MAX_LEAVES_OF_BYTES
+    return MAX_LEAVES_WIDE if _has_wide_words(k) else MAX_LEAVES
 
 
 def _has_wide_bytes(k: Kernel) -> bool:
     return k.machine.wide_byte_shuffles and k.schedule.block % WideByteLookUp.rows == 0
+
+
+def _has_wide_words(k: Kernel) -> bool:
+    return k.machine.wide_shuffles and k.schedule.block % WideWordLookUp.rows == 0
 
 
 def _look_up(k: Kernel, forest: Forest, trees: Trees) -> LookUp:
@@ -61,7 +69,7 @@ def _look_up(k: Kernel, forest: Forest, trees: Trees) -> LookUp:
     leaves = int(trees.numbers.max(initial=0)) + 1
     if _has_wide_bytes(k) and leaves > MAX_LEAVES_OF_WORDS:
         return WideByteLookUp(k, forest, trees, leaves)
-    if k.machine.wide_shuffles and k.schedule.block % WideWordLookUp.rows == 0:
+    if _has_wide_words(k):
         return WideWordLookUp(k, forest, trees, leaves)
     return WordLookUp(k, forest, trees) if leaves <= WORDS else ByteLookUp(k, forest, trees, leaves)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.trees.float_keys.tables import KEY_DTYPES, keys_of, signed_keys
-from hbconv.backends.tvm.trees.tree_order import Trees
+from hbconv.backends.tvm.trees.bins.tables import Bins
+from hbconv.backends.tvm.trees.bytewise.tables import number_dtype, threshold_words
+from hbconv.backends.tvm.trees.tree_order import NO_TREE, Trees
 from hbconv.forest import Forest
 
 __all__ = ["ObliviousTables", "make_oblivious_tables"]
@@ -21,45 +21,49 @@ Ints = npt.NDArray[np.int64]
 class ObliviousTables:
     """One split for each level of each tree, tree after tree, top level first.
 
-    A row has a key for each column: a feature in one of the two directions that NaN can take. It
-    goes right at a split where the key of the split's column exceeds the split's threshold.
-
     Parameters
     ----------
-    feature, nan_left : int32 (n_columns,)
+    bins : Bins
     column : int32 (n_levels,)
-        Of each split.
-    threshold : int32 or int64 (n_levels,)
-        Signed key of each split's threshold.
-    start : int32 (n_trees + 1,)
-        First split of each tree.
-    first_leaf : int32 (n_trees,)
+        Of bytes, of each split.
+    threshold : int32 (n_levels,)
+        Four times the byte that is larger than those of rows that go left, and than no others.
+    start : int32 (n_places + 1,)
+        First split of the tree at each place; a place without a tree has none.
+    group : int
+        Trees of a group.
+    dtype : str
+        Of the numbers of leaves.
     """
 
-    feature: npt.NDArray[np.int32]
-    nan_left: npt.NDArray[np.int32]
+    bins: Bins
     column: npt.NDArray[np.int32]
-    threshold: npt.NDArray[Any]
+    threshold: npt.NDArray[np.int32]
     start: npt.NDArray[np.int32]
-    first_leaf: npt.NDArray[np.int32]
+    group: int
+    dtype: str
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return (len(self.start) - 1) // self.group
 
 
 def make_oblivious_tables(
-    forest: Forest, dtype: str, splits: Ints, trees: Trees
+    forest: Forest, bins: Bins, splits: Ints, trees: Trees
 ) -> ObliviousTables:
-    """Lay out the given splits of the levels, for values of a dtype, in the order of the trees."""
+    """Lay out the given splits of the levels in the order of the trees."""
     place = np.empty(forest.n_trees, np.int64)
-    place[trees.order] = np.arange(forest.n_trees)
+    real = np.flatnonzero(trees.order != NO_TREE)
+    place[trees.order[real]] = real
     splits = splits[np.argsort(place[forest.tree_of_tests[splits]], kind="stable")]
-    direction = forest.feature.data[splits] * 2 + forest.default_left.data[splits]
-    pairs, column = np.unique(direction, return_inverse=True)
-    keys = keys_of(forest.less_equal_thresholds(dtype)[splits])
-    tree = place[forest.tree_of_tests[splits]]
+    place_of_split = place[forest.tree_of_tests[splits]]
+    words = threshold_words(bins.threshold_bin[splits]).astype(np.uint32).view(np.int32)
     return ObliviousTables(
-        feature=(pairs // 2).astype(np.int32),
-        nan_left=(pairs % 2).astype(np.int32),
-        column=column.astype(np.int32),
-        threshold=signed_keys(keys, KEY_DTYPES[dtype]),
-        start=np.searchsorted(tree, np.arange(forest.n_trees + 1)).astype(np.int32),
-        first_leaf=forest.first_leaf.data[:-1][trees.order],
+        bins=bins,
+        column=bins.column[splits],
+        threshold=words,
+        start=np.searchsorted(place_of_split, np.arange(len(trees.order) + 1)).astype(np.int32),
+        group=trees.group,
+        dtype=number_dtype(forest),
     )

@@ -20,7 +20,6 @@ from hbconv.backends.tvm.trees.single_row.row_limit import single_row_limit
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.backends.tvm.trees.walk.emit import ROWS_WALKING
 from hbconv.forest import Forest
-from hbconv.symmetric_forest import find_level_splits
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
@@ -177,54 +176,6 @@ def test_trees_follow_other_operators():
     np.testing.assert_array_equal(
         BACKEND.compile(program, Target("tvm")).run({"x": rows})["y"], forest.scores(fed) * 2
     )
-
-
-def oblivious_forest(rng, depths, n_values=1):
-    """Trees of which a level has one test; their tests are numbered level by level."""
-    tests = [rng.integers(0, 4, d) for d in depths]
-    sizes = np.array([2**d for d in depths])
-    first_test, first_leaf = (np.concatenate([[0], np.cumsum(s)]) for s in (sizes - 1, sizes))
-    left = [2 * np.arange(s - 1) + 1 for s in sizes]
-    left = [
-        np.where(child < s - 1, child + t, ~(child - s + 1 + leaf))
-        for child, s, t, leaf in zip(left, sizes, first_test[:-1], first_leaf[:-1], strict=True)
-    ]
-    left = np.concatenate(left)
-    of_level = np.concatenate(
-        [
-            [0, *np.cumsum(depths)[:-1]][t] + np.repeat(np.arange(d), 2 ** np.arange(d))
-            for t, d in enumerate(depths)
-        ]
-    ).astype(int)
-    n_levels, n_leaves = sum(depths), int(first_leaf[-1])
-    feature, threshold, default_left = (
-        np.concatenate(tests),
-        rng.standard_normal(n_levels),
-        rng.random(n_levels) < 0.5,
-    )
-    return Forest(
-        feature=Array.of(feature[of_level], "int32"), threshold=Array(threshold[of_level]),
-        default_left=Array(default_left[of_level]),
-        left=Array.of(left, "int32"),
-        right=Array.of(np.where(left >= 0, left + 1, left - 1), "int32"),
-        roots=Array.of(np.where(sizes > 1, first_test[:-1], ~first_leaf[:-1]), "int32"),
-        first_leaf=Array.of(first_leaf, "int32"),
-        values=Array(rng.standard_normal((n_leaves, n_values))),
-        target=Array.of(np.zeros(len(depths)), "int32"), start=Array(np.zeros(n_values)),
-        strict=False, n_features=4, leaf_id=Array.of(np.arange(n_leaves), "int32"),
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(("dtype", "n_values"), [("float32", 1), ("float64", 3)])
-def test_oblivious_trees(dtype, n_values):
-    forest = oblivious_forest(np.random.default_rng(3), [3, 0, 6, 1, 6], n_values)
-    assert len(find_level_splits(forest)) == 16
-    check(forest, dtype, strategies=("select",))
-    other = replace(
-        forest, default_left=Array(forest.default_left.data ^ (np.arange(forest.n_tests) == 20))
-    )
-    assert find_level_splits(other) is None
-    check(other, dtype, rows=(33,), strategies=("tree_traversal",))
 
 
 @pytest.mark.parametrize("extras", [True, False])
