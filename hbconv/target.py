@@ -7,8 +7,12 @@ __all__ = ["Precision", "Target"]
 
 Precision = Literal["exact", "fast"]
 
-_CACHE = 8 << 20
-"""Bytes of temporaries that one core works on fastest. More of them leave the cache."""
+_CACHE = 32 << 20
+"""Bytes of temporaries that one core works on fastest.
+
+Fewer make more calls of operators. More are mapped anew at each call, as glibc keeps no larger
+block of memory.
+"""
 _LEAST_ROWS = 64
 """Fewer rows make calls that cost more time than they save."""
 

@@ -45,7 +45,8 @@ class TorchScript(Torch):
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
         """Trace the module on the device."""
-        module = TensorModule(program).to(find_device(target)).eval()
+        device = find_device(target)
+        module = TensorModule(program, device.type).to(device).eval()
         with torch.no_grad():
             script_children(module)
             traced = trace(module, module.example())

@@ -57,6 +57,8 @@ def count_work(program: TensorProgram, op: Op) -> Work:
     if op.kind is OpKind.TRANSCENDENTAL or op.primitive in COSTLY:
         count = max(words(op.type), words(operands[0]))
         return Work(operators=1, functions=((op.primitive, count),))
+    if op.primitive == "one_hot":  # zeros for all, and a one for each code
+        return Work(operators=4, reads=math.prod(operands[0].shape), elementwise=words(op.type))
     if op.kind is OpKind.READ:
         tables = 0 if operands[0].rows else _bytes(operands[0])
         return Work(operators=1, reads=math.prod(op.type.shape), tables=tables)

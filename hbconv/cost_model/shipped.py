@@ -109,6 +109,13 @@ KERNEL_PRICES: Mapping[tuple[str, str], Prices] = {
         column=2.74e-9,
         sum=(1.53e-9, 8.86e-10, 0, 4.45e-8),
     ),
+    ("torch", "tree_traversal"): Prices(
+        operator=3.2e-6,
+        elementwise=2.6e-9,
+        visit=(2e-9, 1e-8),
+        column=8e-9,
+        sum=3e-9,
+    ),
     ("tvm", "select"): Prices(visit=2.59e-11, column=6.33e-10, sum=(1.51e-10, 4.32e-11)),
     ("tvm", "tree_traversal"): Prices(visit=(7.9e-10, 0, 7.55e-10), column=5.05e-10, sum=4.8e-10),
     ("tvm", "perfect_tree_traversal"): Prices(

@@ -66,8 +66,8 @@ def source_seconds(program: TensorProgram, target: Target) -> dict[str, float]:
 
 def _with_tables_written(program: TensorProgram, backend: Backend) -> TensorProgram:
     """Write look-ups of codes as the backend does: it compares or reads, by the size of tables."""
-    written = {n: f for n, f in backend.rewrites.items() if n == "lookup_codes"}
-    return rewrite_program(program, written) if "lookup_codes" in program.primitives else program
+    written = {n: f for n, f in backend.rewrites.items() if n in ("lookup_codes", "one_hot")}
+    return rewrite_program(program, written) if program.primitives & written.keys() else program
 
 
 def _operator_seconds(program: TensorProgram, op: Op, target: Target, backend: Backend) -> float:

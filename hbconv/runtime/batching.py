@@ -9,6 +9,7 @@ import numpy as np
 
 from hbconv.target import Target
 from hbconv.tensor import Op, OpKind, TensorProgram, TensorType
+from hbconv.tensor.lifetimes import last_uses
 from hbconv.tensor.program import Instruction
 
 __all__ = ["bytes_alive", "bytes_given", "bytes_per_row", "chunks", "rows_per_chunk"]
@@ -62,13 +63,7 @@ def bytes_alive(program: TensorProgram) -> int:
     >>> bytes_alive(b.program({"y": -(-(x + x))}))
     48
     """
-    last = {
-        operand: position
-        for position, op in enumerate(program.instructions)
-        if isinstance(op, Op)
-        for operand in op.operands
-    }
-    last |= dict.fromkeys(program.outputs.values(), len(program.instructions))
+    last = last_uses(program)
     alive = most = 0
     ending: dict[int, int] = {}
     for position, op in enumerate(program.instructions):

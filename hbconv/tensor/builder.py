@@ -191,6 +191,18 @@ class Builder:
         table = self.constant(np.concatenate(tables))
         return self.op("lookup_codes", table, codes, sizes=tuple(len(t) for t in tables))
 
+    def one_hot(self, codes: Value, sizes: Sequence[int], dtype: str) -> Value:
+        """Write a one at the code of each column; columns of no codes vanish."""
+        kept = np.flatnonzero(sizes)
+        numbers = np.asarray(sizes, np.int32)[kept]
+        return self.op(
+            "one_hot",
+            self.take(codes, kept),
+            self.constant(numbers),
+            width=int(numbers.sum()),
+            dtype=self.dtype(dtype),
+        )
+
     def gather(self, x: Value, index: Value) -> Value:
         """Read each row of x at its own positions."""
         return self.op("gather", x, index)

@@ -8,7 +8,7 @@ import numpy as np
 
 from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["compare_small_tables", "read_tables"]
+__all__ = ["compare_codes", "compare_small_tables", "read_tables"]
 
 Rewrite = Callable[[Builder, Value, Value, tuple[int, ...]], Value]
 
@@ -17,6 +17,14 @@ def read_tables(b: Builder, table: Value, codes: Value, sizes: tuple[int, ...]) 
     """Read all tables as one, in which those of each column have a place."""
     firsts = np.cumsum([1, *sizes])[:-1]
     return b.lookup(table, codes + b.constant(firsts, "int32"))
+
+
+def compare_codes(b: Builder, codes: Value, sizes: Value, width: int, dtype: str) -> Value:
+    """Write ``one_hot`` as a compare of each code with all numbers that it may be."""
+    counts = b.known(sizes)
+    repeated = b.take(codes, np.repeat(np.arange(len(counts)), counts))
+    numbers = np.arange(width) - np.repeat(np.cumsum(counts) - counts, counts)
+    return b.cast(b.op("eq", repeated, b.constant(numbers, "int32")), dtype)
 
 
 def compare_small_tables(most_values: int, *, of_all_entries: bool) -> Rewrite:

@@ -290,6 +290,16 @@ def of_codes(sizes: tuple[int, ...], entry: tuple[int, ...], dtype: str) -> Case
     return Case("lookup_codes", name, write, (TABLE,), dtypes=("int32",))
 
 
+def of_units(sizes: tuple[int, ...], dtype: str) -> Case:
+    """Build the case of ones at codes, some of which are none of their columns."""
+
+    def write(b: Builder, index: Value) -> Value:
+        codes = b.take(index, range(len(sizes))) - b.constant(1, "int32")
+        return b.one_hot(codes, sizes, dtype)
+
+    return Case("one_hot", f"sizes {sizes}, {dtype}", write, (TABLE,), dtypes=("int32",))
+
+
 ELEMENTWISE = [
     *(unary(name, FUNCTION) for name in ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "erf")),
     *(unary(name) for name in ("neg", "abs", "floor", "ceil", "rint", "isnan", "isinf")),
@@ -356,6 +366,7 @@ MOVEMENT = [
     Case("gather", "columns", lambda b, x, i: b.gather(x, i), (Input(), Input(below(WIDTH), 9, "int32"))),
     Case("gather", "cube", lambda b, x, i: b.gather(x, b.reshape(i, 2, 1, 2)), (Input(), Input(below(WIDTH), 4, "int32"))),
     Case("gather", "at the largest", lambda b, x: b.reshape(b.gather(x, b.reduce("argmax", x)), 1), (Input(whole),)),
+    *(of_units(sizes, dtype) for sizes in ((3, 1, 4), (1,), (0, 20, 0), (3000, 2), (0,)) for dtype in ("float64", "float32", "int32", "bool")),
     *(of_codes(sizes, entry, dtype) for sizes in ((3, 1, 4), (1, 1), (12, 2), (13, 20)) for entry, dtype in (((), "float64"), ((), "int32"), ((3,), "float32"), ((2, 2), "bool"))),
     Case("lookup", "numbers", lambda b, i: b.lookup(b.constant(special("float64")), i), (TABLE,), dtypes=("int32",)),
     Case("lookup", "of lookup", lambda b, i: b.lookup(b.constant(SQUARES), b.lookup(b.constant(SQUARES % 20), i)), (TABLE,), dtypes=("int32",)),

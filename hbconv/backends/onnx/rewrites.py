@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hbconv.tensor.code_tables import compare_small_tables
+from hbconv.tensor.code_tables import compare_codes, compare_small_tables
 from hbconv.tensor.contributions import write_contributions, write_interactions
 
 if TYPE_CHECKING:
@@ -140,6 +140,28 @@ def reduce_any(b: Builder, x: Value, axis: int) -> Value:
     return b.op("ne", b.reduce("reduce_sum", b.cast(x, "int32"), axis), b.constant(0, "int32"))
 
 
+MAX_UNIT_ROWS = 1 << 22
+"""Bytes of unit vectors up to which they are copied: longer ones are compares of codes."""
+
+
+def one_hot(b: Builder, codes: Value, sizes: Value, width: int, dtype: str) -> Value:
+    """Copy the unit vector of each code: ``Gather`` copies a row of a table at once."""
+    counts = b.known(sizes).tolist()
+    if (
+        not counts
+        or sum(count * count for count in counts) * np.dtype(dtype).itemsize > MAX_UNIT_ROWS
+    ):
+        return compare_codes(b, codes, sizes, width, dtype)
+    parts = []
+    for column, count in enumerate(counts):
+        units = np.concatenate([np.eye(count), np.zeros((1, count))]).astype(dtype)
+        code = b.take(codes, [column])
+        known = (code >= b.constant(0, "int32")) & (code < b.constant(count, "int32"))
+        row = b.where(known, code, b.constant(count, "int32"))
+        parts.append(b.reshape(b.lookup(b.constant(units), row), count))
+    return b.concat(parts)
+
+
 MAX_COMPARED = 3
 """Numbers in a table up to which comparing codes with each beats ``Gather``.
 
@@ -155,6 +177,7 @@ REWRITES: dict[str, Callable[..., Value]] = {
     "embedding_sum": embedding_sum,
     "reduce_any": reduce_any,
     "lookup_codes": compare_small_tables(MAX_COMPARED, of_all_entries=True),
+    "one_hot": one_hot,
     "tree_contributions": write_contributions,
     "tree_interactions": write_interactions,
 }

@@ -234,7 +234,8 @@ class Torch(Backend):
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
         """Make the module and move it to the device."""
-        module = TensorModule(program).to(find_device(target)).eval()
+        device = find_device(target)
+        module = TensorModule(program, device.type).to(device).eval()
         return TorchArtifact(module, program.types, target)
 
 

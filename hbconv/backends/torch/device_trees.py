@@ -109,6 +109,7 @@ def registers(candidate: Candidate, architecture: str) -> int:
     return compile_kernel(candidate.main, architecture).registers
 
 
+@cache
 def _architecture(device: torch.device) -> str:
     major, minor = torch.cuda.get_device_capability(device)
     return f"sm_{major}{minor}"

@@ -142,7 +142,9 @@ def read_interface(data: bytes) -> dict[str, Any]:
 
 
 def _module(graph: Graph, target: Target, lowered: Lowered, interface: Interface) -> AnswerModule:
-    program = TensorModule(BACKEND.prepare(lowered.program, target))
+    program = TensorModule(
+        BACKEND.prepare(lowered.program, target), target.device.partition(":")[0]
+    )
     outputs = zip(graph.outputs.values(), interface.outputs, strict=True)
     return AnswerModule(program, list(outputs)).eval()
 

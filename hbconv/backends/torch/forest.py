@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from hbconv.backends.torch.ordered import add_in_turn, adds_on_cpu
 from hbconv.backends.torch.tree_select import SelectManyRows, SelectOneRow
 from hbconv.backends.torch.tree_traversal import TraverseManyRows, TraverseOneRow
+from hbconv.backends.torch.tree_walk import WalkManyRows, WalkOneRow
 from hbconv.forest import Forest
 from hbconv.target import Target
 
@@ -21,6 +22,7 @@ __all__ = ["NATIVE", "ForestModule"]
 NATIVE: dict[str, tuple[Any, Any]] = {
     "select": (SelectOneRow, SelectManyRows),
     "perfect_tree_traversal": (TraverseOneRow, TraverseManyRows),
+    "tree_traversal": (WalkOneRow, WalkManyRows),
 }
 """The modules of each strategy: for one row, and for many."""
 
@@ -40,6 +42,13 @@ class LeafNumbers(nn.Module):
         return numbers.unsqueeze(0) if at.dim() == 1 else numbers.view(at.shape).t().contiguous()
 
 
+MAX_SEPARATE_VALUES = 8
+"""Values of a leaf up to which each has a table of its own.
+
+To read a number takes a tenth of the time of reading a short row.
+"""
+
+
 class ScoreSums(nn.Module):
     """The leaf values added to the outputs, tree after tree, from the start: (n_rows, outputs)."""
 
@@ -51,8 +60,10 @@ class ScoreSums(nn.Module):
         super().__init__()
         self.width = forest.values.shape[1]
         self.trees = np.bincount(forest.target.data, minlength=forest.n_outputs).tolist()
+        self.separate = 1 < self.width <= MAX_SEPARATE_VALUES
         values = forest.values.data[leaves]
-        self.register_buffer("values", torch.tensor(values[:, 0] if self.width == 1 else values))
+        values = values.T.copy() if self.width <= MAX_SEPARATE_VALUES else values
+        self.register_buffer("values", torch.tensor(values[0] if self.width == 1 else values))
         self.register_buffer("start", torch.tensor(forest.start.data))
         self.register_buffer("target", torch.tensor(forest.target.data, dtype=torch.int64))
 
@@ -61,7 +72,12 @@ class ScoreSums(nn.Module):
 
         ``index_add`` on the CPU adds one term after another. Devices would add in any order.
         """
-        terms = self.values.index_select(0, at.flatten())
+        places = at.flatten()
+        if self.separate and adds_on_cpu(self.values):
+            return self._add_each(
+                at, [each.index_select(0, places) for each in self.values.unbind()]
+            )
+        terms = self._terms(places)
         if not adds_on_cpu(terms):
             rows = at.shape[1] if at.dim() == 2 else 1
             return self._add_on_device(terms.view(at.shape[0], rows * self.width))
@@ -72,6 +88,12 @@ class ScoreSums(nn.Module):
         start = self.start.unsqueeze(1).repeat(1, at.shape[1])
         return start.index_add_(0, self.target, terms.view(at.shape)).t()
 
+    def _terms(self, places: Tensor) -> Tensor:
+        """Read the leaves: (places,), or (places, values)."""
+        if self.separate:
+            return self.values.index_select(1, places).t().contiguous()
+        return self.values.index_select(0, places)
+
     def _add_on_device(self, terms: Tensor) -> Tensor:
         """Add up terms (trees, n_rows * values), the trees of each output in turn."""
         if self.width > 1:
@@ -81,6 +103,17 @@ class ScoreSums(nn.Module):
         first = torch.split(self.start.unsqueeze(1).expand(-1, terms.shape[1]), 1)
         sums = [add_in_turn(torch.cat(parts)) for parts in zip(first, own, strict=True)]
         return torch.stack(sums, 1)
+
+    def _add_each(self, at: Tensor, terms: list[Tensor]) -> Tensor:
+        """Add up the terms of each output."""
+        rows = at.shape[1] if at.dim() == 2 else 1
+        first = torch.zeros_like(self.target)
+        starts = torch.split(self.start.unsqueeze(1).expand(-1, rows), 1)
+        sums = [
+            start.index_add(0, first, each.view(at.shape[0], rows))
+            for start, each in zip(starts, terms, strict=True)
+        ]
+        return torch.cat(sums).t()
 
     def _add_vectors(self, at: Tensor, terms: Tensor) -> Tensor:
         """Add up leaves of one value for each output."""

@@ -129,6 +129,25 @@ def scatter(tokens: Tensor, weights: Tensor, width: int) -> Tensor:
     return weights.new_zeros(weights.shape[0], width + 1).scatter_add(1, tokens, weights)[:, :width]
 
 
+def one_hot(codes: Tensor, first: Tensor, size: Tensor, width: int, dtype: str) -> Tensor:
+    """Write ones into zeros: no temporary is as wide as the result."""
+    known = (codes >= 0) & (codes < size)
+    at = first + torch.where(known, codes, 0)
+    zeros = torch.zeros(codes.shape[0], width, dtype=DTYPES[dtype], device=codes.device)
+    return zeros.scatter_(1, at, known.to(zeros.dtype))
+
+
+def prepare_sizes(sizes: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the first column of each code, and the sizes.
+
+    Examples
+    --------
+    >>> prepare_sizes(np.array([3, 2], np.int32))
+    (array([0, 3], dtype=int32), array([3, 2], dtype=int32))
+    """
+    return np.cumsum(sizes, dtype=sizes.dtype) - sizes, sizes
+
+
 def prepare_edges(edges: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Pad with infinity, for a binary search, and count the real edges of each column.
 
@@ -162,7 +181,7 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "reduce_max": torch.amax, "reduce_min": torch.amin, "reduce_any": torch.any,
     "argmax": torch.argmax, "logsumexp": torch.logsumexp, "ordered_logsumexp": ordered_logsumexp,
     "cumsum": cumsum, "sort": sort, "topk": topk, "nearest": nearest, "bucketize": bucketize,
-    "embedding_sum": embedding_sum, "scatter": scatter,
+    "embedding_sum": embedding_sum, "scatter": scatter, "one_hot": one_hot,
 }  # fmt: skip
 """The function of each primitive. Attributes are keyword arguments.
 
@@ -172,5 +191,6 @@ An ``axis`` becomes torch's ``dim``, which counts the rows too.
 PREPARED: dict[str, Callable[[npt.NDArray[Any]], tuple[npt.NDArray[Any], ...]]] = {
     "bucketize": prepare_edges,
     "nearest": prepare_points,
+    "one_hot": prepare_sizes,
 }
 """Primitives whose constant last operand is replaced by others, computed once."""

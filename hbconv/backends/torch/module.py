@@ -12,7 +12,7 @@ from torch import Tensor, fx
 from hbconv.backends.cuda.choose import refuse
 from hbconv.backends.torch.autocast import own_dtypes
 from hbconv.backends.torch.device_trees import DeviceTrees
-from hbconv.backends.torch.forest import NATIVE, ForestModule
+from hbconv.backends.torch.forest import ForestModule
 from hbconv.backends.torch.functions import DTYPES, FUNCTIONS, PREPARED
 from hbconv.backends.torch.loop import LoopModule, make_example
 from hbconv.errors import InputError
@@ -34,7 +34,9 @@ class TensorModule(torch.nn.Module):
     Parameters
     ----------
     program : TensorProgram
-        Of primitives in FUNCTIONS only.
+        Of primitives in FUNCTIONS, and forests.
+    device : str
+        Kind of device that forests are written for: on CUDA devices, kernels compute them.
 
     Attributes
     ----------
@@ -61,11 +63,11 @@ class TensorModule(torch.nn.Module):
     tensor([[2., 3.]])
     """
 
-    def __init__(self, program: TensorProgram) -> None:
+    def __init__(self, program: TensorProgram, device: str = "cpu") -> None:
         super().__init__()
         self.inputs = program.inputs
         self.output_names = tuple(program.outputs)
-        self.body = _FxWriter(program).body()
+        self.body = _FxWriter(program, device).body()
 
     def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """Compute the outputs; raise InputError for an input of another dtype or width."""
@@ -119,8 +121,10 @@ class _FxTracer(fx.Tracer):
 class _FxWriter:
     """Writes each instruction as a node of an fx graph, and each constant as a buffer."""
 
-    def __init__(self, program: TensorProgram) -> None:
+    def __init__(self, program: TensorProgram, device: str = "cpu") -> None:
         self.program = program
+        self.device = device
+        self.write_trees = _cpu_trees if device == "cpu" else _device_trees
         self.root, self.graph = torch.nn.Module(), fx.Graph(tracer_cls=_FxTracer)
         self.nodes: list[fx.Node] = []
 
@@ -139,7 +143,7 @@ class _FxWriter:
             return self.buffer(name, instruction.value.data)
         if isinstance(instruction, Op) and instruction.body:
             self.root.add_module(
-                f"loop_{name}", _loop(instruction.body, instruction.attributes["steps"])
+                f"loop_{name}", self.loop(instruction.body, instruction.attributes["steps"])
             )
             return self.graph.call_module(
                 f"loop_{name}", tuple(self.nodes[i] for i in instruction.operands)
@@ -147,7 +151,9 @@ class _FxWriter:
         if isinstance(instruction, Op) and "forest" in instruction.attributes:
             self.root.add_module(
                 f"trees_{name}",
-                _trees(instruction, self.program.instructions[instruction.operands[0]].type.dtype),
+                self.write_trees(
+                    instruction, self.program.instructions[instruction.operands[0]].type.dtype
+                ),
             )
             return self.graph.call_module(f"trees_{name}", (self.nodes[instruction.operands[0]],))
         if isinstance(instruction, Op) and (runs := self.runs(instruction)):
@@ -165,6 +171,10 @@ class _FxWriter:
             if instruction.type.dtype == "int32"
             else given
         )
+
+    def loop(self, body: TensorProgram, steps: int) -> LoopModule:
+        """Write a repeated program as a module of its own."""
+        return LoopModule(_FxWriter(body, self.device).body(), body.inputs, steps)
 
     def runs(self, op: Op) -> Runs:
         """Return the runs that a ``take`` copies; none for others, and where they are many."""
@@ -223,18 +233,9 @@ class _FxWriter:
         )
 
 
-def _loop(body: TensorProgram, steps: int) -> LoopModule:
-    return LoopModule(_FxWriter(body).body(), body.inputs, steps)
-
-
-def _trees(op: Op, dtype: str) -> torch.nn.Module:
-    """Write a forest over columns of a dtype as a module of its own.
-
-    A strategy without modules is one for a CUDA device.
-    """
+def _cpu_trees(op: Op, dtype: str) -> torch.nn.Module:
+    """Write a forest over columns of a dtype as a module of its own."""
     forest, strategy = op.attributes["forest"], op.attributes["strategy"]
-    if strategy not in NATIVE:
-        return _device_trees(op, dtype)
     b = Builder()
     x = b.input("x", dtype, forest.n_features)
     tests = (

@@ -18,11 +18,18 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from hbconv.backends.torch.tree_ranks import LEAST_BYTE, NEVER, Ranks, at_most, number_thresholds
+from hbconv.backends.torch.tree_ranks import (
+    LEAST_BYTE,
+    MAX_RANK,
+    Ranks,
+    at_most,
+    number_thresholds,
+)
 from hbconv.forest import Forest
 
 __all__ = [
     "Decisions",
+    "DistinctSplits",
     "MakeOutput",
     "RankedDecisions",
     "pad_trees",
@@ -35,7 +42,7 @@ SEGMENT_SPLITS = 16
 """Splits of one column that are compared together."""
 
 
-class _DistinctSplits(nn.Module):
+class DistinctSplits(nn.Module):
     """Every distinct split of a forest, decided once.
 
     Attributes
@@ -53,7 +60,8 @@ class _DistinctSplits(nn.Module):
         thresholds = thresholds[order]
         fresh = np.append(True, (np.diff(columns) != 0) | (thresholds[1:] != thresholds[:-1]))
         place = self.lay_out(columns[fresh], thresholds[fresh])
-        self.of_split = np.empty(len(order), np.int32)
+        dtype = np.int32 if place.max() <= np.iinfo(np.int32).max else np.int64
+        self.of_split: npt.NDArray[Any] = np.empty(len(order), dtype)
         self.of_split[order] = place[np.cumsum(fresh) - 1]
 
     def lay_out(
@@ -62,12 +70,12 @@ class _DistinctSplits(nn.Module):
         """Keep distinct splits, sorted by column and threshold; return their positions."""
         raise NotImplementedError
 
-    def find(self, nodes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    def find(self, nodes: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
         """Return the position of each node's decision; a leaf's never holds."""
         return self.of_split[np.where(nodes >= 0, nodes, -1)]
 
 
-class Decisions(_DistinctSplits):
+class Decisions(DistinctSplits):
     """The distinct splits of a single row, compared with their thresholds."""
 
     column: Tensor
@@ -88,7 +96,7 @@ class Decisions(_DistinctSplits):
         return at_most(values, self.threshold).flatten()
 
 
-class RankedDecisions(_DistinctSplits):
+class RankedDecisions(DistinctSplits):
     """The distinct splits of many rows, as compares of bytes.
 
     Attributes
@@ -110,9 +118,9 @@ class RankedDecisions(_DistinctSplits):
         ``x <= threshold`` holds where x has at least the threshold's number among those of its
         column, counted from the largest.
         """
-        ranked, number = number_thresholds(column, threshold)
-        self.ranks = Ranks(ranked, number, column, threshold)
-        place, columns, table = _segments(ranked, number, NEVER)
+        ranked, number = number_thresholds(column, threshold, MAX_RANK)
+        self.ranks = Ranks(ranked, number, column, threshold, MAX_RANK, LEAST_BYTE, torch.int8)
+        place, columns, table = _segments(ranked, number, MAX_RANK + 1)
         least = torch.tensor(table + LEAST_BYTE).to(torch.int8).unsqueeze(2)
         self.register_buffer("column", torch.tensor(columns, dtype=torch.int64))
         self.register_buffer("least_rank", least)

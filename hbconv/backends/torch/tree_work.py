@@ -6,6 +6,7 @@ import numpy as np
 
 from hbconv.backends.torch.tree_decisions import SEGMENT_SPLITS
 from hbconv.backends.torch.tree_traversal import TOP_LEVELS
+from hbconv.backends.torch.tree_walk import BYTES_PER_WALK, expected_walks
 from hbconv.cost_model import Work
 from hbconv.forest import Forest
 
@@ -28,6 +29,8 @@ def count_tree_work(strategy: str, forest: Forest, dtype: str, rows: int) -> Wor
         return Work(operators=4, sums=forest.n_trees)
     if strategy == "select":
         return _select_one(forest, dtype) if rows == 1 else _select_many(forest, dtype)
+    if strategy == "tree_traversal":
+        return _walk_nodes(forest, dtype)
     return _walk_one(forest, dtype) if rows == 1 else _walk_many(forest, dtype)
 
 
@@ -96,6 +99,21 @@ def _walk_many(forest: Forest, dtype: str) -> Work:
         visits=forest.n_trees * (forest.depth - top),
         tables=PLACE_BYTES * (forest.n_trees << forest.depth),
         temporaries=5 * decided + 2 * copied + 16 * forest.n_trees,
+        columns=forest.n_features * _words(dtype),
+        sums=_sums(forest),
+    )
+
+
+def _walk_nodes(forest: Forest, dtype: str) -> Work:
+    """Rank the columns, and step down until the leaf is reached."""
+    thresholds = forest.count_thresholds(dtype)
+    searched = np.ceil(np.log2(1 + thresholds)).sum()
+    return Work(
+        operators=40 + 9 * forest.depth,
+        elementwise=float(searched) * _words(dtype),
+        visits=float(expected_walks(forest).sum()),
+        tables=2 * WORD_BYTES * 2 * forest.n_tests,
+        temporaries=BYTES_PER_WALK * forest.n_trees,
         columns=forest.n_features * _words(dtype),
         sums=_sums(forest),
     )

@@ -80,6 +80,8 @@ class OneHot(Node):
         return Type(sum(self.sizes), self.dtype or self.codes.type.dtype)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
+        if inputs[0].dtype == "int32":
+            return b.one_hot(inputs[0], self.sizes, self.type.dtype)
         codes = b.take(inputs[0], np.repeat(np.arange(len(self.sizes)), self.sizes))
         positions = np.concatenate([np.arange(size) for size in self.sizes])
         return b.cast(b.op("eq", codes, b.constant(positions, codes.dtype)), self.type.dtype)

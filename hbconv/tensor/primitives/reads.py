@@ -57,6 +57,28 @@ def lookup_codes(table: NumpyArray, codes: NumpyArray, sizes: tuple[int, ...]) -
     return np.asarray(table[codes + firsts])
 
 
+def infer_one_hot(codes: TensorType, sizes: TensorType, width: int, dtype: str) -> TensorType:
+    """Type ``one_hot(codes, sizes, width, dtype)``: a one at each code, and zeros around it.
+
+    Column j of the codes becomes ``sizes[j]`` columns, at least one, and ``width`` is their sum. A
+    code that is none of 0 to ``sizes[j] - 1`` gives zeros.
+    """
+    fits = codes.rows and not sizes.rows and codes.dtype == sizes.dtype == "int32"
+    require(fits and len(codes.shape) == 1, f"one_hot of {codes} with sizes {sizes}")
+    require(codes.shape == sizes.shape, f"one_hot of {codes} with sizes {sizes}")
+    require(dtype in (*FLOATS, *INTS, "bool"), f"one_hot of dtype {dtype}")
+    return TensorType(dtype, (width,))
+
+
+def one_hot(codes: NumpyArray, sizes: NumpyArray, width: int, dtype: str) -> NumpyArray:
+    """Write a one at each code."""
+    out = np.zeros((len(codes), width), dtype)
+    rows, columns = np.nonzero((codes >= 0) & (codes < sizes))
+    firsts = np.cumsum(sizes) - sizes
+    out[rows, firsts[columns] + codes[rows, columns]] = 1
+    return out
+
+
 def infer_bucketize(x: TensorType, edges: TensorType, right: bool) -> TensorType:
     """Type ``bucketize(x, edges, right)``: the number of edges at or below each entry.
 
@@ -101,5 +123,6 @@ def scatter(tokens: NumpyArray, weights: NumpyArray, width: int) -> NumpyArray:
 define("gather", infer_gather, gather, OpKind.READ)
 define("lookup", infer_lookup, lookup, OpKind.READ)
 define("lookup_codes", infer_lookup_codes, lookup_codes, OpKind.READ)
+define("one_hot", infer_one_hot, one_hot, OpKind.READ)
 define("bucketize", infer_bucketize, bucketize, OpKind.READ)
 define("scatter", infer_scatter, scatter, OpKind.READ)

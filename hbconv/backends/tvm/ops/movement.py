@@ -11,7 +11,7 @@ from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.passes.views import first_of_run, positions_taken
-from hbconv.backends.tvm.tir.kernel import Kernel, literal
+from hbconv.backends.tvm.tir.kernel import Kernel, literal, spread
 from hbconv.backends.tvm.tir.memory import InScratch, Place
 
 __all__ = ["EMITTERS", "view"]
@@ -76,16 +76,32 @@ def _copy(k: Kernel, out: Place, entries: npt.NDArray[np.int32]) -> None:
 
 
 def lookup(k: Kernel, out: Place, table: Place, index: Place) -> None:
-    """Emit ``lookup``: read a table at the position of each row."""
+    """Emit ``lookup``: read a table at the position of each row.
+
+    Positions are held inside the table by vectors, since each takes more instructions than a read.
+    """
     entries = table.shape[1:]
-    rank = len(index.shape)
     width = int(np.prod(entries))
-    with k.over(out.shape) as at, k.rows() as row:
-        position = inside(k.load(index, at[:rank], row), k.number(table.shape[0]))
-        inner = tirx.IntImm("int32", 0)
-        for extent, i in zip(entries, at[rank:], strict=True):
-            inner = inner * extent + i
-        k.store(out, at, row, k.entry(table, position * width + inner))
+    last = k.bind(k.number(table.shape[0]) - 1)
+    with k.temporary("int32", (1,)) as positions, k.over(index.shape) as at:
+        with k.vectors() as row:
+            k.store(positions, (0,), row, _inside_all(k, k.load(index, at, row), last))
+        with k.over(entries) as rest, k.rows() as row:
+            inner = tirx.IntImm("int32", 0)
+            for extent, i in zip(entries, rest, strict=True):
+                inner = inner * extent + i
+            position = k.load(positions, (0,), row)
+            k.store(out, (*at, *rest), row, k.entry(table, position * width + inner))
+
+
+def _inside_all(k: Kernel, positions: Any, last: Any) -> Any:
+    """Do what ``inside`` does for a vector of positions."""
+    zero = literal(0, "int32", k.lanes)
+    end = k.bind(spread(last, k.lanes))
+    size = k.bind(spread(last + 1, k.lanes))
+    wrapped = k.bind(tirx.Select(positions < zero, positions + size, positions))
+    below = k.bind(tirx.Select(wrapped < end, wrapped, end))
+    return tirx.Select(below > zero, below, zero)
 
 
 def gather(k: Kernel, out: Place, x: Place, index: Place) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.tensor import Builder, Value
-from hbconv.tensor.code_tables import compare_small_tables
+from hbconv.tensor.code_tables import compare_codes, compare_small_tables
 
 __all__ = ["REWRITES"]
 
@@ -34,4 +34,5 @@ REWRITES: dict[str, Callable[..., Any]] = {
     "relu": relu,
     "logsumexp": logsumexp,
     "lookup_codes": compare_small_tables(MAX_COMPARED, of_all_entries=False),
+    "one_hot": compare_codes,
 }

@@ -43,7 +43,8 @@ def module(accumulate: str, strategy: str = "select") -> tuple[TensorModule, obj
     b = Builder()
     x = b.input("x", "float32", forest.n_features)
     y = b.op("tree_scores", x, forest=forest, strategy=strategy)
-    return TensorModule(b.program({"y": y})), forest
+    device = "cpu" if strategy == "select" else "cuda"
+    return TensorModule(b.program({"y": y}), device), forest
 
 
 @pytest.mark.parametrize("accumulate", ["float32", "float64"])

@@ -20,6 +20,7 @@ from hbconv.backends.torch.jit import without_deprecation
 from hbconv.strategy import strategies
 from hbconv.target import Target
 from hbconv.tensor import Builder
+from hbconv.tensor.evaluate import evaluate
 
 FOREST = random_forest(np.random.default_rng(1), n_trees=30, max_depth=5, n_outputs=3)
 VECTORS = random_forest(np.random.default_rng(2), 9, max_depth=5, n_outputs=3, vector=True)
@@ -38,7 +39,7 @@ def module(forest: Any = FOREST) -> TensorModule:
         name: b.op(f"tree_{name}", x, forest=forest, strategy="tree_traversal")
         for name in ("leaves", "scores")
     }
-    return TensorModule(b.program(outputs))
+    return TensorModule(b.program(outputs), "cuda")
 
 
 def device_modules(forest: Any = FOREST) -> list[DeviceTrees]:
@@ -144,3 +145,19 @@ def test_a_plan_names_the_kernels_and_what_they_should_take(monkeypatch):
     assert device_trees.remark_kernels(alone, torch.device("cuda")) == (
         "plain operators: a forest without splits needs no kernel",
     )
+
+
+def test_forests_that_are_repeated_are_written_for_the_device():
+    def follow(b: Builder, state: Any, _: Any) -> Any:
+        scores = b.op("tree_scores", state, forest=narrow, strategy="tree_traversal")
+        return b.concat([scores, b.take(state, [1])])
+
+    narrow = random_forest(np.random.default_rng(3), 5, max_depth=3, n_features=2)
+    b = Builder()
+    x = b.input("x", "float64", 2)
+    program = b.program({"y": b.iterate(3, x, x, follow)})
+    made = TensorModule(program, "cuda")
+    assert any(isinstance(m, DeviceTrees) for m in made.modules())
+    start = np.random.default_rng(4).standard_normal((9, 2))
+    want = evaluate(program, {"x": start})["y"]
+    np.testing.assert_array_equal(made(torch.tensor(start)).numpy(), want)

@@ -6,6 +6,7 @@ import torch
 
 from hbconv.backends.torch.tree_decisions import RankedDecisions
 from hbconv.backends.torch.tree_ranks import MAX_RANK
+from hbconv.backends.torch.tree_walk import COLUMN_BITS, NodeSplits
 
 
 def hurtful_rows(thresholds, dtype):
@@ -17,7 +18,9 @@ def hurtful_rows(thresholds, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("counts", [(1, 1), (1, 2, 0, 7), (MAX_RANK, MAX_RANK + 1, 600, 1)])
+@pytest.mark.parametrize(
+    "counts", [(1, 1), (1, 2, 0, 7), (2, 9, 3), (MAX_RANK, MAX_RANK + 1, 600, 1)]
+)
 def test_decisions_are_those_of_compares(dtype, counts):
     rng = np.random.default_rng(0)
     special = [0.0, -0.0, np.inf, -np.inf, np.nan]
@@ -35,3 +38,20 @@ def test_decisions_are_those_of_compares(dtype, counts):
     assert found.dtype == np.int8
     np.testing.assert_array_equal(found[:-1].astype(bool), x[column] <= threshold[:, None])
     assert not found[-1].any()
+
+
+@pytest.mark.parametrize("width", [3, 1 << COLUMN_BITS, (1 << COLUMN_BITS) + 50])
+def test_nodes_tell_all_columns_apart(width):
+    """Of more columns than 16 bits number, nodes are wider."""
+    column = np.arange(width, dtype=np.int32)
+    rng = np.random.default_rng(0)
+    threshold = rng.normal(size=width)
+    x = np.stack([threshold, np.nextafter(threshold, np.inf), *rng.normal(size=(5, width))], axis=1)
+
+    splits = NodeSplits(column, threshold)
+    values = splits(torch.from_numpy(x)).numpy()
+    nodes = splits.find(column)
+    found = nodes <= values[:, nodes & splits.last_column]
+
+    np.testing.assert_array_equal(found.T, x <= threshold[:, None])
+    assert nodes.dtype == (np.int64 if width > 1 << COLUMN_BITS else np.int32)

@@ -12,7 +12,7 @@ def seeded(trees, depth=4, seed=0):
     return random_forest(rng, n_trees=trees, max_depth=depth, missing="left", awkward=0)
 
 
-@pytest.mark.parametrize("strategy", ["select", "perfect_tree_traversal"])
+@pytest.mark.parametrize("strategy", ["select", "perfect_tree_traversal", "tree_traversal"])
 @pytest.mark.parametrize("rows", [1, 100])
 def test_more_trees_are_more_work(strategy, rows):
     few, many = (count_tree_work(strategy, seeded(n), "float64", rows) for n in (5, 50))
@@ -21,7 +21,7 @@ def test_more_trees_are_more_work(strategy, rows):
     assert many.sums == 10 * few.sums
 
 
-@pytest.mark.parametrize("strategy", ["select", "perfect_tree_traversal"])
+@pytest.mark.parametrize("strategy", ["select", "perfect_tree_traversal", "tree_traversal"])
 def test_doubles_are_twice_the_words(strategy):
     single, double = (
         count_tree_work(strategy, seeded(20), dtype, 100) for dtype in ("float32", "float64")
@@ -46,3 +46,9 @@ def test_trees_of_one_leaf_are_only_added():
     forest = seeded(20, 0)
     assert forest.n_tests == 0
     assert count_tree_work("select", forest, "float32", 100).elementwise == 0
+
+
+def test_a_walk_takes_less_than_the_depth_where_leaves_lie_high():
+    deep = seeded(20, 9)
+    visits = count_tree_work("tree_traversal", deep, "float32", 100).visits
+    assert 20 < visits < 20 * deep.depth

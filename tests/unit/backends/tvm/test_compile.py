@@ -236,6 +236,15 @@ def test_schedule_fits_tiles_to_the_cache():
     assert construct(5000).tile == 32
 
 
+def test_tiles_count_only_values_that_are_alive_at_once():
+    b = Builder()
+    x = b.input("x", "float64", 100)
+    for _ in range(20):
+        x = x + x
+    program = b.program({"y": x})
+    assert Schedule.construct(program, machine.Machine()).tile == 128
+
+
 def test_large_trees_are_walked_by_taller_tiles():
     def tile(n_trees, strategy):
         b = Builder()
