@@ -1,28 +1,31 @@
 """Predict, and on a CUDA device measure, the kernels of trees.
 
     python benchmarks/gpu.py [--models lightgbm-8 ...] [--rows 1 16 1000 1000000] [--folder DIR]
-        [--write docs/gpu.md] [--json FILE]
+        [--peers nvforest ...] [--peer-rows 1 1000000] [--write docs/gpu.md] [--json FILE]
 
 Without a device it prints what each kernel is predicted to take. With one, it first compares every
-kernel's leaves and sums with the forest's own, bit for bit. Then it times each with the device's
-clock, beside its peers on the same device: torch's plain operators, eager and compiled, XGBoost's
-own predictor, and nvForest where it is installed. A mixed pipeline stands beside its trees alone.
-Figures are medians with their quartiles. ``--write`` puts the tables into a page: predictions and
-measurements apart.
+kernel's leaves and sums with the forest's own, bit for bit. Then it times each, beside its peers on
+the same device: torch's plain operators, eager and compiled, XGBoost's own predictor, and nvForest
+where it is installed. A mixed pipeline stands beside its trees alone. Times are those of a caller,
+who waits for the answer: medians with their quartiles. Beside them stand medians of the device's
+own clock. ``--write`` puts the tables into a page: predictions and measurements apart.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
-from statistics import quantiles
+from statistics import median, quantiles
 from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
 import torch
+from gpu_page import show, write
 from gpu_peers import peers
 from gpu_pipeline import mixed_pipeline
 from models import SUBJECTS
@@ -53,6 +56,8 @@ def main() -> None:
     )
     options.add_argument("--models", nargs="+", default=MODELS, choices=SUBJECTS)
     options.add_argument("--rows", nargs="+", type=int, default=ROWS)
+    options.add_argument("--peers", nargs="*", help="beginnings of the names of peers to time")
+    options.add_argument("--peer-rows", nargs="+", type=int, default=PEER_ROWS)
     options.add_argument("--folder", type=Path, help="keep fitted models here")
     options.add_argument("--write", type=Path, help="page whose tables to replace")
     options.add_argument("--json", type=Path)
@@ -67,7 +72,7 @@ def main() -> None:
         figures["device"] = torch.cuda.get_device_name()
         figures["measured"] = [
             *measurements(forests, chosen.rows),
-            *(row for name in models for row in timed_peers(name, models, forests, folder)),
+            *(row for name in models for row in timed_peers(name, models, forests, folder, chosen)),
             *timed_pipelines(),
         ]
         show("measured", figures["measured"])
@@ -127,14 +132,20 @@ def measurements(forests: dict[str, Forest], rows: list[int]) -> Iterator[dict[s
 
 
 def timed_peers(
-    name: str, models: dict[str, Any], forests: dict[str, Forest], folder: Path
+    name: str,
+    models: dict[str, Any],
+    forests: dict[str, Forest],
+    folder: Path,
+    chosen: argparse.Namespace,
 ) -> Iterator[dict[str, Any]]:
     """Time what else computes a forest; what fails, for want of memory or a version, is named."""
-    for count in PEER_ROWS:
-        x = torch.randn(count, forests[name].n_features, device="cuda")
-        for peer, call in peers(models[name], forests[name], folder):
+    for peer, call in peers(models[name], forests[name], folder):
+        if chosen.peers is not None and not peer.startswith(tuple(chosen.peers)):
+            continue
+        for count in chosen.peer_rows:
+            x = torch.randn(count, forests[name].n_features, device="cuda")
             try:
-                yield row_of(name, count, peer, quartiles(lambda call=call, x=x: call(x)))
+                yield row_of(name, count, peer, lambda call=call, x=x: call(x))
             except Exception as error:
                 print(f"{peer} of {name}, {count:,} rows: {type(error).__name__}: {error}"[:300])
 
@@ -142,7 +153,7 @@ def timed_peers(
 def timed_pipelines() -> Iterator[dict[str, Any]]:
     """Time a mixed pipeline beside its trees, and arrays of the host beside their copy."""
     data, source = mixed_pipeline()
-    for backend in ("torch", "tvm"):
+    for backend in ("torch", "tvm") if find_spec("tvm") else ("torch",):
         for label, model, rows in (
             (f"mixed pipeline, {backend}", source, data),
             (f"its trees alone, {backend}", source[-1], source[:-1].transform(data)),
@@ -150,27 +161,30 @@ def timed_pipelines() -> Iterator[dict[str, Any]]:
             on_device = hbconv.convert(model, backend=backend, device="cuda")
             x = torch.tensor(rows, device="cuda")
             call = lambda m=on_device, x=x: m.decision_function(x)  # noqa: E731
-            yield row_of(label, len(rows), "tensors", quartiles(call))
+            yield row_of(label, len(rows), "tensors", call)
         on_device = hbconv.convert(source, backend=backend, device="cuda")
         call = lambda m=on_device: m.decision_function(data)  # noqa: E731
-        yield row_of(f"mixed pipeline, {backend}", len(data), "host arrays", quartiles(call))
+        yield row_of(f"mixed pipeline, {backend}", len(data), "host arrays", call)
     pinned = torch.tensor(data).pin_memory()
     copy = lambda: pinned.to("cuda")  # noqa: E731
-    yield row_of("copy to the device", len(data), "pinned memory", quartiles(copy))
+    yield row_of("copy to the device", len(data), "pinned memory", copy)
 
 
-def row_of(model: str, count: int, way: str, seconds: tuple[float, float, float]) -> dict[str, Any]:
-    """Write a line of the table of measurements."""
-    low, median, high = seconds
-    return {
+def row_of(model: str, count: int, way: str, call: Callable[[], Any]) -> dict[str, Any]:
+    """Time a call, and write a line of the table of measurements."""
+    low, middle, high = quantiles(caller_seconds(call), n=4)
+    row = {
         "model": model,
         "rows": count,
         "kernel": way,
-        "microseconds": round(median * 1e6, 1),
+        "microseconds": round(middle * 1e6, 1),
         "quartiles": f"{low * 1e6:.1f} to {high * 1e6:.1f}",
-        "rows a second": f"{count / median:.3g}",
+        "rows a second": f"{count / middle:.3g}",
+        "device microseconds": "",
         "predicted, without launch": "",
     }
+    print(*row.values(), sep=", ", flush=True)
+    return row
 
 
 def timed_rows(
@@ -185,8 +199,11 @@ def timed_rows(
             call = lambda candidate=candidate: trees.run(x, candidate)  # noqa: E731
             ways[kernel_of(candidate)] = call, seconds
     for way, (call, predicted) in ways.items():
-        figures = row_of(name, count, way, quartiles(call))
-        yield {**figures, "predicted, without launch": round(predicted * 1e6, 1)}
+        yield {
+            **row_of(name, count, way, call),
+            "device microseconds": round(median(device_seconds(call)) * 1e6, 1),
+            "predicted, without launch": round(predicted * 1e6, 1),
+        }
 
 
 def device_trees(forest: Forest) -> DeviceTrees:
@@ -194,7 +211,7 @@ def device_trees(forest: Forest) -> DeviceTrees:
     b = Builder()
     x = b.input("x", "float32", forest.n_features)
     scores = b.op("tree_scores", x, forest=forest, strategy="tree_traversal")
-    module = TensorModule(b.program({"y": scores})).to("cuda")
+    module = TensorModule(b.program({"y": scores}), "cuda").to("cuda")
     return next(m for m in module.modules() if isinstance(m, DeviceTrees))
 
 
@@ -210,45 +227,32 @@ def check(trees: DeviceTrees, candidate: Candidate, forest: Forest) -> None:
             raise SystemExit(f"{candidate} is wrong for {count} rows: nothing is timed.")
 
 
-def quartiles(call: Callable[[], Any]) -> tuple[float, float, float]:
-    """Return quartiles of the seconds of a call, by the device's clock."""
+def caller_seconds(call: Callable[[], Any]) -> list[float]:
+    """Return seconds of calls by the host's clock, each until the device has done everything."""
     for _ in range(3):
         call()
     seconds = []
     for _ in range(REPEATS):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        call()
+        torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - began)
+    return seconds
+
+
+def device_seconds(call: Callable[[], Any]) -> list[float]:
+    """Return seconds of what calls put on torch's stream, by the device's clock."""
+    seconds = []
+    for _ in range(REPEATS):
+        begin = torch.cuda.Event(enable_timing=True)
+        end = torch.cuda.Event(enable_timing=True)
         begin.record()
         call()
         end.record()
         end.synchronize()
         seconds.append(begin.elapsed_time(end) * 1e-3)
-    low, median, high = quantiles(seconds, n=4)
-    return low, median, high
-
-
-def show(title: str, figures: list[dict[str, Any]]) -> None:
-    """Print a table."""
-    print(f"\n{title}\n{table(figures)}")
-
-
-def table(figures: list[dict[str, Any]]) -> str:
-    """Write figures as a table of a page."""
-    head = list(figures[0])
-    rows = [[f"{v:,}" if isinstance(v, int) else str(v) for v in row.values()] for row in figures]
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def write(page: Path, figures: dict[str, Any]) -> None:
-    """Replace the tables of a page; measurements only where there are some."""
-    text = page.read_text()
-    for title in ("predicted", "measured"):
-        if figures[title]:
-            head, opening, rest = text.partition(f"<!-- {title} -->\n")
-            _, closing, tail = rest.partition(f"<!-- end of {title} -->")
-            device = f"\n{figures['device']}.\n" if title == "measured" else ""
-            text = f"{head}{opening}{device}\n{table(figures[title])}\n\n{closing}{tail}"
-    page.write_text(text)
+    return seconds
 
 
 if __name__ == "__main__":

@@ -34,7 +34,8 @@ def peers(
     if type(model).__module__.startswith("xgboost"):
         yield "xgboost", _xgboost(model, device)
     if find_spec("nvforest") is not None:
-        yield "nvforest", _nvforest(model, folder)
+        yield "nvforest", _nvforest(model, folder, None)
+        yield "nvforest, float32", _nvforest(model, folder, "single")
 
 
 def plain_operators(forest: Forest, strategy: str) -> TensorModule:
@@ -53,16 +54,23 @@ def _xgboost(model: Any, device: str) -> Peer:
     return lambda x: booster.inplace_predict(x, predict_type="margin", validate_features=False)
 
 
-def _nvforest(model: Any, folder: Path) -> Peer:
-    """Return nvForest's predictor for a model file."""
+def _nvforest(model: Any, folder: Path, precision: str | None) -> Peer:
+    """Return nvForest's predictor for a model file, which it tunes for each number of rows."""
     import nvforest
 
     if type(model).__module__.startswith("xgboost"):
-        path, kind = folder / "peer.ubj", "xgboost_ubj"
+        path = folder / "peer.ubj"
         model.get_booster().save_model(path)
     else:
-        path, kind = folder / "peer.txt", "lightgbm"
+        path = folder / "peer.txt"
         model.booster_.save_model(path)
-    loaded = nvforest.load_model(str(path), model_type=kind, device="gpu", precision=None)
-    predict: Peer = loaded.predict
+    kind = {".ubj": "xgboost_ubj", ".txt": "lightgbm"}[path.suffix]
+    loaded = nvforest.load_model(str(path), model_type=kind, device="gpu", precision=precision)
+    tuned: dict[int, Any] = {}
+
+    def predict(x: Tensor) -> Any:
+        if len(x) not in tuned:
+            tuned[len(x)] = loaded.optimize(batch_size=len(x), unique_batches=2, timeout=0.05)
+        return tuned[len(x)].predict(x)
+
     return predict

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sources import dense
+from torch.export.passes import move_to_device_pass
 from xgboost import XGBClassifier
 
 import hbconv
@@ -114,7 +115,7 @@ def test_a_program_written_for_devices_runs_after_a_move(tmp_path):
     model = hbconv.convert(source, backend="torch")
     model.export(tmp_path / "model.pt2", device="cuda")
     program = torch.export.load(tmp_path / "model.pt2")
-    moved = torch.export.passes.move_to_device_pass(program, "cuda").module()
+    moved = move_to_device_pass(program, "cuda").module()
     rows = torch.tensor(X.astype(model.dtypes[0]), device="cuda")
     found = dict(zip(model.parsed.exported, moved(rows), strict=True))
     np.testing.assert_array_equal(found["predict"].cpu().numpy(), source.predict(X))

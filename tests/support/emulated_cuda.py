@@ -43,15 +43,12 @@ class Emulated:
         self.reversed_order = reversed_order
         self.launched: list[str] = []
 
-    def launch(self, launch: Launch, blocks: tuple[int, int], arguments: list[Any]) -> None:
+    def launch(self, launch: Launch, blocks: tuple[int, int], arguments: Any) -> None:
         """Run the kernel, block after block."""
         assert launch.shared_bytes <= SHARED_BYTES
         self.launched.append(str(launch.kernel))
-        pointers = (ctypes.c_void_p * len(arguments))(
-            *(ctypes.cast(ctypes.pointer(a), ctypes.c_void_p) for a in arguments)
-        )
         run = compile_for_cpu(launch.kernel).run
-        run(pointers, *map(ctypes.c_uint, (*blocks, launch.threads)), self.reversed_order)
+        run(arguments, *map(ctypes.c_uint, (*blocks, launch.threads)), self.reversed_order)
 
 
 @cache

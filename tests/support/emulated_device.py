@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hbconv.backends.cuda.clocks import Device
 from hbconv.backends.cuda.plan import LaunchPlan
-from hbconv.backends.torch import Torch
+from hbconv.backends.torch import Torch, module
 from hbconv.backends.torch.device_trees import (
     OPERATOR,
     DeviceTrees,
@@ -49,6 +49,7 @@ def answer_by_all_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     emulate_operator()
     launched.clear()
     monkeypatch.setattr(Torch, "native_trees", lambda self, target: frozenset(strategies()))
+    monkeypatch.setattr(module, "_cpu_trees", module._device_trees)
     monkeypatch.setattr(DeviceTrees, "forward", _forward)
 
 

@@ -39,20 +39,12 @@ class Stream:
         self.architecture = architecture
         self.processors = processors
 
-    def launch(self, launch: Launch, blocks: tuple[int, int], arguments: list[Any]) -> None:
+    def launch(self, launch: Launch, blocks: tuple[int, int], arguments: Any) -> None:
         """Put a kernel on the stream."""
         function = _load(launch.kernel, self.architecture, self.device, launch.shared_bytes)
-        pointers = (ctypes.c_void_p * len(arguments))(
-            *(ctypes.cast(ctypes.pointer(a), ctypes.c_void_p) for a in arguments)
-        )
-        call_driver(
-            "cuLaunchKernel",
-            function,
-            *map(ctypes.c_uint, (*blocks, 1, launch.threads, 1, 1, launch.shared_bytes)),
-            ctypes.c_void_p(self.handle),
-            pointers,
-            None,
-        )
+        sizes = (*blocks, 1, launch.threads, 1, 1, launch.shared_bytes)
+        stream = ctypes.c_void_p(self.handle)
+        call_driver("cuLaunchKernel", function, *sizes, stream, arguments, None)
 
 
 @lru_cache(maxsize=1024)

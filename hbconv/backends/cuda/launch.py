@@ -12,6 +12,8 @@ __all__ = ["MAX_PASSES", "Launcher", "launch_all"]
 
 MAX_PASSES = 65535
 """Blocks that a grid may have along its second side; a block takes several passes beyond it."""
+SLOT = 8
+"""Bytes of memory for each argument."""
 
 
 class Launcher(Protocol):
@@ -19,24 +21,20 @@ class Launcher(Protocol):
 
     processors: int
 
-    def launch(self, launch: Launch, blocks: tuple[int, int], arguments: list[Any]) -> None:
-        """Run one kernel; arguments are values of ``ctypes``."""
+    def launch(self, launch: Launch, blocks: tuple[int, int], arguments: Any) -> None:
+        """Run one kernel; ``arguments`` is an array of the addresses of their values."""
 
 
 def launch_all(
     plan: LaunchPlan, addresses: Mapping[str, int], n_rows: int, launcher: Launcher
 ) -> None:
     """Run all kernels, one after another, for at least one row."""
+    known = {**addresses, "n": n_rows}
     for launch in plan.launches:
         passes = min(launch.grid.passes, MAX_PASSES)
         blocks = launch.grid.blocks(n_rows, launcher.processors), passes
-        arguments = [_argument(a, addresses, n_rows) for a in launch.arguments]
-        launcher.launch(launch, blocks, arguments)
-
-
-def _argument(argument: str | int, addresses: Mapping[str, int], n_rows: int) -> Any:
-    if argument == "n":
-        return ctypes.c_int(n_rows)
-    if isinstance(argument, int):
-        return ctypes.c_int(argument)
-    return ctypes.c_void_p(addresses[argument])
+        given = [a if isinstance(a, int) else known[a] for a in launch.arguments]
+        slots = (ctypes.c_int64 * len(given))(*given)  # an int of 4 bytes is the lower half
+        first = ctypes.addressof(slots)
+        places = range(first, first + ctypes.sizeof(slots), SLOT)
+        launcher.launch(launch, blocks, (ctypes.c_void_p * len(given))(*places))

@@ -27,10 +27,23 @@ class Recorder:
 
     def __getattr__(self, name: str) -> Any:
         def call(*arguments: Any) -> int:
+            if name == "cuLaunchKernel":  # the values are there only during the call
+                *others, pointers, extra = arguments
+                arguments = (*others, _values(pointers), extra)
             self.calls[name] = arguments
             return self.status if name == "cuLaunchKernel" else 0
 
         return call
+
+
+def _values(pointers: Any) -> list[int]:
+    """Read arguments as a kernel of ``PLAN`` does."""
+    kinds = (ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
+    casts = (
+        ctypes.cast(pointer, ctypes.POINTER(kind))
+        for pointer, kind in zip(pointers, kinds, strict=True)
+    )
+    return [cast.contents.value for cast in casts]
 
 
 @pytest.fixture
@@ -45,14 +58,9 @@ def recorder(monkeypatch):
 
 def test_a_launch_hands_over_sizes_stream_and_arguments(recorder):
     launch_all(PLAN, {"x": 4096, "out": 8192}, 100, driver.Stream(77, 0, "sm_90", 132))
-    _, *sizes, stream, pointers, extra = recorder.calls["cuLaunchKernel"]
-    assert [size.value for size in sizes] == [2, 3, 1, 128, 1, 1, 100_000]
+    _, *sizes, stream, got, extra = recorder.calls["cuLaunchKernel"]
+    assert sizes == [2, 3, 1, 128, 1, 1, 100_000]
     assert (stream.value, extra) == (77, None)
-    kinds = (ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
-    got = [
-        ctypes.cast(p, ctypes.POINTER(k)).contents.value
-        for p, k in zip(pointers, kinds, strict=True)
-    ]
     assert got == [4096, 100, 28, 8192]
 
 
