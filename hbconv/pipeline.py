@@ -185,6 +185,15 @@ class Compilation:
         return artifact
 
 
+class Unguarded(Compilation):
+    """The stages of some methods that flag no rows, as a module has that users build on."""
+
+    @cached_property
+    def guard(self) -> Guard:
+        """No check."""
+        return Guard()
+
+
 def with_dtypes(parsed: Graph, dtypes: tuple[str, ...], *, sparse: bool = False) -> Graph:
     """Give the columns their dtypes, from which the types of all nodes follow."""
     graph = parsed.for_rows(sparse=sparse)
@@ -199,10 +208,11 @@ def choose_strategies(graph: Graph, target: Target) -> Plan:
 def guard_rows(graph: Graph, target: Target, padding: Padding = DENSE) -> Guard:
     """Decide where each check is answered.
 
-    The program flags rows itself where that costs no memory, and is as exact as on the host.
+    The program flags rows itself where that costs no memory, or the host would have to copy rows
+    from a device. It must be as exact as on the host.
     """
-    tiled = find_backend(target.backend).tiled
-    return find_guard(graph, flags=tiled and target.precision == "exact" and padding == DENSE)
+    asked = find_backend(target.backend).tiled or target.device != "cpu"
+    return find_guard(graph, flags=asked and target.precision == "exact" and padding == DENSE)
 
 
 def lower_guarded(graph: Graph, guard: Guard, target: Target, padding: Padding = DENSE) -> Lowered:

@@ -102,6 +102,7 @@ class Programs:
         self._stored = dict(stored or {})
         self.compiled: dict[Key, Program] = {}
         self._fitted: dict[Key, Variant] = {}
+        self._alone: dict[tuple[tuple[str, ...], tuple[str, ...]], Artifact] = {}
         self._takes_entries: dict[tuple[tuple[str, ...], tuple[str, ...]], bool] = {}
         self._substitute: Programs | None = None
         self._lock = RLock()
@@ -221,12 +222,24 @@ class Programs:
         return Compilation(self.planned(dtypes, padding), methods, padding)
 
     def fitted(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> Artifact:
-        """Return the variant of a program that serves any number of rows, as exports hold it."""
+        """Return what computes the methods alone, for any number of rows: no row is flagged."""
         key = (methods, dtypes, DENSE)
         with self._compiling():
+            stages = self.compilation(*key)
+            if stages.guard.flags_rows:
+                return self._unguarded(stages)
             if key not in self._fitted and not self._read(key):
-                self._fitted[key] = self.variant(self.compilation(*key))
+                self._fitted[key] = self.variant(stages)
             return self._fitted[key].artifact
+
+    def _unguarded(self, stages: Compilation) -> Artifact:
+        """Compile a program once more, without its flags."""
+        from hbconv.pipeline import Unguarded
+
+        key = (stages.methods, stages.planned.dtypes)
+        if key not in self._alone:
+            self._alone[key] = Unguarded(stages.planned, stages.methods).emitted()
+        return self._alone[key]
 
     def _compile(self, key: Key) -> Program:
         """Compile a program, or take the substitute's where a loaded model cannot be compiled."""

@@ -1,13 +1,15 @@
 """Tensor calls: rows in tensors of torch, or in arrays of a CUDA device, that stay where they are.
 
 The host settles what their dtype and width say, as it does for an empty matrix. It asks the device
-one bool a call: whether all rows are within the guard's bound. Only rows beyond it, and checks that
-the guard leaves to the host, are copied there. So are codes whose labels are text.
+one bool a call: whether a row is flagged by the program, or beyond the guard's bound. Only then are
+rows copied to the host, and for checks that the guard leaves there. So are codes whose labels are
+text.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ import numpy as np
 
 from hbconv.backends import find_backend
 from hbconv.containers import Graph
-from hbconv.lower import Feed
+from hbconv.lower import FLAGGED, Feed
 from hbconv.runtime.batching import chunks
 from hbconv.runtime.inputs.read import read_table
 from hbconv.runtime.inputs.reading import reads_rows
@@ -139,7 +141,7 @@ class TensorCall:
             return False
         frames = self._graph.traits.frame_format if self._method == "transform" else None
         output = self._graph.outputs[self._method].for_rows(sparse=False)
-        return not library_of(frames) and not output.returns_sparse
+        return not library_of(frames, None) and not output.returns_sparse
 
     def _takes(self, x: Tensor) -> bool:
         """Whether a program can read the rows where they lie."""
@@ -163,15 +165,21 @@ class TensorCall:
         )
 
     def _values(self, program: Program, table: Any) -> Tensor:
-        """Compute the values of some rows, which are checked first."""
+        """Compute the values of some rows, and let the host see those that a check may refuse."""
         guard = program.guard
         needs_host = guard.host or guard.warnings
         if needs_host or (guard.looks_at_rows and not self._are_ordinary(program, table)):
             program.check(table.on_host())
         inputs = {feed.name: self._feed(table, feed) for feed in program.host.feeds}
         artifact: Any = program.artifact.for_rows(table.rows)
-        values: Tensor = artifact.compute(inputs)[self._method]
-        return values
+        values: dict[str, Tensor] = artifact.compute(inputs)
+        if guard.flags_rows and self._are_flagged(values):
+            program.check(table.on_host(), flagged=True)
+        return values[self._method]
+
+    def _are_flagged(self, values: Mapping[str, Tensor]) -> bool:
+        """Ask the device whether a check may refuse any row."""
+        return bool(values[FLAGGED].any())
 
     def _feed(self, table: Table, feed: Any) -> Tensor:
         """Return a program's input on the device."""

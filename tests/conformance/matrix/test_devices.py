@@ -77,7 +77,7 @@ def test_a_device_runs_it_alone(case: Case, monkeypatch: pytest.MonkeyPatch) -> 
     if not model.parsed.tensors or model.reads.entries:
         return
     program = program_of(case)
-    module = TensorModule(program).to("meta")
+    module = TensorModule(program, "cuda").to("meta")
     watch = Watch()
     for n in (1, 7):
         inputs = [
@@ -95,6 +95,7 @@ def test_tensors_stay_on_their_device(case: Case, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Torch, "remarks", lambda self, forest, target: ())
     monkeypatch.setattr(loop, "_may_look", lambda state: False)
     monkeypatch.setattr(TensorCall, "_are_ordinary", lambda self, program, table: True)
+    monkeypatch.setattr(TensorCall, "_are_flagged", lambda self, values: False)
     model = compiled(case, "torch")
     if len(set(model.dtypes)) > 1 or not isinstance(case.rows(1), np.ndarray):
         return

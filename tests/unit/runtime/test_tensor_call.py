@@ -14,6 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import hbconv
+from hbconv import pipeline
+from hbconv.containers.analysis import guard
 from hbconv.errors import InputError
 from hbconv.runtime import tensor_call
 from hbconv.runtime.tensor_call import TensorCall
@@ -22,6 +24,7 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 4))
 TEXT = np.where(X[:, 0] > 0, "yes", "no")
 NUMBERS = np.where(X[:, 0] > 0, 7, 3)
+CODES = np.floor(np.abs(X))
 
 
 @pytest.fixture(scope="module")
@@ -219,3 +222,34 @@ def test_the_array_api_says_which_library_it_is(library, forest, monkeypatch):
 def test_tensors_of_another_device_are_read_by_the_host(forest):
     call = TensorCall(forest.parsed, forest.programs, forest.reads, "predict")
     assert call(torch.empty(3, 4, device="meta")) is None
+
+
+@pytest.fixture
+def flagging(monkeypatch) -> hbconv.Model:
+    """A model whose program flags rows, as it does on a device."""
+    monkeypatch.setattr(
+        pipeline, "find_guard", lambda graph, **options: guard.find_guard(graph, flags=True)
+    )
+    source = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(CODES, TEXT)
+    return hbconv.convert(source, backend="torch")
+
+
+def test_rows_that_the_program_flags_are_refused(flagging):
+    want = flagging.predict_proba(CODES)
+    np.testing.assert_array_equal(flagging.predict_proba(torch.tensor(CODES)).numpy(), want)
+    rows = CODES.copy()
+    rows[3, 1] = 7.0
+    with pytest.raises(InputError, match="unknown categories in column 1"):
+        flagging.predict_proba(torch.tensor(rows))
+    rows[3, 1] = np.nan
+    with pytest.raises(InputError):
+        flagging.predict_proba(torch.tensor(rows))
+
+
+def test_flags_need_no_copy_to_the_host(no_host, flagging):
+    assert flagging.predict_proba(torch.tensor(CODES)).shape == (60, 2)
+
+
+def test_a_module_has_no_flags_among_its_outputs(flagging):
+    found = flagging.module(torch.tensor(CODES))
+    assert len(found) == len(flagging.parsed.exported)
